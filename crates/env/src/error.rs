@@ -1,0 +1,106 @@
+//! What can go wrong with the machine.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Result of a call into the machine.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What a caller can act on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// No such file or directory.
+    NotFound,
+    /// The name is taken.
+    AlreadyExists,
+    /// Another holder has the lock.
+    Locked,
+    /// The disk or quota is full.
+    NoSpace,
+    /// Not allowed, or a read-only file system.
+    Denied,
+    /// The file ends before the bytes asked for.
+    UnexpectedEnd,
+    /// More bytes than the caller's limit.
+    TooLarge,
+    /// The caller's mistake.
+    InvalidArgument,
+    /// The simulated machine has crashed: every later call fails so.
+    Crashed,
+    /// Anything else the operating system reports.
+    Io,
+}
+
+/// An error of the machine: what was done, to which path, and what the system said.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A system call failed.
+    #[error("cannot {op} {path}: {source}")]
+    Io {
+        /// The operation, as in "cannot {op} {path}".
+        op: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The lock is held.
+    #[error("{path} is in use by another process; stop it first, or use another directory")]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// A file larger than the caller's limit.
+    #[error("{path} holds {found} bytes, more than the {limit} that such a file may")]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The limit in bytes.
+        limit: u64,
+        /// Its length in bytes.
+        found: u64,
+    },
+    /// The caller's mistake.
+    #[error("invalid argument: {0}")]
+    InvalidArgument(String),
+    /// The simulated machine has crashed.
+    #[error("the simulated machine has crashed (at: {op} {path})")]
+    Crashed {
+        /// The operation refused.
+        op: &'static str,
+        /// Its path.
+        path: PathBuf,
+    },
+}
+
+impl Error {
+    /// A failed system call.
+    pub fn io(op: &'static str, path: &Path, source: io::Error) -> Error {
+        Error::Io { op, path: path.to_path_buf(), source }
+    }
+
+    /// The caller's mistake.
+    pub fn invalid_argument(what: impl Into<String>) -> Error {
+        Error::InvalidArgument(what.into())
+    }
+
+    /// What a caller can act on.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Locked { .. } => ErrorKind::Locked,
+            Error::TooLarge { .. } => ErrorKind::TooLarge,
+            Error::InvalidArgument(_) => ErrorKind::InvalidArgument,
+            Error::Crashed { .. } => ErrorKind::Crashed,
+            Error::Io { source, .. } => match source.kind() {
+                io::ErrorKind::NotFound => ErrorKind::NotFound,
+                io::ErrorKind::AlreadyExists => ErrorKind::AlreadyExists,
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::NoSpace,
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ErrorKind::Denied,
+                io::ErrorKind::UnexpectedEof => ErrorKind::UnexpectedEnd,
+                _ => ErrorKind::Io,
+            },
+        }
+    }
+}

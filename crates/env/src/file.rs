@@ -1,0 +1,47 @@
+//! Files: appended by one writer, read at positions by many.
+
+use crate::Result;
+use bytes::Bytes;
+use std::fmt;
+use std::path::Path;
+
+/// A file being written: bytes go to its end, and are durable after [`sync`](AppendFile::sync).
+pub trait AppendFile: Send + fmt::Debug {
+    /// Where the file is.
+    fn path(&self) -> &Path;
+    /// Length in bytes.
+    fn len(&self) -> u64;
+    /// True if nothing has been written.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Appends all of `bytes`. After an error the file may hold any prefix of them: truncate before trying again.
+    fn append(&mut self, bytes: &[u8]) -> Result<()>;
+    /// Makes sure that the next `bytes` appended find room on the disk, so that a full disk is met here, before
+    /// anything depends on the write. The length stays. A hint where the file system can't promise.
+    fn reserve(&mut self, bytes: u64) -> Result<()>;
+    /// Makes all that was appended durable (data and length). After an error, what is durable is unknown.
+    fn sync(&mut self) -> Result<()>;
+    /// Cuts the file to `len` bytes and gives back reserved room past it.
+    fn truncate(&mut self, len: u64) -> Result<()>;
+}
+
+/// A file being read. Any number of threads at once, no locks.
+pub trait ReadFile: Send + Sync + fmt::Debug {
+    /// Where the file is.
+    fn path(&self) -> &Path;
+    /// Length in bytes, now.
+    fn len(&self) -> Result<u64>;
+    /// Fills `buffer` from `offset`. [`ErrorKind::UnexpectedEnd`](crate::ErrorKind) if the file ends before.
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
+    /// Reads `length` bytes from `offset` into a new buffer. The caller has checked `length` against [`len`](Self::len)
+    /// or a limit of its own: it is allocated at once.
+    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
+        let mut buffer = vec![0; length];
+        self.read_exact_at(offset, &mut buffer)?;
+        Ok(Bytes::from(buffer))
+    }
+}
+
+/// Holds a lock until dropped.
+pub trait FileLock: Send + Sync + fmt::Debug {}

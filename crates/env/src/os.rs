@@ -1,0 +1,5 @@
+//! The real machine.
+
+/// The real machine.
+#[derive(Debug)]
+pub struct OsEnv;

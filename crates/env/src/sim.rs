@@ -1,0 +1,5 @@
+//! A simulated machine.
+
+/// A simulated machine.
+#[derive(Debug)]
+pub struct SimEnv;
