@@ -15,7 +15,11 @@ pub struct Budget {
 impl Budget {
     /// A budget of `limit` bytes.
     pub fn new(limit: u64) -> Arc<Budget> {
-        Arc::new(Budget { limit, used: AtomicU64::new(0), peak: AtomicU64::new(0) })
+        Arc::new(Budget {
+            limit,
+            used: AtomicU64::new(0),
+            peak: AtomicU64::new(0),
+        })
     }
 
     /// Bytes allowed.
@@ -35,7 +39,10 @@ impl Budget {
 
     /// A charge of `bytes` that is given back when dropped.
     pub fn charge(self: &Arc<Self>, bytes: u64) -> Charge {
-        let mut charge = Charge { budget: Arc::clone(self), bytes: 0 };
+        let mut charge = Charge {
+            budget: Arc::clone(self),
+            bytes: 0,
+        };
         charge.resize(bytes);
         charge
     }
@@ -61,7 +68,9 @@ impl Charge {
             let used = self.budget.used.fetch_add(grown, Ordering::Relaxed) + grown;
             self.budget.peak.fetch_max(used, Ordering::Relaxed);
         } else {
-            self.budget.used.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+            self.budget
+                .used
+                .fetch_sub(self.bytes - bytes, Ordering::Relaxed);
         }
         self.bytes = bytes;
     }

@@ -32,15 +32,23 @@ pub struct BlockCache {
 
 impl std::fmt::Debug for BlockCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("BlockCache").field("bytes", &self.bytes()).field("capacity", &self.capacity()).finish()
+        f.debug_struct("BlockCache")
+            .field("bytes", &self.bytes())
+            .field("capacity", &self.capacity())
+            .finish()
     }
 }
 
 impl BlockCache {
     /// A cache of at most `capacity` bytes.
     pub fn new(capacity: u64) -> Arc<BlockCache> {
-        let items = usize::try_from(capacity / 16_384).unwrap_or(usize::MAX).max(64);
-        Arc::new(BlockCache { blocks: Cache::with_weighter(items, capacity, ByBytes), owners: AtomicU64::new(1) })
+        let items = usize::try_from(capacity / 16_384)
+            .unwrap_or(usize::MAX)
+            .max(64);
+        Arc::new(BlockCache {
+            blocks: Cache::with_weighter(items, capacity, ByBytes),
+            owners: AtomicU64::new(1),
+        })
     }
 
     /// An owner id never handed out before by this cache.

@@ -47,7 +47,9 @@ pub enum Error {
         source: io::Error,
     },
     /// The lock is held.
-    #[error("{path} is in use by another process; stop it first, or use another directory")]
+    #[error(
+        "{path} is locked: another process, or this one, has it open already; close that first, or use another directory"
+    )]
     Locked {
         /// The lock file.
         path: PathBuf,
@@ -78,7 +80,11 @@ pub enum Error {
 impl Error {
     /// A failed system call.
     pub fn io(op: &'static str, path: &Path, source: io::Error) -> Error {
-        Error::Io { op, path: path.to_path_buf(), source }
+        Error::Io {
+            op,
+            path: path.to_path_buf(),
+            source,
+        }
     }
 
     /// The caller's mistake.
@@ -97,7 +103,9 @@ impl Error {
                 io::ErrorKind::NotFound => ErrorKind::NotFound,
                 io::ErrorKind::AlreadyExists => ErrorKind::AlreadyExists,
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::NoSpace,
-                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ErrorKind::Denied,
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                    ErrorKind::Denied
+                }
                 io::ErrorKind::UnexpectedEof => ErrorKind::UnexpectedEnd,
                 _ => ErrorKind::Io,
             },

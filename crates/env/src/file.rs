@@ -15,18 +15,26 @@ pub trait AppendFile: Send + fmt::Debug {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Appends all of `bytes`. After an error the file may hold any prefix of them: truncate before trying again.
+    /// Appends all of `bytes`. After an error the file may hold any prefix of them past [`len`](Self::len), which
+    /// stays: truncate to it before trying again.
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
     /// Makes sure that the next `bytes` appended find room on the disk, so that a full disk is met here, before
     /// anything depends on the write. The length stays. A hint where the file system can't promise.
     fn reserve(&mut self, bytes: u64) -> Result<()>;
-    /// Makes all that was appended durable (data and length). After an error, what is durable is unknown.
+    /// Makes all that was appended durable (data and length). After an error, what is durable is unknown, and stays so:
+    /// the system may forget what it failed to write, and answer the next call with success. Give the file up.
     fn sync(&mut self) -> Result<()>;
-    /// Cuts the file to `len` bytes and gives back reserved room past it.
+    /// Cuts the file to `len` bytes and gives back reserved room past it; with the present length, only that, and what
+    /// a failed append left. Durable after `sync`. [`ErrorKind::InvalidArgument`](crate::ErrorKind) if `len` is more
+    /// than the length.
     fn truncate(&mut self, len: u64) -> Result<()>;
 }
 
 /// A file being read. Any number of threads at once, no locks.
+#[allow(
+    clippy::len_without_is_empty,
+    reason = "a reader wants the length, to check offsets against"
+)]
 pub trait ReadFile: Send + Sync + fmt::Debug {
     /// Where the file is.
     fn path(&self) -> &Path;

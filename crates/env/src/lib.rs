@@ -9,6 +9,7 @@ mod cache;
 mod error;
 mod file;
 mod os;
+mod replace;
 mod sim;
 mod volume;
 
@@ -51,7 +52,8 @@ pub trait Env: Send + Sync + fmt::Debug + 'static {
     /// Reads a whole small file; [`ErrorKind::TooLarge`] if it holds more than `bytes_max`.
     fn read(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>>;
     /// Replaces `path` with `contents` so that after any crash it holds the old bytes or the new ones, whole:
-    /// temporary file beside it, sync, rename, directory sync. Durable when it returns.
+    /// temporary file beside it (`path` with `.tmp` added; a crash may leave it), sync, rename, directory sync. Durable
+    /// when it returns. One caller at a time for one path.
     fn replace(&self, path: &Path, contents: &[u8]) -> Result<()>;
     /// Renames a file within one volume, atomically, replacing `to`. Durable after `sync_dir`.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
@@ -59,7 +61,7 @@ pub trait Env: Send + Sync + fmt::Debug + 'static {
     fn remove(&self, path: &Path) -> Result<()>;
     /// Creates a directory and its parents, durably (every new name synced). No error if it exists.
     fn create_dir_all(&self, path: &Path) -> Result<()>;
-    /// Removes a directory and all that is in it. No error if it does not exist.
+    /// Removes a directory and all that is in it. No error if it does not exist. Durable after `sync_dir` on its parent.
     fn remove_dir_all(&self, path: &Path) -> Result<()>;
     /// The names in a directory (not paths), sorted.
     fn list(&self, dir: &Path) -> Result<Vec<String>>;
@@ -82,7 +84,8 @@ pub trait Env: Send + Sync + fmt::Debug + 'static {
     /// Fills `bytes` with randomness (of the seed, under simulation).
     fn random(&self, bytes: &mut [u8]);
 
-    /// Runs `job` in the background, `after` a delay. Jobs of one class start in order of their due time.
+    /// Runs `job` in the background, `after` a delay. Jobs of one class start in order of their due time. A job that has
+    /// not started when the machine is dropped never does; one that owns the machine keeps it from being dropped.
     fn schedule(&self, class: JobClass, after: Duration, job: Job);
     /// A new [`Gate`], to wait for what background work changes.
     fn gate(&self) -> Arc<dyn Gate>;

@@ -1,5 +1,175 @@
 //! The real machine.
 
-/// The real machine.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "this is where the real machine is reached"
+)]
+
+mod dir;
+mod file;
+mod gate;
+mod lock;
+mod pool;
+
+use crate::{AppendFile, Env, Error, FileLock, Gate, Job, JobClass, ReadFile, Result};
+use file::{OsAppendFile, OsReadFile};
+use pool::Pool;
+use rustix::io::Errno;
+use rustix::rand::GetRandomFlags;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The real machine. Dropped, its background threads end; jobs that have not started are forgotten, running ones are
+/// waited for.
+///
+/// ```
+/// use quire_env::{Env, OsEnv};
+/// # use std::path::Path;
+/// # fn main() -> quire_env::Result<()> {
+/// # let dir = tempfile::tempdir().expect("a temporary directory");
+/// # let dir: &Path = dir.path();
+/// let env = OsEnv::new()?;
+/// let path = dir.join("greetings");
+/// let mut file = env.create(&path)?;
+/// file.append(b"hello")?;
+/// file.sync()?;        // the bytes are durable,
+/// env.sync_dir(dir)?;  // and so is the name
+/// assert_eq!(env.read(&path, 1024)?, b"hello");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
-pub struct OsEnv;
+pub struct OsEnv {
+    start: Instant,
+    pool: Pool,
+}
+
+impl OsEnv {
+    /// The machine, with its background threads started.
+    ///
+    /// # Errors
+    /// `Io` if a thread can't be started.
+    pub fn new() -> Result<Arc<OsEnv>> {
+        Ok(Arc::new(OsEnv {
+            start: Instant::now(),
+            pool: Pool::start()?,
+        }))
+    }
+}
+
+impl Env for OsEnv {
+    fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
+        Ok(Box::new(OsAppendFile::create(path)?))
+    }
+
+    fn open_append(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
+        Ok(Box::new(OsAppendFile::open(path)?))
+    }
+
+    fn open_read(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
+        Ok(Arc::new(OsReadFile::open(path)?))
+    }
+
+    fn read(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
+        let read = || {
+            let file = std::fs::File::open(path)?;
+            let found = file.metadata()?.len();
+            let mut bytes = Vec::new();
+            if found <= bytes_max {
+                // One byte more than allowed, to notice a file that grows meanwhile.
+                file.take(bytes_max.saturating_add(1))
+                    .read_to_end(&mut bytes)?;
+            }
+            Ok((found.max(bytes.len() as u64), bytes))
+        };
+        match read().map_err(|e| Error::io("read", path, e))? {
+            (found, _) if found > bytes_max => Err(Error::TooLarge {
+                path: path.to_path_buf(),
+                limit: bytes_max,
+                found,
+            }),
+            (_, bytes) => Ok(bytes),
+        }
+    }
+
+    fn replace(&self, path: &Path, contents: &[u8]) -> Result<()> {
+        crate::replace::replace(self, path, contents)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        std::fs::rename(from, to).map_err(|e| Error::io("rename", from, e))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        std::fs::remove_file(path).map_err(|e| Error::io("remove", path, e))
+    }
+
+    fn create_dir_all(&self, path: &Path) -> Result<()> {
+        dir::create_dir_all(path)
+    }
+
+    fn remove_dir_all(&self, path: &Path) -> Result<()> {
+        dir::remove_dir_all(path)
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        dir::list(dir)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        dir::exists(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        dir::sync_dir(dir)
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        Ok(Box::new(lock::lock(path)?))
+    }
+
+    fn free_bytes(&self, dir: &Path) -> Result<u64> {
+        dir::free_bytes(dir)
+    }
+
+    fn now_micros(&self) -> i64 {
+        match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
+            Err(before) => {
+                i64::try_from(before.duration().as_micros()).map_or(i64::MIN, |micros| -micros)
+            }
+        }
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        std::thread::sleep(duration);
+    }
+
+    fn random(&self, bytes: &mut [u8]) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match rustix::rand::getrandom(&mut *rest, GetRandomFlags::empty()) {
+                Ok(filled) => rest = rest.get_mut(filled..).unwrap_or_default(),
+                // Every Linux since 3.17 has it, and std's own hash maps need it.
+                Err(errno) => assert!(
+                    errno == Errno::INTR,
+                    "the system gives no randomness: {errno}"
+                ),
+            }
+        }
+    }
+
+    fn schedule(&self, class: JobClass, after: Duration, job: Job) {
+        self.pool.schedule(class, after, job);
+    }
+
+    fn gate(&self) -> Arc<dyn Gate> {
+        Arc::new(gate::OsGate::default())
+    }
+}

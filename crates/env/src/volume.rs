@@ -57,17 +57,27 @@ impl Volumes {
         for (index, (path, medium)) in list.into_iter().enumerate() {
             let id = u16::try_from(index)
                 .map_err(|_| Error::invalid_argument("more than 65,536 volumes"))?;
-            volumes.push(Volume { id: VolumeId(id), path, medium });
+            volumes.push(Volume {
+                id: VolumeId(id),
+                path,
+                medium,
+            });
         }
         if volumes.is_empty() {
-            return Err(Error::invalid_argument("a database needs at least one volume"));
+            return Err(Error::invalid_argument(
+                "a database needs at least one volume",
+            ));
         }
         Ok(Volumes(volumes))
     }
 
     /// One SSD volume: the default.
     pub fn single(path: impl Into<PathBuf>) -> Volumes {
-        Volumes(vec![Volume { id: VolumeId(0), path: path.into(), medium: Medium::Ssd }])
+        Volumes(vec![Volume {
+            id: VolumeId(0),
+            path: path.into(),
+            medium: Medium::Ssd,
+        }])
     }
 
     /// The first volume's directory.

@@ -1,0 +1,73 @@
+//! Real directories: names made, removed, listed and made durable.
+
+use crate::replace::parent_of;
+use crate::{Error, ErrorKind, Result};
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+/// [`Env::create_dir_all`](crate::Env::create_dir_all).
+pub(super) fn create_dir_all(path: &Path) -> Result<()> {
+    match fs::create_dir(path) {
+        Ok(()) => sync_dir(parent_of(path)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound && parent_of(path) != path => {
+            create_dir_all(parent_of(path))?;
+            fs::create_dir(path).map_err(|e| Error::io("create directory", path, e))?;
+            sync_dir(parent_of(path))
+        }
+        Err(_) if path.is_dir() => match sync_dir(parent_of(path)) {
+            // Whoever made it may have died before this sync: it is made up for, where we are allowed to.
+            Err(error) if error.kind() == ErrorKind::Denied => Ok(()),
+            synced => synced,
+        },
+        Err(e) => Err(Error::io("create directory", path, e)),
+    }
+}
+
+/// [`Env::remove_dir_all`](crate::Env::remove_dir_all).
+pub(super) fn remove_dir_all(path: &Path) -> Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => {
+            Err(Error::io("remove directory", path, e))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// [`Env::list`](crate::Env::list). A name that is not UTF-8 can't be ours; it is listed with its bad bytes replaced.
+pub(super) fn list(dir: &Path) -> Result<Vec<String>> {
+    let name =
+        |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
+    let names = || fs::read_dir(dir)?.map(name).collect::<io::Result<Vec<_>>>();
+    let mut names = names().map_err(|e| Error::io("list", dir, e))?;
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// [`Env::exists`](crate::Env::exists).
+pub(super) fn exists(path: &Path) -> Result<bool> {
+    match path.try_exists() {
+        Err(e) if e.kind() == io::ErrorKind::NotADirectory => Ok(false),
+        answer => answer.map_err(|e| Error::io("look for", path, e)),
+    }
+}
+
+/// [`Env::sync_dir`](crate::Env::sync_dir).
+pub(super) fn sync_dir(dir: &Path) -> Result<()> {
+    let sync = || {
+        let file = File::open(dir)?;
+        // Syncing a file by this call would be the caller's mistake, and would pass unseen.
+        if !file.metadata()?.is_dir() {
+            return Err(rustix::io::Errno::NOTDIR.into());
+        }
+        file.sync_all()
+    };
+    sync().map_err(|e| Error::io("sync directory", dir, e))
+}
+
+/// [`Env::free_bytes`](crate::Env::free_bytes).
+pub(super) fn free_bytes(dir: &Path) -> Result<u64> {
+    let stat =
+        rustix::fs::statvfs(dir).map_err(|e| Error::io("ask the free room of", dir, e.into()))?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}

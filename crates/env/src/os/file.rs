@@ -1,0 +1,165 @@
+//! Real files: one appender with an offset of its own, readers that share a descriptor.
+//!
+//! # Invariants
+//! 1. `len` counts only whole appends: bytes of one that failed half-way lie past it, and the next append goes over them.
+//! 2. `reserved_end` is at most where the room asked of the file system ends; 0 if none is held.
+
+use crate::{AppendFile, Error, ReadFile, Result};
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// A file being written.
+#[derive(Debug)]
+pub(super) struct OsAppendFile {
+    path: PathBuf,
+    file: File,
+    len: u64,
+    reserved_end: u64,
+}
+
+impl OsAppendFile {
+    /// A new, empty file; fails if the name is taken.
+    pub(super) fn create(path: &Path) -> Result<OsAppendFile> {
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(path)
+            .map_err(|e| Error::io("create", path, e))?;
+        Ok(OsAppendFile {
+            path: path.to_path_buf(),
+            file,
+            len: 0,
+            reserved_end: 0,
+        })
+    }
+
+    /// An existing file, at its end.
+    pub(super) fn open(path: &Path) -> Result<OsAppendFile> {
+        let open = || {
+            let file = OpenOptions::new().write(true).open(path)?;
+            let len = file.metadata()?.len();
+            Ok((file, len))
+        };
+        let (file, len) = open().map_err(|e| Error::io("open", path, e))?;
+        Ok(OsAppendFile {
+            path: path.to_path_buf(),
+            file,
+            len,
+            reserved_end: 0,
+        })
+    }
+}
+
+impl AppendFile for OsAppendFile {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file
+            .write_all_at(bytes, self.len)
+            .map_err(|e| Error::io("append to", &self.path, e))?;
+        self.len += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn reserve(&mut self, bytes: u64) -> Result<()> {
+        let end = self.len.saturating_add(bytes);
+        if bytes == 0 || end <= self.reserved_end {
+            return Ok(());
+        }
+        let reserve = || {
+            rustix::fs::fallocate(
+                &self.file,
+                FallocateFlags::KEEP_SIZE,
+                self.len,
+                end - self.len,
+            )
+        };
+        match rustix::io::retry_on_intr(reserve) {
+            // A file system that can't reserve (NFS, some FUSE) is met without it: the append itself reports a full disk.
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                self.reserved_end = end;
+                Ok(())
+            }
+            Err(errno) => Err(Error::io("reserve room in", &self.path, errno.into())),
+        }
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        // fdatasync leaves out only times; the length, needed to read the data back, is synced with it.
+        self.file
+            .sync_data()
+            .map_err(|e| Error::io("sync", &self.path, e))
+    }
+
+    fn truncate(&mut self, len: u64) -> Result<()> {
+        if len > self.len {
+            return Err(Error::invalid_argument(format!(
+                "{} can't be cut to {len} bytes: it has {}",
+                self.path.display(),
+                self.len
+            )));
+        }
+        // Also when the length stays: it gives back what is reserved, or was half written, past it.
+        self.file
+            .set_len(len)
+            .map_err(|e| Error::io("truncate", &self.path, e))?;
+        self.len = len;
+        self.reserved_end = 0;
+        Ok(())
+    }
+}
+
+/// A file being read.
+#[derive(Debug)]
+pub(super) struct OsReadFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl OsReadFile {
+    /// An existing file.
+    pub(super) fn open(path: &Path) -> Result<OsReadFile> {
+        let open = || {
+            let file = File::open(path)?;
+            // The system opens a directory for reading and fails only the read: say so at once.
+            if file.metadata()?.is_dir() {
+                return Err(Errno::ISDIR.into());
+            }
+            Ok(file)
+        };
+        let file = open().map_err(|e| Error::io("open", path, e))?;
+        Ok(OsReadFile {
+            path: path.to_path_buf(),
+            file,
+        })
+    }
+}
+
+impl ReadFile for OsReadFile {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn len(&self) -> Result<u64> {
+        let metadata = self
+            .file
+            .metadata()
+            .map_err(|e| Error::io("ask the length of", &self.path, e))?;
+        Ok(metadata.len())
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.file
+            .read_exact_at(buffer, offset)
+            .map_err(|e| Error::io("read", &self.path, e))
+    }
+}

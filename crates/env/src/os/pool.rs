@@ -1,0 +1,151 @@
+//! Background threads: for each class of jobs a queue ordered by due time, and a few threads that take from it.
+//!
+//! # Invariants
+//! 1. Jobs of a class start in order of their due time, and of their arrival where that is equal.
+//! 2. Threads share the queue alone, never the [`OsEnv`](super::OsEnv): dropping that ends them.
+//! 3. A job that panics ends itself only: the panic is reported by the process's hook, the thread goes on.
+
+use crate::{Error, Job, JobClass, Result};
+use parking_lot::{Condvar, Mutex};
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Threads for flushes: two, so that a timed log sync does not wait behind a long flush.
+const FLUSH_THREADS: usize = 2;
+/// Threads for compactions: two, so that the many small merges get past a large one; more would take cores and disk
+/// from writers and readers.
+const COMPACTION_THREADS: usize = 2;
+
+/// The threads of one machine. Dropped, it forgets the jobs that have not started and waits for those that have.
+#[derive(Debug)]
+pub(super) struct Pool {
+    flush: Arc<Queue>,
+    compaction: Arc<Queue>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Pool {
+    /// Starts all threads.
+    pub(super) fn start() -> Result<Pool> {
+        let mut pool = Pool {
+            flush: Queue::new(),
+            compaction: Queue::new(),
+            threads: Vec::new(),
+        };
+        let flush =
+            (0..FLUSH_THREADS).map(|n| (format!("quire-flush-{n}"), Arc::clone(&pool.flush)));
+        let compaction = (0..COMPACTION_THREADS)
+            .map(|n| (format!("quire-compact-{n}"), Arc::clone(&pool.compaction)));
+        for (name, queue) in flush.chain(compaction).collect::<Vec<_>>() {
+            let started = thread::Builder::new()
+                .name(name.clone())
+                .spawn(move || queue.work());
+            pool.threads
+                .push(started.map_err(|e| Error::io("start thread", Path::new(&name), e))?);
+        }
+        Ok(pool)
+    }
+
+    /// Runs `job` on a thread of `class`, not before `after` has passed.
+    pub(super) fn schedule(&self, class: JobClass, after: Duration, job: Job) {
+        match class {
+            JobClass::Flush => self.flush.push(after, job),
+            JobClass::Compaction => self.compaction.push(after, job),
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.flush.close();
+        self.compaction.close();
+        for thread in self.threads.drain(..) {
+            // The machine's last user may be a job: its own thread can't wait for itself, and ends after it.
+            if thread.thread().id() != thread::current().id() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+/// Jobs by due time. The key's second part is the order of arrival.
+#[derive(Default)]
+struct Waiting {
+    jobs: BTreeMap<(Duration, u64), Job>,
+    arrived: u64,
+    closed: bool,
+}
+
+struct Queue {
+    start: Instant,
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queue")
+            .field("waiting", &self.waiting.lock().jobs.len())
+            .finish()
+    }
+}
+
+impl Queue {
+    fn new() -> Arc<Queue> {
+        Arc::new(Queue {
+            start: Instant::now(),
+            waiting: Mutex::default(),
+            changed: Condvar::new(),
+        })
+    }
+
+    fn push(&self, after: Duration, job: Job) {
+        let due = self.start.elapsed().saturating_add(after);
+        let mut waiting = self.waiting.lock();
+        let arrived = waiting.arrived;
+        waiting.arrived += 1;
+        waiting.jobs.insert((due, arrived), job);
+        drop(waiting);
+        // One thread is enough: it takes the job, or waits until its time.
+        self.changed.notify_one();
+    }
+
+    /// Forgets the jobs that have not started, and has the threads end.
+    fn close(&self) {
+        let mut waiting = self.waiting.lock();
+        waiting.closed = true;
+        let forgotten = std::mem::take(&mut waiting.jobs);
+        drop(waiting);
+        self.changed.notify_all();
+        // After the lock: what a job owns may do anything when it is dropped.
+        drop(forgotten);
+    }
+
+    fn work(&self) {
+        while let Some(job) = self.next() {
+            // What a job leaves half done is its own affair: locks here do not poison, and it shares nothing with us.
+            let _ = std::panic::catch_unwind(AssertUnwindSafe(job));
+        }
+    }
+
+    /// The next job, when it is due; none when the queue is closed.
+    fn next(&self) -> Option<Job> {
+        let mut waiting = self.waiting.lock();
+        while !waiting.closed {
+            let Some(&(due, _)) = waiting.jobs.keys().next() else {
+                self.changed.wait(&mut waiting);
+                continue;
+            };
+            let left = due.saturating_sub(self.start.elapsed());
+            if left.is_zero() {
+                return waiting.jobs.pop_first().map(|(_, job)| job);
+            }
+            self.changed.wait_for(&mut waiting, left);
+        }
+        None
+    }
+}
