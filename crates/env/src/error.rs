@@ -92,6 +92,14 @@ impl Error {
         Error::InvalidArgument(what.into())
     }
 
+    /// A file asked to be cut to more than it has.
+    pub(crate) fn cut_beyond_end(path: &Path, len: u64, found: u64) -> Error {
+        let path = path.display();
+        Error::InvalidArgument(format!(
+            "{path} can't be cut to {len} bytes: it has {found}"
+        ))
+    }
+
     /// What a caller can act on.
     pub fn kind(&self) -> ErrorKind {
         match self {

@@ -6,10 +6,10 @@
 
 mod budget;
 mod cache;
+mod durable;
 mod error;
 mod file;
 mod os;
-mod replace;
 mod sim;
 mod volume;
 
@@ -18,7 +18,7 @@ pub use cache::{BlockCache, BlockKey};
 pub use error::{Error, ErrorKind, Result};
 pub use file::{AppendFile, FileLock, ReadFile};
 pub use os::OsEnv;
-pub use sim::SimEnv;
+pub use sim::{Fault, SimEnv};
 pub use volume::{FileId, Medium, Volume, VolumeId, Volumes};
 
 use std::fmt;
@@ -55,7 +55,7 @@ pub trait Env: Send + Sync + fmt::Debug + 'static {
     /// temporary file beside it (`path` with `.tmp` added; a crash may leave it), sync, rename, directory sync. Durable
     /// when it returns. One caller at a time for one path.
     fn replace(&self, path: &Path, contents: &[u8]) -> Result<()>;
-    /// Renames a file within one volume, atomically, replacing `to`. Durable after `sync_dir`.
+    /// Renames a file or directory within one volume, atomically, replacing a file or an empty directory `to`. Durable after `sync_dir`.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
     /// Removes a file. Durable after `sync_dir`. Readers that hold it open go on reading.
     fn remove(&self, path: &Path) -> Result<()>;

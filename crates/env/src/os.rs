@@ -11,6 +11,7 @@ mod gate;
 mod lock;
 mod pool;
 
+use crate::durable;
 use crate::{AppendFile, Env, Error, FileLock, Gate, Job, JobClass, ReadFile, Result};
 use file::{OsAppendFile, OsReadFile};
 use pool::Pool;
@@ -95,7 +96,7 @@ impl Env for OsEnv {
     }
 
     fn replace(&self, path: &Path, contents: &[u8]) -> Result<()> {
-        crate::replace::replace(self, path, contents)
+        durable::replace(self, path, contents)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
@@ -107,7 +108,7 @@ impl Env for OsEnv {
     }
 
     fn create_dir_all(&self, path: &Path) -> Result<()> {
-        dir::create_dir_all(path)
+        durable::create_dir_all(self, &dir::make_dir, path)
     }
 
     fn remove_dir_all(&self, path: &Path) -> Result<()> {

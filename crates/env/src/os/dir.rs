@@ -1,25 +1,16 @@
 //! Real directories: names made, removed, listed and made durable.
 
-use crate::replace::parent_of;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-/// [`Env::create_dir_all`](crate::Env::create_dir_all).
-pub(super) fn create_dir_all(path: &Path) -> Result<()> {
+/// Makes one directory. False if it was there already.
+pub(super) fn make_dir(path: &Path) -> Result<bool> {
     match fs::create_dir(path) {
-        Ok(()) => sync_dir(parent_of(path)),
-        Err(e) if e.kind() == io::ErrorKind::NotFound && parent_of(path) != path => {
-            create_dir_all(parent_of(path))?;
-            fs::create_dir(path).map_err(|e| Error::io("create directory", path, e))?;
-            sync_dir(parent_of(path))
-        }
-        Err(_) if path.is_dir() => match sync_dir(parent_of(path)) {
-            // Whoever made it may have died before this sync: it is made up for, where we are allowed to.
-            Err(error) if error.kind() == ErrorKind::Denied => Ok(()),
-            synced => synced,
-        },
+        Ok(()) => Ok(true),
+        // Whatever the error: on a read-only file system it need not be that the name is taken.
+        Err(_) if path.is_dir() => Ok(false),
         Err(e) => Err(Error::io("create directory", path, e)),
     }
 }

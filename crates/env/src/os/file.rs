@@ -102,11 +102,7 @@ impl AppendFile for OsAppendFile {
 
     fn truncate(&mut self, len: u64) -> Result<()> {
         if len > self.len {
-            return Err(Error::invalid_argument(format!(
-                "{} can't be cut to {len} bytes: it has {}",
-                self.path.display(),
-                self.len
-            )));
+            return Err(Error::cut_beyond_end(&self.path, len, self.len));
         }
         // Also when the length stays: it gives back what is reserved, or was half written, past it.
         self.file

@@ -30,13 +30,14 @@ impl Gate for OsGate {
             if ready() {
                 return true;
             }
+            let mut left = timeout.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                return false;
+            }
             let mut epoch = self.epoch.lock();
-            while *epoch == seen {
-                let left = timeout.saturating_sub(start.elapsed());
-                if left.is_zero() {
-                    return false;
-                }
+            while *epoch == seen && !left.is_zero() {
                 self.changed.wait_for(&mut epoch, left);
+                left = timeout.saturating_sub(start.elapsed());
             }
         }
     }

@@ -1,0 +1,201 @@
+//! A simulated file: what a reader sees now, and what of it a crash would leave.
+//!
+//! # Invariants
+//! 1. `current` is `durable` with `unsynced` applied in order.
+//! 2. A crash leaves `durable` with some first part of `unsynced` applied; of the writes in that part, each 512-byte sector
+//!    may be missing, and the last may end anywhere. A change of the length (a cut) is whole or not at all.
+//! 3. After a sync that failed, nothing that is done to the file becomes durable any more, although later syncs say
+//!    so: the real machine drops what it could not write, and reports that once.
+
+use super::rng::Rng;
+use parking_lot::Mutex;
+use rustix::io::Errno;
+use std::io;
+use std::sync::Arc;
+
+/// What a disk writes whole or not at all, in bytes.
+const SECTOR_BYTES: usize = 512;
+
+/// A file, shared by the names and the handles that lead to it: it can be read as long as one of them does.
+pub(super) type FileRef = Arc<Mutex<SimFile>>;
+
+/// A change that a crash may undo.
+#[derive(Debug)]
+enum Change {
+    Write { offset: usize, bytes: Vec<u8> },
+    Cut { len: usize },
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct SimFile {
+    current: Vec<u8>,
+    durable: Vec<u8>,
+    unsynced: Vec<Change>,
+    /// Where the room asked for ends; nothing if not past the length.
+    reserved_end: usize,
+    sync_failed: bool,
+    /// Held by a [`FileLock`](crate::FileLock).
+    pub(super) locked: bool,
+    /// Handles that have it open.
+    pub(super) open: usize,
+}
+
+impl SimFile {
+    /// A file that holds `bytes`, durably.
+    pub(super) fn durable(bytes: Vec<u8>) -> SimFile {
+        SimFile {
+            current: bytes.clone(),
+            durable: bytes,
+            ..SimFile::default()
+        }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.current
+    }
+
+    /// Bytes of the disk that it takes.
+    pub(super) fn room(&self) -> usize {
+        self.current.len().max(self.reserved_end)
+    }
+
+    /// Fills `buffer` from `offset`.
+    pub(super) fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let found = start
+            .checked_add(buffer.len())
+            .and_then(|end| self.current.get(start..end));
+        match found {
+            Some(found) => buffer.copy_from_slice(found),
+            // A read of nothing succeeds past the end too, as the system's does.
+            None if buffer.is_empty() => {}
+            None => {
+                return Err(io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    "failed to fill whole buffer",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn write_at(&mut self, offset: usize, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            overwrite(&mut self.current, offset, bytes);
+            self.unsynced.push(Change::Write {
+                offset,
+                bytes: bytes.to_vec(),
+            });
+        }
+    }
+
+    /// Cuts to `len` and gives reserved room back.
+    pub(super) fn cut(&mut self, len: usize) {
+        self.reserved_end = 0;
+        if len < self.current.len() {
+            self.current.truncate(len);
+            self.unsynced.push(Change::Cut { len });
+        }
+    }
+
+    pub(super) fn reserve_until(&mut self, end: usize) {
+        self.reserved_end = self.reserved_end.max(end);
+    }
+
+    pub(super) fn sync(&mut self) {
+        if self.sync_failed {
+            return;
+        }
+        for change in self.unsynced.drain(..) {
+            match change {
+                Change::Write { offset, bytes } => overwrite(&mut self.durable, offset, &bytes),
+                Change::Cut { len } => self.durable.truncate(len),
+            }
+        }
+    }
+
+    pub(super) fn fail_sync(&mut self) {
+        self.sync_failed = true;
+    }
+
+    /// Damages the bytes on the disk: what `damage` leaves is durable.
+    pub(super) fn damage(&mut self, damage: impl FnOnce(&mut Vec<u8>)) {
+        damage(&mut self.current);
+        self.durable.clone_from(&self.current);
+        self.unsynced.clear();
+    }
+
+    /// What a crash now would leave.
+    pub(super) fn after_crash(&self, rng: &mut Rng) -> Vec<u8> {
+        if self.unsynced.is_empty() {
+            return self.durable.clone();
+        }
+        // All or nothing are the common outcomes on a real machine, and the ones that must not be rare here.
+        match rng.up_to(3) {
+            0 => self.durable.clone(),
+            1 => self.current.clone(),
+            _ => self.torn(rng),
+        }
+    }
+
+    fn torn(&self, rng: &mut Rng) -> Vec<u8> {
+        let mut left = self.durable.clone();
+        let applied = rng.up_to(self.unsynced.len());
+        for (index, change) in self.unsynced.iter().take(applied).enumerate() {
+            match change {
+                Change::Cut { len } => left.truncate(*len),
+                Change::Write { offset, bytes } => {
+                    let end = if index + 1 == applied {
+                        rng.up_to(bytes.len())
+                    } else {
+                        bytes.len()
+                    };
+                    write_sectors(
+                        &mut left,
+                        *offset,
+                        bytes.get(..end).unwrap_or_default(),
+                        rng,
+                    );
+                }
+            }
+        }
+        left
+    }
+}
+
+/// Writes `bytes` over what is at `offset`; a gap before them is zero.
+pub(super) fn overwrite(file: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
+    let end = offset + bytes.len();
+    if file.len() < end {
+        file.resize(end, 0);
+    }
+    if let Some(place) = file.get_mut(offset..end) {
+        place.copy_from_slice(bytes);
+    }
+}
+
+/// Like [`overwrite`], but each sector may stay as it was.
+fn write_sectors(file: &mut Vec<u8>, offset: usize, bytes: &[u8], rng: &mut Rng) {
+    let end = offset + bytes.len();
+    if file.len() < end {
+        file.resize(end, 0);
+    }
+    let mut start = offset;
+    while start < end {
+        let stop = end.min((start / SECTOR_BYTES + 1) * SECTOR_BYTES);
+        if !rng.one_in(4) {
+            overwrite(
+                file,
+                start,
+                bytes.get(start - offset..stop - offset).unwrap_or_default(),
+            );
+        }
+        start = stop;
+    }
+}
+
+/// The kind of error that the system gives for a number too large for the file.
+pub(super) fn to_index(offset: u64) -> io::Result<usize> {
+    usize::try_from(offset).map_err(|_| Errno::FBIG.into())
+}
