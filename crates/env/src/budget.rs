@@ -81,3 +81,49 @@ impl Drop for Charge {
         self.resize(0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn charges_add_up_and_are_given_back() {
+        let budget = Budget::new(100);
+        let mut first = budget.charge(70);
+        let second = budget.charge(60);
+        assert_eq!(
+            (budget.limit(), budget.used()),
+            (100, 130),
+            "charging is never refused"
+        );
+        first.resize(10);
+        assert_eq!((first.bytes(), budget.used(), budget.peak()), (10, 70, 130));
+        drop(second);
+        first.resize(25);
+        assert_eq!((budget.used(), budget.peak()), (25, 130));
+        drop(first);
+        assert_eq!((budget.used(), budget.peak()), (0, 130));
+    }
+
+    #[test]
+    fn nothing_is_lost_between_threads() {
+        let budget = Budget::new(0);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let mut charge = budget.charge(0);
+                    for n in 0..10_000 {
+                        charge.resize(n % 97);
+                    }
+                });
+            }
+        });
+        assert_eq!(budget.used(), 0);
+        assert!(
+            budget.peak() >= 96 && budget.peak() <= 4 * 96,
+            "{}",
+            budget.peak()
+        );
+    }
+}

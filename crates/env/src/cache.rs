@@ -1,9 +1,25 @@
 //! The block cache: checked, decoded blocks of table files and log segments, one cache for the process.
 
+//!
+//! # Invariants
+//! 1. The blocks held, with what the map needs for each, take at most the capacity.
+//! 2. What is kept depends on the calls alone, not on the machine or on randomness: a simulated run repeats.
+
 use bytes::Bytes;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{OptionsBuilder, Weighter};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What the map itself takes for an entry (key, handle, links), in bytes: part of what the budget pays for.
+const ENTRY_BYTES: u64 = 96;
+/// The smallest share of the capacity that has a lock of its own. A block can't be larger than its share.
+const SHARD_BYTES_MIN: u64 = 4 << 20;
+/// Locks at most: enough that threads rarely meet at one.
+const SHARDS_MAX: u64 = 64;
+/// How large a block is taken to be when the map is made; it grows for smaller ones.
+const BLOCK_BYTES_TYPICAL: u64 = 16 << 10;
 
 /// Names a block: an owner id (one per open file, from [`BlockCache::new_owner`]) and its offset in that file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,16 +33,40 @@ pub struct BlockKey {
 #[derive(Clone)]
 struct ByBytes;
 
-impl quick_cache::Weighter<BlockKey, Bytes> for ByBytes {
+impl Weighter<BlockKey, Bytes> for ByBytes {
     fn weight(&self, _: &BlockKey, block: &Bytes) -> u64 {
-        // The map's own cost per entry (key, handle, links) is part of what the budget pays for.
-        block.len() as u64 + 96
+        block.len() as u64 + ENTRY_BYTES
+    }
+}
+
+/// Mixes the two numbers of a key. The same on every run; nobody outside picks the keys.
+#[derive(Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn write_u64(&mut self, number: u64) {
+        // The multiplier is that of Steele, Lea, Flood 2014; folding the halves brings high bits down.
+        let product = u128::from(self.0 ^ number ^ 0x9e37_79b9_7f4a_7c15) * 0xbf58_476d_1ce4_e5b9;
+        self.0 = (product as u64).wrapping_add((product >> 64) as u64);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 
 /// A cache bounded in bytes, scan-resistant (S3-FIFO as of `quick_cache`). Cheap to share.
+///
+/// A block of more than about 4 MiB is not kept, nor one of more than the capacity of a smaller cache. A block that is a
+/// slice of a larger buffer keeps all of that alive: hand in buffers of their own.
 pub struct BlockCache {
-    blocks: Cache<BlockKey, Bytes, ByBytes>,
+    blocks: Cache<BlockKey, Bytes, ByBytes, BuildHasherDefault<KeyHasher>>,
     owners: AtomicU64,
 }
 
@@ -42,11 +82,20 @@ impl std::fmt::Debug for BlockCache {
 impl BlockCache {
     /// A cache of at most `capacity` bytes.
     pub fn new(capacity: u64) -> Arc<BlockCache> {
-        let items = usize::try_from(capacity / 16_384)
-            .unwrap_or(usize::MAX)
-            .max(64);
+        let shards = (capacity / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
+        // The library rounds up to a power of two, and each shard's part of the capacity to a whole byte.
+        let shards = 1 << shards.ilog2();
+        let options = OptionsBuilder::new()
+            .shards(shards)
+            .estimated_items_capacity((capacity / BLOCK_BYTES_TYPICAL) as usize)
+            .weight_capacity(capacity / shards as u64 * shards as u64)
+            .build();
+        let options =
+            options.unwrap_or_else(|error| unreachable!("both capacities are set: {error}"));
+        let (hasher, lifecycle) = (BuildHasherDefault::default(), DefaultLifecycle::default());
+        let blocks = Cache::with_options(options, ByBytes, hasher, lifecycle);
         Arc::new(BlockCache {
-            blocks: Cache::with_weighter(items, capacity, ByBytes),
+            blocks,
             owners: AtomicU64::new(1),
         })
     }
@@ -84,5 +133,133 @@ impl BlockCache {
     /// Lookups that did not.
     pub fn misses(&self) -> u64 {
         self.blocks.misses()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(length: usize) -> Bytes {
+        Bytes::from(vec![7; length])
+    }
+
+    #[test]
+    fn blocks_never_take_more_than_the_capacity() {
+        for capacity in [0, 1, 1000, 100_000, 5 << 20, 64 << 20] {
+            let cache = BlockCache::new(capacity);
+            let owner = cache.new_owner();
+            assert!(cache.capacity() <= capacity);
+            for n in 0..20_000 {
+                cache.insert(
+                    BlockKey {
+                        owner,
+                        offset: n * 4096,
+                    },
+                    block((n * 37 % 9000) as usize),
+                );
+                assert!(cache.bytes() <= capacity, "{} of {capacity}", cache.bytes());
+            }
+            assert!(
+                capacity < 100_000 || cache.bytes() > capacity / 2,
+                "{}",
+                cache.bytes()
+            );
+        }
+    }
+
+    #[test]
+    fn block_is_found_by_owner_and_offset() {
+        let cache = BlockCache::new(1 << 20);
+        let (one, other) = (cache.new_owner(), cache.new_owner());
+        assert_ne!(one, other);
+        cache.insert(
+            BlockKey {
+                owner: one,
+                offset: 9,
+            },
+            block(1),
+        );
+        assert_eq!(
+            cache.get(BlockKey {
+                owner: one,
+                offset: 9
+            }),
+            Some(block(1))
+        );
+        assert_eq!(
+            cache.get(BlockKey {
+                owner: other,
+                offset: 9
+            }),
+            None
+        );
+        assert_eq!(
+            cache.get(BlockKey {
+                owner: one,
+                offset: 8
+            }),
+            None
+        );
+        assert_eq!((cache.hits(), cache.misses()), (1, 2));
+    }
+
+    #[test]
+    fn blocks_in_use_outlast_a_scan() {
+        let cache = BlockCache::new(1 << 20);
+        let (used, scanned) = (cache.new_owner(), cache.new_owner());
+        let keys: Vec<_> = (0..16)
+            .map(|n| BlockKey {
+                owner: used,
+                offset: n << 14,
+            })
+            .collect();
+        for key in &keys {
+            cache.insert(*key, block(16_000));
+            assert!(cache.get(*key).is_some());
+        }
+        for n in 0..1000 {
+            cache.insert(
+                BlockKey {
+                    owner: scanned,
+                    offset: n << 14,
+                },
+                block(16_000),
+            );
+        }
+        let kept = keys.iter().filter(|key| cache.get(**key).is_some()).count();
+        assert!(kept >= 12, "{kept} of 16");
+    }
+
+    #[test]
+    fn large_caches_keep_blocks_of_megabytes() {
+        let cache = BlockCache::new(256 << 20);
+        let key = BlockKey {
+            owner: cache.new_owner(),
+            offset: 0,
+        };
+        cache.insert(key, block(3 << 20));
+        assert!(cache.get(key).is_some());
+    }
+
+    #[test]
+    fn what_is_kept_depends_on_the_calls_alone() {
+        let kept = || {
+            let cache = BlockCache::new(8 << 20);
+            let owner = cache.new_owner();
+            let key = |n: u64| BlockKey {
+                owner,
+                offset: n * n % 4093 * 4096,
+            };
+            let hits = (0..8000).map(|n| {
+                let hit = cache.get(key(n)).is_some();
+                cache.insert(key(n), block((n * 31 % 8192) as usize));
+                hit
+            });
+            hits.collect::<Vec<_>>()
+        };
+        let first = kept();
+        assert!(first.contains(&true) && first.contains(&false));
+        assert_eq!(first, kept());
     }
 }

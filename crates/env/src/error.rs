@@ -64,6 +64,26 @@ pub enum Error {
         /// Its length in bytes.
         found: u64,
     },
+    /// A volume whose directory can't be read.
+    #[error("volume {volume} at {path} is lost ({source}); is its disk mounted?")]
+    VolumeLost {
+        /// Its id.
+        volume: u16,
+        /// Its directory.
+        path: PathBuf,
+        /// What happened when it was looked for.
+        source: Box<Error>,
+    },
+    /// A volume that the database has and that was not given when it was opened.
+    #[error(
+        "volume {volume} is not among the {given} directories given; give all of the database's volumes, in their order"
+    )]
+    NoVolume {
+        /// Its id.
+        volume: u16,
+        /// How many were given.
+        given: usize,
+    },
     /// The caller's mistake.
     #[error("invalid argument: {0}")]
     InvalidArgument(String),
@@ -107,6 +127,8 @@ impl Error {
             Error::TooLarge { .. } => ErrorKind::TooLarge,
             Error::InvalidArgument(_) => ErrorKind::InvalidArgument,
             Error::Crashed { .. } => ErrorKind::Crashed,
+            Error::VolumeLost { source, .. } => source.kind(),
+            Error::NoVolume { .. } => ErrorKind::NotFound,
             Error::Io { source, .. } => match source.kind() {
                 io::ErrorKind::NotFound => ErrorKind::NotFound,
                 io::ErrorKind::AlreadyExists => ErrorKind::AlreadyExists,

@@ -17,7 +17,6 @@ use file::{OsAppendFile, OsReadFile};
 use pool::Pool;
 use rustix::io::Errno;
 use rustix::rand::GetRandomFlags;
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -74,25 +73,7 @@ impl Env for OsEnv {
     }
 
     fn read(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
-        let read = || {
-            let file = std::fs::File::open(path)?;
-            let found = file.metadata()?.len();
-            let mut bytes = Vec::new();
-            if found <= bytes_max {
-                // One byte more than allowed, to notice a file that grows meanwhile.
-                file.take(bytes_max.saturating_add(1))
-                    .read_to_end(&mut bytes)?;
-            }
-            Ok((found.max(bytes.len() as u64), bytes))
-        };
-        match read().map_err(|e| Error::io("read", path, e))? {
-            (found, _) if found > bytes_max => Err(Error::TooLarge {
-                path: path.to_path_buf(),
-                limit: bytes_max,
-                found,
-            }),
-            (_, bytes) => Ok(bytes),
-        }
+        file::read(path, bytes_max)
     }
 
     fn replace(&self, path: &Path, contents: &[u8]) -> Result<()> {

@@ -51,12 +51,17 @@ impl Volumes {
     /// Volumes from a list of directories; the first is volume 0.
     ///
     /// # Errors
-    /// `InvalidArgument` if the list is empty or longer than 65,536.
+    /// `InvalidArgument` if the list is empty, longer than 65,536, or names a directory twice.
     pub fn new(list: impl IntoIterator<Item = (PathBuf, Medium)>) -> Result<Volumes> {
-        let mut volumes = Vec::new();
+        let mut volumes: Vec<Volume> = Vec::new();
         for (index, (path, medium)) in list.into_iter().enumerate() {
             let id = u16::try_from(index)
                 .map_err(|_| Error::invalid_argument("more than 65,536 volumes"))?;
+            if let Some(same) = volumes.iter().find(|volume| volume.path == path) {
+                let (path, first) = (path.display(), same.id.0);
+                let twice = format!("volume {id} at {path} is volume {first} already");
+                return Err(Error::invalid_argument(twice));
+            }
             volumes.push(Volume {
                 id: VolumeId(id),
                 path,
@@ -93,24 +98,133 @@ impl Volumes {
     /// The volume with this id.
     ///
     /// # Errors
-    /// `NotFound` that names the missing volume.
+    /// `NotFound` if the database was opened without it: too few directories were given.
     pub fn get(&self, id: VolumeId) -> Result<&Volume> {
-        self.0
-            .get(usize::from(id.0))
-            .ok_or_else(|| Error::invalid_argument(format!("no volume {} in this database", id.0)))
+        self.0.get(usize::from(id.0)).ok_or(Error::NoVolume {
+            volume: id.0,
+            given: self.0.len(),
+        })
     }
 
-    /// The volume for a new file: of those with the most free room, the first. One that can't be asked is passed over.
+    /// The volume for a new file: of those with the most free room, the first. One that can't be asked is passed over; if
+    /// none can, it is the first, where making the file says what is wrong.
     pub fn place(&self, env: &dyn Env) -> VolumeId {
-        let mut best = (VolumeId(0), 0);
-        if self.0.len() > 1 {
-            for volume in &self.0 {
-                let free = env.free_bytes(&volume.path).unwrap_or(0);
-                if free > best.1 {
-                    best = (volume.id, free);
-                }
-            }
+        match self.0.as_slice() {
+            [only] => only.id,
+            volumes => most_free(
+                volumes
+                    .iter()
+                    .map(|volume| (volume.id, env.free_bytes(&volume.path).ok())),
+            ),
         }
-        best.0
+    }
+
+    /// Looks whether each volume's directory can be read.
+    ///
+    /// # Errors
+    /// `VolumeLost` for the first that can't be: it says which, and where it was.
+    pub fn check(&self, env: &dyn Env) -> Result<()> {
+        for volume in &self.0 {
+            env.list(&volume.path).map_err(|source| Error::VolumeLost {
+                volume: volume.id.0,
+                path: volume.path.clone(),
+                source: Box::new(source),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// The first of those with the most free bytes; those without an answer only if there is no other.
+fn most_free(volumes: impl Iterator<Item = (VolumeId, Option<u64>)>) -> VolumeId {
+    let mut best = (VolumeId(0), None);
+    for (id, free) in volumes {
+        if free > best.1 {
+            best = (id, free);
+        }
+    }
+    best.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ErrorKind, SimEnv};
+
+    fn list(paths: &[&str]) -> Result<Volumes> {
+        Volumes::new(paths.iter().map(|path| (PathBuf::from(path), Medium::Hdd)))
+    }
+
+    #[test]
+    fn volumes_keep_their_place_in_the_list() -> Result<()> {
+        let volumes = list(&["/a", "/b"])?;
+        assert_eq!(volumes.root(), Path::new("/a"));
+        assert_eq!(volumes.get(VolumeId(1))?.path, Path::new("/b"));
+        assert_eq!(volumes.iter().map(|v| v.id.0).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(Volumes::single("/x").root(), Path::new("/x"));
+        Ok(())
+    }
+
+    #[test]
+    fn bad_lists_are_refused() {
+        for paths in [&[][..], &["/a", "/b", "/a"], &["x"; 65_537]] {
+            let kind = list(paths).map_err(|error| error.kind());
+            assert_eq!(kind, Err(ErrorKind::InvalidArgument));
+        }
+    }
+
+    #[test]
+    fn volume_that_was_not_given_is_named() -> Result<()> {
+        let error = list(&["/a", "/b"])?
+            .get(VolumeId(2))
+            .expect_err("there are two");
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert!(error.to_string().contains("volume 2"), "{error}");
+        Ok(())
+    }
+
+    #[test]
+    fn lost_volume_is_named() -> Result<()> {
+        let env = SimEnv::new(0);
+        env.create_dir_all(Path::new("/a"))?;
+        let error = list(&["/a", "/disk2"])?
+            .check(&*env)
+            .expect_err("/disk2 is not there");
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        let text = error.to_string();
+        assert!(
+            text.contains("volume 1") && text.contains("/disk2"),
+            "{text}"
+        );
+        list(&["/a"])?.check(&*env)
+    }
+
+    #[test]
+    fn new_file_goes_to_the_first_volume_with_the_most_room() {
+        for (free, expected) in [
+            (&[Some(5)][..], 0),
+            (&[Some(5), Some(9), Some(9)], 1),
+            (&[Some(9), Some(5)], 0),
+            (&[None, Some(0)], 1),
+            (&[Some(0), None], 0),
+            (&[None, None], 0),
+            (&[Some(0), Some(0)], 0),
+        ] {
+            let ids = (0..).map(VolumeId);
+            assert_eq!(
+                most_free(ids.zip(free.iter().copied())),
+                VolumeId(expected),
+                "{free:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn volume_that_cannot_be_asked_is_passed_over() -> Result<()> {
+        let env = SimEnv::new(0);
+        env.create_dir_all(Path::new("/b"))?;
+        assert_eq!(list(&["/a", "/b"])?.place(&*env), VolumeId(1));
+        assert_eq!(Volumes::single("/a").place(&*env), VolumeId(0));
+        Ok(())
     }
 }

@@ -8,6 +8,7 @@ use crate::{AppendFile, Error, ReadFile, Result};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -124,15 +125,7 @@ pub(super) struct OsReadFile {
 impl OsReadFile {
     /// An existing file.
     pub(super) fn open(path: &Path) -> Result<OsReadFile> {
-        let open = || {
-            let file = File::open(path)?;
-            // The system opens a directory for reading and fails only the read: say so at once.
-            if file.metadata()?.is_dir() {
-                return Err(Errno::ISDIR.into());
-            }
-            Ok(file)
-        };
-        let file = open().map_err(|e| Error::io("open", path, e))?;
+        let file = open_file(path).map_err(|e| Error::io("open", path, e))?;
         Ok(OsReadFile {
             path: path.to_path_buf(),
             file,
@@ -158,4 +151,37 @@ impl ReadFile for OsReadFile {
             .read_exact_at(buffer, offset)
             .map_err(|e| Error::io("read", &self.path, e))
     }
+}
+
+/// [`Env::read`](crate::Env::read).
+pub(super) fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
+    let read = || {
+        let file = open_file(path)?;
+        let found = file.metadata()?.len();
+        let mut bytes = Vec::new();
+        if found <= bytes_max {
+            // One byte more than allowed, to notice a file that grows meanwhile.
+            file.take(bytes_max.saturating_add(1))
+                .read_to_end(&mut bytes)?;
+        }
+        Ok((found.max(bytes.len() as u64), bytes))
+    };
+    let (found, bytes) = read().map_err(|e| Error::io("read", path, e))?;
+    if found > bytes_max {
+        return Err(Error::TooLarge {
+            path: path.to_path_buf(),
+            limit: bytes_max,
+            found,
+        });
+    }
+    Ok(bytes)
+}
+
+/// Opens for reading. The system opens a directory too, and fails only the read: this says so at once.
+fn open_file(path: &Path) -> io::Result<File> {
+    let file = File::open(path)?;
+    if file.metadata()?.is_dir() {
+        return Err(Errno::ISDIR.into());
+    }
+    Ok(file)
 }

@@ -90,9 +90,11 @@ impl SimFile {
         }
     }
 
-    /// Cuts to `len` and gives reserved room back.
-    pub(super) fn cut(&mut self, len: usize) {
+    /// Makes it `len` bytes long, by a cut or with zeros, and gives reserved room back.
+    pub(super) fn set_len(&mut self, len: usize) {
         self.reserved_end = 0;
+        let missing = len.saturating_sub(self.current.len());
+        self.write_at(self.current.len(), &vec![0; missing]);
         if len < self.current.len() {
             self.current.truncate(len);
             self.unsynced.push(Change::Cut { len });

@@ -144,7 +144,7 @@ impl AppendFile for SimAppendFile {
         let file = &self.file.0;
         self.machine
             .change("truncate", &self.path, &format!("to {len}"), |_| {
-                file.lock().cut(to_index(len)?);
+                file.lock().set_len(to_index(len)?);
                 Ok(())
             })?;
         self.len = len;

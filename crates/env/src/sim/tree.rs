@@ -120,6 +120,9 @@ impl Tree {
             (Node::Dir(_), _) if names_of(to).starts_with(&names_of(from)) => {
                 return Err(Errno::INVAL.into());
             }
+            _ if names_of(from).starts_with(&names_of(to)) => {
+                return Err(Errno::NOTEMPTY.into());
+            }
             (Node::File(_), Some(Node::Dir(_))) => return Err(Errno::ISDIR.into()),
             (Node::Dir(_), Some(Node::File(_))) => return Err(Errno::NOTDIR.into()),
             (Node::Dir(_), Some(Node::Dir(_))) if !self.list(to)?.is_empty() => {
