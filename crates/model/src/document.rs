@@ -1,0 +1,166 @@
+//! [`Document`]: one JSON object, encoded.
+
+use crate::error::Error;
+use crate::json_in;
+use crate::json_out;
+use crate::layout::Container;
+use crate::patch;
+use crate::validate;
+use crate::value::{Fields, ObjectRef, ValueRef};
+use bytes::Bytes;
+use std::fmt;
+
+/// Longest JSON text of a document, white space included.
+pub const DOCUMENT_BYTES_MAX: usize = 16 << 20;
+
+/// Longest encoding of a document. Most encodings are shorter than their text; arrays of one-digit numbers and the
+/// like are at most four times as long.
+pub const ENCODED_BYTES_MAX: usize = 4 * DOCUMENT_BYTES_MAX;
+
+/// Most levels of arrays and objects, counting the document itself.
+pub const DEPTH_MAX: usize = 128;
+
+/// A JSON object in its encoded form, which is read in place: no tree is built, and a field is found in constant
+/// time. Cloning shares the bytes. A document is valid from its making on, so reading can't fail.
+///
+/// Fields keep their order and numbers their text. Two documents are equal if their encodings are, which is so for
+/// texts that differ in white space and string escapes alone.
+///
+/// ```
+/// use quire_model::{Document, ValueRef};
+///
+/// let document = Document::from_json(br#"{"id": 7, "size": {"w": 2.50, "h": 4}}"#)?;
+/// assert_eq!(document.get("id"), Some(ValueRef::Int(7)));
+/// assert_eq!(document.get_path("size.h"), Some(ValueRef::Int(4)));
+/// assert_eq!(document.to_json(), r#"{"id":7,"size":{"w":2.50,"h":4}}"#);
+///
+/// let stored = document.bytes();
+/// assert_eq!(Document::from_bytes(stored)?, document);
+/// # Ok::<(), quire_model::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Document {
+    bytes: Bytes,
+}
+
+impl Document {
+    /// Encodes the text of one JSON object, in one pass.
+    ///
+    /// # Errors
+    /// Says what is wrong at which byte: text that is not JSON (RFC 8259) in UTF-8 or not one object; more than
+    /// [`DOCUMENT_BYTES_MAX`] bytes or [`DEPTH_MAX`] levels; a field twice in one object; an integer outside
+    /// `i64::MIN..=u64::MAX` or a float beyond f64, which would have to be rounded.
+    pub fn from_json(json: &[u8]) -> Result<Document, Error> {
+        // Boxed first: without spare room the bytes are shared without one more allocation.
+        let bytes = Bytes::from(json_in::encode(json)?.into_boxed_slice());
+        Ok(Document { bytes })
+    }
+
+    /// Takes an encoded document, checking all of it: one pass, linear in the bytes, without allocation.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if `bytes` are not exactly what [`from_json`](Self::from_json) could have made;
+    /// [`Error::TooDeep`], [`Error::TooLarge`] (over [`ENCODED_BYTES_MAX`]) beyond the limits.
+    pub fn from_bytes(bytes: Bytes) -> Result<Document, Error> {
+        validate::check(&bytes)?;
+        Ok(Document { bytes })
+    }
+
+    /// The encoding.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The encoding, shared.
+    #[must_use]
+    pub fn bytes(&self) -> Bytes {
+        self.bytes.clone()
+    }
+
+    /// The document as an object.
+    #[must_use]
+    pub fn root(&self) -> ObjectRef<'_> {
+        ObjectRef(self.container())
+    }
+
+    /// The top-level field `name`, in constant time.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<ValueRef<'_>> {
+        self.root().get(name)
+    }
+
+    /// The field at a dotted path: see [`ObjectRef::get_path`].
+    #[must_use]
+    pub fn get_path(&self, path: &str) -> Option<ValueRef<'_>> {
+        self.root().get_path(path)
+    }
+
+    /// The top-level fields in the order they were written.
+    #[must_use]
+    pub fn fields(&self) -> Fields<'_> {
+        self.root().fields()
+    }
+
+    /// Number of top-level fields.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.container().count
+    }
+
+    /// Whether it is `{}`.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Appends the document as compact JSON: fields in their order, numbers as written.
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        json_out::write_encoded(self.root_bytes(), out);
+    }
+
+    /// The document as compact JSON: fields in their order, numbers as written.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        json_out::to_json(self.root_bytes())
+    }
+
+    /// This document changed by a JSON merge patch (RFC 7396): the patch's fields replace ours, objects merge field by
+    /// field, null removes. Our fields keep their places; new ones follow in the patch's order.
+    ///
+    /// ```
+    /// # use quire_model::Document;
+    /// let document = Document::from_json(br#"{"title": "old", "tags": ["a"], "draft": true}"#)?;
+    /// let patch = Document::from_json(br#"{"title": "new", "draft": null}"#)?;
+    /// assert_eq!(document.merge_patch(&patch)?.to_json(), r#"{"title":"new","tags":["a"]}"#);
+    /// # Ok::<(), quire_model::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] if the result, as text, is over [`DOCUMENT_BYTES_MAX`].
+    pub fn merge_patch(&self, patch: &Document) -> Result<Document, Error> {
+        let merged = patch::merge(self.container(), patch.container())?;
+        Ok(Document {
+            bytes: Bytes::from(merged.into_boxed_slice()),
+        })
+    }
+
+    /// The root object, behind the version byte.
+    fn root_bytes(&self) -> &[u8] {
+        self.bytes.get(1..).unwrap_or_default()
+    }
+
+    fn container(&self) -> Container<'_> {
+        // A document is an object from its making on; the way out is for the compiler.
+        Container::object(self.root_bytes()).unwrap_or(Container::EMPTY)
+    }
+}
+
+impl fmt::Debug for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_json())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,247 @@
+//! Writes the document encoding, front to back in one pass: see [`layout`](crate::layout).
+//!
+//! An array or object is begun, its items are written one after the other, and when it ends its tables are written
+//! behind them, by when their widths are known. Only the ends of the items of open containers are kept on the side.
+
+use crate::float::{Float, Number, Repr};
+use crate::layout::{self, SCAN_FIELDS_MAX, VERSION, Width, bucket, buckets, split_entry, tag};
+use smallvec::SmallVec;
+
+/// A document being written.
+pub(crate) struct Encoder {
+    out: Vec<u8>,
+    /// Ends of the items written so far of every open container, the innermost last, each from its container's tag.
+    ends: SmallVec<[u32; 64]>,
+    /// Scratch of the index: bucket in the high half, entry number in the low.
+    listed: SmallVec<[u64; 32]>,
+}
+
+/// An array or object that is open: where it starts, in the output and in the ends.
+#[derive(Clone, Copy)]
+#[must_use]
+pub(crate) struct Open {
+    start: usize,
+    first_end: usize,
+}
+
+/// An object has this field twice.
+#[derive(Debug)]
+pub(crate) struct DuplicateName(pub(crate) Vec<u8>);
+
+impl Encoder {
+    /// An encoder with room for `bytes`.
+    pub(crate) fn with_capacity(bytes: usize) -> Self {
+        let mut out = Vec::with_capacity(bytes);
+        out.push(VERSION);
+        Self {
+            out,
+            ends: SmallVec::new(),
+            listed: SmallVec::new(),
+        }
+    }
+
+    /// The finished document.
+    pub(crate) fn finish(self) -> Vec<u8> {
+        self.out
+    }
+
+    /// Starts an array or object.
+    pub(crate) fn begin(&mut self) -> Open {
+        let open = Open {
+            start: self.out.len(),
+            first_end: self.ends.len(),
+        };
+        self.out.push(tag::NULL);
+        open
+    }
+
+    /// Ends an item of `open`: a value of an array, a name and value of an object.
+    pub(crate) fn end_item(&mut self, open: Open) {
+        // Fits: inputs are bounded by 16 MiB of text, and no encoding is more than a few times its text.
+        self.ends.push((self.out.len() - open.start) as u32);
+    }
+
+    /// A field's name; its value comes next.
+    pub(crate) fn name(&mut self, name: &[u8]) {
+        layout::write_leb128(name.len(), &mut self.out);
+        self.out.extend_from_slice(name);
+    }
+
+    pub(crate) fn null(&mut self) {
+        self.out.push(tag::NULL);
+    }
+
+    pub(crate) fn bool(&mut self, value: bool) {
+        self.out.push(if value { tag::TRUE } else { tag::FALSE });
+    }
+
+    pub(crate) fn number(&mut self, number: Number<'_>) {
+        match number {
+            Number::Int(value) => {
+                self.out.push(tag::INT);
+                layout::write_int(value, &mut self.out);
+            }
+            Number::UInt(value) => {
+                self.out.push(tag::UINT);
+                self.out.extend_from_slice(&value.to_le_bytes());
+            }
+            Number::Float(Float(Repr::Decimal {
+                negative,
+                digits,
+                scale,
+            })) => {
+                self.out.push(tag::DECIMAL);
+                self.out.push(if negative { scale | 0x80 } else { scale });
+                layout::write_uint(digits, &mut self.out);
+            }
+            Number::Float(Float(Repr::Text(text))) => {
+                self.out.push(tag::NUMBER);
+                self.out.extend_from_slice(text.as_bytes());
+            }
+        }
+    }
+
+    pub(crate) fn string(&mut self, text: &[u8]) {
+        self.out.push(tag::STRING);
+        self.out.extend_from_slice(text);
+    }
+
+    /// A value that is encoded already.
+    pub(crate) fn value(&mut self, encoded: &[u8]) {
+        self.out.extend_from_slice(encoded);
+    }
+
+    /// Ends an array.
+    pub(crate) fn end_array(&mut self, open: Open) {
+        let width = self.write_ends(open);
+        self.close(open, tag::ARRAY, width);
+    }
+
+    /// Ends an object, unless two of its fields have one name.
+    pub(crate) fn end_object(&mut self, open: Open) -> Result<(), DuplicateName> {
+        let width = if self.ends.len() - open.first_end <= SCAN_FIELDS_MAX {
+            self.check_few_names(open)?;
+            self.write_ends(open)
+        } else {
+            self.list_names(open)?;
+            let width = self.write_ends(open);
+            self.write_index();
+            width
+        };
+        self.close(open, tag::OBJECT, width);
+        Ok(())
+    }
+
+    fn write_ends(&mut self, open: Open) -> Width {
+        let ends = self.ends.get(open.first_end..).unwrap_or_default();
+        let width = Width::of(ends.last().map_or(1, |end| *end as usize));
+        self.out.reserve((ends.len() + 1) * width.bytes());
+        for end in ends {
+            write(&mut self.out, width, *end);
+        }
+        width
+    }
+
+    fn close(&mut self, open: Open, tag: u8, width: Width) {
+        let count = self.ends.len() - open.first_end;
+        write(&mut self.out, width, count as u32);
+        if let Some(first) = self.out.get_mut(open.start) {
+            *first = tag + width as u8;
+        }
+        self.ends.truncate(open.first_end);
+    }
+
+    fn check_few_names(&self, open: Open) -> Result<(), DuplicateName> {
+        let (container, ends) = self.items(open);
+        let mut names = [&[][..]; SCAN_FIELDS_MAX];
+        for (index, place) in names.iter_mut().enumerate().take(ends.len()) {
+            *place = name(container, ends, index);
+        }
+        let names = names.get(..ends.len()).unwrap_or_default();
+        for (index, name) in names.iter().enumerate() {
+            if names.iter().take(index).any(|earlier| earlier == name) {
+                return Err(DuplicateName(name.to_vec()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills `listed` with the entries of `open` in the order of the index.
+    fn list_names(&mut self, open: Open) -> Result<(), DuplicateName> {
+        let mut listed = std::mem::take(&mut self.listed);
+        listed.clear();
+        let (container, ends) = self.items(open);
+        let buckets = buckets(ends.len());
+        listed.extend((0..ends.len()).map(|index| {
+            let bucket = bucket(name(container, ends, index), buckets);
+            (bucket as u64) << 32 | index as u64
+        }));
+        listed.sort_unstable();
+        let mut rest = listed.as_mut_slice();
+        while let Some(first) = rest.first() {
+            let bucket = first >> 32;
+            let size = rest
+                .iter()
+                .position(|other| other >> 32 != bucket)
+                .unwrap_or(rest.len());
+            let (same, others) = rest.split_at_mut(size);
+            let name = |listed: u64| name(container, ends, listed as u32 as usize);
+            if same.len() > 1 {
+                same.sort_unstable_by(|a, b| name(*a).cmp(name(*b)));
+                let mut pairs = same.iter().zip(same.iter().skip(1));
+                if let Some((twice, _)) = pairs.find(|(a, b)| name(**a) == name(**b)) {
+                    return Err(DuplicateName(name(*twice).to_vec()));
+                }
+            }
+            rest = others;
+        }
+        self.listed = listed;
+        Ok(())
+    }
+
+    fn write_index(&mut self) {
+        let width = Width::of(self.listed.len());
+        let buckets = buckets(self.listed.len());
+        self.out
+            .reserve((buckets + self.listed.len()) * width.bytes());
+        let mut end = 0;
+        for bucket in 0..buckets as u64 {
+            let rest = self.listed.get(end..).unwrap_or_default();
+            end += rest
+                .iter()
+                .take_while(|listed| **listed >> 32 == bucket)
+                .count();
+            write(&mut self.out, width, end as u32);
+        }
+        for listed in &self.listed {
+            write(&mut self.out, width, *listed as u32);
+        }
+    }
+
+    /// The bytes of `open` so far, and the ends of its items in them.
+    fn items(&self, open: Open) -> (&[u8], &[u32]) {
+        let container = self.out.get(open.start..).unwrap_or_default();
+        (
+            container,
+            self.ends.get(open.first_end..).unwrap_or_default(),
+        )
+    }
+}
+
+/// The name of entry `index` of the object that starts `container`.
+fn name<'a>(container: &'a [u8], ends: &[u32], index: usize) -> &'a [u8] {
+    let start = index
+        .checked_sub(1)
+        .and_then(|before| ends.get(before))
+        .map_or(1, |end| *end as usize);
+    let entry = container.get(start..).unwrap_or_default();
+    split_entry(entry).unwrap_or_default().0
+}
+
+fn write(out: &mut Vec<u8>, width: Width, value: u32) {
+    match width {
+        Width::One => out.push(value as u8),
+        Width::Two => out.extend_from_slice(&(value as u16).to_le_bytes()),
+        Width::Four => out.extend_from_slice(&value.to_le_bytes()),
+    }
+}

@@ -1,0 +1,97 @@
+//! JSON merge patch (RFC 7396) on encoded documents: what the patch leaves alone is copied as bytes.
+
+use crate::document::DOCUMENT_BYTES_MAX;
+use crate::encoder::{DuplicateName, Encoder};
+use crate::error::{Error, excerpt};
+use crate::json_out;
+use crate::layout::Container;
+use crate::value::Raw;
+
+/// The text of a value is at most this many times as long as its encoding: worst is a decimal of 22 zeros after the
+/// point, 26 bytes of text in 3.
+const TEXT_RATIO_MAX: usize = 16;
+
+/// The document `target` as changed by `patch`, both whole encodings without their version byte.
+pub(crate) fn merge(target: Container<'_>, patch: Container<'_>) -> Result<Vec<u8>, Error> {
+    let mut encoder = Encoder::with_capacity(target.bytes.len() + patch.bytes.len());
+    // The fields of one object have different names in both, so those of the result do; this is for the compiler.
+    let duplicate = |DuplicateName(name)| Error::DuplicateField {
+        name: excerpt(&name),
+        offset: 0,
+    };
+    merge_object(Some(target), patch, &mut encoder).map_err(duplicate)?;
+    let merged = encoder.finish();
+    check_text_bytes(&merged)?;
+    Ok(merged)
+}
+
+/// Writes `target` (nothing, if it is not an object) as changed by `patch`. Nested no deeper than the deeper of both.
+fn merge_object(
+    target: Option<Container<'_>>,
+    patch: Container<'_>,
+    encoder: &mut Encoder,
+) -> Result<(), DuplicateName> {
+    let open = encoder.begin();
+    let entries = |object: Container<'_>| 0..object.count;
+    for (name, value) in target
+        .into_iter()
+        .flat_map(|target| entries(target).filter_map(move |at| target.entry(at)))
+    {
+        match patch.find(name) {
+            None => {
+                encoder.name(name);
+                encoder.value(value);
+            }
+            Some(change) => {
+                if !write_change(name, Some(value), change, encoder)? {
+                    continue;
+                }
+            }
+        }
+        encoder.end_item(open);
+    }
+    for (name, change) in entries(patch).filter_map(|at| patch.entry(at)) {
+        let is_new = target.is_none_or(|target| target.find(name).is_none());
+        if is_new && write_change(name, None, change, encoder)? {
+            encoder.end_item(open);
+        }
+    }
+    encoder.end_object(open)
+}
+
+/// Writes the field `name` as `change` makes it of `old`; false if that is no field.
+fn write_change(
+    name: &[u8],
+    old: Option<&[u8]>,
+    change: &[u8],
+    encoder: &mut Encoder,
+) -> Result<bool, DuplicateName> {
+    match Raw::parse(change) {
+        Some(Raw::Null) => return Ok(false),
+        Some(Raw::Object(patch)) => {
+            encoder.name(name);
+            merge_object(old.and_then(Container::object), patch, encoder)?;
+        }
+        _ => {
+            encoder.name(name);
+            encoder.value(change);
+        }
+    }
+    Ok(true)
+}
+
+/// Checks that the document, as text, could be handed in again.
+fn check_text_bytes(document: &[u8]) -> Result<(), Error> {
+    if document.len() <= DOCUMENT_BYTES_MAX / TEXT_RATIO_MAX {
+        return Ok(());
+    }
+    let mut text = Vec::new();
+    json_out::write_encoded(document.get(1..).unwrap_or_default(), &mut text);
+    if text.len() > DOCUMENT_BYTES_MAX {
+        return Err(Error::TooLarge {
+            bytes: text.len(),
+            bytes_max: DOCUMENT_BYTES_MAX,
+        });
+    }
+    Ok(())
+}

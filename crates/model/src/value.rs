@@ -1,0 +1,312 @@
+//! Values read in place from an encoded document.
+
+use crate::float::{Float, Number, Repr, SCALE_MAX};
+use crate::json_out;
+use crate::layout::{self, Container, tag};
+
+/// One value of a document, borrowed from it. Strings are its bytes, arrays and objects are opened in constant time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum ValueRef<'a> {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// An integer in the range of i64.
+    Int(i64),
+    /// An integer above `i64::MAX`.
+    UInt(u64),
+    /// Any other number, with its text: see [`Float::value`].
+    Float(Float<'a>),
+    /// A string.
+    String(&'a str),
+    /// An array.
+    Array(ArrayRef<'a>),
+    /// An object.
+    Object(ObjectRef<'a>),
+}
+
+impl<'a> ValueRef<'a> {
+    /// What it is, for messages: "a string", "an array".
+    #[must_use]
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            ValueRef::Null => "null",
+            ValueRef::Bool(_) => "a boolean",
+            ValueRef::Int(_) | ValueRef::UInt(_) => "an integer",
+            ValueRef::Float(_) => "a float",
+            ValueRef::String(_) => "a string",
+            ValueRef::Array(_) => "an array",
+            ValueRef::Object(_) => "an object",
+        }
+    }
+
+    /// Appends the value as compact JSON, numbers as they were written.
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        json_out::write_value(&(*self).into(), out);
+    }
+
+    /// The value in `bytes`, which are of a valid document.
+    pub(crate) fn read(bytes: &'a [u8]) -> ValueRef<'a> {
+        // Documents are valid from their making on: the ways out of here are for the compiler.
+        let Some(raw) = Raw::parse(bytes) else {
+            return ValueRef::Null;
+        };
+        match raw {
+            Raw::Null => ValueRef::Null,
+            Raw::Bool(value) => ValueRef::Bool(value),
+            Raw::Number(Number::Int(value)) => ValueRef::Int(value),
+            Raw::Number(Number::UInt(value)) => ValueRef::UInt(value),
+            Raw::Number(Number::Float(value)) => ValueRef::Float(value),
+            Raw::String(text) => ValueRef::String(utf8(text)),
+            Raw::Array(array) => ValueRef::Array(ArrayRef(array)),
+            Raw::Object(object) => ValueRef::Object(ObjectRef(object)),
+        }
+    }
+}
+
+/// Text of a valid document: checked when it was made.
+pub(crate) fn utf8(text: &[u8]) -> &str {
+    std::str::from_utf8(text).unwrap_or_default()
+}
+
+/// A value as it is encoded, its string not yet looked at.
+pub(crate) enum Raw<'a> {
+    Null,
+    Bool(bool),
+    Number(Number<'a>),
+    String(&'a [u8]),
+    Array(Container<'a>),
+    Object(Container<'a>),
+}
+
+impl<'a> Raw<'a> {
+    /// Reads a value; none if its tag is unknown, its payload is not the one spelling of a value, or its tables do
+    /// not fit. Strings, and what arrays and objects hold, are not looked at.
+    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Raw<'a>> {
+        let (&tag, payload) = bytes.split_first()?;
+        Some(match tag {
+            tag::NULL if payload.is_empty() => Raw::Null,
+            tag::FALSE if payload.is_empty() => Raw::Bool(false),
+            tag::TRUE if payload.is_empty() => Raw::Bool(true),
+            tag::INT => Raw::Number(Number::Int(layout::read_int(payload)?)),
+            tag::UINT => {
+                let value = u64::from_le_bytes(payload.try_into().ok()?);
+                Raw::Number(
+                    i64::try_from(value)
+                        .is_err()
+                        .then_some(Number::UInt(value))?,
+                )
+            }
+            tag::DECIMAL => Raw::Number(Number::Float(Float(read_decimal(payload)?))),
+            tag::NUMBER => match Number::parse(payload) {
+                Ok(number @ Number::Float(Float(Repr::Text(_)))) => Raw::Number(number),
+                _ => return None,
+            },
+            tag::STRING => Raw::String(payload),
+            tag if tag & !0b11 == tag::ARRAY => Raw::Array(Container::array(bytes)?),
+            tag if tag & !0b11 == tag::OBJECT => Raw::Object(Container::object(bytes)?),
+            _ => return None,
+        })
+    }
+}
+
+impl<'a> From<ValueRef<'a>> for Raw<'a> {
+    fn from(value: ValueRef<'a>) -> Raw<'a> {
+        match value {
+            ValueRef::Null => Raw::Null,
+            ValueRef::Bool(value) => Raw::Bool(value),
+            ValueRef::Int(value) => Raw::Number(Number::Int(value)),
+            ValueRef::UInt(value) => Raw::Number(Number::UInt(value)),
+            ValueRef::Float(value) => Raw::Number(Number::Float(value)),
+            ValueRef::String(value) => Raw::String(value.as_bytes()),
+            ValueRef::Array(ArrayRef(value)) => Raw::Array(value),
+            ValueRef::Object(ObjectRef(value)) => Raw::Object(value),
+        }
+    }
+}
+
+fn read_decimal(payload: &[u8]) -> Option<Repr<'_>> {
+    let (&head, digits) = payload.split_first()?;
+    let (negative, scale) = (head >= 0x80, head & 0x7f);
+    let digits = layout::read_uint(digits)?;
+    (1..=SCALE_MAX).contains(&scale).then_some(Repr::Decimal {
+        negative,
+        digits,
+        scale,
+    })
+}
+
+/// An array inside a document.
+#[derive(Clone, Copy)]
+pub struct ArrayRef<'a>(pub(crate) Container<'a>);
+
+impl<'a> ArrayRef<'a> {
+    /// Number of items.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.count
+    }
+
+    /// Whether there is no item.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.count == 0
+    }
+
+    /// Item `index`, counted from 0, in constant time.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<ValueRef<'a>> {
+        self.0.item(index).map(ValueRef::read)
+    }
+
+    /// The items in order.
+    #[must_use]
+    pub fn iter(&self) -> Items<'a> {
+        Items {
+            container: self.0,
+            index: 0,
+        }
+    }
+}
+
+/// An object inside a document, or the document itself.
+#[derive(Clone, Copy)]
+pub struct ObjectRef<'a>(pub(crate) Container<'a>);
+
+impl<'a> ObjectRef<'a> {
+    /// Number of fields.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.count
+    }
+
+    /// Whether there is no field.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.count == 0
+    }
+
+    /// The field `name`, in constant time.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<ValueRef<'a>> {
+        self.0.find(name.as_bytes()).map(ValueRef::read)
+    }
+
+    /// The field at a dotted path, through objects only: `a.b.c` is field `c` of field `b` of field `a`. A name that
+    /// has a dot in it is reached by [`get`](Self::get) alone.
+    #[must_use]
+    pub fn get_path(&self, path: &str) -> Option<ValueRef<'a>> {
+        let (parents, name) = path
+            .rsplit_once('.')
+            .map_or((None, path), |(parents, name)| (Some(parents), name));
+        let mut object = *self;
+        for parent in parents.into_iter().flat_map(|parents| parents.split('.')) {
+            object = match object.get(parent)? {
+                ValueRef::Object(object) => object,
+                _ => return None,
+            };
+        }
+        object.get(name)
+    }
+
+    /// The fields in the order they were written.
+    #[must_use]
+    pub fn fields(&self) -> Fields<'a> {
+        Fields {
+            container: self.0,
+            index: 0,
+        }
+    }
+}
+
+// The encoding is canonical, so equal bytes are equal values.
+impl PartialEq for ArrayRef<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.bytes == other.0.bytes
+    }
+}
+
+impl PartialEq for ObjectRef<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.bytes == other.0.bytes
+    }
+}
+
+impl std::fmt::Debug for ArrayRef<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&json_out::to_json(self.0.bytes))
+    }
+}
+
+impl std::fmt::Debug for ObjectRef<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&json_out::to_json(self.0.bytes))
+    }
+}
+
+impl<'a> IntoIterator for ArrayRef<'a> {
+    type Item = ValueRef<'a>;
+    type IntoIter = Items<'a>;
+
+    fn into_iter(self) -> Items<'a> {
+        self.iter()
+    }
+}
+
+impl<'a> IntoIterator for &ArrayRef<'a> {
+    type Item = ValueRef<'a>;
+    type IntoIter = Items<'a>;
+
+    fn into_iter(self) -> Items<'a> {
+        self.iter()
+    }
+}
+
+/// The items of an array: see [`ArrayRef::iter`].
+#[derive(Clone)]
+pub struct Items<'a> {
+    container: Container<'a>,
+    index: usize,
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = ValueRef<'a>;
+
+    fn next(&mut self) -> Option<ValueRef<'a>> {
+        let item = self.container.item(self.index)?;
+        self.index += 1;
+        Some(ValueRef::read(item))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.container.count.saturating_sub(self.index);
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Items<'_> {}
+
+/// The fields of an object, names and values: see [`ObjectRef::fields`].
+#[derive(Clone)]
+pub struct Fields<'a> {
+    container: Container<'a>,
+    index: usize,
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = (&'a str, ValueRef<'a>);
+
+    fn next(&mut self) -> Option<(&'a str, ValueRef<'a>)> {
+        let (name, value) = self.container.entry(self.index)?;
+        self.index += 1;
+        Some((utf8(name), ValueRef::read(value)))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.container.count.saturating_sub(self.index);
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Fields<'_> {}
