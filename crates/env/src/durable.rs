@@ -33,18 +33,26 @@ pub(crate) fn create_dir_all(
 ) -> Result<()> {
     let parent = parent_of(path);
     match make_dir(path) {
-        Ok(true) => env.sync_dir(parent),
-        // Whoever made it may have died before syncing its name: that is made up for, where we are allowed to.
-        Ok(false) => match env.sync_dir(parent) {
-            Err(error) if error.kind() == ErrorKind::Denied => Ok(()),
-            synced => synced,
-        },
+        Ok(true) => {
+            env.sync_dir(parent)?;
+            sync_name_of_found(env, parent)
+        }
+        Ok(false) => sync_name_of_found(env, path),
         Err(error) if error.kind() == ErrorKind::NotFound && parent != path => {
             create_dir_all(env, make_dir, parent)?;
             make_dir(path)?;
             env.sync_dir(parent)
         }
         Err(error) => Err(error),
+    }
+}
+
+/// Syncs the name of a directory that was there already: whoever made it may have died before doing so. As nobody goes on to
+/// make another in it before, no name above it can be in that state. Where we may not, it is not ours to see to.
+fn sync_name_of_found(env: &dyn Env, dir: &Path) -> Result<()> {
+    match env.sync_dir(parent_of(dir)) {
+        Err(error) if error.kind() == ErrorKind::Denied => Ok(()),
+        synced => synced,
     }
 }
 

@@ -149,3 +149,44 @@ impl Queue {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn jobs_start_in_order_of_due_time_then_of_arrival() {
+        let queue = Queue::new();
+        let (sender, receiver) = mpsc::channel();
+        let job = |number: u32| -> Job {
+            let sender = sender.clone();
+            Box::new(move || sender.send(number).unwrap())
+        };
+        queue.push(Duration::from_millis(40), job(4));
+        queue.push(Duration::from_millis(20), job(3));
+        queue.push(Duration::ZERO, job(1));
+        queue.push(Duration::ZERO, job(2));
+        queue.push(Duration::MAX, job(5));
+        for _ in 0..4 {
+            queue.next().unwrap()();
+        }
+        assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [1, 2, 3, 4]);
+        assert!(queue.start.elapsed() >= Duration::from_millis(40));
+        queue.close();
+        assert!(queue.next().is_none(), "a closed queue ends its threads");
+    }
+
+    #[test]
+    fn sooner_job_wakes_a_thread_that_waits_for_a_later_one() {
+        let queue = Queue::new();
+        queue.push(Duration::from_secs(3600), Box::new(|| ()));
+        thread::scope(|scope| {
+            let taken = thread::Builder::new().spawn_scoped(scope, || queue.next().is_some());
+            thread::sleep(Duration::from_millis(20));
+            queue.push(Duration::ZERO, Box::new(|| ()));
+            assert!(taken.unwrap().join().unwrap());
+        });
+        assert!(queue.start.elapsed() < Duration::from_secs(60));
+    }
+}

@@ -1,0 +1,9 @@
+//! The real and the simulated machine, held to one contract; and what only one of them has.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod conformance;
+mod crash;
+mod faults;
+mod os;
+mod simulated;
