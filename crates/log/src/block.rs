@@ -1,0 +1,324 @@
+//! Block: the unit of writing, checking and reading; a header of 48 bytes, then its payload.
+//!
+//! # Invariants
+//! 1. The header has a checksum of its own, so its lengths can be trusted before the payload is read.
+//! 2. Checksums of headers are salted with the log's identity, the segment's base and the block's offset: a block of
+//!    another log, segment or place, and one inside a user's record, never passes for a block here.
+//! 3. Bytes of the file before `durable` were synced before the block was written.
+//!
+//! # Layout (little-endian)
+//! ```text
+//! 0       4      5       6            8         12     16           20              24
+//! | magic | kind | codec | dictionary | records | span | raw length | stored length |
+//! 24      32        40            44           48
+//! | first | durable | payload crc | header crc | payload: stored length bytes |
+//!   kind: 1 records, 2 footer (3 is kept for records with gaps between their positions)
+//!   codec: 0 none, 1 LZ4 block format; dictionary: which one the codec uses, 0 for none
+//!   records: how many; span: last position - first position + 1, so the same as records unless there are gaps
+//!   raw length: of the payload before compression; first: position of the first record
+//!   durable: offset in this file below which all was known durable when the block was written
+//!   payload crc: CRC-32C of the payload as stored
+//!   header crc: CRC-32C of the salt (identity, base as u64, the block's offset as u64), then of bytes 0..44
+//! ```
+//! A footer has the number of its entries in `records`, 0 in `span`, and the segment's base in `first`.
+
+use crate::options::{BLOCK_BYTES_MAX, GROUP_BYTES_MAX, GROUP_RECORDS_MAX};
+use crate::{Codec, LogIdentity, le};
+use bytes::Bytes;
+use quire_model::Position;
+
+pub(crate) const BLOCK_HEADER_BYTES: usize = 48;
+const _: () = assert!(BLOCK_HEADER_BYTES == 4 + 1 + 1 + 2 + 4 * 4 + 8 + 8 + 4 + 4);
+pub(crate) const BLOCK_MAGIC: [u8; 4] = [0xB1, b'Q', b'L', 0x0C];
+/// The most raw bytes of a block of records: the largest group with its table, on its own.
+pub(crate) const BLOCK_RAW_MAX: usize = GROUP_BYTES_MAX + 4 * GROUP_RECORDS_MAX + 4;
+const _: () = assert!(BLOCK_RAW_MAX > 2 * BLOCK_BYTES_MAX);
+
+/// Whose checksums these are: folded into each, so that no other log's or segment's bytes pass.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Salt(u32);
+
+impl Salt {
+    pub(crate) fn new(identity: LogIdentity, base: Position) -> Salt {
+        Salt(crc32c::crc32c_append(
+            crc32c::crc32c(&identity.0),
+            &base.0.to_le_bytes(),
+        ))
+    }
+
+    /// Checksum of `bytes` that begin at `offset` of the segment.
+    pub(crate) fn crc(self, offset: u64, bytes: &[u8]) -> u32 {
+        crc32c::crc32c_append(crc32c::crc32c_append(self.0, &offset.to_le_bytes()), bytes)
+    }
+}
+
+/// What a block holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum BlockKind {
+    Records = 1,
+    Footer = 2,
+}
+
+/// A block's header, checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BlockHeader {
+    pub(crate) kind: BlockKind,
+    pub(crate) codec: Codec,
+    pub(crate) records: u32,
+    pub(crate) span: u32,
+    pub(crate) raw_length: u32,
+    pub(crate) stored_length: u32,
+    pub(crate) first: Position,
+    pub(crate) durable: u64,
+    pub(crate) payload_crc: u32,
+}
+
+/// Why bytes are not a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) what: &'static str,
+    /// False if a write that a crash cut short may look so; true if the checksums hold and the content is wrong.
+    pub(crate) certain: bool,
+}
+
+impl Fault {
+    /// A fault that a torn write may have left.
+    pub(crate) fn torn(what: &'static str) -> Fault {
+        Fault {
+            what,
+            certain: false,
+        }
+    }
+
+    /// A fault under checksums that hold.
+    pub(crate) fn certain(what: &'static str) -> Fault {
+        Fault {
+            what,
+            certain: true,
+        }
+    }
+}
+
+impl BlockHeader {
+    pub(crate) fn encode(&self, salt: Salt, offset: u64) -> [u8; BLOCK_HEADER_BYTES] {
+        let mut bytes = [0; BLOCK_HEADER_BYTES];
+        bytes[..4].copy_from_slice(&BLOCK_MAGIC);
+        bytes[4] = self.kind as u8;
+        bytes[5] = self.codec as u8;
+        bytes[8..12].copy_from_slice(&self.records.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.span.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.raw_length.to_le_bytes());
+        bytes[20..24].copy_from_slice(&self.stored_length.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.first.0.to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.durable.to_le_bytes());
+        bytes[40..44].copy_from_slice(&self.payload_crc.to_le_bytes());
+        let crc = salt.crc(offset, &bytes[..44]);
+        bytes[44..].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// Decodes and checks the header at `offset` of a segment. Its lengths are within the limits afterwards.
+    pub(crate) fn decode(bytes: &[u8], salt: Salt, offset: u64) -> Result<BlockHeader, Fault> {
+        let checked = bytes
+            .get(..44)
+            .ok_or(Fault::torn("block header cut short"))?;
+        if !checked.starts_with(&BLOCK_MAGIC) {
+            return Err(Fault::torn("no block where one should begin (wrong magic)"));
+        }
+        if le::u32_at(bytes, 44) != Some(salt.crc(offset, checked)) {
+            return Err(Fault::torn("block header checksum mismatch"));
+        }
+        BlockHeader::fields(checked).ok_or(Fault::certain("block header with impossible values"))
+    }
+
+    fn fields(bytes: &[u8]) -> Option<BlockHeader> {
+        let header = BlockHeader {
+            kind: match le::u8_at(bytes, 4)? {
+                1 => BlockKind::Records,
+                2 => BlockKind::Footer,
+                _ => return None,
+            },
+            codec: Codec::decode(le::u8_at(bytes, 5)?)?,
+            records: le::u32_at(bytes, 8)?,
+            span: le::u32_at(bytes, 12)?,
+            raw_length: le::u32_at(bytes, 16)?,
+            stored_length: le::u32_at(bytes, 20)?,
+            first: Position(le::u64_at(bytes, 24)?),
+            durable: le::u64_at(bytes, 32)?,
+            payload_crc: le::u32_at(bytes, 40)?,
+        };
+        let dictionary = le::u16_at(bytes, 6)?;
+        let sizes_hold = match header.codec {
+            Codec::None => header.stored_length == header.raw_length,
+            Codec::Lz4 => header.stored_length < header.raw_length,
+        };
+        let kind_holds = match header.kind {
+            BlockKind::Records => {
+                header.records > 0
+                    && header.span == header.records
+                    && header.raw_length as usize <= BLOCK_RAW_MAX
+                    && header.first.0.checked_add(u64::from(header.span)).is_some()
+            }
+            BlockKind::Footer => header.codec == Codec::None && header.span == 0,
+        };
+        (dictionary == 0 && sizes_hold && kind_holds).then_some(header)
+    }
+
+    /// The position after the last record.
+    pub(crate) fn next(&self) -> Position {
+        Position(self.first.0.saturating_add(u64::from(self.span)))
+    }
+
+    /// The last position.
+    pub(crate) fn last(&self) -> Position {
+        Position(self.next().0.saturating_sub(1))
+    }
+
+    /// Bytes in the file, header and payload.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        BLOCK_HEADER_BYTES as u64 + u64::from(self.stored_length)
+    }
+
+    /// Checks that `stored` is the payload that was written under this header.
+    pub(crate) fn check_payload(&self, stored: &[u8]) -> Result<(), Fault> {
+        if stored.len() != self.stored_length as usize {
+            return Err(Fault::torn("block payload cut short"));
+        }
+        if crc32c::crc32c(stored) != self.payload_crc {
+            return Err(Fault::torn("block payload checksum mismatch"));
+        }
+        Ok(())
+    }
+
+    /// The raw payload of a checked one. Allocates `raw_length` at most.
+    pub(crate) fn decompress(&self, stored: Bytes) -> Result<Bytes, Fault> {
+        match self.codec {
+            Codec::None => Ok(stored),
+            Codec::Lz4 => {
+                let mut raw = vec![0; self.raw_length as usize];
+                match lz4_flex::block::decompress_into(&stored, &mut raw) {
+                    Ok(length) if length == raw.len() => Ok(Bytes::from(raw)),
+                    _ => Err(Fault::certain("block payload does not decompress")),
+                }
+            }
+        }
+    }
+}
+
+/// Appends a block of records to `out`, compressed if that makes it smaller. `offset` is where in the segment the
+/// block begins. Returns its bytes in the file: at most the header and the raw payload.
+pub(crate) fn encode_records(
+    block: &crate::records::RecordBlock,
+    codec: Codec,
+    durable: u64,
+    salt: Salt,
+    offset: u64,
+    out: &mut Vec<u8>,
+) -> usize {
+    let raw: &[u8] = block.payload();
+    let start = out.len();
+    let payload = start + BLOCK_HEADER_BYTES;
+    let compressed = match codec {
+        Codec::None => None,
+        Codec::Lz4 => {
+            out.resize(
+                payload + lz4_flex::block::get_maximum_output_size(raw.len()),
+                0,
+            );
+            lz4_flex::block::compress_into(raw, &mut out[payload..])
+                .ok()
+                .filter(|length| *length < raw.len())
+        }
+    };
+    let codec = match compressed {
+        Some(length) => {
+            out.truncate(payload + length);
+            codec
+        }
+        None => {
+            out.resize(payload, 0);
+            out.extend_from_slice(raw);
+            Codec::None
+        }
+    };
+    let header = BlockHeader {
+        kind: BlockKind::Records,
+        codec,
+        records: block.records(),
+        span: block.records(),
+        raw_length: raw.len() as u32,
+        stored_length: (out.len() - payload) as u32,
+        first: block.first(),
+        durable,
+        payload_crc: crc32c::crc32c(&out[payload..]),
+    };
+    out[start..payload].copy_from_slice(&header.encode(salt, offset));
+    out.len() - start
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::{BlockBuilder, RecordBlock};
+
+    fn block(records: &[&[u8]]) -> RecordBlock {
+        let mut builder = BlockBuilder::new(Position(10));
+        builder.push_group(records);
+        builder.finish()
+    }
+
+    fn decode(bytes: &[u8], salt: Salt, offset: u64) -> Result<RecordBlock, Fault> {
+        let header = BlockHeader::decode(bytes, salt, offset)?;
+        let stored = bytes.get(BLOCK_HEADER_BYTES..).unwrap_or_default();
+        header.check_payload(stored)?;
+        RecordBlock::decode(&header, Bytes::copy_from_slice(stored))
+    }
+
+    #[test]
+    fn blocks_come_back_and_any_changed_byte_or_place_is_refused() {
+        let salt = Salt::new(LogIdentity([1; 16]), Position(1));
+        for codec in [Codec::None, Codec::Lz4] {
+            let original = block(&[b"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", b"", b"bcd"]);
+            let mut bytes = Vec::new();
+            encode_records(&original, codec, 48, salt, 480, &mut bytes);
+            let back = decode(&bytes, salt, 480).unwrap();
+            assert_eq!(
+                back.record(Position(10)).unwrap(),
+                original.record(Position(10)).unwrap()
+            );
+            assert_eq!(back.record(Position(11)).unwrap().len(), 0);
+            assert_eq!(back.record(Position(12)).unwrap().as_ref(), b"bcd");
+            assert!(back.record(Position(13)).is_none() && back.record(Position(9)).is_none());
+
+            assert!(decode(&bytes, salt, 481).is_err(), "another offset");
+            assert!(
+                decode(&bytes, Salt::new(LogIdentity([1; 16]), Position(2)), 480).is_err(),
+                "another segment"
+            );
+            assert!(
+                decode(&bytes, Salt::new(LogIdentity([2; 16]), Position(1)), 480).is_err(),
+                "another log"
+            );
+            for at in 0..bytes.len() {
+                let mut changed = bytes.clone();
+                changed[at] ^= 1;
+                assert!(decode(&changed, salt, 480).is_err(), "byte {at}");
+                assert!(decode(&bytes[..at], salt, 480).is_err(), "cut at {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_compress_is_stored_as_it_is() {
+        let salt = Salt::new(LogIdentity([1; 16]), Position(1));
+        let original = block(&[&[1, 93, 27, 201, 5, 77]]);
+        let mut bytes = Vec::new();
+        let length = encode_records(&original, Codec::Lz4, 0, salt, 48, &mut bytes);
+        assert_eq!(length, BLOCK_HEADER_BYTES + original.payload().len());
+        assert_eq!(
+            BlockHeader::decode(&bytes, salt, 48).unwrap().codec,
+            Codec::None
+        );
+    }
+}

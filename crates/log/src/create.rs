@@ -1,0 +1,211 @@
+//! Creating a segment: whole and durable before it has its name, and with its name durable when this returns.
+//!
+//! A segment may begin with blocks *carried over* from the one before it, so that no file is ever written by two
+//! openings of a log. That matters after a sync that failed: the system may have forgotten what it could not write, yet
+//! show it to readers and call later syncs of that file a success. What is carried over is in a file of its own.
+
+use crate::block::{BlockHeader, Salt};
+use crate::header::{HEADER_BYTES, SegmentHeader, segment_path};
+use crate::index::BlockIndex;
+use crate::segment::Segment;
+use crate::walk::{BlockWalk, Step};
+use crate::{Error, LogIdentity, Result};
+use quire_env::{AppendFile, BlockCache, Env, ErrorKind, ReadFile};
+use quire_model::Position;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Ends the name of a segment that is not whole yet; one found at opening was left by a crash.
+pub(crate) const TEMPORARY_SUFFIX: &str = ".log.tmp";
+/// Encoded bytes are handed to a file in pieces of about this size.
+pub(crate) const WRITE_BYTES: usize = 1 << 20;
+
+/// Where a log's segments are made, and for which log.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) env: Arc<dyn Env>,
+    pub(crate) dir: PathBuf,
+    pub(crate) identity: LogIdentity,
+    pub(crate) cache: Arc<BlockCache>,
+}
+
+/// Whole blocks of another segment, to begin a new one with.
+#[derive(Debug)]
+pub(crate) struct Carried {
+    pub(crate) file: Arc<dyn ReadFile>,
+    /// Of the other segment.
+    pub(crate) salt: Salt,
+    /// Where the first of the blocks begins.
+    pub(crate) start: u64,
+    /// Where the last ends.
+    pub(crate) end: u64,
+}
+
+/// A segment just created.
+#[derive(Debug)]
+pub(crate) struct NewSegment {
+    pub(crate) segment: Arc<Segment>,
+    pub(crate) file: Box<dyn AppendFile>,
+    /// Bytes of room past its end.
+    pub(crate) reserved: u64,
+}
+
+/// Why a segment was not created.
+#[derive(Debug)]
+pub(crate) struct NotCreated {
+    pub(crate) error: Error,
+    /// Whether the file may have its name all the same. If not, nothing has changed.
+    pub(crate) named: bool,
+}
+
+/// Makes room in a segment with so many blocks, and says how many bytes.
+pub(crate) type Reserve<'a> = &'a mut dyn FnMut(&mut dyn AppendFile, usize) -> Result<u64>;
+
+impl Place {
+    /// Creates the segment whose first record has position `base`, beginning with `carried`; replaces the one of that
+    /// name in one step if there is one.
+    pub(crate) fn create(
+        &self,
+        base: Position,
+        carried: Option<&Carried>,
+        reserve: Reserve<'_>,
+    ) -> std::result::Result<NewSegment, NotCreated> {
+        let path = segment_path(&self.dir, base);
+        let temporary = path.with_extension("log.tmp");
+        let made = self
+            .write(&temporary, base, carried, reserve)
+            .and_then(|made| Ok(self.env.rename(&temporary, &path).map(|()| made)?));
+        match made {
+            Ok((index, reserved)) => self
+                .open(&path, base, index, reserved)
+                .map_err(|error| NotCreated { error, named: true }),
+            Err(error) => {
+                // It would take room. Nobody reads it, and the next opening removes it too.
+                let _ = self.env.remove(&temporary);
+                Err(NotCreated {
+                    error,
+                    named: false,
+                })
+            }
+        }
+    }
+
+    fn write(
+        &self,
+        path: &Path,
+        base: Position,
+        carried: Option<&Carried>,
+        reserve: Reserve<'_>,
+    ) -> Result<(BlockIndex, u64)> {
+        let mut file = match self.env.create(path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                self.env.remove(path)?;
+                self.env.create(path)?
+            }
+            created => created?,
+        };
+        let carried_bytes = carried.map_or(0, |carried| carried.end.saturating_sub(carried.start));
+        let born = HEADER_BYTES as u64 + carried_bytes;
+        file.append(
+            &SegmentHeader {
+                identity: self.identity,
+                base,
+                born,
+            }
+            .encode(),
+        )?;
+        let mut index = BlockIndex::new(base);
+        if let Some(carried) = carried {
+            carried.copy(
+                file.as_mut(),
+                Salt::new(self.identity, base),
+                born,
+                &mut index,
+            )?;
+        }
+        let reserved = reserve(file.as_mut(), index.entries().len())?;
+        file.sync()?;
+        Ok((index, reserved))
+    }
+
+    fn open(
+        &self,
+        path: &Path,
+        base: Position,
+        index: BlockIndex,
+        reserved: u64,
+    ) -> Result<NewSegment> {
+        // A new name is not durable until its directory is.
+        self.env.sync_dir(&self.dir)?;
+        let file = self.env.open_append(path)?;
+        let read_file = self.env.open_read(path)?;
+        let segment = Segment::new(
+            self.identity,
+            base,
+            read_file,
+            file.len(),
+            index,
+            &self.cache,
+        );
+        Ok(NewSegment {
+            segment: Arc::new(segment),
+            file,
+            reserved,
+        })
+    }
+}
+
+impl Carried {
+    /// Appends the blocks to `file`, under headers of their new place.
+    fn copy(
+        &self,
+        file: &mut dyn AppendFile,
+        salt: Salt,
+        born: u64,
+        index: &mut BlockIndex,
+    ) -> Result<()> {
+        let mut walk = BlockWalk::new(self.file.clone(), self.salt, self.start, self.end);
+        let mut out = Vec::new();
+        loop {
+            let offset = walk.offset;
+            let fault = match walk.step()? {
+                Step::Block(header, stored) => {
+                    out.extend_from_slice(
+                        &BlockHeader {
+                            durable: born,
+                            ..header
+                        }
+                        .encode(salt, index.end()),
+                    );
+                    out.extend_from_slice(&stored);
+                    if header.first == index.next()
+                        && index.push(
+                            header.records,
+                            header.file_bytes(),
+                            u64::from(header.raw_length),
+                        )
+                    {
+                        None
+                    } else {
+                        Some("block of other positions than those that follow")
+                    }
+                }
+                Step::End => break,
+                Step::Fault(fault) => Some(fault.what),
+            };
+            if let Some(what) = fault {
+                return Err(Error::corrupt(
+                    self.file.path(),
+                    offset,
+                    what,
+                    Some((index.next(), index.next())),
+                ));
+            }
+            if out.len() >= WRITE_BYTES {
+                file.append(&out)?;
+                out.clear();
+            }
+        }
+        Ok(file.append(&out)?)
+    }
+}

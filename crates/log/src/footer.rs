@@ -1,0 +1,206 @@
+//! Footer: the block index of a segment, written when the segment is sealed or the log is closed, then a trailer of
+//! 24 bytes that says where the footer is. A segment that ends with both is opened without reading its blocks.
+//!
+//! # Invariants
+//! 1. The footer begins where the last block of records ends.
+//! 2. It is written when all blocks before it are durable: a segment with a whole footer has no torn tail.
+//! 3. It holds nothing that reading the blocks would not give: a lost footer loses no record.
+//!
+//! # Layout (little-endian)
+//! The footer is a block of kind 2 (see `block.rs`) with this payload:
+//! ```text
+//! 0      8         16          24
+//! | next | records | raw bytes | entry 0 | entry 1 | … |     entry: | first, u32 | offset, u32 |
+//!   next: the position after the last record; raw bytes: of all payloads, before compression
+//!   first: position of a block's first record, less the segment's base; offset: of the block's header in the file
+//! ```
+//! The trailer:
+//! ```text
+//! 0               8               12    16      24
+//! | footer offset | footer length | crc | magic |
+//!   length is that of header and payload; crc is CRC-32C of the salt (see `block.rs`) with the trailer's own offset,
+//!   then of bytes 0..12
+//! ```
+
+use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Salt};
+use crate::index::{BlockEntry, BlockIndex};
+use crate::{Codec, ErrorKind, Result, le};
+use quire_env::{AppendFile, Env, ReadFile};
+use quire_model::Position;
+use std::path::Path;
+
+pub(crate) const TRAILER_BYTES: usize = 24;
+const TOTALS_BYTES: usize = 24;
+/// Bytes of the index for each block.
+pub(crate) const ENTRY_BYTES: usize = 8;
+const MAGIC: [u8; 8] = *b"QLOGSEAL";
+/// Bytes of footer and trailer of a segment with no blocks.
+pub(crate) const FOOTER_FIXED_BYTES: usize = BLOCK_HEADER_BYTES + TOTALS_BYTES + TRAILER_BYTES;
+
+/// Footer and trailer of a segment whose blocks `index` lists.
+fn encode(index: &BlockIndex, base: Position, salt: Salt) -> Vec<u8> {
+    let offset = index.end();
+    let entries = index.entries();
+    let length = BLOCK_HEADER_BYTES + TOTALS_BYTES + entries.len() * ENTRY_BYTES;
+    let mut out = vec![0; BLOCK_HEADER_BYTES];
+    out.reserve_exact(length + TRAILER_BYTES - BLOCK_HEADER_BYTES);
+    out.extend_from_slice(&index.next().0.to_le_bytes());
+    out.extend_from_slice(&(index.next().0 - base.0).to_le_bytes());
+    out.extend_from_slice(&index.raw_bytes().to_le_bytes());
+    for entry in entries {
+        out.extend_from_slice(&entry.first.to_le_bytes());
+        out.extend_from_slice(&entry.offset.to_le_bytes());
+    }
+    let payload_length = (length - BLOCK_HEADER_BYTES) as u32;
+    let header = BlockHeader {
+        kind: BlockKind::Footer,
+        codec: Codec::None,
+        records: entries.len() as u32,
+        span: 0,
+        raw_length: payload_length,
+        stored_length: payload_length,
+        first: base,
+        durable: offset,
+        payload_crc: crc32c::crc32c(&out[BLOCK_HEADER_BYTES..]),
+    };
+    out[..BLOCK_HEADER_BYTES].copy_from_slice(&header.encode(salt, offset));
+    out.extend_from_slice(&offset.to_le_bytes());
+    out.extend_from_slice(&(length as u32).to_le_bytes());
+    let crc = salt.crc(offset + length as u64, &out[length..]);
+    out.extend_from_slice(&crc.to_le_bytes());
+    out.extend_from_slice(&MAGIC);
+    out
+}
+
+/// Replaces what follows the blocks of a segment, all of which are durable, by footer and trailer; gives back reserved
+/// room. Returns the file's length. A segment with no blocks gets no footer: there is nothing to find.
+pub(crate) fn write(
+    mut file: Box<dyn AppendFile>,
+    index: &BlockIndex,
+    base: Position,
+    salt: Salt,
+) -> Result<u64> {
+    if file.len() > index.end() {
+        file.truncate(index.end())?;
+    }
+    if !index.entries().is_empty() {
+        file.append(&encode(index, base, salt))?;
+    }
+    let length = file.len();
+    file.truncate(length)?;
+    file.sync()?;
+    Ok(length)
+}
+
+/// As [`write`], of a segment for whose footer no room was reserved: leaves it without one if the disk is full.
+pub(crate) fn write_if_room(
+    env: &dyn Env,
+    path: &Path,
+    index: &BlockIndex,
+    base: Position,
+    salt: Salt,
+) -> Result<u64> {
+    match write(env.open_append(path)?, index, base, salt) {
+        Err(error) if error.kind() == ErrorKind::NoSpace => {
+            let mut file = env.open_append(path)?;
+            file.truncate(index.end())?;
+            file.sync()?;
+            Ok(file.len())
+        }
+        written => written,
+    }
+}
+
+/// The index of a segment of `file_bytes`, from its footer; `None` if it has no whole and consistent one.
+pub(crate) fn load(
+    file: &dyn ReadFile,
+    file_bytes: u64,
+    base: Position,
+    salt: Salt,
+) -> Result<Option<BlockIndex>> {
+    let Some(trailer_offset) = file_bytes.checked_sub(TRAILER_BYTES as u64) else {
+        return Ok(None);
+    };
+    let trailer = file.read_at(trailer_offset, TRAILER_BYTES)?;
+    let Some((offset, length)) = decode_trailer(&trailer, trailer_offset, salt) else {
+        return Ok(None);
+    };
+    let footer = file.read_at(offset, length)?;
+    Ok(decode(&footer, offset, base, salt))
+}
+
+fn decode_trailer(trailer: &[u8], trailer_offset: u64, salt: Salt) -> Option<(u64, usize)> {
+    let checked = trailer.get(..12)?;
+    if !trailer.ends_with(&MAGIC) || le::u32_at(trailer, 12)? != salt.crc(trailer_offset, checked) {
+        return None;
+    }
+    let offset = le::u64_at(trailer, 0)?;
+    let length = le::u32_at(trailer, 8)?;
+    // The footer ends where the trailer begins, so its length is bounded by the file's.
+    (offset.checked_add(u64::from(length))? == trailer_offset).then_some((offset, length as usize))
+}
+
+/// The index that the footer at `offset` holds; `None` if the bytes are not a whole and consistent footer.
+pub(crate) fn decode(footer: &[u8], offset: u64, base: Position, salt: Salt) -> Option<BlockIndex> {
+    let header = BlockHeader::decode(footer, salt, offset).ok()?;
+    let payload = footer.get(BLOCK_HEADER_BYTES..)?;
+    header.check_payload(payload).ok()?;
+    decode_payload(&header, payload, offset, base)
+}
+
+/// As [`decode`], of a payload whose checksum holds.
+pub(crate) fn decode_payload(
+    header: &BlockHeader,
+    payload: &[u8],
+    offset: u64,
+    base: Position,
+) -> Option<BlockIndex> {
+    let (next, records) = (le::u64_at(payload, 0)?, le::u64_at(payload, 8)?);
+    let raw_bytes = le::u64_at(payload, 16)?;
+    let table = payload.get(TOTALS_BYTES..)?;
+    let entries: Vec<BlockEntry> = table
+        .chunks_exact(ENTRY_BYTES)
+        .map(|entry| {
+            Some(BlockEntry {
+                first: le::u32_at(entry, 0)?,
+                offset: le::u32_at(entry, 4)?,
+            })
+        })
+        .collect::<Option<_>>()?;
+    let agrees = header.kind == BlockKind::Footer
+        && header.first == base
+        && next.checked_sub(base.0) == Some(records)
+        && (header.records as usize).checked_mul(ENTRY_BYTES) == Some(table.len());
+    if !agrees {
+        return None;
+    }
+    BlockIndex::from_parts(base, entries, offset, Position(next), raw_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LogIdentity;
+
+    #[test]
+    fn footer_comes_back_and_any_changed_byte_is_refused() {
+        let (base, salt) = (Position(5), Salt::new(LogIdentity([3; 16]), Position(5)));
+        let mut index = BlockIndex::new(base);
+        assert!(index.push(3, 100, 200) && index.push(1, 60, 20));
+        let bytes = encode(&index, base, salt);
+        assert_eq!(bytes.len(), FOOTER_FIXED_BYTES + 2 * ENTRY_BYTES);
+        let read = |bytes: &[u8]| {
+            let split = bytes.len() - TRAILER_BYTES;
+            let (offset, length) =
+                decode_trailer(&bytes[split..], index.end() + split as u64, salt)?;
+            assert_eq!(length, split);
+            decode(&bytes[..split], offset, base, salt)
+        };
+        assert_eq!(read(&bytes), Some(index.clone()));
+        for at in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[at] ^= 4;
+            assert_eq!(read(&changed), None, "byte {at}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Segment header: the first 48 bytes of a segment.
+//!
+//! # Invariants
+//! 1. A segment gets its name when its first `born` bytes are durable: the header, and the blocks it began with.
+//!
+//! # Layout (little-endian)
+//! ```text
+//! 0       8         12      16         32     40     44    48
+//! | magic | version | flags | identity | base | born | crc |
+//!   identity: the log's; base: position of the first record, as in the file's name; flags: zero
+//!   born: bytes of the file when it got its name, 48 if it began with no blocks
+//!   crc: CRC-32C of bytes 0..44. Size, and the places of magic, version and crc, are the same in all versions.
+//! ```
+
+use crate::{Error, LogIdentity, Result, le};
+use quire_model::Position;
+use std::path::{Path, PathBuf};
+
+pub(crate) const HEADER_BYTES: usize = 48;
+const MAGIC: [u8; 8] = *b"QUIRELOG";
+/// The format version of segments, and of all that is in them.
+const VERSION: u32 = 1;
+const _: () = assert!(HEADER_BYTES == 8 + 4 + 4 + 16 + 8 + 4 + 4);
+
+/// What a segment says about itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SegmentHeader {
+    pub(crate) identity: LogIdentity,
+    pub(crate) base: Position,
+    /// At most `u32::MAX`.
+    pub(crate) born: u64,
+}
+
+/// Why bytes are not a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HeaderFault {
+    /// Too short, or the checksum does not hold: damaged, or never written whole.
+    Invalid(&'static str),
+    /// Whole, and of a version that this code does not know.
+    Version(u32),
+}
+
+impl HeaderFault {
+    /// The fault as an error about a file.
+    pub(crate) fn into_error(self, path: &Path) -> Error {
+        match self {
+            HeaderFault::Invalid(what) => Error::corrupt(path, 0, what, None),
+            HeaderFault::Version(found) => Error::UnsupportedVersion {
+                path: path.to_path_buf(),
+                found,
+                supported: VERSION,
+            },
+        }
+    }
+}
+
+impl SegmentHeader {
+    pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[16..32].copy_from_slice(&self.identity.0);
+        bytes[32..40].copy_from_slice(&self.base.0.to_le_bytes());
+        bytes[40..44].copy_from_slice(&(self.born as u32).to_le_bytes());
+        let crc = crc32c::crc32c(&bytes[..44]);
+        bytes[44..].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> std::result::Result<SegmentHeader, HeaderFault> {
+        let short = HeaderFault::Invalid("segment header cut short");
+        let checked = bytes.get(..44).ok_or(short)?;
+        let crc = le::u32_at(bytes, 44).ok_or(short)?;
+        if !checked.starts_with(&MAGIC) {
+            return Err(HeaderFault::Invalid("not a log segment (wrong magic)"));
+        }
+        if crc != crc32c::crc32c(checked) {
+            return Err(HeaderFault::Invalid("segment header checksum mismatch"));
+        }
+        let version = le::u32_at(bytes, 8).ok_or(short)?;
+        let flags = le::u32_at(bytes, 12).ok_or(short)?;
+        if version != VERSION || flags != 0 {
+            return Err(HeaderFault::Version(version));
+        }
+        let identity = LogIdentity(le::bytes16_at(bytes, 16).ok_or(short)?);
+        let base = Position(le::u64_at(bytes, 32).ok_or(short)?);
+        let born = u64::from(le::u32_at(bytes, 40).ok_or(short)?);
+        Ok(SegmentHeader {
+            identity,
+            base,
+            born,
+        })
+    }
+}
+
+/// The path of the segment whose first record has position `base`.
+pub(crate) fn segment_path(dir: &Path, base: Position) -> PathBuf {
+    dir.join(format!("{:020}.log", base.0))
+}
+
+/// The base that a file name of the directory names; `None` if it does not end as a segment's does.
+///
+/// # Errors
+/// [`Error::Corrupt`] if it ends so and is not 20 digits: a renamed or duplicated segment.
+pub(crate) fn parse_segment_name(dir: &Path, name: &str) -> Result<Option<Position>> {
+    let Some(digits) = name.strip_suffix(".log") else {
+        return Ok(None);
+    };
+    let odd = || Error::corrupt(&dir.join(name), 0, "not a segment's name", None);
+    if digits.len() != 20 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(odd());
+    }
+    match digits.parse() {
+        Ok(0) | Err(_) => Err(odd()),
+        Ok(base) => Ok(Some(Position(base))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_comes_back_and_any_changed_byte_is_refused() {
+        let header = SegmentHeader {
+            identity: LogIdentity([9; 16]),
+            base: Position(77),
+            born: 4_000_000_000,
+        };
+        let bytes = header.encode();
+        assert_eq!(SegmentHeader::decode(&bytes), Ok(header));
+        for at in 0..bytes.len() {
+            let mut changed = bytes;
+            changed[at] ^= 0x10;
+            assert!(SegmentHeader::decode(&changed).is_err(), "byte {at}");
+            assert!(SegmentHeader::decode(&bytes[..at]).is_err(), "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn newer_version_is_named_as_such() {
+        let mut bytes = SegmentHeader {
+            identity: LogIdentity([9; 16]),
+            base: Position(1),
+            born: 48,
+        }
+        .encode();
+        bytes[8] = 2;
+        let crc = crc32c::crc32c(&bytes[..44]);
+        bytes[44..].copy_from_slice(&crc.to_le_bytes());
+        assert_eq!(SegmentHeader::decode(&bytes), Err(HeaderFault::Version(2)));
+    }
+
+    #[test]
+    fn names_of_segments_are_exact() {
+        let dir = Path::new("/d");
+        let path = segment_path(dir, Position(42));
+        assert_eq!(path, dir.join("00000000000000000042.log"));
+        assert!(matches!(
+            parse_segment_name(dir, "00000000000000000042.log"),
+            Ok(Some(Position(42)))
+        ));
+        assert!(matches!(parse_segment_name(dir, "LOCK"), Ok(None)));
+        for odd in [
+            "42.log",
+            "00000000000000000000.log",
+            "99999999999999999999.log",
+            "0000000000000000004x.log",
+        ] {
+            assert!(parse_segment_name(dir, odd).is_err(), "{odd}");
+        }
+    }
+}

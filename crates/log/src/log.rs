@@ -1,0 +1,506 @@
+//! The log's face: appends, group commit, reads.
+
+use crate::create::Place;
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::check_group;
+use crate::pending::Pending;
+use crate::records::RecordBlock;
+use crate::recover::{Recovered, Recovery, recover};
+use crate::segment::Segment;
+use crate::writer::Writer;
+use crate::{LogIdentity, LogOptions, LogScan};
+use bytes::Bytes;
+use parking_lot::{Mutex, RwLock};
+use quire_env::{BlockCache, Env};
+use quire_model::Position;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// A log, open. Shared by reference: one writer appends at a time, any number of threads read and sync.
+///
+/// Dropping it without [`close`](Log::close) is like a crash: what was not synced may be lost.
+#[derive(Debug)]
+pub struct Log {
+    shared: Arc<Shared>,
+}
+
+/// What a log and its scans share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    env: Arc<dyn Env>,
+    dir: PathBuf,
+    cache: Arc<BlockCache>,
+    pending_bytes_max: usize,
+    /// Ascending, dense, never empty; the last is the writer's.
+    segments: RwLock<Vec<Arc<Segment>>>,
+    writer: Mutex<Writer>,
+    /// Taken after `writer` where both are.
+    pending: Mutex<Pending>,
+    /// One drop of segments at a time.
+    dropping: Mutex<()>,
+    last: AtomicU64,
+    /// The last position that is in a segment's index.
+    written: AtomicU64,
+    durable: AtomicU64,
+    syncs: AtomicU64,
+    poisoned: AtomicBool,
+}
+
+/// How large a log is, and how far it has got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LogStats {
+    /// Segment files.
+    pub segments: u64,
+    /// Blocks of records in them.
+    pub blocks: u64,
+    /// Bytes of the files, without room reserved ahead.
+    pub disk_bytes: u64,
+    /// Bytes of the blocks before compression.
+    pub raw_bytes: u64,
+    /// Position of the first record kept.
+    pub first: Position,
+    /// Position of the last record accepted.
+    pub last: Position,
+    /// Position of the last record known durable.
+    pub durable: Position,
+    /// Syncs of a file since the log was opened.
+    pub syncs: u64,
+}
+
+impl Log {
+    /// Opens the log in `dir`, or makes one there, and recovers from a crash if there was one.
+    ///
+    /// Reads header and footer of each segment, and the newest segment whole unless the log was closed. Two logs must
+    /// not be open on one directory: the caller holds a lock on it.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if a segment is missing, duplicated or damaged where that shows without reading sealed
+    /// blocks; [`Error::Foreign`] if one is of another log; [`Error::UnsupportedVersion`] if one is of a newer format.
+    pub fn open(
+        env: Arc<dyn Env>,
+        dir: &Path,
+        identity: LogIdentity,
+        cache: Arc<BlockCache>,
+        options: LogOptions,
+    ) -> Result<(Log, Recovery)> {
+        options.check()?;
+        let place = Place {
+            env: env.clone(),
+            dir: dir.to_path_buf(),
+            identity,
+            cache: cache.clone(),
+        };
+        let Recovered {
+            segments,
+            newest,
+            file,
+            recovery,
+        } = recover(&place)?;
+        let next = recovery.last.next();
+        let mut pending = Pending::new(next, options.block_bytes);
+        pending.begin_segment(newest.index().read().entries().len(), 0);
+        let pending_bytes_max = options.pending_bytes_max;
+        let writer = Writer::new(place, options, newest, file);
+        let shared = Shared {
+            env,
+            dir: dir.to_path_buf(),
+            cache,
+            pending_bytes_max,
+            segments: RwLock::new(segments),
+            writer: Mutex::new(writer),
+            pending: Mutex::new(pending),
+            dropping: Mutex::new(()),
+            last: AtomicU64::new(recovery.last.0),
+            written: AtomicU64::new(recovery.last.0),
+            durable: AtomicU64::new(recovery.last.0),
+            syncs: AtomicU64::new(0),
+            poisoned: AtomicBool::new(false),
+        };
+        Ok((
+            Log {
+                shared: Arc::new(shared),
+            },
+            recovery,
+        ))
+    }
+
+    /// Appends a group of records, whole or not at all, and returns the position of the first; the others follow it.
+    /// They can be read at once, and are durable after a [`sync`](Log::sync) that covers them.
+    ///
+    /// Mostly a copy into memory. Writes full blocks out if nobody else is writing, and waits for whoever is once more
+    /// than `pending_bytes_max` have gathered.
+    ///
+    /// # Errors
+    /// Nothing was accepted: [`Error::TooLarge`] past the limits of the format, [`Error::InvalidArgument`] for an empty
+    /// group, kind `NoSpace` if the disk is full (try again when it is not), [`Error::Poisoned`] after a failed write.
+    pub fn append(&self, group: &[&[u8]]) -> Result<Position> {
+        let bytes = check_group(group)?;
+        let shared = &*self.shared;
+        shared.write_out_full()?;
+        loop {
+            {
+                let mut pending = shared.pending.lock();
+                shared.check_open(&pending)?;
+                if let Some(first) = pending.accept(group, bytes) {
+                    shared.last.store(pending.next().0 - 1, Ordering::Release);
+                    return Ok(first);
+                }
+            }
+            shared.make_room(Pending::group_bytes_max(bytes, group.len()))?;
+        }
+    }
+
+    /// Returns once every record up to `upto` (or the last, if that is before) is durable, with the last position that
+    /// is. Callers that wait at the same time are served by one sync of the file.
+    ///
+    /// # Errors
+    /// What is durable is unknown, and the log takes no more writes: the machine's error the first time, then
+    /// [`Error::Poisoned`].
+    pub fn sync(&self, upto: Position) -> Result<Position> {
+        let shared = &*self.shared;
+        let upto = upto.min(self.last());
+        if self.durable() >= upto {
+            return Ok(self.durable());
+        }
+        let mut writer = shared.writer.lock();
+        // Whoever held the lock before may have done it.
+        if self.durable() < upto {
+            shared.check_healthy()?;
+            shared.sync_all(&mut writer)?;
+        }
+        Ok(self.durable())
+    }
+
+    /// Position of the first record kept; one past [`last`](Log::last) if there is none.
+    pub fn first(&self) -> Position {
+        self.shared.first()
+    }
+
+    /// Position of the last record accepted; 0 if there was none yet.
+    pub fn last(&self) -> Position {
+        self.shared.last()
+    }
+
+    /// Position of the last record known durable.
+    pub fn durable(&self) -> Position {
+        Position(self.shared.durable.load(Ordering::Acquire))
+    }
+
+    /// The record at `position`: from memory, or with one read of the disk. It shares memory with the block it is in.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] past the last, [`Error::Dropped`] before the first, [`Error::Corrupt`] if its block is
+    /// damaged; other blocks go on being served.
+    pub fn read(&self, position: Position) -> Result<Bytes> {
+        self.shared.check_accepted(position)?;
+        match self.shared.pending_record(position) {
+            Some(record) => Ok(record),
+            None => self
+                .shared
+                .segment_of(position)?
+                .record(position, &self.shared.cache),
+        }
+    }
+
+    /// The records at `positions`, in that order. Reads in the order of the disk, each block once.
+    ///
+    /// # Errors
+    /// As [`read`](Log::read), for the first in disk order that fails.
+    pub fn read_many(&self, positions: &[Position]) -> Result<Vec<Bytes>> {
+        let mut order: Vec<usize> = (0..positions.len()).collect();
+        order.sort_by_key(|at| positions.get(*at));
+        let mut records = vec![Bytes::new(); positions.len()];
+        let mut block = None;
+        for at in order {
+            let (Some(position), Some(slot)) = (positions.get(at), records.get_mut(at)) else {
+                continue;
+            };
+            self.shared.check_accepted(*position)?;
+            *slot = match self.shared.pending_record(*position) {
+                Some(record) => record,
+                None => self.shared.record_near(*position, &mut block)?,
+            };
+        }
+        Ok(records)
+    }
+
+    /// The records from `from` on, up to the last that the log holds now, read in large pieces and past the cache.
+    /// See [`LogScan::until`] to end sooner. The first item is an error if `from` is 0 or has been dropped.
+    pub fn scan(&self, from: Position) -> LogScan {
+        LogScan::new(self.shared.clone(), from, self.last())
+    }
+
+    /// Removes the segments all of whose records are before `position`, oldest first; never the newest. Returns the
+    /// bytes freed. Reads in progress go on.
+    ///
+    /// # Errors
+    /// What was removed before the error stays removed; the log is whole either way.
+    pub fn drop_before(&self, position: Position) -> Result<u64> {
+        let shared = &*self.shared;
+        let _one_at_a_time = shared.dropping.lock();
+        let mut freed = 0;
+        while let Some(segment) = shared.oldest_before(position) {
+            shared.env.remove(segment.path())?;
+            shared.segments.write().remove(0);
+            // One by one: were a crash to undo an older removal and not a newer, the log would have a gap.
+            shared.env.sync_dir(&shared.dir)?;
+            freed += segment.file_bytes();
+        }
+        Ok(freed)
+    }
+
+    /// Writes everything out, makes it durable, ends the newest segment with its footer and gives back reserved room.
+    /// Later appends fail; reads go on. Closing twice is no error.
+    ///
+    /// # Errors
+    /// As [`sync`](Log::sync).
+    pub fn close(&self) -> Result<()> {
+        let shared = &*self.shared;
+        let mut writer = shared.writer.lock();
+        let was_closed = std::mem::replace(&mut shared.pending.lock().closed, true);
+        shared.check_healthy()?;
+        if was_closed {
+            return Ok(());
+        }
+        shared.sync_all(&mut writer)?;
+        match shared.reserve_footer(&mut writer) {
+            Ok(()) => writer.seal().map_err(|error| shared.poison(error)),
+            // Nothing was accepted since the log was opened, on a disk that is full: all there is is durable.
+            Err(error) if error.kind() == ErrorKind::NoSpace => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// How large the log is, and how far it has got.
+    pub fn stats(&self) -> LogStats {
+        let segments = self.shared.segments.read().clone();
+        let mut stats = LogStats {
+            segments: segments.len() as u64,
+            blocks: 0,
+            disk_bytes: 0,
+            raw_bytes: 0,
+            first: self.first(),
+            last: self.last(),
+            durable: self.durable(),
+            syncs: self.shared.syncs.load(Ordering::Relaxed),
+        };
+        for segment in &segments {
+            let index = segment.index().read();
+            stats.blocks += index.entries().len() as u64;
+            stats.raw_bytes += index.raw_bytes();
+            stats.disk_bytes += segment.file_bytes();
+        }
+        stats
+    }
+}
+
+impl Shared {
+    fn last(&self) -> Position {
+        Position(self.last.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn first(&self) -> Position {
+        self.segments
+            .read()
+            .first()
+            .map_or(Position(1), |segment| segment.base())
+    }
+
+    fn check_healthy(&self) -> Result<()> {
+        if self.poisoned.load(Ordering::Acquire) {
+            Err(Error::Poisoned)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn check_open(&self, pending: &Pending) -> Result<()> {
+        self.check_healthy()?;
+        if pending.closed {
+            Err(Error::Closed)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Takes no more writes: `error` left the newest file in an unknown state.
+    fn poison(&self, error: Error) -> Error {
+        self.poisoned.store(true, Ordering::Release);
+        error
+    }
+
+    /// Writes full blocks out, if there are any: at once if no other thread is writing, else only when there are many.
+    fn write_out_full(&self) -> Result<()> {
+        let full_bytes = {
+            let pending = self.pending.lock();
+            self.check_open(&pending)?;
+            pending.full_bytes()
+        };
+        if full_bytes == 0 {
+            return Ok(());
+        }
+        let writer = if full_bytes >= self.pending_bytes_max {
+            Some(self.writer.lock())
+        } else {
+            self.writer.try_lock()
+        };
+        match writer {
+            Some(mut writer) => {
+                self.check_open(&self.pending.lock())?;
+                self.write_out(&mut writer)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Writes full blocks to the newest segment.
+    fn write_out(&self, writer: &mut Writer) -> Result<()> {
+        let blocks = self.pending.lock().full();
+        let Some(last) = blocks.last().map(|block| block.last()) else {
+            return Ok(());
+        };
+        let file_bytes = writer.write(&blocks).map_err(|error| self.poison(error))?;
+        // Readers look here first, then at what is pending: a record is always in one of them.
+        self.written.store(last.0, Ordering::Release);
+        self.pending.lock().written(blocks.len(), file_bytes);
+        Ok(())
+    }
+
+    /// Writes everything accepted so far to the newest segment, and makes it durable.
+    fn sync_all(&self, writer: &mut Writer) -> Result<()> {
+        let upto = {
+            let mut pending = self.pending.lock();
+            pending.close_block();
+            pending.next().0 - 1
+        };
+        self.write_out(writer)?;
+        if upto > self.durable.load(Ordering::Acquire) {
+            writer.sync().map_err(|error| self.poison(error))?;
+            self.syncs.fetch_add(1, Ordering::Relaxed);
+            self.durable.store(upto, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Reserves room on disk for `need` more bytes of records, in a new segment if the newest is full. Changes nothing
+    /// that a caller can see, whether it fails or not.
+    fn make_room(&self, need: u64) -> Result<()> {
+        let mut writer = self.writer.lock();
+        let (claimed, next) = {
+            let pending = self.pending.lock();
+            self.check_open(&pending)?;
+            (pending.claimed(), pending.next())
+        };
+        if !writer.is_open() || writer.is_full(claimed, next) {
+            return self.begin_segment(&mut writer, need);
+        }
+        let reserved = writer.reserve(claimed, need)?;
+        self.pending.lock().set_reserved(reserved);
+        Ok(())
+    }
+
+    /// Makes sure that there is room for the newest segment's footer, as there is once anything was accepted.
+    fn reserve_footer(&self, writer: &mut Writer) -> Result<()> {
+        let (claimed, reserved) = {
+            let pending = self.pending.lock();
+            (pending.claimed(), pending.reserved())
+        };
+        if writer.is_open() && reserved < claimed {
+            writer.reserve(claimed, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Goes over to a new segment with room for `need` bytes of records.
+    fn begin_segment(&self, writer: &mut Writer, need: u64) -> Result<()> {
+        self.pending.lock().freeze();
+        self.sync_all(writer)?;
+        let next = self.last().next();
+        let new = writer
+            .create_next(next, need)
+            .map_err(|failed| match failed.named {
+                // A later attempt would make a segment of another base, and leave this one as a duplicate.
+                true => self.poison(failed.error),
+                false => failed.error,
+            })?;
+        let (segment, reserved) = (new.segment.clone(), new.reserved);
+        let replaces = segment.base() == writer.segment().base();
+        writer.go_over(new).map_err(|error| self.poison(error))?;
+        let blocks = segment.index().read().entries().len();
+        {
+            let mut segments = self.segments.write();
+            if replaces {
+                segments.pop();
+            }
+            segments.push(segment);
+        }
+        self.pending.lock().begin_segment(blocks, reserved);
+        Ok(())
+    }
+
+    /// Fails unless the log has accepted a record at `position`.
+    pub(crate) fn check_accepted(&self, position: Position) -> Result<()> {
+        let last = self.last();
+        if position == Position(0) || position > last {
+            Err(Error::NotFound { position, last })
+        } else {
+            Ok(())
+        }
+    }
+
+    fn is_pending(&self, position: Position) -> bool {
+        position.0 > self.written.load(Ordering::Acquire)
+    }
+
+    /// The record at `position`, if it is not in a segment yet.
+    fn pending_record(&self, position: Position) -> Option<Bytes> {
+        if self.is_pending(position) {
+            self.pending.lock().record(position)
+        } else {
+            None
+        }
+    }
+
+    /// The block that holds `position`, if it is not in a segment yet.
+    pub(crate) fn pending_block(&self, position: Position) -> Option<RecordBlock> {
+        if self.is_pending(position) {
+            self.pending.lock().block(position)
+        } else {
+            None
+        }
+    }
+
+    /// The segment that holds `position`, which is in one unless it was dropped.
+    pub(crate) fn segment_of(&self, position: Position) -> Result<Arc<Segment>> {
+        let segments = self.segments.read();
+        let after = segments.partition_point(|segment| segment.base() <= position);
+        match after.checked_sub(1).and_then(|at| segments.get(at)) {
+            Some(segment) => Ok(segment.clone()),
+            None => {
+                let first = segments.first().map_or(position, |segment| segment.base());
+                Err(Error::Dropped { position, first })
+            }
+        }
+    }
+
+    /// The record at `position`, from `block` if it is there; else `block` becomes the one that holds it.
+    fn record_near(&self, position: Position, block: &mut Option<RecordBlock>) -> Result<Bytes> {
+        if let Some(record) = block.as_ref().and_then(|block| block.record(position)) {
+            return Ok(record);
+        }
+        let segment = self.segment_of(position)?;
+        let found = segment.block(position, &self.cache)?;
+        let record = segment.record_in(&found, position)?;
+        *block = Some(found);
+        Ok(record)
+    }
+
+    /// The oldest segment, if all its records are before `position` and it is not the newest.
+    fn oldest_before(&self, position: Position) -> Option<Arc<Segment>> {
+        let segments = self.segments.read();
+        let successor = segments.get(1)?;
+        (successor.base() <= position).then(|| segments.first().cloned())?
+    }
+}

@@ -1,0 +1,145 @@
+//! Settings and limits of a log.
+
+use crate::{Error, Result};
+use std::fmt;
+
+/// The largest record, in bytes.
+pub const RECORD_BYTES_MAX: usize = 64 << 20;
+/// The most bytes of records in one group.
+pub const GROUP_BYTES_MAX: usize = 64 << 20;
+/// The most records in one group.
+pub const GROUP_RECORDS_MAX: usize = 1 << 20;
+/// The largest block target, in raw bytes.
+pub(crate) const BLOCK_BYTES_MAX: usize = 16 << 20;
+/// The largest segment target: offsets in a segment are 32 bits wide, and reserved room and a group come on top of it.
+pub(crate) const SEGMENT_BYTES_MAX: u64 = 2 << 30;
+/// The most room reserved at a time.
+pub(crate) const RESERVE_BYTES_MAX: u64 = 1 << 30;
+/// A segment is sealed at this many records: positions in a segment are 32 bits wide, relative to its base.
+pub(crate) const SEGMENT_RECORDS_MAX: u64 = 1 << 31;
+
+/// Which log a segment belongs to: made once, at random, by whoever creates the log; kept in every segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LogIdentity(pub [u8; 16]);
+
+impl fmt::Display for LogIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// How new blocks are compressed. A log may mix blocks of all codecs, so this can change at every open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Codec {
+    /// As they are: least CPU, most disk.
+    None = 0,
+    /// LZ4: several times smaller for text, at a cost far below that of the disk read it saves.
+    #[default]
+    Lz4 = 1,
+}
+
+impl Codec {
+    /// The codec that this byte of a block header names.
+    pub(crate) fn decode(byte: u8) -> Option<Codec> {
+        match byte {
+            0 => Some(Codec::None),
+            1 => Some(Codec::Lz4),
+            _ => None,
+        }
+    }
+}
+
+/// Settings of a log. All may change from one open to the next; what is on disk stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogOptions {
+    /// Raw bytes at which a block is full (1 to 16 MiB; default 64 KiB). Larger blocks compress better, and make
+    /// reading a single record dearer.
+    pub block_bytes: usize,
+    /// File bytes at which a segment is sealed (1 to 2 GiB; default 256 MiB). The newest segment is read whole at
+    /// recovery after a crash, and a sealed one is dropped or copied whole.
+    pub segment_bytes: u64,
+    /// How new blocks are compressed (default LZ4).
+    pub codec: Codec,
+    /// Bytes of full blocks that may wait in memory while another thread syncs (default 4 MiB); past that an append
+    /// waits. One group more may come on top.
+    pub pending_bytes_max: usize,
+    /// Bytes of disk reserved ahead of the writes, at a time (at most 1 GiB; default 8 MiB), given back when a segment is sealed.
+    pub reserve_bytes: u64,
+}
+
+impl Default for LogOptions {
+    fn default() -> LogOptions {
+        LogOptions {
+            block_bytes: 64 << 10,
+            segment_bytes: 256 << 20,
+            codec: Codec::default(),
+            pending_bytes_max: 4 << 20,
+            reserve_bytes: 8 << 20,
+        }
+    }
+}
+
+impl LogOptions {
+    /// Refuses what the format can't hold.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.block_bytes == 0 || self.block_bytes > BLOCK_BYTES_MAX {
+            return Err(Error::InvalidArgument(format!(
+                "block_bytes is {}, and must be from 1 to {BLOCK_BYTES_MAX}",
+                self.block_bytes
+            )));
+        }
+        if self.segment_bytes == 0 || self.segment_bytes > SEGMENT_BYTES_MAX {
+            return Err(Error::InvalidArgument(format!(
+                "segment_bytes is {}, and must be from 1 to {SEGMENT_BYTES_MAX}",
+                self.segment_bytes
+            )));
+        }
+        if self.reserve_bytes > RESERVE_BYTES_MAX {
+            return Err(Error::InvalidArgument(format!(
+                "reserve_bytes is {}, and must be at most {RESERVE_BYTES_MAX}",
+                self.reserve_bytes
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Checks a group to be appended, and returns the bytes of its records.
+pub(crate) fn check_group(group: &[&[u8]]) -> Result<usize> {
+    if group.is_empty() {
+        return Err(Error::InvalidArgument(
+            "a group needs at least one record".to_string(),
+        ));
+    }
+    if group.len() > GROUP_RECORDS_MAX {
+        return Err(too_large(
+            "a group in records",
+            GROUP_RECORDS_MAX,
+            group.len(),
+        ));
+    }
+    let mut bytes = 0_usize;
+    for record in group {
+        if record.len() > RECORD_BYTES_MAX {
+            return Err(too_large(
+                "a record in bytes",
+                RECORD_BYTES_MAX,
+                record.len(),
+            ));
+        }
+        bytes = bytes.saturating_add(record.len());
+    }
+    if bytes > GROUP_BYTES_MAX {
+        return Err(too_large("a group in bytes", GROUP_BYTES_MAX, bytes));
+    }
+    Ok(bytes)
+}
+
+fn too_large(what: &'static str, limit: usize, found: usize) -> Error {
+    Error::TooLarge {
+        what,
+        limit: limit as u64,
+        found: found as u64,
+    }
+}

@@ -1,0 +1,167 @@
+//! Pending records: accepted, readable, and not yet in a file.
+//!
+//! # Invariants
+//! 1. Pending records are the last of the log, dense: the full blocks in order, then the block being filled.
+//! 2. `claimed` bounds what writing them out and closing the segment will take; it never exceeds `reserved`, so
+//!    neither meets a full disk.
+//! 3. A block leaves only after it can be read from its segment.
+
+use crate::block::BLOCK_HEADER_BYTES;
+use crate::footer::{ENTRY_BYTES, FOOTER_FIXED_BYTES};
+use crate::records::{BlockBuilder, COUNT_BYTES, RecordBlock};
+use bytes::Bytes;
+use quire_model::Position;
+use std::collections::VecDeque;
+
+/// What a block takes besides its records and their table entries, its entry in the footer included.
+const BLOCK_OVERHEAD_BYTES: u64 = (BLOCK_HEADER_BYTES + COUNT_BYTES + ENTRY_BYTES) as u64;
+
+#[derive(Debug)]
+pub(crate) struct Pending {
+    full: VecDeque<RecordBlock>,
+    full_bytes: usize,
+    filling: BlockBuilder,
+    next: Position,
+    block_bytes: usize,
+    /// Bytes reserved on disk past the end of the newest segment.
+    reserved: u64,
+    /// Worst-case bytes of pending blocks, and of the footer that the segment will have with them.
+    claimed: u64,
+    /// Set by a close: nothing more is accepted.
+    pub(crate) closed: bool,
+}
+
+impl Pending {
+    /// Nothing pending and nothing reserved; the next record accepted gets position `next`.
+    pub(crate) fn new(next: Position, block_bytes: usize) -> Pending {
+        Pending {
+            full: VecDeque::new(),
+            full_bytes: 0,
+            filling: BlockBuilder::new(next),
+            next,
+            block_bytes,
+            reserved: 0,
+            claimed: 0,
+            closed: false,
+        }
+    }
+
+    /// The most that a group of `bytes` in `records` records can take on disk.
+    pub(crate) fn group_bytes_max(bytes: usize, records: usize) -> u64 {
+        BlockBuilder::group_raw_bytes(bytes, records) as u64 + BLOCK_OVERHEAD_BYTES
+    }
+
+    /// Accepts a group whose records hold `bytes` in all, and returns the first's position; `None`, and nothing
+    /// changes, if the room reserved does not cover it.
+    pub(crate) fn accept(&mut self, group: &[&[u8]], bytes: usize) -> Option<Position> {
+        let raw = BlockBuilder::group_raw_bytes(bytes, group.len());
+        let opens_block =
+            self.filling.is_empty() || self.filling.raw_bytes() + raw > self.block_bytes;
+        let claim = raw as u64 + if opens_block { BLOCK_OVERHEAD_BYTES } else { 0 };
+        if self.claimed.saturating_add(claim) > self.reserved {
+            return None;
+        }
+        if opens_block {
+            self.close_block();
+        }
+        self.claimed += claim;
+        self.filling.push_group(group);
+        let first = self.next;
+        self.next = Position(first.0 + group.len() as u64);
+        if self.filling.raw_bytes() >= self.block_bytes {
+            self.close_block();
+        }
+        Some(first)
+    }
+
+    /// Calls the block being filled full.
+    pub(crate) fn close_block(&mut self) {
+        if !self.filling.is_empty() {
+            let filled = std::mem::replace(&mut self.filling, BlockBuilder::new(self.next));
+            let block = filled.finish();
+            self.full_bytes += block.payload().len();
+            self.full.push_back(block);
+        }
+    }
+
+    /// The full blocks, in order. They stay readable here until [`written`](Self::written).
+    pub(crate) fn full(&self) -> Vec<RecordBlock> {
+        self.full.iter().cloned().collect()
+    }
+
+    /// Raw bytes of full blocks.
+    pub(crate) fn full_bytes(&self) -> usize {
+        self.full_bytes
+    }
+
+    /// Lets go of the first `count` full blocks, which took `file_bytes` in the segment.
+    pub(crate) fn written(&mut self, count: usize, file_bytes: u64) {
+        for block in self.full.drain(..count.min(self.full.len())) {
+            self.full_bytes -= block.payload().len();
+            self.claimed -= (BLOCK_HEADER_BYTES + block.payload().len()) as u64;
+        }
+        self.reserved -= file_bytes;
+    }
+
+    /// Worst-case bytes of what is pending and of the segment's footer.
+    pub(crate) fn claimed(&self) -> u64 {
+        self.claimed
+    }
+
+    /// Bytes reserved past the end of the segment.
+    pub(crate) fn reserved(&self) -> u64 {
+        self.reserved
+    }
+
+    /// Says how many bytes are reserved past the end of the segment now.
+    pub(crate) fn set_reserved(&mut self, bytes: u64) {
+        self.reserved = bytes;
+    }
+
+    /// Accepts nothing until more is reserved, so that the log's end stands still.
+    pub(crate) fn freeze(&mut self) {
+        self.reserved = self.claimed;
+    }
+
+    /// Goes over to a segment of `blocks` blocks with `reserved` bytes of room. Nothing is pending.
+    pub(crate) fn begin_segment(&mut self, blocks: usize, reserved: u64) {
+        self.claimed = footer_bytes(blocks);
+        self.reserved = reserved;
+    }
+
+    /// The position that the next record will get.
+    pub(crate) fn next(&self) -> Position {
+        self.next
+    }
+
+    /// The record at `position`, if it is pending.
+    pub(crate) fn record(&self, position: Position) -> Option<Bytes> {
+        match self.full_block(position) {
+            Some(block) => block.record(position),
+            None => self.filling.record(position),
+        }
+    }
+
+    /// The block that holds `position`, if it is pending; a copy of the one being filled.
+    pub(crate) fn block(&self, position: Position) -> Option<RecordBlock> {
+        match self.full_block(position) {
+            Some(block) => Some(block.clone()),
+            None => {
+                self.filling.record(position)?;
+                Some(self.filling.clone().finish())
+            }
+        }
+    }
+
+    fn full_block(&self, position: Position) -> Option<&RecordBlock> {
+        let after = self.full.partition_point(|block| block.first() <= position);
+        self.full
+            .get(after.checked_sub(1)?)
+            .filter(|block| position <= block.last())
+    }
+}
+
+/// Bytes of footer and trailer of a segment of `blocks` blocks.
+pub(crate) fn footer_bytes(blocks: usize) -> u64 {
+    (FOOTER_FIXED_BYTES + blocks * ENTRY_BYTES) as u64
+}

@@ -1,0 +1,389 @@
+//! Opening a log: which segments there are, what is in them, and what a crash left of the newest.
+//!
+//! | found | taken for |
+//! | --- | --- |
+//! | file that ends in `.log.tmp` | a segment whose creation was cut short: removed |
+//! | segment with a successor and a whole footer | sealed: its blocks are checked when they are read |
+//! | segment with a successor and no whole footer | read whole; if every record up to the successor's is there, the footer was cut short or damaged, and is written anew; else damage |
+//! | newest segment with a whole footer | closed: as a sealed one |
+//! | newest segment without | read whole; ends at its first invalid block, if nothing proves that the block was durable. Blocks not proven durable are carried over to a new segment, and what is left is sealed |
+//!
+//! A block is proven durable by `born` of the segment's header, or `durable` of any block's, if it lies below.
+
+use crate::block::{BlockKind, Salt};
+use crate::create::{Carried, Place, TEMPORARY_SUFFIX};
+use crate::footer;
+use crate::header::{HEADER_BYTES, SegmentHeader, parse_segment_name, segment_path};
+use crate::index::BlockIndex;
+use crate::segment::Segment;
+use crate::walk::{BlockWalk, Step};
+use crate::{Error, ErrorKind, LogIdentity, Result};
+use quire_env::{AppendFile, Env, ReadFile};
+use quire_model::Position;
+use std::cmp::Ordering;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What opening a log found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recovery {
+    /// Position of the first record kept; one past `last` if there is none.
+    pub first: Position,
+    /// Position of the last record. The owner compares it with the last it relies on.
+    pub last: Position,
+    /// Bytes of a torn tail that were cut off.
+    pub torn_bytes: u64,
+    /// Sealed segments whose footer was missing or damaged, and none of whose records were.
+    pub footers_rebuilt: u64,
+}
+
+/// A log's segments, at least one; the newest again, and its file if it is new.
+pub(crate) struct Recovered {
+    pub(crate) segments: Vec<Arc<Segment>>,
+    pub(crate) newest: Arc<Segment>,
+    pub(crate) file: Option<Box<dyn AppendFile>>,
+    pub(crate) recovery: Recovery,
+}
+
+/// Opens all segments of a log; makes the first if there is none. All that it has is durable afterwards.
+pub(crate) fn recover(place: &Place) -> Result<Recovered> {
+    let (env, dir) = (place.env.as_ref(), place.dir.as_path());
+    env.create_dir_all(dir)?;
+    for name in env.list(dir)? {
+        if name.ends_with(TEMPORARY_SUFFIX) {
+            env.remove(&dir.join(name))?;
+        }
+    }
+    let bases = list_segments(env, dir)?;
+    // Names that a killed process made may not be durable yet, and what follows relies on them.
+    env.sync_dir(dir)?;
+
+    let mut opening = Opening {
+        place,
+        segments: Vec::new(),
+        torn_bytes: 0,
+        footers_rebuilt: 0,
+    };
+    for pair in bases.windows(2) {
+        if let [base, next_base] = pair {
+            opening.sealed(*base, *next_base)?;
+        }
+    }
+    let (newest, file) = match bases.last() {
+        Some(base) => opening.newest(*base)?,
+        None => {
+            let new = place
+                .create(Position(1), None, &mut |_, _| Ok(0))
+                .map_err(|failed| failed.error)?;
+            (new.segment, Some(new.file))
+        }
+    };
+    opening.segments.push(newest.clone());
+    let recovery = Recovery {
+        first: bases.first().copied().unwrap_or(Position(1)),
+        last: Position(newest.index().read().next().0.saturating_sub(1)),
+        torn_bytes: opening.torn_bytes,
+        footers_rebuilt: opening.footers_rebuilt,
+    };
+    Ok(Recovered {
+        segments: opening.segments,
+        newest,
+        file,
+        recovery,
+    })
+}
+
+/// Bases of the segments in a directory, ascending. Files of other kinds are passed over.
+pub(crate) fn list_segments(env: &dyn Env, dir: &Path) -> Result<Vec<Position>> {
+    let mut bases = Vec::new();
+    for name in env.list(dir)? {
+        bases.extend(parse_segment_name(dir, &name)?);
+    }
+    bases.sort_unstable();
+    Ok(bases)
+}
+
+/// Reads and checks the header of the segment that the file's name says begins at `base`.
+pub(crate) fn read_header(
+    file: &dyn ReadFile,
+    base: Position,
+    identity: Option<LogIdentity>,
+) -> Result<SegmentHeader> {
+    let path = file.path();
+    let length = file.len()?.min(HEADER_BYTES as u64) as usize;
+    let bytes = file.read_at(0, length)?;
+    let header = SegmentHeader::decode(&bytes).map_err(|fault| fault.into_error(path))?;
+    if let Some(expected) = identity
+        && header.identity != expected
+    {
+        return Err(Error::Foreign {
+            path: path.to_path_buf(),
+            expected: expected.to_string(),
+            found: header.identity.to_string(),
+        });
+    }
+    if header.base != base {
+        let what = "segment renamed or duplicated: its name is not that of its first record";
+        return Err(Error::corrupt(
+            path,
+            0,
+            what,
+            Some((header.base, header.base)),
+        ));
+    }
+    Ok(header)
+}
+
+/// Fails unless a segment that ends before `next` is followed by one that begins at `next_base`.
+pub(crate) fn check_successor(path: &Path, next: Position, next_base: Position) -> Result<()> {
+    let (what, positions) = match next.cmp(&next_base) {
+        Ordering::Equal => return Ok(()),
+        Ordering::Less => (
+            "a segment is missing after this one",
+            (next, before(next_base)),
+        ),
+        Ordering::Greater => (
+            "records that the next segment holds too (duplicated?)",
+            (next_base, before(next)),
+        ),
+    };
+    Err(Error::corrupt(path, 0, what, Some(positions)))
+}
+
+fn before(position: Position) -> Position {
+    Position(position.0.saturating_sub(1))
+}
+
+/// A block that was read, in as few bytes as will do: there may be millions.
+struct BlockSize {
+    records: u32,
+    length: u32,
+    raw_bytes: u32,
+}
+
+/// What reading a segment's blocks found.
+struct Blocks {
+    sizes: Vec<BlockSize>,
+    /// Where the last of them ends.
+    end: u64,
+    next: Position,
+    /// Bytes of the file that the header and the blocks prove durable.
+    durable: u64,
+    walk: BlockWalk,
+}
+
+/// The newest segment, and its file if this opening made it.
+type Newest = (Arc<Segment>, Option<Box<dyn AppendFile>>);
+
+struct Opening<'a> {
+    place: &'a Place,
+    segments: Vec<Arc<Segment>>,
+    torn_bytes: u64,
+    footers_rebuilt: u64,
+}
+
+impl Opening<'_> {
+    fn salt(&self, base: Position) -> Salt {
+        Salt::new(self.place.identity, base)
+    }
+
+    fn segment(
+        &self,
+        base: Position,
+        file: Arc<dyn ReadFile>,
+        file_bytes: u64,
+        index: BlockIndex,
+    ) -> Arc<Segment> {
+        Arc::new(Segment::new(
+            self.place.identity,
+            base,
+            file,
+            file_bytes,
+            index,
+            &self.place.cache,
+        ))
+    }
+
+    fn open(&self, base: Position) -> Result<(Arc<dyn ReadFile>, SegmentHeader, u64)> {
+        let file = self
+            .place
+            .env
+            .open_read(&segment_path(&self.place.dir, base))?;
+        let header = read_header(file.as_ref(), base, Some(self.place.identity))?;
+        let file_bytes = file.len()?;
+        Ok((file, header, file_bytes))
+    }
+
+    /// Opens a segment that has a successor.
+    fn sealed(&mut self, base: Position, next_base: Position) -> Result<()> {
+        let (file, header, file_bytes) = self.open(base)?;
+        let (index, file_bytes) =
+            match footer::load(file.as_ref(), file_bytes, base, self.salt(base))? {
+                Some(index) => (index, file_bytes),
+                None => {
+                    let blocks = self.read_blocks(&file, header, file_bytes, Some(next_base))?;
+                    check_successor(file.path(), blocks.next, next_base)?;
+                    let index = self.index_of(file.path(), base, &blocks.sizes)?;
+                    self.footers_rebuilt += 1;
+                    let file_bytes = self.write_footer(file.path(), base, &index)?;
+                    (index, file_bytes)
+                }
+            };
+        check_successor(file.path(), index.next(), next_base)?;
+        let segment = self.segment(base, file, file_bytes, index);
+        self.segments.push(segment);
+        Ok(())
+    }
+
+    /// Opens the segment that has no successor, as it was closed or as a crash left it. Returns what is the newest then.
+    fn newest(&mut self, base: Position) -> Result<Newest> {
+        let (file, header, file_bytes) = self.open(base)?;
+        let path = file.path().to_path_buf();
+        if let Some(index) = footer::load(file.as_ref(), file_bytes, base, self.salt(base))? {
+            return Ok((self.segment(base, file, file_bytes, index), None));
+        }
+        let mut blocks = self.read_blocks(&file, header, file_bytes, None)?;
+        blocks.check_torn(&path, file_bytes)?;
+        self.torn_bytes += file_bytes - blocks.end;
+
+        let (mut certain, mut start) = (0, HEADER_BYTES as u64);
+        while let Some(size) = blocks.sizes.get(certain)
+            && start < blocks.durable
+        {
+            certain += 1;
+            start += u64::from(size.length);
+        }
+        let old = self.index_of(&path, base, blocks.sizes.get(..certain).unwrap_or_default())?;
+        if start == blocks.end {
+            let file_bytes = self.write_footer(&path, base, &old)?;
+            return Ok((self.segment(base, file, file_bytes, old), None));
+        }
+        let carried = Carried {
+            file: file.clone(),
+            salt: self.salt(base),
+            start,
+            end: blocks.end,
+        };
+        let new = match self
+            .place
+            .create(old.next(), Some(&carried), &mut |_, _| Ok(0))
+        {
+            Ok(new) => new,
+            Err(failed) if failed.error.kind() == ErrorKind::NoSpace && !failed.named => {
+                // A full disk can be read all the same. The first append tries again to go over to a new segment.
+                let mut appended = self.place.env.open_append(&path)?;
+                appended.truncate(blocks.end)?;
+                appended.sync()?;
+                let index = self.index_of(&path, base, &blocks.sizes)?;
+                return Ok((self.segment(base, file, blocks.end, index), None));
+            }
+            Err(failed) => return Err(failed.error),
+        };
+        if new.segment.base() != base {
+            let file_bytes = self.write_footer(&path, base, &old)?;
+            let sealed = self.segment(base, file, file_bytes, old);
+            self.segments.push(sealed);
+        }
+        Ok((new.segment, Some(new.file)))
+    }
+
+    /// Reads blocks of records as far as they are whole, or up to the position `until`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for what no crash leaves: a block whose checksums hold and whose content is wrong, or any
+    /// fault before `until`.
+    fn read_blocks(
+        &self,
+        file: &Arc<dyn ReadFile>,
+        header: SegmentHeader,
+        file_bytes: u64,
+        until: Option<Position>,
+    ) -> Result<Blocks> {
+        let start = HEADER_BYTES as u64;
+        let walk = BlockWalk::new(file.clone(), self.salt(header.base), start, file_bytes);
+        let mut blocks = Blocks {
+            sizes: Vec::new(),
+            end: start,
+            next: header.base,
+            durable: header.born,
+            walk,
+        };
+        while until.is_none_or(|until| blocks.next < until) {
+            let what = match blocks.walk.step()? {
+                Step::End => break,
+                Step::Block(block, _) if block.kind == BlockKind::Footer => {
+                    blocks.durable = blocks.durable.max(block.durable);
+                    break;
+                }
+                Step::Block(block, _) if block.first == blocks.next => {
+                    blocks.durable = blocks.durable.max(block.durable);
+                    blocks.next = block.next();
+                    blocks.end = blocks.walk.offset;
+                    blocks.sizes.push(BlockSize {
+                        records: block.records,
+                        length: block.file_bytes() as u32,
+                        raw_bytes: block.raw_length,
+                    });
+                    continue;
+                }
+                Step::Block(..) => "block of other positions than those that follow",
+                Step::Fault(fault) if fault.certain || until.is_some() => fault.what,
+                Step::Fault(_) => break,
+            };
+            let last = until.map_or(blocks.next, before);
+            return Err(Error::corrupt(
+                file.path(),
+                blocks.end,
+                what,
+                Some((blocks.next, last)),
+            ));
+        }
+        Ok(blocks)
+    }
+
+    fn index_of(&self, path: &Path, base: Position, sizes: &[BlockSize]) -> Result<BlockIndex> {
+        let mut index = BlockIndex::new(base);
+        for size in sizes {
+            if !index.push(
+                size.records,
+                u64::from(size.length),
+                u64::from(size.raw_bytes),
+            ) {
+                let what = "segment longer than the format allows";
+                return Err(Error::corrupt(path, index.end(), what, None));
+            }
+        }
+        Ok(index)
+    }
+
+    fn write_footer(&self, path: &Path, base: Position, index: &BlockIndex) -> Result<u64> {
+        footer::write_if_room(self.place.env.as_ref(), path, index, base, self.salt(base))
+    }
+}
+
+impl Blocks {
+    /// Fails if anything proves that the file was durable past the last whole block.
+    fn check_torn(&mut self, path: &Path, file_bytes: u64) -> Result<()> {
+        let end = self.end;
+        let proven = if end < self.durable {
+            Some((self.next, self.next))
+        } else if end < file_bytes {
+            let later = self
+                .walk
+                .find_header(end + 1, &mut |_, header| header.durable > end)?;
+            later.map(|(_, later)| (self.next, before(later.first).max(self.next)))
+        } else {
+            None
+        };
+        match proven {
+            None => Ok(()),
+            Some(lost) => Err(Error::corrupt(
+                path,
+                end,
+                "damage to a block that was durable",
+                Some(lost),
+            )),
+        }
+    }
+}

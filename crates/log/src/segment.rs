@@ -1,0 +1,162 @@
+//! A segment as its readers see it: a file, and the index of the blocks that are in it so far.
+
+use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Fault, Salt};
+use crate::index::{BlockIndex, BlockSpan};
+use crate::records::RecordBlock;
+use crate::{Error, LogIdentity, Result};
+use bytes::Bytes;
+use parking_lot::RwLock;
+use quire_env::{BlockCache, BlockKey, ReadFile};
+use quire_model::Position;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A segment file, open for reading.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    base: Position,
+    salt: Salt,
+    file: Arc<dyn ReadFile>,
+    /// This open file's name in the cache.
+    owner: u64,
+    index: RwLock<BlockIndex>,
+    file_bytes: AtomicU64,
+}
+
+impl Segment {
+    pub(crate) fn new(
+        identity: LogIdentity,
+        base: Position,
+        file: Arc<dyn ReadFile>,
+        file_bytes: u64,
+        index: BlockIndex,
+        cache: &BlockCache,
+    ) -> Segment {
+        Segment {
+            base,
+            salt: Salt::new(identity, base),
+            file,
+            owner: cache.new_owner(),
+            index: RwLock::new(index),
+            file_bytes: AtomicU64::new(file_bytes),
+        }
+    }
+
+    pub(crate) fn base(&self) -> Position {
+        self.base
+    }
+
+    pub(crate) fn salt(&self) -> Salt {
+        self.salt
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    pub(crate) fn file(&self) -> &Arc<dyn ReadFile> {
+        &self.file
+    }
+
+    /// Bytes on disk.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        self.file_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_file_bytes(&self, bytes: u64) {
+        self.file_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Looks at the index, or changes it; held for a moment only.
+    pub(crate) fn index(&self) -> &RwLock<BlockIndex> {
+        &self.index
+    }
+
+    /// The record at `position`, which this segment holds.
+    pub(crate) fn record(&self, position: Position, cache: &BlockCache) -> Result<Bytes> {
+        self.record_in(&self.block(position, cache)?, position)
+    }
+
+    /// The record at `position` of a block of this segment.
+    pub(crate) fn record_in(&self, block: &RecordBlock, position: Position) -> Result<Bytes> {
+        block.record(position).ok_or_else(|| self.unknown(position))
+    }
+
+    /// The block that holds `position`: from the cache, or with one read, and then cached.
+    pub(crate) fn block(&self, position: Position, cache: &BlockCache) -> Result<RecordBlock> {
+        let span = self.span(position)?;
+        let key = BlockKey {
+            owner: self.owner,
+            offset: span.offset,
+        };
+        if let Some(block) = cache
+            .get(key)
+            .and_then(|payload| RecordBlock::from_checked(span.first, payload))
+        {
+            return Ok(block);
+        }
+        let bytes = self
+            .file
+            .read_at(span.offset, span.length)
+            .map_err(|error| self.read_error(error, span))?;
+        let block = self.decode(span, &bytes)?;
+        cache.insert(key, block.payload().clone());
+        Ok(block)
+    }
+
+    /// Where the block that holds `position` is.
+    pub(crate) fn span(&self, position: Position) -> Result<BlockSpan> {
+        self.index
+            .read()
+            .find(position)
+            .ok_or_else(|| self.unknown(position))
+    }
+
+    /// Checks and decodes the block that was read from `span`.
+    pub(crate) fn decode(&self, span: BlockSpan, bytes: &Bytes) -> Result<RecordBlock> {
+        self.try_decode(span, bytes)
+            .map_err(|fault| self.corrupt(span, fault.what))
+    }
+
+    fn try_decode(
+        &self,
+        span: BlockSpan,
+        bytes: &Bytes,
+    ) -> std::result::Result<RecordBlock, Fault> {
+        let header = BlockHeader::decode(bytes, self.salt, span.offset)?;
+        if header.kind != BlockKind::Records
+            || header.first != span.first
+            || header.next() != span.next
+        {
+            return Err(Fault::certain("block that is not the one in the index"));
+        }
+        let stored = bytes.slice(BLOCK_HEADER_BYTES.min(bytes.len())..);
+        header.check_payload(&stored)?;
+        RecordBlock::decode(&header, stored)
+    }
+
+    /// An error of reading `span`: a file that ends too early is damage, anything else the machine's.
+    pub(crate) fn read_error(&self, error: quire_env::Error, span: BlockSpan) -> Error {
+        match error.kind() {
+            quire_env::ErrorKind::UnexpectedEnd => {
+                self.corrupt(span, "file ends before the block does")
+            }
+            _ => Error::Env(error),
+        }
+    }
+
+    fn corrupt(&self, span: BlockSpan, what: &'static str) -> Error {
+        let last = Position(span.next.0.saturating_sub(1));
+        Error::corrupt(self.path(), span.offset, what, Some((span.first, last)))
+    }
+
+    fn unknown(&self, position: Position) -> Error {
+        Error::corrupt(
+            self.path(),
+            0,
+            "segment has no such record",
+            Some((position, position)),
+        )
+    }
+}

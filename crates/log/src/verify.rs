@@ -1,0 +1,382 @@
+//! Verifying: reads every byte of every segment, and says what is damaged and what that loses.
+//!
+//! # Invariants
+//! 1. Changes nothing, and goes on past damage: to the next block whose header's checksum holds.
+//! 2. Each record lost is named by exactly one [`Damage`]; damage that loses no record (a footer's) names none.
+
+use crate::LogIdentity;
+use crate::block::{BlockHeader, BlockKind, Fault, Salt};
+use crate::error::{Error, ErrorKind, Result};
+use crate::footer;
+use crate::header::{HEADER_BYTES, parse_segment_name, segment_path};
+use crate::index::BlockIndex;
+use crate::records::RecordBlock;
+use crate::recover::read_header;
+use crate::walk::{BlockWalk, Step};
+use bytes::Bytes;
+use quire_env::{Env, ReadFile};
+use quire_model::Position;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// One thing that is wrong with a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Damage {
+    /// The segment file.
+    pub path: PathBuf,
+    /// Where in it.
+    pub offset: u64,
+    /// What is wrong there.
+    pub what: String,
+    /// The first and last position lost by it; `None` if no record is. At the end of the newest segment nothing says
+    /// what came after: there may be more.
+    pub lost: Option<(Position, Position)>,
+}
+
+/// What a verification read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct VerifySummary {
+    /// Segment files.
+    pub segments: u64,
+    /// Blocks of records that are whole.
+    pub blocks: u64,
+    /// Records in them.
+    pub records: u64,
+    /// Bytes of all segment files.
+    pub disk_bytes: u64,
+    /// Position of the first record there should be; one past `last` if there is none.
+    pub first: Position,
+    /// Position of the last record that there is, or that anything proves there was.
+    pub last: Position,
+    /// Bytes of a torn tail, which the next opening will cut off; not damage.
+    pub torn_bytes: u64,
+    /// Damages reported.
+    pub damages: u64,
+}
+
+/// Reads every byte of the log in `dir`, which nobody has open, and reports each damage to `on_damage`; `progress` is
+/// told the bytes read since it was last called. With no `identity`, that of the first readable segment is expected of
+/// all. A directory without segments is a whole log of no records.
+///
+/// # Errors
+/// Only what the machine reports: that a file can't be read, and so on.
+pub fn verify(
+    env: &dyn Env,
+    dir: &Path,
+    identity: Option<LogIdentity>,
+    on_damage: &mut dyn FnMut(Damage),
+    progress: &mut dyn FnMut(u64),
+) -> Result<VerifySummary> {
+    let summary = VerifySummary {
+        segments: 0,
+        blocks: 0,
+        records: 0,
+        disk_bytes: 0,
+        first: Position(1),
+        last: Position(0),
+        torn_bytes: 0,
+        damages: 0,
+    };
+    let mut verify = Verify {
+        identity,
+        expected: Position(1),
+        summary,
+        on_damage,
+        progress,
+    };
+    let mut bases = Vec::new();
+    for name in env.list(dir)? {
+        match parse_segment_name(dir, &name) {
+            Ok(base) => bases.extend(base),
+            Err(error) => verify.damage(&dir.join(&name), 0, error.to_string(), None),
+        }
+    }
+    bases.sort_unstable();
+    verify.summary.first = bases.first().copied().unwrap_or(Position(1));
+    verify.expected = verify.summary.first;
+    for (at, base) in bases.iter().enumerate() {
+        let file = env.open_read(&segment_path(dir, *base))?;
+        verify.segment(file, *base, bases.get(at + 1).copied())?;
+    }
+    verify.summary.last = before(verify.expected);
+    Ok(verify.summary)
+}
+
+fn before(position: Position) -> Position {
+    Position(position.0.saturating_sub(1))
+}
+
+/// The positions from `from` up to `next`, if there are any.
+fn range(from: Position, next: Position) -> Option<(Position, Position)> {
+    (from < next).then(|| (from, before(next)))
+}
+
+struct Verify<'a> {
+    identity: Option<LogIdentity>,
+    /// The position that the next block should begin with.
+    expected: Position,
+    summary: VerifySummary,
+    on_damage: &'a mut dyn FnMut(Damage),
+    progress: &'a mut dyn FnMut(u64),
+}
+
+/// A segment being read.
+struct Reading {
+    path: PathBuf,
+    salt: Salt,
+    base: Position,
+    /// Of the segment after it.
+    next_base: Option<Position>,
+    file: Arc<dyn ReadFile>,
+    file_bytes: u64,
+    walk: BlockWalk,
+    /// What its footer should say; `None` once anything was damaged.
+    index: Option<BlockIndex>,
+    /// Bytes proven durable so far.
+    durable: u64,
+}
+
+impl Reading {
+    fn footer(&self) -> Result<Option<BlockIndex>> {
+        footer::load(self.file.as_ref(), self.file_bytes, self.base, self.salt)
+    }
+}
+
+impl Verify<'_> {
+    fn damage(
+        &mut self,
+        path: &Path,
+        offset: u64,
+        what: String,
+        lost: Option<(Position, Position)>,
+    ) {
+        self.summary.damages += 1;
+        (self.on_damage)(Damage {
+            path: path.to_path_buf(),
+            offset,
+            what,
+            lost,
+        });
+    }
+
+    fn segment(
+        &mut self,
+        file: Arc<dyn ReadFile>,
+        base: Position,
+        next_base: Option<Position>,
+    ) -> Result<()> {
+        let (path, file_bytes) = (file.path().to_path_buf(), file.len()?);
+        self.summary.segments += 1;
+        self.summary.disk_bytes += file_bytes;
+        if base > self.expected {
+            let lost = range(self.expected, base);
+            self.damage(
+                &path,
+                0,
+                "a segment is missing before this one".to_string(),
+                lost,
+            );
+        } else if base < self.expected {
+            let what =
+                format!("records from {base} on are in the segment before it too (duplicated?)");
+            self.damage(&path, 0, what, None);
+        }
+        self.expected = base;
+        let Some((identity, born)) = self.header(file.as_ref(), base, next_base)? else {
+            (self.progress)(file_bytes);
+            return Ok(());
+        };
+        let (salt, start) = (Salt::new(identity, base), HEADER_BYTES as u64);
+        let walk = BlockWalk::new(file.clone(), salt, start.min(file_bytes), file_bytes);
+        let index = Some(BlockIndex::new(base));
+        let mut reading = Reading {
+            path,
+            salt,
+            base,
+            next_base,
+            file,
+            file_bytes,
+            walk,
+            index,
+            durable: born,
+        };
+        let mut told = 0;
+        while self.step(&mut reading)? {
+            (self.progress)(reading.walk.offset.saturating_sub(told));
+            told = told.max(reading.walk.offset);
+        }
+        (self.progress)(file_bytes.saturating_sub(told));
+        Ok(())
+    }
+
+    /// Whose segment it is, and how many of its bytes were durable from the start; `None` if its blocks can't be read.
+    fn header(
+        &mut self,
+        file: &dyn ReadFile,
+        base: Position,
+        next_base: Option<Position>,
+    ) -> Result<Option<(LogIdentity, u64)>> {
+        let error = match read_header(file, base, self.identity) {
+            Ok(header) => {
+                self.identity = Some(header.identity);
+                return Ok(Some((header.identity, header.born)));
+            }
+            Err(Error::Env(error)) => return Err(Error::Env(error)),
+            Err(error) => error,
+        };
+        // A damaged header hides nothing that its blocks do not say too, if the identity is known.
+        let readable = self.identity.filter(|_| error.kind() == ErrorKind::Corrupt);
+        let next = next_base.unwrap_or(base.next());
+        let lost = if readable.is_some() {
+            None
+        } else {
+            range(base, next)
+        };
+        self.damage(file.path(), 0, error.to_string(), lost);
+        if readable.is_none() {
+            self.expected = next;
+        }
+        Ok(readable.map(|identity| (identity, HEADER_BYTES as u64)))
+    }
+
+    /// Reads what comes next in a segment. False at its end.
+    fn step(&mut self, reading: &mut Reading) -> Result<bool> {
+        let offset = reading.walk.offset;
+        match reading.walk.step()? {
+            Step::Block(header, stored) if header.kind == BlockKind::Footer => {
+                self.footer(reading, offset, &header, &stored)?;
+                Ok(false)
+            }
+            Step::Block(header, stored) => {
+                self.block(reading, offset, &header, stored);
+                Ok(true)
+            }
+            Step::Fault(fault) => self.fault(reading, offset, fault),
+            Step::End => {
+                if reading.next_base.is_some() {
+                    self.damage(&reading.path, offset, "footer missing".to_string(), None);
+                } else if offset < reading.durable {
+                    let lost = range(self.expected, self.expected.next());
+                    self.damage(&reading.path, offset, "file cut short".to_string(), lost);
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    fn block(&mut self, reading: &mut Reading, offset: u64, header: &BlockHeader, stored: Bytes) {
+        reading.durable = reading.durable.max(header.durable);
+        if header.first != self.expected {
+            let what = format!(
+                "block begins with position {}, not {}",
+                header.first, self.expected
+            );
+            self.damage(
+                &reading.path,
+                offset,
+                what,
+                range(self.expected, header.first),
+            );
+            reading.index = None;
+        }
+        self.expected = header.next();
+        match RecordBlock::decode(header, stored) {
+            Ok(block) => {
+                self.summary.blocks += 1;
+                self.summary.records += u64::from(block.records());
+            }
+            Err(fault) => {
+                let lost = Some((header.first, header.last()));
+                self.damage(&reading.path, offset, fault.what.to_string(), lost);
+            }
+        }
+        let raw_bytes = u64::from(header.raw_length);
+        if let Some(index) = &mut reading.index
+            && !index.push(header.records, header.file_bytes(), raw_bytes)
+        {
+            reading.index = None;
+        }
+    }
+
+    fn footer(
+        &mut self,
+        reading: &mut Reading,
+        offset: u64,
+        header: &BlockHeader,
+        payload: &[u8],
+    ) -> Result<()> {
+        let found = footer::decode_payload(header, payload, offset, reading.base);
+        let agrees = match &reading.index {
+            Some(index) => found.as_ref() == Some(index),
+            None => found.is_some(),
+        };
+        if !agrees {
+            self.damage(
+                &reading.path,
+                offset,
+                "footer does not agree with the blocks".to_string(),
+                None,
+            );
+        } else if reading.footer()?.is_none() {
+            let end = reading.walk.offset;
+            if reading.next_base.is_some() {
+                self.damage(
+                    &reading.path,
+                    end,
+                    "trailer damaged or cut short".to_string(),
+                    None,
+                );
+            } else {
+                self.summary.torn_bytes += reading.file_bytes - offset;
+            }
+        }
+        Ok(())
+    }
+
+    /// Judges bytes that are not a block, and moves on to the next that are. False if there are none.
+    fn fault(&mut self, reading: &mut Reading, offset: u64, fault: Fault) -> Result<bool> {
+        let expected = self.expected;
+        let durable = reading.durable;
+        let mut later = |wanted: &mut dyn FnMut(&BlockHeader) -> bool| {
+            reading
+                .walk
+                .find_header(offset + 1, &mut |_, header| wanted(header))
+        };
+        if reading.next_base.is_none()
+            && !fault.certain
+            && durable <= offset
+            && later(&mut |header| header.durable > offset)?.is_none()
+        {
+            self.summary.torn_bytes += reading.file_bytes - offset;
+            return Ok(false);
+        }
+        let found =
+            later(&mut |header| header.kind == BlockKind::Footer || header.first >= expected)?;
+        let next = match &found {
+            Some((_, header)) if header.kind == BlockKind::Records => header.first,
+            // All that remains is the footer, or nothing.
+            _ => match (reading.next_base, reading.footer()?) {
+                (Some(next_base), _) => next_base.max(expected),
+                (None, Some(index)) => index.next().max(expected),
+                (None, None) => expected.next(),
+            },
+        };
+        self.damage(
+            &reading.path,
+            offset,
+            fault.what.to_string(),
+            range(expected, next),
+        );
+        self.expected = next;
+        reading.index = None;
+        match found {
+            Some((at, _)) => {
+                reading.walk.offset = at;
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+}

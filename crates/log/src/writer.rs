@@ -1,0 +1,201 @@
+//! The newest segment's file, being written: blocks, syncs, the footer, and going over to the next segment.
+//!
+//! # Going over to a new segment
+//! 1. Sync the old one: its records are durable before the successor's name exists, so a segment with a successor has
+//!    no torn tail.
+//! 2. Create the new one, durable with its name. If that fails, nothing has changed.
+//! 3. Seal the old one with its footer. A crash before that is durable leaves a segment without a footer, all of whose
+//!    records can be found by reading it: recovery does, and writes the footer.
+
+use crate::block;
+use crate::create::{Carried, NewSegment, NotCreated, Place, WRITE_BYTES};
+use crate::footer;
+use crate::header::HEADER_BYTES;
+use crate::options::SEGMENT_RECORDS_MAX;
+use crate::pending::footer_bytes;
+use crate::records::RecordBlock;
+use crate::segment::Segment;
+use crate::{Error, ErrorKind, LogOptions, Result};
+use quire_env::AppendFile;
+use quire_model::Position;
+use std::sync::Arc;
+
+/// A closed segment smaller than this is carried over into the next one, so that a log opened often for a few
+/// records each time does not become thousands of files.
+const CARRY_BYTES_MAX: u64 = 1 << 20;
+
+/// Writes the newest segment. What fails here leaves the file in an unknown state, unless said otherwise.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    place: Place,
+    options: LogOptions,
+    segment: Arc<Segment>,
+    /// None while the newest segment is one that an earlier opening wrote: the first append goes over to a new one.
+    file: Option<Box<dyn AppendFile>>,
+    /// Bytes of the file known durable.
+    durable: u64,
+    encoded: Vec<u8>,
+}
+
+impl Writer {
+    /// Writes `segment`, all of which is durable, through `file`.
+    pub(crate) fn new(
+        place: Place,
+        options: LogOptions,
+        segment: Arc<Segment>,
+        file: Option<Box<dyn AppendFile>>,
+    ) -> Writer {
+        let durable = segment.index().read().end();
+        Writer {
+            place,
+            options,
+            segment,
+            file,
+            durable,
+            encoded: Vec::new(),
+        }
+    }
+
+    /// The newest segment.
+    pub(crate) fn segment(&self) -> &Arc<Segment> {
+        &self.segment
+    }
+
+    /// Whether the file is open for appending.
+    pub(crate) fn is_open(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Whether the segment is to be sealed, with `claimed` bytes pending and `next` the log's next position.
+    pub(crate) fn is_full(&self, claimed: u64, next: Position) -> bool {
+        let records = next.0.saturating_sub(self.segment.base().0);
+        let bytes = self.segment.index().read().end().saturating_add(claimed);
+        records > 0 && (bytes >= self.options.segment_bytes || records >= SEGMENT_RECORDS_MAX)
+    }
+
+    /// Reserves room past the end of the file: `claimed` bytes, then as much again as the options say but at least
+    /// `need`. Returns the bytes reserved in all. On failure the room reserved before stays.
+    pub(crate) fn reserve(&mut self, claimed: u64, need: u64) -> Result<u64> {
+        match &mut self.file {
+            Some(file) => reserve(file.as_mut(), claimed, need, &self.options),
+            None => Err(Error::Closed),
+        }
+    }
+
+    /// Appends blocks, makes them readable, and returns their bytes in the file.
+    pub(crate) fn write(&mut self, blocks: &[RecordBlock]) -> Result<u64> {
+        let Some(file) = &mut self.file else {
+            return Err(Error::Closed);
+        };
+        let before = file.len();
+        let mut ready = Vec::new();
+        for (at, block) in blocks.iter().enumerate() {
+            let offset = file.len() + self.encoded.len() as u64;
+            let (codec, salt) = (self.options.codec, self.segment.salt());
+            let length =
+                block::encode_records(block, codec, self.durable, salt, offset, &mut self.encoded);
+            ready.push((block.records(), length as u64, block.payload().len() as u64));
+            if self.encoded.len() >= WRITE_BYTES || at + 1 == blocks.len() {
+                file.append(&self.encoded)?;
+                self.encoded.clear();
+                self.encoded.shrink_to(2 * WRITE_BYTES);
+                let mut index = self.segment.index().write();
+                for (records, length, raw_bytes) in ready.drain(..) {
+                    let fits = index.push(records, length, raw_bytes);
+                    assert!(fits, "a segment is sealed before it outgrows its index");
+                }
+            }
+        }
+        self.segment.set_file_bytes(file.len());
+        Ok(file.len() - before)
+    }
+
+    /// Makes all that was written durable.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        if let Some(file) = &mut self.file
+            && file.len() > self.durable
+        {
+            file.sync()?;
+            self.durable = file.len();
+        }
+        Ok(())
+    }
+
+    /// Creates the segment that comes after the present one, all of which is synced, with room for `need` bytes of
+    /// records: for those from `next` on, or, if the present one is small and was closed, in its place and with all
+    /// that it holds.
+    pub(crate) fn create_next(
+        &self,
+        next: Position,
+        need: u64,
+    ) -> std::result::Result<NewSegment, NotCreated> {
+        let mut make_room = |file: &mut dyn AppendFile, blocks| {
+            reserve(file, footer_bytes(blocks), need, &self.options)
+        };
+        if !self.is_open() && self.segment.file_bytes() < CARRY_BYTES_MAX && !self.is_full(0, next)
+        {
+            let carried = Carried {
+                file: self.segment.file().clone(),
+                salt: self.segment.salt(),
+                start: HEADER_BYTES as u64,
+                end: self.segment.index().read().end(),
+            };
+            match self
+                .place
+                .create(self.segment.base(), Some(&carried), &mut make_room)
+            {
+                // It is damaged: it stays as it is, and new records go elsewhere.
+                Err(failed) if failed.error.kind() == ErrorKind::Corrupt => {}
+                created => return created,
+            }
+        }
+        self.place.create(next, None, &mut make_room)
+    }
+
+    /// Goes over to `new`; seals the present segment, all of which is synced, unless `new` replaces it.
+    pub(crate) fn go_over(&mut self, new: NewSegment) -> Result<()> {
+        if new.segment.base() != self.segment.base() {
+            self.seal()?;
+        }
+        self.durable = new.segment.index().read().end();
+        self.segment = new.segment;
+        self.file = Some(new.file);
+        Ok(())
+    }
+
+    /// Writes the footer of a segment all of which is synced, if it has none, gives back reserved room, and lets go of
+    /// the file.
+    pub(crate) fn seal(&mut self) -> Result<()> {
+        let segment = &self.segment;
+        let (base, salt) = (segment.base(), segment.salt());
+        let index = segment.index().read();
+        let file_bytes = match self.file.take() {
+            Some(file) => footer::write(file, &index, base, salt)?,
+            None if segment.file_bytes() > index.end() => return Ok(()),
+            // An earlier opening found the disk too full for it.
+            None => {
+                footer::write_if_room(self.place.env.as_ref(), segment.path(), &index, base, salt)?
+            }
+        };
+        segment.set_file_bytes(file_bytes);
+        Ok(())
+    }
+}
+
+fn reserve(
+    file: &mut dyn AppendFile,
+    claimed: u64,
+    need: u64,
+    options: &LogOptions,
+) -> Result<u64> {
+    let plenty = claimed.saturating_add(need.max(options.reserve_bytes));
+    let enough = claimed.saturating_add(need);
+    match file.reserve(plenty) {
+        Ok(()) => Ok(plenty),
+        Err(error) if error.kind() == quire_env::ErrorKind::NoSpace && enough < plenty => {
+            file.reserve(enough)?;
+            Ok(enough)
+        }
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,113 @@
+//! What the tests share: a log whose records can be told from their positions.
+
+use bytes::Bytes;
+use quire_env::{BlockCache, Env, SimEnv};
+use quire_log::{
+    Codec, Damage, Log, LogIdentity, LogOptions, Recovery, Result, VerifySummary, verify,
+};
+use quire_model::Position;
+use std::path::Path;
+use std::sync::Arc;
+
+pub(crate) const IDENTITY: LogIdentity = LogIdentity([0x5A; 16]);
+
+pub(crate) fn dir() -> &'static Path {
+    Path::new("/log")
+}
+
+/// Blocks of a few records, segments of a few blocks.
+pub(crate) fn tiny() -> LogOptions {
+    LogOptions {
+        block_bytes: 120,
+        segment_bytes: 700,
+        codec: Codec::Lz4,
+        pending_bytes_max: 400,
+        reserve_bytes: 300,
+    }
+}
+
+/// The record that the tests write at `position`: of 0 to 60 bytes, some of which compress.
+pub(crate) fn record(position: u64) -> Vec<u8> {
+    let length = (position * 37 % 61) as usize;
+    let seed = position.to_string();
+    seed.bytes().cycle().take(length).collect()
+}
+
+pub(crate) fn open_with(env: &Arc<SimEnv>, options: LogOptions) -> Result<(Log, Recovery)> {
+    let env: Arc<dyn Env> = env.clone();
+    Log::open(env, dir(), IDENTITY, BlockCache::new(1 << 20), options)
+}
+
+pub(crate) fn open(env: &Arc<SimEnv>) -> Result<(Log, Recovery)> {
+    open_with(env, tiny())
+}
+
+/// Appends a group of the next `count` records, and returns the last position.
+pub(crate) fn append(log: &Log, count: u64) -> Result<Position> {
+    let next = log.last().0 + 1;
+    let records: Vec<Vec<u8>> = (next..next + count).map(record).collect();
+    let group: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
+    assert_eq!(log.append(&group)?, Position(next));
+    Ok(Position(next + count - 1))
+}
+
+/// Appends records one by one, each synced, up to `last`: each in a block of its own.
+pub(crate) fn append_synced(log: &Log, last: u64) {
+    while log.last().0 < last {
+        let position = append(log, 1).unwrap();
+        assert_eq!(log.sync(position).unwrap(), position);
+    }
+}
+
+/// Every record from first to last is right, by every way of reading.
+pub(crate) fn check_all(log: &Log) {
+    let positions: Vec<Position> = (log.first().0..=log.last().0).map(Position).collect();
+    for position in &positions {
+        assert_eq!(
+            log.read(*position).unwrap(),
+            record(position.0),
+            "position {position}"
+        );
+    }
+    let scanned: Vec<(Position, Bytes)> = log.scan(log.first()).map(|item| item.unwrap()).collect();
+    assert_eq!(
+        scanned
+            .iter()
+            .map(|(position, _)| *position)
+            .collect::<Vec<_>>(),
+        positions
+    );
+    let backwards: Vec<Position> = positions.iter().rev().copied().collect();
+    let many = log.read_many(&backwards).unwrap();
+    for ((position, scanned), many) in scanned.iter().zip(many.iter().rev()) {
+        assert_eq!(*scanned, record(position.0), "position {position}");
+        assert_eq!(scanned, many, "position {position}");
+    }
+}
+
+/// Verifies the log on the machine's disk: what was found, and the damages.
+pub(crate) fn verify_all(env: &Arc<SimEnv>) -> (VerifySummary, Vec<Damage>) {
+    let (mut damages, mut bytes) = (Vec::new(), 0);
+    let summary = verify(
+        env.as_ref(),
+        dir(),
+        Some(IDENTITY),
+        &mut |damage| damages.push(damage),
+        &mut |read| bytes += read,
+    )
+    .unwrap();
+    assert_eq!(summary.damages, damages.len() as u64);
+    assert_eq!(
+        bytes, summary.disk_bytes,
+        "progress accounts for every byte"
+    );
+    (summary, damages)
+}
+
+/// The segment files on the machine's disk, oldest first.
+pub(crate) fn segments(env: &SimEnv) -> Vec<std::path::PathBuf> {
+    env.files()
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|end| end == "log"))
+        .collect()
+}

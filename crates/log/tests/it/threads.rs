@@ -1,0 +1,133 @@
+//! The real machine, with a writer, syncers and readers at once.
+
+use crate::support::{IDENTITY, record};
+use quire_env::{BlockCache, Env, OsEnv};
+use quire_log::{ErrorKind, Log, LogOptions};
+use quire_model::Position;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+#[test]
+fn readers_and_syncers_beside_a_writer_see_exact_bytes() {
+    const LAST: u64 = 60_000;
+    let directory = tempfile::tempdir().unwrap();
+    let options = LogOptions {
+        block_bytes: 2_000,
+        segment_bytes: 200_000,
+        pending_bytes_max: 20_000,
+        reserve_bytes: 50_000,
+        ..LogOptions::default()
+    };
+    let env: Arc<dyn Env> = OsEnv::new().unwrap();
+    let open = |options| {
+        Log::open(
+            env.clone(),
+            directory.path(),
+            IDENTITY,
+            BlockCache::new(1 << 20),
+            options,
+        )
+        .unwrap()
+    };
+    let (log, _) = open(options.clone());
+    let done = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        for thread in 0..2_u64 {
+            let (log, done) = (&log, &done);
+            threads.spawn(move || {
+                let mut at = thread;
+                while !done.load(Ordering::Relaxed) {
+                    let (first, last) = (log.first().0, log.last().0);
+                    at = at
+                        .wrapping_mul(6_364_136_223_846_793_005)
+                        .wrapping_add(thread + 1);
+                    // Near the end as often as anywhere: that is where records move from memory to file.
+                    let near = if at & 1 == 0 {
+                        last.saturating_sub(at % 40)
+                    } else {
+                        at % last.max(1)
+                    };
+                    let position = near.max(first);
+                    if position <= last {
+                        match log.read(Position(position)) {
+                            Ok(found) => assert_eq!(found, record(position)),
+                            Err(error) => assert_eq!(error.kind(), ErrorKind::Dropped),
+                        }
+                    }
+                }
+            });
+        }
+        threads.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                let from = Position(log.last().0.saturating_sub(500)).max(log.first());
+                let mut expected = from.0.max(1);
+                for item in log.scan(Position(expected)) {
+                    match item {
+                        Ok((position, found)) => {
+                            assert_eq!(position, Position(expected));
+                            assert_eq!(found, record(expected));
+                            expected += 1;
+                        }
+                        Err(error) => assert_eq!(error.kind(), ErrorKind::Dropped),
+                    }
+                }
+            }
+        });
+        for _ in 0..2 {
+            threads.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    let last = log.last();
+                    let durable = log.sync(last).unwrap();
+                    assert!(durable >= last && durable <= log.last());
+                }
+            });
+        }
+        while log.last().0 < LAST {
+            crate::support::append(&log, 1 + log.last().0 % 4).unwrap();
+            if log.last().0 % 20_000 < 4 {
+                log.drop_before(Position(log.last().0 / 2)).unwrap();
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    log.close().unwrap();
+    let (reopened, recovery) = open(options);
+    assert_eq!((recovery.last, recovery.torn_bytes), (log.last(), 0));
+    for item in reopened.scan(reopened.first()) {
+        let (position, found) = item.unwrap();
+        assert_eq!(found, record(position.0));
+    }
+    assert!(reopened.stats().segments > 2);
+}
+
+#[test]
+fn writers_that_wait_at_once_share_syncs() {
+    let directory = tempfile::tempdir().unwrap();
+    let env: Arc<dyn Env> = OsEnv::new().unwrap();
+    let (log, _) = Log::open(
+        env,
+        directory.path(),
+        IDENTITY,
+        BlockCache::new(1 << 20),
+        LogOptions::default(),
+    )
+    .unwrap();
+    const THREADS: u64 = 8;
+    const EACH: u64 = 100;
+    std::thread::scope(|threads| {
+        for _ in 0..THREADS {
+            threads.spawn(|| {
+                for _ in 0..EACH {
+                    let position = log.append(&[b"a record"]).unwrap();
+                    assert!(log.sync(position).unwrap() >= position);
+                }
+            });
+        }
+    });
+    assert_eq!(log.durable(), Position(THREADS * EACH));
+    assert!(log.stats().syncs <= THREADS * EACH);
+    assert!(
+        log.scan(Position(1))
+            .all(|item| item.unwrap().1 == b"a record".as_slice())
+    );
+}
