@@ -1,1 +1,50 @@
-//! .
+//! Ordered log-structured merge trees: bytewise keys, values of bytes, and operands that a [`Merger`] folds.
+//!
+//! This crate is mechanism. It has no log, no manifest and no threads: the store above it owns the writer lock, the
+//! manifest and the schedule, and calls [`Tree`].
+//!
+//! ```text
+//!  write(key, position, op)                                 get / scan at a position
+//!        │                                                        ▲
+//!        ▼            freeze                flush                 │  newest first
+//!  active memtable ──────────► frozen memtables ──► run ─► run ─► run      (runs of table files)
+//!   many versions per key                            one version per key, no positions
+//! ```
+//!
+//! # Invariants
+//! 1. A key's newest state lies in the newest place that names it: active memtable, frozen memtables, runs, each
+//!    newest first. Merge operands stack: each place holds at most one entry for a key at a position, and the fold of
+//!    the entries from the newest down to the first value or tombstone is the key's state.
+//! 2. Versions live in memtables only. A [`TreeSnapshot`] pins the memtables and runs that were current when it was
+//!    taken, so a flush or a compaction keeps one version per key and never asks who is looking.
+//! 3. A table file is written once, synced with its directory, and only then named by a [`TreeEdit`]. It is deleted
+//!    when an installed edit has replaced it and the last snapshot that holds it is gone.
+//! 4. Every byte read from a table file has passed its CRC-32C; the sum also covers the file's own salt and the
+//!    bytes' offset, so right bytes in the wrong place are refused too.
+
+mod compaction;
+mod damage;
+mod error;
+mod files;
+mod fold;
+mod memtable;
+mod merge;
+mod merger;
+mod meta;
+mod run;
+mod spec;
+mod table;
+#[cfg(test)]
+mod testing;
+mod tree;
+mod varint;
+
+pub use compaction::{CompactionPolicy, Geometric};
+pub use damage::Damage;
+pub use error::{Error, ErrorKind, Result};
+pub use files::TableFiles;
+pub use merger::{MergeError, Merger};
+pub use meta::{RunMeta, TableMeta};
+pub use spec::{Codec, KEY_BYTES_MAX, Op, TreeContext, TreeSpec, VALUE_BYTES_MAX};
+pub use table::{TableCheck, verify_table};
+pub use tree::{Compaction, Scan, Tree, TreeEdit, TreeSnapshot, TreeStats};

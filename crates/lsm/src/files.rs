@@ -1,0 +1,152 @@
+//! Table files of one partition: their numbers, names and places.
+//!
+//! A table lies on one volume, at `{volume}/{subdir}/{number:010}.table`. Numbers are unique within the partition and
+//! never used twice while a file of that number is there.
+
+use crate::Result;
+use quire_env::{AppendFile, Env, ErrorKind, FileId, Volumes};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const SUFFIX: &str = ".table";
+
+/// Names, creates and removes the table files of one partition, for all its trees.
+#[derive(Debug)]
+pub struct TableFiles {
+    env: Arc<dyn Env>,
+    volumes: Volumes,
+    subdir: PathBuf,
+    next_number: AtomicU64,
+}
+
+impl TableFiles {
+    /// Files under `subdir` (such as `c1/p0/tables`) of each volume, numbered from `next_number`.
+    pub fn new(
+        env: Arc<dyn Env>,
+        volumes: Volumes,
+        subdir: PathBuf,
+        next_number: u64,
+    ) -> TableFiles {
+        TableFiles {
+            env,
+            volumes,
+            subdir,
+            next_number: AtomicU64::new(next_number),
+        }
+    }
+
+    /// A new, empty file on the volume with the most room. Its name is not durable before
+    /// [`sync_dirs`](TableFiles::sync_dirs).
+    ///
+    /// # Errors
+    /// Those of the machine.
+    pub fn create(&self) -> Result<(FileId, Box<dyn AppendFile>)> {
+        let volume = self.volumes.place(self.env.as_ref());
+        self.env
+            .create_dir_all(&self.volumes.get(volume)?.path.join(&self.subdir))?;
+        loop {
+            let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+            let file = FileId { volume, number };
+            match self.env.create(&self.path(file)?) {
+                Ok(created) => return Ok((file, created)),
+                // An orphan of an earlier life, not removed yet: pass over its number.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Where a file is.
+    ///
+    /// # Errors
+    /// If the database has no such volume.
+    pub fn path(&self, file: FileId) -> Result<PathBuf> {
+        let volume = self.volumes.get(file.volume)?;
+        Ok(volume
+            .path
+            .join(&self.subdir)
+            .join(format!("{:010}{SUFFIX}", file.number)))
+    }
+
+    /// A number above those of all files created here: what a manifest keeps.
+    pub fn next_number(&self) -> u64 {
+        self.next_number.load(Ordering::Relaxed)
+    }
+
+    /// All table files present, in order of volume and number; to find those that no manifest names.
+    ///
+    /// # Errors
+    /// Those of the machine.
+    pub fn list(&self) -> Result<Vec<FileId>> {
+        let mut files = Vec::new();
+        for volume in self.volumes.iter() {
+            let dir = volume.path.join(&self.subdir);
+            if !self.env.exists(&dir)? {
+                continue;
+            }
+            let names = self.env.list(&dir)?;
+            files.extend(
+                names
+                    .iter()
+                    .filter_map(|name| number(name))
+                    .map(|number| FileId {
+                        volume: volume.id,
+                        number,
+                    }),
+            );
+        }
+        files.sort_unstable();
+        Ok(files)
+    }
+
+    /// Removes a file. Snapshots that hold it go on reading.
+    ///
+    /// # Errors
+    /// Those of the machine.
+    pub fn remove(&self, file: FileId) -> Result<()> {
+        Ok(self.env.remove(&self.path(file)?)?)
+    }
+
+    /// Makes the names of `files` durable.
+    ///
+    /// # Errors
+    /// Those of the machine.
+    pub fn sync_dirs(&self, files: impl Iterator<Item = FileId>) -> Result<()> {
+        let mut volumes: Vec<_> = files.map(|file| file.volume).collect();
+        volumes.sort_unstable();
+        volumes.dedup();
+        for volume in volumes {
+            self.env
+                .sync_dir(&self.volumes.get(volume)?.path.join(&self.subdir))?;
+        }
+        Ok(())
+    }
+}
+
+/// The number in a table file's name; `None` for any other name.
+fn number(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(SUFFIX)?;
+    let number = digits.parse().ok()?;
+    (format!("{number:010}") == digits).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_we_give_are_table_files() {
+        assert_eq!(number("0000000012.table"), Some(12));
+        assert_eq!(number("12345678901.table"), Some(12_345_678_901));
+        for name in [
+            "12.table",
+            "+000000012.table",
+            "0000000012",
+            ".table",
+            "0000000012.table.tmp",
+        ] {
+            assert_eq!(number(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Folding: the entries of one key, newest first, become one.
+
+use crate::{Error, MergeError, Merger, Op, Result, VALUE_BYTES_MAX};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// What an entry says of its key. The numbers are stored in table files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It has this value.
+    Put = 0,
+    /// It has no value, whatever older entries say.
+    Delete = 1,
+    /// Its value changes by this operand.
+    Merge = 2,
+}
+
+impl Kind {
+    /// The kind stored as `number`.
+    pub(crate) fn from_number(number: u64) -> Option<Kind> {
+        match number {
+            0 => Some(Kind::Put),
+            1 => Some(Kind::Delete),
+            2 => Some(Kind::Merge),
+            _ => None,
+        }
+    }
+}
+
+/// What one place (a memtable at a position, a run) says of a key. A tombstone's value is empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) kind: Kind,
+    pub(crate) value: Bytes,
+}
+
+impl Entry {
+    /// A tombstone.
+    pub(crate) fn delete() -> Entry {
+        Entry {
+            kind: Kind::Delete,
+            value: Bytes::new(),
+        }
+    }
+
+    /// The value it gives its key, once nothing older is left to fold.
+    pub(crate) fn into_value(self) -> Option<Bytes> {
+        (self.kind == Kind::Put).then_some(self.value)
+    }
+}
+
+/// A tree's merger and name: what it takes to fold.
+#[derive(Debug, Clone)]
+pub(crate) struct Folder {
+    pub(crate) tree: String,
+    pub(crate) merger: Option<Arc<dyn Merger>>,
+}
+
+impl Folder {
+    /// What `op` makes of `key`, over what the same place said of it before. The result covers both: whatever older
+    /// places say folds under it alone.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a merge without a merger, `Merge`, or `TooLarge` for what the fold made.
+    pub(crate) fn write(&self, key: &[u8], before: Option<&Entry>, op: Op<'_>) -> Result<Entry> {
+        let operand = match op {
+            Op::Put(value) => {
+                return Ok(Entry {
+                    kind: Kind::Put,
+                    value: Bytes::copy_from_slice(value),
+                });
+            }
+            Op::Delete => return Ok(Entry::delete()),
+            Op::Merge(operand) => operand,
+        };
+        self.merger()?;
+        match before {
+            None => Ok(Entry {
+                kind: Kind::Merge,
+                value: Bytes::copy_from_slice(operand),
+            }),
+            Some(before) => self.under(key, before, operand),
+        }
+    }
+
+    /// `operand` over the older entry `older`.
+    fn under(&self, key: &[u8], older: &Entry, operand: &[u8]) -> Result<Entry> {
+        let merger = self.merger()?;
+        let mut out = Vec::new();
+        let (kind, merged) = match older.kind {
+            Kind::Put => (
+                Kind::Put,
+                merger.apply(key, Some(&older.value), operand, &mut out),
+            ),
+            Kind::Delete => (Kind::Put, merger.apply(key, None, operand, &mut out)),
+            Kind::Merge => (
+                Kind::Merge,
+                merger.combine(key, &older.value, operand, &mut out),
+            ),
+        };
+        merged.map_err(|source| self.refused(source))?;
+        self.check_value(out.len())?;
+        Ok(Entry {
+            kind,
+            value: Bytes::from(out),
+        })
+    }
+
+    /// Refuses a value or operand of more than [`VALUE_BYTES_MAX`].
+    pub(crate) fn check_value(&self, bytes: usize) -> Result<()> {
+        if bytes > VALUE_BYTES_MAX {
+            return Err(Error::TooLarge {
+                tree: self.tree.clone(),
+                what: "value",
+                limit: VALUE_BYTES_MAX as u64,
+                found: bytes as u64,
+            });
+        }
+        Ok(())
+    }
+
+    fn merger(&self) -> Result<&dyn Merger> {
+        self.merger
+            .as_deref()
+            .ok_or_else(|| Error::InvalidArgument(format!("tree {} has no merger", self.tree)))
+    }
+
+    fn refused(&self, source: MergeError) -> Error {
+        Error::Merge {
+            tree: self.tree.clone(),
+            source,
+        }
+    }
+}
+
+/// The fold of one key, in progress.
+#[derive(Debug, Default)]
+pub(crate) struct Fold {
+    entry: Option<Entry>,
+}
+
+impl Fold {
+    /// Adds what the next older place says. True when nothing older matters any more.
+    pub(crate) fn push(&mut self, folder: &Folder, key: &[u8], older: Entry) -> Result<bool> {
+        let entry = match &self.entry {
+            None => older,
+            Some(newer) => folder.under(key, &older, &newer.value)?,
+        };
+        let done = entry.kind != Kind::Merge;
+        self.entry = Some(entry);
+        Ok(done)
+    }
+
+    /// What the places seen say of the key together; `None` if none named it. With `bottom`, no older place is left,
+    /// so an operand is applied to no value and the result is a value or a tombstone.
+    pub(crate) fn finish(self, folder: &Folder, key: &[u8], bottom: bool) -> Result<Option<Entry>> {
+        match self.entry {
+            Some(entry) if bottom && entry.kind == Kind::Merge => {
+                folder.under(key, &Entry::delete(), &entry.value).map(Some)
+            }
+            entry => Ok(entry),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Memtable: what was written last, in memory, with every version.
+//!
+//! One writer at a time; any number of readers, who take no lock and see each write whole or not at all. A write's
+//! bytes are counted as they are allocated and charged to the budget in steps of [`CHARGE_STEP`]; the charge is given
+//! back when the last snapshot drops the memtable.
+//!
+//! An operand over an entry of the same memtable is folded into it when written, so a key has at most one entry here
+//! at any position. The older versions stay, for snapshots at older positions.
+
+mod pages;
+mod skiplist;
+
+use crate::fold::{Entry, Folder};
+use crate::{Error, Op, Result};
+use parking_lot::Mutex;
+use quire_env::{Budget, Charge};
+use quire_model::Position;
+use skiplist::{Growth, SkipList};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes charged to the budget at once.
+const CHARGE_STEP: u64 = 64 << 10;
+
+pub(crate) struct Memtable {
+    list: SkipList,
+    bytes: AtomicU64,
+    writer: Mutex<Writer>,
+}
+
+#[derive(Debug)]
+struct Writer {
+    growth: Growth,
+    charge: Charge,
+    newest: Position,
+}
+
+impl fmt::Debug for Memtable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memtable")
+            .field("bytes", &self.bytes())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Memtable {
+    /// An empty memtable, for writes at `after` and later.
+    pub(crate) fn new(budget: &Arc<Budget>, after: Position) -> Memtable {
+        Memtable {
+            list: SkipList::new(),
+            bytes: AtomicU64::new(0),
+            writer: Mutex::new(Writer {
+                growth: Growth::new(),
+                charge: budget.charge(0),
+                newest: after,
+            }),
+        }
+    }
+
+    /// Writes `op` to `key` at `position`; on an error nothing is written. The caller has checked the lengths.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a position before the newest one written, or those of the fold.
+    pub(crate) fn write(
+        &self,
+        folder: &Folder,
+        key: &[u8],
+        position: Position,
+        op: Op<'_>,
+    ) -> Result<()> {
+        let mut writer = self.writer.lock();
+        if position < writer.newest {
+            return Err(Error::InvalidArgument(format!(
+                "tree {}: a write at position {position} after one at {}",
+                folder.tree, writer.newest
+            )));
+        }
+        let grown = self
+            .list
+            .upsert(&mut writer.growth, key, position, |before| {
+                folder.write(key, before, op)
+            })?;
+        writer.newest = position;
+        let bytes = self.bytes.fetch_add(grown, Ordering::Relaxed) + grown;
+        if bytes > writer.charge.bytes() {
+            writer.charge.resize(bytes.next_multiple_of(CHARGE_STEP));
+        }
+        Ok(())
+    }
+
+    /// The position of the newest write, or of the newest before this memtable.
+    pub(crate) fn newest(&self) -> Position {
+        self.writer.lock().newest
+    }
+
+    /// Bytes of memory held, allocations and their overhead included.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// True if nothing was ever written.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes() == 0
+    }
+
+    /// What it says of `key` at `at`.
+    pub(crate) fn get(&self, key: &[u8], at: Position) -> Option<&Entry> {
+        self.list.visible(self.list.find(key)?, at)
+    }
+
+    /// A cursor over what is visible at `at`, on the first key at or after `from`.
+    pub(crate) fn cursor(self: &Arc<Self>, at: Position, from: &[u8]) -> MemtableCursor {
+        let mut cursor = MemtableCursor {
+            memtable: Arc::clone(self),
+            at,
+            node: self.list.seek(from),
+        };
+        cursor.skip_invisible();
+        cursor
+    }
+}
+
+/// Goes through the keys of a memtable in order, as visible at one position.
+#[derive(Debug)]
+pub(crate) struct MemtableCursor {
+    memtable: Arc<Memtable>,
+    at: Position,
+    node: u32,
+}
+
+impl MemtableCursor {
+    /// The key it is on, or `None` past the end.
+    pub(crate) fn key(&self) -> Option<&[u8]> {
+        self.memtable.list.key(self.node)
+    }
+
+    /// What is visible of that key.
+    pub(crate) fn entry(&self) -> Option<&Entry> {
+        self.memtable.list.visible(self.node, self.at)
+    }
+
+    /// Moves on to the next visible key.
+    pub(crate) fn advance(&mut self) {
+        self.node = self.memtable.list.after(self.node);
+        self.skip_invisible();
+    }
+
+    fn skip_invisible(&mut self) {
+        while self.node != skiplist::END && self.entry().is_none() {
+            self.node = self.memtable.list.after(self.node);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

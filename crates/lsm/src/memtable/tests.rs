@@ -1,0 +1,157 @@
+use super::*;
+use crate::fold::Kind;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+fn folder() -> Folder {
+    Folder {
+        tree: "t".into(),
+        merger: None,
+    }
+}
+
+fn memtable() -> Arc<Memtable> {
+    Arc::new(Memtable::new(&Budget::new(u64::MAX), Position(0)))
+}
+
+fn seen(memtable: &Arc<Memtable>, at: Position, from: &[u8]) -> Vec<(Vec<u8>, Kind, Vec<u8>)> {
+    let mut cursor = memtable.cursor(at, from);
+    let mut all = Vec::new();
+    while let (Some(key), Some(entry)) = (cursor.key(), cursor.entry()) {
+        all.push((key.to_vec(), entry.kind, entry.value.to_vec()));
+        cursor.advance();
+    }
+    all
+}
+
+proptest! {
+    #[test]
+    fn every_position_sees_what_was_written_up_to_it(
+        writes in vec((vec(prop_oneof![Just(0u8), Just(1), Just(255), any::<u8>()], 1..11), any::<bool>()), 1..200),
+    ) {
+        let (memtable, folder) = (memtable(), folder());
+        let mut model = BTreeMap::new();
+        let mut history = vec![model.clone()];
+        for (index, (key, put)) in writes.iter().enumerate() {
+            let value = index.to_le_bytes();
+            let op = if *put { Op::Put(&value) } else { Op::Delete };
+            memtable.write(&folder, key, Position(index as u64 + 1), op).unwrap();
+            let entry = if *put { (Kind::Put, value.to_vec()) } else { (Kind::Delete, vec![]) };
+            model.insert(key.clone(), entry);
+            history.push(model.clone());
+        }
+        for (position, model) in history.iter().enumerate().step_by(7) {
+            let at = Position(position as u64);
+            let from = writes[position % writes.len()].0.as_slice();
+            let expected: Vec<_> =
+                model.range(from.to_vec()..).map(|(key, (kind, value))| (key.clone(), *kind, value.clone())).collect();
+            prop_assert_eq!(seen(&memtable, at, from), expected);
+            for (key, _) in &writes {
+                let found = memtable.get(key, at).map(|entry| (entry.kind, entry.value.to_vec()));
+                prop_assert_eq!(found, model.get(key).cloned());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_position_that_goes_back_is_refused_and_the_same_one_replaces() {
+    let (memtable, folder) = (memtable(), folder());
+    memtable
+        .write(&folder, b"k", Position(5), Op::Put(b"a"))
+        .unwrap();
+    memtable
+        .write(&folder, b"k", Position(5), Op::Put(b"b"))
+        .unwrap();
+    assert!(
+        memtable
+            .write(&folder, b"k", Position(4), Op::Delete)
+            .is_err()
+    );
+    assert_eq!(memtable.get(b"k", Position(5)).unwrap().value, &b"b"[..]);
+    assert_eq!(memtable.get(b"k", Position(4)), None);
+    assert_eq!(memtable.newest(), Position(5));
+}
+
+#[test]
+fn memory_is_charged_while_anyone_holds_the_memtable_and_given_back_after() {
+    let budget = Budget::new(1 << 20);
+    let memtable = Arc::new(Memtable::new(&budget, Position(0)));
+    assert_eq!(budget.used(), 0);
+    for number in 0..1000u64 {
+        memtable
+            .write(
+                &folder(),
+                &number.to_be_bytes(),
+                Position(number),
+                Op::Put(&[0; 100]),
+            )
+            .unwrap();
+    }
+    assert!(
+        memtable.bytes() > 1000 * (8 + 100) && memtable.bytes() < 1000 * (8 + 100 + 200),
+        "{}",
+        memtable.bytes()
+    );
+    assert!(budget.used() >= memtable.bytes() && budget.used() < memtable.bytes() + CHARGE_STEP);
+    let cursor = memtable.cursor(Position(3), b"");
+    drop(memtable);
+    assert!(budget.used() > 0);
+    drop(cursor);
+    assert_eq!(budget.used(), 0);
+}
+
+/// Every value is a number written eight times over, and is its own position: half a write would show.
+#[test]
+#[allow(clippy::disallowed_methods)] // Plain threads: the memtable alone is under test, without a machine around it.
+fn readers_beside_the_writer_see_whole_writes_up_to_their_position() {
+    const WRITES: u64 = 30_000;
+    let memtable = memtable();
+    let published = Arc::new(AtomicU64::new(0));
+    let readers: Vec<_> = (0..3u64)
+        .map(|reader| {
+            let (memtable, published) = (Arc::clone(&memtable), Arc::clone(&published));
+            std::thread::spawn(move || {
+                let mut looks = 0u64;
+                loop {
+                    let at = published.load(Ordering::Acquire);
+                    let mut last: Option<Vec<u8>> = None;
+                    let mut newest = 0;
+                    for (key, kind, value) in
+                        seen(&memtable, Position(at), &(reader * 50).to_be_bytes())
+                    {
+                        assert!(last.as_ref().is_none_or(|last| *last < key), "keys ascend");
+                        let position = u64::from_le_bytes(value[..8].try_into().unwrap());
+                        assert_eq!((kind, value.len()), (Kind::Put, 64));
+                        assert!(
+                            value.chunks(8).all(|chunk| chunk == &value[..8]),
+                            "a value is whole"
+                        );
+                        assert!(position <= at, "nothing from after the position");
+                        newest = newest.max(position);
+                        last = Some(key);
+                    }
+                    if reader == 0 {
+                        assert_eq!(newest, at, "everything up to the position");
+                    }
+                    looks += 1;
+                    if at == WRITES {
+                        return looks;
+                    }
+                }
+            })
+        })
+        .collect();
+    for position in 1..=WRITES {
+        let key = (position.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 500).to_be_bytes();
+        let value = position.to_le_bytes().repeat(8);
+        memtable
+            .write(&folder(), &key, Position(position), Op::Put(&value))
+            .unwrap();
+        published.store(position, Ordering::Release);
+    }
+    for reader in readers {
+        assert!(reader.join().unwrap() > 0);
+    }
+}

@@ -1,0 +1,87 @@
+//! Merging: memtables and runs, newest first, as one sequence with one folded entry per key.
+
+use crate::Result;
+use crate::fold::{Entry, Fold, Folder};
+use crate::memtable::MemtableCursor;
+use crate::run::RunCursor;
+use std::sync::Arc;
+
+/// A sorted sequence of entries.
+#[derive(Debug)]
+pub(crate) enum Source {
+    Memtable(MemtableCursor),
+    Run(Box<RunCursor>),
+}
+
+impl Source {
+    fn key(&self) -> Option<&[u8]> {
+        match self {
+            Source::Memtable(cursor) => cursor.key(),
+            Source::Run(cursor) => cursor.key(),
+        }
+    }
+
+    fn entry(&self) -> Option<Entry> {
+        match self {
+            Source::Memtable(cursor) => cursor.entry().cloned(),
+            Source::Run(cursor) => cursor.entry(),
+        }
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        match self {
+            Source::Memtable(cursor) => {
+                cursor.advance();
+                Ok(())
+            }
+            Source::Run(cursor) => cursor.advance(),
+        }
+    }
+}
+
+/// Merges sources. A few of them (memtables, and a logarithm of runs), so the least key is found by looking at all.
+#[derive(Debug)]
+pub(crate) struct Merge {
+    sources: Vec<Source>,
+    folder: Arc<Folder>,
+    bottom: bool,
+    key: Vec<u8>,
+}
+
+impl Merge {
+    /// Merges `sources`, newest first. `bottom`: no older source exists, so operands are folded to values.
+    pub(crate) fn new(sources: Vec<Source>, folder: Arc<Folder>, bottom: bool) -> Merge {
+        Merge {
+            sources,
+            folder,
+            bottom,
+            key: Vec::new(),
+        }
+    }
+
+    /// The key of the entry that [`advance`](Self::advance) gave last.
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// The next key's entry, tombstones included; `None` at the end. After an error the merge is of no use.
+    pub(crate) fn advance(&mut self) -> Result<Option<Entry>> {
+        let Some(least) = self.sources.iter().filter_map(Source::key).min() else {
+            return Ok(None);
+        };
+        self.key.clear();
+        self.key.extend_from_slice(least);
+        let mut fold = Fold::default();
+        let mut done = false;
+        for source in &mut self.sources {
+            if source.key() != Some(&self.key) {
+                continue;
+            }
+            if let Some(entry) = source.entry().filter(|_| !done) {
+                done = fold.push(&self.folder, &self.key, entry)?;
+            }
+            source.advance()?;
+        }
+        fold.finish(&self.folder, &self.key, self.bottom)
+    }
+}

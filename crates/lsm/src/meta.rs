@@ -1,0 +1,184 @@
+//! What a manifest keeps of tables and runs: enough to open them, and to notice a wrong file.
+//!
+//! # Layout
+//! All integers are variable-length (LEB128) except the digest; the manifest around them has the checksum.
+//! ```text
+//! table: volume | number | bytes | entries | tombstones | operands | digest (8 bytes, little-endian)
+//!        | length, smallest key | length, largest key
+//! run:   id | tables | that many tables
+//! ```
+
+use crate::{Damage, varint};
+use quire_env::{FileId, VolumeId};
+
+/// A table file, as it must be found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableMeta {
+    /// Where it is.
+    pub file: FileId,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// Its entries, tombstones and operands included.
+    pub entries: u64,
+    /// Entries that say a key has no value.
+    pub tombstones: u64,
+    /// Entries that are merge operands.
+    pub operands: u64,
+    /// Its first key.
+    pub smallest: Vec<u8>,
+    /// Its last key.
+    pub largest: Vec<u8>,
+    /// Covers every block's checksum and the file's random salt: no two files share it.
+    pub digest: u64,
+}
+
+impl TableMeta {
+    /// Appends the encoding described above.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let numbers = [
+            u64::from(self.file.volume.0),
+            self.file.number,
+            self.bytes,
+            self.entries,
+            self.tombstones,
+            self.operands,
+        ];
+        for number in numbers {
+            varint::put(out, number);
+        }
+        out.extend_from_slice(&self.digest.to_le_bytes());
+        varint::put_bytes(out, &self.smallest);
+        varint::put_bytes(out, &self.largest);
+    }
+
+    /// Takes an encoded table from `bytes` at `*at`, and moves `*at` past it.
+    ///
+    /// # Errors
+    /// [`Damage`] if the bytes end first or make no table.
+    pub fn decode(bytes: &[u8], at: &mut usize) -> Result<TableMeta, Damage> {
+        let start = *at;
+        let volume = varint::get(bytes, at)?;
+        let volume = u16::try_from(volume)
+            .map_err(|_| Damage::new("volume of a table", start, u16::MAX, volume))?;
+        let number = varint::get(bytes, at)?;
+        let length = varint::get(bytes, at)?;
+        let entries = varint::get(bytes, at)?;
+        let tombstones = varint::get(bytes, at)?;
+        let operands = varint::get(bytes, at)?;
+        let left = bytes.len() - *at;
+        let digest = bytes
+            .get(*at..)
+            .and_then(|rest| rest.first_chunk::<8>())
+            .ok_or_else(|| Damage::new("digest of a table", *at, 8u64, left))?;
+        *at += digest.len();
+        let smallest = varint::get_bytes(bytes, at)?.to_vec();
+        let largest = varint::get_bytes(bytes, at)?.to_vec();
+        Ok(TableMeta {
+            file: FileId {
+                volume: VolumeId(volume),
+                number,
+            },
+            bytes: length,
+            entries,
+            tombstones,
+            operands,
+            smallest,
+            largest,
+            digest: u64::from_le_bytes(*digest),
+        })
+    }
+}
+
+/// A sorted run: tables in key order, no key in two of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunMeta {
+    /// Its number, unique among the tree's runs.
+    pub id: u64,
+    /// Its tables, in key order.
+    pub tables: Vec<TableMeta>,
+}
+
+impl RunMeta {
+    /// Appends the encoding described above.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        varint::put(out, self.id);
+        varint::put(out, self.tables.len() as u64);
+        for table in &self.tables {
+            table.encode(out);
+        }
+    }
+
+    /// Takes an encoded run from `bytes` at `*at`, and moves `*at` past it.
+    ///
+    /// # Errors
+    /// [`Damage`] if the bytes end first or make no run.
+    pub fn decode(bytes: &[u8], at: &mut usize) -> Result<RunMeta, Damage> {
+        let id = varint::get(bytes, at)?;
+        let count = varint::get(bytes, at)?;
+        // Grown table by table: a count is not worth an allocation before that many tables are seen.
+        let mut tables = Vec::new();
+        for _ in 0..count {
+            tables.push(TableMeta::decode(bytes, at)?);
+        }
+        Ok(RunMeta { id, tables })
+    }
+
+    /// Bytes of its tables.
+    pub fn bytes(&self) -> u64 {
+        self.tables.iter().map(|table| table.bytes).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn any_table() -> impl Strategy<Value = TableMeta> {
+        (
+            any::<(u16, u64, u64, u64, u64, u64, u64)>(),
+            vec(any::<u8>(), 0..40),
+            vec(any::<u8>(), 0..200),
+        )
+            .prop_map(
+                |(
+                    (volume, number, bytes, entries, tombstones, operands, digest),
+                    smallest,
+                    largest,
+                )| TableMeta {
+                    file: FileId {
+                        volume: VolumeId(volume),
+                        number,
+                    },
+                    bytes,
+                    entries,
+                    tombstones,
+                    operands,
+                    smallest,
+                    largest,
+                    digest,
+                },
+            )
+    }
+
+    proptest! {
+        #[test]
+        fn a_run_comes_back_and_every_cut_is_refused(id: u64, tables in vec(any_table(), 0..5)) {
+            let run = RunMeta { id, tables };
+            let mut bytes = vec![0xaa; 3];
+            run.encode(&mut bytes);
+            let mut at = 3;
+            prop_assert_eq!(RunMeta::decode(&bytes, &mut at), Ok(run));
+            prop_assert_eq!(at, bytes.len());
+            for length in 3..bytes.len() {
+                prop_assert!(RunMeta::decode(&bytes[..length], &mut 3).is_err());
+            }
+        }
+
+        #[test]
+        fn foreign_bytes_are_refused_or_decoded_but_never_panic(bytes in vec(any::<u8>(), 0..200)) {
+            let _ = RunMeta::decode(&bytes, &mut 0);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What a tree is made of, and what is written to it.
+
+use crate::{Error, Merger, Result, TableFiles};
+use quire_env::{BlockCache, Budget, Env};
+use std::sync::Arc;
+
+/// The longest key, in bytes. Keys have at least one.
+pub const KEY_BYTES_MAX: usize = 64 << 10;
+/// The longest value or operand, in bytes.
+pub const VALUE_BYTES_MAX: usize = 64 << 20;
+
+/// The largest block asked for: larger ones make a point read copy too much.
+const BLOCK_BYTES_MAX: usize = 1 << 20;
+/// A filter with more bits than this per key costs memory and saves nothing.
+const FILTER_BITS_MAX: u32 = 64;
+
+/// How blocks are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Codec {
+    /// As they are.
+    None,
+    /// LZ4, where it saves at least an eighth.
+    Lz4,
+}
+
+/// A tree's identity and shape. All but `id` may differ from one opening to the next: tables say themselves how they
+/// were written.
+#[derive(Debug, Clone)]
+pub struct TreeSpec {
+    /// Its number within the partition; every table carries it.
+    pub id: u32,
+    /// Its name, for operators.
+    pub name: String,
+    /// What merge operands mean; a tree without one refuses them.
+    pub merger: Option<Arc<dyn Merger>>,
+    /// Bytes of a data block before compression, 1 to 1 MiB; 4 to 8 KiB serve point reads well. A larger entry gets a
+    /// block of its own.
+    pub block_bytes: usize,
+    /// How blocks are stored.
+    pub codec: Codec,
+    /// Bits of filter per key, up to 64: 10 let about 1 % of absent keys through. 0: no filter.
+    pub filter_bits_per_key: u32,
+    /// A run's tables are cut at this length in bytes, or at 4 Mi entries.
+    pub table_bytes_max: u64,
+}
+
+impl TreeSpec {
+    /// A tree with the usual shape: 8 KiB blocks, LZ4, 10 filter bits per key, 64 MiB tables, no merger.
+    pub fn new(id: u32, name: impl Into<String>) -> TreeSpec {
+        TreeSpec {
+            id,
+            name: name.into(),
+            merger: None,
+            block_bytes: 8 << 10,
+            codec: Codec::Lz4,
+            filter_bits_per_key: 10,
+            table_bytes_max: 64 << 20,
+        }
+    }
+
+    /// Refuses what no tree can be.
+    pub(crate) fn check(&self) -> Result<()> {
+        let wrong = |what: String| {
+            Err(Error::InvalidArgument(format!(
+                "tree {}: {what}",
+                self.name
+            )))
+        };
+        if self.block_bytes == 0 || self.block_bytes > BLOCK_BYTES_MAX {
+            return wrong(format!(
+                "block_bytes {} is not 1 to {BLOCK_BYTES_MAX}",
+                self.block_bytes
+            ));
+        }
+        if self.filter_bits_per_key > FILTER_BITS_MAX {
+            return wrong(format!(
+                "filter_bits_per_key {} is over {FILTER_BITS_MAX}",
+                self.filter_bits_per_key
+            ));
+        }
+        if self.table_bytes_max == 0 {
+            return wrong("table_bytes_max is 0".into());
+        }
+        Ok(())
+    }
+}
+
+/// What a tree shares with the others of its partition and process.
+#[derive(Debug, Clone)]
+pub struct TreeContext {
+    /// Where its tables live.
+    pub files: Arc<TableFiles>,
+    /// The machine.
+    pub env: Arc<dyn Env>,
+    /// Blocks of tables, once read.
+    pub cache: Arc<BlockCache>,
+    /// What memtables, pinned indexes, and the buffers of flushes and compactions are charged to.
+    pub budget: Arc<Budget>,
+}
+
+/// A change to one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op<'a> {
+    /// The key has this value.
+    Put(&'a [u8]),
+    /// The key has no value.
+    Delete,
+    /// The key's value changes by this operand of the tree's [`Merger`].
+    Merge(&'a [u8]),
+}

@@ -1,0 +1,144 @@
+//! Filter: a blocked Bloom filter over a table's keys, cut into pages.
+//!
+//! # Layout
+//! The filter is an array of lines of 64 bytes (512 bits): one cache line each. Its pages hold 64 lines (4 KiB), the last
+//! one what is left, and each is a frame of its own, so that a page can be kept or dropped alone.
+//!
+//! A key's hash is XXH3-64 (seed 0). Its upper half, times the number of lines, divided by 2^32, is its line. Its lower
+//! half h gives the bits in that line: bit h >> 23, then h = h × 0x9e3779b9 mod 2^32 and again, as often as the
+//! properties say. Bit n of a line is bit n % 8 of byte n / 8.
+//!
+//! Source: Putze, Sanders, Singler 2007, "Cache-, hash- and space-efficient Bloom filters".
+
+/// Bytes of a line.
+pub(crate) const LINE_BYTES: usize = 64;
+/// Lines of a page.
+pub(crate) const PAGE_LINES: u32 = 64;
+/// Bytes of a whole page.
+pub(crate) const PAGE_BYTES: usize = LINE_BYTES * PAGE_LINES as usize;
+
+/// A filter asks no more bits than this.
+pub(crate) const PROBES_MAX: u32 = 16;
+
+/// The hash by which a filter knows a key.
+pub(crate) fn hash(key: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(key)
+}
+
+/// The shape of a filter; of no lines, there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) lines: u32,
+    pub(crate) probes: u32,
+}
+
+impl Shape {
+    /// For `keys` keys at `bits_per_key`.
+    pub(crate) fn of(keys: usize, bits_per_key: u32) -> Shape {
+        let bits = keys as u64 * u64::from(bits_per_key);
+        let lines = bits.div_ceil(8 * LINE_BYTES as u64);
+        // The best number of probes is ln 2 × bits per key; a blocked filter gains nothing from the last of them.
+        let probes = (bits_per_key * 69 / 100).clamp(1, PROBES_MAX);
+        Shape {
+            lines: u32::try_from(lines).unwrap_or(u32::MAX),
+            probes,
+        }
+    }
+
+    /// How many pages.
+    pub(crate) fn pages(self) -> u32 {
+        self.lines.div_ceil(PAGE_LINES)
+    }
+
+    /// Bytes of the page numbered `page`.
+    pub(crate) fn page_bytes(self, page: u32) -> usize {
+        LINE_BYTES
+            * self
+                .lines
+                .saturating_sub(page.saturating_mul(PAGE_LINES))
+                .min(PAGE_LINES) as usize
+    }
+
+    /// The page where a key of this hash has its bits, and the line in that page.
+    pub(crate) fn place(self, hash: u64) -> (u32, usize) {
+        let line = (((hash >> 32) * u64::from(self.lines)) >> 32) as u32;
+        (line / PAGE_LINES, (line % PAGE_LINES) as usize)
+    }
+
+    fn bits(self, hash: u64) -> impl Iterator<Item = (usize, u8)> {
+        let mut hash = hash as u32;
+        (0..self.probes).map(move |_| {
+            let bit = hash >> 23;
+            hash = hash.wrapping_mul(0x9e37_79b9);
+            ((bit / 8) as usize, 1 << (bit % 8))
+        })
+    }
+
+    /// Whether a key of this hash may be in the table, by the page where it has its bits. A page too short for its line
+    /// says yes: the caller has checked its length.
+    pub(crate) fn may_hold(self, page: &[u8], hash: u64) -> bool {
+        let (_, line) = self.place(hash);
+        let line = page.get(line * LINE_BYTES..).unwrap_or_default();
+        self.bits(hash)
+            .all(|(byte, bit)| line.get(byte).is_none_or(|found| found & bit != 0))
+    }
+
+    /// The filter of these hashes: all its lines.
+    pub(crate) fn build(self, hashes: &[u64]) -> Vec<u8> {
+        let mut lines = vec![0; self.lines as usize * LINE_BYTES];
+        for &hash in hashes {
+            let (page, line) = self.place(hash);
+            let start = page as usize * PAGE_BYTES + line * LINE_BYTES;
+            for (byte, bit) in self.bits(hash) {
+                if let Some(found) = lines.get_mut(start + byte) {
+                    *found |= bit;
+                }
+            }
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn positives(shape: Shape, filter: &[u8], keys: std::ops::Range<u32>) -> usize {
+        let asked = keys.map(|key| hash(&key.to_be_bytes()));
+        asked
+            .filter(|&hash| {
+                let (page, _) = shape.place(hash);
+                let start = page as usize * PAGE_BYTES;
+                let page = &filter[start..start + shape.page_bytes(page)];
+                shape.may_hold(page, hash)
+            })
+            .count()
+    }
+
+    #[test]
+    fn every_key_is_found_and_few_others() {
+        for (bits, limit) in [(1, 10_000), (5, 1_500), (10, 150), (16, 40), (64, 10)] {
+            for keys in [1u32, 50, 51, 52, 3_000, 20_000] {
+                let hashes: Vec<_> = (0..keys).map(|key| hash(&key.to_be_bytes())).collect();
+                let shape = Shape::of(hashes.len(), bits);
+                let filter = shape.build(&hashes);
+                assert_eq!(
+                    filter.len(),
+                    (0..shape.pages())
+                        .map(|page| shape.page_bytes(page))
+                        .sum::<usize>()
+                );
+                assert_eq!(
+                    positives(shape, &filter, 0..keys),
+                    keys as usize,
+                    "{bits} bits, {keys} keys"
+                );
+                let wrong = positives(shape, &filter, keys..keys + 10_000);
+                assert!(
+                    wrong <= limit,
+                    "{bits} bits, {keys} keys: {wrong} of 10,000"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Properties: what a table says of itself.
+//!
+//! # Layout (variable-length integers)
+//! ```text
+//! tree | entries | tombstones | operands | key bytes | value bytes | data blocks | filter offset | filter lines
+//! | filter probes | index offset | length, smallest key | length, largest key
+//! ```
+//! Key and value bytes are of all entries, before prefixes are cut and blocks compressed.
+
+use super::filter::Shape;
+use crate::{Damage, varint};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Properties {
+    pub(crate) tree: u32,
+    pub(crate) entries: u64,
+    pub(crate) tombstones: u64,
+    pub(crate) operands: u64,
+    pub(crate) key_bytes: u64,
+    pub(crate) value_bytes: u64,
+    pub(crate) data_blocks: u64,
+    pub(crate) filter_offset: u64,
+    pub(crate) filter: Shape,
+    pub(crate) index_offset: u64,
+    pub(crate) smallest: Vec<u8>,
+    pub(crate) largest: Vec<u8>,
+}
+
+impl Properties {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let numbers = [
+            u64::from(self.tree),
+            self.entries,
+            self.tombstones,
+            self.operands,
+            self.key_bytes,
+            self.value_bytes,
+            self.data_blocks,
+            self.filter_offset,
+            u64::from(self.filter.lines),
+            u64::from(self.filter.probes),
+            self.index_offset,
+        ];
+        for number in numbers {
+            varint::put(&mut out, number);
+        }
+        varint::put_bytes(&mut out, &self.smallest);
+        varint::put_bytes(&mut out, &self.largest);
+        out
+    }
+
+    /// # Errors
+    /// [`Damage`] for bytes that [`encode`](Self::encode) does not give.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Properties, Damage> {
+        let mut at = 0;
+        let small = |at: &mut usize| {
+            let start = *at;
+            let number = varint::get(bytes, at)?;
+            u32::try_from(number).map_err(|_| Damage::new("property", start, u32::MAX, number))
+        };
+        let properties = Properties {
+            tree: small(&mut at)?,
+            entries: varint::get(bytes, &mut at)?,
+            tombstones: varint::get(bytes, &mut at)?,
+            operands: varint::get(bytes, &mut at)?,
+            key_bytes: varint::get(bytes, &mut at)?,
+            value_bytes: varint::get(bytes, &mut at)?,
+            data_blocks: varint::get(bytes, &mut at)?,
+            filter_offset: varint::get(bytes, &mut at)?,
+            filter: Shape {
+                lines: small(&mut at)?,
+                probes: small(&mut at)?,
+            },
+            index_offset: varint::get(bytes, &mut at)?,
+            smallest: varint::get_bytes(bytes, &mut at)?.to_vec(),
+            largest: varint::get_bytes(bytes, &mut at)?.to_vec(),
+        };
+        if at != bytes.len() {
+            return Err(Damage::new("length of the properties", 0, at, bytes.len()));
+        }
+        Ok(properties)
+    }
+}

@@ -1,0 +1,373 @@
+//! A table file open for reading.
+
+use super::block::{Block, BlockCursor};
+use super::filter;
+use super::footer::{FOOTER_BYTES, Footer, HEADER_BYTES};
+use super::frame::{self, Handle, TRAILER_BYTES};
+use super::index;
+use super::properties::Properties;
+use crate::fold::Entry;
+use crate::{Damage, Error, Result, TableFiles, TableMeta, TreeContext};
+use bytes::Bytes;
+use quire_env::{BlockCache, BlockKey, Charge, Env, ReadFile};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// What a tree counts of its reads.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    /// Questions to a filter.
+    pub(crate) filter_checks: AtomicU64,
+    /// Answers "no".
+    pub(crate) filter_negatives: AtomicU64,
+    /// Blocks and filter pages read from a file.
+    pub(crate) block_reads: AtomicU64,
+}
+
+/// A table file without cache or tree: the checked ends, and blocks by handle.
+#[derive(Debug)]
+pub(super) struct Frames {
+    pub(super) file: Arc<dyn ReadFile>,
+    pub(super) bytes: u64,
+    pub(super) footer: Footer,
+    pub(super) properties: Properties,
+    pub(super) top: Block,
+    /// CRCs of the top index and the properties.
+    pub(super) end_crcs: [u32; 2],
+}
+
+/// A corrupt file, and how.
+fn corrupt(path: &Path, what: &'static str, offset: u64, expected: u64, found: u64) -> Error {
+    Error::Corrupt {
+        path: path.to_path_buf(),
+        what,
+        offset,
+        expected,
+        found,
+    }
+}
+
+impl Frames {
+    /// Opens the file and checks footer, properties and top index, and that they are those of `meta`.
+    pub(super) fn open(env: &dyn Env, path: &Path, meta: &TableMeta) -> Result<Frames> {
+        let file = env.open_read(path)?;
+        let bytes = file.len()?;
+        if bytes != meta.bytes || bytes < (HEADER_BYTES + FOOTER_BYTES) as u64 {
+            return Err(corrupt(
+                path,
+                "length of a table file",
+                bytes,
+                meta.bytes,
+                bytes,
+            ));
+        }
+        let footer_offset = bytes - FOOTER_BYTES as u64;
+        let mut footer = [0; FOOTER_BYTES];
+        file.read_exact_at(footer_offset, &mut footer)?;
+        let footer = Footer::decode(&footer, footer_offset, path)?;
+        if footer.digest != meta.digest {
+            return Err(corrupt(
+                path,
+                "digest of a table file",
+                footer_offset + 8,
+                meta.digest,
+                footer.digest,
+            ));
+        }
+        let (top, top_crc) = read_frame(
+            file.as_ref(),
+            footer.salt,
+            Handle {
+                offset: footer.top_offset,
+                bytes: footer.properties_offset - footer.top_offset,
+            },
+        )?;
+        let (properties, properties_crc) = read_frame(
+            file.as_ref(),
+            footer.salt,
+            Handle {
+                offset: footer.properties_offset,
+                bytes: footer_offset - footer.properties_offset,
+            },
+        )?;
+        let properties = Properties::decode(&properties)
+            .map_err(|damage| damage.in_file(path, footer.properties_offset))?;
+        let top = Block::parse(top).map_err(|damage| damage.in_file(path, footer.top_offset))?;
+        let frames = Frames {
+            file,
+            bytes,
+            footer,
+            properties,
+            top,
+            end_crcs: [top_crc, properties_crc],
+        };
+        frames.check_properties(meta)?;
+        Ok(frames)
+    }
+
+    /// Compares the properties with the file's shape and with `meta`.
+    fn check_properties(&self, meta: &TableMeta) -> Result<()> {
+        let properties = &self.properties;
+        let wrong = |what, expected, found| {
+            Err(corrupt(
+                self.file.path(),
+                what,
+                self.footer.properties_offset,
+                expected,
+                found,
+            ))
+        };
+        let counts = [
+            ("entries of a table", meta.entries, properties.entries),
+            (
+                "tombstones of a table",
+                meta.tombstones,
+                properties.tombstones,
+            ),
+            ("operands of a table", meta.operands, properties.operands),
+            (
+                "bytes of filter pages",
+                filter_bytes(properties),
+                properties
+                    .index_offset
+                    .wrapping_sub(properties.filter_offset),
+            ),
+        ];
+        for (what, expected, found) in counts {
+            if expected != found {
+                return wrong(what, expected, found);
+            }
+        }
+        if properties.filter_offset > properties.index_offset {
+            return wrong(
+                "offset of the filter",
+                properties.index_offset,
+                properties.filter_offset,
+            );
+        }
+        if properties.index_offset > self.footer.top_offset {
+            return wrong(
+                "offset of the index",
+                self.footer.top_offset,
+                properties.index_offset,
+            );
+        }
+        if properties.filter.probes > filter::PROBES_MAX {
+            return wrong(
+                "probes of a filter",
+                u64::from(filter::PROBES_MAX),
+                u64::from(properties.filter.probes),
+            );
+        }
+        if properties.smallest != meta.smallest || properties.largest != meta.largest {
+            return wrong("key range of a table", meta.entries, properties.entries);
+        }
+        Ok(())
+    }
+
+    /// The frame at `handle`, read from the file and checked; and its CRC.
+    pub(super) fn read(&self, handle: Handle) -> Result<(Bytes, u32)> {
+        self.check(handle)?;
+        read_frame(self.file.as_ref(), self.footer.salt, handle)
+    }
+
+    /// Refuses a handle that leads out of the file: nothing of its length is allocated.
+    pub(super) fn check(&self, handle: Handle) -> Result<()> {
+        if handle.end() > self.bytes {
+            return Err(corrupt(
+                self.file.path(),
+                "end of a block",
+                handle.offset,
+                self.bytes,
+                handle.end(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Adds file and offset to damage found in the block at `offset`.
+    pub(super) fn damaged(&self, offset: u64) -> impl Fn(Damage) -> Error {
+        move |damage| damage.in_file(self.file.path(), offset)
+    }
+
+    /// Where the filter page numbered `page` is.
+    pub(super) fn filter_page(&self, page: u32) -> Handle {
+        Handle {
+            offset: self.properties.filter_offset
+                + u64::from(page) * (filter::PAGE_BYTES + TRAILER_BYTES) as u64,
+            bytes: (self.properties.filter.page_bytes(page) + TRAILER_BYTES) as u64,
+        }
+    }
+}
+
+/// Stored bytes of all filter pages.
+fn filter_bytes(properties: &Properties) -> u64 {
+    let shape = properties.filter;
+    u64::from(shape.lines) * filter::LINE_BYTES as u64
+        + u64::from(shape.pages()) * TRAILER_BYTES as u64
+}
+
+fn read_frame(file: &dyn ReadFile, salt: u64, handle: Handle) -> Result<(Bytes, u32)> {
+    let too_long = |_| {
+        corrupt(
+            file.path(),
+            "length of a block",
+            handle.offset,
+            usize::MAX as u64,
+            handle.bytes,
+        )
+    };
+    let stored = file.read_at(
+        handle.offset,
+        usize::try_from(handle.bytes).map_err(too_long)?,
+    )?;
+    frame::open(salt, handle.offset, &stored)
+        .map_err(|damage| damage.in_file(file.path(), handle.offset))
+}
+
+/// A table of a tree. Shared by the runs of all snapshots that see it.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(super) frames: Frames,
+    meta: TableMeta,
+    files: Arc<TableFiles>,
+    cache: Arc<BlockCache>,
+    owner: u64,
+    counters: Arc<Counters>,
+    obsolete: AtomicBool,
+    _pinned: Charge,
+}
+
+impl Table {
+    /// Opens a table of tree `tree`: reads its footer, properties and top index, which stay in memory.
+    ///
+    /// # Errors
+    /// `Corrupt` if the file is not the one that `meta` describes, `UnsupportedVersion`, or those of the machine.
+    pub(crate) fn open(
+        context: &TreeContext,
+        counters: &Arc<Counters>,
+        tree: u32,
+        meta: TableMeta,
+    ) -> Result<Table> {
+        let path = context.files.path(meta.file)?;
+        let frames = Frames::open(context.env.as_ref(), &path, &meta)?;
+        if frames.properties.tree != tree {
+            let (expected, found) = (u64::from(tree), u64::from(frames.properties.tree));
+            return Err(corrupt(
+                &path,
+                "tree of a table",
+                frames.footer.properties_offset,
+                expected,
+                found,
+            ));
+        }
+        Ok(Table {
+            _pinned: context.budget.charge(frames.top.bytes() as u64),
+            frames,
+            meta,
+            files: Arc::clone(&context.files),
+            cache: Arc::clone(&context.cache),
+            owner: context.cache.new_owner(),
+            counters: Arc::clone(counters),
+            obsolete: AtomicBool::new(false),
+        })
+    }
+
+    /// What the manifest keeps of it.
+    pub(crate) fn meta(&self) -> &TableMeta {
+        &self.meta
+    }
+
+    /// Says that no manifest names the file any more: it is removed with the last holder of this table.
+    pub(crate) fn set_obsolete(&self) {
+        self.obsolete.store(true, Ordering::Release);
+    }
+
+    /// What the table says of `key`, whose filter hash is `hash`.
+    ///
+    /// # Errors
+    /// `Corrupt`, or those of the machine.
+    pub(crate) fn get(&self, key: &[u8], hash: u64) -> Result<Option<Entry>> {
+        if !self.may_hold(hash)? {
+            return Ok(None);
+        }
+        let top = self.frames.footer.top_offset;
+        let Some(leaf) = self.child(&self.frames.top, top, key)? else {
+            return Ok(None);
+        };
+        let Some(data) = self.child(&self.block(leaf)?, leaf.offset, key)? else {
+            return Ok(None);
+        };
+        let block = self.block(data)?;
+        let mut cursor = BlockCursor::new();
+        cursor
+            .seek(&block, key)
+            .map_err(self.frames.damaged(data.offset))?;
+        Ok((cursor.key() == Some(key)).then(|| cursor.entry(&block)))
+    }
+
+    /// The block below the index block at `offset` where `key` would be.
+    fn child(&self, block: &Block, offset: u64, key: &[u8]) -> Result<Option<Handle>> {
+        let mut cursor = BlockCursor::new();
+        cursor
+            .seek(block, key)
+            .map_err(self.frames.damaged(offset))?;
+        let found = cursor.key().map(|_| index::decode(cursor.value(block)));
+        found.transpose().map_err(self.frames.damaged(offset))
+    }
+
+    /// Whether the filter lets a key of this hash through.
+    fn may_hold(&self, hash: u64) -> Result<bool> {
+        let shape = self.frames.properties.filter;
+        if shape.lines == 0 {
+            return Ok(true);
+        }
+        let handle = self.frames.filter_page(shape.place(hash).0);
+        let page = self.cached(handle)?;
+        if page.len() + TRAILER_BYTES != handle.bytes as usize {
+            let found = (page.len() + TRAILER_BYTES) as u64;
+            return Err(corrupt(
+                self.frames.file.path(),
+                "filter page",
+                handle.offset,
+                handle.bytes,
+                found,
+            ));
+        }
+        let may_hold = shape.may_hold(&page, hash);
+        self.counters.filter_checks.fetch_add(1, Ordering::Relaxed);
+        self.counters
+            .filter_negatives
+            .fetch_add(u64::from(!may_hold), Ordering::Relaxed);
+        Ok(may_hold)
+    }
+
+    /// The block at `handle`, through the cache.
+    pub(super) fn block(&self, handle: Handle) -> Result<Block> {
+        Block::parse(self.cached(handle)?).map_err(self.frames.damaged(handle.offset))
+    }
+
+    fn cached(&self, handle: Handle) -> Result<Bytes> {
+        let key = BlockKey {
+            owner: self.owner,
+            offset: handle.offset,
+        };
+        if let Some(contents) = self.cache.get(key) {
+            return Ok(contents);
+        }
+        let (contents, _) = self.frames.read(handle)?;
+        self.counters.block_reads.fetch_add(1, Ordering::Relaxed);
+        self.cache.insert(key, contents.clone());
+        Ok(contents)
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        if *self.obsolete.get_mut() {
+            // A file that can't be removed is an orphan, which the store removes when it opens next.
+            let _ = self.files.remove(self.meta.file);
+        }
+    }
+}

@@ -1,0 +1,258 @@
+use super::*;
+use crate::fold::{Entry, Kind};
+use crate::testing::context;
+use crate::{Codec, Error, ErrorKind, Result, TableMeta, TreeContext, TreeSpec};
+use bytes::Bytes;
+use proptest::collection::{btree_map, vec};
+use proptest::prelude::*;
+use quire_env::SimEnv;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+type Entries = BTreeMap<Vec<u8>, Entry>;
+
+fn spec(block_bytes: usize, codec: Codec, filter_bits_per_key: u32) -> TreeSpec {
+    TreeSpec {
+        block_bytes,
+        codec,
+        filter_bits_per_key,
+        ..TreeSpec::new(3, "t")
+    }
+}
+
+fn put(value: impl Into<Vec<u8>>) -> Entry {
+    Entry {
+        kind: Kind::Put,
+        value: Bytes::from(value.into()),
+    }
+}
+
+/// Entries whose blocks compress, with all kinds.
+fn entries(count: u32, word: &str) -> Entries {
+    let entry = |number: u32| match number % 5 {
+        3 => Entry::delete(),
+        4 => Entry {
+            kind: Kind::Merge,
+            value: Bytes::from(number.to_string()),
+        },
+        _ => put(format!("{word} {word} {word} {number}")),
+    };
+    (0..count)
+        .map(|number| (format!("key/{:04}", number * 3).into_bytes(), entry(number)))
+        .collect()
+}
+
+fn write(spec: &TreeSpec, context: &TreeContext, entries: &Entries) -> Result<TableMeta> {
+    let (file, output) = context.files.create()?;
+    let mut writer = TableWriter::new(spec, context, file, output)?;
+    for (key, entry) in entries {
+        writer.add(key, entry)?;
+    }
+    writer.finish()
+}
+
+fn open(context: &TreeContext, meta: &TableMeta) -> Result<Arc<Table>> {
+    Table::open(context, &Arc::default(), 3, meta.clone()).map(Arc::new)
+}
+
+fn scan(table: &Arc<Table>, access: &Access, from: &[u8]) -> Result<Vec<(Vec<u8>, Entry)>> {
+    let mut cursor = TableCursor::open(Arc::clone(table), access, from)?;
+    let mut all = Vec::new();
+    while let (Some(key), Some(entry)) = (cursor.key(), cursor.entry()) {
+        all.push((key.to_vec(), entry));
+        cursor.advance()?;
+    }
+    Ok(all)
+}
+
+/// Reads everything in every way: an error, or exactly `entries`.
+fn read_all(context: &TreeContext, meta: &TableMeta, entries: &Entries) -> Result<()> {
+    let table = open(context, meta)?;
+    let sequential = Access::Sequential(Arc::clone(&context.budget));
+    let expected: Vec<_> = entries
+        .iter()
+        .map(|(key, entry)| (key.clone(), entry.clone()))
+        .collect();
+    let mut failed = None;
+    for access in [Access::Cached, sequential] {
+        match scan(&table, &access, b"") {
+            Ok(found) => assert_eq!(found, expected),
+            Err(error) => failed = Some(error),
+        }
+    }
+    for (key, entry) in entries {
+        match table.get(key, hash(key)) {
+            Ok(found) => assert_eq!(found.as_ref(), Some(entry)),
+            Err(error) => failed = Some(error),
+        }
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+/// The only errors that damage may lead to.
+fn is_report(error: &Error) -> bool {
+    match error {
+        Error::Corrupt { path, .. } => path.to_string_lossy().ends_with(".table"),
+        Error::Env(error) => error.kind() == quire_env::ErrorKind::UnexpectedEnd,
+        _ => false,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn a_table_reads_as_the_map_it_was_written_from(
+        entries in btree_map(
+            vec(prop_oneof![Just(0u8), Just(255), any::<u8>()], 1..9),
+            (0u64..3, vec(any::<u8>(), 0..30)).prop_map(|(kind, value)| {
+                let kind = Kind::from_number(kind).unwrap();
+                Entry { kind, value: if kind == Kind::Delete { Bytes::new() } else { Bytes::from(value) } }
+            }),
+            1..300,
+        ),
+        block_bytes in prop_oneof![Just(1usize), 1usize..200, Just(4096)],
+        lz4: bool,
+        filter_bits in prop_oneof![Just(0u32), Just(10), 1u32..65],
+        probes in vec(vec(any::<u8>(), 0..9), 8),
+    ) {
+        let env = SimEnv::new(1);
+        let context = context(&env);
+        let spec = spec(block_bytes, if lz4 { Codec::Lz4 } else { Codec::None }, filter_bits);
+        let meta = write(&spec, &context, &entries).unwrap();
+        prop_assert_eq!(meta.entries, entries.len() as u64);
+        prop_assert_eq!(Some(&meta.smallest), entries.keys().next());
+        prop_assert_eq!(Some(&meta.largest), entries.keys().next_back());
+        read_all(&context, &meta, &entries).unwrap();
+        let table = open(&context, &meta).unwrap();
+        for probe in &probes {
+            prop_assert_eq!(table.get(probe, hash(probe)).unwrap(), entries.get(probe).cloned());
+            let expected: Vec<_> = entries.range(probe.clone()..).map(|(k, e)| (k.clone(), e.clone())).collect();
+            prop_assert_eq!(scan(&table, &Access::Cached, probe).unwrap(), expected);
+        }
+        let path = context.files.path(meta.file).unwrap();
+        let check = verify_table(context.env.as_ref(), &path, &meta).unwrap();
+        prop_assert_eq!((check.bytes, check.entries), (meta.bytes, meta.entries));
+    }
+}
+
+/// A small table of several index blocks and its file.
+fn small(env: &Arc<SimEnv>, context: &TreeContext, codec: Codec) -> (Entries, TableMeta, PathBuf) {
+    let entries = entries(40, "abc");
+    let meta = write(&spec(100, codec, 10), context, &entries).unwrap();
+    let path = context.files.path(meta.file).unwrap();
+    assert!(env.read_all(&path).unwrap().len() < 4096);
+    (entries, meta, path)
+}
+
+#[test]
+fn every_flipped_bit_is_found_by_verify_and_never_makes_a_wrong_value() {
+    for codec in [Codec::None, Codec::Lz4] {
+        let env = SimEnv::new(1);
+        let context = context(&env);
+        let (entries, meta, path) = small(&env, &context, codec);
+        for byte in 0..meta.bytes {
+            let bit = byte * 8 + byte % 8;
+            env.flip_bit(&path, bit).unwrap();
+            let error =
+                verify_table(context.env.as_ref(), &path, &meta).expect_err("a flipped bit");
+            assert!(is_report(&error), "bit {bit}: {error}");
+            if let Err(error) = read_all(&context, &meta, &entries) {
+                assert!(is_report(&error), "bit {bit}: {error}");
+            }
+            env.flip_bit(&path, bit).unwrap();
+        }
+        read_all(&context, &meta, &entries).unwrap();
+    }
+}
+
+#[test]
+fn every_cut_is_refused_before_and_after_opening() {
+    let env = SimEnv::new(1);
+    let context = context(&env);
+    let (entries, meta, path) = small(&env, &context, Codec::None);
+    let table = open(&context, &meta).unwrap();
+    for length in (0..meta.bytes).rev() {
+        env.truncate_file(&path, length).unwrap();
+        for error in [
+            open(&context, &meta).expect_err("a cut file"),
+            verify_table(context.env.as_ref(), &path, &meta).expect_err("a cut file"),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{length}: {error}");
+        }
+        match scan(
+            &table,
+            &Access::Sequential(Arc::clone(&context.budget)),
+            b"",
+        ) {
+            Ok(found) => assert_eq!(found.len(), entries.len()),
+            Err(error) => assert!(is_report(&error), "{length}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn a_table_swapped_with_another_is_refused_even_if_it_looks_the_same() {
+    let env = SimEnv::new(1);
+    let context = context(&env);
+    let spec = spec(100, Codec::None, 10);
+    let metas =
+        ["abc", "abd", "abc"].map(|word| write(&spec, &context, &entries(40, word)).unwrap());
+    let paths = [0, 1, 2].map(|index: usize| context.files.path(metas[index].file).unwrap());
+    let originals = [0, 1, 2].map(|index: usize| env.read_all(&paths[index]).unwrap());
+    for other in [1, 2] {
+        assert_eq!(metas[0].bytes, metas[other].bytes);
+        env.overwrite(&paths[0], 0, &originals[other]).unwrap();
+        assert_eq!(
+            open(&context, &metas[0]).expect_err("another table").kind(),
+            ErrorKind::Corrupt
+        );
+        let error =
+            verify_table(context.env.as_ref(), &paths[0], &metas[0]).expect_err("another table");
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        // Any stretch of the other file at its own place: all blocks are whole, and yet not ours.
+        env.overwrite(&paths[0], 0, &originals[0]).unwrap();
+        for start in (0..originals[0].len()).step_by(50) {
+            let end = (start + 300).min(originals[0].len());
+            env.overwrite(&paths[0], start as u64, &originals[other][start..end])
+                .unwrap();
+            if let Err(error) = read_all(&context, &metas[0], &entries(40, "abc")) {
+                assert!(is_report(&error), "{error}");
+            }
+            assert!(verify_table(context.env.as_ref(), &paths[0], &metas[0]).is_err());
+            env.overwrite(&paths[0], start as u64, &originals[0][start..end])
+                .unwrap();
+        }
+    }
+    let foreign = Table::open(&context, &Arc::default(), 4, metas[0].clone())
+        .expect_err("another tree's table");
+    assert_eq!(foreign.kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn a_large_value_gets_a_block_of_its_own_and_reads_ahead_whole() {
+    let env = SimEnv::new(1);
+    let context = context(&env);
+    for codec in [Codec::None, Codec::Lz4] {
+        let mut entries = entries(2000, "abc");
+        let noise: Vec<u8> = (0..700_000u32)
+            .map(|n| (n.wrapping_mul(0x9e37_79b9) >> 24) as u8)
+            .collect();
+        entries.insert(b"key/1000x".to_vec(), put(noise));
+        entries.insert(b"key/1001x".to_vec(), put(vec![7; 700_000]));
+        let meta = write(&spec(4096, codec, 10), &context, &entries).unwrap();
+        read_all(&context, &meta, &entries).unwrap();
+        verify_table(
+            context.env.as_ref(),
+            &context.files.path(meta.file).unwrap(),
+            &meta,
+        )
+        .unwrap();
+    }
+    assert_eq!(
+        context.budget.used(),
+        0,
+        "buffers and pinned indexes are given back"
+    );
+    assert!(context.budget.peak() > 256 << 10);
+}

@@ -1,0 +1,283 @@
+//! Reads a whole table file and checks all that can be checked.
+
+use super::block::{Block, BlockCursor};
+use super::filter;
+use super::footer::{HEADER_BYTES, decode_header};
+use super::frame::Handle;
+use super::index;
+use super::reader::Frames;
+use super::writer::Digest;
+use crate::fold::Kind;
+use crate::{Error, Result, TableMeta};
+use bytes::Bytes;
+use quire_env::Env;
+use std::path::Path;
+
+/// What was read and found right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableCheck {
+    /// Length of the file in bytes.
+    pub bytes: u64,
+    /// Blocks and filter pages.
+    pub blocks: u64,
+    /// Entries.
+    pub entries: u64,
+}
+
+/// Reads every byte of the table file at `path` and checks that it is the one `meta` describes: the checksum and place of
+/// every block, the order of keys, the index, the counts, and that the filter denies no key.
+///
+/// Memory: the filter of the table, one block of each kind, and the list of its blocks.
+///
+/// # Errors
+/// `Corrupt` naming file and offset, `UnsupportedVersion`, or those of the machine.
+pub fn verify_table(env: &dyn Env, path: &Path, meta: &TableMeta) -> Result<TableCheck> {
+    let frames = Frames::open(env, path, meta)?;
+    let mut check = Check::new(&frames, path)?;
+    check.header()?;
+    let leaves = check.children(&frames.top, frames.footer.top_offset, None)?;
+    let mut blocks = Vec::new();
+    for (separator, leaf) in &leaves {
+        let (contents, _) = frames.read(*leaf)?;
+        let block = Block::parse(contents).map_err(frames.damaged(leaf.offset))?;
+        blocks.extend(check.children(&block, leaf.offset, Some(separator))?);
+    }
+    for (separator, handle) in &blocks {
+        check.data_block(*handle, separator)?;
+    }
+    check.counts()?;
+    check.offset("offset of the filter", frames.properties.filter_offset)?;
+    for page in 0..frames.properties.filter.pages() {
+        check.frame(frames.filter_page(page))?;
+    }
+    check.offset("offset of the index", frames.properties.index_offset)?;
+    for (_, leaf) in &leaves {
+        check.frame(*leaf)?;
+    }
+    check.offset("offset of the top index", frames.footer.top_offset)?;
+    for crc in frames.end_crcs {
+        check.digest.add(crc);
+    }
+    let digest = check.digest.finish();
+    if digest != frames.footer.digest {
+        return Err(check.wrong(
+            "digest of all blocks",
+            frames.bytes,
+            frames.footer.digest,
+            digest,
+        ));
+    }
+    Ok(TableCheck {
+        bytes: frames.bytes,
+        blocks: check.blocks + 2,
+        entries: check.entries,
+    })
+}
+
+/// The check in progress.
+struct Check<'a> {
+    frames: &'a Frames,
+    path: &'a Path,
+    filter: Vec<u8>,
+    digest: Digest,
+    /// Where the next frame must begin.
+    next: u64,
+    blocks: u64,
+    entries: u64,
+    tombstones: u64,
+    operands: u64,
+    value_bytes: u64,
+    key_bytes: u64,
+    last_key: Option<Vec<u8>>,
+    last_separator: Option<Vec<u8>>,
+}
+
+impl<'a> Check<'a> {
+    /// Reads the filter; checks nothing else yet.
+    fn new(frames: &'a Frames, path: &'a Path) -> Result<Check<'a>> {
+        let mut filter = Vec::new();
+        for page in 0..frames.properties.filter.pages() {
+            let handle = frames.filter_page(page);
+            let (contents, _) = frames.read(handle)?;
+            if contents.len() != frames.properties.filter.page_bytes(page) {
+                let (what, offset) = ("filter page", handle.offset);
+                let (expected, found) = (handle.bytes, contents.len() as u64);
+                return Err(Error::Corrupt {
+                    path: path.to_path_buf(),
+                    what,
+                    offset,
+                    expected,
+                    found,
+                });
+            }
+            filter.extend_from_slice(&contents);
+        }
+        Ok(Check {
+            frames,
+            path,
+            filter,
+            digest: Digest::new(frames.footer.salt),
+            next: HEADER_BYTES as u64,
+            blocks: 0,
+            entries: 0,
+            tombstones: 0,
+            operands: 0,
+            value_bytes: 0,
+            key_bytes: 0,
+            last_key: None,
+            last_separator: None,
+        })
+    }
+
+    fn wrong(&self, what: &'static str, offset: u64, expected: u64, found: u64) -> Error {
+        Error::Corrupt {
+            path: self.path.to_path_buf(),
+            what,
+            offset,
+            expected,
+            found,
+        }
+    }
+
+    fn header(&self) -> Result<()> {
+        let mut header = [0; HEADER_BYTES];
+        self.frames.file.read_exact_at(0, &mut header)?;
+        let salt = decode_header(&header, self.path)?;
+        if salt != self.frames.footer.salt {
+            return Err(self.wrong("salt of a table file", 12, self.frames.footer.salt, salt));
+        }
+        Ok(())
+    }
+
+    /// The entries of the index block at `offset`, whose last key must be `last`.
+    fn children(
+        &self,
+        block: &Block,
+        offset: u64,
+        last: Option<&Vec<u8>>,
+    ) -> Result<Vec<(Vec<u8>, Handle)>> {
+        let damaged = self.frames.damaged(offset);
+        let mut cursor = BlockCursor::new();
+        cursor.first(block).map_err(&damaged)?;
+        let mut children = Vec::new();
+        while let Some(key) = cursor.key() {
+            children.push((
+                key.to_vec(),
+                index::decode(cursor.value(block)).map_err(&damaged)?,
+            ));
+            cursor.advance(block).map_err(&damaged)?;
+        }
+        if last.is_some() && last != children.last().map(|(key, _)| key) {
+            return Err(self.wrong("last key of an index block", offset, 1, 0));
+        }
+        Ok(children)
+    }
+
+    /// Checks that the last frame ended at `offset`.
+    fn offset(&self, what: &'static str, offset: u64) -> Result<()> {
+        if self.next != offset {
+            return Err(self.wrong(what, self.next, self.next, offset));
+        }
+        Ok(())
+    }
+
+    /// Reads the next frame, which must be the one at `handle`.
+    fn frame(&mut self, handle: Handle) -> Result<Bytes> {
+        self.offset("offset of a block", handle.offset)?;
+        let (contents, crc) = self.frames.read(handle)?;
+        self.digest.add(crc);
+        self.next = handle.end();
+        self.blocks += 1;
+        Ok(contents)
+    }
+
+    fn data_block(&mut self, handle: Handle, separator: &[u8]) -> Result<()> {
+        let contents = self.frame(handle)?;
+        let damaged = self.frames.damaged(handle.offset);
+        let block = Block::parse(contents).map_err(&damaged)?;
+        let mut cursor = BlockCursor::new();
+        cursor.first(&block).map_err(&damaged)?;
+        while let Some(key) = cursor.key() {
+            if self.last_key.as_deref().is_some_and(|last| last >= key)
+                || self
+                    .last_separator
+                    .as_deref()
+                    .is_some_and(|last| last >= key)
+                || key > separator
+            {
+                return Err(self.wrong("order of keys", handle.offset, self.entries, self.entries));
+            }
+            if self.entries == 0 && key != self.frames.properties.smallest {
+                return Err(self.wrong("smallest key", handle.offset, 0, 1));
+            }
+            self.filter_holds(key, handle)?;
+            self.entries += 1;
+            self.tombstones += u64::from(cursor.kind() == Kind::Delete);
+            self.operands += u64::from(cursor.kind() == Kind::Merge);
+            self.key_bytes += key.len() as u64;
+            self.value_bytes += cursor.value(&block).len() as u64;
+            key.clone_into(self.last_key.get_or_insert_default());
+            cursor.advance(&block).map_err(&damaged)?;
+        }
+        separator.clone_into(self.last_separator.get_or_insert_default());
+        Ok(())
+    }
+
+    fn filter_holds(&self, key: &[u8], handle: Handle) -> Result<()> {
+        let shape = self.frames.properties.filter;
+        if shape.lines > 0 {
+            let hash = filter::hash(key);
+            let page = self
+                .filter
+                .get(shape.place(hash).0 as usize * filter::PAGE_BYTES..)
+                .unwrap_or_default();
+            if !shape.may_hold(page, hash) {
+                return Err(self.wrong(
+                    "filter's answer for a key that is here",
+                    handle.offset,
+                    1,
+                    0,
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn counts(&self) -> Result<()> {
+        let properties = &self.frames.properties;
+        let counts = [
+            ("entries of a table", properties.entries, self.entries),
+            (
+                "tombstones of a table",
+                properties.tombstones,
+                self.tombstones,
+            ),
+            ("operands of a table", properties.operands, self.operands),
+            ("key bytes of a table", properties.key_bytes, self.key_bytes),
+            (
+                "value bytes of a table",
+                properties.value_bytes,
+                self.value_bytes,
+            ),
+            (
+                "data blocks of a table",
+                properties.data_blocks,
+                self.blocks,
+            ),
+        ];
+        for (what, expected, found) in counts {
+            if expected != found {
+                return Err(self.wrong(
+                    what,
+                    self.frames.footer.properties_offset,
+                    expected,
+                    found,
+                ));
+            }
+        }
+        if self.last_key.as_ref() != Some(&properties.largest) {
+            return Err(self.wrong("largest key", self.frames.footer.properties_offset, 1, 0));
+        }
+        Ok(())
+    }
+}

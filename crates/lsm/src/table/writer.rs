@@ -1,0 +1,353 @@
+//! Writes a table file, front to back.
+
+use super::block::{BlockBuilder, DATA_RESTART, INDEX_RESTART};
+use super::filter::{self, Shape};
+use super::footer::{self, Footer};
+use super::frame::{self, Handle};
+use super::index;
+use super::properties::Properties;
+use crate::fold::{Entry, Kind};
+use crate::{
+    Codec, Error, KEY_BYTES_MAX, Result, TableMeta, TreeContext, TreeSpec, VALUE_BYTES_MAX,
+};
+use quire_env::{AppendFile, Charge, FileId};
+use xxhash_rust::xxh3::Xxh3;
+
+/// Bytes handed to the file at once.
+const WRITE_BYTES: usize = 256 << 10;
+
+/// A table takes no more entries than this: it bounds what the writer keeps for the filter (8 bytes each).
+const ENTRIES_MAX: usize = 4 << 20;
+
+/// A table file being written. Dropped before [`finish`](Self::finish), it leaves part of a file.
+#[derive(Debug)]
+pub(crate) struct TableWriter {
+    out: Output,
+    tree: String,
+    block_bytes: usize,
+    table_bytes_max: u64,
+    filter_bits_per_key: u32,
+    data: BlockBuilder,
+    index: Index,
+    hashes: Vec<u64>,
+    file: FileId,
+    properties: Properties,
+    charge: Charge,
+}
+
+impl TableWriter {
+    /// Begins a table in `output`, new and empty.
+    pub(crate) fn new(
+        spec: &TreeSpec,
+        context: &TreeContext,
+        file: FileId,
+        output: Box<dyn AppendFile>,
+    ) -> Result<TableWriter> {
+        let mut salt = [0; 8];
+        context.env.random(&mut salt);
+        let properties = Properties {
+            tree: spec.id,
+            entries: 0,
+            tombstones: 0,
+            operands: 0,
+            key_bytes: 0,
+            value_bytes: 0,
+            data_blocks: 0,
+            filter_offset: 0,
+            filter: Shape::of(0, 0),
+            index_offset: 0,
+            smallest: Vec::new(),
+            largest: Vec::new(),
+        };
+        Ok(TableWriter {
+            out: Output::begin(output, u64::from_le_bytes(salt), spec.codec)?,
+            tree: spec.name.clone(),
+            block_bytes: spec.block_bytes,
+            table_bytes_max: spec.table_bytes_max,
+            filter_bits_per_key: spec.filter_bits_per_key,
+            data: BlockBuilder::new(DATA_RESTART),
+            index: Index::new(spec.block_bytes),
+            hashes: Vec::new(),
+            file,
+            properties,
+            charge: context.budget.charge(WRITE_BYTES as u64),
+        })
+    }
+
+    /// Adds an entry; keys ascend strictly.
+    ///
+    /// # Errors
+    /// `TooLarge` for a value that folding made too long, or those of the machine; the table is then of no use.
+    pub(crate) fn add(&mut self, key: &[u8], entry: &Entry) -> Result<()> {
+        for (what, limit, found) in [
+            ("key", KEY_BYTES_MAX, key.len()),
+            ("value", VALUE_BYTES_MAX, entry.value.len()),
+        ] {
+            if found > limit {
+                let (limit, found) = (limit as u64, found as u64);
+                return Err(Error::TooLarge {
+                    tree: self.tree.clone(),
+                    what,
+                    limit,
+                    found,
+                });
+            }
+        }
+        debug_assert!(
+            self.properties.entries == 0 || self.data.last_key() < key,
+            "keys ascend"
+        );
+        if !self.data.is_empty()
+            && self.data.bytes() + key.len() + entry.value.len() > self.block_bytes
+        {
+            self.finish_block(Some(key))?;
+        }
+        if self.properties.entries == 0 {
+            self.properties.smallest = key.to_vec();
+        }
+        self.data.add(key, entry.kind, &entry.value);
+        if self.filter_bits_per_key > 0 {
+            self.hashes.push(filter::hash(key));
+        }
+        let properties = &mut self.properties;
+        properties.entries += 1;
+        properties.tombstones += u64::from(entry.kind == Kind::Delete);
+        properties.operands += u64::from(entry.kind == Kind::Merge);
+        properties.key_bytes += key.len() as u64;
+        properties.value_bytes += entry.value.len() as u64;
+        Ok(())
+    }
+
+    /// True if the table has reached its size and the next entry belongs in another.
+    pub(crate) fn is_full(&self) -> bool {
+        self.out.offset + self.data.bytes() as u64 >= self.table_bytes_max
+            || self.properties.entries >= ENTRIES_MAX as u64
+    }
+
+    /// Writes the data block that is open; `next` is the key after it, if there is one.
+    fn finish_block(&mut self, next: Option<&[u8]>) -> Result<()> {
+        let handle = self.data.finish(|contents| self.out.frame(contents))?;
+        self.properties.data_blocks += 1;
+        self.index.add(self.data.last_key(), next, handle);
+        let kept = WRITE_BYTES + self.index.bytes + 8 * self.hashes.capacity();
+        self.charge.resize(kept as u64);
+        Ok(())
+    }
+
+    /// Completes the table and syncs the file (not its directory). It has at least one entry.
+    ///
+    /// # Errors
+    /// Those of the machine.
+    pub(crate) fn finish(mut self) -> Result<TableMeta> {
+        if !self.data.is_empty() {
+            self.finish_block(None)?;
+        }
+        self.properties.largest = self.data.last_key().to_vec();
+
+        self.properties.filter = Shape::of(self.hashes.len(), self.filter_bits_per_key);
+        self.properties.filter_offset = self.out.offset;
+        // Bits of hashes do not compress.
+        let codec = std::mem::replace(&mut self.out.codec, Codec::None);
+        for page in self
+            .properties
+            .filter
+            .build(&self.hashes)
+            .chunks(filter::PAGE_BYTES)
+        {
+            self.out.frame(page)?;
+        }
+        self.out.codec = codec;
+
+        self.properties.index_offset = self.out.offset;
+        let top = self.index.finish(|leaf| self.out.frame(leaf))?;
+        let top_offset = self.out.frame(&top)?.offset;
+        let properties_offset = self.out.frame(&self.properties.encode())?.offset;
+        let (bytes, digest) = self.out.finish(top_offset, properties_offset)?;
+        let Properties {
+            entries,
+            tombstones,
+            operands,
+            smallest,
+            largest,
+            ..
+        } = self.properties;
+        Ok(TableMeta {
+            file: self.file,
+            bytes,
+            entries,
+            tombstones,
+            operands,
+            smallest,
+            largest,
+            digest,
+        })
+    }
+}
+
+/// The index of the table so far. Its blocks are written after the data, so they wait here.
+#[derive(Debug)]
+struct Index {
+    block_bytes: usize,
+    open: BlockBuilder,
+    /// Finished blocks with the last key of each.
+    closed: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Bytes of the finished blocks.
+    bytes: usize,
+    separator: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl Index {
+    fn new(block_bytes: usize) -> Index {
+        let open = BlockBuilder::new(INDEX_RESTART);
+        Index {
+            block_bytes,
+            open,
+            closed: Vec::new(),
+            bytes: 0,
+            separator: Vec::new(),
+            value: Vec::new(),
+        }
+    }
+
+    /// Adds a block whose last key is `last`, before one that begins with `next`.
+    fn add(&mut self, last: &[u8], next: Option<&[u8]>, handle: Handle) {
+        match next {
+            Some(next) => index::separator(last, next, &mut self.separator),
+            None => last.clone_into(&mut self.separator),
+        }
+        index::encode(handle, &mut self.value);
+        let bytes = self.open.bytes() + self.separator.len() + self.value.len();
+        if !self.open.is_empty() && bytes > self.block_bytes {
+            self.close();
+        }
+        self.open.add(&self.separator, Kind::Put, &self.value);
+    }
+
+    fn close(&mut self) {
+        let block = self.open.finish(<[u8]>::to_vec);
+        self.bytes += block.len();
+        self.closed.push((self.open.last_key().to_vec(), block));
+    }
+
+    /// Hands each block to `write`; returns the block that names them all.
+    fn finish(&mut self, mut write: impl FnMut(&[u8]) -> Result<Handle>) -> Result<Vec<u8>> {
+        if !self.open.is_empty() {
+            self.close();
+        }
+        let mut top = BlockBuilder::new(INDEX_RESTART);
+        for (last, block) in &self.closed {
+            index::encode(write(block)?, &mut self.value);
+            top.add(last, Kind::Put, &self.value);
+        }
+        Ok(top.finish(<[u8]>::to_vec))
+    }
+}
+
+/// The file, behind a buffer, with its running digest.
+#[derive(Debug)]
+struct Output {
+    file: Box<dyn AppendFile>,
+    salt: u64,
+    codec: Codec,
+    digest: Digest,
+    buffer: Vec<u8>,
+    frame: Vec<u8>,
+    /// Where the next byte goes: the file's length and what is in the buffer.
+    offset: u64,
+}
+
+impl Output {
+    fn begin(file: Box<dyn AppendFile>, salt: u64, codec: Codec) -> Result<Output> {
+        let (buffer, frame) = (Vec::with_capacity(WRITE_BYTES), Vec::new());
+        let mut out = Output {
+            file,
+            salt,
+            codec,
+            digest: Digest::new(salt),
+            buffer,
+            frame,
+            offset: 0,
+        };
+        out.write(&footer::encode_header(salt))?;
+        Ok(out)
+    }
+
+    fn frame(&mut self, contents: &[u8]) -> Result<Handle> {
+        let mut frame = std::mem::take(&mut self.frame);
+        let handle = Handle {
+            offset: self.offset,
+            bytes: 0,
+        };
+        let crc = frame::seal(self.salt, self.offset, contents, self.codec, &mut frame);
+        self.digest.add(crc);
+        let written = self.write(&frame);
+        let bytes = frame.len() as u64;
+        self.frame = frame;
+        written.map(|()| Handle { bytes, ..handle })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.buffer.len() + bytes.len() > WRITE_BYTES {
+            self.flush()?;
+        }
+        if bytes.len() >= WRITE_BYTES {
+            self.file.append(bytes)?;
+        } else {
+            self.buffer.extend_from_slice(bytes);
+        }
+        self.offset += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if !self.buffer.is_empty() {
+            self.file.append(&self.buffer)?;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+
+    /// Writes the footer and syncs. Returns length and digest of the file.
+    fn finish(mut self, top_offset: u64, properties_offset: u64) -> Result<(u64, u64)> {
+        let digest = self.digest.finish();
+        self.write(
+            &Footer {
+                salt: self.salt,
+                digest,
+                top_offset,
+                properties_offset,
+            }
+            .encode(),
+        )?;
+        self.flush()?;
+        self.file.sync()?;
+        Ok((self.offset, digest))
+    }
+}
+
+/// The digest of a file's frames, as they come.
+pub(super) struct Digest(Xxh3);
+
+impl std::fmt::Debug for Digest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Digest").field(&self.finish()).finish()
+    }
+}
+
+impl Digest {
+    /// That of no frames in a file of this salt.
+    pub(super) fn new(salt: u64) -> Digest {
+        Digest(Xxh3::with_seed(salt))
+    }
+
+    /// Adds the next frame by its CRC.
+    pub(super) fn add(&mut self, crc: u32) {
+        self.0.update(&crc.to_le_bytes());
+    }
+
+    /// The digest of the frames so far.
+    pub(super) fn finish(&self) -> u64 {
+        self.0.digest()
+    }
+}

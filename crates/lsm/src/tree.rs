@@ -1,0 +1,376 @@
+//! Tree: memtables and runs behind one atomically switched version.
+//!
+//! A [`Version`] is what a reader needs: the active memtable, the frozen ones, the runs. Readers take
+//! the current one without a lock. The writer writes into its active memtable; freezing, installing a flush and
+//! installing a compaction each put a new version in its place, one at a time.
+//!
+//! An edit is a delta: "these memtables became this run", "these runs became that one". While an edit is out, what it
+//! replaces is claimed: no other flush or compaction takes it, so edits may be made side by side and installed in any
+//! order.
+
+mod build;
+mod edit;
+mod scan;
+mod snapshot;
+mod version;
+
+pub use edit::{Compaction, TreeEdit};
+pub use scan::Scan;
+pub use snapshot::TreeSnapshot;
+
+use crate::compaction::{CompactionPolicy, Geometric};
+use crate::fold::Folder;
+use crate::memtable::Memtable;
+use crate::merge::{Merge, Source};
+use crate::run::{Run, RunCursor};
+use crate::table::{Access, Counters};
+use crate::{Error, KEY_BYTES_MAX, Op, Result, RunMeta, TreeContext, TreeSpec};
+use arc_swap::ArcSwap;
+use edit::{Change, Claims};
+use parking_lot::Mutex;
+use quire_model::Position;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use version::Version;
+
+/// What a tree is and holds, in numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TreeStats {
+    /// Sorted runs: the most places on disk that a read may have to look in.
+    pub runs: u64,
+    /// Table files.
+    pub tables: u64,
+    /// Entries in table files, tombstones and operands included; a key counts once per run that names it.
+    pub entries: u64,
+    /// Tombstones in table files.
+    pub tombstones: u64,
+    /// Bytes of table files.
+    pub table_bytes: u64,
+    /// Bytes of memory of the active memtable.
+    pub memtable_bytes: u64,
+    /// Bytes of memory of frozen memtables.
+    pub frozen_bytes: u64,
+    /// Questions to filters since the tree was opened.
+    pub filter_checks: u64,
+    /// Answers "no" among them.
+    pub filter_negatives: u64,
+    /// Blocks and filter pages read from files for reads, since the tree was opened.
+    pub block_reads: u64,
+}
+
+/// An ordered tree of one partition. Written by one writer at a time; read by any number, through snapshots.
+#[derive(Debug)]
+pub struct Tree {
+    spec: TreeSpec,
+    context: TreeContext,
+    folder: Arc<Folder>,
+    counters: Arc<Counters>,
+    version: ArcSwap<Version>,
+    /// Held while the version is replaced.
+    switch: Mutex<()>,
+    claims: Arc<Claims>,
+    next_run: AtomicU64,
+}
+
+impl Tree {
+    /// Opens the tree that the manifest's runs, newest first, make up. Of each table, footer, properties and top index are
+    /// read.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a spec that makes no sense, `Corrupt` or `UnsupportedVersion` for a table that is not the one
+    /// its meta describes, or those of the machine.
+    pub fn open(spec: TreeSpec, context: TreeContext, runs: Vec<RunMeta>) -> Result<Tree> {
+        spec.check()?;
+        let counters = Arc::new(Counters::default());
+        let next_run = runs
+            .iter()
+            .map(|run| run.id)
+            .max()
+            .map_or(1, |id| id.saturating_add(1));
+        let open = |run| Run::open(&spec, &context, &counters, run).map(Arc::new);
+        let runs = runs.into_iter().map(open).collect::<Result<_>>()?;
+        let active = Arc::new(Memtable::new(&context.budget, Position(0)));
+        let version = Version {
+            active,
+            frozen: Vec::new(),
+            runs,
+            flushed: Position(0),
+        };
+        Ok(Tree {
+            folder: Arc::new(Folder {
+                tree: spec.name.clone(),
+                merger: spec.merger.clone(),
+            }),
+            spec,
+            context,
+            counters,
+            version: ArcSwap::from_pointee(version),
+            switch: Mutex::new(()),
+            claims: Arc::default(),
+            next_run: AtomicU64::new(next_run),
+        })
+    }
+
+    /// What it was opened with.
+    pub fn spec(&self) -> &TreeSpec {
+        &self.spec
+    }
+
+    /// Writes `op` to `key`: seen by snapshots at `position` and later. One writer at a time; positions never go back.
+    /// On an error nothing is written.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an empty key, a position before the last one, or a merge in a tree without merger;
+    /// `TooLarge` for a key, value or operand over the limits, or a fold that makes one; `Merge`.
+    pub fn write(&self, key: &[u8], position: Position, op: Op<'_>) -> Result<()> {
+        if key.is_empty() {
+            return Err(Error::InvalidArgument(format!(
+                "tree {}: an empty key",
+                self.spec.name
+            )));
+        }
+        if key.len() > KEY_BYTES_MAX {
+            let (limit, found) = (KEY_BYTES_MAX as u64, key.len() as u64);
+            return Err(Error::TooLarge {
+                tree: self.spec.name.clone(),
+                what: "key",
+                limit,
+                found,
+            });
+        }
+        match op {
+            Op::Put(value) | Op::Merge(value) => self.folder.check_value(value.len())?,
+            Op::Delete => {}
+        }
+        self.version
+            .load()
+            .active
+            .write(&self.folder, key, position, op)
+    }
+
+    /// Bytes of memory of the active memtable.
+    pub fn memtable_bytes(&self) -> u64 {
+        self.version.load().active.bytes()
+    }
+
+    /// Bytes of memory of frozen memtables: what a flush would free.
+    pub fn frozen_bytes(&self) -> u64 {
+        self.version
+            .load()
+            .frozen
+            .iter()
+            .map(|memtable| memtable.bytes())
+            .sum()
+    }
+
+    /// Freezes the active memtable and puts an empty one in its place; nothing if it is empty. Called by the writer,
+    /// between writes.
+    pub fn freeze(&self) {
+        self.switch(|version| {
+            if version.active.is_empty() {
+                return;
+            }
+            let next = Memtable::new(&self.context.budget, version.active.newest());
+            version
+                .frozen
+                .insert(0, std::mem::replace(&mut version.active, Arc::new(next)));
+        });
+    }
+
+    /// Everything up to `at`, from now on. Takes no lock; holds memtables and files until dropped.
+    ///
+    /// Runs keep no positions: if a flush has already put later writes into one, the snapshot shows those too. A caller
+    /// that reads its position and then takes a snapshot checks that [`TreeSnapshot::flushed`] is not past `at`, or tries
+    /// again with a later position.
+    pub fn snapshot(&self, at: Position) -> TreeSnapshot {
+        TreeSnapshot::new(self.version.load_full(), Arc::clone(&self.folder), at)
+    }
+
+    /// Writes all frozen memtables as one new run, files and their directories synced. `None` if there is nothing to
+    /// flush, or another flush is out. The run takes effect by [`install`](Self::install).
+    ///
+    /// # Errors
+    /// `Merge`, `TooLarge`, or those of the machine. No file is left behind, and the memtables stay as they were.
+    pub fn flush(&self) -> Result<Option<TreeEdit>> {
+        let Some(claim) = self.claims.claim_flush() else {
+            return Ok(None);
+        };
+        // Loaded after the claim: the last flush is installed, or it would still hold the claim.
+        let version = self.version.load_full();
+        let memtables = version.frozen.clone();
+        if memtables.is_empty() {
+            return Ok(None);
+        }
+        let sources = memtables
+            .iter()
+            .map(|memtable| Source::Memtable(memtable.cursor(Position(u64::MAX), &[])))
+            .collect();
+        // With no run below, this one is the oldest; runs only ever appear by flushes, and this is the only one.
+        let bottom = version.runs.is_empty();
+        let added = self.build(sources, bottom, &|| false)?;
+        Ok(added.map(|added| TreeEdit::new(claim, Change::Flush(memtables), added)))
+    }
+
+    /// Picks runs worth merging now; `None` if the shape is fine. They are claimed until the compaction, or the edit made
+    /// of it, is dropped, installed or abandoned.
+    pub fn pick_compaction(&self) -> Option<Compaction> {
+        self.claim_runs(|runs, _| {
+            let sizes: Vec<_> = runs.iter().map(|run| run.bytes).collect();
+            Geometric.pick(&sizes)
+        })
+    }
+
+    /// All runs, if merging them would leave less: more than one run, or tombstones and operands in the only one. `None`
+    /// also while another compaction is out.
+    pub fn full_compaction(&self) -> Option<Compaction> {
+        self.claim_runs(|runs, all| {
+            let worth_it = runs.len() > 1 || runs.iter().any(|run| run.unresolved() > 0);
+            (worth_it && runs.len() == all).then_some(0..runs.len())
+        })
+    }
+
+    /// Claims the runs that `pick` picks among the newest up to the first that is claimed already; it is also told how
+    /// many there are in all.
+    fn claim_runs(
+        &self,
+        pick: impl FnOnce(&[Arc<Run>], usize) -> Option<Range<usize>>,
+    ) -> Option<Compaction> {
+        self.claims.claim_runs(|claimed| {
+            // Loaded under the claims' lock: a run whose claim was just given up is either still here or gone for good.
+            let version = self.version.load_full();
+            let free = version
+                .runs
+                .iter()
+                .take_while(|run| !claimed.contains(&run.id))
+                .count();
+            let range = pick(version.runs.get(..free)?, version.runs.len())?;
+            let bottom = range.end == version.runs.len();
+            let runs = version
+                .runs
+                .get(range)
+                .filter(|runs| !runs.is_empty())?
+                .to_vec();
+            Some((runs, bottom))
+        })
+    }
+
+    /// Merges the runs of `compaction` into one. `stop` is asked now and then; when it says true the work ends with
+    /// `None` and its files are removed. The result takes effect by [`install`](Self::install).
+    ///
+    /// # Errors
+    /// `Corrupt`, `Merge`, `TooLarge`, or those of the machine. No file is left behind, and the runs stay.
+    pub fn compact(
+        &self,
+        compaction: Compaction,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<TreeEdit>> {
+        let Compaction {
+            claim,
+            runs,
+            bottom,
+        } = compaction;
+        assert!(
+            claim.is_of(&self.claims),
+            "a compaction is done by the tree that picked it"
+        );
+        let access = Access::Sequential(Arc::clone(&self.context.budget));
+        let open = |run: &Arc<Run>| {
+            RunCursor::open(Arc::clone(run), access.clone(), &[])
+                .map(|cursor| Source::Run(Box::new(cursor)))
+        };
+        let sources = runs.iter().map(open).collect::<Result<_>>()?;
+        let added = self.build(sources, bottom, stop)?;
+        Ok(added.map(|added| TreeEdit::new(claim, Change::Compaction(runs), added)))
+    }
+
+    /// Writes what `sources` merge to as a new run; of no tables if nothing is left. `None` if stopped.
+    fn build(
+        &self,
+        sources: Vec<Source>,
+        bottom: bool,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<Arc<Run>>> {
+        let id = self.next_run.fetch_add(1, Ordering::Relaxed);
+        let merge = Merge::new(sources, Arc::clone(&self.folder), bottom);
+        let Some(built) = build::build(&self.spec, &self.context, merge, bottom, stop)? else {
+            return Ok(None);
+        };
+        let meta = RunMeta {
+            id,
+            tables: built.metas().to_vec(),
+        };
+        let run = Run::open(&self.spec, &self.context, &self.counters, meta)?;
+        built.keep();
+        Ok(Some(Arc::new(run)))
+    }
+
+    /// The tree's runs, newest first, as they are.
+    pub fn runs(&self) -> Vec<RunMeta> {
+        self.version
+            .load()
+            .runs
+            .iter()
+            .map(|run| run.meta())
+            .collect()
+    }
+
+    /// The runs, newest first, as they would be if `edit` were installed now: what the manifest must name before it is.
+    pub fn preview(&self, edit: &TreeEdit) -> Vec<RunMeta> {
+        edit.apply(&self.version.load())
+            .runs
+            .iter()
+            .map(|run| run.meta())
+            .collect()
+    }
+
+    /// Puts `edit` into effect, after the manifest that names its files is durable. Replaced tables are deleted when the
+    /// last snapshot that holds them is dropped.
+    pub fn install(&self, edit: TreeEdit) {
+        assert!(
+            edit.is_of(&self.claims),
+            "an edit is installed in the tree that made it"
+        );
+        self.switch(|version| *version = edit.apply(version));
+        // The claim goes with the edit, after the switch.
+        edit.set_replaced_obsolete();
+    }
+
+    /// Gives `edit` up and removes its files: no manifest names them, nor can one that was half written. (An edit that is
+    /// merely dropped leaves its files, for the store to find as orphans.)
+    pub fn abandon(&self, edit: TreeEdit) {
+        edit.set_added_obsolete();
+    }
+
+    /// Changes a copy of the current version and puts it in its place.
+    fn switch(&self, change: impl FnOnce(&mut Version)) {
+        let _held = self.switch.lock();
+        let mut version = Version::clone(&self.version.load());
+        change(&mut version);
+        self.version.store(Arc::new(version));
+    }
+
+    /// What the tree is and holds, in numbers.
+    pub fn stats(&self) -> TreeStats {
+        let version = self.version.load();
+        let mut stats = TreeStats {
+            runs: version.runs.len() as u64,
+            memtable_bytes: version.active.bytes(),
+            frozen_bytes: version.frozen.iter().map(|memtable| memtable.bytes()).sum(),
+            filter_checks: self.counters.filter_checks.load(Ordering::Relaxed),
+            filter_negatives: self.counters.filter_negatives.load(Ordering::Relaxed),
+            block_reads: self.counters.block_reads.load(Ordering::Relaxed),
+            ..TreeStats::default()
+        };
+        for table in version.runs.iter().flat_map(|run| &run.tables) {
+            stats.tables += 1;
+            stats.entries += table.meta().entries;
+            stats.tombstones += table.meta().tombstones;
+            stats.table_bytes += table.meta().bytes;
+        }
+        stats
+    }
+}
+
+#[cfg(test)]
+mod tests;

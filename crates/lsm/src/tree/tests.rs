@@ -1,0 +1,788 @@
+use super::*;
+use crate::testing::{Concat, Sum, context, number};
+use crate::{Codec, ErrorKind, Merger, verify_table};
+use bytes::Bytes;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use quire_env::{Fault, FileId, SimEnv};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// What a test writes; `Op` with bytes of its own.
+#[derive(Debug, Clone)]
+enum Write {
+    Put(Vec<u8>),
+    Delete,
+    Merge(Vec<u8>),
+}
+
+impl Write {
+    fn op(&self) -> Op<'_> {
+        match self {
+            Write::Put(value) => Op::Put(value),
+            Write::Delete => Op::Delete,
+            Write::Merge(operand) => Op::Merge(operand),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// One record: writes at one position.
+    Record(Vec<(Vec<u8>, Write)>),
+    Freeze,
+    Flush,
+    AbandonFlush,
+    Compact {
+        full: bool,
+    },
+    StopCompaction,
+    /// Makes an edit and keeps it, to be installed later.
+    StartFlush,
+    StartCompaction,
+    InstallHeld,
+    /// Keeps a snapshot, this many positions back if that can still be seen.
+    Snapshot(u64),
+    DropSnapshot(usize),
+    Reopen,
+}
+
+fn any_key() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        6 => (0u8..8).prop_map(|n| format!("key/{n}").into_bytes()),
+        2 => vec(0u8..3, 1..4),
+        1 => vec(any::<u8>(), 1..20),
+    ]
+}
+
+fn any_write() -> impl Strategy<Value = Write> {
+    let bytes = || {
+        vec(
+            any::<u8>().prop_filter("Concat refuses it", |byte| *byte != b'!'),
+            0..12,
+        )
+    };
+    prop_oneof![
+        3 => bytes().prop_map(Write::Put),
+        2 => Just(Write::Delete),
+        3 => bytes().prop_map(Write::Merge),
+    ]
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        12 => vec((any_key(), any_write()), 1..4).prop_map(Step::Record),
+        2 => Just(Step::Freeze),
+        3 => Just(Step::Flush),
+        1 => Just(Step::AbandonFlush),
+        2 => Just(Step::Compact { full: false }),
+        1 => Just(Step::Compact { full: true }),
+        1 => Just(Step::StopCompaction),
+        1 => Just(Step::StartFlush),
+        1 => Just(Step::StartCompaction),
+        2 => Just(Step::InstallHeld),
+        2 => (0u64..5).prop_map(Step::Snapshot),
+        1 => any::<usize>().prop_map(Step::DropSnapshot),
+        1 => Just(Step::Reopen),
+    ]
+}
+
+fn any_spec() -> impl Strategy<Value = TreeSpec> {
+    let merger = prop_oneof![
+        Just(Some(Arc::new(Concat) as Arc<dyn Merger>)),
+        Just(Some(Arc::new(Sum) as _)),
+        Just(None)
+    ];
+    let block_bytes = prop_oneof![Just(1usize), Just(60), Just(4096)];
+    let table_bytes_max = prop_oneof![Just(1u64), Just(400), Just(64 << 20)];
+    let codec = prop_oneof![Just(Codec::None), Just(Codec::Lz4)];
+    (
+        merger,
+        block_bytes,
+        table_bytes_max,
+        codec,
+        prop_oneof![Just(0u32), Just(10)],
+    )
+        .prop_map(
+            |(merger, block_bytes, table_bytes_max, codec, filter_bits_per_key)| TreeSpec {
+                merger,
+                block_bytes,
+                table_bytes_max,
+                codec,
+                filter_bits_per_key,
+                ..TreeSpec::new(1, "t")
+            },
+        )
+}
+
+/// A tree beside a map for every position.
+struct Pair {
+    context: TreeContext,
+    tree: Tree,
+    history: Vec<Model>,
+    snapshots: Vec<TreeSnapshot>,
+    held: Vec<TreeEdit>,
+    /// What the manifest would say when the tree was opened last: nothing before it can be seen.
+    opened_at: Position,
+}
+
+impl Pair {
+    fn new(spec: TreeSpec) -> Pair {
+        let context = context(&SimEnv::new(1));
+        let tree = Tree::open(spec, context.clone(), Vec::new()).unwrap();
+        Pair {
+            context,
+            tree,
+            history: vec![Model::new()],
+            snapshots: Vec::new(),
+            held: Vec::new(),
+            opened_at: Position(0),
+        }
+    }
+
+    fn position(&self) -> Position {
+        Position(self.history.len() as u64 - 1)
+    }
+
+    fn write(&mut self, record: &[(Vec<u8>, Write)]) {
+        let mut model = self.history.last().unwrap().clone();
+        for (key, write) in record {
+            let written = self.tree.write(key, self.position().next(), write.op());
+            match (write, &self.tree.spec.merger) {
+                (Write::Put(value), _) => drop(model.insert(key.clone(), value.clone())),
+                (Write::Delete, _) => drop(model.remove(key)),
+                (Write::Merge(operand), Some(merger)) => {
+                    let mut out = Vec::new();
+                    merger
+                        .apply(key, model.get(key).map(Vec::as_slice), operand, &mut out)
+                        .unwrap();
+                    model.insert(key.clone(), out);
+                }
+                (Write::Merge(_), None) => {
+                    assert_eq!(written.unwrap_err().kind(), ErrorKind::InvalidArgument);
+                    continue;
+                }
+            }
+            written.unwrap();
+        }
+        self.history.push(model);
+    }
+
+    /// What the store does: the manifest would be written between preview and install.
+    fn install(&self, edit: TreeEdit) {
+        let preview = self.tree.preview(&edit);
+        self.tree.install(edit);
+        assert_eq!(self.tree.runs(), preview);
+    }
+
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Record(record) => self.write(record),
+            Step::Freeze => {
+                self.tree.freeze();
+                assert_eq!(self.tree.memtable_bytes(), 0);
+            }
+            Step::Flush => {
+                self.tree.freeze();
+                if let Some(edit) = self.tree.flush().unwrap() {
+                    self.install(edit);
+                    assert_eq!(self.tree.frozen_bytes(), 0);
+                }
+            }
+            Step::AbandonFlush => {
+                self.tree.freeze();
+                let before = self.context.files.list().unwrap();
+                if let Some(edit) = self.tree.flush().unwrap() {
+                    self.tree.abandon(edit);
+                    assert_eq!(self.context.files.list().unwrap(), before);
+                }
+            }
+            Step::Compact { full } => {
+                let picked = if *full {
+                    self.tree.full_compaction()
+                } else {
+                    self.tree.pick_compaction()
+                };
+                if let Some(picked) = picked {
+                    let edit = self.tree.compact(picked, &|| false).unwrap().unwrap();
+                    self.install(edit);
+                    if *full {
+                        let stats = self.tree.stats();
+                        assert!(stats.runs <= 1 && stats.tombstones == 0, "{stats:?}");
+                    }
+                }
+            }
+            Step::StopCompaction => {
+                let before = self.context.files.list().unwrap();
+                if let Some(picked) = self.tree.full_compaction() {
+                    assert!(self.tree.compact(picked, &|| true).unwrap().is_none());
+                }
+                assert_eq!(self.context.files.list().unwrap(), before);
+            }
+            Step::StartFlush => {
+                self.tree.freeze();
+                self.held.extend(self.tree.flush().unwrap());
+            }
+            Step::StartCompaction => {
+                if let Some(picked) = self.tree.pick_compaction() {
+                    self.held
+                        .extend(self.tree.compact(picked, &|| false).unwrap());
+                }
+            }
+            Step::InstallHeld => {
+                if let Some(edit) = self.held.pop() {
+                    self.install(edit);
+                }
+            }
+            Step::Snapshot(back) => {
+                let at = Position(self.position().0.saturating_sub(*back));
+                let snapshot = self.tree.snapshot(at);
+                if snapshot.flushed().max(self.opened_at) <= at {
+                    self.snapshots.push(snapshot);
+                }
+            }
+            Step::DropSnapshot(index) => {
+                if !self.snapshots.is_empty() {
+                    self.snapshots.swap_remove(index % self.snapshots.len());
+                }
+            }
+            Step::Reopen => {
+                while let Some(edit) = self.held.pop() {
+                    self.install(edit);
+                }
+                self.step(&Step::Flush);
+                let runs = self.tree.runs();
+                self.opened_at = self.position();
+                self.tree =
+                    Tree::open(self.tree.spec.clone(), self.context.clone(), runs.clone()).unwrap();
+                assert_eq!(self.tree.runs(), runs);
+            }
+        }
+    }
+
+    fn check(&self, snapshot: &TreeSnapshot, probe: &[u8]) {
+        let model = &self.history[snapshot.position().0 as usize];
+        let all: Vec<_> = model
+            .iter()
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        assert_eq!(scan(snapshot, Bound::Unbounded, Bound::Unbounded), all);
+        let mut keys: Vec<_> = self
+            .history
+            .iter()
+            .flat_map(BTreeMap::keys)
+            .map(Vec::as_slice)
+            .collect();
+        keys.extend([probe, b"", b"key/"]);
+        keys.sort_unstable();
+        keys.dedup();
+        keys.reverse();
+        let expected: Vec<_> = keys
+            .iter()
+            .map(|key| model.get(*key).cloned().map(Bytes::from))
+            .collect();
+        assert_eq!(snapshot.get_many(&keys).unwrap(), expected);
+        for (from, to) in [
+            (Bound::Included(probe), Bound::Unbounded),
+            (Bound::Excluded(probe), Bound::Excluded(b"key/4".as_slice())),
+            (Bound::Excluded(b"key/2".as_slice()), Bound::Included(probe)),
+            (
+                Bound::Included(b"key/2".as_slice()),
+                Bound::Included(b"key/5".as_slice()),
+            ),
+        ] {
+            let inside = |key: &Vec<u8>| {
+                (match from {
+                    Bound::Included(from) => key.as_slice() >= from,
+                    Bound::Excluded(from) => key.as_slice() > from,
+                    Bound::Unbounded => true,
+                }) && (match to {
+                    Bound::Included(to) => key.as_slice() <= to,
+                    Bound::Excluded(to) => key.as_slice() < to,
+                    Bound::Unbounded => true,
+                })
+            };
+            let expected: Vec<_> = all.iter().filter(|(key, _)| inside(key)).cloned().collect();
+            assert_eq!(scan(snapshot, from, to), expected);
+        }
+    }
+
+    fn check_now(&self) {
+        self.check(&self.tree.snapshot(self.position()), b"key/3");
+    }
+
+    fn run_files(&self) -> Vec<FileId> {
+        let mut files: Vec<_> = self
+            .tree
+            .runs()
+            .iter()
+            .flat_map(|run| &run.tables)
+            .map(|table| table.file)
+            .collect();
+        files.sort_unstable();
+        files
+    }
+}
+
+fn scan(snapshot: &TreeSnapshot, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let pairs = snapshot.scan(from, to).unwrap().map(Result::unwrap);
+    pairs
+        .map(|(key, value)| (key.to_vec(), value.to_vec()))
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn a_tree_agrees_with_a_map_at_every_position_that_is_held(
+        spec in any_spec(), steps in vec(any_step(), 1..80), probe in any_key(),
+    ) {
+        let mut pair = Pair::new(spec);
+        for step in &steps {
+            pair.step(step);
+            pair.check(&pair.tree.snapshot(pair.position()), &probe);
+        }
+        for snapshot in &pair.snapshots {
+            pair.check(snapshot, &probe);
+        }
+        pair.snapshots.clear();
+        pair.step(&Step::Reopen);
+        pair.check_now();
+        prop_assert_eq!(pair.context.files.list().unwrap(), pair.run_files());
+        for table in pair.tree.runs().iter().flat_map(|run| &run.tables) {
+            let path = pair.context.files.path(table.file).unwrap();
+            verify_table(pair.context.env.as_ref(), &path, table).unwrap();
+        }
+    }
+}
+
+fn spec() -> TreeSpec {
+    let merger: Arc<dyn Merger> = Arc::new(Concat);
+    TreeSpec {
+        merger: Some(merger),
+        block_bytes: 60,
+        table_bytes_max: 150,
+        ..TreeSpec::new(1, "t")
+    }
+}
+
+/// Writes 60 keys in four records' worth of kinds.
+fn fill(pair: &mut Pair, round: u32) {
+    for number in 0..60u32 {
+        let key = format!("key/{:03}", number * (round + 1) % 60).into_bytes();
+        let write = match number % 4 {
+            0 => Write::Delete,
+            1 => Write::Merge(format!("+{round}").into_bytes()),
+            _ => Write::Put(format!("value {round} of {number}").into_bytes()),
+        };
+        pair.write(&[(key, write)]);
+    }
+}
+
+/// A machine on which a tree has two runs and a frozen memtable; what is done to it next is what is tested.
+fn prepared(env: &Arc<SimEnv>) -> Pair {
+    let context = context(env);
+    let tree = Tree::open(spec(), context.clone(), Vec::new()).unwrap();
+    let mut pair = Pair {
+        context,
+        tree,
+        history: vec![Model::new()],
+        snapshots: Vec::new(),
+        held: Vec::new(),
+        opened_at: Position(0),
+    };
+    for round in 0..2 {
+        fill(&mut pair, round);
+        pair.step(&Step::Flush);
+    }
+    fill(&mut pair, 2);
+    pair.tree.freeze();
+    pair
+}
+
+fn flush(tree: &Tree) -> Result<Option<TreeEdit>> {
+    tree.flush()
+}
+
+fn compact(tree: &Tree) -> Result<Option<TreeEdit>> {
+    tree.compact(tree.full_compaction().expect("two runs"), &|| false)
+}
+
+#[test]
+fn a_flush_or_compaction_that_fails_at_any_step_leaves_no_file_and_can_be_tried_again() {
+    for work in [flush, compact] {
+        let mut step = 0;
+        loop {
+            let env = SimEnv::new(1);
+            let pair = prepared(&env);
+            let files = pair.context.files.list().unwrap();
+            env.fail_at(env.operations() + step, Fault::Enospc);
+            match work(&pair.tree) {
+                Ok(edit) => {
+                    env.heal();
+                    pair.install(edit.unwrap());
+                    pair.check_now();
+                    break;
+                }
+                Err(error) => {
+                    assert_eq!(
+                        error.kind(),
+                        ErrorKind::Env(quire_env::ErrorKind::NoSpace),
+                        "step {step}"
+                    );
+                    assert_eq!(pair.context.files.list().unwrap(), files, "step {step}");
+                    pair.check_now();
+                    let edit = work(&pair.tree).unwrap().unwrap();
+                    pair.install(edit);
+                    pair.check_now();
+                }
+            }
+            step += 1;
+        }
+        assert!(step > 10, "{step} steps were made to fail");
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_the_tree_usable() {
+    let env = SimEnv::new(1);
+    let mut pair = prepared(&env);
+    let (files, used) = (
+        pair.context.files.list().unwrap(),
+        pair.tree.stats().table_bytes,
+    );
+    env.set_capacity(used + 500);
+    for _ in 0..3 {
+        let error = pair.tree.flush().expect_err("the disk is full");
+        assert_eq!(error.kind(), ErrorKind::Env(quire_env::ErrorKind::NoSpace));
+        assert_eq!(pair.context.files.list().unwrap(), files);
+        fill(&mut pair, 3);
+        pair.tree.freeze();
+        pair.check_now();
+    }
+    assert!(pair.tree.frozen_bytes() > 0);
+    env.set_capacity(1 << 20);
+    pair.step(&Step::Flush);
+    pair.step(&Step::Compact { full: true });
+    pair.check_now();
+    assert_eq!(pair.context.files.list().unwrap(), pair.run_files());
+}
+
+#[test]
+fn after_a_crash_at_any_step_the_runs_of_the_last_manifest_open_whole() {
+    let mut step = 0;
+    loop {
+        let env = SimEnv::new(step);
+        let mut pair = prepared(&env);
+        let mut manifest = (pair.tree.runs(), pair.tree.snapshot(Position(0)).flushed());
+        env.crash_at(env.operations() + step);
+        for work in [flush, compact] {
+            let Ok(Some(edit)) = work(&pair.tree) else {
+                break;
+            };
+            // The manifest is durable here.
+            let flushed = if manifest.1 < pair.position() {
+                pair.position()
+            } else {
+                manifest.1
+            };
+            manifest = (pair.tree.preview(&edit), flushed);
+            pair.tree.install(edit);
+        }
+        let crashed = env.crashed();
+        let after = context(&env.after_crash(step + 7));
+        pair.tree = Tree::open(spec(), after.clone(), manifest.0.clone()).unwrap();
+        pair.check(&pair.tree.snapshot(manifest.1), b"key/010");
+        for table in manifest.0.iter().flat_map(|run| &run.tables) {
+            verify_table(
+                after.env.as_ref(),
+                &after.files.path(table.file).unwrap(),
+                table,
+            )
+            .unwrap();
+        }
+        if !crashed {
+            assert!(step > 20, "{step} steps");
+            break;
+        }
+        step += 1;
+    }
+}
+
+#[test]
+fn replaced_files_go_when_the_last_snapshot_that_holds_them_does() {
+    let env = SimEnv::new(1);
+    let mut pair = prepared(&env);
+    let old = pair.run_files();
+    let snapshot = pair.tree.snapshot(pair.position());
+    let mut scan = snapshot.scan(Bound::Unbounded, Bound::Unbounded).unwrap();
+    let first = scan.next().unwrap().unwrap();
+    assert_eq!(first.0, pair.history.last().unwrap().keys().next().unwrap());
+    pair.step(&Step::Compact { full: true });
+    let all = pair.context.files.list().unwrap();
+    assert!(old.iter().all(|file| all.contains(file)));
+    pair.check(&snapshot, b"key/010");
+    drop(snapshot);
+    assert_eq!(
+        pair.context.files.list().unwrap(),
+        all,
+        "the scan holds them too"
+    );
+    assert_eq!(
+        scan.by_ref().count() + 1,
+        pair.history.last().unwrap().len()
+    );
+    assert_eq!(
+        pair.context.files.list().unwrap(),
+        pair.run_files(),
+        "a scan at its end lets go"
+    );
+    assert!(old.iter().all(|file| !pair.run_files().contains(file)));
+}
+
+#[test]
+fn compactions_and_flushes_take_different_things_and_install_in_any_order() {
+    for flush_first in [true, false] {
+        let env = SimEnv::new(1);
+        let pair = prepared(&env);
+        let compaction = compact(&pair.tree).unwrap().unwrap();
+        let flush = pair.tree.flush().unwrap().unwrap();
+        assert!(pair.tree.flush().unwrap().is_none(), "a flush is out");
+        assert!(
+            pair.tree.full_compaction().is_none() && pair.tree.pick_compaction().is_none(),
+            "the runs are claimed"
+        );
+        let (first, second) = if flush_first {
+            (flush, compaction)
+        } else {
+            (compaction, flush)
+        };
+        pair.install(first);
+        pair.check_now();
+        pair.install(second);
+        pair.check_now();
+        assert_eq!(pair.tree.stats().runs, 2);
+        drop(pair.tree.full_compaction().expect("claims were given up"));
+        assert!(
+            pair.tree.full_compaction().is_some(),
+            "an unused pick gives its claim up"
+        );
+    }
+}
+
+#[test]
+fn keys_and_values_past_the_limits_are_refused_and_those_at_the_limits_are_kept() {
+    let env = SimEnv::new(1);
+    let pair = Pair { ..prepared(&env) };
+    let at = pair.position().next();
+    let refused = |key: &[u8], op| pair.tree.write(key, at, op).unwrap_err().kind();
+    assert_eq!(refused(b"", Op::Delete), ErrorKind::InvalidArgument);
+    assert_eq!(
+        refused(&vec![1; KEY_BYTES_MAX + 1], Op::Delete),
+        ErrorKind::TooLarge
+    );
+    pair.tree.write(b"n", at, Op::Delete).unwrap();
+    let longest = vec![1; crate::VALUE_BYTES_MAX + 1];
+    assert_eq!(refused(b"k", Op::Put(&longest)), ErrorKind::TooLarge);
+    assert_eq!(refused(b"k", Op::Merge(&longest)), ErrorKind::TooLarge);
+    assert_eq!(refused(b"n", Op::Merge(b"!")), ErrorKind::Merge);
+    pair.check_now();
+
+    let key = vec![2; KEY_BYTES_MAX];
+    pair.tree.write(&key, at, Op::Put(&longest[1..])).unwrap();
+    assert_eq!(
+        refused(&key, Op::Merge(b"+")),
+        ErrorKind::TooLarge,
+        "a fold that would be too long"
+    );
+    pair.tree.freeze();
+    pair.install(pair.tree.flush().unwrap().unwrap());
+    let found = pair.tree.snapshot(at).get(&key).unwrap().unwrap();
+    assert!(
+        found == longest[1..],
+        "the longest value under the longest key"
+    );
+}
+
+#[test]
+fn specs_and_runs_that_make_no_sense_are_refused() {
+    let env = SimEnv::new(1);
+    let pair = prepared(&env);
+    let open = |spec, runs| {
+        Tree::open(spec, pair.context.clone(), runs)
+            .expect_err("no sense")
+            .kind()
+    };
+    assert_eq!(
+        open(
+            TreeSpec {
+                block_bytes: 0,
+                ..spec()
+            },
+            vec![]
+        ),
+        ErrorKind::InvalidArgument
+    );
+    assert_eq!(
+        open(
+            TreeSpec {
+                filter_bits_per_key: 65,
+                ..spec()
+            },
+            vec![]
+        ),
+        ErrorKind::InvalidArgument
+    );
+    assert_eq!(
+        open(
+            TreeSpec {
+                table_bytes_max: 0,
+                ..spec()
+            },
+            vec![]
+        ),
+        ErrorKind::InvalidArgument
+    );
+    let mut runs = pair.tree.runs();
+    runs[0].tables.reverse();
+    assert_eq!(open(spec(), runs), ErrorKind::InvalidArgument);
+    let missing = pair.run_files()[0];
+    pair.context.files.remove(missing).unwrap();
+    assert_eq!(
+        open(spec(), pair.tree.runs()),
+        ErrorKind::Env(quire_env::ErrorKind::NotFound)
+    );
+}
+
+#[test]
+fn filters_keep_reads_of_absent_keys_from_the_disk() {
+    let env = SimEnv::new(1);
+    let pair = prepared(&env);
+    let snapshot = pair.tree.snapshot(pair.position());
+    for number in 0..1000 {
+        assert_eq!(
+            snapshot
+                .get(format!("key/{number:03}x").as_bytes())
+                .unwrap(),
+            None
+        );
+    }
+    let stats = pair.tree.stats();
+    assert!(
+        stats.filter_checks > 50 && stats.filter_negatives > stats.filter_checks * 9 / 10,
+        "{stats:?}"
+    );
+    assert_eq!(
+        (stats.runs, stats.tables, stats.frozen_bytes > 0),
+        (2, pair.run_files().len() as u64, true)
+    );
+}
+
+#[test]
+fn names_taken_by_orphans_are_passed_over() {
+    let env = SimEnv::new(1);
+    let context = context(&env);
+    let (first, _) = context.files.create().unwrap();
+    let again = crate::TableFiles::new(
+        Arc::clone(&context.env),
+        quire_env::Volumes::single("/db"),
+        "t".into(),
+        first.number,
+    );
+    let (second, _) = again.create().unwrap();
+    assert_eq!(
+        (second.number, again.next_number()),
+        (first.number + 1, first.number + 2)
+    );
+    assert_eq!(again.list().unwrap(), [first, second]);
+}
+
+/// Each record adds one to two counters and puts its position: in a snapshot all three agree, whatever is flushed and
+/// compacted meanwhile.
+#[test]
+#[allow(clippy::disallowed_methods)] // Plain threads: what the store does with the machine's threads, without a store.
+fn readers_beside_writer_flushes_and_compactions_see_whole_records() {
+    const RECORDS: u64 = 4000;
+    let merger: Arc<dyn Merger> = Arc::new(Sum);
+    let spec = TreeSpec {
+        merger: Some(merger),
+        ..spec()
+    };
+    let tree = Arc::new(Tree::open(spec, context(&SimEnv::new(1)), Vec::new()).unwrap());
+    let published = Arc::new(AtomicU64::new(0));
+    let done = |published: &AtomicU64| published.load(Ordering::Acquire) == RECORDS;
+    let mut threads = Vec::new();
+    for _ in 0..2 {
+        let (tree, published) = (Arc::clone(&tree), Arc::clone(&published));
+        threads.push(std::thread::spawn(move || {
+            let mut looks = 0u64;
+            loop {
+                let last = done(&published);
+                let at = Position(published.load(Ordering::Acquire));
+                let snapshot = tree.snapshot(at);
+                if snapshot.flushed() > at {
+                    continue;
+                }
+                let expected = (at.0 > 0).then_some(at.0 as i64);
+                for key in [b"a".as_slice(), b"m", b"z"] {
+                    let found = snapshot.get(key).unwrap().map(|value| number(&value));
+                    assert_eq!(found, expected, "{key:?} at {at}");
+                }
+                let scanned = snapshot.scan(Bound::Unbounded, Bound::Unbounded).unwrap();
+                let counters = scanned
+                    .map(Result::unwrap)
+                    .filter(|(key, _)| key.len() == 1);
+                assert!(
+                    counters
+                        .map(|(_, value)| number(&value))
+                        .all(|found| Some(found) == expected)
+                );
+                looks += 1;
+                if last {
+                    return looks;
+                }
+            }
+        }));
+    }
+    let background = {
+        let (tree, published) = (Arc::clone(&tree), Arc::clone(&published));
+        std::thread::spawn(move || {
+            let mut installed = 0u64;
+            while !done(&published) {
+                let flush = tree.flush().unwrap();
+                let picked = tree.pick_compaction();
+                let merge = picked.and_then(|picked| tree.compact(picked, &|| false).unwrap());
+                for edit in [flush, merge].into_iter().flatten() {
+                    tree.install(edit);
+                    installed += 1;
+                }
+            }
+            installed
+        })
+    };
+    for position in 1..=RECORDS {
+        let at = Position(position);
+        tree.write(b"a", at, Op::Merge(&1i64.to_le_bytes()))
+            .unwrap();
+        tree.write(
+            format!("filler/{}", position % 97).as_bytes(),
+            at,
+            Op::Put(&[0; 50]),
+        )
+        .unwrap();
+        tree.write(b"m", at, Op::Put(&(position as i64).to_le_bytes()))
+            .unwrap();
+        tree.write(b"z", at, Op::Merge(&1i64.to_le_bytes()))
+            .unwrap();
+        published.store(position, Ordering::Release);
+        if position % 50 == 0 {
+            tree.freeze();
+        }
+    }
+    for reader in threads {
+        assert!(reader.join().unwrap() > 0);
+    }
+    assert!(background.join().unwrap() > 0);
+}
