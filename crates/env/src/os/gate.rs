@@ -81,10 +81,26 @@ mod tests {
         assert!(looks > 1);
     }
 
-    /// Two threads pass a counter to and fro; a missed wake-up would hang one until its long timeout.
+    #[test]
+    fn change_between_a_look_and_the_wait_is_seen() {
+        let gate = OsGate::default();
+        let start = Instant::now();
+        let mut looks = 0;
+        let ready = &mut || {
+            looks += 1;
+            // As if by another thread, just after this look saw nothing.
+            gate.notify();
+            looks > 1
+        };
+        assert!(gate.wait_until(ready, LONG));
+        assert!(start.elapsed() < LONG);
+    }
+
+    /// Two threads pass a counter to and fro; one that misses a wake-up stands until its long timeout.
     #[test]
     fn no_wake_up_is_missed() {
         const TURNS: u64 = 20_000;
+        let start = Instant::now();
         let gate = Arc::new(OsGate::default());
         let turn = Arc::new(AtomicU64::new(0));
         let play = |mine: u64| {
@@ -102,5 +118,6 @@ mod tests {
         for player in players {
             player.join().unwrap();
         }
+        assert!(start.elapsed() < LONG);
     }
 }
