@@ -21,8 +21,8 @@
 //! 2. After a crash the log is a prefix of what was appended, and holds all that a returned `sync` covered. A group
 //!    lies in one block, so it is there whole or not at all.
 //! 3. No byte is served unless the checksums over it hold.
-//! 4. A segment that has a successor is *sealed*: its records were durable before the successor's name was, and it
-//!    never changes again.
+//! 4. A segment that has a successor is *sealed*: its records were durable before the successor had its name, and it
+//!    never changes again, but for a footer that a crash cut short.
 //! 5. Room on disk for every accepted record, its block's header, and the footer of its segment is reserved before the
 //!    record is accepted: a full disk refuses an append, and does not break a write-out, a sync or a close.
 //!
@@ -31,16 +31,17 @@
 //! ```text
 //! | segment header | block | block | … | footer (a block of its own kind) | trailer |
 //! ```
-//! The newest segment has footer and trailer only after a clean close; the next append cuts them off. Bytes are drawn
-//! in the files that code them: `header.rs`, `block.rs`, `records.rs`, `footer.rs`.
+//! The newest segment has footer and trailer only after a clean close. No file is written by two openings of a log: the
+//! first append goes over to a new segment, one that takes the place and the blocks of the newest if that is small. Bytes
+//! are drawn in the files that code them: `header.rs`, `block.rs`, `records.rs`, `footer.rs`.
 //!
 //! # What a crash leaves, and what damage is
 //! The newest segment may end in a *torn tail*: blocks not yet synced, any sectors of which may be missing. Each block
-//! says how far the file was known durable when the block was written, so an invalid block that a later block proves
+//! says how far the file was known durable when the block was written, so an invalid block that another block proves
 //! to have been durable is *damage*, an error and never cut; one that none does is cut, with all after it. One case
-//! can't be told from a tail: damage to the last blocks synced before a crash, with nothing written after them. Nor
-//! can a log that lost its newest bytes or files whole know it: its owner should keep the last position that it relies
-//! on, and compare it with [`Recovery::last`].
+//! can't be told from a tail: damage to the blocks of the last sync before a crash, with nothing written after them,
+//! found at the first opening after it. Nor can a log that lost its newest bytes or files whole know it: its owner
+//! should keep the last position that it relies on, and compare it with [`Recovery::last`].
 //!
 //! # Locks
 //! `writer` (the newest file), then `pending` (records not yet in it). An append takes `pending` alone as a rule; no

@@ -73,8 +73,8 @@ impl Writer {
         records > 0 && (bytes >= self.options.segment_bytes || records >= SEGMENT_RECORDS_MAX)
     }
 
-    /// Reserves room past the end of the file: `claimed` bytes, then as much again as the options say but at least
-    /// `need`. Returns the bytes reserved in all. On failure the room reserved before stays.
+    /// Reserves room past the end of the file: `claimed` bytes, and at least `need` more. Returns the bytes reserved in
+    /// all. On failure the room reserved before stays.
     pub(crate) fn reserve(&mut self, claimed: u64, need: u64) -> Result<u64> {
         match &mut self.file {
             Some(file) => reserve(file.as_mut(), claimed, need, &self.options),
@@ -182,14 +182,19 @@ impl Writer {
     }
 }
 
+/// Reserves `claimed` bytes and room for more: as the options say, but not past where the segment will be sealed, and
+/// at least `need`.
 fn reserve(
     file: &mut dyn AppendFile,
     claimed: u64,
     need: u64,
     options: &LogOptions,
 ) -> Result<u64> {
-    let plenty = claimed.saturating_add(need.max(options.reserve_bytes));
     let enough = claimed.saturating_add(need);
+    let left = options
+        .segment_bytes
+        .saturating_sub(file.len().saturating_add(claimed));
+    let plenty = claimed.saturating_add(options.reserve_bytes.min(left).max(need));
     match file.reserve(plenty) {
         Ok(()) => Ok(plenty),
         Err(error) if error.kind() == quire_env::ErrorKind::NoSpace && enough < plenty => {

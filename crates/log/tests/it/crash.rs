@@ -176,6 +176,10 @@ fn a_failed_sync_poisons_and_reopening_makes_durable_what_it_keeps() {
         }
         env.heal();
         // The process goes on and opens the log again: what the system shows it may never have reached the disk.
+        drop(told.check(&env).unwrap());
+        for seed in 0..6 {
+            drop(told.clone().check(&env.after_crash(seed)).unwrap());
+        }
         goes_on(&env, &mut told);
         for seed in 0..6 {
             goes_on(&env.after_crash(seed), &mut told.clone());
