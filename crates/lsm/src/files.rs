@@ -4,7 +4,9 @@
 //! never used twice while a file of that number is there.
 
 use crate::Result;
-use quire_env::{AppendFile, Env, ErrorKind, FileId, Volumes};
+use parking_lot::Mutex;
+use quire_env::{AppendFile, Env, ErrorKind, FileId, VolumeId, Volumes};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +20,8 @@ pub struct TableFiles {
     volumes: Volumes,
     subdir: PathBuf,
     next_number: AtomicU64,
+    /// Volumes whose directory is known to be there, durably: asking again costs a sync.
+    ready: Mutex<BTreeSet<VolumeId>>,
 }
 
 impl TableFiles {
@@ -33,6 +37,7 @@ impl TableFiles {
             volumes,
             subdir,
             next_number: AtomicU64::new(next_number),
+            ready: Mutex::default(),
         }
     }
 
@@ -43,8 +48,7 @@ impl TableFiles {
     /// Those of the machine.
     pub fn create(&self) -> Result<(FileId, Box<dyn AppendFile>)> {
         let volume = self.volumes.place(self.env.as_ref());
-        self.env
-            .create_dir_all(&self.volumes.get(volume)?.path.join(&self.subdir))?;
+        self.make_dir(volume)?;
         loop {
             let number = self.next_number.fetch_add(1, Ordering::Relaxed);
             let file = FileId { volume, number };
@@ -55,6 +59,15 @@ impl TableFiles {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    fn make_dir(&self, volume: VolumeId) -> Result<()> {
+        if !self.ready.lock().contains(&volume) {
+            let dir = self.volumes.get(volume)?.path.join(&self.subdir);
+            self.env.create_dir_all(&dir)?;
+            self.ready.lock().insert(volume);
+        }
+        Ok(())
     }
 
     /// Where a file is.

@@ -21,6 +21,43 @@
 //!    when an installed edit has replaced it and the last snapshot that holds it is gone.
 //! 4. Every byte read from a table file has passed its CRC-32C; the sum also covers the file's own salt and the
 //!    bytes' offset, so right bytes in the wrong place are refused too.
+//!
+//! # Example
+//! ```
+//! use quire_env::{BlockCache, Budget, Env, SimEnv, Volumes};
+//! use quire_lsm::{Op, TableFiles, Tree, TreeContext, TreeSpec};
+//! use quire_model::Position;
+//! use std::sync::Arc;
+//!
+//! # fn main() -> quire_lsm::Result<()> {
+//! let env: Arc<dyn Env> = SimEnv::new(1);
+//! let files = TableFiles::new(Arc::clone(&env), Volumes::single("/db"), "tables".into(), 1);
+//! let context = TreeContext {
+//!     files: Arc::new(files),
+//!     env,
+//!     cache: BlockCache::new(1 << 20),
+//!     budget: Budget::new(1 << 20),
+//! };
+//! let tree = Tree::open(TreeSpec::new(1, "rows"), context.clone(), Vec::new())?;
+//! tree.write(b"a", Position(1), Op::Put(b"1"))?;
+//! let before = tree.snapshot(Position(1));
+//! tree.write(b"a", Position(2), Op::Delete)?;
+//! tree.write(b"b", Position(2), Op::Put(b"2"))?;
+//!
+//! tree.freeze();
+//! if let Some(edit) = tree.flush()? {
+//!     let _runs = tree.preview(&edit); // goes into the manifest; when that is durable:
+//!     tree.install(edit);
+//! }
+//! assert_eq!(before.get(b"a")?.as_deref(), Some(&b"1"[..]));
+//!
+//! let again = Tree::open(TreeSpec::new(1, "rows"), context, tree.runs())?;
+//! let now = again.snapshot(Position(2));
+//! assert_eq!(now.get(b"a")?, None);
+//! assert_eq!(now.get(b"b")?.as_deref(), Some(&b"2"[..]));
+//! # Ok(())
+//! # }
+//! ```
 
 mod compaction;
 mod damage;

@@ -77,7 +77,8 @@ impl Merge {
             if source.key() != Some(&self.key) {
                 continue;
             }
-            if let Some(entry) = source.entry().filter(|_| !done) {
+            // What lies below a value or tombstone is passed over unread.
+            if !done && let Some(entry) = source.entry() {
                 done = fold.push(&self.folder, &self.key, entry)?;
             }
             source.advance()?;
