@@ -1,0 +1,87 @@
+//! Quire, in this process, through its public Rust interface.
+
+use super::{Engine, Reader};
+use crate::Result;
+use crate::corpus::{Batch, KEY_FIELD};
+use quiredb::{
+    Collection, CollectionSettings, Database, Document, Durability, Key, Options, OsEnv, Volumes,
+    Write,
+};
+use std::path::Path;
+
+/// A database with one collection.
+pub(crate) struct Quire {
+    database: Database,
+    documents: Collection,
+}
+
+impl Engine for Quire {
+    type Reader<'a> = QuireReader<'a>;
+
+    fn open(dir: &Path, memory_bytes: u64) -> Result<Quire> {
+        let options = Options {
+            memory_bytes,
+            ..Options::default()
+        };
+        let database = Database::open_with(OsEnv::new()?, Volumes::single(dir), options)?;
+        let settings = || CollectionSettings {
+            key_field: KEY_FIELD.into(),
+            ..CollectionSettings::default()
+        };
+        let documents = database.collection_or_create("documents", settings)?;
+        Ok(Quire {
+            database,
+            documents,
+        })
+    }
+
+    fn write(&self, batch: &Batch, durable: bool) -> Result<()> {
+        let mut writes = Vec::with_capacity(batch.len());
+        for text in batch.documents() {
+            let document = Document::from_json(text.as_bytes())?;
+            writes.push(Write::put(self.documents.key_of(&document)?, document));
+        }
+        let durability = if durable {
+            Durability::Sync
+        } else {
+            Durability::None
+        };
+        for result in self.documents.write_batch(writes, Some(durability)) {
+            result?;
+        }
+        Ok(())
+    }
+
+    fn reader(&self, _readers: u64) -> Result<QuireReader<'_>> {
+        Ok(QuireReader {
+            documents: &self.documents,
+            json: Vec::new(),
+        })
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(self.documents.sync()?)
+    }
+
+    fn close(self) -> Result<()> {
+        Ok(self.database.close()?)
+    }
+}
+
+/// Gets documents and writes them out as JSON.
+pub(crate) struct QuireReader<'a> {
+    documents: &'a Collection,
+    json: Vec<u8>,
+}
+
+impl Reader for QuireReader<'_> {
+    fn get(&mut self, key: &str, found: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        let Some(document) = self.documents.get(&Key::parse(key)?)? else {
+            return Ok(false);
+        };
+        self.json.clear();
+        document.document.write_json(&mut self.json);
+        found(&self.json);
+        Ok(true)
+    }
+}

@@ -1,0 +1,58 @@
+//! Measures Quire beside its peers: the same documents, one run, one process for each measurement.
+//!
+//! ```text
+//! quire-bench documents --count 1000000 --rounds 3
+//! ```
+//! The parent writes the documents to a file, then starts itself again as a *task* for each engine, phase and round,
+//! so that the peak memory of one is not that of another. A task prints one line of JSON for each phase; the parent
+//! repeats them on standard output and ends with a table of medians.
+
+mod adverts;
+mod corpus;
+mod engine;
+mod measure;
+mod plan;
+mod report;
+mod task;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// The allocator of the `quire` command, for all engines written in Rust. SQLite, in C, keeps the system's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// What went wrong; a benchmark can only say so.
+pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;
+/// A result of the benchmark.
+pub(crate) type Result<T> = std::result::Result<T, Error>;
+
+#[derive(Debug, Parser)]
+#[command(about = "Quire and its peers, measured side by side")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Load and get JSON documents: Quire, SQLite, fjall
+    Documents(plan::Plan),
+    /// Measure one engine once (started by the other commands)
+    #[command(hide = true)]
+    Task(task::Task),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Documents(plan) => plan.run(),
+        Command::Task(task) => task.run(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("quire-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
