@@ -1,1 +1,23 @@
-//! .
+//! A live partition of documents: what a record means, how a write is decided, and how documents are read.
+//!
+//! Two trees serve the documents of a partition. `keys` gives a primary key's docid; `rows` gives a docid's
+//! position in the log, where the document itself is: it is written once. An update moves only the small `rows`
+//! entry; an index over docids need not change when a document's address does.
+
+mod check;
+mod documents;
+mod error;
+mod partition;
+mod record;
+mod scan;
+mod types;
+mod view;
+mod write;
+
+pub use check::{Checked, Disagreement};
+pub use documents::{Documents, Totals};
+pub use error::{Error, ErrorKind, Result};
+pub use partition::Partition;
+pub use scan::PartitionScan;
+pub use types::{Action, Change, Condition, Effect, Found, Write, Written};
+pub use view::PartitionView;

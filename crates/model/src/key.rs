@@ -230,6 +230,18 @@ fn decode_integer(tag: u8, payload: &[u8]) -> Option<i128> {
     in_range(value).then_some(value)
 }
 
+impl From<i32> for Key {
+    fn from(integer: i32) -> Key {
+        Key::from(i64::from(integer))
+    }
+}
+
+impl From<u32> for Key {
+    fn from(integer: u32) -> Key {
+        Key::from(u64::from(integer))
+    }
+}
+
 impl From<i64> for Key {
     fn from(value: i64) -> Key {
         Key::from_integer(value.into())

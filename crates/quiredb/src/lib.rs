@@ -1,1 +1,48 @@
-//! .
+//! Quire: a document database for large, ever-changing sets of documents.
+//!
+//! A [`Database`] is a directory of [`Collection`]s; a collection holds JSON [`Document`]s by primary [`Key`], spread
+//! over partitions. Every write is a record in a partition's log, and its position there is the document's version.
+//! Writes are durable when they are acknowledged, unless asked otherwise ([`Durability`]); reads never wait for
+//! writes, and a [`View`] is one consistent state.
+//!
+//! ```
+//! use quiredb::{CollectionSettings, Database, Document, Key};
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("library");
+//!
+//! let database = Database::open(&path)?;
+//! let books = database.create_collection("books", CollectionSettings::default())?;
+//! let book = Document::from_json(br#"{"_id":"moby-dick","title":"Moby-Dick; or, The Whale","year":1851}"#)?;
+//! let written = books.put(&books.key_of(&book)?, &book)?;
+//!
+//! let found = books.get(&Key::parse("moby-dick")?)?.expect("it was just written");
+//! assert_eq!(found.document, book);
+//! assert_eq!(found.version, written.version);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod catalog;
+mod collection;
+mod database;
+mod error;
+mod read;
+mod settings;
+mod stats;
+mod tail;
+mod verify;
+
+pub use collection::Collection;
+pub use database::Database;
+pub use error::{Error, ErrorKind, Result};
+pub use read::{Scan, View};
+pub use settings::{CollectionSettings, Options};
+pub use stats::{CollectionStats, DatabaseStats};
+pub use tail::Tail;
+pub use verify::{Damage, VerifyReport, verify};
+
+pub use quire_collection::{Action, Change, Condition, Effect, Found, Write, Written};
+pub use quire_env::{Env, Gate, Medium, OsEnv, SimEnv, Volumes};
+pub use quire_model::{
+    ArrayRef, DOCUMENT_BYTES_MAX, Document, KEY_BYTES_MAX, Key, ObjectRef, Position, ValueRef,
+};
+pub use quire_store::Durability;

@@ -1,0 +1,186 @@
+//! Checking that a partition's trees agree with its log.
+//!
+//! One pass over the log, nothing kept per document. A docid is created once, deleted at most once and never used
+//! again; so for every record the trees must say exactly whether it is the live one, and the totals settle the rest.
+
+use crate::documents::{KEYS, ROWS, docid_bytes, parse_docid, parse_position};
+use crate::record::{Kind, Record};
+use crate::{Partition, PartitionView, Result};
+use bytes::Bytes;
+use quire_model::{Document, Key, Position};
+use std::ops::Bound;
+
+/// Records are checked so many at a time.
+const BATCH: usize = 1024;
+
+/// What a check has seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Checked {
+    /// Records of the log.
+    pub records: u64,
+    /// Live documents.
+    pub documents: u64,
+}
+
+/// A place where trees and log say different things.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disagreement {
+    /// The record, or the partition's last position for a disagreement of totals.
+    pub position: Position,
+    /// What is wrong.
+    pub what: String,
+}
+
+#[derive(Debug, Default)]
+struct Totals {
+    records: u64,
+    created: u64,
+    deleted: u64,
+    live: u64,
+}
+
+impl Partition {
+    /// Compares every record of the log with the trees, and the trees' totals with the log's.
+    ///
+    /// # Errors
+    /// Damaged bytes, by file and offset; disagreements are reported to `on_problem` and do not end the check.
+    pub fn check(&self, on_problem: &mut dyn FnMut(Disagreement)) -> Result<Checked> {
+        let view = self.view()?;
+        let mut totals = Totals::default();
+        let mut batch: Vec<(Position, Bytes)> = Vec::with_capacity(BATCH);
+        for item in self.records(&view)? {
+            batch.push(item?);
+            if batch.len() == BATCH {
+                check_batch(&view, &batch, &mut totals, on_problem)?;
+                batch.clear();
+            }
+        }
+        check_batch(&view, &batch, &mut totals, on_problem)?;
+        check_totals(&view, &totals, on_problem)?;
+        Ok(Checked {
+            records: totals.records,
+            documents: totals.live,
+        })
+    }
+}
+
+fn check_batch(
+    view: &PartitionView,
+    batch: &[(Position, Bytes)],
+    totals: &mut Totals,
+    on_problem: &mut dyn FnMut(Disagreement),
+) -> Result<()> {
+    let mut problem =
+        |position: Position, what: String| on_problem(Disagreement { position, what });
+    let mut records = Vec::with_capacity(batch.len());
+    for (position, bytes) in batch {
+        match Record::decode(bytes) {
+            Ok(record) => records.push((*position, record, bytes)),
+            Err(what) => problem(*position, what),
+        }
+    }
+    let docids: Vec<_> = records
+        .iter()
+        .map(|(_, record, _)| docid_bytes(record.docid))
+        .collect();
+    let rows = get_many(
+        view,
+        ROWS,
+        &docids.iter().map(<[u8; 4]>::as_slice).collect::<Vec<_>>(),
+    )?;
+    let keys = get_many(
+        view,
+        KEYS,
+        &records
+            .iter()
+            .map(|(_, record, _)| record.key)
+            .collect::<Vec<_>>(),
+    )?;
+    for (((position, record, bytes), row), key) in records.into_iter().zip(rows).zip(keys) {
+        totals.records += 1;
+        totals.created += u64::from(record.created);
+        let row = row.as_deref().and_then(parse_position);
+        let named = key.as_deref().and_then(parse_docid) == Some(record.docid);
+        let name = Key::decode(record.key).map_or_else(
+            |_| "with an unreadable key".to_string(),
+            |key| key.to_string(),
+        );
+        if record.kind == Kind::Delete {
+            totals.deleted += 1;
+            if named || row.is_some() {
+                problem(
+                    position,
+                    format!("document {name} was deleted here, but an index still has it"),
+                );
+            }
+            continue;
+        }
+        if let Err(error) = Document::from_bytes(record.document_bytes(bytes)) {
+            problem(position, format!("document {name} can't be read: {error}"));
+        }
+        match row {
+            Some(row) if row == position && named => totals.live += 1,
+            Some(row) if row == position => {
+                problem(
+                    position,
+                    format!("document {name} is live, but its key is not in the index"),
+                );
+            }
+            Some(row) if row < position => {
+                problem(
+                    position,
+                    format!("document {name}: the index is at version {row}, before this record"),
+                );
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn check_totals(
+    view: &PartitionView,
+    totals: &Totals,
+    on_problem: &mut dyn FnMut(Disagreement),
+) -> Result<()> {
+    let counted = [
+        ("live records of the log", totals.live),
+        (
+            "documents created less those deleted",
+            totals.created.saturating_sub(totals.deleted),
+        ),
+        ("entries of the keys tree", entries(view, KEYS)?),
+        ("entries of the rows tree", entries(view, ROWS)?),
+    ];
+    for (what, found) in counted {
+        if found != view.count() {
+            let what = format!("{found} {what}, but {} documents are counted", view.count());
+            on_problem(Disagreement {
+                position: view.position(),
+                what,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn get_many(view: &PartitionView, tree: usize, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
+    Ok(view
+        .store_view()
+        .tree(tree)
+        .get_many(keys)
+        .map_err(quire_store::Error::from)?)
+}
+
+fn entries(view: &PartitionView, tree: usize) -> Result<u64> {
+    let mut count = 0;
+    let scan = view
+        .store_view()
+        .tree(tree)
+        .scan(Bound::Unbounded, Bound::Unbounded);
+    for item in scan.map_err(quire_store::Error::from)? {
+        item.map_err(quire_store::Error::from)?;
+        count += 1;
+    }
+    Ok(count)
+}

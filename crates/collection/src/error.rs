@@ -1,0 +1,82 @@
+//! What can go wrong in a partition.
+
+use quire_model::{Key, Position};
+
+/// Result of a partition's call.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What a caller can act on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The document to patch is not there.
+    NotFound,
+    /// A condition did not hold.
+    Conflict,
+    /// The document or key is not acceptable.
+    Model(quire_model::ErrorKind),
+    /// Index and log disagree, or a record makes no sense.
+    Corrupt,
+    /// The partition has no room for another document.
+    Full,
+    /// The store below.
+    Store(quire_store::ErrorKind),
+}
+
+/// An error of a partition.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] quire_store::Error),
+    /// A document or key.
+    #[error(transparent)]
+    Model(#[from] quire_model::Error),
+    /// A condition did not hold.
+    #[error("document {key}: {reason}")]
+    Conflict {
+        /// The document.
+        key: Key,
+        /// What was required and what is so.
+        reason: String,
+    },
+    /// There is no document to patch.
+    #[error("document {key} does not exist, so it can't be patched")]
+    NotFound {
+        /// The document.
+        key: Key,
+    },
+    /// The partition's index and log disagree.
+    #[error("partition {partition}, position {position}: {what}; run `quire verify`")]
+    Corrupt {
+        /// The partition.
+        partition: u32,
+        /// The record.
+        position: Position,
+        /// What is wrong.
+        what: String,
+    },
+    /// All docids were given out.
+    #[error(
+        "partition {partition} has given out all 4,294,967,295 document numbers; load the collection into one with more partitions"
+    )]
+    DocIdsExhausted {
+        /// The partition.
+        partition: u32,
+    },
+}
+
+impl Error {
+    /// What a caller can act on.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Store(error) => ErrorKind::Store(error.kind()),
+            Error::Model(error) => ErrorKind::Model(error.kind()),
+            Error::Conflict { .. } => ErrorKind::Conflict,
+            Error::NotFound { .. } => ErrorKind::NotFound,
+            Error::Corrupt { .. } => ErrorKind::Corrupt,
+            Error::DocIdsExhausted { .. } => ErrorKind::Full,
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! One partition of a collection: writes are decided here, one after the other; reads go through views.
+
+use crate::documents::Documents;
+use crate::record::Record;
+use crate::write::{Decider, key_of};
+use crate::{Change, Error, PartitionView, Result, Write, Written};
+use quire_env::Gate;
+use quire_model::{Document, Position};
+use quire_store::{Durability, Place, Shared, Store, StoreOptions, StoreStats};
+use std::sync::Arc;
+
+/// One partition. Cheap to clone; any number of threads.
+#[derive(Debug, Clone)]
+pub struct Partition {
+    number: u32,
+    shared: Arc<Shared>,
+    store: Store<Documents>,
+}
+
+impl Partition {
+    /// Makes a new, empty partition on disk.
+    ///
+    /// # Errors
+    /// As of [`Store::create`].
+    pub fn create(shared: &Shared, place: &Place) -> Result<()> {
+        Ok(Store::<Documents>::create(shared, place)?)
+    }
+
+    /// Opens a partition.
+    ///
+    /// # Errors
+    /// As of [`Store::open`].
+    pub fn open(
+        shared: Arc<Shared>,
+        place: Place,
+        number: u32,
+        options: StoreOptions,
+        changed: Arc<dyn Gate>,
+    ) -> Result<Partition> {
+        let store = Store::open(Arc::clone(&shared), place, options, changed)?;
+        Ok(Partition {
+            number,
+            shared,
+            store,
+        })
+    }
+
+    /// Its number in the collection.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Decides writes from the front of the batch and does them: applied, but neither durable nor visible until
+    /// [`acknowledge`](Partition::acknowledge) is called with the position. Gives one result for each write that was
+    /// decided, at least one; call again with the rest. What one call did survives a crash whole or not at all.
+    ///
+    /// # Errors
+    /// The store's; then nothing was written. What is wrong with a single write is its own result.
+    pub fn write(&self, writes: &[Write]) -> Result<(Vec<Result<Written>>, Position)> {
+        let time_micros = self.shared.env().now_micros();
+        self.store.write_unsynced(|transaction| {
+            Ok::<_, Error>(Decider::new(self.number, time_micros, transaction).decide(writes))
+        })
+    }
+
+    /// Makes everything up to `position` as durable as asked, and visible.
+    ///
+    /// # Errors
+    /// As of [`Store::acknowledge`].
+    pub fn acknowledge(&self, position: Position, durability: Durability) -> Result<()> {
+        Ok(self.store.acknowledge(position, durability)?)
+    }
+
+    /// A consistent read of what is acknowledged.
+    ///
+    /// # Errors
+    /// When the store is closed.
+    pub fn view(&self) -> Result<PartitionView> {
+        Ok(PartitionView::new(self.number, self.store.view()?))
+    }
+
+    /// The last position that views see.
+    pub fn position(&self) -> Position {
+        self.store.position()
+    }
+
+    /// The changes after `seen` that are visible now, in order.
+    ///
+    /// # Errors
+    /// When the log no longer holds the first of them, or the store is closed.
+    pub fn tail(&self, seen: Position) -> Result<impl Iterator<Item = Result<Change>> + use<>> {
+        let partition = self.number;
+        let records = self.store.tail(seen)?;
+        Ok(records.map(move |item| {
+            let (version, bytes) = item?;
+            let record = Record::decode(&bytes).map_err(|what| Error::Corrupt {
+                partition,
+                position: version,
+                what,
+            })?;
+            let document = match record.document {
+                [] => None,
+                _ => Some(Document::from_bytes(record.document_bytes(&bytes))?),
+            };
+            Ok(Change {
+                version,
+                partition,
+                time_micros: record.time_micros,
+                key: key_of(&record)?,
+                document,
+            })
+        }))
+    }
+
+    /// The raw records that a view sees, from the first that the log holds.
+    pub(crate) fn records(
+        &self,
+        view: &PartitionView,
+    ) -> Result<impl Iterator<Item = Result<(Position, bytes::Bytes)>> + use<>> {
+        let end = view.position();
+        let records = self.store.tail(Position(0))?;
+        Ok(records
+            .map(|item| item.map_err(Error::from))
+            .take_while(move |item| item.as_ref().map_or(true, |(position, _)| *position <= end)))
+    }
+
+    /// Makes everything written durable and visible.
+    ///
+    /// # Errors
+    /// As of [`Store::sync`].
+    pub fn sync(&self) -> Result<()> {
+        Ok(self.store.sync()?)
+    }
+
+    /// Writes memtables out.
+    ///
+    /// # Errors
+    /// As of [`Store::flush`].
+    pub fn flush(&self) -> Result<()> {
+        Ok(self.store.flush()?)
+    }
+
+    /// Merges every tree into one run.
+    ///
+    /// # Errors
+    /// As of [`Store::compact`].
+    pub fn compact(&self) -> Result<()> {
+        Ok(self.store.compact()?)
+    }
+
+    /// Syncs and closes.
+    ///
+    /// # Errors
+    /// As of [`Store::close`].
+    pub fn close(&self) -> Result<()> {
+        Ok(self.store.close()?)
+    }
+
+    /// Figures.
+    pub fn stats(&self) -> StoreStats {
+        self.store.stats()
+    }
+}

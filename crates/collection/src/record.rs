@@ -1,0 +1,156 @@
+//! The record of a document's change, as the log holds it.
+//!
+//! # Invariants
+//! 1. A record says all that applying it needs: nothing is read, so the same records give the same trees.
+//! 2. Put and patch hold the whole document as it was after the change: one read serves it.
+//!
+//! # Layout (little-endian)
+//! ```text
+//! 0      1       2               10      14           16       16+k
+//! | kind | flags | time (µs) i64 | docid | key bytes k | key    | document (to the end; none for a delete) |
+//!   kind: 1 put, 2 patch, 3 delete; flags: bit 0 the document was created by this record
+//!   key as `Key::encode` writes it; document as `Document` is encoded
+//! ```
+
+use bytes::Bytes;
+use quire_model::DocId;
+
+const HEADER_BYTES: usize = 16;
+const CREATED: u8 = 1;
+
+/// What a record did. Values are on disk and never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Put = 1,
+    Patch = 2,
+    Delete = 3,
+}
+
+/// A record's parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Record<'a> {
+    pub(crate) kind: Kind,
+    /// This record gave the document its docid.
+    pub(crate) created: bool,
+    pub(crate) time_micros: i64,
+    pub(crate) docid: DocId,
+    /// Encoded.
+    pub(crate) key: &'a [u8],
+    /// Encoded; empty for a delete.
+    pub(crate) document: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(HEADER_BYTES + self.key.len() + self.document.len());
+        out.push(self.kind as u8);
+        out.push(if self.created { CREATED } else { 0 });
+        out.extend_from_slice(&self.time_micros.to_le_bytes());
+        out.extend_from_slice(&self.docid.0.to_le_bytes());
+        // A key is at most 1,024 bytes of text, so its encoding fits.
+        out.extend_from_slice(&(self.key.len() as u16).to_le_bytes());
+        out.extend_from_slice(self.key);
+        out.extend_from_slice(self.document);
+        out
+    }
+
+    pub(crate) fn decode(bytes: &'a [u8]) -> Result<Record<'a>, String> {
+        let short = || format!("a record of {} bytes is cut short", bytes.len());
+        let (header, rest) = bytes
+            .split_first_chunk::<HEADER_BYTES>()
+            .ok_or_else(short)?;
+        let [
+            kind,
+            flags,
+            t0,
+            t1,
+            t2,
+            t3,
+            t4,
+            t5,
+            t6,
+            t7,
+            d0,
+            d1,
+            d2,
+            d3,
+            k0,
+            k1,
+        ] = *header;
+        let kind = match kind {
+            1 => Kind::Put,
+            2 => Kind::Patch,
+            3 => Kind::Delete,
+            other => return Err(format!("unknown kind of record {other}")),
+        };
+        if flags & !CREATED != 0 {
+            return Err(format!("unknown flags {flags:#x} in a record"));
+        }
+        let key_bytes = usize::from(u16::from_le_bytes([k0, k1]));
+        let (key, document) = rest.split_at_checked(key_bytes).ok_or_else(short)?;
+        if key.is_empty() || (kind == Kind::Delete) != document.is_empty() {
+            return Err("a record without its key or its document".into());
+        }
+        Ok(Record {
+            kind,
+            created: flags & CREATED != 0,
+            time_micros: i64::from_le_bytes([t0, t1, t2, t3, t4, t5, t6, t7]),
+            docid: DocId(u32::from_le_bytes([d0, d1, d2, d3])),
+            key,
+            document,
+        })
+    }
+
+    /// Where the document lies in the record that `self` was decoded from, without copying it.
+    pub(crate) fn document_bytes(&self, record: &Bytes) -> Bytes {
+        record.slice(record.len() - self.document.len()..)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trips_and_every_cut_of_the_header_or_key_is_an_error() {
+        let record = Record {
+            kind: Kind::Patch,
+            created: true,
+            time_micros: -5,
+            docid: DocId(77),
+            key: b"key",
+            document: b"document",
+        };
+        let bytes = record.encode();
+        assert_eq!(Record::decode(&bytes), Ok(record));
+        for end in 0..=HEADER_BYTES + 3 {
+            assert!(Record::decode(&bytes[..end]).is_err(), "cut at {end}");
+        }
+        let delete = Record {
+            kind: Kind::Delete,
+            created: false,
+            document: b"",
+            ..record
+        };
+        assert_eq!(Record::decode(&delete.encode()), Ok(delete));
+    }
+
+    #[test]
+    fn unknown_kinds_and_flags_are_refused() {
+        let mut bytes = Record {
+            kind: Kind::Put,
+            created: false,
+            time_micros: 0,
+            docid: DocId(0),
+            key: b"k",
+            document: b"d",
+        }
+        .encode();
+        bytes[0] = 9;
+        assert!(Record::decode(&bytes).is_err());
+        bytes[0] = 1;
+        bytes[1] = 2;
+        assert!(Record::decode(&bytes).is_err());
+    }
+}

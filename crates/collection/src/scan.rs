@@ -1,0 +1,83 @@
+//! Documents of a partition in key order.
+
+use crate::{Found, PartitionView, Result};
+use bytes::Bytes;
+use quire_model::{DocId, Key};
+use std::collections::VecDeque;
+
+/// Documents are read ahead so many at a time, at first and at most: batches serve a long scan, a single document
+/// serves a scan that stops at once.
+const AHEAD_MIN: usize = 8;
+const AHEAD_MAX: usize = 256;
+
+/// What is read ahead holds about so many bytes at most (one document more than that, when documents are large).
+const AHEAD_BYTES: usize = 1 << 20;
+
+/// Documents in key order, as of the view it was made from.
+pub struct PartitionScan {
+    view: PartitionView,
+    keys: quire_lsm::Scan,
+    ahead: VecDeque<Found>,
+    ahead_count: usize,
+    failed: bool,
+}
+
+impl std::fmt::Debug for PartitionScan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PartitionScan")
+            .field("view", &self.view)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PartitionScan {
+    pub(crate) fn new(view: PartitionView, keys: quire_lsm::Scan) -> PartitionScan {
+        PartitionScan {
+            view,
+            keys,
+            ahead: VecDeque::new(),
+            ahead_count: AHEAD_MIN,
+            failed: false,
+        }
+    }
+
+    fn fill(&mut self) -> Result<()> {
+        let mut encoded: Vec<Bytes> = Vec::with_capacity(self.ahead_count);
+        let mut docids: Vec<DocId> = Vec::with_capacity(self.ahead_count);
+        for item in self.keys.by_ref().take(self.ahead_count) {
+            let (key, value) = item.map_err(quire_store::Error::from)?;
+            docids.push(self.view.docid(&value)?);
+            encoded.push(key);
+        }
+        let positions = self.view.positions(&docids)?;
+        let records = self.view.records(&positions)?;
+        let bytes: usize = records.iter().map(Bytes::len).sum();
+        for (((encoded, docid), version), record) in
+            encoded.iter().zip(docids).zip(positions).zip(records)
+        {
+            let key = Key::decode(encoded)?;
+            self.ahead
+                .push_back(self.view.found(key, encoded, docid, version, &record)?);
+        }
+        self.ahead_count = match bytes {
+            0..AHEAD_BYTES => (self.ahead_count * 2).min(AHEAD_MAX),
+            _ => (self.ahead_count / 2).max(1),
+        };
+        Ok(())
+    }
+}
+
+impl Iterator for PartitionScan {
+    type Item = Result<Found>;
+
+    fn next(&mut self) -> Option<Result<Found>> {
+        if self.ahead.is_empty()
+            && !self.failed
+            && let Err(error) = self.fill()
+        {
+            self.failed = true;
+            return Some(Err(error));
+        }
+        self.ahead.pop_front().map(Ok)
+    }
+}

@@ -1,0 +1,133 @@
+//! What goes into a collection and what comes out of it.
+
+use quire_model::{Document, Key, Position};
+
+/// What a write does to its document.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Makes this the document, whole.
+    Put(Document),
+    /// Changes the document by a JSON merge patch (RFC 7396); the document must exist.
+    Patch(Document),
+    /// Removes the document.
+    Delete,
+}
+
+/// What must hold for a write to be done; judged in the order of the log, against the newest state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Condition {
+    /// Nothing.
+    #[default]
+    Always,
+    /// No document has this key.
+    IfAbsent,
+    /// The document's version is this one.
+    IfVersion(Position),
+}
+
+/// One write: a key, what to do, and under which condition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Write {
+    /// The document's key.
+    pub key: Key,
+    /// What to do.
+    pub action: Action,
+    /// What must hold.
+    pub condition: Condition,
+}
+
+impl Write {
+    /// Makes `document` the document under `key`.
+    pub fn put(key: Key, document: Document) -> Write {
+        Write {
+            key,
+            action: Action::Put(document),
+            condition: Condition::Always,
+        }
+    }
+
+    /// Changes the document under `key` by a merge patch.
+    pub fn patch(key: Key, patch: Document) -> Write {
+        Write {
+            key,
+            action: Action::Patch(patch),
+            condition: Condition::Always,
+        }
+    }
+
+    /// Removes the document under `key`.
+    pub fn delete(key: Key) -> Write {
+        Write {
+            key,
+            action: Action::Delete,
+            condition: Condition::Always,
+        }
+    }
+
+    /// The same write, only if no document has the key.
+    #[must_use]
+    pub fn if_absent(mut self) -> Write {
+        self.condition = Condition::IfAbsent;
+        self
+    }
+
+    /// The same write, only if the document's version is this one.
+    #[must_use]
+    pub fn if_version(mut self, version: Position) -> Write {
+        self.condition = Condition::IfVersion(version);
+        self
+    }
+}
+
+/// What a write did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// There was no document; now there is.
+    Created,
+    /// The document was replaced or patched.
+    Updated,
+    /// The document was removed.
+    Deleted,
+    /// A patch that changes nothing, or the removal of a document that is not there: nothing was written.
+    Unchanged,
+}
+
+/// The acknowledgement of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// What it did.
+    pub effect: Effect,
+    /// The document's version now: the position of its record in the partition's log. Where nothing was written, the
+    /// version it has (0 when there is no document).
+    pub version: Position,
+    /// The partition that the key belongs to.
+    pub partition: u32,
+}
+
+/// A document as it was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// Its key.
+    pub key: Key,
+    /// Its version: the position of its record in the partition's log.
+    pub version: Position,
+    /// The partition it lives in.
+    pub partition: u32,
+    /// The document.
+    pub document: Document,
+}
+
+/// A record of the log, as a follower of the collection sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// Its position.
+    pub version: Position,
+    /// The partition whose log it is in.
+    pub partition: u32,
+    /// When it was written: microseconds since 1970 UTC, by the writer's clock.
+    pub time_micros: i64,
+    /// The document's key.
+    pub key: Key,
+    /// The document after the change; none when it was deleted.
+    pub document: Option<Document>,
+}

@@ -1,0 +1,276 @@
+//! Deciding writes: what each does, given the newest state and the writes before it in its batch.
+
+use crate::documents::{Documents, KEYS, ROWS, docid_bytes, parse_docid, parse_position};
+use crate::record::{Kind, Record};
+use crate::{Action, Condition, Effect, Error, Result, Write, Written};
+use bytes::Bytes;
+use quire_model::{DocId, Document, Key, Position};
+use quire_store::Transaction;
+use std::collections::HashMap;
+
+/// A group of records that survives a crash together holds about so many bytes at most; a longer batch is cut.
+const GROUP_BYTES: usize = 32 << 20;
+
+/// What is known of a key in this batch.
+#[derive(Debug, Clone)]
+enum State {
+    Absent,
+    Present {
+        docid: DocId,
+        version: Option<Position>,
+        document: Option<Document>,
+    },
+}
+
+/// Decides a batch of writes in one transaction.
+pub(crate) struct Decider<'a, 'b> {
+    partition: u32,
+    time_micros: i64,
+    transaction: &'a mut Transaction<'b, Documents>,
+    /// Keys that this batch has written.
+    written: HashMap<Bytes, State>,
+    created: u32,
+    bytes: usize,
+}
+
+impl<'a, 'b> Decider<'a, 'b> {
+    pub(crate) fn new(
+        partition: u32,
+        time_micros: i64,
+        transaction: &'a mut Transaction<'b, Documents>,
+    ) -> Self {
+        Decider {
+            partition,
+            time_micros,
+            transaction,
+            written: HashMap::new(),
+            created: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Decides writes from the front, each on its own, until the group is full; at least one. Gives a result for each
+    /// that was decided.
+    pub(crate) fn decide(mut self, writes: &[Write]) -> Vec<Result<Written>> {
+        let mut results = Vec::with_capacity(writes.len());
+        for write in writes {
+            if self.bytes >= GROUP_BYTES {
+                break;
+            }
+            results.push(self.one(write));
+        }
+        results
+    }
+
+    fn one(&mut self, write: &Write) -> Result<Written> {
+        let encoded = Bytes::copy_from_slice(write.key.encoded());
+        let state = self.state(&encoded)?;
+        self.check(write, &state)?;
+        match (&write.action, state) {
+            (Action::Put(document), State::Absent) => self.create(encoded, document),
+            (Action::Put(document), State::Present { docid, .. }) => {
+                self.update(Kind::Put, encoded, docid, document.clone())
+            }
+            (Action::Patch(_), State::Absent) => Err(Error::NotFound {
+                key: write.key.clone(),
+            }),
+            (
+                Action::Patch(patch),
+                State::Present {
+                    docid,
+                    version,
+                    document,
+                },
+            ) => {
+                let version = self.version(docid, version)?;
+                let old = match document {
+                    Some(document) => document,
+                    None => self.document(version)?,
+                };
+                let new = old.merge_patch(patch)?;
+                if new == old {
+                    return Ok(self.unchanged(version));
+                }
+                self.update(Kind::Patch, encoded, docid, new)
+            }
+            (Action::Delete, State::Absent) => Ok(self.unchanged(Position(0))),
+            (Action::Delete, State::Present { docid, .. }) => {
+                let version = self.append(Kind::Delete, false, docid, &encoded, &[]);
+                self.written.insert(encoded, State::Absent);
+                Ok(Written {
+                    effect: Effect::Deleted,
+                    version,
+                    partition: self.partition,
+                })
+            }
+        }
+    }
+
+    /// The key's newest state: from this batch, else from the trees.
+    fn state(&self, encoded: &Bytes) -> Result<State> {
+        if let Some(state) = self.written.get(encoded) {
+            return Ok(state.clone());
+        }
+        let Some(value) = self
+            .transaction
+            .tree(KEYS)
+            .get(encoded)
+            .map_err(quire_store::Error::from)?
+        else {
+            return Ok(State::Absent);
+        };
+        let docid = parse_docid(&value)
+            .ok_or_else(|| self.corrupt("a docid in the keys tree has a wrong length"))?;
+        Ok(State::Present {
+            docid,
+            version: None,
+            document: None,
+        })
+    }
+
+    fn check(&self, write: &Write, state: &State) -> Result<()> {
+        let conflict = |reason: String| {
+            Err(Error::Conflict {
+                key: write.key.clone(),
+                reason,
+            })
+        };
+        match (write.condition, state) {
+            (Condition::Always, _) | (Condition::IfAbsent, State::Absent) => Ok(()),
+            (Condition::IfAbsent, State::Present { docid, version, .. }) => {
+                let version = self.version(*docid, *version)?;
+                conflict(format!("it exists already (version {version})"))
+            }
+            (Condition::IfVersion(required), State::Absent) => conflict(format!(
+                "version {required} required, but it does not exist"
+            )),
+            (Condition::IfVersion(required), State::Present { docid, version, .. }) => {
+                let version = self.version(*docid, *version)?;
+                if version == required {
+                    return Ok(());
+                }
+                conflict(format!(
+                    "version {required} required, but it has version {version}"
+                ))
+            }
+        }
+    }
+
+    fn version(&self, docid: DocId, known: Option<Position>) -> Result<Position> {
+        if let Some(version) = known {
+            return Ok(version);
+        }
+        let row = self
+            .transaction
+            .tree(ROWS)
+            .get(&docid_bytes(docid))
+            .map_err(quire_store::Error::from)?;
+        row.as_deref()
+            .and_then(parse_position)
+            .ok_or_else(|| self.corrupt(&format!("document number {docid} has no row")))
+    }
+
+    fn document(&self, version: Position) -> Result<Document> {
+        let bytes = self.transaction.record(version)?;
+        let record = Record::decode(&bytes).map_err(|what| Error::Corrupt {
+            partition: self.partition,
+            position: version,
+            what,
+        })?;
+        Ok(Document::from_bytes(record.document_bytes(&bytes))?)
+    }
+
+    fn create(&mut self, encoded: Bytes, document: &Document) -> Result<Written> {
+        let next = self
+            .transaction
+            .machine()
+            .next_docid
+            .checked_add(self.created);
+        // The last number is never given out, so that "the next docid" always has a value.
+        let docid = match next {
+            Some(next) if next < u32::MAX => DocId(next),
+            _ => {
+                return Err(Error::DocIdsExhausted {
+                    partition: self.partition,
+                });
+            }
+        };
+        let version = self.append(Kind::Put, true, docid, &encoded, document.as_bytes());
+        self.created += 1;
+        self.remember(encoded, docid, version, document.clone());
+        Ok(Written {
+            effect: Effect::Created,
+            version,
+            partition: self.partition,
+        })
+    }
+
+    fn update(
+        &mut self,
+        kind: Kind,
+        encoded: Bytes,
+        docid: DocId,
+        document: Document,
+    ) -> Result<Written> {
+        let version = self.append(kind, false, docid, &encoded, document.as_bytes());
+        self.remember(encoded, docid, version, document);
+        Ok(Written {
+            effect: Effect::Updated,
+            version,
+            partition: self.partition,
+        })
+    }
+
+    fn remember(&mut self, encoded: Bytes, docid: DocId, version: Position, document: Document) {
+        self.written.insert(
+            encoded,
+            State::Present {
+                docid,
+                version: Some(version),
+                document: Some(document),
+            },
+        );
+    }
+
+    fn append(
+        &mut self,
+        kind: Kind,
+        created: bool,
+        docid: DocId,
+        key: &[u8],
+        document: &[u8],
+    ) -> Position {
+        let record = Record {
+            kind,
+            created,
+            time_micros: self.time_micros,
+            docid,
+            key,
+            document,
+        }
+        .encode();
+        self.bytes += record.len();
+        self.transaction.append(record)
+    }
+
+    fn unchanged(&self, version: Position) -> Written {
+        Written {
+            effect: Effect::Unchanged,
+            version,
+            partition: self.partition,
+        }
+    }
+
+    fn corrupt(&self, what: &str) -> Error {
+        Error::Corrupt {
+            partition: self.partition,
+            position: Position(0),
+            what: what.to_string(),
+        }
+    }
+}
+
+/// The key's text, for messages about encoded keys.
+pub(crate) fn key_of(record: &Record<'_>) -> Result<Key> {
+    Ok(Key::decode(record.key)?)
+}

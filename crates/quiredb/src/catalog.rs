@@ -1,0 +1,198 @@
+//! The catalog: which collections a database has, and their settings.
+//!
+//! A small text file, `CATALOG`, replaced whole at each change; readable by people, checked by a checksum.
+//!
+//! # Layout
+//! ```text
+//! quire-catalog 1 <CRC-32C of the second line, 8 hex digits>\n
+//! <one JSON object>
+//! ```
+
+use crate::{CollectionSettings, Error, Result};
+use quire_env::Env;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+pub(crate) const CATALOG_NAME: &str = "CATALOG";
+
+const CATALOG_BYTES_MAX: u64 = 64 << 20;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Catalog {
+    /// 16 hex digits, random: the first half of the identity of each of its partitions.
+    pub(crate) database: String,
+    /// How many volumes it was made on.
+    pub(crate) volumes: u32,
+    /// Ids are not used again, so that what is left of a dropped collection is never taken for another's.
+    pub(crate) next_collection: u32,
+    pub(crate) collections: Vec<Entry>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    pub(crate) id: u32,
+    pub(crate) name: String,
+    pub(crate) settings: CollectionSettings,
+}
+
+impl Catalog {
+    pub(crate) fn new(env: &dyn Env, volumes: usize) -> Catalog {
+        let mut random = [0; 8];
+        env.random(&mut random);
+        Catalog {
+            database: format!("{:016x}", u64::from_le_bytes(random)),
+            volumes: u32::try_from(volumes).unwrap_or(u32::MAX),
+            next_collection: 1,
+            collections: Vec::new(),
+        }
+    }
+
+    pub(crate) fn path(root: &Path) -> PathBuf {
+        root.join(CATALOG_NAME)
+    }
+
+    pub(crate) fn read(env: &dyn Env, root: &Path) -> Result<Catalog> {
+        let path = Catalog::path(root);
+        let bytes = env.read(&path, CATALOG_BYTES_MAX)?;
+        Catalog::decode(&bytes).map_err(|what| Error::Catalog { path, what })
+    }
+
+    pub(crate) fn write(&self, env: &dyn Env, root: &Path) -> Result<()> {
+        Ok(env.replace(&Catalog::path(root), &self.encode())?)
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let json = serde_json::json!(self).to_string();
+        format!(
+            "quire-catalog 1 {:08x}\n{json}",
+            crc32c::crc32c(json.as_bytes())
+        )
+        .into_bytes()
+    }
+
+    fn decode(bytes: &[u8]) -> std::result::Result<Catalog, String> {
+        let text = std::str::from_utf8(bytes)
+            .map_err(|_| "the catalog is damaged: not UTF-8".to_string())?;
+        let (header, json) = text
+            .split_once('\n')
+            .ok_or("the catalog is damaged: cut short")?;
+        let rest = header
+            .strip_prefix("quire-catalog ")
+            .ok_or("this is not a catalog of Quire")?;
+        let (version, crc) = rest
+            .split_once(' ')
+            .ok_or("the catalog is damaged: no checksum")?;
+        if version != "1" {
+            return Err(format!(
+                "catalog version {version}; this program knows version 1"
+            ));
+        }
+        if crc != format!("{:08x}", crc32c::crc32c(json.as_bytes())) {
+            return Err("the catalog is damaged: its checksum does not match".into());
+        }
+        let catalog: Catalog = serde_json::from_str(json)
+            .map_err(|error| format!("the catalog is damaged: {error}"))?;
+        catalog
+            .database_id()
+            .ok_or("the catalog is damaged: bad database id")?;
+        Ok(catalog)
+    }
+
+    fn database_id(&self) -> Option<u64> {
+        u64::from_str_radix(&self.database, 16).ok()
+    }
+
+    /// The identity of a partition: database id, collection id and partition number.
+    pub(crate) fn identity(&self, collection: u32, partition: u32) -> [u8; 16] {
+        let mut identity = [0; 16];
+        let parts = [
+            &self.database_id().unwrap_or_default().to_le_bytes()[..],
+            &collection.to_le_bytes(),
+            &partition.to_le_bytes(),
+        ];
+        identity.copy_from_slice(&parts.concat());
+        identity
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<&Entry> {
+        self.collections.iter().find(|entry| entry.name == name)
+    }
+
+    /// What there is, in words, for the error about what there is not.
+    pub(crate) fn existing(&self) -> String {
+        match self.collections.as_slice() {
+            [] => "it has none".to_string(),
+            some => {
+                let names: Vec<_> = some
+                    .iter()
+                    .take(20)
+                    .map(|entry| entry.name.as_str())
+                    .collect();
+                format!(
+                    "it has: {}{}",
+                    names.join(", "),
+                    if some.len() > 20 { ", …" } else { "" }
+                )
+            }
+        }
+    }
+}
+
+/// A collection's directory below each volume's.
+pub(crate) fn collection_dir(id: u32) -> PathBuf {
+    PathBuf::from(format!("c{id:08}"))
+}
+
+/// A partition's directory below each volume's.
+pub(crate) fn partition_dir(id: u32, partition: u32) -> PathBuf {
+    collection_dir(id).join(format!("p{partition:04}"))
+}
+
+/// The id in the name of a collection's directory.
+pub(crate) fn parse_collection_dir(name: &str) -> Option<u32> {
+    let id: u32 = name.strip_prefix('c')?.parse().ok()?;
+    (collection_dir(id).to_str() == Some(name)).then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Catalog {
+        Catalog {
+            database: "00ff00ff00ff00ff".into(),
+            volumes: 1,
+            next_collection: 3,
+            collections: vec![Entry {
+                id: 2,
+                name: "jobs".into(),
+                settings: CollectionSettings::default(),
+            }],
+        }
+    }
+
+    #[test]
+    fn round_trips() {
+        assert_eq!(Catalog::decode(&sample().encode()).unwrap(), sample());
+    }
+
+    #[test]
+    fn every_changed_byte_and_every_cut_is_an_error() {
+        let bytes = sample().encode();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            assert!(Catalog::decode(&damaged).is_err(), "byte {at}");
+            assert!(Catalog::decode(&bytes[..at]).is_err(), "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn directories_are_named_and_recognised() {
+        assert_eq!(partition_dir(7, 3), Path::new("c00000007/p0003"));
+        assert_eq!(parse_collection_dir("c00000007"), Some(7));
+        for name in ["c7", "c0000000x", "x00000007", "c"] {
+            assert_eq!(parse_collection_dir(name), None, "{name}");
+        }
+    }
+}

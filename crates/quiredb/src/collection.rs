@@ -1,0 +1,357 @@
+//! A collection: documents by key, spread over partitions by a hash of the key.
+
+use crate::database::first_error;
+use crate::read::{Scan, View};
+use crate::tail::Tail;
+use crate::{CollectionSettings, CollectionStats, Error, Result};
+use quire_collection::{Found, Partition, Write, Written};
+use quire_env::Gate;
+use quire_model::{Document, Key, Position};
+use quire_store::Durability;
+use std::collections::BTreeMap;
+use std::ops::RangeBounds;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An open collection. Cheap to clone; any number of threads write and read at once.
+///
+/// ```
+/// use quiredb::{CollectionSettings, Database, Document, ErrorKind, Key, Write};
+/// # let dir = tempfile::tempdir()?;
+/// # let database = Database::open(dir.path())?;
+/// let jobs = database.create_collection("jobs", CollectionSettings::default())?;
+///
+/// // A batch is acknowledged together: one sync for each partition it touches.
+/// let batch = (0..100).map(|id| {
+///     let json = format!(r#"{{"_id":{id},"title":"job {id}"}}"#);
+///     Ok(Write::put(Key::from(id), Document::from_json(json.as_bytes())?))
+/// });
+/// for result in jobs.write_batch(batch.collect::<quiredb::Result<Vec<_>>>()?, None) {
+///     result?;
+/// }
+///
+/// // A write can depend on the version that its author saw.
+/// let seen = jobs.get(&Key::from(7))?.expect("job 7 was written");
+/// jobs.write(Write::delete(Key::from(7)).if_version(seen.version))?;
+/// let again = jobs.write(Write::delete(Key::from(7)).if_version(seen.version));
+/// assert_eq!(again.unwrap_err().kind(), ErrorKind::Conflict);
+///
+/// // A view stays as it is while others write.
+/// let view = jobs.view()?;
+/// jobs.delete(&Key::from(8))?;
+/// assert_eq!((view.count(), jobs.count()?), (99, 98));
+/// let first: Vec<_> = view.scan(..Key::from(3))?.map(|found| Ok(found?.key)).collect::<quiredb::Result<_>>()?;
+/// assert_eq!(first, [Key::from(0), Key::from(1), Key::from(2)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Collection {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    name: String,
+    settings: CollectionSettings,
+    partitions: Vec<Partition>,
+    /// Told whenever something new is visible in any partition.
+    changed: Arc<dyn Gate>,
+}
+
+impl Collection {
+    pub(crate) fn new(
+        name: String,
+        settings: CollectionSettings,
+        partitions: Vec<Partition>,
+        changed: Arc<dyn Gate>,
+    ) -> Collection {
+        Collection {
+            inner: Arc::new(Inner {
+                name,
+                settings,
+                partitions,
+                changed,
+            }),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// Its settings.
+    pub fn settings(&self) -> &CollectionSettings {
+        &self.inner.settings
+    }
+
+    /// The key that a document carries in the collection's key field.
+    ///
+    /// # Errors
+    /// `Invalid` if it has none, or one that can't be a key.
+    pub fn key_of(&self, document: &Document) -> Result<Key> {
+        let field = &self.inner.settings.key_field;
+        match document.get(field) {
+            Some(value) => Ok(Key::from_value(value)?),
+            None => Err(Error::Invalid(format!(
+                "the document has no field {field:?} to take its key from"
+            ))),
+        }
+    }
+
+    /// The partition that a key belongs to.
+    pub fn partition_of(&self, key: &Key) -> u32 {
+        // The hash's range is cut into equal parts: u64 hash × partitions / 2^64.
+        let scaled = u128::from(key.hash64()) * self.inner.partitions.len() as u128;
+        (scaled >> 64) as u32
+    }
+
+    fn partition(&self, key: &Key) -> &Partition {
+        &self.inner.partitions[self.partition_of(key) as usize]
+    }
+
+    /// Makes `document` the document under `key`, whole.
+    ///
+    /// # Errors
+    /// As of [`write`](Collection::write).
+    pub fn put(&self, key: &Key, document: &Document) -> Result<Written> {
+        self.write(Write::put(key.clone(), document.clone()))
+    }
+
+    /// Changes the document under `key` by a JSON merge patch (RFC 7396).
+    ///
+    /// # Errors
+    /// As of [`write`](Collection::write); `NotFound` if there is none.
+    pub fn patch(&self, key: &Key, patch: &Document) -> Result<Written> {
+        self.write(Write::patch(key.clone(), patch.clone()))
+    }
+
+    /// Removes the document under `key`; the effect is `Unchanged` if there is none.
+    ///
+    /// # Errors
+    /// As of [`write`](Collection::write).
+    pub fn delete(&self, key: &Key) -> Result<Written> {
+        self.write(Write::delete(key.clone()))
+    }
+
+    /// Does one write, acknowledged as the collection's durability says.
+    ///
+    /// # Errors
+    /// `Conflict` if its condition does not hold; `NotFound` for a patch of nothing; `Full` when disk or memory has no
+    /// room; `ReadOnly` after a failed sync.
+    pub fn write(&self, write: Write) -> Result<Written> {
+        let mut results = self.write_batch(vec![write], None);
+        results
+            .pop()
+            .unwrap_or_else(|| Err(Error::Invalid("an empty write".into())))
+    }
+
+    /// Does many writes, acknowledged together; `durability` overrides the collection's. Results are in the order of
+    /// the writes, each judged on its own: one that fails does not keep the others from being done. Writes to one
+    /// key are done in their order. What a partition gets of the batch survives a crash whole or not at all (in parts
+    /// of about 32 MiB); the batch as a whole is not atomic across partitions.
+    pub fn write_batch(
+        &self,
+        writes: Vec<Write>,
+        durability: Option<Durability>,
+    ) -> Vec<Result<Written>> {
+        let durability = durability.unwrap_or(self.inner.settings.durability);
+        let mut results: Vec<Option<Result<Written>>> = Vec::new();
+        results.resize_with(writes.len(), || None);
+        let mut by_partition: BTreeMap<u32, (Vec<usize>, Vec<Write>)> = BTreeMap::new();
+        for (index, write) in writes.into_iter().enumerate() {
+            let (indices, writes) = by_partition
+                .entry(self.partition_of(&write.key))
+                .or_default();
+            indices.push(index);
+            writes.push(write);
+        }
+        let mut pending = Vec::new();
+        for (number, (indices, writes)) in &by_partition {
+            let partition = &self.inner.partitions[*number as usize];
+            let mut done = 0;
+            while done < writes.len() {
+                match partition.write(&writes[done..]) {
+                    Ok((part, position)) => {
+                        let indices = &indices[done..done + part.len()];
+                        done += part.len();
+                        for (index, result) in indices.iter().zip(part) {
+                            results[*index] = Some(result.map_err(Error::from));
+                        }
+                        pending.push((partition, position, indices));
+                    }
+                    Err(error) => {
+                        let error = Error::from(error);
+                        for index in &indices[done..] {
+                            results[*index] = Some(Err(error.clone()));
+                        }
+                        break;
+                    }
+                }
+            }
+        }
+        for (partition, position, indices) in pending {
+            if let Err(error) = partition.acknowledge(position, durability) {
+                let error = Error::from(error);
+                for index in indices {
+                    results[*index] = Some(Err(error.clone()));
+                }
+            }
+        }
+        results
+            .into_iter()
+            .map(|result| result.unwrap_or(Err(Error::Closed)))
+            .collect()
+    }
+
+    /// The document under `key`.
+    ///
+    /// # Errors
+    /// `Corrupt` if the bytes on disk are damaged: the error names file and offset.
+    pub fn get(&self, key: &Key) -> Result<Option<Found>> {
+        Ok(self.partition(key).view()?.get(key)?)
+    }
+
+    /// The documents under many keys, in the order asked for.
+    ///
+    /// # Errors
+    /// As of [`get`](Collection::get).
+    pub fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Found>>> {
+        self.view()?.get_many(keys)
+    }
+
+    /// The documents in a range of keys, in key order, as of now.
+    ///
+    /// # Errors
+    /// As of [`get`](Collection::get).
+    pub fn scan(&self, range: impl RangeBounds<Key>) -> Result<Scan> {
+        self.view()?.scan(range)
+    }
+
+    /// How many documents there are.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn count(&self) -> Result<u64> {
+        Ok(self.view()?.count())
+    }
+
+    /// A consistent read as of now: each partition at one position. It pins memory and files while it is held.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn view(&self) -> Result<View> {
+        let partitions = self
+            .inner
+            .partitions
+            .iter()
+            .map(Partition::view)
+            .collect::<quire_collection::Result<_>>()?;
+        Ok(View::new(self.clone(), partitions))
+    }
+
+    /// The changes from position `from` on, in every partition, as far as they are visible now: each partition's in
+    /// order, partitions interleaved by time.
+    ///
+    /// # Errors
+    /// `Gone` if a log no longer holds that position.
+    pub fn tail(&self, from: Position) -> Result<Tail> {
+        let seen = Position(from.0.saturating_sub(1));
+        self.tail_after(&vec![seen; self.inner.partitions.len()])
+    }
+
+    /// The changes after one position per partition, as [`Tail::seen`] gives them.
+    ///
+    /// # Errors
+    /// As of [`tail`](Collection::tail); `Invalid` if there is not one position per partition.
+    pub fn tail_after(&self, seen: &[Position]) -> Result<Tail> {
+        if seen.len() != self.inner.partitions.len() {
+            let what = format!(
+                "{} positions for {} partitions",
+                seen.len(),
+                self.inner.partitions.len()
+            );
+            return Err(Error::Invalid(what));
+        }
+        Tail::new(&self.inner.partitions, seen)
+    }
+
+    /// Waits until something newer than `seen` (one position per partition) is visible, and says whether it is; false
+    /// when the time is over or the collection is closed.
+    pub fn wait_for_change(&self, seen: &[Position], timeout: Duration) -> bool {
+        let newer = || {
+            self.inner
+                .partitions
+                .iter()
+                .zip(seen)
+                .any(|(partition, seen)| partition.position() > *seen)
+        };
+        let mut closed = false;
+        self.inner.changed.wait_until(
+            &mut || {
+                closed = self
+                    .inner
+                    .partitions
+                    .iter()
+                    .any(|partition| partition.view().is_err());
+                closed || newer()
+            },
+            timeout,
+        );
+        !closed && newer()
+    }
+
+    /// Makes everything written so far durable and visible.
+    ///
+    /// # Errors
+    /// `ReadOnly` or `Io`.
+    pub fn sync(&self) -> Result<()> {
+        self.each(Partition::sync)
+    }
+
+    /// Writes all memtables out.
+    ///
+    /// # Errors
+    /// `Full` or `Io`.
+    pub fn flush(&self) -> Result<()> {
+        self.each(Partition::flush)
+    }
+
+    /// Merges every tree into one run. Long: reads and writes all table files.
+    ///
+    /// # Errors
+    /// `Full` or `Io`.
+    pub fn compact(&self) -> Result<()> {
+        self.each(Partition::compact)
+    }
+
+    pub(crate) fn close(&self) -> Result<()> {
+        self.each(Partition::close)
+    }
+
+    fn each(&self, act: impl Fn(&Partition) -> quire_collection::Result<()>) -> Result<()> {
+        first_error(
+            self.inner
+                .partitions
+                .iter()
+                .map(|partition| Ok(act(partition)?)),
+        )
+    }
+
+    /// Figures.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn stats(&self) -> Result<CollectionStats> {
+        let mut stats = CollectionStats {
+            name: self.inner.name.clone(),
+            documents: self.count()?,
+            partitions: self.inner.settings.partitions,
+            ..CollectionStats::default()
+        };
+        for partition in &self.inner.partitions {
+            stats.add(&partition.stats());
+        }
+        Ok(stats)
+    }
+}

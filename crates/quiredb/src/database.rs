@@ -1,0 +1,411 @@
+//! A database: a directory (or several, one a disk) of collections.
+
+use crate::catalog::{
+    CATALOG_NAME, Catalog, Entry, collection_dir, parse_collection_dir, partition_dir,
+};
+use crate::collection::Collection;
+use crate::settings::check_name;
+use crate::{CollectionSettings, DatabaseStats, Error, Options, Result};
+use parking_lot::Mutex;
+use quire_collection::Partition;
+use quire_env::{Env, ErrorKind as EnvErrorKind, FileLock, OsEnv, Volumes};
+use quire_store::{Place, Shared, StoreOptions};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The name of the file that the process which has the database open holds a lock on.
+pub(crate) const LOCK_NAME: &str = "LOCK";
+
+/// An open database. Cheap to clone; any number of threads. One process has it open at a time.
+///
+/// ```
+/// use quiredb::{CollectionSettings, Database, Document, Key};
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("shop");
+///
+/// let database = Database::open(&path)?;
+/// let cars = database.create_collection("cars", CollectionSettings::default())?;
+/// let key = Key::parse("golf-7")?;
+/// cars.put(&key, &Document::from_json(br#"{"make":"VW","km":81000}"#)?)?;
+/// cars.patch(&key, &Document::from_json(br#"{"km":82500}"#)?)?;
+/// let found = cars.get(&key)?.expect("it was just written");
+/// assert_eq!(found.document.to_json(), r#"{"make":"VW","km":82500}"#);
+/// database.close()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Database {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    shared: Arc<Shared>,
+    volumes: Volumes,
+    options: Options,
+    state: Mutex<State>,
+}
+
+struct State {
+    catalog: Catalog,
+    /// Those that were asked for: a collection is opened when it is first used, so that damage to one leaves the others.
+    open: HashMap<u32, Collection>,
+    /// None when the database is closed.
+    lock: Option<Box<dyn FileLock>>,
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Database")
+            .field("path", &self.inner.volumes.root())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Database {
+    /// Opens the database in a directory, with default options; makes it if the directory is absent or empty.
+    ///
+    /// # Errors
+    /// `Locked` if another process has it open; `Invalid` if the directory holds something else; `Corrupt` if the
+    /// catalog is damaged; `Io` if the directory can't be written.
+    pub fn open(path: impl AsRef<Path>) -> Result<Database> {
+        Database::open_with(
+            OsEnv::new()?,
+            Volumes::single(path.as_ref()),
+            Options::default(),
+        )
+    }
+
+    /// Opens a database on given volumes, with options, on a real or a simulated machine.
+    ///
+    /// # Errors
+    /// As of [`open`](Database::open); also `NotFound` if there is none and it is not to be made.
+    pub fn open_with(env: Arc<dyn Env>, volumes: Volumes, options: Options) -> Result<Database> {
+        options.check()?;
+        let root = volumes.root();
+        if holds_database(&*env, root)? {
+            volumes.check(&*env)?;
+        } else {
+            if !options.create_if_missing {
+                return Err(Error::NoDatabase {
+                    path: root.to_path_buf(),
+                });
+            }
+            for volume in volumes.iter() {
+                env.create_dir_all(&volume.path)?;
+            }
+        }
+        let lock = env.lock(&root.join(LOCK_NAME))?;
+        let catalog = if env.exists(&Catalog::path(root))? {
+            Catalog::read(&*env, root)?
+        } else {
+            let catalog = Catalog::new(&*env, volumes.iter().count());
+            catalog.write(&*env, root)?;
+            catalog
+        };
+        if catalog.volumes as usize != volumes.iter().count() {
+            let what = format!(
+                "the database was made on {} volumes; give all of them, in their order",
+                catalog.volumes
+            );
+            return Err(Error::Invalid(what));
+        }
+        remove_leftovers(&*env, &volumes, &catalog)?;
+        let shared = Shared::new(env, options.memory_bytes);
+        let state = Mutex::new(State {
+            catalog,
+            open: HashMap::new(),
+            lock: Some(lock),
+        });
+        Ok(Database {
+            inner: Arc::new(Inner {
+                shared,
+                volumes,
+                options,
+                state,
+            }),
+        })
+    }
+
+    /// The machine that it runs on.
+    pub fn env(&self) -> &Arc<dyn Env> {
+        self.inner.shared.env()
+    }
+
+    /// Makes a collection. Durable when it returns.
+    ///
+    /// # Errors
+    /// `AlreadyExists`; `Invalid` for a bad name or setting.
+    pub fn create_collection(
+        &self,
+        name: &str,
+        settings: CollectionSettings,
+    ) -> Result<Collection> {
+        let mut state = self.state()?;
+        self.create_locked(&mut state, name, settings)
+    }
+
+    /// The collection of this name.
+    ///
+    /// # Errors
+    /// `NotFound`; `Corrupt` if its files are damaged so that it can't be opened.
+    pub fn collection(&self, name: &str) -> Result<Collection> {
+        let mut state = self.state()?;
+        let Some(entry) = state.catalog.find(name).cloned() else {
+            return Err(Error::NoCollection {
+                name: name.to_string(),
+                existing: state.catalog.existing(),
+            });
+        };
+        self.open_locked(&mut state, &entry)
+    }
+
+    /// The collection of this name, made with `settings` if there is none.
+    ///
+    /// # Errors
+    /// As of [`collection`](Database::collection) and [`create_collection`](Database::create_collection).
+    pub fn collection_or_create(
+        &self,
+        name: &str,
+        settings: impl FnOnce() -> CollectionSettings,
+    ) -> Result<Collection> {
+        let mut state = self.state()?;
+        match state.catalog.find(name).cloned() {
+            Some(entry) => self.open_locked(&mut state, &entry),
+            None => self.create_locked(&mut state, name, settings()),
+        }
+    }
+
+    /// The names of the collections, sorted.
+    pub fn collections(&self) -> Vec<String> {
+        let state = self.inner.state.lock();
+        let mut names: Vec<_> = state
+            .catalog
+            .collections
+            .iter()
+            .map(|entry| entry.name.clone())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Drops a collection with all its documents. Handles to it fail with `Closed` from then on.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn drop_collection(&self, name: &str) -> Result<()> {
+        let mut state = self.state()?;
+        let Some(entry) = state.catalog.find(name).cloned() else {
+            return Err(Error::NoCollection {
+                name: name.to_string(),
+                existing: state.catalog.existing(),
+            });
+        };
+        let mut catalog = state.catalog.clone();
+        catalog.collections.retain(|other| other.id != entry.id);
+        catalog.write(&**self.env(), self.inner.volumes.root())?;
+        state.catalog = catalog;
+        if let Some(collection) = state.open.remove(&entry.id) {
+            // Its files go away: what it could not write does not matter any more.
+            let _ = collection.close();
+        }
+        remove_collection(&**self.env(), &self.inner.volumes, entry.id)
+    }
+
+    /// Writes all memtables out. Everything acknowledged before is durable when it returns.
+    ///
+    /// # Errors
+    /// `Full` or `Io`, the first that occurs; every collection is tried.
+    pub fn flush(&self) -> Result<()> {
+        let open: Vec<_> = self.state()?.open.values().cloned().collect();
+        first_error(open.iter().map(Collection::flush))
+    }
+
+    /// Figures about the database and each of its collections; opens those that are not open yet.
+    ///
+    /// # Errors
+    /// As of [`collection`](Database::collection).
+    pub fn stats(&self) -> Result<DatabaseStats> {
+        let mut collections = Vec::new();
+        for name in self.collections() {
+            match self
+                .collection(&name)
+                .and_then(|collection| collection.stats())
+            {
+                Ok(stats) => collections.push(stats),
+                // Dropped since it was listed.
+                Err(Error::NoCollection { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let shared = &self.inner.shared;
+        let (cache, memtables) = (shared.cache(), shared.memtables());
+        Ok(DatabaseStats {
+            path: self.inner.volumes.root().display().to_string(),
+            memory_bytes: shared.memory_bytes(),
+            memory_used_bytes: memtables.used() + cache.bytes(),
+            memtable_bytes: memtables.used(),
+            memtable_peak_bytes: memtables.peak(),
+            cache_bytes: cache.bytes(),
+            cache_hits: cache.hits(),
+            cache_misses: cache.misses(),
+            collections,
+        })
+    }
+
+    /// Syncs everything, closes every collection and gives up the lock; later calls fail with `Closed`. A database
+    /// that is dropped without it loses nothing that was acknowledged under `sync`.
+    ///
+    /// # Errors
+    /// `Full` or `Io`, the first that occurs; every collection is closed all the same.
+    pub fn close(&self) -> Result<()> {
+        let mut state = self.inner.state.lock();
+        let open: Vec<_> = state
+            .open
+            .drain()
+            .map(|(_, collection)| collection)
+            .collect();
+        let result = first_error(open.iter().map(Collection::close));
+        state.lock = None;
+        result
+    }
+
+    fn state(&self) -> Result<parking_lot::MutexGuard<'_, State>> {
+        let state = self.inner.state.lock();
+        if state.lock.is_none() {
+            Err(Error::Closed)
+        } else {
+            Ok(state)
+        }
+    }
+
+    fn create_locked(
+        &self,
+        state: &mut State,
+        name: &str,
+        settings: CollectionSettings,
+    ) -> Result<Collection> {
+        check_name(name)?;
+        settings.check()?;
+        if state.catalog.find(name).is_some() {
+            return Err(Error::CollectionExists {
+                name: name.to_string(),
+            });
+        }
+        let mut catalog = state.catalog.clone();
+        let id = catalog.next_collection;
+        catalog.next_collection += 1;
+        let entry = Entry {
+            id,
+            name: name.to_string(),
+            settings,
+        };
+        // What an earlier attempt under this id may have left.
+        remove_collection(&**self.env(), &self.inner.volumes, id)?;
+        for partition in 0..entry.settings.partitions {
+            Partition::create(&self.inner.shared, &self.place(&catalog, &entry, partition))?;
+        }
+        catalog.collections.push(entry.clone());
+        catalog.write(&**self.env(), self.inner.volumes.root())?;
+        state.catalog = catalog;
+        self.open_locked(state, &entry)
+    }
+
+    fn open_locked(&self, state: &mut State, entry: &Entry) -> Result<Collection> {
+        if let Some(collection) = state.open.get(&entry.id) {
+            return Ok(collection.clone());
+        }
+        let changed = self.env().gate();
+        let options = self.store_options();
+        let mut partitions = Vec::new();
+        for number in 0..entry.settings.partitions {
+            partitions.push(Partition::open(
+                Arc::clone(&self.inner.shared),
+                self.place(&state.catalog, entry, number),
+                number,
+                options.clone(),
+                Arc::clone(&changed),
+            )?);
+        }
+        let collection = Collection::new(
+            entry.name.clone(),
+            entry.settings.clone(),
+            partitions,
+            changed,
+        );
+        state.open.insert(entry.id, collection.clone());
+        Ok(collection)
+    }
+
+    fn place(&self, catalog: &Catalog, entry: &Entry, partition: u32) -> Place {
+        place(&self.inner.volumes, catalog, entry, partition)
+    }
+
+    fn store_options(&self) -> StoreOptions {
+        let mut options = StoreOptions {
+            replay_bytes_max: self.inner.options.replay_bytes_max,
+            ..StoreOptions::default()
+        };
+        options.log.segment_bytes = self.inner.options.segment_bytes;
+        options
+    }
+}
+
+/// Where a partition lives.
+pub(crate) fn place(volumes: &Volumes, catalog: &Catalog, entry: &Entry, partition: u32) -> Place {
+    Place {
+        volumes: volumes.clone(),
+        subdir: partition_dir(entry.id, partition),
+        identity: catalog.identity(entry.id, partition),
+    }
+}
+
+/// Whether the directory holds a database. One that is absent or empty does not; one with other files is refused.
+pub(crate) fn holds_database(env: &dyn Env, root: &Path) -> Result<bool> {
+    let names = match env.list(root) {
+        Ok(names) => names,
+        Err(error) if error.kind() == EnvErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
+    if names.iter().any(|name| name == CATALOG_NAME) {
+        return Ok(true);
+    }
+    // What a crash between the lock and the first catalog leaves is ours.
+    if names
+        .iter()
+        .all(|name| name == LOCK_NAME || name.starts_with(CATALOG_NAME))
+    {
+        return Ok(false);
+    }
+    Err(Error::Foreign {
+        path: root.to_path_buf(),
+    })
+}
+
+/// Removes what a crash left of collections that were being made or dropped.
+fn remove_leftovers(env: &dyn Env, volumes: &Volumes, catalog: &Catalog) -> Result<()> {
+    for volume in volumes.iter() {
+        for name in env.list(&volume.path)? {
+            let Some(id) = parse_collection_dir(&name) else {
+                continue;
+            };
+            if !catalog.collections.iter().any(|entry| entry.id == id) {
+                env.remove_dir_all(&volume.path.join(name))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn remove_collection(env: &dyn Env, volumes: &Volumes, id: u32) -> Result<()> {
+    first_error(
+        volumes
+            .iter()
+            .map(|volume| Ok(env.remove_dir_all(&volume.path.join(collection_dir(id)))?)),
+    )
+}
+
+/// Runs all of them; gives the first error.
+pub(crate) fn first_error(results: impl Iterator<Item = Result<()>>) -> Result<()> {
+    results.fold(Ok(()), Result::and)
+}

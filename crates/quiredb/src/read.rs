@@ -1,0 +1,150 @@
+//! Consistent reads over all partitions of a collection.
+
+use crate::{Collection, Result};
+use quire_collection::{Found, PartitionScan, PartitionView};
+use quire_model::{Key, Position};
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::fmt;
+use std::ops::RangeBounds;
+
+/// A consistent read: each partition as of one position. It pins memory and files while it is held.
+#[derive(Debug, Clone)]
+pub struct View {
+    collection: Collection,
+    partitions: Vec<PartitionView>,
+}
+
+impl View {
+    pub(crate) fn new(collection: Collection, partitions: Vec<PartitionView>) -> View {
+        View {
+            collection,
+            partitions,
+        }
+    }
+
+    /// The last position that it sees in each partition.
+    pub fn positions(&self) -> Vec<Position> {
+        self.partitions
+            .iter()
+            .map(PartitionView::position)
+            .collect()
+    }
+
+    /// How many documents there are.
+    pub fn count(&self) -> u64 {
+        self.partitions.iter().map(PartitionView::count).sum()
+    }
+
+    /// The document under `key`.
+    ///
+    /// # Errors
+    /// `Corrupt` if the bytes on disk are damaged.
+    pub fn get(&self, key: &Key) -> Result<Option<Found>> {
+        Ok(self.partitions[self.collection.partition_of(key) as usize].get(key)?)
+    }
+
+    /// The documents under many keys, in the order asked for; each partition is asked once.
+    ///
+    /// # Errors
+    /// `Corrupt` if the bytes on disk are damaged.
+    pub fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Found>>> {
+        let mut found: Vec<Option<Found>> = Vec::new();
+        found.resize_with(keys.len(), || None);
+        let mut by_partition: Vec<(Vec<usize>, Vec<Key>)> =
+            vec![Default::default(); self.partitions.len()];
+        for (index, key) in keys.iter().enumerate() {
+            let (indices, part) = &mut by_partition[self.collection.partition_of(key) as usize];
+            indices.push(index);
+            part.push(key.clone());
+        }
+        for (partition, (indices, part)) in self.partitions.iter().zip(by_partition) {
+            if part.is_empty() {
+                continue;
+            }
+            for (index, document) in indices.into_iter().zip(partition.get_many(&part)?) {
+                found[index] = document;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The documents in a range of keys, in key order.
+    ///
+    /// # Errors
+    /// `Corrupt` if the bytes on disk are damaged.
+    pub fn scan(&self, range: impl RangeBounds<Key>) -> Result<Scan> {
+        let mut scan = Scan {
+            heads: BinaryHeap::new(),
+            failed: None,
+        };
+        for partition in &self.partitions {
+            scan.push(partition.scan(range.start_bound(), range.end_bound())?);
+        }
+        Ok(scan)
+    }
+}
+
+/// Documents in key order, merged from the partitions. Ends after the first error.
+pub struct Scan {
+    heads: BinaryHeap<Head>,
+    failed: Option<crate::Error>,
+}
+
+impl fmt::Debug for Scan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scan")
+            .field("partitions", &self.heads.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The next document of one partition, and what follows it. The smallest key is the greatest head.
+struct Head {
+    found: Found,
+    rest: PartitionScan,
+}
+
+impl PartialEq for Head {
+    fn eq(&self, other: &Head) -> bool {
+        self.found.key == other.found.key
+    }
+}
+
+impl Eq for Head {}
+
+impl PartialOrd for Head {
+    fn partial_cmp(&self, other: &Head) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Head {
+    fn cmp(&self, other: &Head) -> Ordering {
+        other.found.key.cmp(&self.found.key)
+    }
+}
+
+impl Scan {
+    fn push(&mut self, mut rest: PartitionScan) {
+        match rest.next() {
+            Some(Ok(found)) => self.heads.push(Head { found, rest }),
+            Some(Err(error)) => self.failed = Some(error.into()),
+            None => {}
+        }
+    }
+}
+
+impl Iterator for Scan {
+    type Item = Result<Found>;
+
+    fn next(&mut self) -> Option<Result<Found>> {
+        if let Some(error) = self.failed.take() {
+            self.heads.clear();
+            return Some(Err(error));
+        }
+        let Head { found, rest } = self.heads.pop()?;
+        self.push(rest);
+        Some(Ok(found))
+    }
+}

@@ -1,0 +1,102 @@
+//! Figures about a database.
+
+use serde::Serialize;
+
+/// Figures about a database. Events are counted since it was opened.
+#[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
+pub struct DatabaseStats {
+    /// Its first volume's directory.
+    pub path: String,
+    /// The memory budget in bytes.
+    pub memory_bytes: u64,
+    /// Bytes that memtables and caches hold now.
+    pub memory_used_bytes: u64,
+    /// Bytes of it held by memtables.
+    pub memtable_bytes: u64,
+    /// The most that memtables ever held.
+    pub memtable_peak_bytes: u64,
+    /// Bytes in the block cache.
+    pub cache_bytes: u64,
+    /// Block reads that the cache answered.
+    pub cache_hits: u64,
+    /// Block reads that went to disk.
+    pub cache_misses: u64,
+    /// Each collection, by name.
+    pub collections: Vec<CollectionStats>,
+}
+
+/// Figures about a collection. Events are counted since it was opened.
+#[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
+pub struct CollectionStats {
+    /// Its name.
+    pub name: String,
+    /// Live documents.
+    pub documents: u64,
+    /// Partitions.
+    pub partitions: u32,
+    /// Bytes on disk in all.
+    pub disk_bytes: u64,
+    /// Bytes of log segments on disk.
+    pub log_bytes: u64,
+    /// Record bytes in the log before compression.
+    pub log_raw_bytes: u64,
+    /// Log segments.
+    pub log_segments: u64,
+    /// Bytes of table files on disk.
+    pub table_bytes: u64,
+    /// Table files.
+    pub tables: u64,
+    /// Sorted runs.
+    pub runs: u64,
+    /// Bytes in memtables.
+    pub memtable_bytes: u64,
+    /// Writes done (a batch to one partition is one).
+    pub writes: u64,
+    /// Records written.
+    pub records: u64,
+    /// Log syncs done.
+    pub syncs: u64,
+    /// Memtable flushes done.
+    pub flushes: u64,
+    /// Compactions done.
+    pub compactions: u64,
+    /// Writes that were slowed or waited because memtables were full.
+    pub write_stalls: u64,
+    /// How long they waited in all, in microseconds.
+    pub write_stall_micros: u64,
+    /// The longest that one waited, in microseconds.
+    pub write_stall_micros_max: u64,
+    /// The last visible position of each partition.
+    pub positions: Vec<u64>,
+    /// Why background work last failed, partition by partition, where it has not succeeded since.
+    pub background_errors: Vec<String>,
+}
+
+impl CollectionStats {
+    /// Adds a partition's figures.
+    pub(crate) fn add(&mut self, store: &quire_store::StoreStats) {
+        self.log_bytes += store.log.disk_bytes;
+        self.log_raw_bytes += store.log.raw_bytes;
+        self.log_segments += store.log.segments;
+        self.syncs += store.log.syncs;
+        for (_, tree) in &store.trees {
+            self.table_bytes += tree.table_bytes;
+            self.tables += tree.tables;
+            self.runs += tree.runs;
+            self.memtable_bytes += tree.memtable_bytes;
+        }
+        self.disk_bytes = self.log_bytes + self.table_bytes;
+        self.writes += store.writes;
+        self.records += store.records;
+        self.flushes += store.flushes;
+        self.compactions += store.compactions;
+        self.write_stalls += store.stalls;
+        self.write_stall_micros += store.stall_micros;
+        self.write_stall_micros_max = self.write_stall_micros_max.max(store.stall_micros_max);
+        self.positions.push(store.position.0);
+        self.background_errors
+            .extend(store.background_error.clone());
+    }
+}

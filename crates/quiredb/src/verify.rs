@@ -1,0 +1,196 @@
+//! Verifying a database: every byte, every checksum, and that each tree agrees with the log.
+
+use crate::catalog::{Catalog, Entry};
+use crate::database::{LOCK_NAME, holds_database, place};
+use crate::{Error, Options, Result};
+use quire_collection::Partition;
+use quire_env::{Env, Volumes};
+use quire_store::{Shared, StoreOptions};
+use serde::Serialize;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a verification read and found.
+#[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
+pub struct VerifyReport {
+    /// Collections.
+    pub collections: u64,
+    /// Live documents whose key, row and record agree.
+    pub documents: u64,
+    /// Records of the logs.
+    pub records: u64,
+    /// Files.
+    pub files: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Log bytes after the last whole write, as a crash leaves them: not acknowledged, so no damage. Recovery cuts them.
+    pub torn_bytes: u64,
+    /// Everything that is wrong.
+    pub damage: Vec<Damage>,
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Damage {
+    /// The file or directory.
+    pub file: String,
+    /// Where in it, in bytes.
+    pub offset: u64,
+    /// What is wrong there.
+    pub what: String,
+    /// What can't be read because of it.
+    pub lost: String,
+}
+
+/// Verifies a database that no process has open: reads every byte, checks every checksum, then (of partitions whose
+/// bytes are whole) that every record of the log and the trees agree. `progress` is told the bytes read so far, and of
+/// how many in all.
+/// Files are read before anything else is done; a partition that is whole is then opened, which cuts a torn tail.
+///
+/// # Errors
+/// Only if it can't be done: `NotFound` if there is no database, `Locked` if a process has it open, `Io`.
+/// Damage is in the report.
+pub fn verify(
+    env: Arc<dyn Env>,
+    volumes: Volumes,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<VerifyReport> {
+    let root = volumes.root();
+    if !holds_database(&*env, root)? {
+        return Err(Error::NoDatabase {
+            path: root.to_path_buf(),
+        });
+    }
+    let _lock = env.lock(&root.join(LOCK_NAME))?;
+    let mut report = VerifyReport::default();
+    let catalog = match Catalog::read(&*env, root) {
+        Ok(catalog) => catalog,
+        Err(Error::Catalog { path, what }) => {
+            let lost = "which collections there are; their files are not touched";
+            report.damage.push(damage(&path, 0, what, lost));
+            return Ok(report);
+        }
+        Err(error) => return Err(error),
+    };
+    let total = total_bytes(&*env, &volumes, &catalog)?;
+    let shared = Shared::new(env, Options::default().memory_bytes);
+    let mut bytes = 0;
+    let mut progress = |more: u64| {
+        bytes += more;
+        progress(bytes, total.max(bytes));
+    };
+    for entry in &catalog.collections {
+        report.collections += 1;
+        for number in 0..entry.settings.partitions {
+            verify_partition(
+                &shared,
+                &volumes,
+                &catalog,
+                entry,
+                number,
+                &mut report,
+                &mut progress,
+            )?;
+        }
+    }
+    Ok(report)
+}
+
+/// Bytes of all files of all collections.
+fn total_bytes(env: &dyn Env, volumes: &Volumes, catalog: &Catalog) -> Result<u64> {
+    let mut total = 0;
+    for entry in &catalog.collections {
+        for number in 0..entry.settings.partitions {
+            let subdir = place(volumes, catalog, entry, number).subdir;
+            for dir in volumes.iter().flat_map(|volume| {
+                ["log", "tables"].map(|part| volume.path.join(&subdir).join(part))
+            }) {
+                for name in if env.exists(&dir)? {
+                    env.list(&dir)?
+                } else {
+                    Vec::new()
+                } {
+                    total += env.open_read(&dir.join(name))?.len()?;
+                }
+            }
+        }
+    }
+    Ok(total)
+}
+
+fn verify_partition(
+    shared: &Arc<Shared>,
+    volumes: &Volumes,
+    catalog: &Catalog,
+    entry: &Entry,
+    number: u32,
+    report: &mut VerifyReport,
+    progress: &mut dyn FnMut(u64),
+) -> Result<()> {
+    let place = place(volumes, catalog, entry, number);
+    let dir = place.dir();
+    let before = report.damage.len();
+    let verified = quire_store::verify(
+        shared,
+        &place,
+        &mut |found| {
+            report
+                .damage
+                .push(damage(&found.path, found.offset, found.what, &found.lost))
+        },
+        progress,
+    )
+    .map_err(quire_collection::Error::from)?;
+    report.files += verified.files;
+    report.bytes += verified.bytes;
+    report.torn_bytes += verified.torn_bytes;
+    if report.damage.len() > before {
+        return Ok(());
+    }
+    // Every byte is whole: now what the bytes say.
+    let gate = shared.env().gate();
+    let checked = Partition::open(
+        Arc::clone(shared),
+        place,
+        number,
+        StoreOptions::default(),
+        gate,
+    )
+    .and_then(|partition| {
+        let checked = partition.check(&mut |found| {
+            let what = format!("position {}: {}", found.position, found.what);
+            report.damage.push(damage(
+                &dir,
+                0,
+                what,
+                "answers about this document can be wrong",
+            ));
+        });
+        partition.close()?;
+        checked
+    });
+    match checked {
+        Ok(checked) => {
+            report.documents += checked.documents;
+            report.records += checked.records;
+        }
+        Err(error) => report.damage.push(damage(
+            &dir,
+            0,
+            error.to_string(),
+            "the partition can't be opened",
+        )),
+    }
+    Ok(())
+}
+
+fn damage(file: &Path, offset: u64, what: String, lost: &str) -> Damage {
+    Damage {
+        file: file.display().to_string(),
+        offset,
+        what,
+        lost: lost.to_string(),
+    }
+}

@@ -1,0 +1,276 @@
+//! Flush, compaction and close: what moves memtables to table files and keeps the runs few.
+//!
+//! Order is everything here. A flush (1) freezes the memtables of all trees at one position, under the writer's lock;
+//! (2) makes the log durable up to it; (3) writes and syncs the tables; (4) replaces the manifest; (5) lets readers
+//! see the files and drops the memtables. A crash between any two steps loses nothing: before (4) the old
+//! manifest and the log still give everything, and the new files are orphans.
+
+use crate::manifest;
+use crate::shared::Flushable;
+use crate::store::{Inner, Store};
+use crate::{Error, Machine, Result};
+use quire_env::JobClass;
+use quire_lsm::{Compaction, TreeEdit};
+use quire_model::Position;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How long after a failed flush the next is tried.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// On close, a log tail longer than this is flushed, so that the next open need not replay it.
+const CLOSE_FLUSH_BYTES: u64 = 4 << 20;
+
+/// A flush's position and the machine's state there.
+struct Cut {
+    position: Position,
+    state: Vec<u8>,
+}
+
+impl<M: Machine> Store<M> {
+    /// Writes all memtables out as table files. Everything written before the call is durable when it returns.
+    ///
+    /// # Errors
+    /// `Full` or `Io` as the disk says; the memtables stay, and the flush is tried again later.
+    pub fn flush(&self) -> Result<()> {
+        self.inner.check_open()?;
+        self.inner.flush()
+    }
+
+    /// Merges every tree into one run. Long: reads and writes all table files.
+    ///
+    /// # Errors
+    /// As of [`flush`](Store::flush).
+    pub fn compact(&self) -> Result<()> {
+        self.flush()?;
+        let _one = self.inner.compacting.lock();
+        self.inner.check_open()?;
+        for (index, tree) in self.inner.trees.iter().enumerate() {
+            if let Some(compaction) = tree.full_compaction() {
+                self.inner.compact(index, compaction)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Syncs and closes. Later calls fail with [`Error::Closed`]. A store that is dropped without it loses nothing that
+    /// was acknowledged under `sync`.
+    ///
+    /// # Errors
+    /// As of [`flush`](Store::flush).
+    pub fn close(&self) -> Result<()> {
+        let inner = &*self.inner;
+        if inner.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        inner.shared.freed.notify();
+        inner.changed.notify();
+        let unflushed = inner.writer.lock().unflushed_bytes;
+        let flushed = if unflushed > CLOSE_FLUSH_BYTES {
+            inner.flush()
+        } else {
+            Ok(())
+        };
+        // What is under way ends first (a compaction sees the flag and stops): nothing is written after the close.
+        let _flushing = inner.flushing.lock();
+        let _compacting = inner.compacting.lock();
+        inner.log.close()?;
+        flushed
+    }
+}
+
+impl<M: Machine> Inner<M> {
+    pub(crate) fn flush(&self) -> Result<()> {
+        let result = self.flush_steps();
+        match &result {
+            Ok(()) => *self.background_error.lock() = None,
+            Err(error) => *self.background_error.lock() = Some(error.to_string()),
+        }
+        self.shared.flush_ended();
+        result
+    }
+
+    fn flush_steps(&self) -> Result<()> {
+        let _one = self.flushing.lock();
+        if self.read_only.load(Ordering::Acquire) {
+            return Err(Error::ReadOnly {
+                path: self.dir.clone(),
+            });
+        }
+        let cut = self.freeze();
+        self.log.sync(cut.position)?;
+        self.publish(cut.position);
+        let mut edits = Vec::new();
+        for (index, tree) in self.trees.iter().enumerate() {
+            match tree.flush() {
+                Ok(Some(edit)) => edits.push((index, edit)),
+                Ok(None) => {}
+                Err(error) => {
+                    self.abandon(edits);
+                    return Err(error.into());
+                }
+            }
+        }
+        if edits.is_empty() && self.manifest.lock().applied == cut.position {
+            return Ok(());
+        }
+        self.commit(edits, Some(cut))?;
+        self.counters.flushes.fetch_add(1, Ordering::Relaxed);
+        self.schedule_compaction();
+        Ok(())
+    }
+
+    fn freeze(&self) -> Cut {
+        let mut writer = self.writer.lock();
+        for tree in &self.trees {
+            tree.freeze();
+        }
+        writer.unflushed_bytes = 0;
+        Cut {
+            position: self.log.last(),
+            state: writer.machine.encode(),
+        }
+    }
+
+    fn abandon(&self, edits: Vec<(usize, TreeEdit)>) {
+        for (index, edit) in edits {
+            self.trees[index].abandon(edit);
+        }
+    }
+
+    /// Writes the manifest that holds `edits`, then lets readers see them.
+    fn commit(&self, edits: Vec<(usize, TreeEdit)>, cut: Option<Cut>) -> Result<()> {
+        let mut manifest = self.manifest.lock();
+        let mut next = manifest.clone();
+        next.sequence += 1;
+        next.next_file = self.files.next_number();
+        for (index, edit) in &edits {
+            let tree = &self.trees[*index];
+            if let Some(files) = next
+                .trees
+                .iter_mut()
+                .find(|files| files.id == tree.spec().id)
+            {
+                files.runs = tree.preview(edit);
+            }
+        }
+        if let Some(cut) = cut {
+            next.applied = cut.position;
+            next.state = cut.state;
+        }
+        let path = manifest::path(&self.dir);
+        if let Err(error) = self.shared.env().replace(&path, &next.encode()) {
+            // The new manifest may be in place although its name is not durable. Only if the old one still stands
+            // is it safe to take the new files away.
+            match manifest::Manifest::read(&**self.shared.env(), &self.dir) {
+                Ok(standing) if standing.sequence == manifest.sequence => self.abandon(edits),
+                _ => self.read_only.store(true, Ordering::Release),
+            }
+            return Err(error.into());
+        }
+        *manifest = next;
+        for (index, edit) in edits {
+            self.trees[index].install(edit);
+        }
+        Ok(())
+    }
+
+    /// Does one compaction, unless the store is closed meanwhile. Returns whether it was done.
+    fn compact(&self, index: usize, compaction: Compaction) -> Result<bool> {
+        let stop = || self.closed.load(Ordering::Acquire);
+        let Some(edit) = self.trees[index].compact(compaction, &stop)? else {
+            return Ok(false);
+        };
+        if stop() {
+            self.trees[index].abandon(edit);
+            return Ok(false);
+        }
+        self.commit(vec![(index, edit)], None)?;
+        self.counters.compactions.fetch_add(1, Ordering::Relaxed);
+        Ok(true)
+    }
+
+    /// Does the first compaction that a tree's policy asks for. Returns whether there was one.
+    fn compact_next(&self) -> Result<bool> {
+        let _one = self.compacting.lock();
+        if self.closed.load(Ordering::Acquire) || self.read_only.load(Ordering::Acquire) {
+            return Ok(false);
+        }
+        for (index, tree) in self.trees.iter().enumerate() {
+            if let Some(compaction) = tree.pick_compaction() {
+                return self.compact(index, compaction);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Starts a flush in the background, unless one is due already.
+    pub(crate) fn schedule_flush(&self, after: Duration) {
+        if self.flush_due.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (me, shared) = (self.me.clone(), Arc::clone(&self.shared));
+        let job = move || {
+            let Some(inner) = me.upgrade() else {
+                return shared.flush_ended();
+            };
+            let result = if inner.closed.load(Ordering::Acquire) {
+                Ok(())
+            } else {
+                inner.flush()
+            };
+            inner.flush_due.store(false, Ordering::Release);
+            shared.flush_ended();
+            if let Err(error) = result {
+                tracing::error!(partition = %inner.dir.display(), %error, "memtables could not be flushed");
+                if !inner.read_only.load(Ordering::Acquire) {
+                    inner.schedule_flush(RETRY);
+                }
+            }
+        };
+        self.shared
+            .env()
+            .schedule(JobClass::Flush, after, Box::new(job));
+    }
+
+    /// Starts compactions in the background, unless they are due already.
+    pub(crate) fn schedule_compaction(&self) {
+        if self.compaction_due.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let me = self.me.clone();
+        let job = move || {
+            let Some(inner) = me.upgrade() else { return };
+            inner.compaction_due.store(false, Ordering::Release);
+            match inner.compact_next() {
+                // One at a time, so that partitions take turns.
+                Ok(true) => inner.schedule_compaction(),
+                Ok(false) => {}
+                Err(error) => {
+                    // Nothing is lost: the inputs stand. The next flush tries again.
+                    tracing::error!(partition = %inner.dir.display(), %error, "a compaction failed");
+                }
+            }
+        };
+        self.shared
+            .env()
+            .schedule(JobClass::Compaction, Duration::ZERO, Box::new(job));
+    }
+}
+
+impl<M: Machine> Flushable for Inner<M> {
+    fn flushable_bytes(&self) -> u64 {
+        if self.flush_due.load(Ordering::Acquire) || self.closed.load(Ordering::Acquire) {
+            return 0;
+        }
+        self.trees
+            .iter()
+            .map(|tree| tree.memtable_bytes() + tree.frozen_bytes())
+            .sum()
+    }
+
+    fn start_flush(&self) {
+        self.schedule_flush(Duration::ZERO);
+    }
+}

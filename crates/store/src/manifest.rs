@@ -1,0 +1,293 @@
+//! The manifest: which files make up a partition, and the one position at which its trees agree.
+//!
+//! # Invariants
+//! 1. It is replaced whole ([`Env::replace`]): after any crash it is the old one or the new one.
+//! 2. Every table file it names was synced, with its directory, before it was written.
+//! 3. The log held every record up to `applied`, durably, before it was written.
+//!
+//! # Layout (little-endian)
+//! ```text
+//! 0          8         12        20                     20+n   20+n+4
+//! | "QUIREMAN" | version | length n | body (n bytes)       | crc  |
+//!   crc is CRC-32C of all bytes before it
+//! body: identity 16 | sequence u64 | applied u64 | next file number u64
+//!       | state length u32, state | tree count u32, trees
+//! tree: id u32 | name length u16, name | run count u32, runs (newest first, as quire-lsm encodes them)
+//! ```
+
+use crate::{Error, Result};
+use quire_env::Env;
+use quire_lsm::RunMeta;
+use quire_model::Position;
+use std::path::{Path, PathBuf};
+
+const MAGIC: &[u8; 8] = b"QUIREMAN";
+const VERSION: u32 = 1;
+const HEADER_BYTES: usize = 20;
+const CRC_BYTES: usize = 4;
+
+/// A million tables of 64 MiB make a manifest of about this size.
+pub(crate) const MANIFEST_BYTES_MAX: u64 = 256 << 20;
+
+/// The name of the manifest in a partition's directory.
+pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
+
+/// The files of one tree.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct TreeFiles {
+    pub(crate) id: u32,
+    pub(crate) name: String,
+    /// Newest first.
+    pub(crate) runs: Vec<RunMeta>,
+}
+
+/// One version of a partition's set of files.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Manifest {
+    /// Whose it is: the same bytes are in every log segment of the partition.
+    pub(crate) identity: [u8; 16],
+    /// Counts the versions.
+    pub(crate) sequence: u64,
+    /// The trees' files hold exactly the records up to here.
+    pub(crate) applied: Position,
+    /// No table file has this number or a higher one, unless it is an orphan.
+    pub(crate) next_file: u64,
+    /// The machine's own state at `applied`.
+    pub(crate) state: Vec<u8>,
+    pub(crate) trees: Vec<TreeFiles>,
+}
+
+impl Manifest {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        body.extend_from_slice(&self.identity);
+        body.extend_from_slice(&self.sequence.to_le_bytes());
+        body.extend_from_slice(&self.applied.0.to_le_bytes());
+        body.extend_from_slice(&self.next_file.to_le_bytes());
+        put_bytes_u32(&mut body, &self.state);
+        body.extend_from_slice(&(self.trees.len() as u32).to_le_bytes());
+        for tree in &self.trees {
+            body.extend_from_slice(&tree.id.to_le_bytes());
+            body.extend_from_slice(&(tree.name.len() as u16).to_le_bytes());
+            body.extend_from_slice(tree.name.as_bytes());
+            body.extend_from_slice(&(tree.runs.len() as u32).to_le_bytes());
+            for run in &tree.runs {
+                run.encode(&mut body);
+            }
+        }
+        let mut bytes = Vec::with_capacity(HEADER_BYTES + body.len() + CRC_BYTES);
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&(body.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(&body);
+        let crc = crc32c::crc32c(&bytes);
+        bytes.extend_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    pub(crate) fn decode(path: &Path, bytes: &[u8]) -> Result<Manifest> {
+        let total = bytes.len();
+        let bad = |what: String, offset: usize| Error::Manifest {
+            path: path.to_path_buf(),
+            what,
+            offset: offset as u64,
+        };
+        let mut header = Reader { rest: bytes, total };
+        if header
+            .array::<8>()
+            .map_err(|at| bad("the manifest is cut short".into(), at))?
+            != *MAGIC
+        {
+            return Err(bad("this is not a manifest of Quire".into(), 0));
+        }
+        let version = header
+            .u32()
+            .map_err(|at| bad("the manifest is cut short".into(), at))?;
+        if version != VERSION {
+            return Err(bad(
+                format!("manifest version {version}; this program knows version {VERSION}"),
+                8,
+            ));
+        }
+        let length = header
+            .u64()
+            .map_err(|at| bad("the manifest is cut short".into(), at))?;
+        let expected = (HEADER_BYTES + CRC_BYTES) as u64 + length;
+        if total as u64 != expected {
+            return Err(bad(
+                format!("the manifest holds {total} bytes, expected {expected}"),
+                12,
+            ));
+        }
+        let (checked, crc) = bytes.split_at(total - CRC_BYTES);
+        if crc32c::crc32c(checked).to_le_bytes() != *crc {
+            return Err(bad(
+                "the manifest's checksum does not match".into(),
+                total - CRC_BYTES,
+            ));
+        }
+        let body = checked.get(HEADER_BYTES..).unwrap_or_default();
+        let mut reader = Reader {
+            rest: body,
+            total: HEADER_BYTES + body.len(),
+        };
+        let manifest = reader.body().map_err(|(what, at)| bad(what, at))?;
+        Ok(manifest)
+    }
+
+    pub(crate) fn read(env: &dyn Env, dir: &Path) -> Result<Manifest> {
+        let path = path(dir);
+        let bytes = env.read(&path, MANIFEST_BYTES_MAX)?;
+        Manifest::decode(&path, &bytes)
+    }
+}
+
+pub(crate) fn path(dir: &Path) -> PathBuf {
+    dir.join(MANIFEST_NAME)
+}
+
+fn put_bytes_u32(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+/// Reads a byte string front to back; errors give the offset in the file.
+struct Reader<'a> {
+    rest: &'a [u8],
+    /// Offset of the end of `rest` in the file.
+    total: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn offset(&self) -> usize {
+        self.total - self.rest.len()
+    }
+
+    fn take(&mut self, count: usize) -> std::result::Result<&'a [u8], usize> {
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or(self.offset())?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> std::result::Result<[u8; N], usize> {
+        let at = self.offset();
+        self.take(N)?.try_into().map_err(|_| at)
+    }
+
+    fn u16(&mut self) -> std::result::Result<u16, usize> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> std::result::Result<u32, usize> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> std::result::Result<u64, usize> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn body(&mut self) -> std::result::Result<Manifest, (String, usize)> {
+        let short = |at: usize| ("the manifest's body is cut short".to_string(), at);
+        let identity = self.array().map_err(short)?;
+        let sequence = self.u64().map_err(short)?;
+        let applied = Position(self.u64().map_err(short)?);
+        let next_file = self.u64().map_err(short)?;
+        let state_bytes = self.u32().map_err(short)? as usize;
+        let state = self.take(state_bytes).map_err(short)?.to_vec();
+        let tree_count = self.u32().map_err(short)?;
+        let mut trees = Vec::new();
+        for _ in 0..tree_count {
+            let id = self.u32().map_err(short)?;
+            let name_bytes = self.u16().map_err(short)?;
+            let at = self.offset();
+            let name = self.take(usize::from(name_bytes)).map_err(short)?;
+            let name = String::from_utf8(name.to_vec())
+                .map_err(|_| ("a tree's name is not UTF-8".to_string(), at))?;
+            let run_count = self.u32().map_err(short)?;
+            let mut runs = Vec::new();
+            for _ in 0..run_count {
+                let mut used = 0;
+                let run = RunMeta::decode(self.rest, &mut used);
+                runs.push(run.map_err(|damage| {
+                    (
+                        damage.what.to_string(),
+                        self.offset() + damage.offset as usize,
+                    )
+                })?);
+                self.rest = self.rest.get(used..).unwrap_or_default();
+            }
+            trees.push(TreeFiles { id, name, runs });
+        }
+        if !self.rest.is_empty() {
+            return Err(("bytes after the last tree".to_string(), self.offset()));
+        }
+        Ok(Manifest {
+            identity,
+            sequence,
+            applied,
+            next_file,
+            state,
+            trees,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Manifest {
+        Manifest {
+            identity: *b"0123456789abcdef",
+            sequence: 7,
+            applied: Position(42),
+            next_file: 9,
+            state: vec![1, 2, 3],
+            trees: vec![
+                TreeFiles {
+                    id: 1,
+                    name: "keys".into(),
+                    runs: vec![RunMeta {
+                        id: 3,
+                        tables: Vec::new(),
+                    }],
+                },
+                TreeFiles {
+                    id: 2,
+                    name: "rows".into(),
+                    runs: Vec::new(),
+                },
+            ],
+        }
+    }
+
+    #[test]
+    fn round_trips() {
+        let manifest = sample();
+        assert_eq!(
+            Manifest::decode(Path::new("MANIFEST"), &manifest.encode()).unwrap(),
+            manifest
+        );
+    }
+
+    #[test]
+    fn every_changed_byte_and_every_cut_is_an_error() {
+        let bytes = sample().encode();
+        for at in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= 1 << bit;
+                let error = Manifest::decode(Path::new("MANIFEST"), &damaged).unwrap_err();
+                assert_eq!(
+                    error.kind(),
+                    crate::ErrorKind::Corrupt,
+                    "byte {at} bit {bit}"
+                );
+            }
+            assert!(
+                Manifest::decode(Path::new("MANIFEST"), &bytes[..at]).is_err(),
+                "cut at {at}"
+            );
+        }
+    }
+}

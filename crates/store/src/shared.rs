@@ -1,0 +1,103 @@
+//! What all partitions of a process share: the machine, the block cache and the memory for memtables.
+
+use parking_lot::Mutex;
+use quire_env::{BlockCache, Budget, Env, Gate};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+/// A store, as the one who frees memory sees it.
+pub(crate) trait Flushable: Send + Sync {
+    /// Memtable bytes that a flush started now would free, beyond what one under way will.
+    fn flushable_bytes(&self) -> u64;
+    /// Starts a flush in the background, unless one is due.
+    fn start_flush(&self);
+}
+
+/// What all partitions of a process share. One memory budget is divided here: a quarter for memtables, half for the
+/// block cache; the rest is for what requests and background work hold for a moment.
+#[derive(Debug)]
+pub struct Shared {
+    env: Arc<dyn Env>,
+    cache: Arc<BlockCache>,
+    memtables: Arc<Budget>,
+    memory_bytes: u64,
+    /// Told whenever a flush has freed memory or failed to.
+    pub(crate) freed: Arc<dyn Gate>,
+    stores: Mutex<Vec<Weak<dyn Flushable>>>,
+    relieving: AtomicBool,
+}
+
+impl std::fmt::Debug for dyn Flushable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Flushable")
+    }
+}
+
+impl Shared {
+    /// Divides `memory_bytes` among the parts.
+    pub fn new(env: Arc<dyn Env>, memory_bytes: u64) -> Arc<Shared> {
+        Arc::new(Shared {
+            cache: BlockCache::new(memory_bytes / 2),
+            memtables: Budget::new(memory_bytes / 4),
+            memory_bytes,
+            freed: env.gate(),
+            env,
+            stores: Mutex::new(Vec::new()),
+            relieving: AtomicBool::new(false),
+        })
+    }
+
+    /// The machine.
+    pub fn env(&self) -> &Arc<dyn Env> {
+        &self.env
+    }
+
+    /// The block cache.
+    pub fn cache(&self) -> &Arc<BlockCache> {
+        &self.cache
+    }
+
+    /// What memtables draw from.
+    pub fn memtables(&self) -> &Arc<Budget> {
+        &self.memtables
+    }
+
+    /// The whole budget in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
+    }
+
+    pub(crate) fn register(&self, store: Weak<dyn Flushable>) {
+        let mut stores = self.stores.lock();
+        stores.retain(|store| store.strong_count() > 0);
+        stores.push(store);
+    }
+
+    /// Past half of the memtables' share, starts a flush of the store that frees most, one at a time.
+    pub(crate) fn relieve(&self) {
+        if self.memtables.used() <= self.memtables.limit() / 2
+            || self.relieving.swap(true, Ordering::AcqRel)
+        {
+            return;
+        }
+        let stores: Vec<_> = self
+            .stores
+            .lock()
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect();
+        match stores
+            .into_iter()
+            .max_by_key(|store| store.flushable_bytes())
+        {
+            Some(store) if store.flushable_bytes() > 0 => store.start_flush(),
+            _ => self.relieving.store(false, Ordering::Release),
+        }
+    }
+
+    /// A flush has ended, well or not.
+    pub(crate) fn flush_ended(&self) {
+        self.relieving.store(false, Ordering::Release);
+        self.freed.notify();
+    }
+}

@@ -1,0 +1,34 @@
+//! Figures about one store.
+
+use quire_log::LogStats;
+use quire_lsm::TreeStats;
+use quire_model::Position;
+
+/// Figures about one store, since it was opened where they count events.
+#[derive(Debug, Clone)]
+pub struct StoreStats {
+    /// The last record that views see.
+    pub position: Position,
+    /// The position that the table files are at: replay begins after it.
+    pub applied: Position,
+    /// The log.
+    pub log: LogStats,
+    /// Each tree, by name.
+    pub trees: Vec<(String, TreeStats)>,
+    /// Records written.
+    pub records: u64,
+    /// Writes (groups of records) done.
+    pub writes: u64,
+    /// Writes that were slowed or waited because memory was short.
+    pub stalls: u64,
+    /// How long they waited in all, in microseconds.
+    pub stall_micros: u64,
+    /// The longest that one write waited, in microseconds.
+    pub stall_micros_max: u64,
+    /// Flushes done.
+    pub flushes: u64,
+    /// Compactions done.
+    pub compactions: u64,
+    /// Why background work last failed, if it did and has not succeeded since.
+    pub background_error: Option<String>,
+}

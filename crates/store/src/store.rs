@@ -1,0 +1,646 @@
+//! One partition's store: opening, writing and reading it.
+
+use crate::machine::apply;
+use crate::manifest::{self, Manifest, TreeFiles};
+use crate::publish::Publisher;
+use crate::shared::{Flushable, Shared};
+use crate::{Durability, Error, Machine, Result, StoreStats, View, admission};
+use parking_lot::Mutex;
+use quire_env::{Gate, JobClass, Volumes};
+use quire_log::{Log, LogOptions};
+use quire_lsm::{TableFiles, Tree, TreeContext, TreeSnapshot};
+use quire_model::Position;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// How long a writer waits at the memory limit for a flush, while flushes make progress.
+const MEMORY_WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// Where a store lives: a directory of this name below each volume's; the manifest and the log are on the first.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The volumes.
+    pub volumes: Volumes,
+    /// The directory below each.
+    pub subdir: PathBuf,
+    /// Whose it is: kept in the manifest and in every log segment, so that no file of another store is taken for its own.
+    pub identity: [u8; 16],
+}
+
+impl Place {
+    /// The directory of the manifest.
+    pub fn dir(&self) -> PathBuf {
+        self.volumes.root().join(&self.subdir)
+    }
+
+    pub(crate) fn log_dir(&self) -> PathBuf {
+        self.dir().join("log")
+    }
+
+    pub(crate) fn tables_subdir(&self) -> PathBuf {
+        self.subdir.join("tables")
+    }
+}
+
+/// Settings of a store.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// The log's.
+    pub log: LogOptions,
+    /// Record bytes after which memtables are flushed even if they are small, so that opening replays a bounded part
+    /// of the log. More makes larger, fewer flushes; less makes opening after a crash faster. Default 256 MiB.
+    pub replay_bytes_max: u64,
+}
+
+impl Default for StoreOptions {
+    fn default() -> StoreOptions {
+        StoreOptions {
+            log: LogOptions::default(),
+            replay_bytes_max: 256 << 20,
+        }
+    }
+}
+
+/// A durable state machine. Cheap to clone; any number of threads.
+pub struct Store<M: Machine> {
+    pub(crate) inner: Arc<Inner<M>>,
+}
+
+impl<M: Machine> fmt::Debug for Store<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("dir", &self.inner.dir)
+            .field("position", &self.position())
+            .finish()
+    }
+}
+
+impl<M: Machine> Clone for Store<M> {
+    fn clone(&self) -> Store<M> {
+        Store {
+            inner: Arc::clone(&self.inner),
+        }
+    }
+}
+
+pub(crate) struct Inner<M: Machine> {
+    /// Itself, for background jobs, which must not keep a dropped store alive.
+    pub(crate) me: Weak<Inner<M>>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) dir: PathBuf,
+    pub(crate) options: StoreOptions,
+    pub(crate) log: Arc<Log>,
+    pub(crate) trees: Vec<Tree>,
+    pub(crate) files: Arc<TableFiles>,
+    pub(crate) writer: Mutex<Writer<M>>,
+    pub(crate) publisher: Publisher<M::Summary>,
+    /// Told whenever something new is visible.
+    pub(crate) changed: Arc<dyn Gate>,
+    pub(crate) manifest: Mutex<Manifest>,
+    /// Held by the one flush that runs.
+    pub(crate) flushing: Mutex<()>,
+    /// Held by the one compaction that runs.
+    pub(crate) compacting: Mutex<()>,
+    pub(crate) flush_due: AtomicBool,
+    pub(crate) compaction_due: AtomicBool,
+    sync_due: AtomicBool,
+    pub(crate) closed: AtomicBool,
+    /// Set when what is on disk is unknown: nothing is acknowledged any more.
+    pub(crate) read_only: AtomicBool,
+    pub(crate) counters: Counters,
+    pub(crate) background_error: Mutex<Option<String>>,
+}
+
+/// What only the one who writes touches.
+#[derive(Debug)]
+pub(crate) struct Writer<M> {
+    pub(crate) machine: M,
+    /// Record bytes since the memtables were last frozen.
+    pub(crate) unflushed_bytes: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    records: AtomicU64,
+    writes: AtomicU64,
+    stalls: AtomicU64,
+    stall_micros: AtomicU64,
+    stall_micros_max: AtomicU64,
+    pub(crate) flushes: AtomicU64,
+    pub(crate) compactions: AtomicU64,
+}
+
+/// A write being decided: the newest state to read, and the records to append.
+pub struct Transaction<'a, M: Machine> {
+    inner: &'a Inner<M>,
+    machine: &'a M,
+    first: Position,
+    records: Vec<Vec<u8>>,
+}
+
+impl<M: Machine> Transaction<'_, M> {
+    /// The newest state of a tree, acknowledged or not: writes are decided in the order of the log.
+    pub fn tree(&self, index: usize) -> TreeSnapshot {
+        self.inner.trees[index].snapshot(Position(u64::MAX))
+    }
+
+    /// The newest record at a position.
+    ///
+    /// # Errors
+    /// As of [`Log::read`].
+    pub fn record(&self, position: Position) -> Result<bytes::Bytes> {
+        Ok(self.inner.log.read(position)?)
+    }
+
+    /// The machine's newest state.
+    pub fn machine(&self) -> &M {
+        self.machine
+    }
+
+    /// Adds a record to the write and returns the position it will have. All records of a write survive a crash
+    /// together or not at all.
+    pub fn append(&mut self, record: Vec<u8>) -> Position {
+        let position = Position(self.first.0 + self.records.len() as u64);
+        self.records.push(record);
+        position
+    }
+}
+
+impl<M: Machine> Store<M> {
+    /// Makes a new, empty store; [`open`](Store::open) it then. Durable when it returns.
+    ///
+    /// # Errors
+    /// [`Error::Exists`] if one is there.
+    pub fn create(shared: &Shared, place: &Place) -> Result<()> {
+        let env = shared.env();
+        let dir = place.dir();
+        if env.exists(&manifest::path(&dir))? {
+            return Err(Error::Exists { path: dir });
+        }
+        for volume in place.volumes.iter() {
+            env.create_dir_all(&volume.path.join(place.tables_subdir()))?;
+        }
+        let trees = M::trees()
+            .into_iter()
+            .map(|spec| TreeFiles {
+                id: spec.id,
+                name: spec.name,
+                runs: Vec::new(),
+            })
+            .collect();
+        let manifest = Manifest {
+            identity: place.identity,
+            sequence: 1,
+            applied: Position(0),
+            next_file: 1,
+            state: M::new().encode(),
+            trees,
+        };
+        Ok(env.replace(&manifest::path(&dir), &manifest.encode())?)
+    }
+
+    /// Opens a store: its manifest, then every record of the log after the position where its trees agree.
+    ///
+    /// `changed` is notified whenever something new is visible.
+    ///
+    /// # Errors
+    /// Damage to the manifest, the log or a table's index is an error that names the file; nothing is changed then.
+    pub fn open(
+        shared: Arc<Shared>,
+        place: Place,
+        options: StoreOptions,
+        changed: Arc<dyn Gate>,
+    ) -> Result<Store<M>> {
+        let env = Arc::clone(shared.env());
+        let dir = place.dir();
+        let manifest = Manifest::read(&*env, &dir)?;
+        if manifest.identity != place.identity {
+            return Err(Error::Manifest {
+                path: manifest::path(&dir),
+                what: "the manifest belongs to another partition or database".into(),
+                offset: 20,
+            });
+        }
+        let machine = M::decode(&manifest.state).map_err(|what| Error::Manifest {
+            path: manifest::path(&dir),
+            what: format!("the state at position {}: {what}", manifest.applied),
+            offset: 20,
+        })?;
+        let files = Arc::new(TableFiles::new(
+            Arc::clone(&env),
+            place.volumes.clone(),
+            place.tables_subdir(),
+            manifest.next_file,
+        ));
+        remove_orphans(&files, &manifest)?;
+        let context = TreeContext {
+            files: Arc::clone(&files),
+            env: Arc::clone(&env),
+            cache: Arc::clone(shared.cache()),
+            budget: Arc::clone(shared.memtables()),
+        };
+        let mut trees = Vec::new();
+        for spec in M::trees() {
+            let runs = manifest
+                .trees
+                .iter()
+                .find(|tree| tree.id == spec.id)
+                .map(|tree| tree.runs.clone());
+            trees.push(Tree::open(spec, context.clone(), runs.unwrap_or_default())?);
+        }
+        let (log, _recovery) = Log::open(
+            Arc::clone(&env),
+            &place.log_dir(),
+            quire_log::LogIdentity(place.identity),
+            Arc::clone(shared.cache()),
+            options.log.clone(),
+        )?;
+        if log.last() < manifest.applied {
+            return Err(Error::LogTooShort {
+                path: dir,
+                last: log.last(),
+                applied: manifest.applied,
+            });
+        }
+        let inner = Arc::new_cyclic(|me| Inner {
+            me: Weak::clone(me),
+            publisher: Publisher::new(manifest.applied, machine.summary()),
+            writer: Mutex::new(Writer {
+                machine,
+                unflushed_bytes: 0,
+            }),
+            manifest: Mutex::new(manifest),
+            shared,
+            dir,
+            options,
+            log: Arc::new(log),
+            trees,
+            files,
+            changed,
+            flushing: Mutex::new(()),
+            compacting: Mutex::new(()),
+            flush_due: AtomicBool::new(false),
+            compaction_due: AtomicBool::new(false),
+            sync_due: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            read_only: AtomicBool::new(false),
+            counters: Counters::default(),
+            background_error: Mutex::new(None),
+        });
+        inner.replay()?;
+        let flushable: Weak<dyn Flushable> = inner.me.clone();
+        inner.shared.register(flushable);
+        inner.schedule_compaction();
+        Ok(Store { inner })
+    }
+
+    /// Decides a write and does it. `decide` reads the newest state and appends records; no other write comes between.
+    /// If it fails, or appends nothing, nothing is written. Returns what it returned, once the records are as
+    /// durable as `durability` says and visible to new views.
+    ///
+    /// Slows down, or waits, when memtables are written faster than they can be flushed.
+    ///
+    /// # Errors
+    /// What `decide` returned; [`ErrorKind::Full`](crate::ErrorKind) if disk or memory has no room (nothing was written);
+    /// `ReadOnly` or `Io` if the log could not be synced: whether the write survives is then unknown until the store
+    /// is opened again.
+    pub fn write<R, E: From<Error>>(
+        &self,
+        durability: Durability,
+        decide: impl FnOnce(&mut Transaction<'_, M>) -> std::result::Result<R, E>,
+    ) -> std::result::Result<R, E> {
+        let (result, position) = self.write_unsynced(decide)?;
+        self.acknowledge(position, durability)?;
+        Ok(result)
+    }
+
+    /// The first half of [`write`](Store::write): applied, not yet durable nor visible. Whoever calls it calls
+    /// [`acknowledge`](Store::acknowledge) with the position it returns; so several stores can be written before
+    /// the first is synced.
+    ///
+    /// # Errors
+    /// As of [`write`](Store::write).
+    pub fn write_unsynced<R, E: From<Error>>(
+        &self,
+        decide: impl FnOnce(&mut Transaction<'_, M>) -> std::result::Result<R, E>,
+    ) -> std::result::Result<(R, Position), E> {
+        let inner = &*self.inner;
+        inner.admit()?;
+        let (result, position, added) = {
+            let mut writer = inner.writer.lock();
+            inner.check_writable()?;
+            let mut transaction = Transaction {
+                inner,
+                machine: &writer.machine,
+                first: inner.log.last().next(),
+                records: Vec::new(),
+            };
+            let result = decide(&mut transaction)?;
+            let records = transaction.records;
+            let before = inner.memtable_bytes();
+            let position = inner.append(&mut writer, &records)?;
+            (
+                result,
+                position,
+                inner.memtable_bytes().saturating_sub(before),
+            )
+        };
+        inner.slow_down(added);
+        inner.shared.relieve();
+        Ok((result, position))
+    }
+
+    /// Makes everything up to `position` as durable as asked, and visible.
+    ///
+    /// # Errors
+    /// As of [`write`](Store::write).
+    pub fn acknowledge(&self, position: Position, durability: Durability) -> Result<()> {
+        match durability {
+            Durability::Sync => self.inner.log.sync(position).map(|_| ())?,
+            Durability::Async(delay) => self.inner.schedule_sync(delay),
+            Durability::None => {}
+        }
+        self.inner.publish(position);
+        Ok(())
+    }
+
+    /// A consistent read of everything acknowledged so far. Takes no lock.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn view(&self) -> Result<View<M::Summary>> {
+        let inner = &*self.inner;
+        inner.check_open()?;
+        loop {
+            let published = inner.publisher.current();
+            let trees: Vec<_> = inner
+                .trees
+                .iter()
+                .map(|tree| tree.snapshot(published.position))
+                .collect();
+            // A flush that was installed between the two lines may have put later records into the files; what it
+            // flushed was published before, so the next try sees it.
+            if trees
+                .iter()
+                .all(|tree| tree.flushed() <= published.position)
+            {
+                return Ok(View {
+                    position: published.position,
+                    summary: published.summary.clone(),
+                    trees,
+                    log: Arc::clone(&inner.log),
+                });
+            }
+        }
+    }
+
+    /// The last position that views see.
+    pub fn position(&self) -> Position {
+        self.inner.publisher.current().position
+    }
+
+    /// The records after `seen` that are visible now, in order.
+    ///
+    /// # Errors
+    /// `Gone` if the log no longer holds the first of them.
+    pub fn tail(
+        &self,
+        seen: Position,
+    ) -> Result<impl Iterator<Item = Result<(Position, bytes::Bytes)>> + use<M>> {
+        self.inner.check_open()?;
+        let end = self.position();
+        let first = self.inner.log.first();
+        if seen.next() < first && seen < end {
+            // Say so at once, not at the first record read.
+            self.inner.log.read(seen.next())?;
+        }
+        let scan = self.inner.log.scan(seen.next());
+        Ok(scan
+            .map(|item| item.map_err(Error::from))
+            .take_while(move |item| item.as_ref().map_or(true, |(position, _)| *position <= end)))
+    }
+
+    /// Makes everything written so far durable and visible.
+    ///
+    /// # Errors
+    /// As of [`write`](Store::write).
+    pub fn sync(&self) -> Result<()> {
+        self.inner.check_open()?;
+        self.acknowledge(self.inner.log.last(), Durability::Sync)
+    }
+
+    /// Figures.
+    pub fn stats(&self) -> StoreStats {
+        let inner = &*self.inner;
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        StoreStats {
+            position: self.position(),
+            applied: inner.manifest.lock().applied,
+            log: inner.log.stats(),
+            trees: M::trees()
+                .into_iter()
+                .map(|spec| spec.name)
+                .zip(inner.trees.iter().map(Tree::stats))
+                .collect(),
+            records: load(&inner.counters.records),
+            writes: load(&inner.counters.writes),
+            stalls: load(&inner.counters.stalls),
+            stall_micros: load(&inner.counters.stall_micros),
+            stall_micros_max: load(&inner.counters.stall_micros_max),
+            flushes: load(&inner.counters.flushes),
+            compactions: load(&inner.counters.compactions),
+            background_error: inner.background_error.lock().clone(),
+        }
+    }
+}
+
+impl<M: Machine> Inner<M> {
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            Err(Error::Closed)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        self.check_open()?;
+        if self.read_only.load(Ordering::Acquire) {
+            return Err(Error::ReadOnly {
+                path: self.dir.clone(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Appends a group of records and applies it. Called with the writer's lock. Returns the log's last position.
+    fn append(&self, writer: &mut Writer<M>, records: &[Vec<u8>]) -> Result<Position> {
+        if records.is_empty() {
+            return Ok(self.log.last());
+        }
+        let slices: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
+        let first = self.log.append(&slices)?;
+        let mut position = first;
+        for record in slices {
+            if let Err(error) = apply(
+                &mut writer.machine,
+                &self.trees,
+                position,
+                record,
+                &self.dir,
+            ) {
+                // The log holds a record that the trees do not: nothing after it may be acknowledged.
+                self.read_only.store(true, Ordering::Release);
+                return Err(error);
+            }
+            writer.unflushed_bytes += record.len() as u64;
+            position = position.next();
+        }
+        let last = self.log.last();
+        self.publisher.applied(last, writer.machine.summary());
+        self.counters.writes.fetch_add(1, Ordering::Relaxed);
+        self.counters
+            .records
+            .fetch_add(records.len() as u64, Ordering::Relaxed);
+        let share = self.shared.memtables().limit() / 4;
+        if self.memtable_bytes() >= share || writer.unflushed_bytes >= self.options.replay_bytes_max
+        {
+            self.schedule_flush(Duration::ZERO);
+        }
+        Ok(last)
+    }
+
+    pub(crate) fn memtable_bytes(&self) -> u64 {
+        self.trees.iter().map(Tree::memtable_bytes).sum()
+    }
+
+    pub(crate) fn publish(&self, position: Position) {
+        if self.publisher.publish(position) {
+            self.changed.notify();
+        }
+    }
+
+    /// Applies what the log holds after the manifest's position.
+    fn replay(&self) -> Result<()> {
+        let from = self.manifest.lock().applied.next();
+        let limit = self.shared.memtables().limit() / 4;
+        for item in self.log.scan(from) {
+            let (position, record) = item?;
+            let full = {
+                let mut writer = self.writer.lock();
+                apply(
+                    &mut writer.machine,
+                    &self.trees,
+                    position,
+                    &record,
+                    &self.dir,
+                )?;
+                writer.unflushed_bytes += record.len() as u64;
+                self.publisher.applied(position, writer.machine.summary());
+                self.memtable_bytes() >= limit
+            };
+            if full {
+                self.publish(position);
+                self.flush()?;
+            }
+        }
+        self.publish(self.log.last());
+        Ok(())
+    }
+
+    /// Waits while memtables hold all they may.
+    fn admit(&self) -> Result<()> {
+        let memtables = self.shared.memtables();
+        if memtables.used() < memtables.limit() {
+            return Ok(());
+        }
+        let env = self.shared.env();
+        let begun = env.monotonic();
+        let mut failed = None;
+        self.shared.relieve();
+        self.shared.freed.wait_until(
+            &mut || {
+                self.shared.relieve();
+                failed = self.background_error.lock().clone();
+                memtables.used() < memtables.limit()
+                    || failed.is_some()
+                    || self.closed.load(Ordering::Acquire)
+            },
+            MEMORY_WAIT_MAX,
+        );
+        self.count_stall(env.monotonic().saturating_sub(begun));
+        self.check_open()?;
+        if memtables.used() < memtables.limit() {
+            return Ok(());
+        }
+        let held = || {
+            format!("none was freed within {MEMORY_WAIT_MAX:?}: open views and scans may hold it")
+        };
+        Err(Error::MemoryFull {
+            reason: failed.unwrap_or_else(held),
+        })
+    }
+
+    /// Holds a writer that added `bytes` back, in proportion to how full the memtables are.
+    fn slow_down(&self, bytes: u64) {
+        let memtables = self.shared.memtables();
+        let delay = admission::delay(memtables.used(), memtables.limit(), bytes);
+        if !delay.is_zero() {
+            self.shared.env().sleep(delay);
+            self.count_stall(delay);
+        }
+    }
+
+    fn count_stall(&self, waited: Duration) {
+        let micros = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
+        self.counters.stalls.fetch_add(1, Ordering::Relaxed);
+        self.counters
+            .stall_micros
+            .fetch_add(micros, Ordering::Relaxed);
+        self.counters
+            .stall_micros_max
+            .fetch_max(micros, Ordering::Relaxed);
+    }
+
+    /// Sees to it that the log is synced at the latest `delay` from now.
+    fn schedule_sync(&self, delay: Duration) {
+        if self.sync_due.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let weak = self.me.clone();
+        let job = move || {
+            let Some(inner) = weak.upgrade() else { return };
+            inner.sync_due.store(false, Ordering::Release);
+            if inner.check_open().is_err() {
+                return;
+            }
+            // A failure poisons the log, and the next write says so.
+            if let Err(error) = inner.log.sync(inner.log.last()) {
+                tracing::error!(partition = %inner.dir.display(), %error, "the log could not be synced");
+            }
+        };
+        self.shared
+            .env()
+            .schedule(JobClass::Flush, delay, Box::new(job));
+    }
+}
+
+/// Removes table files that no manifest names: what a crash left of a flush or a compaction.
+fn remove_orphans(files: &TableFiles, manifest: &Manifest) -> Result<()> {
+    let named: std::collections::HashSet<_> = manifest
+        .trees
+        .iter()
+        .flat_map(|tree| &tree.runs)
+        .flat_map(|run| &run.tables)
+        .map(|table| table.file)
+        .collect();
+    for file in files.list()? {
+        if !named.contains(&file) {
+            files.remove(file)?;
+        }
+    }
+    Ok(())
+}

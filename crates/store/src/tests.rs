@@ -1,0 +1,452 @@
+//! The store with a machine as small as can be: words counted by merging, and a total in its state.
+
+use crate::{
+    ApplyError, Durability, Error, ErrorKind, Machine, Place, Shared, Store, StoreOptions,
+    TreeWriter,
+};
+use proptest::prelude::*;
+use quire_env::{Env, Fault, SimEnv, Volumes};
+use quire_lsm::{MergeError, Merger, TreeSpec};
+use quire_model::Position;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Counts: the value is a u64, an operand is added to it.
+#[derive(Debug)]
+struct Add;
+
+fn number(bytes: &[u8]) -> Result<u64, MergeError> {
+    Ok(u64::from_le_bytes(
+        bytes
+            .try_into()
+            .map_err(|_| MergeError("not a number".into()))?,
+    ))
+}
+
+impl Merger for Add {
+    fn name(&self) -> &str {
+        "add"
+    }
+
+    fn apply(
+        &self,
+        _: &[u8],
+        base: Option<&[u8]>,
+        operand: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), MergeError> {
+        let base = base.map_or(Ok(0), number)?;
+        out.extend_from_slice(&(base + number(operand)?).to_le_bytes());
+        Ok(())
+    }
+
+    fn combine(
+        &self,
+        key: &[u8],
+        older: &[u8],
+        newer: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), MergeError> {
+        self.apply(key, Some(older), newer, out)
+    }
+}
+
+/// A record is a word: counted in one tree, its last position kept in another. `!word` forgets the word.
+#[derive(Debug)]
+struct Words {
+    total: u64,
+}
+
+const COUNTS: usize = 0;
+const LAST: usize = 1;
+
+impl Machine for Words {
+    type Summary = u64;
+
+    fn trees() -> Vec<TreeSpec> {
+        let counts = TreeSpec {
+            merger: Some(Arc::new(Add)),
+            ..TreeSpec::new(1, "counts")
+        };
+        vec![counts, TreeSpec::new(2, "last")]
+    }
+
+    fn new() -> Words {
+        Words { total: 0 }
+    }
+
+    fn decode(state: &[u8]) -> Result<Words, String> {
+        Ok(Words {
+            total: number(state).map_err(|error| error.to_string())?,
+        })
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        self.total.to_le_bytes().to_vec()
+    }
+
+    fn summary(&self) -> u64 {
+        self.total
+    }
+
+    fn apply(&mut self, record: &[u8], trees: &TreeWriter<'_>) -> Result<(), ApplyError> {
+        self.total += 1;
+        match record {
+            [] => Err(ApplyError::Record("an empty word".into())),
+            [b'!', word @ ..] => {
+                trees.delete(COUNTS, word)?;
+                trees.delete(LAST, word)
+            }
+            word => {
+                trees.merge(COUNTS, word, &1u64.to_le_bytes())?;
+                trees.put(LAST, word, &trees.position().0.to_le_bytes())
+            }
+        }
+    }
+}
+
+/// What the trees must hold: word → (count, last position).
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Model {
+    total: u64,
+    words: BTreeMap<Vec<u8>, (u64, u64)>,
+}
+
+impl Model {
+    fn of<'a>(records: impl IntoIterator<Item = &'a str>) -> Model {
+        let mut model = Model::default();
+        for record in records {
+            model.total += 1;
+            match record.strip_prefix('!') {
+                Some(word) => {
+                    model.words.remove(word.as_bytes());
+                }
+                None => {
+                    let entry = model.words.entry(record.as_bytes().to_vec()).or_default();
+                    *entry = (entry.0 + 1, model.total);
+                }
+            }
+        }
+        model
+    }
+}
+
+fn place() -> Place {
+    Place {
+        volumes: Volumes::single("/db"),
+        subdir: "c1/p0".into(),
+        identity: *b"words identity 1",
+    }
+}
+
+fn options() -> StoreOptions {
+    let mut options = StoreOptions {
+        replay_bytes_max: 400,
+        ..StoreOptions::default()
+    };
+    options.log.block_bytes = 64;
+    options.log.segment_bytes = 700;
+    options
+}
+
+fn open(env: &Arc<SimEnv>) -> crate::Result<Store<Words>> {
+    let env: Arc<dyn Env> = env.clone();
+    let shared = Shared::new(Arc::clone(&env), 16 << 20);
+    match Store::<Words>::create(&shared, &place()) {
+        Ok(()) | Err(Error::Exists { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    Store::open(shared, place(), options(), env.gate())
+}
+
+fn write(store: &Store<Words>, words: &[&str], durability: Durability) -> crate::Result<()> {
+    store.write(durability, |transaction| {
+        for word in words {
+            transaction.append(word.as_bytes().to_vec());
+        }
+        Ok::<_, Error>(())
+    })
+}
+
+fn contents(store: &Store<Words>) -> crate::Result<Model> {
+    contents_of(&store.view()?)
+}
+
+fn contents_of(view: &crate::View<u64>) -> crate::Result<Model> {
+    let mut model = Model {
+        total: *view.summary(),
+        words: BTreeMap::new(),
+    };
+    assert_eq!(
+        view.position().0,
+        model.total,
+        "the summary is the one at the view's position"
+    );
+    for item in view.tree(COUNTS).scan(Bound::Unbounded, Bound::Unbounded)? {
+        let (key, count) = item?;
+        let last = view
+            .tree(LAST)
+            .get(&key)?
+            .expect("a word in one tree is in the other");
+        model.words.insert(
+            key.to_vec(),
+            (number(&count).unwrap(), number(&last).unwrap()),
+        );
+    }
+    let last = view
+        .tree(LAST)
+        .scan(Bound::Unbounded, Bound::Unbounded)?
+        .count();
+    assert_eq!(last, model.words.len());
+    Ok(model)
+}
+
+#[test]
+fn a_write_is_seen_when_it_is_acknowledged_and_not_before() {
+    let store = open(&SimEnv::new(1)).unwrap();
+    let (_, position) = store
+        .write_unsynced(|t| Ok::<_, Error>(t.append(b"a".to_vec())))
+        .unwrap();
+    assert_eq!(contents(&store).unwrap(), Model::default());
+    store.acknowledge(position, Durability::Sync).unwrap();
+    assert_eq!(contents(&store).unwrap(), Model::of(["a"]));
+    let tail: Vec<_> = store
+        .tail(Position(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    assert_eq!(tail, [(Position(1), "a".into())]);
+}
+
+#[test]
+fn a_write_that_is_decided_against_leaves_nothing() {
+    let store = open(&SimEnv::new(1)).unwrap();
+    let result = store.write(Durability::Sync, |transaction| {
+        transaction.append(b"a".to_vec());
+        Err::<(), _>(Error::Closed)
+    });
+    assert!(result.is_err());
+    write(&store, &["b"], Durability::Sync).unwrap();
+    assert_eq!(contents(&store).unwrap(), Model::of(["b"]));
+}
+
+#[test]
+fn a_view_stays_as_it_was_while_writes_flushes_and_compactions_go_on() {
+    let env = SimEnv::new(1);
+    let store = open(&env).unwrap();
+    let mut views = Vec::new();
+    let mut written = Vec::new();
+    for round in 0..40 {
+        let word = ["a", "b", "!a", "c", "a"][round % 5];
+        write(&store, &[word], Durability::None).unwrap();
+        written.push(word);
+        views.push((store.view().unwrap(), Model::of(written.iter().copied())));
+        match round % 7 {
+            3 => store.flush().unwrap(),
+            5 => store.compact().unwrap(),
+            6 => drop(env.run_until_idle()),
+            _ => {}
+        }
+    }
+    for (view, model) in views {
+        assert_eq!(contents_of(&view).unwrap(), model);
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_writes_loses_nothing_and_goes_on_when_there_is_room() {
+    let env = SimEnv::new(1);
+    env.set_capacity(20_000_000);
+    let store = open(&env).unwrap();
+    let used: usize = env
+        .files()
+        .iter()
+        .map(|path| env.read_all(path).unwrap().len())
+        .sum();
+    write(&store, &["kept"], Durability::Sync).unwrap();
+    env.set_capacity(used as u64 + 1);
+    let mut refused = None;
+    let mut kept = vec!["kept".to_string()];
+    for round in 0..100_000 {
+        let word = format!("word-{round}");
+        match write(&store, &[&word], Durability::Sync) {
+            Ok(()) => kept.push(word),
+            Err(error) => {
+                refused = Some(error);
+                break;
+            }
+        }
+    }
+    assert_eq!(
+        refused.expect("the disk is full at last").kind(),
+        ErrorKind::Full
+    );
+    assert!(store.flush().is_err());
+    assert_eq!(
+        contents(&store).unwrap(),
+        Model::of(kept.iter().map(String::as_str))
+    );
+    env.set_capacity(40_000_000);
+    write(&store, &["later"], Durability::Sync).unwrap();
+    store.flush().unwrap();
+    kept.push("later".into());
+    assert_eq!(
+        contents(&store).unwrap(),
+        Model::of(kept.iter().map(String::as_str))
+    );
+}
+
+#[test]
+fn after_a_failed_sync_nothing_is_acknowledged_until_reopened() {
+    let env = SimEnv::new(1);
+    let store = open(&env).unwrap();
+    write(&store, &["kept"], Durability::Sync).unwrap();
+    env.fail_syncs(true);
+    assert!(write(&store, &["unknown"], Durability::Sync).is_err());
+    env.fail_syncs(false);
+    assert_eq!(
+        write(&store, &["refused"], Durability::None)
+            .unwrap_err()
+            .kind(),
+        ErrorKind::ReadOnly
+    );
+    assert_eq!(
+        contents(&store).unwrap(),
+        Model::of(["kept"]),
+        "what is not durable is not seen"
+    );
+    drop(store);
+    let store = open(&env.after_crash(3)).unwrap();
+    let found = contents(&store).unwrap();
+    assert!(
+        found == Model::of(["kept"]) || found == Model::of(["kept", "unknown"]),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_log_that_lost_its_tail_is_an_error_not_a_shorter_history() {
+    let env = SimEnv::new(1);
+    let store = open(&env).unwrap();
+    write(&store, &["a", "b"], Durability::Sync).unwrap();
+    store.flush().unwrap();
+    drop(store);
+    for path in env
+        .files()
+        .iter()
+        .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
+    {
+        env.remove(path).unwrap();
+    }
+    assert_eq!(open(&env).unwrap_err().kind(), ErrorKind::Corrupt);
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Write(Vec<u8>, Durability),
+    Flush,
+    Compact,
+    RunJobs,
+    Reopen,
+    Close,
+    Crash(u64),
+    Fail(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let durability = prop_oneof![
+        Just(Durability::Sync),
+        Just(Durability::None),
+        Just(Durability::Async(std::time::Duration::from_millis(5)))
+    ];
+    let step = prop_oneof![
+        12 => (prop::collection::vec(any::<u8>(), 1..6), durability).prop_map(|(words, d)| Step::Write(words, d)),
+        2 => Just(Step::Flush),
+        1 => Just(Step::Compact),
+        3 => Just(Step::RunJobs),
+        1 => Just(Step::Reopen),
+        1 => Just(Step::Close),
+        2 => any::<u64>().prop_map(Step::Crash),
+        1 => (0u64..12).prop_map(Step::Fail),
+    ];
+    prop::collection::vec(step, 1..60)
+}
+
+/// One of a few words, or the forgetting of one.
+fn word(choice: u8) -> String {
+    format!(
+        "{}w{}",
+        if choice.is_multiple_of(5) { "!" } else { "" },
+        choice / 5 % 9
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// After any history the store equals apply() over a prefix of what was written, whole writes only, that holds
+    /// everything that was acknowledged under `sync`.
+    #[test]
+    fn any_history_leaves_a_prefix_with_all_that_was_synced(steps in steps(), seed in any::<u64>()) {
+        let mut env = SimEnv::new(seed);
+        let mut store = open(&env).unwrap();
+        // Every write tried since the last recovery, and how many of them must survive.
+        let mut tried: Vec<Vec<String>> = Vec::new();
+        let mut synced = 0;
+        for step in steps {
+            let mut recover = false;
+            match step {
+                Step::Write(choices, durability) => {
+                    let words: Vec<_> = choices.into_iter().map(word).collect();
+                    let slices: Vec<_> = words.iter().map(String::as_str).collect();
+                    let result = write(&store, &slices, durability);
+                    let full = result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Full);
+                    // Refused with nothing written, or written for all we know.
+                    if !full {
+                        tried.push(words);
+                    }
+                    match result {
+                        Ok(()) if durability == Durability::Sync => synced = tried.len(),
+                        Ok(()) => {}
+                        Err(_) => recover = !full,
+                    }
+                }
+                Step::Flush => match store.flush() {
+                    Ok(()) => synced = tried.len(),
+                    Err(_) => recover = true,
+                },
+                Step::Compact => match store.compact() {
+                    Ok(()) => synced = tried.len(),
+                    Err(_) => recover = true,
+                },
+                Step::RunJobs => drop(env.run_until_idle()),
+                Step::Reopen => recover = true,
+                Step::Close => {
+                    if store.close().is_ok() {
+                        synced = tried.len();
+                    }
+                    recover = true;
+                }
+                Step::Crash(seed) => {
+                    env.crash_at(env.operations() + seed % 20);
+                    env.run_until_idle();
+                }
+                Step::Fail(after) => env.fail_at(env.operations() + after, Fault::Eio),
+            }
+            if recover {
+                drop(store);
+                env = env.after_crash(seed.wrapping_add(tried.len() as u64));
+                store = open(&env).unwrap();
+                let found = contents(&store).unwrap();
+                let survived = (synced..=tried.len())
+                    .find(|count| Model::of(tried[..*count].iter().flatten().map(String::as_str)) == found);
+                let Some(survived) = survived else {
+                    return Err(TestCaseError::fail(format!("{found:?} is no prefix of {tried:?} from {synced} on")));
+                };
+                tried.truncate(survived);
+                synced = survived;
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Verifying a closed store: every byte of its manifest, log and table files.
+
+use crate::manifest::{self, Manifest};
+use crate::{Error, Place, Result, Shared};
+use quire_env::{Env, ErrorKind as EnvErrorKind};
+use quire_log::LogIdentity;
+use quire_lsm::{TableFiles, verify_table};
+use quire_model::Position;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// One thing that is wrong with a store's files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The file.
+    pub path: PathBuf,
+    /// Where in it, in bytes.
+    pub offset: u64,
+    /// What is wrong there.
+    pub what: String,
+    /// What can't be read because of it, in words.
+    pub lost: String,
+}
+
+/// What a verification read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Verified {
+    /// Files.
+    pub files: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Bytes after the last whole write, which the next opening will cut off; no damage.
+    pub torn_bytes: u64,
+}
+
+/// Reads every byte of a store that nobody has open and reports each damage to `on_damage`, going on past it;
+/// `progress` is told the bytes read since it was last called. Changes nothing.
+///
+/// # Errors
+/// Only what the machine reports: that a file can't be read, and so on.
+pub fn verify(
+    shared: &Shared,
+    place: &Place,
+    on_damage: &mut dyn FnMut(Damage),
+    progress: &mut dyn FnMut(u64),
+) -> Result<Verified> {
+    let env = shared.env();
+    let dir = place.dir();
+    let mut verified = Verified::default();
+    let manifest = match Manifest::read(&**env, &dir) {
+        Ok(manifest) => manifest,
+        Err(error) => {
+            on_damage(manifest_damage(place, error)?);
+            return Ok(verified);
+        }
+    };
+    verified.files += 1;
+    verified.bytes += manifest.encode().len() as u64;
+    progress(verified.bytes);
+    if manifest.identity != place.identity {
+        on_damage(Damage {
+            path: manifest::path(&dir),
+            offset: 20,
+            what: "the manifest belongs to another partition or database".into(),
+            lost: "the whole partition, until its own files are put back".into(),
+        });
+        return Ok(verified);
+    }
+    verify_log(&**env, place, &manifest, &mut verified, on_damage, progress)?;
+    verify_tables(env, place, &manifest, &mut verified, on_damage, progress)?;
+    Ok(verified)
+}
+
+fn manifest_damage(place: &Place, error: Error) -> Result<Damage> {
+    let lost =
+        "which files make up the partition; its log can still give every document".to_string();
+    let path = manifest::path(&place.dir());
+    match error {
+        Error::Manifest { path, what, offset } => Ok(Damage {
+            path,
+            offset,
+            what,
+            lost,
+        }),
+        Error::Env(error) if error.kind() == EnvErrorKind::NotFound => Ok(Damage {
+            path,
+            offset: 0,
+            what: "the manifest is missing".into(),
+            lost,
+        }),
+        other => Err(other),
+    }
+}
+
+fn verify_log(
+    env: &dyn Env,
+    place: &Place,
+    manifest: &Manifest,
+    verified: &mut Verified,
+    on_damage: &mut dyn FnMut(Damage),
+    progress: &mut dyn FnMut(u64),
+) -> Result<()> {
+    let dir = place.log_dir();
+    if !env.exists(&dir)? {
+        // A store that was made and never opened has no log yet; one whose trees hold records must have it.
+        if manifest.applied > Position(0) {
+            let lost = format!("all documents (positions 1 to {})", manifest.applied);
+            on_damage(Damage {
+                path: dir,
+                offset: 0,
+                what: "the log is missing".into(),
+                lost,
+            });
+        }
+        return Ok(());
+    }
+    let identity = Some(LogIdentity(place.identity));
+    let mut translate = |damage: quire_log::Damage| {
+        let lost = match damage.lost {
+            Some((first, last)) if first == last => format!("the record at position {first}"),
+            Some((first, last)) => format!("the records at positions {first} to {last}"),
+            None => "no record".to_string(),
+        };
+        on_damage(Damage {
+            path: damage.path,
+            offset: damage.offset,
+            what: damage.what,
+            lost,
+        });
+    };
+    let summary = quire_log::verify(env, &dir, identity, &mut translate, progress)?;
+    verified.files += summary.segments;
+    verified.bytes += summary.disk_bytes;
+    verified.torn_bytes += summary.torn_bytes;
+    if summary.last < manifest.applied && summary.damages == 0 {
+        let lost = format!(
+            "the records at positions {} to {}",
+            summary.last.next(),
+            manifest.applied
+        );
+        let what = "the log ends before the position that the trees are at".to_string();
+        on_damage(Damage {
+            path: dir,
+            offset: 0,
+            what,
+            lost,
+        });
+    }
+    Ok(())
+}
+
+fn verify_tables(
+    env: &Arc<dyn Env>,
+    place: &Place,
+    manifest: &Manifest,
+    verified: &mut Verified,
+    on_damage: &mut dyn FnMut(Damage),
+    progress: &mut dyn FnMut(u64),
+) -> Result<()> {
+    let files = TableFiles::new(
+        Arc::clone(env),
+        place.volumes.clone(),
+        place.tables_subdir(),
+        manifest.next_file,
+    );
+    for tree in &manifest.trees {
+        for table in tree.runs.iter().flat_map(|run| &run.tables) {
+            let path = files.path(table.file)?;
+            let lost = format!(
+                "{} entries of the {} tree; the log can give them again",
+                table.entries, tree.name
+            );
+            match verify_table(&**env, &path, table) {
+                Ok(_) => {}
+                Err(quire_lsm::Error::Corrupt {
+                    path,
+                    what,
+                    offset,
+                    expected,
+                    found,
+                }) => {
+                    let what = format!("{what}: expected {expected:#x}, found {found:#x}");
+                    on_damage(Damage {
+                        path,
+                        offset,
+                        what,
+                        lost,
+                    });
+                }
+                Err(error) if damaged(&error) => {
+                    on_damage(Damage {
+                        path,
+                        offset: 0,
+                        what: error.to_string(),
+                        lost,
+                    });
+                }
+                Err(error) => return Err(error.into()),
+            }
+            verified.files += 1;
+            verified.bytes += table.bytes;
+            progress(table.bytes);
+        }
+    }
+    Ok(())
+}
+
+/// Whether it is the file that is wrong, and not the machine.
+fn damaged(error: &quire_lsm::Error) -> bool {
+    use quire_lsm::ErrorKind as Tree;
+    matches!(
+        error.kind(),
+        Tree::Corrupt
+            | Tree::UnsupportedVersion
+            | Tree::Env(
+                EnvErrorKind::NotFound | EnvErrorKind::UnexpectedEnd | EnvErrorKind::TooLarge
+            )
+    )
+}

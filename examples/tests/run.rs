@@ -1,0 +1,51 @@
+//! Each example runs, and prints what it says.
+
+use std::process::Command;
+
+fn run(program: &str) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let output = Command::new(program)
+        .arg(dir.path().join("database"))
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn first_steps_prints_the_books_in_key_order() {
+    let printed = run(env!("CARGO_BIN_EXE_first_steps"));
+    let titles: Vec<_> = printed
+        .lines()
+        .filter(|line| line.starts_with('{'))
+        .collect();
+    assert_eq!(
+        titles,
+        [
+            r#"{"_id":"dracula","title":"Dracula","year":1897,"price":9.99}"#,
+            r#"{"_id":"emma","title":"Emma","year":1815,"price":7.50}"#,
+            r#"{"_id":"moby-dick","title":"Moby-Dick; or, The Whale","year":1851,"price":12.50}"#,
+        ]
+    );
+    assert!(printed.ends_with("3 books\n"));
+}
+
+#[test]
+fn counters_lose_no_update() {
+    assert!(run(env!("CARGO_BIN_EXE_counters")).ends_with("100 views\n"));
+}
+
+#[test]
+fn follow_changes_ends_in_step() {
+    let printed = run(env!("CARGO_BIN_EXE_follow_changes"));
+    assert!(
+        printed.ends_with(
+            "in step: {\"apple\": \"{\\\"_id\\\":\\\"apple\\\",\\\"price\\\":1.30}\"}\n"
+        ),
+        "{printed}"
+    );
+}
