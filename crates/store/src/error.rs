@@ -47,6 +47,16 @@ pub enum Error {
     /// A tree.
     #[error(transparent)]
     Tree(#[from] quire_lsm::Error),
+    /// The log could not be synced after a write.
+    #[error(
+        "{path}: what was just written could not be made durable, and may or may not be there after the database is reopened: {source}"
+    )]
+    NotSynced {
+        /// The partition's directory.
+        path: PathBuf,
+        /// What the log said.
+        source: quire_log::Error,
+    },
     /// A damaged or foreign manifest.
     #[error("{path}: {what} (at byte {offset})")]
     Manifest {
@@ -113,6 +123,12 @@ impl Error {
             Error::Env(error) => env_kind(error.kind()),
             Error::Log(error) => log_kind(error.kind(), error),
             Error::Tree(error) => tree_kind(error.kind()),
+            // Whatever the cause, a full disk included, it is not true that nothing was written.
+            Error::NotSynced { source, .. } => match source.kind() {
+                quire_log::ErrorKind::Poisoned => ErrorKind::ReadOnly,
+                quire_log::ErrorKind::Closed => ErrorKind::Closed,
+                _ => ErrorKind::Io,
+            },
             Error::Manifest { .. } | Error::LogTooShort { .. } | Error::Record { .. } => {
                 ErrorKind::Corrupt
             }

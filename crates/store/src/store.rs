@@ -359,7 +359,13 @@ impl<M: Machine> Store<M> {
     /// As of [`write`](Store::write).
     pub fn acknowledge(&self, position: Position, durability: Durability) -> Result<()> {
         match durability {
-            Durability::Sync => self.inner.log.sync(position).map(|_| ())?,
+            Durability::Sync => {
+                let not_synced = |source| Error::NotSynced {
+                    path: self.inner.dir.clone(),
+                    source,
+                };
+                self.inner.log.sync(position).map_err(not_synced)?;
+            }
             Durability::Async(delay) => self.inner.schedule_sync(delay),
             Durability::None => {}
         }

@@ -326,6 +326,18 @@ fn after_a_failed_sync_nothing_is_acknowledged_until_reopened() {
 }
 
 #[test]
+fn a_sync_that_finds_the_disk_full_does_not_say_that_nothing_was_written() {
+    let env = SimEnv::new(1);
+    let store = open(&env).unwrap();
+    write(&store, &["kept"], Durability::Sync).unwrap();
+    let step = env.operations() + 1;
+    env.fail_at(step, Fault::Enospc);
+    let error = write(&store, &["unknown"], Durability::Sync).unwrap_err();
+    assert_eq!(env.operations(), step + 1, "the write appends, then syncs");
+    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+}
+
+#[test]
 fn a_log_that_lost_its_tail_is_an_error_not_a_shorter_history() {
     let env = SimEnv::new(1);
     let store = open(&env).unwrap();
