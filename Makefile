@@ -1,0 +1,23 @@
+# Each target works alone on a fresh clone and sets up what it needs; see scripts/setup.sh.
+
+target_dir = $(or $(CARGO_TARGET_DIR),target)
+
+.PHONY: build demo
+
+# The `quire` command, optimised.
+build:
+	@scripts/setup.sh build
+	cargo build --release --locked -p quire-cli
+
+# The main job on real data: load, serve over HTTP, update, verify. Leaves the database to try more on.
+demo: build
+	@scripts/setup.sh packages
+	@rm -rf $(target_dir)/demo-db
+	$(target_dir)/release/quire demo --dir $(target_dir)/demo-db
+
+# Load and get beside SQLite and fjall, on N generated documents: `make bench N=1000000`.
+N ?= 200000
+.PHONY: bench bench-documents
+bench bench-documents:
+	@scripts/setup.sh build
+	cd bench && cargo run --release --locked -- documents --count $(N)

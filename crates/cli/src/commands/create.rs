@@ -1,0 +1,66 @@
+//! `quire create`: a new collection, with its settings.
+
+use crate::Context;
+use crate::database;
+use crate::error::{Error, Result};
+use crate::size::counted;
+use quiredb::{CollectionSettings, Durability};
+use std::path::PathBuf;
+
+/// Create a collection, and the database if there is none
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  quire create ./db papers
+  quire create ./db products --key sku --partitions 4 --durability 'async(200)'")]
+pub(crate) struct Create {
+    /// The database's directory
+    db: PathBuf,
+    /// The collection's name: a to z, 0 to 9, _ - and . ; it starts with a letter or a digit
+    collection: String,
+    /// The field that holds each document's key [default: _id]
+    #[arg(long, value_name = "FIELD")]
+    key: Option<String>,
+    /// How many parts the collection is split into, 1 to 1024; fixed for good [default: one a core]
+    #[arg(long, value_name = "P")]
+    partitions: Option<u32>,
+    /// When writes are acknowledged, where they do not say: sync, async, async(MS) or none [default: sync]
+    #[arg(long)]
+    durability: Option<Durability>,
+}
+
+impl Create {
+    pub(super) fn run(self, context: &mut Context) -> Result<()> {
+        let mut settings = CollectionSettings::default();
+        if let Some(key) = self.key {
+            settings.key_field = key;
+        }
+        if let Some(partitions) = self.partitions {
+            settings.partitions = partitions;
+        }
+        if let Some(durability) = self.durability {
+            settings.durability = durability;
+        }
+        let database = database::open_or_create(context, &self.db, None)?;
+        let name = &self.collection;
+        let collection = database
+            .create_collection(name, settings)
+            .map_err(Error::engine(format!(
+                "cannot create the collection `{name}`"
+            )))?;
+        let settings = collection.settings();
+        if context.out.is_json() {
+            context.out.line(format_args!(
+                "{{\"created\":\"{name}\",\"settings\":{}}}",
+                settings.to_json()
+            ))
+        } else {
+            context.out.line(format_args!(
+                "created {name}: key field {}, {}, durability {}",
+                settings.key_field,
+                counted(settings.partitions.into(), "partition", "partitions"),
+                settings.durability
+            ))
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! `quire delete`: documents removed by key.
+
+use crate::Context;
+use crate::database;
+use crate::error::{Error, Result};
+use crate::output::tell;
+use quiredb::{Effect, Key, Position, Write};
+use std::path::PathBuf;
+
+/// Delete documents by key
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  quire delete ./db papers 2101.00001 2101.00002
+  quire delete ./db papers 2101.00001 --if-version 17
+
+Exit code 1 if a key has no document, or another version than --if-version says.")]
+pub(crate) struct Delete {
+    /// The database's directory
+    db: PathBuf,
+    /// The collection
+    collection: String,
+    /// The keys
+    #[arg(required = true, value_name = "KEY", value_parser = super::parse_key, allow_negative_numbers = true)]
+    keys: Vec<Key>,
+    /// Only if the document's version is this one
+    #[arg(long, value_name = "VERSION")]
+    if_version: Option<u64>,
+}
+
+impl Delete {
+    pub(super) fn run(self, context: &mut Context) -> Result<()> {
+        if self.if_version.is_some() && self.keys.len() > 1 {
+            return Err(Error::Usage("--if-version goes with one key".to_owned()));
+        }
+        let database = database::open_existing(context, &self.db)?;
+        let collection = database::collection(&database, &self.db, &self.collection)?;
+        let mut missing = false;
+        for key in self.keys {
+            let mut write = Write::delete(key.clone());
+            if let Some(version) = self.if_version {
+                write = write.if_version(Position(version));
+            }
+            let written = collection
+                .write(write)
+                .map_err(Error::engine(format!("cannot delete {key}")))?;
+            if written.effect == Effect::Unchanged {
+                missing = true;
+                tell(format_args!(
+                    "quire: no document {key} in {}",
+                    self.collection
+                ));
+            }
+            context.out.written(&key, &written)?;
+        }
+        collection
+            .sync()
+            .map_err(Error::engine("cannot make the deletions durable"))?;
+        if missing {
+            Err(Error::Reported)
+        } else {
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! `quire drop`: a collection removed with all its documents.
+
+use crate::Context;
+use crate::database;
+use crate::error::{Error, Result};
+use crate::size;
+use std::path::PathBuf;
+
+/// Remove a collection and all its documents
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  quire drop ./db papers --yes")]
+pub(crate) struct Drop {
+    /// The database's directory
+    db: PathBuf,
+    /// The collection
+    collection: String,
+    /// Do it: there is no way back
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Drop {
+    pub(super) fn run(self, context: &mut Context) -> Result<()> {
+        let database = database::open_existing(context, &self.db)?;
+        let collection = database::collection(&database, &self.db, &self.collection)?;
+        let documents = collection.count().map_err(Error::engine("cannot count"))?;
+        let name = &self.collection;
+        let counted = size::counted(documents, "document", "documents");
+        if !self.yes {
+            return Err(Error::Usage(format!(
+                "this would remove {name} and its {counted} for good; say --yes to do it"
+            )));
+        }
+        database
+            .drop_collection(name)
+            .map_err(Error::engine(format!(
+                "cannot drop the collection `{name}`"
+            )))?;
+        if context.out.is_json() {
+            context.out.line(format_args!(
+                "{{\"dropped\":\"{name}\",\"documents\":{documents}}}"
+            ))
+        } else {
+            context.out.line(format_args!("dropped {name}, {counted}"))
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! `quire get`: documents by key.
+
+use crate::Context;
+use crate::database;
+use crate::error::{Error, Result};
+use crate::output::{key_json, tell};
+use quiredb::Key;
+use std::path::PathBuf;
+
+/// Keys are looked up this many at a time, which bounds the documents in memory.
+const KEYS_AT_ONCE: usize = 64;
+
+/// Print documents by key, one a line, as they went in
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  quire get ./db papers 2101.00001
+  quire get ./db papers 2101.00001 2101.00002 --json      with key and version
+
+Exit code 1 if a key has no document; the others are printed all the same.")]
+pub(crate) struct Get {
+    /// The database's directory
+    db: PathBuf,
+    /// The collection
+    collection: String,
+    /// The keys
+    #[arg(required = true, value_name = "KEY", value_parser = super::parse_key, allow_negative_numbers = true)]
+    keys: Vec<Key>,
+}
+
+impl Get {
+    pub(super) fn run(self, context: &mut Context) -> Result<()> {
+        let database = database::open_existing(context, &self.db)?;
+        let collection = database::collection(&database, &self.db, &self.collection)?;
+        let mut missing = false;
+        for keys in self.keys.chunks(KEYS_AT_ONCE) {
+            let found = collection
+                .get_many(keys)
+                .map_err(Error::engine("cannot read"))?;
+            for (key, found) in keys.iter().zip(found) {
+                if let Some(found) = found {
+                    context.out.found(&found)?;
+                    continue;
+                }
+                missing = true;
+                tell(format_args!(
+                    "quire: no document {key} in {}",
+                    self.collection
+                ));
+                if context.out.is_json() {
+                    context.out.line(format_args!(
+                        "{{\"key\":{},\"found\":false}}",
+                        key_json(key)
+                    ))?;
+                }
+            }
+        }
+        if missing {
+            Err(Error::Reported)
+        } else {
+            Ok(())
+        }
+    }
+}

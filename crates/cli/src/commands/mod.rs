@@ -1,0 +1,64 @@
+//! The subcommands, one a file: its arguments, its help, and what it does.
+
+mod collections;
+mod count;
+mod create;
+mod delete;
+mod drop;
+mod get;
+pub(crate) mod load;
+mod put;
+mod scan;
+mod serve;
+pub(crate) mod stats;
+mod tail;
+pub(crate) mod verify;
+
+use crate::error::Result;
+use crate::{Context, demo};
+
+/// What to do.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    Load(load::Load),
+    Get(get::Get),
+    Put(put::Put),
+    Delete(delete::Delete),
+    Scan(scan::Scan),
+    Count(count::Count),
+    Tail(tail::Tail),
+    Collections(collections::Collections),
+    Create(create::Create),
+    Drop(drop::Drop),
+    Stats(stats::Stats),
+    Verify(verify::Verify),
+    Serve(serve::Serve),
+    Demo(demo::Demo),
+}
+
+impl Command {
+    /// Does it.
+    pub(crate) fn run(self, context: &mut Context) -> Result<()> {
+        match self {
+            Command::Load(command) => command.run(context),
+            Command::Get(command) => command.run(context),
+            Command::Put(command) => command.run(context),
+            Command::Delete(command) => command.run(context),
+            Command::Scan(command) => command.run(context),
+            Command::Count(command) => command.run(context),
+            Command::Tail(command) => command.run(context),
+            Command::Collections(command) => command.run(context),
+            Command::Create(command) => command.run(context),
+            Command::Drop(command) => command.run(context),
+            Command::Stats(command) => command.run(context),
+            Command::Verify(command) => command.run(context),
+            Command::Serve(command) => command.run(context),
+            Command::Demo(command) => command.run(context),
+        }
+    }
+}
+
+/// A key from the command line.
+fn parse_key(text: &str) -> std::result::Result<quiredb::Key, String> {
+    quiredb::Key::parse(text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,163 @@
+//! `quire serve`: a database over HTTP until told to stop.
+
+use crate::error::{Error, Result};
+use crate::output::tell;
+use crate::size::Size;
+use crate::{Context, database, files};
+use quire_server::ServerOptions;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// More than any token.
+const TOKEN_BYTES_MAX: u64 = 64 << 10;
+
+/// Serve a database over HTTP: the document part of the OpenSearch REST API
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  quire serve ./db
+  quire serve ./db --listen 127.0.0.1:0                        on a free port, which is printed
+  quire serve ./db --listen 0.0.0.0:9200 --token-file token    for other machines
+
+  curl http://127.0.0.1:9200/papers/_doc/2101.00001
+
+Once it answers, it prints `listening on http://ADDRESS` on standard output; with --json, {\"listening\":\"http://ADDRESS\"}.
+An interrupt (Ctrl-C) or SIGTERM lets requests in flight end, makes everything durable and stops; a second one
+stops at once.")]
+pub(crate) struct Serve {
+    /// The database's directory; made if absent
+    db: PathBuf,
+    /// Where to listen; port 0 picks a free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9200")]
+    listen: SocketAddr,
+    /// A file that holds the token that callers must send (Authorization: Bearer …); needed for any address that
+    /// other machines can reach
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Memory that the database may use [default: 256MiB]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<Size>,
+    /// Say nothing on standard error while all is well
+    #[arg(long)]
+    quiet: bool,
+}
+
+impl Serve {
+    pub(super) fn run(self, context: &mut Context) -> Result<()> {
+        let token = self.token_file.as_deref().map(read_token).transpose()?;
+        if token.is_none() && !self.listen.ip().to_canonical().is_loopback() {
+            return Err(Error::Usage(format!(
+                "other machines can reach {}; give a token that callers must send with --token-file FILE, or listen on \
+                 127.0.0.1",
+                self.listen
+            )));
+        }
+        let options = ServerOptions {
+            listen: self.listen,
+            token,
+            ..ServerOptions::default()
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| {
+                Error::Failed(format!("cannot start the server's threads: {error}"))
+            })?;
+        let database = database::open_or_create(context, &self.db, self.memory)?;
+        let served = runtime.block_on(async {
+            let listener = listen(self.listen).await?;
+            let address = listener
+                .local_addr()
+                .map_err(|error| cannot_listen(self.listen, &error))?;
+            // From here on a signal means to stop well, so nothing that is said below may be missed.
+            let signals = Signals::new()?;
+            let stop = signals.first(self.quiet);
+            if context.out.is_json() {
+                context
+                    .out
+                    .line(format_args!("{{\"listening\":\"http://{address}\"}}"))?;
+            } else {
+                context
+                    .out
+                    .line(format_args!("listening on http://{address}"))?;
+            }
+            context.out.flush()?;
+            quire_server::serve(database.clone(), listener, options, stop)
+                .await
+                .map_err(|error| Error::Failed(crate::error::causes(&error)))
+        });
+        let closed = database
+            .close()
+            .map_err(Error::engine("cannot close the database"));
+        served.and(closed)?;
+        if !self.quiet {
+            tell("quire: stopped; everything is durable");
+        }
+        Ok(())
+    }
+}
+
+/// The token in a file, without the white space around it.
+fn read_token(path: &Path) -> Result<String> {
+    let failed = |error: &dyn std::fmt::Display| {
+        Error::Failed(format!(
+            "cannot read the token file {}: {error}",
+            path.display()
+        ))
+    };
+    let token = files::read_text(path, TOKEN_BYTES_MAX).map_err(|error| failed(&error))?;
+    match token.trim() {
+        "" => Err(failed(&"it is empty")),
+        token => Ok(token.to_owned()),
+    }
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|error| cannot_listen(address, &error))
+}
+
+fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> Error {
+    Error::Failed(format!(
+        "cannot listen on {address}: {error}; --listen {}:0 takes a free port",
+        address.ip()
+    ))
+}
+
+/// The signals that end a server.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Signals> {
+        let failed = |error| Error::Failed(format!("cannot wait for signals: {error}"));
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt()).map_err(failed)?,
+            terminate: signal(SignalKind::terminate()).map_err(failed)?,
+        })
+    }
+
+    /// Ends with the first signal; the second one ends the process.
+    async fn first(mut self, quiet: bool) {
+        self.next().await;
+        if !quiet {
+            tell("quire: stopping; once more stops at once");
+        }
+        tokio::spawn(async move {
+            self.next().await;
+            std::process::exit(1);
+        });
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

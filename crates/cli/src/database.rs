@@ -1,0 +1,105 @@
+//! Opening databases and collections, with errors that say what to do.
+
+use crate::Context;
+use crate::error::{Error, Result, causes};
+use crate::size::Size;
+use quiredb::{Collection, Database, ErrorKind, Options, Volumes};
+use std::path::Path;
+
+/// Opens a database that is there; never makes one.
+///
+/// # Errors
+/// If there is none, it is not one, or it is open elsewhere.
+pub(crate) fn open_existing(context: &Context, path: &Path) -> Result<Database> {
+    open_existing_with(context, path, None)
+}
+
+/// Opens a database that is there, to use so much memory.
+///
+/// # Errors
+/// As [`open_existing`].
+pub(crate) fn open_existing_with(
+    context: &Context,
+    path: &Path,
+    memory: Option<Size>,
+) -> Result<Database> {
+    require_directory(context, path)?;
+    open(context, path, memory, false)
+}
+
+/// Opens a database, or makes one where the directory is absent or empty.
+///
+/// # Errors
+/// If the directory holds something else, or it is open elsewhere.
+pub(crate) fn open_or_create(
+    context: &Context,
+    path: &Path,
+    memory: Option<Size>,
+) -> Result<Database> {
+    open(context, path, memory, true)
+}
+
+/// Fails where there is no directory of this name.
+///
+/// # Errors
+/// One that says how a database is made.
+pub(crate) fn require_directory(context: &Context, path: &Path) -> Result<()> {
+    match context.env.exists(path) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Error::Failed(format!(
+            "there is no database at {}: no such directory; `quire load` and `quire create` make one",
+            path.display()
+        ))),
+        Err(error) => Err(Error::Failed(causes(&error))),
+    }
+}
+
+fn open(context: &Context, path: &Path, memory: Option<Size>, create: bool) -> Result<Database> {
+    let mut options = Options {
+        create_if_missing: create,
+        ..Options::default()
+    };
+    if let Some(Size(bytes)) = memory {
+        options.memory_bytes = bytes;
+    }
+    Database::open_with(context.env.clone(), Volumes::single(path), options)
+        .map_err(|source| refused(path, source))
+}
+
+/// The error of a database that can't be opened.
+pub(crate) fn refused(path: &Path, source: quiredb::Error) -> Error {
+    let path = path.display();
+    let context = match source.kind() {
+        ErrorKind::Locked => format!(
+            "{path} is open in another process; stop that one, or if it is `quire serve`, ask it over HTTP \
+             (curl http://127.0.0.1:9200/COLLECTION/_doc/KEY)"
+        ),
+        _ => format!("cannot open the database at {path}"),
+    };
+    Error::Engine { context, source }
+}
+
+/// Opens a collection.
+///
+/// # Errors
+/// If there is none of this name; names those there are.
+pub(crate) fn collection(database: &Database, path: &Path, name: &str) -> Result<Collection> {
+    database.collection(name).map_err(|source| {
+        if source.kind() != ErrorKind::NotFound {
+            return Error::Engine {
+                context: format!("cannot open the collection `{name}`"),
+                source,
+            };
+        }
+        let names = database.collections();
+        let known = match names.len() {
+            0 => "the database has none yet".to_owned(),
+            1..=20 => format!("there are: {}", names.join(", ")),
+            count => format!("there are {count}; `quire collections` lists them"),
+        };
+        Error::Failed(format!(
+            "no collection `{name}` in {}; {known}",
+            path.display()
+        ))
+    })
+}

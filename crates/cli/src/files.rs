@@ -1,0 +1,90 @@
+//! The user's files: inputs to load, tokens, sources for the demonstration. The only module that reads files without
+//! `Env`, which is for the engine's own.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "reads the user's files, which belong to the command, not the engine"
+)]
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Opens a file for reading.
+///
+/// # Errors
+/// Of the system.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
+/// A file's length; none if it has none, such as a pipe.
+///
+/// # Errors
+/// Of the system, and if it is a directory.
+pub(crate) fn length(path: &Path) -> io::Result<Option<u64>> {
+    let metadata = fs::metadata(path)?;
+    if metadata.is_dir() {
+        return Err(io::Error::other("it is a directory; name the files in it"));
+    }
+    Ok(metadata.is_file().then_some(metadata.len()))
+}
+
+/// A whole text file of at most `bytes_max`.
+///
+/// # Errors
+/// Of the system; if it is larger or not in UTF-8.
+pub(crate) fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?
+        .take(bytes_max.saturating_add(1))
+        .read_to_string(&mut text)?;
+    if text.len() as u64 > bytes_max {
+        return Err(io::Error::other(format!(
+            "it is larger than {bytes_max} bytes"
+        )));
+    }
+    Ok(text)
+}
+
+/// A directory's subdirectories and its files, each sorted. Empty if it can't be read.
+pub(crate) fn list(directory: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let (mut directories, mut files) = (Vec::new(), Vec::new());
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => directories.push(entry.path()),
+            Ok(kind) if kind.is_file() => files.push(entry.path()),
+            _ => {}
+        }
+    }
+    directories.sort();
+    files.sort();
+    (directories, files)
+}
+
+/// Every file under a directory with its length and the time of its last change, to see whether anything has changed.
+/// What can't be read now counts as absent: it shows up as a change later.
+pub(crate) fn state(directory: &Path) -> Vec<(PathBuf, u64, Option<SystemTime>)> {
+    let mut state = Vec::new();
+    let mut directories = vec![directory.to_owned()];
+    while let Some(directory) = directories.pop() {
+        let (mut below, files) = list(&directory);
+        directories.append(&mut below);
+        for file in files {
+            if let Ok(metadata) = fs::metadata(&file) {
+                state.push((file, metadata.len(), metadata.modified().ok()));
+            }
+        }
+    }
+    state
+}
+
+/// The most memory that this process has held at once, where the system says.
+pub(crate) fn peak_memory_bytes() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}

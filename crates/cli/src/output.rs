@@ -1,0 +1,110 @@
+//! Standard output: results, as text or JSON. Standard error: messages.
+
+use crate::error::{Error, Result};
+use quiredb::{Found, Key, Written};
+use serde::Serialize;
+use std::fmt::Display;
+use std::io::{self, BufWriter, Stdout, Write};
+
+/// How much is written at once.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Standard output, buffered.
+pub(crate) struct Output {
+    json: bool,
+    writer: BufWriter<Stdout>,
+}
+
+impl Output {
+    /// For results as JSON, or for people.
+    pub(crate) fn new(json: bool) -> Output {
+        Output {
+            json,
+            writer: BufWriter::with_capacity(BUFFER_BYTES, io::stdout()),
+        }
+    }
+
+    /// Whether results are asked for as JSON.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// A line of text.
+    pub(crate) fn line(&mut self, text: impl Display) -> Result<()> {
+        writeln!(self.writer, "{text}").map_err(Error::Output)
+    }
+
+    /// A line of JSON.
+    pub(crate) fn json_line(&mut self, value: &impl Serialize) -> Result<()> {
+        serde_json::to_writer(&mut self.writer, value)
+            .map_err(|error| Error::Output(error.into()))?;
+        self.writer.write_all(b"\n").map_err(Error::Output)
+    }
+
+    /// A document as it went in; with `--json`, in an object with its key and version.
+    pub(crate) fn found(&mut self, found: &Found) -> Result<()> {
+        if !self.json {
+            return self.line(found.document.to_json());
+        }
+        self.line(format_args!(
+            "{{\"key\":{},\"found\":true,\"version\":{},\"partition\":{},\"document\":{}}}",
+            key_json(&found.key),
+            found.version,
+            found.partition,
+            found.document.to_json()
+        ))
+    }
+
+    /// What a write did.
+    pub(crate) fn written(&mut self, key: &Key, written: &Written) -> Result<()> {
+        let effect = effect(written);
+        if self.json {
+            return self.line(format_args!(
+                "{{\"key\":{},\"effect\":\"{effect}\",\"version\":{},\"partition\":{}}}",
+                key_json(key),
+                written.version,
+                written.partition
+            ));
+        }
+        self.line(format_args!(
+            "{effect} {key}, version {} of partition {}",
+            written.version, written.partition
+        ))
+    }
+
+    /// Sends out what is buffered.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.writer.flush().map_err(Error::Output)
+    }
+}
+
+/// A write's effect in one word.
+fn effect(written: &Written) -> &'static str {
+    match written.effect {
+        quiredb::Effect::Created => "created",
+        quiredb::Effect::Updated => "updated",
+        quiredb::Effect::Deleted => "deleted",
+        quiredb::Effect::Unchanged => "unchanged",
+    }
+}
+
+/// A key as JSON: a string in quotes, an integer bare.
+pub(crate) fn key_json(key: &Key) -> String {
+    match key.as_str() {
+        Some(text) => serde_json::Value::from(text).to_string(),
+        None => key.to_string(),
+    }
+}
+
+/// `text` cut to `width` characters, with dots where it was cut.
+pub(crate) fn shortened(text: &str, width: usize) -> String {
+    match text.char_indices().nth(width) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+/// A message on standard error. One that can't be written is lost: there is nowhere else to say it.
+pub(crate) fn tell(message: impl Display) {
+    let _ = writeln!(io::stderr(), "{message}");
+}

@@ -1,0 +1,51 @@
+//! Progress bars, on a terminal only.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::fmt::Display;
+
+/// A bar on standard error: silent where that is not a terminal.
+pub(crate) struct Progress(ProgressBar);
+
+impl Progress {
+    /// Over so many bytes; of unknown length if none.
+    pub(crate) fn bytes(total: Option<u64>) -> Progress {
+        let (bar, template) = match total {
+            Some(total) => (
+                ProgressBar::new(total),
+                "{wide_bar} {percent}% of {decimal_total_bytes}  {decimal_bytes_per_sec}  {msg}",
+            ),
+            None => (
+                ProgressBar::no_length(),
+                "{spinner} {decimal_bytes}  {decimal_bytes_per_sec}  {msg}",
+            ),
+        };
+        bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        Progress(bar)
+    }
+
+    /// So many bytes are done.
+    pub(crate) fn at(&self, bytes: u64, message: impl FnOnce() -> String) {
+        if !self.0.is_hidden() {
+            self.0.set_position(bytes);
+            self.0.set_message(message());
+        }
+    }
+
+    /// Sets the total, where it is only known later.
+    pub(crate) fn total(&self, bytes: u64) {
+        self.0.set_length(bytes);
+    }
+
+    /// A message above the bar.
+    pub(crate) fn tell(&self, message: impl Display) {
+        self.0.suspend(|| crate::output::tell(message));
+    }
+
+    /// Takes the bar off the screen.
+    pub(crate) fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+}

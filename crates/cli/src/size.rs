@@ -1,0 +1,146 @@
+//! Sizes, counts and durations as people write and read them.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// A number of bytes from the command line: `512MiB`, `1.5GB`, `65536`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Size(pub(crate) u64);
+
+const UNITS: [(&str, u64); 12] = [
+    ("", 1),
+    ("b", 1),
+    ("k", 1 << 10),
+    ("kib", 1 << 10),
+    ("kb", 1_000),
+    ("m", 1 << 20),
+    ("mib", 1 << 20),
+    ("mb", 1_000_000),
+    ("g", 1 << 30),
+    ("gib", 1 << 30),
+    ("gb", 1_000_000_000),
+    ("tib", 1 << 40),
+];
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Size, String> {
+        let trimmed = text.trim();
+        let split = trimmed
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(trimmed.len());
+        let (number, unit) = trimmed.split_at(split);
+        let unit = unit.trim().to_ascii_lowercase();
+        let bytes = UNITS
+            .iter()
+            .find(|(name, _)| *name == unit)
+            .and_then(|(_, scale)| scaled(number, *scale));
+        bytes.map(Size).ok_or_else(|| {
+            format!("`{text}` is not a size; sizes look like 256MiB, 1.5GB or 65536")
+        })
+    }
+}
+
+/// `number` times `scale`, exactly where `number` is whole.
+fn scaled(number: &str, scale: u64) -> Option<u64> {
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(scale);
+    }
+    let value = number.parse::<f64>().ok()? * scale as f64;
+    (value.is_finite() && (0.0..1e18).contains(&value)).then_some(value as u64)
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (mut value, mut unit) = (self.0 as f64, "B");
+        for larger in ["kB", "MB", "GB", "TB"] {
+            if value < 999.5 {
+                break;
+            }
+            value /= 1000.0;
+            unit = larger;
+        }
+        if unit == "B" || value >= 99.95 {
+            write!(f, "{value:.0} {unit}")
+        } else {
+            write!(f, "{value:.1} {unit}")
+        }
+    }
+}
+
+/// A count with its thousands set apart: `63,666`.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 document`, `2 documents`.
+pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
+/// How much each second, rounded; 0 for no time at all.
+pub(crate) fn per_second(amount: u64, time: Duration) -> u64 {
+    let seconds = time.as_secs_f64();
+    if seconds > 0.0 {
+        (amount as f64 / seconds).round() as u64
+    } else {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        let table = [
+            ("65536", 65_536),
+            ("1k", 1_024),
+            ("256MiB", 256 << 20),
+            ("256 mib", 256 << 20),
+            ("1.5GB", 1_500_000_000),
+            ("0.5 GiB", 1 << 29),
+        ];
+        for (text, bytes) in table {
+            assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
+        }
+        for text in [
+            "",
+            "MiB",
+            "-1",
+            "1.2.3k",
+            "12 parsecs",
+            "99999999999999999999",
+            "1e3",
+        ] {
+            assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_shown_short() {
+        let shown: Vec<String> = [0, 999, 1_000, 48_123_456, 999_600, 123_456_789_012]
+            .map(|bytes| Size(bytes).to_string())
+            .into();
+        assert_eq!(
+            shown,
+            ["0 B", "999 B", "1.0 kB", "48.1 MB", "1.0 MB", "123 GB"]
+        );
+        assert_eq!(
+            [count(7), count(1_000), count(1_234_567)],
+            ["7", "1,000", "1,234,567"]
+        );
+        assert_eq!(counted(1, "file", "files"), "1 file");
+    }
+}

@@ -1,0 +1,233 @@
+//! create, drop, collections, stats and verify; opening what is not there.
+
+use crate::Quire;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+#[test]
+fn collections_are_created_listed_and_dropped() {
+    let quire = Quire::new();
+    let created = quire.json(&[
+        "create",
+        "db",
+        "products",
+        "--key",
+        "sku",
+        "--partitions",
+        "3",
+        "--durability",
+        "async(200)",
+    ]);
+    assert_eq!(created["created"], "products");
+    assert_eq!(
+        (
+            &created["settings"]["partitions"],
+            &created["settings"]["key_field"]
+        ),
+        (&json!(3), &json!("sku"))
+    );
+    assert!(
+        quire
+            .ok(&["create", "db", "a.b-1"])
+            .starts_with("created a.b-1: key field _id")
+    );
+    quire.fails(&["create", "db", "products"], 1, &["products"]);
+    quire.fails(&["create", "db", "Products"], 1, &["Products"]);
+    quire.fails(
+        &["create", "db", "many", "--partitions", "1025"],
+        1,
+        &["1024"],
+    );
+    assert_eq!(quire.ok(&["collections", "db"]), "a.b-1\nproducts\n");
+    let listed = quire.ok(&["collections", "db", "--json"]);
+    let last: Value = serde_json::from_str(listed.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (&last["name"], &last["settings"]),
+        (&json!("products"), &created["settings"])
+    );
+
+    assert_eq!(
+        quire
+            .pipe(&["load", "db", "products"], "{\"sku\":1}\n{\"sku\":2}")
+            .code,
+        0
+    );
+    quire.fails(&["drop", "db", "products"], 2, &["2 documents", "--yes"]);
+    assert_eq!(
+        quire.json(&["drop", "db", "products", "--yes"]),
+        json!({"dropped": "products", "documents": 2})
+    );
+    quire.fails(
+        &["count", "db", "products"],
+        1,
+        &["no collection `products`", "a.b-1"],
+    );
+    assert_eq!(quire.ok(&["collections", "db"]), "a.b-1\n");
+}
+
+#[test]
+fn stats_show_documents_and_sizes() {
+    let documents: String = (0..500)
+        .map(|id| format!("{{\"_id\":{id},\"text\":\"some text\"}}\n"))
+        .collect();
+    let quire = Quire::with_documents(&documents);
+    let stats = quire.json(&["stats", "db"]);
+    let collection = &stats["collections"][0];
+    assert_eq!(
+        (&collection["name"], &collection["documents"]),
+        (&json!("c"), &json!(500))
+    );
+    assert!(collection["disk_bytes"].as_u64().unwrap() > 0);
+    let table = quire.ok(&["stats", "db"]);
+    assert!(table.starts_with("collection"), "{table}");
+    assert!(table.lines().nth(1).unwrap().starts_with("c  "), "{table}");
+    assert!(table.contains("500"), "{table}");
+}
+
+#[test]
+fn verify_names_the_damaged_file() {
+    let documents: String = (0..2_000)
+        .map(|id| format!("{{\"_id\":{id},\"text\":\"some text {id}\"}}\n"))
+        .collect();
+    let quire = Quire::with_documents(&documents);
+    assert!(
+        quire
+            .ok(&["verify", "db"])
+            .starts_with("no damage: 2,000 documents in 1 collection")
+    );
+    assert_eq!(quire.json(&["verify", "db"])["damage"], json!([]));
+
+    let file = largest_file(&quire.path("db"));
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let name = file.file_name().unwrap().to_str().unwrap();
+    let done = quire.run(&["verify", "db"]);
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(
+        done.stdout.contains(name) && done.stdout.contains("lost: "),
+        "{name}: {}",
+        done.stdout
+    );
+    let done = quire.run(&["verify", "db", "--json"]);
+    assert_eq!(done.code, 1);
+    let report: Value = serde_json::from_str(&done.stdout).unwrap();
+    let damage = &report["damage"][0];
+    assert!(damage["file"].as_str().unwrap().contains(name), "{report}");
+    assert!(
+        damage["offset"].is_u64() && damage["what"].is_string() && damage["lost"].is_string(),
+        "{report}"
+    );
+}
+
+fn largest_file(directory: &Path) -> PathBuf {
+    let mut largest = (0, PathBuf::new());
+    let mut directories = vec![directory.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let entry = entry.unwrap();
+            let metadata = entry.metadata().unwrap();
+            if metadata.is_dir() {
+                directories.push(entry.path());
+            } else if metadata.len() > largest.0 {
+                largest = (metadata.len(), entry.path());
+            }
+        }
+    }
+    largest.1
+}
+
+#[test]
+fn commands_that_read_make_no_database() {
+    let quire = Quire::new();
+    let commands: [&[&str]; 9] = [
+        &["get", "db", "c", "k"],
+        &["put", "db", "c", "k", "{}"],
+        &["delete", "db", "c", "k"],
+        &["scan", "db", "c"],
+        &["count", "db", "c"],
+        &["tail", "db", "c"],
+        &["collections", "db"],
+        &["stats", "db"],
+        &["verify", "db"],
+    ];
+    for command in commands {
+        quire.fails(command, 1, &["no database at db", "quire load"]);
+    }
+    assert!(!quire.path("db").exists());
+}
+
+#[test]
+fn foreign_directories_are_left_alone() {
+    let quire = Quire::new();
+    std::fs::create_dir(quire.path("photos")).unwrap();
+    quire.file("photos/cat.jpg", "meow");
+    for command in [
+        &["count", "photos", "c"][..],
+        &["load", "photos", "c"],
+        &["create", "photos", "c"],
+        &["verify", "photos"],
+    ] {
+        quire.fails(command, 1, &["photos"]);
+    }
+    let names: Vec<_> = std::fs::read_dir(quire.path("photos"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(names, ["cat.jpg"]);
+}
+
+#[test]
+fn unknown_collections_are_answered_with_those_there_are() {
+    let quire = Quire::with_documents("{\"_id\":1}");
+    quire.ok(&["create", "db", "other"]);
+    for command in [
+        &["get", "db", "nope", "1"][..],
+        &["put", "db", "nope", "{}"],
+        &["scan", "db", "nope"],
+        &["drop", "db", "nope", "--yes"],
+    ] {
+        quire.fails(command, 1, &["no collection `nope` in db", "c, other"]);
+    }
+}
+
+#[test]
+fn wrong_command_lines_end_with_2_and_help_with_0() {
+    let quire = Quire::new();
+    for arguments in [
+        &[][..],
+        &["fetch"],
+        &["get", "db"],
+        &["get", "db", "c"],
+        &["count", "db", "c", "--frob"],
+    ] {
+        assert_eq!(quire.run(arguments).code, 2, "{arguments:?}");
+    }
+    assert!(quire.ok(&["--version"]).starts_with("quire 0."));
+    let commands = [
+        "load",
+        "get",
+        "put",
+        "delete",
+        "scan",
+        "count",
+        "tail",
+        "collections",
+        "create",
+        "drop",
+        "stats",
+        "verify",
+        "serve",
+        "demo",
+    ];
+    let overview = quire.ok(&["--help"]);
+    for command in commands {
+        assert!(overview.contains(command));
+        let help = quire.ok(&[command, "--help"]);
+        assert!(
+            help.contains("Example") && help.contains("--json"),
+            "{help}"
+        );
+    }
+}

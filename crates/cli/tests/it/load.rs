@@ -1,0 +1,382 @@
+//! load: formats, acknowledgements, bad input.
+
+use crate::{Quire, corpus};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
+/// The JSON lines of an output: acknowledgements, then the summary.
+fn lines(output: &str) -> (Vec<u64>, Value) {
+    let mut lines: Vec<Value> = output
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let summary = lines.pop().unwrap();
+    (
+        lines
+            .iter()
+            .map(|line| line["acknowledged"].as_u64().unwrap())
+            .collect(),
+        summary,
+    )
+}
+
+fn documents(count: usize) -> String {
+    (0..count)
+        .map(|id| format!("{{\"_id\":{id},\"text\":\"document {id}\"}}\n"))
+        .collect()
+}
+
+#[test]
+fn a_corpus_goes_in_and_comes_out_line_for_line() {
+    for name in ["tate-artworks.ndjson", "arxiv-databases.ndjson"] {
+        let Some(path) = corpus(name) else { return };
+        let quire = Quire::new();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let summary = lines(&quire.ok(&["load", "db", "c", path.to_str().unwrap(), "--json"])).1;
+        assert_eq!(summary["documents"], text.lines().count());
+        assert_eq!(summary["bytes"], text.len());
+
+        // As text, but for the white space between tokens: fields, their order and numbers are those of the file.
+        let by_id = |text: &str| -> BTreeMap<String, String> {
+            let parse = |line: &str| serde_json::from_str::<Value>(line).unwrap();
+            text.lines()
+                .map(parse)
+                .map(|value| (value["_id"].to_string(), value.to_string()))
+                .collect()
+        };
+        let (sent, found) = (by_id(&text), by_id(&quire.ok(&["scan", "db", "c"])));
+        assert_eq!(sent.len(), found.len());
+        for (id, line) in &sent {
+            assert_eq!(found.get(id), Some(line));
+        }
+        assert_eq!(quire.json(&["verify", "db"])["damage"], json!([]));
+    }
+}
+
+#[test]
+fn acknowledgements_count_up_to_the_last_document() {
+    let quire = Quire::new();
+    quire.file("a.ndjson", documents(700));
+    quire.file("b.jsonl", documents(1_000));
+    for durability in ["sync", "async(50)", "none"] {
+        let output = quire.ok(&[
+            "load",
+            "db",
+            "c",
+            "a.ndjson",
+            "b.jsonl",
+            "--json",
+            "--batch-documents",
+            "100",
+            "--durability",
+            durability,
+        ]);
+        let (acknowledged, summary) = lines(&output);
+        assert_eq!(
+            acknowledged,
+            (1..=17).map(|batch| batch * 100).collect::<Vec<u64>>(),
+            "{durability}"
+        );
+        assert_eq!(summary["documents"], 1_700);
+        assert_eq!(summary["skipped"], 0);
+        for number in [
+            "bytes",
+            "seconds",
+            "documents_per_second",
+            "megabytes_per_second",
+        ] {
+            assert!(summary[number].is_number(), "{summary}");
+        }
+    }
+    assert_eq!(quire.ok(&["count", "db", "c"]), "1000\n");
+}
+
+#[test]
+fn the_last_document_of_a_key_wins() {
+    let quire = Quire::new();
+    let versions: String = (0..2_000)
+        .map(|v| format!("{{\"_id\":{},\"v\":{v}}}\n", v % 7))
+        .collect();
+    let arguments = [
+        "load",
+        "db",
+        "c",
+        "--partitions",
+        "4",
+        "--batch-documents",
+        "10",
+        "--durability",
+        "none",
+    ];
+    assert_eq!(quire.pipe(&arguments, versions).code, 0);
+    let found = quire.ok(&["scan", "db", "c"]);
+    let mut last: Vec<String> = (1_993..2_000)
+        .map(|v| format!("{{\"_id\":{},\"v\":{v}}}", v % 7))
+        .collect();
+    last.sort();
+    assert_eq!(found.lines().collect::<Vec<_>>(), last);
+}
+
+#[test]
+fn input_that_comes_drop_by_drop_is_acknowledged_as_it_comes() {
+    let quire = Quire::new();
+    let mut load = quire
+        .command(&["load", "db", "c", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = load.stdin.take().unwrap();
+    let mut output = BufReader::new(load.stdout.take().unwrap()).lines();
+    for id in 1..=3 {
+        writeln!(stdin, "{{\"_id\":{id}}}").unwrap();
+        assert_eq!(
+            output.next().unwrap().unwrap(),
+            format!("{{\"acknowledged\":{id}}}")
+        );
+    }
+    drop(stdin);
+    assert!(output.next().unwrap().unwrap().contains("\"documents\":3"));
+    assert!(load.wait().unwrap().success());
+}
+
+#[test]
+fn a_loader_that_is_killed_keeps_what_it_acknowledged() {
+    let quire = Quire::new();
+    quire.file("many.ndjson", documents(50_000));
+    let mut load = quire
+        .command(&[
+            "load",
+            "db",
+            "c",
+            "many.ndjson",
+            "--json",
+            "--batch-documents",
+            "50",
+        ])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(load.stdout.take().unwrap()).lines();
+    let acknowledged: Value = serde_json::from_str(&output.nth(9).unwrap().unwrap()).unwrap();
+    load.kill().unwrap();
+    load.wait().unwrap();
+    let acknowledged = acknowledged["acknowledged"].as_u64().unwrap();
+    assert!(acknowledged >= 500);
+    let keys: Vec<String> = (0..acknowledged).map(|key| key.to_string()).collect();
+    let arguments: Vec<&str> = ["get", "db", "c"]
+        .into_iter()
+        .chain(keys.iter().map(String::as_str))
+        .collect();
+    assert_eq!(quire.ok(&arguments), documents(acknowledged as usize));
+    quire.ok(&["verify", "db"]);
+}
+
+#[test]
+fn a_bad_line_stops_the_load_and_what_is_before_it_is_kept() {
+    let quire = Quire::new();
+    let text = format!(
+        "{}\n\n{{\"_id\":1,}}\n{}",
+        documents(1_500).trim_end(),
+        "{\"_id\":\"after\"}\n"
+    );
+    quire.file("bad.ndjson", text);
+    let done = quire.fails(
+        &[
+            "load",
+            "db",
+            "c",
+            "bad.ndjson",
+            "--json",
+            "--batch-documents",
+            "1000",
+        ],
+        1,
+        &[
+            "bad.ndjson:1502: ",
+            "byte 9",
+            "1,500 documents",
+            "--on-error skip",
+        ],
+    );
+    let (acknowledged, summary) = lines(&done.stdout);
+    assert_eq!(acknowledged, [1_000, 1_500]);
+    assert_eq!(summary["documents"], 1_500);
+    assert_eq!(quire.ok(&["count", "db", "c"]), "1500\n");
+}
+
+#[test]
+fn each_kind_of_bad_line_has_its_reason() {
+    let deep = format!(
+        "{{\"_id\":1,\"a\":{}1{}}}",
+        "[".repeat(2_000),
+        "]".repeat(2_000)
+    );
+    let large = format!("{{\"_id\":1,\"a\":\"{}\"}}", "x".repeat(16 << 20));
+    let longest = format!("{{\"_id\":1,\"a\":\"{}\"}}", "x".repeat(18 << 20));
+    let table: [(&[u8], &str); 11] = [
+        (b"{\"_id\":1", "invalid JSON"),
+        (b"[{\"_id\":1}]", "jq -c"),
+        (b"{\"a\":1}", "_id"),
+        (b"{\"_id\":null}", "key"),
+        (b"{\"_id\":\"\"}", "key"),
+        (b"{\"_id\":1,\"a\":1,\"a\":2}", "\"a\""),
+        (b"{\"_id\":\"\xff\"}", "UTF-8"),
+        (
+            b"{\"_id\":1,\"n\":36893488147419103232}",
+            "36893488147419103232",
+        ),
+        (deep.as_bytes(), "levels"),
+        (large.as_bytes(), "limit"),
+        (longest.as_bytes(), "longer than 17 MiB"),
+    ];
+    let quire = Quire::new();
+    for (line, reason) in table {
+        let done = quire.pipe(&["load", "db", "c"], line);
+        let shown = String::from_utf8_lossy(&line[..line.len().min(40)]).into_owned();
+        assert_eq!(done.code, 1, "{shown}: {done:?}");
+        assert!(
+            done.stderr.contains("standard input:1: "),
+            "{shown}: {}",
+            done.stderr
+        );
+        assert!(done.stderr.contains(reason), "{shown}: {}", done.stderr);
+    }
+    assert_eq!(quire.ok(&["count", "db", "c"]), "0\n");
+}
+
+#[test]
+fn bad_lines_can_be_skipped_and_are_counted() {
+    let quire = Quire::new();
+    let mut text = String::new();
+    for line in 0..300 {
+        text += &if line % 3 == 0 {
+            format!("{{\"_id\":{line}\n")
+        } else {
+            format!("{{\"_id\":{line}}}\n")
+        };
+    }
+    text += &"x".repeat(18 << 20);
+    text += "\n{\"_id\":\"end\"}";
+    let done = quire.pipe(&["load", "db", "c", "--on-error", "skip", "--json"], text);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let (acknowledged, summary) = lines(&done.stdout);
+    assert_eq!(acknowledged.last(), Some(&201));
+    assert_eq!(
+        (&summary["documents"], &summary["skipped"]),
+        (&json!(201), &json!(101))
+    );
+    assert!(done.stderr.contains("standard input:4: "));
+    assert_eq!(done.stderr.matches("skipped standard input").count(), 20);
+    assert!(done.stderr.contains("81 more"));
+    assert_eq!(quire.ok(&["count", "db", "c"]), "201\n");
+}
+
+#[test]
+fn csv_rows_are_documents_of_strings() {
+    let quire = Quire::new();
+    let table = "sku,name,price\n1,\"Pen, blue\",0.50\nx/2,\"two\nlines\",\n";
+    quire.file("products.csv", table);
+    let summary = lines(&quire.ok(&[
+        "load",
+        "db",
+        "products",
+        "products.csv",
+        "--key",
+        "sku",
+        "--json",
+    ]))
+    .1;
+    assert_eq!(
+        (&summary["documents"], &summary["bytes"]),
+        (&json!(2), &json!(table.len()))
+    );
+    assert_eq!(
+        quire.ok(&["scan", "db", "products"]),
+        "{\"sku\":\"1\",\"name\":\"Pen, blue\",\"price\":\"0.50\"}\n{\"sku\":\"x/2\",\"name\":\"two\\nlines\",\"price\":\"\"}\n"
+    );
+    let done = quire.pipe(
+        &["load", "db", "products", "-", "--format", "csv"],
+        "sku,name\n3,c\n4\n",
+    );
+    assert_eq!(done.code, 1);
+    assert!(
+        done.stderr
+            .contains("standard input:3: the row has 1 cells, the header row 2"),
+        "{}",
+        done.stderr
+    );
+    assert_eq!(quire.ok(&["count", "db", "products"]), "3\n");
+    assert_eq!(
+        quire
+            .pipe(&["load", "db", "products", "--format", "csv"], "a,a\n1,2\n")
+            .code,
+        1
+    );
+}
+
+#[test]
+fn what_is_fixed_at_creation_must_agree() {
+    let quire = Quire::new();
+    assert_eq!(
+        quire
+            .pipe(
+                &["load", "db", "c", "--key", "sku", "--partitions", "3"],
+                "{\"sku\":1}"
+            )
+            .code,
+        0
+    );
+    assert_eq!(
+        quire
+            .pipe(&["load", "db", "c", "--key", "sku"], "{\"sku\":2}")
+            .code,
+        0
+    );
+    quire.fails(
+        &["load", "db", "c", "--key", "isbn"],
+        2,
+        &["`sku`", "`isbn`"],
+    );
+    quire.fails(
+        &["load", "db", "c", "--partitions", "4"],
+        2,
+        &["3 partitions, not 4"],
+    );
+    assert_eq!(quire.ok(&["count", "db", "c"]), "2\n");
+}
+
+#[test]
+fn inputs_that_can_not_be_read_are_refused_before_anything_is_made() {
+    let quire = Quire::new();
+    quire.file("a.txt", "{}");
+    std::fs::create_dir(quire.path("folder.json")).unwrap();
+    let table: [(&[&str], i32, &str); 8] = [
+        (&["absent.ndjson"], 1, "absent.ndjson"),
+        (&["folder.json"], 1, "directory"),
+        (&["a.txt"], 2, "--format"),
+        (&["a.ndjson.zst"], 2, "zstd -dc a.ndjson.zst | quire load"),
+        (&["a.csv.gz"], 2, "gunzip -c a.csv.gz | quire load"),
+        (&["-", "-"], 2, "twice"),
+        (&["--batch-documents", "0"], 2, "batch"),
+        (&["--durability", "maybe"], 2, "maybe"),
+    ];
+    for (arguments, code, word) in table {
+        quire.fails(&[&["load", "db", "c"], arguments].concat(), code, &[word]);
+    }
+    assert!(!quire.path("db").exists());
+    // Compressed all the same, by what it holds.
+    let done = quire.pipe(&["load", "db", "c"], b"\x1f\x8b\x08\x00rest");
+    assert_eq!(done.code, 1);
+    assert!(done.stderr.contains("gunzip"), "{}", done.stderr);
+    // A byte-order mark is no part of the first document.
+    assert_eq!(
+        quire
+            .pipe(&["load", "db", "c"], b"\xef\xbb\xbf{\"_id\":1}\r\n")
+            .code,
+        0
+    );
+    assert_eq!(quire.ok(&["get", "db", "c", "1"]), "{\"_id\":1}\n");
+}

@@ -1,0 +1,131 @@
+//! serve: the address it prints, signals, tokens, and the lock it holds.
+
+use crate::{Done, Quire};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+/// A running server.
+struct Server {
+    child: Child,
+    /// `127.0.0.1:PORT`.
+    address: String,
+}
+
+impl Server {
+    fn start(quire: &Quire, arguments: &[&str]) -> Server {
+        let arguments = [&["serve", "db", "--listen", "127.0.0.1:0"], arguments].concat();
+        let mut child = quire
+            .command(&arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let address = line
+            .trim_end()
+            .trim_end_matches("\"}")
+            .rsplit('/')
+            .next()
+            .unwrap()
+            .to_owned();
+        assert!(
+            line.contains("listening") && address.starts_with("127.0.0.1:"),
+            "{line}"
+        );
+        Server { child, address }
+    }
+
+    /// Status line and body.
+    fn request(&self, method: &str, path: &str, headers: &str, body: &str) -> (String, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+             Content-Length: {length}\r\n{headers}\r\n{body}",
+            self.address
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.lines().next().unwrap().to_owned(), body.to_owned())
+    }
+
+    /// Sends a signal and waits for the end.
+    fn stop(self, signal: &str) -> Done {
+        let sent = Command::new("kill")
+            .args(["-s", signal, &self.child.id().to_string()])
+            .status()
+            .unwrap();
+        assert!(sent.success());
+        Done::from(self.child.wait_with_output().unwrap())
+    }
+}
+
+#[test]
+fn documents_are_served_and_written_until_a_signal_comes() {
+    for (signal, arguments) in [("TERM", &[][..]), ("INT", &["--json", "--quiet"])] {
+        let quire = Quire::with_documents("{\"_id\":\"a\",\"v\":1}");
+        let server = Server::start(&quire, arguments);
+        let (status, body) = server.request("GET", "/c/_doc/a", "", "");
+        assert!(
+            status.contains("200") && body.contains("\"v\":1"),
+            "{status} {body}"
+        );
+        let (status, _) = server.request("PUT", "/c/_doc/b", "", "{\"_id\":\"b\",\"v\":2}");
+        assert!(status.contains("201"), "{status}");
+        let done = server.stop(signal);
+        assert_eq!(done.code, 0, "{done:?}");
+        assert_eq!(
+            done.stderr.contains("stopped"),
+            arguments.is_empty(),
+            "{done:?}"
+        );
+        assert!(quire.ok(&["get", "db", "c", "b"]).contains("\"v\":2"));
+    }
+}
+
+#[test]
+fn a_database_that_is_served_is_locked_and_the_message_says_what_to_do() {
+    let quire = Quire::with_documents("{\"_id\":\"a\"}");
+    let server = Server::start(&quire, &[]);
+    for command in [
+        &["get", "db", "c", "a"][..],
+        &["load", "db", "c"],
+        &["verify", "db"],
+        &["serve", "db", "--listen", "127.0.0.1:0"],
+    ] {
+        quire.fails(command, 1, &["db is open in another process", "HTTP"]);
+    }
+    assert_eq!(server.stop("TERM").code, 0);
+    quire.ok(&["get", "db", "c", "a"]);
+}
+
+#[test]
+fn other_addresses_need_a_token_and_callers_must_send_it() {
+    let quire = Quire::with_documents("{\"_id\":\"a\"}");
+    quire.fails(
+        &["serve", "db", "--listen", "0.0.0.0:0"],
+        2,
+        &["--token-file"],
+    );
+    quire.fails(&["serve", "db", "--token-file", "absent"], 1, &["absent"]);
+    quire.file("empty", " \n");
+    quire.fails(&["serve", "db", "--token-file", "empty"], 1, &["empty"]);
+    quire.fails(&["serve", "db", "--listen", "somewhere"], 2, &["somewhere"]);
+    quire.file("token", "s3cret\n");
+    let server = Server::start(&quire, &["--token-file", "token"]);
+    assert!(server.request("GET", "/c/_doc/a", "", "").0.contains("401"));
+    assert!(
+        server
+            .request("GET", "/c/_doc/a", "Authorization: Bearer s3cret\r\n", "")
+            .0
+            .contains("200")
+    );
+    assert_eq!(server.stop("TERM").code, 0);
+}

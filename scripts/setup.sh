@@ -1,0 +1,51 @@
+#!/bin/sh
+# Makes sure that what the build needs is there: cargo, a C compiler and its headers (for the allocator).
+# With `packages`, also that apt has an index of packages, which is what the demonstration loads.
+#
+# On Debian-like systems, as root, installs what is missing; otherwise says what to install.
+set -eu
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+
+is_root() { [ "$(id -u)" -eq 0 ]; }
+
+apt() { DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@" >&2; }
+
+# Whether apt knows any packages yet. A pipe to `head` would do, but for apt's complaint when it closes.
+has_index() { [ -n "$(apt-cache dumpavail 2>/dev/null | sed -n '1p')" ]; }
+
+build_tools() {
+    if ! command -v cargo >/dev/null 2>&1; then
+        say "cargo is not installed; install Rust 1.90 or later: https://rustup.rs"
+        exit 1
+    fi
+    # A compiler without the headers of the C library is of no use.
+    if printf '#include <stdlib.h>\nint main(void) { return 0; }\n' | cc -x c -o /dev/null - 2>/dev/null; then
+        return
+    fi
+    if is_root && command -v apt-get >/dev/null 2>&1; then
+        say "installing a C compiler"
+        has_index || apt update
+        apt install --no-install-recommends gcc libc6-dev
+    else
+        say "no working C compiler (cc); install one, on Debian: sudo apt-get install gcc libc6-dev"
+        exit 1
+    fi
+}
+
+package_index() {
+    command -v apt-cache >/dev/null 2>&1 || return 0
+    has_index && return 0
+    if is_root; then
+        say "fetching the package index, for the demonstration"
+        apt update || say "no package index; the demonstration uses the sources of crates instead"
+    else
+        say "apt has no package index (sudo apt-get update); the demonstration uses the sources of crates instead"
+    fi
+}
+
+case "${1-build}" in
+    build) build_tools ;;
+    packages) package_index ;;
+    *) say "usage: scripts/setup.sh [build|packages]"; exit 2 ;;
+esac
