@@ -19,15 +19,25 @@ pub(crate) fn dir() -> &'static Path {
 pub(crate) fn tiny() -> LogOptions {
     LogOptions {
         block_bytes: 120,
-        segment_bytes: 700,
+        segment_bytes: 1500,
         codec: Codec::Lz4,
         pending_bytes_max: 400,
         reserve_bytes: 300,
     }
 }
 
-/// The record that the tests write at `position`: of 0 to 60 bytes, some of which compress.
+/// The record that the tests write at `position`: of 0 to 60 bytes, some of which compress; now and then one that does
+/// not, and is longer than a sector of the disk.
 pub(crate) fn record(position: u64) -> Vec<u8> {
+    if position % 7 == 5 {
+        let step = |seed: &mut u64| {
+            *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            Some((*seed >> 56) as u8)
+        };
+        return std::iter::repeat_n((), 700)
+            .scan(position, |seed, ()| step(seed))
+            .collect();
+    }
     let length = (position * 37 % 61) as usize;
     let seed = position.to_string();
     seed.bytes().cycle().take(length).collect()

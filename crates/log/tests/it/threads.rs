@@ -101,33 +101,50 @@ fn readers_and_syncers_beside_a_writer_see_exact_bytes() {
 }
 
 #[test]
-fn writers_that_wait_at_once_share_syncs() {
+fn appenders_at_once_get_positions_of_their_own_and_share_syncs() {
     let directory = tempfile::tempdir().unwrap();
+    let options = LogOptions {
+        segment_bytes: 5_000,
+        reserve_bytes: 500,
+        ..LogOptions::default()
+    };
     let env: Arc<dyn Env> = OsEnv::new().unwrap();
     let (log, _) = Log::open(
         env,
         directory.path(),
         IDENTITY,
         BlockCache::new(1 << 20),
-        LogOptions::default(),
+        options,
     )
     .unwrap();
     const THREADS: u64 = 8;
     const EACH: u64 = 100;
+    let record =
+        |thread: u64, at: u64| vec![b'a' + thread as u8; (at * 37 + thread * 11) as usize % 300];
     std::thread::scope(|threads| {
-        for _ in 0..THREADS {
-            threads.spawn(|| {
-                for _ in 0..EACH {
-                    let position = log.append(&[b"a record"]).unwrap();
+        for thread in 0..THREADS {
+            let log = &log;
+            threads.spawn(move || {
+                for at in 0..EACH {
+                    let written = record(thread, at);
+                    let position = log.append(&[&written]).unwrap();
+                    assert_eq!(log.read(position).unwrap(), written);
                     assert!(log.sync(position).unwrap() >= position);
+                    assert_eq!(log.read(position).unwrap(), written);
                 }
             });
         }
     });
     assert_eq!(log.durable(), Position(THREADS * EACH));
     assert!(log.stats().syncs <= THREADS * EACH);
-    assert!(
-        log.scan(Position(1))
-            .all(|item| item.unwrap().1 == b"a record".as_slice())
-    );
+    let mut found: Vec<Vec<u8>> = log
+        .scan(Position(1))
+        .map(|item| item.unwrap().1.to_vec())
+        .collect();
+    let mut written: Vec<Vec<u8>> = (0..THREADS)
+        .flat_map(|thread| (0..EACH).map(move |at| record(thread, at)))
+        .collect();
+    found.sort();
+    written.sort();
+    assert_eq!(found, written);
 }
