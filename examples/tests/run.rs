@@ -1,4 +1,5 @@
 //! Each example runs, and prints what it says.
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
 
 use std::process::Command;
 

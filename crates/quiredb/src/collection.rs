@@ -325,6 +325,11 @@ impl Collection {
         self.each(Partition::compact)
     }
 
+    /// Whether this is the only handle to it.
+    pub(crate) fn is_unshared(&self) -> bool {
+        Arc::strong_count(&self.inner) == 1
+    }
+
     pub(crate) fn close(&self) -> Result<()> {
         self.each(Partition::close)
     }

@@ -8,7 +8,7 @@ use crate::settings::check_name;
 use crate::{CollectionSettings, DatabaseStats, Error, Options, Result};
 use parking_lot::Mutex;
 use quire_collection::Partition;
-use quire_env::{Env, ErrorKind as EnvErrorKind, FileLock, OsEnv, Volumes};
+use quire_env::{Env, ErrorKind as EnvErrorKind, OsEnv, Volumes};
 use quire_store::{Place, Shared, StoreOptions};
 use std::collections::HashMap;
 use std::path::Path;
@@ -50,8 +50,18 @@ struct State {
     catalog: Catalog,
     /// Those that were asked for: a collection is opened when it is first used, so that damage to one leaves the others.
     open: HashMap<u32, Collection>,
-    /// None when the database is closed.
-    lock: Option<Box<dyn FileLock>>,
+    closed: bool,
+}
+
+impl Drop for Inner {
+    /// Closes what nobody else holds on to. Whoever still has a collection goes on with it, and keeps the lock.
+    fn drop(&mut self) {
+        let open = std::mem::take(&mut self.state.get_mut().open);
+        if open.values().all(Collection::is_unshared) {
+            // There is nobody to tell: what is acknowledged under `sync` is safe whatever the close meets.
+            let _ = close_all(open, &self.shared);
+        }
+    }
 }
 
 impl std::fmt::Debug for Database {
@@ -111,11 +121,11 @@ impl Database {
             return Err(Error::Invalid(what));
         }
         remove_leftovers(&*env, &volumes, &catalog)?;
-        let shared = Shared::new(env, options.memory_bytes);
+        let shared = Shared::new(env, options.memory_bytes, Some(lock));
         let state = Mutex::new(State {
             catalog,
             open: HashMap::new(),
-            lock: Some(lock),
+            closed: false,
         });
         Ok(Database {
             inner: Arc::new(Inner {
@@ -260,19 +270,16 @@ impl Database {
     /// `Full` or `Io`, the first that occurs; every collection is closed all the same.
     pub fn close(&self) -> Result<()> {
         let mut state = self.inner.state.lock();
-        let open: Vec<_> = state
-            .open
-            .drain()
-            .map(|(_, collection)| collection)
-            .collect();
-        let result = first_error(open.iter().map(Collection::close));
-        state.lock = None;
-        result
+        if state.closed {
+            return Ok(());
+        }
+        state.closed = true;
+        close_all(std::mem::take(&mut state.open), &self.inner.shared)
     }
 
     fn state(&self) -> Result<parking_lot::MutexGuard<'_, State>> {
         let state = self.inner.state.lock();
-        if state.lock.is_none() {
+        if state.closed {
             Err(Error::Closed)
         } else {
             Ok(state)
@@ -403,6 +410,13 @@ fn remove_collection(env: &dyn Env, volumes: &Volumes, id: u32) -> Result<()> {
             .iter()
             .map(|volume| Ok(env.remove_dir_all(&volume.path.join(collection_dir(id)))?)),
     )
+}
+
+/// Closes collections, then gives up the lock.
+fn close_all(open: HashMap<u32, Collection>, shared: &Shared) -> Result<()> {
+    let result = first_error(open.values().map(Collection::close));
+    shared.unlock();
+    result
 }
 
 /// Runs all of them; gives the first error.

@@ -31,6 +31,9 @@ mod stats;
 mod tail;
 mod verify;
 
+#[cfg(test)]
+mod tests;
+
 pub use collection::Collection;
 pub use database::Database;
 pub use error::{Error, ErrorKind, Result};

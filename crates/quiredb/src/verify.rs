@@ -63,7 +63,7 @@ pub fn verify(
             path: root.to_path_buf(),
         });
     }
-    let _lock = env.lock(&root.join(LOCK_NAME))?;
+    let lock = env.lock(&root.join(LOCK_NAME))?;
     let mut report = VerifyReport::default();
     let catalog = match Catalog::read(&*env, root) {
         Ok(catalog) => catalog,
@@ -75,7 +75,7 @@ pub fn verify(
         Err(error) => return Err(error),
     };
     let total = total_bytes(&*env, &volumes, &catalog)?;
-    let shared = Shared::new(env, Options::default().memory_bytes);
+    let shared = Shared::new(env, Options::default().memory_bytes, Some(lock));
     let mut bytes = 0;
     let mut progress = |more: u64| {
         bytes += more;

@@ -1,7 +1,7 @@
 //! What all partitions of a process share: the machine, the block cache and the memory for memtables.
 
 use parking_lot::Mutex;
-use quire_env::{BlockCache, Budget, Env, Gate};
+use quire_env::{BlockCache, Budget, Env, FileLock, Gate};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -25,6 +25,8 @@ pub struct Shared {
     pub(crate) freed: Arc<dyn Gate>,
     stores: Mutex<Vec<Weak<dyn Flushable>>>,
     relieving: AtomicBool,
+    /// Held as long as any store, or a background job of one, may still write.
+    lock: Mutex<Option<Box<dyn FileLock>>>,
 }
 
 impl std::fmt::Debug for dyn Flushable {
@@ -34,8 +36,13 @@ impl std::fmt::Debug for dyn Flushable {
 }
 
 impl Shared {
-    /// Divides `memory_bytes` among the parts.
-    pub fn new(env: Arc<dyn Env>, memory_bytes: u64) -> Arc<Shared> {
+    /// Divides `memory_bytes` among the parts. The lock on the files, if there is one, is held until
+    /// [`unlock`](Shared::unlock), or until the last store and the last background job of one are gone.
+    pub fn new(
+        env: Arc<dyn Env>,
+        memory_bytes: u64,
+        lock: Option<Box<dyn FileLock>>,
+    ) -> Arc<Shared> {
         Arc::new(Shared {
             cache: BlockCache::new(memory_bytes / 2),
             memtables: Budget::new(memory_bytes / 4),
@@ -44,7 +51,13 @@ impl Shared {
             env,
             stores: Mutex::new(Vec::new()),
             relieving: AtomicBool::new(false),
+            lock: Mutex::new(lock),
         })
+    }
+
+    /// Gives up the lock: every store is closed.
+    pub fn unlock(&self) {
+        *self.lock.lock() = None;
     }
 
     /// The machine.

@@ -152,7 +152,7 @@ fn options() -> StoreOptions {
 
 fn open(env: &Arc<SimEnv>) -> crate::Result<Store<Words>> {
     let env: Arc<dyn Env> = env.clone();
-    let shared = Shared::new(Arc::clone(&env), 16 << 20);
+    let shared = Shared::new(Arc::clone(&env), 16 << 20, None);
     match Store::<Words>::create(&shared, &place()) {
         Ok(()) | Err(Error::Exists { .. }) => {}
         Err(error) => return Err(error),
