@@ -1,0 +1,249 @@
+//! The action lines of a bulk body: `{"index":{"_index":"jobs","_id":"1"}}`.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use quiredb::Position;
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer};
+
+use crate::documents::version_condition;
+use crate::failure::{Failure, Outcome};
+
+/// What an item does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Op {
+    Index,
+    Create,
+    Update,
+    Delete,
+}
+
+impl Op {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Op::Index => "index",
+            Op::Create => "create",
+            Op::Update => "update",
+            Op::Delete => "delete",
+        }
+    }
+}
+
+/// What an action line says.
+#[derive(Debug)]
+pub(crate) struct Action {
+    pub(crate) op: Op,
+    pub(crate) index: Option<String>,
+    pub(crate) id: Option<String>,
+    /// The version the document must have, or why the item can't be done.
+    pub(crate) version: Outcome<Option<Position>>,
+    pub(crate) retries: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Line<'a> {
+    #[serde(borrow)]
+    Index(Meta<'a>),
+    #[serde(borrow)]
+    Create(Meta<'a>),
+    #[serde(borrow)]
+    Update(Meta<'a>),
+    #[serde(borrow)]
+    Delete(Meta<'a>),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Meta<'a> {
+    #[serde(borrow, rename = "_index")]
+    index: Option<Cow<'a, str>>,
+    #[serde(default, rename = "_id")]
+    id: Option<Id>,
+    #[serde(default, alias = "_routing")]
+    routing: Option<Id>,
+    #[serde(borrow)]
+    op_type: Option<Cow<'a, str>>,
+    if_seq_no: Option<u64>,
+    if_primary_term: Option<u64>,
+    #[serde(alias = "_retry_on_conflict")]
+    retry_on_conflict: Option<u32>,
+    #[serde(default)]
+    require_alias: Option<bool>,
+    #[serde(borrow)]
+    pipeline: Option<Cow<'a, str>>,
+    #[serde(alias = "_version")]
+    version: Option<i64>,
+    #[serde(borrow, alias = "_version_type")]
+    version_type: Option<Cow<'a, str>>,
+}
+
+/// An id, which may be written as a number.
+#[derive(Debug)]
+pub(crate) struct Id(pub(crate) String);
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Id, D::Error> {
+        struct IdVisitor;
+        impl Visitor<'_> for IdVisitor {
+            type Value = Id;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an id: a string or an integer")
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Id, E> {
+                Ok(Id(text.to_owned()))
+            }
+            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Id, E> {
+                Ok(Id(number.to_string()))
+            }
+            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Id, E> {
+                Ok(Id(number.to_string()))
+            }
+            fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Id, E> {
+                Err(E::custom(format!(
+                    "the number {number} can't be an id; write it as a string"
+                )))
+            }
+        }
+        deserializer.deserialize_any(IdVisitor)
+    }
+}
+
+impl Action {
+    /// Reads the action on line `number`.
+    ///
+    /// # Errors
+    /// A line that is no action, which makes it unknown what the lines after it are. What is merely not
+    /// possible is left to the item.
+    pub(crate) fn parse(line: &[u8], number: u64) -> Outcome<Action> {
+        let malformed = |what: &dyn fmt::Display| {
+            Failure::illegal_argument(format!("Malformed action/metadata line [{number}]: {what}"))
+        };
+        let line = serde_json::from_slice(line).map_err(|error| malformed(&error))?;
+        let (op, meta) = match line {
+            Line::Index(meta) => (Op::Index, meta),
+            Line::Create(meta) => (Op::Create, meta),
+            Line::Update(meta) => (Op::Update, meta),
+            Line::Delete(meta) => (Op::Delete, meta),
+        };
+        let op = match (op, meta.op_type.as_deref()) {
+            (op, None) => op,
+            (Op::Index, Some("index")) => Op::Index,
+            (Op::Index | Op::Create, Some("create")) => Op::Create,
+            (_, Some(_)) => return Err(malformed(&"op_type must be [index] or [create]")),
+        };
+        let version =
+            check(op, &meta).and_then(|()| version_condition(meta.if_seq_no, meta.if_primary_term));
+        Ok(Action {
+            op,
+            index: meta.index.map(Cow::into_owned),
+            id: meta.id.map(|id| id.0),
+            version,
+            retries: meta.retry_on_conflict,
+        })
+    }
+}
+
+/// Refuses what can't be honoured.
+fn check(op: Op, meta: &Meta<'_>) -> Outcome<()> {
+    let refused = |what: &str| Err(Failure::illegal_argument(what));
+    if let Some(routing) = &meta.routing
+        && meta.id.as_ref().is_none_or(|id| id.0 != routing.0)
+    {
+        return refused(
+            "[routing] must be the id or absent: a document's place follows from its id alone",
+        );
+    }
+    if meta
+        .pipeline
+        .as_ref()
+        .is_some_and(|pipeline| pipeline != "_none")
+    {
+        return refused("[pipeline] is not supported: there are no ingest pipelines");
+    }
+    if meta.require_alias == Some(true) {
+        return refused("[require_alias] is not supported: there are no aliases");
+    }
+    if meta.version.is_some()
+        || meta
+            .version_type
+            .as_ref()
+            .is_some_and(|kind| kind != "internal")
+    {
+        return refused(
+            "[version] is not supported: versions are given by Quire; use if_seq_no and if_primary_term",
+        );
+    }
+    if op == Op::Create && meta.if_seq_no.is_some() {
+        return Err(Failure::validation(
+            "create operations do not support compare and set. use index instead",
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn actions_are_read_and_what_is_no_action_is_refused_by_line() {
+        let action =
+            Action::parse(br#"{"index":{"_index":"a","_id":7,"routing":"7"}}"#, 1).unwrap();
+        assert_eq!(
+            (action.op, action.index.as_deref(), action.id.as_deref()),
+            (Op::Index, Some("a"), Some("7"))
+        );
+        let action = Action::parse(
+            br#" {"delete": {"_id": "x\n", "if_seq_no": 3, "if_primary_term": 1}} "#,
+            1,
+        )
+        .unwrap();
+        assert_eq!((action.op, action.id.as_deref()), (Op::Delete, Some("x\n")));
+        assert_eq!(action.version.unwrap(), Some(Position(3)));
+        let action = Action::parse(br#"{"index":{"op_type":"create","_id":null}}"#, 1).unwrap();
+        assert_eq!((action.op, action.id), (Op::Create, None));
+
+        let malformed: [&[u8]; 11] = [
+            b"",
+            b"5",
+            b"{}",
+            br#"{"index":5}"#,
+            br#"{"index":{}"#,
+            br#"{"index":{}}}"#,
+            br#"{"put":{}}"#,
+            br#"{"index":{},"create":{}}"#,
+            br#"{"index":{"_type":"t"}}"#,
+            br#"{"index":{"_id":1.5}}"#,
+            b"{\"index\":{\"_id\":\"\xff\"}}",
+        ];
+        for line in malformed {
+            let failure = Action::parse(line, 41).unwrap_err();
+            assert!(
+                failure.cause().to_string().contains("line [41]"),
+                "{:?}",
+                failure.cause()
+            );
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_honoured_fails_its_item_alone() {
+        for meta in [
+            r#""routing":"elsewhere""#,
+            r#""pipeline":"p""#,
+            r#""require_alias":true"#,
+            r#""version":4,"version_type":"external""#,
+            r#""if_seq_no":4"#,
+        ] {
+            let line = format!(r#"{{"index":{{"_id":"1",{meta}}}}}"#);
+            let failure = Action::parse(line.as_bytes(), 1)
+                .unwrap()
+                .version
+                .unwrap_err();
+            assert_eq!(failure.status.as_u16(), 400, "{meta}");
+        }
+    }
+}

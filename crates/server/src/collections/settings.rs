@@ -1,0 +1,156 @@
+//! The settings of a collection, as OpenSearch writes them.
+//!
+//! | in the body | means |
+//! | --- | --- |
+//! | `settings.index.number_of_shards` (nested or dotted, `index.` may be left out) | `partitions` |
+//! | `settings.number_of_replicas` | a number, which changes nothing: there are no replicas |
+//! | `settings.refresh_interval` | anything, which changes nothing: a write is seen as soon as it is acknowledged |
+//! | `settings.quire.*`, `quire.*` | Quire's own settings: `partitions`, `key_field`, `durability` |
+//! | `mappings` | accepted as far as it changes nothing of what is stored and returned: `properties`, `dynamic` other than strict … |
+//! | `aliases` | must be empty |
+//!
+//! Anything else is refused by name.
+
+use quiredb::{Collection, CollectionSettings};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::failure::{Failure, Outcome};
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Body {
+    #[serde(default)]
+    settings: Map<String, Value>,
+    #[serde(default)]
+    mappings: Map<String, Value>,
+    #[serde(default)]
+    aliases: Map<String, Value>,
+    #[serde(default)]
+    quire: Map<String, Value>,
+}
+
+/// Reads the body of a request that creates a collection.
+pub(super) fn parse(body: &[u8]) -> Outcome<CollectionSettings> {
+    let body = if body.iter().all(u8::is_ascii_whitespace) {
+        Body::default()
+    } else {
+        serde_json::from_slice(body).map_err(|error| Failure::parse(error.to_string()))?
+    };
+    if let Some(alias) = body.aliases.keys().next() {
+        return Err(Failure::illegal_argument(format!(
+            "alias [{alias}]: there are no aliases"
+        )));
+    }
+    check_mappings(&body.mappings)?;
+    let mut ours = body.quire;
+    for (name, value) in flat(body.settings) {
+        set(&mut ours, &name, value)?;
+    }
+    // The text of an object is an object.
+    let text = Value::Object(ours).to_string();
+    CollectionSettings::from_json(text.as_bytes())
+        .map_err(|error| Failure::illegal_argument(error.to_string()))
+}
+
+/// Takes one setting over into those of Quire.
+fn set(ours: &mut Map<String, Value>, name: &str, value: Value) -> Outcome<()> {
+    let short = name.strip_prefix("index.").unwrap_or(name);
+    let (ours_name, value) = match short {
+        "number_of_shards" => ("partitions", number(name, &value)?),
+        "number_of_replicas" => return number(name, &value).map(|_| ()),
+        "refresh_interval" => return Ok(()),
+        _ => match short.strip_prefix("quire.") {
+            Some(short) => (short, value),
+            None => {
+                return Err(Failure::illegal_argument(format!(
+                    "unknown setting [{name}]: known are number_of_shards, number_of_replicas, refresh_interval and \
+                     those of Quire, quire.*"
+                )));
+            }
+        },
+    };
+    match ours.insert(ours_name.to_owned(), value.clone()) {
+        Some(other) if other != value => Err(Failure::illegal_argument(format!(
+            "setting [{name}] is given twice: {other} and {value}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// OpenSearch takes numbers as strings, too.
+fn number(name: &str, value: &Value) -> Outcome<Value> {
+    let number = match value {
+        Value::Number(number) => number.as_u64(),
+        Value::String(text) => text.parse().ok(),
+        _ => None,
+    };
+    number.map(Value::from).ok_or_else(|| {
+        Failure::illegal_argument(format!(
+            "Failed to parse value [{value}] for setting [{name}]: a number is expected"
+        ))
+    })
+}
+
+/// Settings with dots between nested names.
+fn flat(settings: Map<String, Value>) -> Vec<(String, Value)> {
+    let mut out = Vec::new();
+    let mut left: Vec<(String, Value)> = settings.into_iter().collect();
+    while let Some((name, value)) = left.pop() {
+        match value {
+            Value::Object(object) => {
+                left.extend(
+                    object
+                        .into_iter()
+                        .map(|(inner, value)| (format!("{name}.{inner}"), value)),
+                );
+            }
+            value => out.push((name, value)),
+        }
+    }
+    out
+}
+
+/// Refuses mappings that would change which documents are taken or what is returned.
+fn check_mappings(mappings: &Map<String, Value>) -> Outcome<()> {
+    for (name, value) in mappings {
+        let changes_nothing = match name.as_str() {
+            "properties"
+            | "_meta"
+            | "dynamic_templates"
+            | "dynamic_date_formats"
+            | "date_detection"
+            | "numeric_detection" => true,
+            "dynamic" => !value
+                .as_str()
+                .is_some_and(|text| text.starts_with("strict")),
+            "_source" => *value == json!({}) || *value == json!({"enabled": true}),
+            _ => false,
+        };
+        if !changes_nothing {
+            return Err(Failure::illegal_argument(format!(
+                "mappings.{name} [{value}] is not supported: documents are taken and returned whole, whatever their fields"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A collection as `GET /{collection}` shows it.
+pub(super) fn describe(collection: &Collection) -> Value {
+    let settings = collection.settings();
+    // The settings' own text is an object.
+    let ours: Value = serde_json::from_str(&settings.to_json()).unwrap_or_default();
+    json!({
+        "aliases": {},
+        "mappings": {},
+        "settings": {
+            "index": {
+                "number_of_shards": settings.partitions.to_string(),
+                "number_of_replicas": "0",
+                "provided_name": collection.name(),
+            },
+            "quire": ours,
+        },
+    })
+}

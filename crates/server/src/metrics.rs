@@ -1,0 +1,379 @@
+//! What the server counts, in the text format of Prometheus.
+//!
+//! Series are bounded: a route is the pattern that matched, a method one of a few, a status one that the server sends.
+
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use axum::http::{Method, StatusCode};
+use parking_lot::Mutex;
+use quiredb::{CollectionStats, DatabaseStats};
+
+/// Upper bounds of the latency buckets, in seconds.
+const BUCKETS: [f64; 14] = [
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0,
+];
+
+/// What the server counts.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    connections: AtomicU64,
+    connections_opened: AtomicU64,
+    received_bytes: AtomicU64,
+    sent_bytes: AtomicU64,
+    bulk_items: AtomicU64,
+    bulk_items_failed: AtomicU64,
+    routes: Mutex<BTreeMap<&'static str, RouteMetrics>>,
+}
+
+#[derive(Debug, Default)]
+struct RouteMetrics {
+    /// By method and status.
+    requests: BTreeMap<(&'static str, u16), u64>,
+    /// How many took as long as the bucket's bound and longer than the one before.
+    buckets: [u64; BUCKETS.len()],
+    requests_all: u64,
+    seconds_all: f64,
+}
+
+/// A connection that is open as long as this lives.
+pub(crate) struct OpenConnection(std::sync::Arc<Metrics>);
+
+impl OpenConnection {
+    pub(crate) fn new(metrics: std::sync::Arc<Metrics>) -> OpenConnection {
+        metrics.connections.fetch_add(1, Ordering::Relaxed);
+        metrics.connections_opened.fetch_add(1, Ordering::Relaxed);
+        OpenConnection(metrics)
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Metrics {
+    pub(crate) fn received(&self, bytes: usize) {
+        self.received_bytes
+            .fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn sent(&self, bytes: usize) {
+        self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn bulk_items(&self, done: u64, failed: u64) {
+        self.bulk_items.fetch_add(done, Ordering::Relaxed);
+        self.bulk_items_failed.fetch_add(failed, Ordering::Relaxed);
+    }
+
+    /// Counts a request that was answered.
+    pub(crate) fn answered(
+        &self,
+        route: &'static str,
+        method: &Method,
+        status: StatusCode,
+        took: Duration,
+    ) {
+        let seconds = took.as_secs_f64();
+        let mut routes = self.routes.lock();
+        let route = routes.entry(route).or_default();
+        *route
+            .requests
+            .entry((known_method(method), status.as_u16()))
+            .or_default() += 1;
+        if let Some(bucket) = BUCKETS.iter().position(|bound| seconds <= *bound) {
+            route.buckets[bucket] += 1;
+        }
+        route.requests_all += 1;
+        route.seconds_all += seconds;
+    }
+
+    /// Everything as text; `buffer_bytes` are those that requests hold now.
+    pub(crate) fn render(&self, stats: &DatabaseStats, buffer_bytes: u64) -> String {
+        let mut text = Exposition::default();
+        self.render_http(&mut text, buffer_bytes);
+        render_database(&mut text, stats);
+        text.0
+    }
+
+    fn render_http(&self, text: &mut Exposition, buffer_bytes: u64) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        text.one(
+            "quire_http_connections",
+            "gauge",
+            "Connections open now",
+            load(&self.connections),
+        );
+        let opened = load(&self.connections_opened);
+        text.one(
+            "quire_http_connections_total",
+            "counter",
+            "Connections accepted",
+            opened,
+        );
+        let received = load(&self.received_bytes);
+        text.one(
+            "quire_http_received_bytes_total",
+            "counter",
+            "Bytes read from clients",
+            received,
+        );
+        text.one(
+            "quire_http_sent_bytes_total",
+            "counter",
+            "Bytes written to clients",
+            load(&self.sent_bytes),
+        );
+        text.one(
+            "quire_http_buffer_bytes",
+            "gauge",
+            "Bytes of requests and answers held in memory",
+            buffer_bytes,
+        );
+        text.one(
+            "quire_bulk_items_total",
+            "counter",
+            "Items of bulk requests done or failed",
+            load(&self.bulk_items),
+        );
+        let failed = load(&self.bulk_items_failed);
+        text.one(
+            "quire_bulk_items_failed_total",
+            "counter",
+            "Items of bulk requests that failed",
+            failed,
+        );
+
+        let routes = self.routes.lock();
+        text.head("quire_http_requests_total", "counter", "Requests answered");
+        for (route, metrics) in routes.iter() {
+            for ((method, status), count) in &metrics.requests {
+                let labels = [
+                    ("route", *route),
+                    ("method", *method),
+                    ("status", &status.to_string()),
+                ];
+                text.sample("quire_http_requests_total", &labels, count);
+            }
+        }
+        text.head(
+            "quire_http_request_seconds",
+            "histogram",
+            "Time from the head of a request to that of its answer",
+        );
+        for (route, metrics) in routes.iter() {
+            let mut count = 0;
+            for (bound, bucket) in BUCKETS.iter().zip(metrics.buckets) {
+                count += bucket;
+                let labels = [("route", *route), ("le", &bound.to_string())];
+                text.sample("quire_http_request_seconds_bucket", &labels, count);
+            }
+            let (name, all) = ("quire_http_request_seconds", metrics.requests_all);
+            text.sample(
+                &format!("{name}_bucket"),
+                &[("route", *route), ("le", "+Inf")],
+                all,
+            );
+            text.sample(
+                &format!("{name}_sum"),
+                &[("route", *route)],
+                metrics.seconds_all,
+            );
+            text.sample(&format!("{name}_count"), &[("route", *route)], all);
+        }
+    }
+}
+
+fn render_database(text: &mut Exposition, stats: &DatabaseStats) {
+    let mut gauge = |name, help, value: u64| text.one(name, "gauge", help, value);
+    gauge(
+        "quire_memory_limit_bytes",
+        "Memory that memtables and caches may hold",
+        stats.memory_bytes,
+    );
+    gauge(
+        "quire_memory_used_bytes",
+        "Memory that memtables and caches hold now",
+        stats.memory_used_bytes,
+    );
+    gauge(
+        "quire_memtable_bytes",
+        "Bytes in memtables",
+        stats.memtable_bytes,
+    );
+    gauge(
+        "quire_memtable_peak_bytes",
+        "The most that memtables ever held",
+        stats.memtable_peak_bytes,
+    );
+    gauge(
+        "quire_cache_bytes",
+        "Bytes in the block cache",
+        stats.cache_bytes,
+    );
+    text.one(
+        "quire_cache_hits_total",
+        "counter",
+        "Blocks found in the cache",
+        stats.cache_hits,
+    );
+    text.one(
+        "quire_cache_misses_total",
+        "counter",
+        "Blocks read from disk",
+        stats.cache_misses,
+    );
+
+    let mut each = |name: &str, kind: &str, help: &str, value: &dyn Fn(&CollectionStats) -> f64| {
+        text.head(name, kind, help);
+        for collection in &stats.collections {
+            text.sample(name, &[("collection", &collection.name)], value(collection));
+        }
+    };
+    each("quire_documents", "gauge", "Documents", &|stats| {
+        stats.documents as f64
+    });
+    each(
+        "quire_disk_bytes",
+        "gauge",
+        "Bytes of all files",
+        &|stats| stats.disk_bytes as f64,
+    );
+    each(
+        "quire_log_bytes",
+        "gauge",
+        "Bytes of log segments",
+        &|stats| stats.log_bytes as f64,
+    );
+    each(
+        "quire_table_bytes",
+        "gauge",
+        "Bytes of table files",
+        &|stats| stats.table_bytes as f64,
+    );
+    each(
+        "quire_records_total",
+        "counter",
+        "Records written",
+        &|stats| stats.records as f64,
+    );
+    each(
+        "quire_write_stalls_total",
+        "counter",
+        "Writes that waited for memory",
+        &|stats| stats.write_stalls as f64,
+    );
+    each(
+        "quire_write_stall_seconds_total",
+        "counter",
+        "Time that writes waited for memory",
+        &|stats| stats.write_stall_micros as f64 / 1e6,
+    );
+    each(
+        "quire_log_syncs_total",
+        "counter",
+        "Syncs of the log",
+        &|stats| stats.syncs as f64,
+    );
+    each(
+        "quire_flushes_total",
+        "counter",
+        "Memtables written out",
+        &|stats| stats.flushes as f64,
+    );
+    each(
+        "quire_compactions_total",
+        "counter",
+        "Compactions done",
+        &|stats| stats.compactions as f64,
+    );
+    each(
+        "quire_background_errors",
+        "gauge",
+        "Partitions whose background work fails",
+        &|stats| stats.background_errors.len() as f64,
+    );
+}
+
+/// The text as it grows.
+#[derive(Default)]
+struct Exposition(String);
+
+impl Exposition {
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing to a String can't fail.
+        let _ = write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+    }
+
+    fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
+        self.head(name, kind, help);
+        self.sample(name, &[], value);
+    }
+
+    /// Names of collections and patterns of routes hold nothing that a label would have to escape.
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+        self.0.push_str(name);
+        for (index, (label, text)) in labels.iter().enumerate() {
+            let before = if index == 0 { '{' } else { ',' };
+            let _ = write!(self.0, "{before}{label}=\"{text}\"");
+        }
+        if !labels.is_empty() {
+            self.0.push('}');
+        }
+        let _ = writeln!(self.0, " {value}");
+    }
+}
+
+/// A client can make up methods without end.
+fn known_method(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::PUT => "PUT",
+        Method::POST => "POST",
+        Method::DELETE => "DELETE",
+        _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_counted_by_route_method_and_status() {
+        let metrics = Metrics::default();
+        let answered = |method, status, millis| {
+            metrics.answered(
+                "/{collection}",
+                &method,
+                status,
+                Duration::from_millis(millis),
+            );
+        };
+        answered(Method::GET, StatusCode::OK, 2);
+        answered(Method::GET, StatusCode::OK, 100_000);
+        answered(
+            Method::from_bytes(b"BREW").unwrap(),
+            StatusCode::METHOD_NOT_ALLOWED,
+            0,
+        );
+        let text = metrics.render(&DatabaseStats::default(), 7);
+        for line in [
+            r#"quire_http_requests_total{route="/{collection}",method="GET",status="200"} 2"#,
+            r#"quire_http_requests_total{route="/{collection}",method="other",status="405"} 1"#,
+            r#"quire_http_request_seconds_bucket{route="/{collection}",le="0.001"} 1"#,
+            r#"quire_http_request_seconds_bucket{route="/{collection}",le="0.0025"} 2"#,
+            r#"quire_http_request_seconds_bucket{route="/{collection}",le="60"} 2"#,
+            r#"quire_http_request_seconds_bucket{route="/{collection}",le="+Inf"} 3"#,
+            r#"quire_http_request_seconds_sum{route="/{collection}"} 100.002"#,
+            "quire_http_buffer_bytes 7",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! `_mget`: many documents in one answer, which is made as the client reads it.
+//!
+//! Documents are read in groups whose size follows from that of the documents before, so that however many are asked
+//! for, a group of about [`PIECE_BYTES`] is all that is held at a time.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::stream;
+use quiredb::{Collection, Document, Key, ValueRef};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::answer::{Answer, write_string};
+use crate::body::Whole;
+use crate::bulk::Id;
+use crate::call::Call;
+use crate::documents::{Source, parse_key, write_found};
+use crate::failure::{Failure, Outcome};
+use crate::fields::Fields;
+use crate::state::Server;
+
+/// Bytes of the answer that are made at a time.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// Documents read at a time: at the start, and at the most.
+const GROUP_FIRST: usize = 4;
+const GROUP_MAX: usize = 16;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Body {
+    docs: Option<Vec<DocumentBody>>,
+    ids: Option<Vec<Id>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DocumentBody {
+    #[serde(rename = "_index")]
+    index: Option<String>,
+    #[serde(rename = "_id")]
+    id: Id,
+    #[serde(alias = "_routing")]
+    routing: Option<Id>,
+    #[serde(rename = "_source")]
+    source: Option<SourceBody>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum SourceBody {
+    Switch(bool),
+    Pattern(String),
+    Patterns(Vec<String>),
+    Both {
+        #[serde(default, alias = "include")]
+        includes: Vec<String>,
+        #[serde(default, alias = "exclude")]
+        excludes: Vec<String>,
+    },
+}
+
+/// A document that is asked for.
+struct Wanted {
+    index: Arc<str>,
+    id: String,
+    /// None if the request's holds.
+    source: Option<Source>,
+}
+
+/// `GET|POST /_mget`, `GET|POST /{collection}/_mget`
+pub(crate) async fn mget(call: Call) -> Outcome<Answer> {
+    let source = Source::of(&call.params)?;
+    let default_index = call.place("collection").map(Arc::from);
+    let (server, filter) = (Arc::clone(&call.server), call.look.filter.clone());
+    let body = call.take_small_body().await?;
+    let wanted = wanted(&body, default_index)?;
+    let mut mget = Mget {
+        wanted,
+        source,
+        filter,
+        group: GROUP_FIRST,
+        is_first: true,
+        _body: body,
+    };
+    // The first piece is made before the answer begins, so that what fails at once has a status.
+    let first;
+    (mget, first) = mget.next_piece(&server).await?;
+    let pieces = stream::unfold(
+        (server, Some(mget), Some(first)),
+        |(server, mget, first)| async move {
+            if let Some(first) = first {
+                return Some((Ok(first), (server, mget, None)));
+            }
+            let mget = mget.filter(|mget| !mget.is_done())?;
+            match mget.next_piece(&server).await {
+                Ok((mget, piece)) => Some((Ok(piece), (server, Some(mget), None))),
+                // Too late for a status: the connection is cut, which no client takes for the end.
+                Err(failure) => Some((
+                    Err(io::Error::other(failure.cause().to_string())),
+                    (server, None, None),
+                )),
+            }
+        },
+    );
+    Ok(Answer::stream(Box::pin(pieces)))
+}
+
+/// What the body asks for.
+fn wanted(body: &Whole, default_index: Option<Arc<str>>) -> Outcome<VecDeque<Wanted>> {
+    if body.bytes.is_empty() {
+        return Err(Failure::parse("request body is required"));
+    }
+    let body: Body =
+        serde_json::from_slice(&body.bytes).map_err(|error| Failure::parse(error.to_string()))?;
+    let mut wanted = VecDeque::new();
+    for id in body.ids.into_iter().flatten() {
+        let index = default_index
+            .clone()
+            .ok_or_else(|| Failure::validation("index is missing for doc 0"))?;
+        wanted.push_back(Wanted {
+            index,
+            id: id.0,
+            source: None,
+        });
+    }
+    for (at, document) in body.docs.into_iter().flatten().enumerate() {
+        let DocumentBody {
+            index,
+            id,
+            routing,
+            source,
+        } = document;
+        let index = index.map(Arc::from).or_else(|| default_index.clone());
+        let index =
+            index.ok_or_else(|| Failure::validation(&format!("index is missing for doc {at}")))?;
+        if routing.is_some_and(|routing| routing.0 != id.0) {
+            return Err(Failure::illegal_argument(
+                "[routing] must be the id or absent",
+            ));
+        }
+        wanted.push_back(Wanted {
+            index,
+            id: id.0,
+            source: source.map(SourceBody::source).transpose()?,
+        });
+    }
+    if wanted.is_empty() {
+        return Err(Failure::validation("no documents to get"));
+    }
+    Ok(wanted)
+}
+
+impl SourceBody {
+    fn source(self) -> Outcome<Source> {
+        let (shown, includes, excludes) = match self {
+            SourceBody::Switch(shown) => (shown, Vec::new(), Vec::new()),
+            SourceBody::Pattern(pattern) => (true, vec![pattern], Vec::new()),
+            SourceBody::Patterns(includes) => (true, includes, Vec::new()),
+            SourceBody::Both { includes, excludes } => (true, includes, excludes),
+        };
+        Ok(Source {
+            shown,
+            fields: Fields::checked(includes, excludes)?,
+        })
+    }
+}
+
+/// What is left to answer.
+struct Mget {
+    wanted: VecDeque<Wanted>,
+    source: Source,
+    filter: Fields,
+    /// Documents to read at a time.
+    group: usize,
+    is_first: bool,
+    /// Its room is held for the list made of it.
+    _body: Whole,
+}
+
+impl Mget {
+    fn is_done(&self) -> bool {
+        self.wanted.is_empty()
+    }
+
+    async fn next_piece(self, server: &Arc<Server>) -> Outcome<(Mget, Bytes)> {
+        server.read(move |server| self.make_piece(server)).await?
+    }
+
+    /// Makes the next piece of the answer. Blocks.
+    fn make_piece(mut self, server: &Server) -> Outcome<(Mget, Bytes)> {
+        let mut out = Vec::new();
+        if self.is_first {
+            out.extend_from_slice(b"{\"docs\":[");
+        }
+        while out.len() < PIECE_BYTES && !self.wanted.is_empty() {
+            let before = out.len();
+            let documents = self.write_group(server, &mut out)?;
+            let document_bytes = ((out.len() - before) / documents.max(1)).max(1);
+            self.group = (PIECE_BYTES / document_bytes)
+                .clamp(1, GROUP_MAX)
+                .min(self.group * 2);
+        }
+        if self.is_done() {
+            out.extend_from_slice(b"]}");
+        }
+        Ok((self, out.into()))
+    }
+
+    /// Reads and appends the next documents, all of one collection; returns how many those were.
+    fn write_group(&mut self, server: &Server, out: &mut Vec<u8>) -> Outcome<usize> {
+        let Some(index) = self.wanted.front().map(|wanted| Arc::clone(&wanted.index)) else {
+            return Ok(0);
+        };
+        let same = self
+            .wanted
+            .iter()
+            .take(self.group)
+            .take_while(|wanted| wanted.index == index)
+            .count();
+        let group: Vec<Wanted> = self.wanted.drain(..same).collect();
+        let collection = server.collection(&index);
+        let keys: Vec<Outcome<Key>> = group.iter().map(|wanted| parse_key(&wanted.id)).collect();
+        let mut found = match &collection {
+            Ok(collection) => read(collection, &keys)?.into_iter(),
+            Err(_) => Vec::new().into_iter(),
+        };
+        for (wanted, key) in group.iter().zip(&keys) {
+            let source = wanted.source.as_ref().unwrap_or(&self.source);
+            let mut item = Vec::new();
+            match (&collection, key) {
+                (Err(failure), _) | (_, Err(failure)) => write_failed(wanted, failure, &mut item),
+                (Ok(_), Ok(_)) => {
+                    write_found(
+                        &index,
+                        &wanted.id,
+                        found.next().flatten().as_ref(),
+                        source,
+                        &mut item,
+                    );
+                }
+            }
+            self.append(&item, out);
+        }
+        Ok(same)
+    }
+
+    /// Appends what is shown of a document's answer.
+    fn append(&mut self, item: &[u8], out: &mut Vec<u8>) {
+        let before = out.len();
+        if !self.is_first {
+            out.push(b',');
+        }
+        if self.filter.is_all() {
+            out.extend_from_slice(item);
+        } else {
+            let shown = Document::from_json(item).is_ok_and(|item| {
+                self.filter
+                    .write(ValueRef::Object(item.root()), "docs", out)
+            });
+            if !shown {
+                return out.truncate(before);
+            }
+        }
+        self.is_first = false;
+    }
+}
+
+/// The documents of the keys that are keys.
+fn read(collection: &Collection, keys: &[Outcome<Key>]) -> Outcome<Vec<Option<quiredb::Found>>> {
+    let keys: Vec<Key> = keys
+        .iter()
+        .filter_map(|key| key.as_ref().ok().cloned())
+        .collect();
+    collection
+        .get_many(&keys)
+        .map_err(|error| Failure::engine(&error, Some(collection.name())))
+}
+
+fn write_failed(wanted: &Wanted, failure: &Failure, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"_index\":");
+    write_string(&wanted.index, out);
+    out.extend_from_slice(b",\"_id\":");
+    write_string(&wanted.id, out);
+    let error: Value = failure.error();
+    out.extend_from_slice(format!(",\"error\":{error}}}").as_bytes());
+}

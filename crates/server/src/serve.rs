@@ -1,0 +1,175 @@
+//! The life of the server: accepting connections, and letting go of them.
+
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use quiredb::Database;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::io::ClientIo;
+use crate::metrics::OpenConnection;
+use crate::options::ServerOptions;
+use crate::routes;
+use crate::state::Server;
+use crate::{Error, Result};
+
+/// Bounds what one connection can make the server hold. A header, the line with the URL included, must fit in the
+/// buffer; a longer one gets 431, a longer URL 414.
+const BUFFER_BYTES: usize = 64 << 10;
+const HEADERS_MAX: usize = 100;
+/// HTTP/2: requests at once on one connection, and bytes of a body that may be on their way unasked.
+const STREAMS_MAX: u32 = 64;
+const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
+/// The pause after the system had no room for another connection, such as no file descriptor.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Every route as an [`axum::Router`], to be called in process or mounted in a larger service. Bounds of connections
+/// and sockets are [`serve`]'s; all others hold here too.
+///
+/// # Errors [`Error::InvalidOption`] names an option out of its bounds; [`Error::TokenRequired`] if `options.listen` is
+/// no loopback address and no token is set.
+pub fn router(database: Database, options: ServerOptions) -> Result<Router> {
+    options.check(options.listen)?;
+    Ok(routes::router(Arc::new(Server::new(database, options))))
+}
+
+/// Opens the address that the options name.
+///
+/// # Errors
+/// As [`serve`]; [`Error::Io`] if the system refuses the address.
+pub async fn bind(options: &ServerOptions) -> Result<TcpListener> {
+    let address = options.listen;
+    options.check(address)?;
+    TcpListener::bind(address)
+        .await
+        .map_err(|source| Error::Io {
+            op: "listen on",
+            address,
+            source,
+        })
+}
+
+/// Serves the database until `shutdown` is ready, then lets requests in flight end: for `options.shutdown_timeout` at
+/// the longest, after which their connections are cut. It takes HTTP/1.1, and HTTP/2 of clients that know beforehand.
+///
+/// The database stays open: close it after this returns. A write whose connection was cut may still run; it is
+/// acknowledged to nobody, and `Database::close` waits for it or makes it fail.
+///
+/// # Errors
+/// Before anything is served: [`Error::TokenRequired`] if others can reach the listener and no token is set,
+/// [`Error::InvalidOption`], [`Error::Io`].
+pub async fn serve(
+    database: Database,
+    listener: TcpListener,
+    options: ServerOptions,
+    shutdown: impl Future<Output = ()>,
+) -> Result<()> {
+    let local = listener.local_addr();
+    let address = local.map_err(|source| Error::Io {
+        op: "look up",
+        address: options.listen,
+        source,
+    })?;
+    options.check(address)?;
+    let server = Arc::new(Server::new(database, options.clone()));
+    let service = TowerToHyperService::new(routes::router(Arc::clone(&server)));
+    let http = protocol(&options);
+    let slots = Arc::new(Semaphore::new(
+        options.connections_max.min(Semaphore::MAX_PERMITS),
+    ));
+    let graceful = GracefulShutdown::new();
+    let mut connections = JoinSet::new();
+    let mut shutdown = pin!(shutdown);
+    tracing::info!(%address, "serving");
+    loop {
+        let next = async {
+            // Where there is no slot the connection waits in the system's queue, unaccepted.
+            let slot = Arc::clone(&slots).acquire_owned().await;
+            (slot, accept(&listener).await)
+        };
+        let (slot, stream) = tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            next = next => next,
+        };
+        // Answers are written whole, so waiting for more to send gains nothing.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "a connection went away before it was served");
+            continue;
+        }
+        let open = OpenConnection::new(Arc::clone(&server.metrics));
+        let client = ClientIo::new(stream, Arc::clone(&server.metrics), options.idle_timeout);
+        let connection = http
+            .serve_connection(TokioIo::new(client), service.clone())
+            .into_owned();
+        let connection = graceful.watch(connection);
+        connections.spawn(async move {
+            let _held_while_open = (slot, open);
+            if let Err(error) = connection.await {
+                tracing::debug!(error, "a connection ended early");
+            }
+        });
+        while connections.try_join_next().is_some() {}
+    }
+    drop(listener);
+    tracing::info!(connections = connections.len(), "shutting down");
+    if tokio::time::timeout(options.shutdown_timeout, graceful.shutdown())
+        .await
+        .is_err()
+    {
+        tracing::warn!("requests still running at the end of the shutdown time are cut");
+    }
+    connections.shutdown().await;
+    Ok(())
+}
+
+fn protocol(options: &ServerOptions) -> Builder<TokioExecutor> {
+    let mut http = Builder::new(TokioExecutor::new());
+    http.http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(options.idle_timeout)
+        .max_buf_size(BUFFER_BYTES)
+        .max_headers(HEADERS_MAX);
+    http.http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(options.idle_timeout)
+        .max_concurrent_streams(STREAMS_MAX)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_send_buf_size(BUFFER_BYTES)
+        .max_header_list_size(BUFFER_BYTES as u32);
+    http
+}
+
+/// The next connection. What goes wrong with one is no reason to stop.
+async fn accept(listener: &TcpListener) -> tokio::net::TcpStream {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return stream,
+            Err(error) if is_of_one_connection(&error) => {}
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionRefused | ConnectionReset
+    )
+}

@@ -1,0 +1,150 @@
+//! What all requests share: the database, the bounds, and the way from an async request to a blocking engine.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use quiredb::{Collection, CollectionSettings, Database, ErrorKind};
+use tokio::sync::Semaphore;
+
+use crate::buffers::Buffers;
+use crate::failure::{Failure, Outcome};
+use crate::metrics::Metrics;
+use crate::options::ServerOptions;
+
+/// What all requests share.
+pub(crate) struct Server {
+    pub(crate) database: Database,
+    pub(crate) options: ServerOptions,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) buffers: Buffers,
+    reads: Arc<Semaphore>,
+    writes: Arc<Semaphore>,
+}
+
+impl Server {
+    pub(crate) fn new(database: Database, options: ServerOptions) -> Server {
+        Server {
+            metrics: Arc::default(),
+            buffers: Buffers::new(options.buffer_bytes_max),
+            reads: Arc::new(Semaphore::new(
+                options.reads_max.min(Semaphore::MAX_PERMITS),
+            )),
+            writes: Arc::new(Semaphore::new(
+                options.writes_max.min(Semaphore::MAX_PERMITS),
+            )),
+            database,
+            options,
+        }
+    }
+
+    /// Runs a read on a thread that may block. Reads have threads of their own, so none waits for a write.
+    pub(crate) async fn read<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Server) -> T + Send + 'static,
+    ) -> Outcome<T> {
+        self.run(&self.reads, "read", work).await
+    }
+
+    /// Runs a write on a thread that may block. If the request goes away meanwhile, the write is still done.
+    pub(crate) async fn write<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Server) -> T + Send + 'static,
+    ) -> Outcome<T> {
+        self.run(&self.writes, "write", work).await
+    }
+
+    async fn run<T: Send + 'static>(
+        self: &Arc<Self>,
+        slots: &Arc<Semaphore>,
+        what: &'static str,
+        work: impl FnOnce(&Server) -> T + Send + 'static,
+    ) -> Outcome<T> {
+        let timeout = self.options.request_timeout;
+        let slot = tokio::time::timeout(timeout, Arc::clone(slots).acquire_owned()).await;
+        let Ok(Ok(slot)) = slot else {
+            let reason = format!(
+                "too many {what}s at once: waited {timeout:?} for a turn; nothing was done"
+            );
+            return Err(Failure::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "rejected_execution_exception",
+                reason,
+            ));
+        };
+        let server = Arc::clone(self);
+        let task = tokio::task::spawn_blocking(move || {
+            // Given back when the work ends, also if nobody waits for it any more.
+            let _slot = slot;
+            work(&server)
+        });
+        match tokio::time::timeout(timeout, task).await {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(error)) => {
+                tracing::error!(%error, "a {what} panicked");
+                Err(Failure::internal(
+                    "this request met a bug of the server; its log says more",
+                ))
+            }
+            Err(_) => Err(timed_out(what, timeout)),
+        }
+    }
+
+    /// An existing collection.
+    pub(crate) fn collection(&self, name: &str) -> Outcome<Collection> {
+        self.database
+            .collection(name)
+            .map_err(|error| match error.kind() {
+                ErrorKind::NotFound | ErrorKind::Invalid => Failure::index_not_found(name),
+                _ => Failure::engine(&error, Some(name)),
+            })
+    }
+
+    /// A collection to write to, made with default settings if there is none.
+    pub(crate) fn collection_or_create(&self, name: &str) -> Outcome<Collection> {
+        let made = self
+            .database
+            .collection_or_create(name, CollectionSettings::default);
+        made.map_err(|error| match error.kind() {
+            ErrorKind::Invalid => invalid_name(&error, name),
+            _ => Failure::engine(&error, Some(name)),
+        })
+    }
+
+    /// A new id: 20 characters that need no escape in a URL.
+    pub(crate) fn new_id(&self) -> String {
+        let mut bytes = [0; 20];
+        self.database.env().random(&mut bytes);
+        bytes.map(letter).iter().collect()
+    }
+}
+
+/// A name that no collection can have.
+pub(crate) fn invalid_name(error: &quiredb::Error, name: &str) -> Failure {
+    let reason = format!("Invalid index name [{name}], {error}");
+    Failure::new(
+        StatusCode::BAD_REQUEST,
+        "invalid_index_name_exception",
+        reason,
+    )
+    .with("index", name)
+}
+
+fn timed_out(what: &str, timeout: Duration) -> Failure {
+    let more = if what == "write" {
+        "; what was sent may still be applied"
+    } else {
+        ""
+    };
+    let reason = format!("the {what} took longer than {timeout:?}{more}");
+    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "timeout_exception", reason)
+}
+
+/// One of the 64 letters that need no escape in a URL.
+pub(crate) fn letter(byte: u8) -> char {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    LETTERS
+        .get(usize::from(byte % 64))
+        .copied()
+        .map_or('A', char::from)
+}

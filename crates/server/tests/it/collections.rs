@@ -1,0 +1,216 @@
+//! Collections.
+
+use serde_json::json;
+
+use crate::site::Site;
+
+#[tokio::test]
+async fn a_collection_is_made_shown_and_dropped() {
+    let site = Site::new();
+    let body = r#"{"settings":{"index":{"number_of_shards":"3","number_of_replicas":1},"quire":{"key_field":"sku"},
+        "refresh_interval":"30s"},"mappings":{"properties":{"sku":{"type":"keyword"}},"dynamic":false},"aliases":{}}"#;
+    let reply = site.call("PUT /shop", body).await.done(200);
+    assert_eq!(
+        reply,
+        json!({"acknowledged": true, "shards_acknowledged": true, "index": "shop"})
+    );
+    let settings = site.database.collection("shop").unwrap().settings().clone();
+    assert_eq!(
+        (settings.partitions, settings.key_field.as_str()),
+        (3, "sku")
+    );
+    assert_eq!(
+        site.call("POST /shop/_doc", r#"{"sku":"a7"}"#)
+            .await
+            .done(201)["_id"],
+        "a7"
+    );
+
+    let shown = site.get("/shop").await.done(200);
+    let index = &shown["shop"]["settings"]["index"];
+    assert_eq!(
+        (
+            &index["number_of_shards"],
+            &index["number_of_replicas"],
+            &index["provided_name"]
+        ),
+        (&json!("3"), &json!("0"), &json!("shop"))
+    );
+    assert_eq!(shown["shop"]["settings"]["quire"]["key_field"], "sku");
+    assert_eq!(site.call("HEAD /shop", "").await.status, 200);
+
+    let reason = site
+        .call("PUT /shop", "")
+        .await
+        .refused(400, "resource_already_exists_exception");
+    assert!(reason.contains("[shop"), "{reason}");
+    assert_eq!(
+        site.call("DELETE /shop", "").await.done(200),
+        json!({"acknowledged": true})
+    );
+    assert_eq!(site.call("HEAD /shop", "").await.status, 404);
+    site.get("/shop")
+        .await
+        .refused(404, "index_not_found_exception");
+    site.call("DELETE /shop", "")
+        .await
+        .refused(404, "index_not_found_exception");
+    site.call("DELETE /shop?ignore_unavailable=true", "")
+        .await
+        .done(200);
+}
+
+#[tokio::test]
+async fn number_of_shards_is_found_however_it_is_written() {
+    let site = Site::new();
+    let bodies = [
+        r#"{"settings":{"number_of_shards":5}}"#,
+        r#"{"settings":{"index.number_of_shards":5}}"#,
+        r#"{"settings":{"index":{"number_of_shards":5}}}"#,
+        r#"{"settings":{"quire.partitions":5,"number_of_shards":"5"}}"#,
+        r#"{"quire":{"partitions":5}}"#,
+        r#"{"settings":{"index":{"quire":{"partitions":5}}}}"#,
+    ];
+    for (at, body) in bodies.into_iter().enumerate() {
+        site.call(&format!("PUT /c{at}"), body).await.done(200);
+        assert_eq!(
+            site.database
+                .collection(&format!("c{at}"))
+                .unwrap()
+                .settings()
+                .partitions,
+            5,
+            "{body}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_honoured_is_refused_by_name_and_nothing_made() {
+    let site = Site::new();
+    for (body, name) in [
+        (r#"{"settings":{"index":{"codec":"best"}}}"#, "index.codec"),
+        (
+            r#"{"settings":{"number_of_shards":"many"}}"#,
+            "number_of_shards",
+        ),
+        (r#"{"settings":{"number_of_shards":0}}"#, "partitions"),
+        (
+            r#"{"settings":{"number_of_replicas":{"a":1}}}"#,
+            "number_of_replicas",
+        ),
+        (
+            r#"{"settings":{"number_of_replicas":"all"}}"#,
+            "number_of_replicas",
+        ),
+        (r#"{"settings":{"quire":{"colour":"red"}}}"#, "colour"),
+        (
+            r#"{"settings":{"number_of_shards":2,"quire.partitions":3}}"#,
+            "given twice",
+        ),
+        (r#"{"mappings":{"dynamic":"strict"}}"#, "mappings.dynamic"),
+        (
+            r#"{"mappings":{"_source":{"enabled":false}}}"#,
+            "mappings._source",
+        ),
+        (
+            r#"{"mappings":{"_routing":{"required":true}}}"#,
+            "mappings._routing",
+        ),
+        (r#"{"aliases":{"a":{}}}"#, "[a]"),
+    ] {
+        let reason = site
+            .call("PUT /jobs", body)
+            .await
+            .refused(400, "illegal_argument_exception");
+        assert!(reason.contains(name), "{reason}");
+    }
+    site.call("PUT /jobs", r#"{"warmers":{}}"#)
+        .await
+        .refused(400, "parse_exception");
+    site.call("PUT /jobs", "{")
+        .await
+        .refused(400, "parse_exception");
+    site.call("PUT /Jobs", "")
+        .await
+        .refused(400, "invalid_index_name_exception");
+    for line in ["DELETE /_all", "DELETE /*", "DELETE /a,b"] {
+        site.call(line, "")
+            .await
+            .refused(400, "illegal_argument_exception");
+    }
+    assert!(site.database.collections().is_empty());
+}
+
+#[tokio::test]
+async fn documents_are_counted_and_queries_refused_by_name() {
+    let site = Site::new();
+    for (name, documents) in [("jobs", 3), ("jobs-old", 2), ("other", 1)] {
+        site.collection(name);
+        for id in 0..documents {
+            site.call(&format!("PUT /{name}/_doc/{id}"), "{}")
+                .await
+                .done(201);
+        }
+    }
+    for (line, body, count) in [
+        ("GET /jobs/_count", "", 3),
+        ("POST /jobs/_count", "{}", 3),
+        ("POST /jobs/_count", r#"{"query":{"match_all":{}}}"#, 3),
+        ("GET /_count", "", 6),
+        ("GET /_all/_count", "", 6),
+        ("GET /jobs*/_count", "", 5),
+        ("GET /jobs,other/_count", "", 4),
+        ("GET /jobs,absent/_count?ignore_unavailable", "", 3),
+        ("GET /none*/_count", "", 0),
+    ] {
+        assert_eq!(
+            site.call(line, body).await.done(200)["count"],
+            count,
+            "{line}"
+        );
+    }
+    let shards = &site.get("/jobs/_count").await.done(200)["_shards"];
+    assert_eq!(
+        shards.to_string(),
+        r#"{"total":2,"successful":2,"skipped":0,"failed":0}"#
+    );
+    site.get("/jobs,absent/_count")
+        .await
+        .refused(404, "index_not_found_exception");
+    let reason = site
+        .call("GET /jobs/_count", r#"{"query":{"term":{"a":1}}}"#)
+        .await;
+    assert!(
+        reason
+            .refused(400, "illegal_argument_exception")
+            .contains("[term]")
+    );
+    site.call("GET /jobs/_count", r#"{"aggs":{}}"#)
+        .await
+        .refused(400, "parse_exception");
+}
+
+#[tokio::test]
+async fn refresh_and_flush_succeed() {
+    let site = Site::new();
+    site.collection("jobs");
+    site.call("PUT /jobs/_doc/1", "{}").await.done(201);
+    for line in [
+        "POST /jobs/_refresh",
+        "GET /_refresh",
+        "POST /jobs/_flush",
+        "POST /_flush",
+        "GET /_all/_flush?force",
+    ] {
+        let reply = site.call(line, "").await.done(200);
+        assert_eq!(
+            reply,
+            json!({"_shards": {"total": 2, "successful": 2, "failed": 0}}),
+            "{line}"
+        );
+    }
+    site.call("POST /absent/_refresh", "")
+        .await
+        .refused(404, "index_not_found_exception");
+}

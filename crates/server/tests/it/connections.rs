@@ -1,0 +1,278 @@
+//! Sockets: limits, slow clients, shutdown.
+
+use std::time::Duration;
+
+use quire_server::{ErrorKind, ServerOptions, bind, serve};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::{Instant, timeout};
+
+use crate::site::{Listening, open, read_all, read_until};
+
+const LONG: Duration = Duration::from_secs(20);
+
+fn impatient() -> ServerOptions {
+    ServerOptions {
+        idle_timeout: Duration::from_millis(400),
+        ..ServerOptions::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_is_kept_and_requests_may_follow_at_once() {
+    let site = Listening::new(ServerOptions::default()).await;
+    let request = "PUT /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 7\r\n\r\n{\"a\":1}\
+                   GET /jobs/_source/1 HTTP/1.1\r\nHost: localhost\r\n\r\n\
+                   GET /jobs/_source/1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let reply = timeout(LONG, site.exchange(request.as_bytes()))
+        .await
+        .unwrap();
+    assert_eq!(reply.matches("HTTP/1.1 200 OK").count(), 2, "{reply}");
+    assert_eq!(reply.matches("HTTP/1.1 201 Created").count(), 1, "{reply}");
+    assert_eq!(reply.matches("{\"a\":1}").count(), 2, "{reply}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_waits_to_be_told_to_send_is_told() {
+    let site = Listening::new(ServerOptions::default()).await;
+    let mut stream = site.connect().await;
+    let head = "PUT /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    timeout(LONG, read_until(&mut stream, "100 Continue\r\n\r\n"))
+        .await
+        .unwrap();
+    stream.write_all(b"{}").await.unwrap();
+    timeout(LONG, read_until(&mut stream, "201 Created"))
+        .await
+        .unwrap();
+
+    // A refusal comes without it, and the body is never asked for.
+    let head = "POST /_bulk HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 999999999\r\n\r\n";
+    let reply = timeout(LONG, site.exchange(head.as_bytes())).await.unwrap();
+    assert!(reply.starts_with("HTTP/1.1 413 "), "{reply}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn http_2_is_spoken_to_who_begins_with_it() {
+    let site = Listening::new(ServerOptions::default()).await;
+    let mut stream = site.connect().await;
+    stream
+        .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0")
+        .await
+        .unwrap();
+    let mut head = [0; 9];
+    timeout(LONG, stream.read_exact(&mut head))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        (head[3], &head[5..]),
+        (4, &[0, 0, 0, 0][..]),
+        "not a frame of settings"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heads_and_urls_without_end_are_refused() {
+    let site = Listening::new(ServerOptions::default()).await;
+    let long_url = format!(
+        "GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "x".repeat(70_000)
+    );
+    let long_header = format!(
+        "GET / HTTP/1.1\r\nHost: localhost\r\nX-A: {}\r\n\r\n",
+        "x".repeat(70_000)
+    );
+    let many = format!(
+        "GET / HTTP/1.1\r\nHost: localhost\r\n{}\r\n",
+        "X-A: 1\r\n".repeat(500)
+    );
+    for request in [long_url, long_header, many] {
+        let reply = timeout(LONG, site.exchange(request.as_bytes()))
+            .await
+            .unwrap();
+        assert!(
+            reply.starts_with("HTTP/1.1 431 ") || reply.starts_with("HTTP/1.1 414 "),
+            "{reply:?}"
+        );
+    }
+    let reply = timeout(LONG, site.exchange(b"nonsense\r\n\r\nand more of it......"))
+        .await
+        .unwrap();
+    assert!(reply.starts_with("HTTP/1.1 400 "), "{reply:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_do_not_move_are_cut_off() {
+    let site = Listening::new(impatient()).await;
+    let begun = Instant::now();
+    for start in [
+        "",
+        "PRI * HT",
+        "GET / HTTP/1.1\r\nHost: localhost\r\nX-Unfinished: yes",
+        "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    ] {
+        timeout(LONG, site.exchange(start.as_bytes()))
+            .await
+            .unwrap();
+    }
+    let half = "PUT /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{\"a\":";
+    let reply = timeout(LONG, site.exchange(half.as_bytes())).await.unwrap();
+    assert!(reply.starts_with("HTTP/1.1 408 "), "{reply:?}");
+    let half = "POST /jobs/_bulk HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"ind\r\n";
+    let reply = timeout(LONG, site.exchange(half.as_bytes())).await.unwrap();
+    assert!(reply.starts_with("HTTP/1.1 408 "), "{reply:?}");
+    assert!(begun.elapsed() >= Duration::from_millis(6 * 400));
+    assert!(site.database.collections().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_does_not_read_is_cut_off_and_its_room_given_back() {
+    let site = Listening::new(impatient()).await;
+    let large = format!(r#"{{"a":"{}"}}"#, "x".repeat(12 << 20));
+    let head = format!(
+        "PUT /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        large.len()
+    );
+    let mut stream = site.connect().await;
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(large.as_bytes()).await.unwrap();
+    assert!(
+        timeout(LONG, read_all(&mut stream))
+            .await
+            .unwrap()
+            .starts_with("HTTP/1.1 201 ")
+    );
+
+    // Each answer takes 12 of 64 MiB as long as its client does not read it.
+    let mut readers = Vec::new();
+    for _ in 0..5 {
+        let mut stream = site.connect().await;
+        stream
+            .write_all(b"GET /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            .await
+            .unwrap();
+        readers.push(stream);
+    }
+    let metrics = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let held = async |wanted: &dyn Fn(u64) -> bool| loop {
+        let text = site.exchange(metrics.as_bytes()).await;
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("quire_http_buffer_bytes "))
+            .unwrap()
+            .to_owned();
+        if wanted(line.split(' ').nth(1).unwrap().parse().unwrap()) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    timeout(LONG, held(&|bytes| bytes >= 60 << 20))
+        .await
+        .unwrap();
+    let one_more = site
+        .exchange(b"GET /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .await;
+    assert!(
+        one_more.starts_with("HTTP/1.1 429 "),
+        "{}",
+        &one_more[..100.min(one_more.len())]
+    );
+    timeout(LONG, held(&|bytes| bytes == 0)).await.unwrap();
+    drop(readers);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_over_the_limit_wait_their_turn() {
+    let site = Listening::new(ServerOptions {
+        connections_max: 2,
+        ..ServerOptions::default()
+    })
+    .await;
+    let (first, second) = (site.connect().await, site.connect().await);
+    let mut third = site.connect().await;
+    third
+        .write_all(b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await
+        .unwrap();
+    let waited = timeout(Duration::from_millis(300), read_until(&mut third, "200 OK")).await;
+    assert!(waited.is_err(), "{waited:?}");
+    drop(first);
+    timeout(LONG, read_until(&mut third, "200 OK"))
+        .await
+        .unwrap();
+    drop(second);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shutdown_lets_requests_in_flight_end_and_takes_no_more() {
+    let site = Listening::new(ServerOptions::default()).await;
+    let idle = site.connect().await;
+    let mut busy = site.connect().await;
+    let head = "PUT /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 7\r\n\r\n{\"a\"";
+    busy.write_all(head.as_bytes()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    site.begin_shutdown();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let refused = tokio::net::TcpStream::connect(site.address).await;
+    assert!(refused.is_err(), "a connection was taken during shutdown");
+    busy.write_all(b":1}").await.unwrap();
+    let reply = timeout(LONG, read_all(&mut busy)).await.unwrap();
+    assert!(reply.starts_with("HTTP/1.1 201 "), "{reply}");
+    let database = timeout(LONG, site.ended()).await.unwrap();
+    database.close().unwrap();
+    drop(idle);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shutdown_does_not_wait_for_ever() {
+    let options = ServerOptions {
+        shutdown_timeout: Duration::from_millis(200),
+        ..ServerOptions::default()
+    };
+    let site = Listening::new(options).await;
+    let mut stuck = site.connect().await;
+    stuck
+        .write_all(
+            b"PUT /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 7\r\n\r\n{\"a\"",
+        )
+        .await
+        .unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    site.begin_shutdown();
+    timeout(LONG, site.ended()).await.unwrap();
+    assert_eq!(timeout(LONG, read_all(&mut stuck)).await.unwrap(), "");
+}
+
+#[tokio::test]
+async fn an_address_that_others_reach_is_not_served_without_a_token() {
+    let options = ServerOptions {
+        listen: "0.0.0.0:0".parse().unwrap(),
+        ..ServerOptions::default()
+    };
+    let error = bind(&options).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.to_string().contains("without a token"), "{error}");
+    // Nor by way of a listener that was opened elsewhere.
+    let listener = tokio::net::TcpListener::bind("0.0.0.0:0").await.unwrap();
+    let (database, _dir) = open();
+    let error = serve(
+        database,
+        listener,
+        ServerOptions::default(),
+        std::future::pending(),
+    )
+    .await
+    .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    let guarded = ServerOptions {
+        token: Some("t".into()),
+        ..options
+    };
+    bind(&guarded).await.unwrap();
+    let taken = ServerOptions {
+        listen: bind(&guarded).await.unwrap().local_addr().unwrap(),
+        ..guarded
+    };
+    let _taken = bind(&taken).await.unwrap();
+    assert_eq!(bind(&taken).await.unwrap_err().kind(), ErrorKind::Io);
+}

@@ -1,0 +1,18 @@
+//! The server from outside: requests in, answers out.
+
+#[cfg(test)]
+mod admin;
+#[cfg(test)]
+mod bulk;
+#[cfg(test)]
+mod collections;
+#[cfg(test)]
+mod connections;
+#[cfg(test)]
+mod documents;
+#[cfg(test)]
+mod mget;
+#[cfg(test)]
+mod site;
+#[cfg(test)]
+mod update;
