@@ -93,7 +93,7 @@ impl Load {
             .close()
             .map_err(Error::engine("cannot close the database"));
         let result = report(context, &collection, &summary);
-        closed.and(result)
+        result.and(closed)
     }
 
     fn inputs(&self) -> Result<Vec<Input>> {

@@ -166,3 +166,6 @@ pub(crate) fn load(
     summary.time = now().saturating_sub(start);
     summary
 }
+
+#[cfg(test)]
+mod tests;

@@ -80,6 +80,11 @@ fn parse(collection: &Collection, writers: usize, skip_bad: bool, batch: Batch) 
             Err(reason) => {
                 parsed.bad.push((line.number, reason));
                 if !skip_bad {
+                    // The rest of the batch is not loaded; each document counts with its line end.
+                    let texts = batch.lines.iter().take(parsed.lines.len());
+                    let bytes =
+                        texts.filter_map(|line| Some(line.json.as_ref().ok()?.len() as u64 + 1));
+                    parsed.input_bytes = bytes.sum();
                     break;
                 }
             }

@@ -203,6 +203,7 @@ fn a_bad_line_stops_the_load_and_what_is_before_it_is_kept() {
     );
     let (acknowledged, summary) = lines(&done.stdout);
     assert_eq!(acknowledged, [1_000, 1_500]);
+    assert_eq!(summary["bytes"], documents(1_500).len());
     assert_eq!(summary["documents"], 1_500);
     assert_eq!(quire.ok(&["count", "db", "c"]), "1500\n");
 }
