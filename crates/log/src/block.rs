@@ -5,15 +5,18 @@
 //! 2. Checksums of headers are salted with the log's identity, the segment's base and the block's offset: a block of
 //!    another log, segment or place, and one inside a user's record, never passes for a block here.
 //! 3. Bytes of the file before `durable` were synced before the block was written.
+//! 4. A group of records lies in one block, or begins where a block begins and goes on through all the next ones but
+//!    the last, which are marked so; the last may hold other groups after its end.
 //!
 //! # Layout (little-endian)
 //! ```text
 //! 0       4      5       6            8         12     16           20              24
-//! | magic | kind | codec | dictionary | records | span | raw length | stored length |
+//! | magic | kind | codec | flags, dictionary | records | span | raw length | stored length |
 //! 24      32        40            44           48
 //! | first | durable | payload crc | header crc | payload: stored length bytes |
 //!   kind: 1 records, 2 footer (3 is kept for records with gaps between their positions)
-//!   codec: 0 none, 1 LZ4 block format; dictionary: which one the codec uses, 0 for none
+//!   codec: 0 none, 1 LZ4 block format; flags, one byte: bit 0, the last group goes on in the next block
+//!   dictionary, one byte: which one the codec uses, 0 for none
 //!   records: how many; span: last position - first position + 1, so the same as records unless there are gaps
 //!   raw length: of the payload before compression; first: position of the first record
 //!   durable: offset in this file below which all was known durable when the block was written
@@ -22,16 +25,18 @@
 //! ```
 //! A footer has the number of its entries in `records`, 0 in `span`, and the segment's base in `first`.
 
-use crate::options::{BLOCK_BYTES_MAX, GROUP_BYTES_MAX, GROUP_RECORDS_MAX};
+use crate::options::{BLOCK_BYTES_MAX, RECORD_BYTES_MAX};
 use crate::{Codec, LogIdentity, le};
 use bytes::Bytes;
 use quire_model::Position;
 
 pub(crate) const BLOCK_HEADER_BYTES: usize = 48;
 const _: () = assert!(BLOCK_HEADER_BYTES == 4 + 1 + 1 + 2 + 4 * 4 + 8 + 8 + 4 + 4);
+/// The flag of a block whose last group goes on in the next.
+const GOES_ON: u8 = 1;
 pub(crate) const BLOCK_MAGIC: [u8; 4] = [0xB1, b'Q', b'L', 0x0C];
-/// The most raw bytes of a block of records: the largest group with its table, on its own.
-pub(crate) const BLOCK_RAW_MAX: usize = GROUP_BYTES_MAX + 4 * GROUP_RECORDS_MAX + 4;
+/// The most raw bytes of a block of records: the largest record with its table, on its own.
+pub(crate) const BLOCK_RAW_MAX: usize = RECORD_BYTES_MAX + 8;
 const _: () = assert!(BLOCK_RAW_MAX > 2 * BLOCK_BYTES_MAX);
 
 /// Whose checksums these are: folded into each, so that no other log's or segment's bytes pass.
@@ -65,6 +70,8 @@ pub(crate) enum BlockKind {
 pub(crate) struct BlockHeader {
     pub(crate) kind: BlockKind,
     pub(crate) codec: Codec,
+    /// The last group of records goes on in the next block.
+    pub(crate) goes_on: bool,
     pub(crate) records: u32,
     pub(crate) span: u32,
     pub(crate) raw_length: u32,
@@ -106,6 +113,7 @@ impl BlockHeader {
         bytes[..4].copy_from_slice(&BLOCK_MAGIC);
         bytes[4] = self.kind as u8;
         bytes[5] = self.codec as u8;
+        bytes[6] = if self.goes_on { GOES_ON } else { 0 };
         bytes[8..12].copy_from_slice(&self.records.to_le_bytes());
         bytes[12..16].copy_from_slice(&self.span.to_le_bytes());
         bytes[16..20].copy_from_slice(&self.raw_length.to_le_bytes());
@@ -133,6 +141,7 @@ impl BlockHeader {
     }
 
     fn fields(bytes: &[u8]) -> Option<BlockHeader> {
+        let flags = le::u8_at(bytes, 6)?;
         let header = BlockHeader {
             kind: match le::u8_at(bytes, 4)? {
                 1 => BlockKind::Records,
@@ -140,6 +149,7 @@ impl BlockHeader {
                 _ => return None,
             },
             codec: Codec::decode(le::u8_at(bytes, 5)?)?,
+            goes_on: flags == GOES_ON,
             records: le::u32_at(bytes, 8)?,
             span: le::u32_at(bytes, 12)?,
             raw_length: le::u32_at(bytes, 16)?,
@@ -148,7 +158,7 @@ impl BlockHeader {
             durable: le::u64_at(bytes, 32)?,
             payload_crc: le::u32_at(bytes, 40)?,
         };
-        let dictionary = le::u16_at(bytes, 6)?;
+        let dictionary = le::u8_at(bytes, 7)?;
         let sizes_hold = match header.codec {
             Codec::None => header.stored_length == header.raw_length,
             Codec::Lz4 => header.stored_length < header.raw_length,
@@ -160,9 +170,9 @@ impl BlockHeader {
                     && header.raw_length as usize <= BLOCK_RAW_MAX
                     && header.first.0.checked_add(u64::from(header.span)).is_some()
             }
-            BlockKind::Footer => header.codec == Codec::None && header.span == 0,
+            BlockKind::Footer => header.codec == Codec::None && header.span == 0 && !header.goes_on,
         };
-        (dictionary == 0 && sizes_hold && kind_holds).then_some(header)
+        (flags <= GOES_ON && dictionary == 0 && sizes_hold && kind_holds).then_some(header)
     }
 
     /// The position after the last record.
@@ -245,6 +255,7 @@ pub(crate) fn encode_records(
     let header = BlockHeader {
         kind: BlockKind::Records,
         codec,
+        goes_on: block.goes_on(),
         records: block.records(),
         span: block.records(),
         raw_length: raw.len() as u32,
@@ -263,9 +274,11 @@ mod tests {
     use crate::records::{BlockBuilder, RecordBlock};
 
     fn block(records: &[&[u8]]) -> RecordBlock {
-        let mut builder = BlockBuilder::new(Position(10));
-        builder.push_group(records);
-        builder.finish()
+        let mut builder = BlockBuilder::new(Position(10), 0);
+        for record in records {
+            builder.push(record);
+        }
+        builder.finish(false)
     }
 
     fn decode(bytes: &[u8], salt: Salt, offset: u64) -> Result<RecordBlock, Fault> {

@@ -55,6 +55,7 @@ fn encode(index: &BlockIndex, base: Position, salt: Salt) -> Vec<u8> {
     let header = BlockHeader {
         kind: BlockKind::Footer,
         codec: Codec::None,
+        goes_on: false,
         records: entries.len() as u32,
         span: 0,
         raw_length: payload_length,

@@ -9,11 +9,6 @@ pub(crate) fn u8_at(bytes: &[u8], at: usize) -> Option<u8> {
     bytes.get(at).copied()
 }
 
-/// The two bytes at `at`.
-pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    array(bytes, at).map(u16::from_le_bytes)
-}
-
 /// The four bytes at `at`.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     array(bytes, at).map(u32::from_le_bytes)

@@ -140,15 +140,16 @@ impl Log {
         let shared = &*self.shared;
         shared.write_out_full()?;
         loop {
-            {
+            let need = {
                 let mut pending = shared.pending.lock();
                 shared.check_open(&pending)?;
                 if let Some(first) = pending.accept(group, bytes) {
                     shared.last.store(pending.next().0 - 1, Ordering::Release);
                     return Ok(first);
                 }
-            }
-            shared.make_room(Pending::group_bytes_max(bytes, group.len()))?;
+                pending.group_bytes_max(bytes, group.len())
+            };
+            shared.make_room(need)?;
         }
     }
 

@@ -53,7 +53,7 @@ impl Codec {
 /// Settings of a log. All may change from one open to the next; what is on disk stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogOptions {
-    /// Raw bytes at which a block is full (1 to 16 MiB; default 64 KiB). Larger blocks compress better, and make
+    /// Raw bytes at which a block is full (1 to 16 MiB; default 16 KiB). Larger blocks compress better, and make
     /// reading a single record dearer.
     pub block_bytes: usize,
     /// File bytes at which a segment is sealed (1 to 2 GiB; default 256 MiB). The newest segment is read whole at
@@ -71,7 +71,7 @@ pub struct LogOptions {
 impl Default for LogOptions {
     fn default() -> LogOptions {
         LogOptions {
-            block_bytes: 64 << 10,
+            block_bytes: 16 << 10,
             segment_bytes: 256 << 20,
             codec: Codec::default(),
             pending_bytes_max: 4 << 20,

@@ -4,7 +4,8 @@
 //! 1. Pending records are the last of the log, dense: the full blocks in order, then the block being filled.
 //! 2. `claimed` bounds what writing them out and closing the segment will take; it never exceeds `reserved`, so
 //!    neither meets a full disk.
-//! 3. A block leaves only after it can be read from its segment.
+//! 3. Between calls no group is half accepted: the block being filled ends where a group does.
+//! 4. A block leaves only after it can be read from its segment.
 
 use crate::block::BLOCK_HEADER_BYTES;
 use crate::footer::{ENTRY_BYTES, FOOTER_FIXED_BYTES};
@@ -27,6 +28,8 @@ pub(crate) struct Pending {
     reserved: u64,
     /// Worst-case bytes of pending blocks, and of the footer that the segment will have with them.
     claimed: u64,
+    /// Nothing is accepted until room is reserved anew.
+    frozen: bool,
     /// Set by a close: nothing more is accepted.
     pub(crate) closed: bool,
 }
@@ -37,48 +40,86 @@ impl Pending {
         Pending {
             full: VecDeque::new(),
             full_bytes: 0,
-            filling: BlockBuilder::new(next),
+            filling: BlockBuilder::new(next, 0),
             next,
             block_bytes,
             reserved: 0,
             claimed: 0,
+            frozen: false,
             closed: false,
         }
     }
 
     /// The most that a group of `bytes` in `records` records can take on disk.
-    pub(crate) fn group_bytes_max(bytes: usize, records: usize) -> u64 {
-        BlockBuilder::group_raw_bytes(bytes, records) as u64 + BLOCK_OVERHEAD_BYTES
+    pub(crate) fn group_bytes_max(&self, bytes: usize, records: usize) -> u64 {
+        let raw = BlockBuilder::added_bytes(bytes, records);
+        // Any two blocks next to each other hold more than one full block's bytes.
+        let blocks = (2 * raw / self.block_bytes + 2).min(records);
+        raw as u64 + blocks as u64 * BLOCK_OVERHEAD_BYTES
     }
 
     /// Accepts a group whose records hold `bytes` in all, and returns the first's position; `None`, and nothing
     /// changes, if the room reserved does not cover it.
     pub(crate) fn accept(&mut self, group: &[&[u8]], bytes: usize) -> Option<Position> {
-        let raw = BlockBuilder::group_raw_bytes(bytes, group.len());
-        let opens_block =
-            self.filling.is_empty() || self.filling.raw_bytes() + raw > self.block_bytes;
-        let claim = raw as u64 + if opens_block { BLOCK_OVERHEAD_BYTES } else { 0 };
-        if self.claimed.saturating_add(claim) > self.reserved {
+        let raw = BlockBuilder::added_bytes(bytes, group.len());
+        // A group that does not fit begins a block, and goes on through as many as it needs.
+        let opens_block = !self.filling.is_empty() && !self.fits(self.filling.raw_bytes(), raw);
+        let claim = self.claim(group, opens_block || self.filling.is_empty());
+        if self.frozen || self.claimed.saturating_add(claim) > self.reserved {
             return None;
         }
         if opens_block {
             self.close_block();
         }
         self.claimed += claim;
-        self.filling.push_group(group);
         let first = self.next;
-        self.next = Position(first.0 + group.len() as u64);
+        for record in group {
+            let added = BlockBuilder::added_bytes(record.len(), 1);
+            if !self.filling.is_empty() && !self.fits(self.filling.raw_bytes(), added) {
+                self.end_block(true);
+            }
+            self.filling.push(record);
+            self.next = self.next.next();
+        }
         if self.filling.raw_bytes() >= self.block_bytes {
             self.close_block();
         }
         Some(first)
     }
 
-    /// Calls the block being filled full.
+    fn fits(&self, held: usize, added: usize) -> bool {
+        held + added <= self.block_bytes
+    }
+
+    /// What writing out a group takes, at most: its records, and the overhead of each block that it begins.
+    fn claim(&self, group: &[&[u8]], opens_block: bool) -> u64 {
+        let (mut held, mut claim) = match opens_block {
+            true => (COUNT_BYTES, BLOCK_OVERHEAD_BYTES),
+            false => (self.filling.raw_bytes(), 0),
+        };
+        for record in group {
+            let added = BlockBuilder::added_bytes(record.len(), 1);
+            if held > COUNT_BYTES && !self.fits(held, added) {
+                held = COUNT_BYTES;
+                claim += BLOCK_OVERHEAD_BYTES;
+            }
+            held += added;
+            claim += added as u64;
+        }
+        claim
+    }
+
+    /// Calls the block being filled full. No group goes on past it.
     pub(crate) fn close_block(&mut self) {
+        self.end_block(false);
+    }
+
+    fn end_block(&mut self, goes_on: bool) {
         if !self.filling.is_empty() {
-            let filled = std::mem::replace(&mut self.filling, BlockBuilder::new(self.next));
-            let block = filled.finish();
+            // Blocks tend to be as large as the one before: full under load, small from a lone writer.
+            let bytes = self.filling.raw_bytes().min(self.block_bytes);
+            let next = BlockBuilder::new(self.next, bytes);
+            let block = std::mem::replace(&mut self.filling, next).finish(goes_on);
             self.full_bytes += block.payload().len();
             self.full.push_back(block);
         }
@@ -115,18 +156,19 @@ impl Pending {
 
     /// Says how many bytes are reserved past the end of the segment now.
     pub(crate) fn set_reserved(&mut self, bytes: u64) {
+        self.frozen = false;
         self.reserved = bytes;
     }
 
-    /// Accepts nothing until more is reserved, so that the log's end stands still.
+    /// Accepts nothing until room is reserved anew, so that the log's end stands still.
     pub(crate) fn freeze(&mut self) {
-        self.reserved = self.claimed;
+        self.frozen = true;
     }
 
     /// Goes over to a segment of `blocks` blocks with `reserved` bytes of room. Nothing is pending.
     pub(crate) fn begin_segment(&mut self, blocks: usize, reserved: u64) {
         self.claimed = footer_bytes(blocks);
-        self.reserved = reserved;
+        self.set_reserved(reserved);
     }
 
     /// The position that the next record will get.
@@ -148,7 +190,7 @@ impl Pending {
             Some(block) => Some(block.clone()),
             None => {
                 self.filling.record(position)?;
-                Some(self.filling.clone().finish())
+                Some(self.filling.clone().finish(false))
             }
         }
     }

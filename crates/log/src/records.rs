@@ -27,6 +27,8 @@ pub(crate) struct RecordBlock {
     first: Position,
     records: u32,
     payload: Bytes,
+    /// The last group of records goes on in the next block.
+    goes_on: bool,
 }
 
 impl RecordBlock {
@@ -37,6 +39,7 @@ impl RecordBlock {
             first: header.first,
             records: header.records,
             payload,
+            goes_on: header.goes_on,
         };
         if block.table_holds() {
             Ok(block)
@@ -45,13 +48,14 @@ impl RecordBlock {
         }
     }
 
-    /// A payload that this type checked before, from the cache.
+    /// A payload that this type checked before, from the cache; where its groups end is not known.
     pub(crate) fn from_checked(first: Position, payload: Bytes) -> Option<RecordBlock> {
         let records = le::u32_at(&payload, payload.len().checked_sub(COUNT_BYTES)?)?;
         Some(RecordBlock {
             first,
             records,
             payload,
+            goes_on: false,
         })
     }
 
@@ -91,6 +95,11 @@ impl RecordBlock {
         Position(self.first.0 + u64::from(self.records).saturating_sub(1))
     }
 
+    /// Whether the last group of records goes on in the next block.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.goes_on
+    }
+
     /// How many records.
     pub(crate) fn records(&self) -> u32 {
         self.records
@@ -126,17 +135,17 @@ pub(crate) struct BlockBuilder {
 }
 
 impl BlockBuilder {
-    /// An empty block whose first record will have position `first`.
-    pub(crate) fn new(first: Position) -> BlockBuilder {
+    /// An empty block whose first record will have position `first`, with memory for `bytes`.
+    pub(crate) fn new(first: Position, bytes: usize) -> BlockBuilder {
         BlockBuilder {
             first,
-            data: Vec::new(),
+            data: Vec::with_capacity(bytes),
             ends: Vec::new(),
         }
     }
 
     /// Raw bytes that `bytes` of `records` records add to a block.
-    pub(crate) fn group_raw_bytes(bytes: usize, records: usize) -> usize {
+    pub(crate) fn added_bytes(bytes: usize, records: usize) -> usize {
         bytes + records * TABLE_ENTRY_BYTES
     }
 
@@ -149,12 +158,10 @@ impl BlockBuilder {
         self.data.len() + self.ends.len() * TABLE_ENTRY_BYTES + COUNT_BYTES
     }
 
-    /// Adds records. The caller keeps blocks within their limit.
-    pub(crate) fn push_group(&mut self, group: &[&[u8]]) {
-        for record in group {
-            self.data.extend_from_slice(record);
-            self.ends.push(self.data.len() as u32);
-        }
+    /// Adds a record. The caller keeps blocks within their limit.
+    pub(crate) fn push(&mut self, record: &[u8]) {
+        self.data.extend_from_slice(record);
+        self.ends.push(self.data.len() as u32);
     }
 
     /// A copy of the record at `position`; `None` if it is not in this block.
@@ -168,8 +175,8 @@ impl BlockBuilder {
         self.data.get(start..end).map(Bytes::copy_from_slice)
     }
 
-    /// The block, full.
-    pub(crate) fn finish(self) -> RecordBlock {
+    /// The block, full; `goes_on` says whether its last group does.
+    pub(crate) fn finish(self, goes_on: bool) -> RecordBlock {
         let BlockBuilder {
             first,
             mut data,
@@ -185,6 +192,7 @@ impl BlockBuilder {
             first,
             records,
             payload: Bytes::from(data),
+            goes_on,
         }
     }
 }

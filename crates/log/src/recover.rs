@@ -6,7 +6,7 @@
 //! | segment with a successor and a whole footer | sealed: its blocks are checked when they are read |
 //! | segment with a successor and no whole footer | read whole; if every record up to the successor's is there, the footer was cut short or damaged, and is written anew; else damage |
 //! | newest segment with a whole footer | closed: as a sealed one |
-//! | newest segment without | read whole; ends at its first invalid block, if nothing proves that the block was durable. Blocks not proven durable are carried over to a new segment, and what is left is sealed |
+//! | newest segment without | read whole; ends at its first invalid block, if nothing proves that the block was durable, and before a group of records whose end is not there. Blocks not proven durable are carried over to a new segment, and what is left is sealed |
 //!
 //! A block is proven durable by `born` of the segment's header, or `durable` of any block's, if it lies below.
 
@@ -160,6 +160,7 @@ struct BlockSize {
     records: u32,
     length: u32,
     raw_bytes: u32,
+    goes_on: bool,
 }
 
 /// What reading a segment's blocks found.
@@ -245,6 +246,7 @@ impl Opening<'_> {
         }
         let mut blocks = self.read_blocks(&file, header, file_bytes, None)?;
         blocks.check_torn(&path, file_bytes)?;
+        blocks.drop_unfinished_group();
         self.torn_bytes += file_bytes - blocks.end;
 
         let (mut certain, mut start) = (0, HEADER_BYTES as u64);
@@ -324,6 +326,7 @@ impl Opening<'_> {
                         records: block.records,
                         length: block.file_bytes() as u32,
                         raw_bytes: block.raw_length,
+                        goes_on: block.goes_on,
                     });
                     continue;
                 }
@@ -363,6 +366,14 @@ impl Opening<'_> {
 }
 
 impl Blocks {
+    /// Forgets the blocks of a last group whose end is not there: it was never durable as a whole.
+    fn drop_unfinished_group(&mut self) {
+        while let Some(size) = self.sizes.pop_if(|size| size.goes_on) {
+            self.end -= u64::from(size.length);
+            self.next = Position(self.next.0 - u64::from(size.records));
+        }
+    }
+
     /// Fails if anything proves that the file was durable past the last whole block.
     fn check_torn(&mut self, path: &Path, file_bytes: u64) -> Result<()> {
         let end = self.end;

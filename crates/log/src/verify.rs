@@ -3,6 +3,9 @@
 //! # Invariants
 //! 1. Changes nothing, and goes on past damage: to the next block whose header's checksum holds.
 //! 2. Each record lost is named by exactly one [`Damage`]; damage that loses no record (a footer's) names none.
+//! 3. What a crash can leave is no damage: in the newest segment, unless it was closed, and then also in the one before
+//!    it, whose records all are in blocks that are whole, and whose footer is written after its successor is made. Nor
+//!    is a footer that is missing altogether, as a full disk leaves it.
 
 use crate::LogIdentity;
 use crate::block::{BlockHeader, BlockKind, Fault, Salt};
@@ -50,7 +53,8 @@ pub struct VerifySummary {
     pub first: Position,
     /// Position of the last record that there is, or that anything proves there was.
     pub last: Position,
-    /// Bytes of a torn tail, which the next opening will cut off; not damage.
+    /// Bytes that a crash left behind the last whole block of a segment, which the next opening will cut off; not
+    /// damage.
     pub torn_bytes: u64,
     /// Damages reported.
     pub damages: u64,
@@ -82,6 +86,7 @@ pub fn verify(
     let mut verify = Verify {
         identity,
         expected: Position(1),
+        open_base: None,
         summary,
         on_damage,
         progress,
@@ -96,12 +101,32 @@ pub fn verify(
     bases.sort_unstable();
     verify.summary.first = bases.first().copied().unwrap_or(Position(1));
     verify.expected = verify.summary.first;
+    if let Some(newest) = bases.last() {
+        verify.open_base = (!is_closed(env, dir, *newest, identity)?).then_some(*newest);
+    }
     for (at, base) in bases.iter().enumerate() {
         let file = env.open_read(&segment_path(dir, *base))?;
         verify.segment(file, *base, bases.get(at + 1).copied())?;
     }
     verify.summary.last = before(verify.expected);
     Ok(verify.summary)
+}
+
+/// Whether a segment ends with a whole footer. One whose header is damaged is not taken for what a crash left.
+fn is_closed(
+    env: &dyn Env,
+    dir: &Path,
+    base: Position,
+    identity: Option<LogIdentity>,
+) -> Result<bool> {
+    let file = env.open_read(&segment_path(dir, base))?;
+    let header = match read_header(file.as_ref(), base, identity) {
+        Ok(header) => header,
+        Err(Error::Env(error)) => return Err(Error::Env(error)),
+        Err(_) => return Ok(true),
+    };
+    let salt = Salt::new(header.identity, base);
+    Ok(footer::load(file.as_ref(), file.len()?, base, salt)?.is_some())
 }
 
 fn before(position: Position) -> Position {
@@ -117,6 +142,8 @@ struct Verify<'a> {
     identity: Option<LogIdentity>,
     /// The position that the next block should begin with.
     expected: Position,
+    /// The newest segment, if it was not closed.
+    open_base: Option<Position>,
     summary: VerifySummary,
     on_damage: &'a mut dyn FnMut(Damage),
     progress: &'a mut dyn FnMut(u64),
@@ -136,6 +163,15 @@ struct Reading {
     index: Option<BlockIndex>,
     /// Bytes proven durable so far.
     durable: u64,
+    /// The group of records that goes on in the next block, if one does.
+    unfinished: Option<Unfinished>,
+}
+
+/// Where a group began whose end was not read yet.
+struct Unfinished {
+    first: Position,
+    offset: u64,
+    blocks: u64,
 }
 
 impl Reading {
@@ -201,9 +237,10 @@ impl Verify<'_> {
             walk,
             index,
             durable: born,
+            unfinished: None,
         };
         let mut told = 0;
-        while self.step(&mut reading)? {
+        while !self.ends_in_leftovers(&reading)? && self.step(&mut reading)? {
             (self.progress)(reading.walk.offset.saturating_sub(told));
             told = told.max(reading.walk.offset);
         }
@@ -241,6 +278,19 @@ impl Verify<'_> {
         Ok(readable.map(|identity| (identity, HEADER_BYTES as u64)))
     }
 
+    /// Whether all that remains of a segment is what a crash left of it while its successor was new. Counts it.
+    fn ends_in_leftovers(&mut self, reading: &Reading) -> Result<bool> {
+        let successor_is_open = reading.next_base.is_some() && reading.next_base == self.open_base;
+        if !successor_is_open
+            || reading.next_base != Some(self.expected)
+            || reading.footer()?.is_some()
+        {
+            return Ok(false);
+        }
+        self.summary.torn_bytes += reading.file_bytes.saturating_sub(reading.walk.offset);
+        Ok(true)
+    }
+
     /// Reads what comes next in a segment. False at its end.
     fn step(&mut self, reading: &mut Reading) -> Result<bool> {
         let offset = reading.walk.offset;
@@ -255,11 +305,14 @@ impl Verify<'_> {
             }
             Step::Fault(fault) => self.fault(reading, offset, fault),
             Step::End => {
-                if reading.next_base.is_some() {
-                    self.damage(&reading.path, offset, "footer missing".to_string(), None);
-                } else if offset < reading.durable {
+                if reading.next_base.is_some_and(|next| self.expected < next) {
+                    let what = "file cut short before its last records";
+                    self.damage(&reading.path, offset, what.to_string(), None);
+                } else if reading.next_base.is_none() && offset < reading.durable {
                     let lost = range(self.expected, self.expected.next());
                     self.damage(&reading.path, offset, "file cut short".to_string(), lost);
+                } else if reading.next_base.is_none() {
+                    self.torn(reading, offset);
                 }
                 Ok(false)
             }
@@ -292,6 +345,18 @@ impl Verify<'_> {
                 self.damage(&reading.path, offset, fault.what.to_string(), lost);
             }
         }
+        reading.unfinished = match (header.goes_on, reading.unfinished.take()) {
+            (false, _) => None,
+            (true, Some(begun)) => Some(Unfinished {
+                blocks: begun.blocks + 1,
+                ..begun
+            }),
+            (true, None) => Some(Unfinished {
+                first: header.first,
+                offset,
+                blocks: 1,
+            }),
+        };
         let raw_bytes = u64::from(header.raw_length);
         if let Some(index) = &mut reading.index
             && !index.push(header.records, header.file_bytes(), raw_bytes)
@@ -335,6 +400,18 @@ impl Verify<'_> {
         Ok(())
     }
 
+    /// What recovery will cut off: all from `offset` on, and the group that it leaves unfinished.
+    fn torn(&mut self, reading: &Reading, offset: u64) {
+        let mut from = offset;
+        if let Some(group) = &reading.unfinished {
+            from = group.offset;
+            self.summary.blocks -= group.blocks.min(self.summary.blocks);
+            self.summary.records -= self.expected.0.saturating_sub(group.first.0);
+            self.expected = group.first;
+        }
+        self.summary.torn_bytes += reading.file_bytes - from;
+    }
+
     /// Judges bytes that are not a block, and moves on to the next that are. False if there are none.
     fn fault(&mut self, reading: &mut Reading, offset: u64, fault: Fault) -> Result<bool> {
         let expected = self.expected;
@@ -349,9 +426,10 @@ impl Verify<'_> {
             && durable <= offset
             && later(&mut |header| header.durable > offset)?.is_none()
         {
-            self.summary.torn_bytes += reading.file_bytes - offset;
+            self.torn(reading, offset);
             return Ok(false);
         }
+        reading.unfinished = None;
         let found =
             later(&mut |header| header.kind == BlockKind::Footer || header.first >= expected)?;
         let next = match &found {
