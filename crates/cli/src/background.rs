@@ -37,7 +37,10 @@ impl Subscriber for Warnings {
         };
         let mut line = Line::default();
         event.record(&mut line);
-        eprintln!("quire: {level}: {}{}", line.message, line.fields);
+        crate::output::tell(format_args!(
+            "quire: {level}: {}{}",
+            line.message, line.fields
+        ));
     }
 
     fn enter(&self, _: &Id) {}
