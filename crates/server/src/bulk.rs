@@ -52,16 +52,19 @@ pub(crate) async fn bulk(call: Call) -> Outcome<Answer> {
         lines: Lines::new(call.body, held, HELD_BYTES_LEAST),
         items: Vec::new(),
         items_bytes: 0,
+        in_doubt: 0,
         report: Report::new(call.look.filter),
         server,
     };
     if let Err(failure) = bulk.run().await {
-        return Err(match bulk.report.items {
-            0 => failure.because("; nothing of this request was applied"),
-            items => failure.because(&format!(
-                "; the first {items} items of this request were applied"
-            )),
-        });
+        let mut applied = match bulk.report.items {
+            0 => "; nothing of this request was applied".to_owned(),
+            items => format!("; the first {items} items of this request were applied"),
+        };
+        if bulk.in_doubt > 0 {
+            applied.push_str(&format!(", the next {} may be", bulk.in_doubt));
+        }
+        return Err(failure.because(&applied));
     }
     let took = bulk.server.database.env().monotonic().saturating_sub(begun);
     let held = bulk.lines.into_held(bulk.report.bytes())?;
@@ -79,6 +82,8 @@ struct Bulk {
     /// Read, not yet applied.
     items: Vec<Item>,
     items_bytes: usize,
+    /// Items handed to the engine whose outcome is not known.
+    in_doubt: usize,
     report: Report,
 }
 
@@ -163,6 +168,7 @@ impl Bulk {
         }
         let items = std::mem::take(&mut self.items);
         self.items_bytes = 0;
+        self.in_doubt = items.len();
         let filter = Arc::clone(&self.report.filter);
         let work = move |server: &Server| {
             let mut part = Report::new_part(filter);
@@ -172,6 +178,7 @@ impl Bulk {
             part
         };
         let part = self.server.write(work).await?;
+        self.in_doubt = 0;
         self.server.metrics.bulk_items(part.items, part.failed);
         self.report.append(part);
         self.lines.hold_beside(self.report.bytes())

@@ -1,7 +1,7 @@
 //! HTTP server for Quire: the document part of the OpenSearch REST API, so that existing clients and shippers work
 //! unchanged.
 //!
-//! [`serve`] runs it on a listener, [`router`] calls it in process. What it promises:
+//! [`serve()`] runs it on a listener, [`router`] calls it in process. What it promises:
 //!
 //! 1. **An acknowledged write is seen.** A 2xx answer to a write means it is as durable as the collection's setting
 //!    says, and every read that begins after it sees it; `refresh` changes nothing.
@@ -16,6 +16,22 @@
 //!
 //! Versions: `_version` and `_seq_no` are both the document's position in its partition's log, `_primary_term` is 1.
 //! They grow with every write but are not dense, and those of documents in different partitions can't be compared.
+//!
+//! ```no_run
+//! use quire_server::{ServerOptions, bind, serve};
+//! use quiredb::Database;
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let database = Database::open("jobs.db")?;
+//! let options = ServerOptions::default();
+//! let listener = bind(&options).await?;
+//! let interrupted = async { tokio::signal::ctrl_c().await.unwrap_or_default() };
+//! serve(database.clone(), listener, options, interrupted).await?;
+//! database.close()?;
+//! # Ok(())
+//! # }
+//! ```
 
 mod ack;
 mod answer;

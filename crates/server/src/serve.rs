@@ -35,7 +35,7 @@ const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Every route as an [`axum::Router`], to be called in process or mounted in a larger service. Bounds of connections
-/// and sockets are [`serve`]'s; all others hold here too.
+/// and sockets are [`serve()`]'s; all others hold here too.
 ///
 /// # Errors [`Error::InvalidOption`] names an option out of its bounds; [`Error::TokenRequired`] if `options.listen` is
 /// no loopback address and no token is set.
@@ -47,7 +47,7 @@ pub fn router(database: Database, options: ServerOptions) -> Result<Router> {
 /// Opens the address that the options name.
 ///
 /// # Errors
-/// As [`serve`]; [`Error::Io`] if the system refuses the address.
+/// As [`serve()`]; [`Error::Io`] if the system refuses the address.
 pub async fn bind(options: &ServerOptions) -> Result<TcpListener> {
     let address = options.listen;
     options.check(address)?;

@@ -193,7 +193,7 @@ impl Batch<'_> {
         }
     }
 
-    /// Does what can be done at once; returns the rest. The first task is always among the done, so rounds end.
+    /// Does what can be done at once; returns the rest. The first task is always done or loses a retry, so rounds end.
     fn round(&mut self, tasks: Vec<Task>) -> Vec<Task> {
         let (now, updates, mut later) = split(tasks);
         let mut writes: BTreeMap<Arc<str>, Vec<Pending>> = BTreeMap::new();

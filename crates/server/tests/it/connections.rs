@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use quire_server::{ErrorKind, ServerOptions, bind, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
 use crate::site::{Listening, open, read_all, read_until};
 
 const LONG: Duration = Duration::from_secs(20);
 
-fn impatient() -> ServerOptions {
+fn impatient(idle_millis: u64) -> ServerOptions {
     ServerOptions {
-        idle_timeout: Duration::from_millis(400),
+        idle_timeout: Duration::from_millis(idle_millis),
         ..ServerOptions::default()
     }
 }
@@ -103,7 +104,7 @@ async fn heads_and_urls_without_end_are_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_do_not_move_are_cut_off() {
-    let site = Listening::new(impatient()).await;
+    let site = Listening::new(impatient(400)).await;
     let begun = Instant::now();
     for start in [
         "",
@@ -127,7 +128,7 @@ async fn clients_that_do_not_move_are_cut_off() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_read_is_cut_off_and_its_room_given_back() {
-    let site = Listening::new(impatient()).await;
+    let site = Listening::new(impatient(3000)).await;
     let large = format!(r#"{{"a":"{}"}}"#, "x".repeat(12 << 20));
     let head = format!(
         "PUT /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
@@ -203,18 +204,29 @@ async fn connections_over_the_limit_wait_their_turn() {
     drop(second);
 }
 
+/// A connection whose request is being answered: its handler waits for the rest of the body, `:1}`.
+async fn in_flight(site: &Listening) -> TcpStream {
+    let mut stream = site.connect().await;
+    let head = "PUT /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 7\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let told = read_until(&mut stream, "100 Continue\r\n\r\n");
+    timeout(LONG, told).await.unwrap();
+    stream.write_all(b"{\"a\"").await.unwrap();
+    stream
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn shutdown_lets_requests_in_flight_end_and_takes_no_more() {
     let site = Listening::new(ServerOptions::default()).await;
     let idle = site.connect().await;
-    let mut busy = site.connect().await;
-    let head = "PUT /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 7\r\n\r\n{\"a\"";
-    busy.write_all(head.as_bytes()).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    let mut busy = in_flight(&site).await;
     site.begin_shutdown();
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    let refused = tokio::net::TcpStream::connect(site.address).await;
-    assert!(refused.is_err(), "a connection was taken during shutdown");
+    let refused = async {
+        while TcpStream::connect(site.address).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(LONG, refused).await.unwrap();
     busy.write_all(b":1}").await.unwrap();
     let reply = timeout(LONG, read_all(&mut busy)).await.unwrap();
     assert!(reply.starts_with("HTTP/1.1 201 "), "{reply}");
@@ -230,14 +242,7 @@ async fn shutdown_does_not_wait_for_ever() {
         ..ServerOptions::default()
     };
     let site = Listening::new(options).await;
-    let mut stuck = site.connect().await;
-    stuck
-        .write_all(
-            b"PUT /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 7\r\n\r\n{\"a\"",
-        )
-        .await
-        .unwrap();
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    let mut stuck = in_flight(&site).await;
     site.begin_shutdown();
     timeout(LONG, site.ended()).await.unwrap();
     assert_eq!(timeout(LONG, read_all(&mut stuck)).await.unwrap(), "");

@@ -11,6 +11,8 @@ mod connections;
 #[cfg(test)]
 mod documents;
 #[cfg(test)]
+mod faults;
+#[cfg(test)]
 mod mget;
 #[cfg(test)]
 mod site;

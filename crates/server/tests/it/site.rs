@@ -22,7 +22,7 @@ use tower::ServiceExt;
 pub(crate) struct Site {
     pub(crate) database: Database,
     router: Router,
-    _dir: TempDir,
+    _dir: Option<TempDir>,
 }
 
 /// What came back.
@@ -75,9 +75,16 @@ impl Site {
     pub(crate) fn with(options: ServerOptions) -> Site {
         let (database, dir) = open();
         Site {
+            _dir: Some(dir),
+            ..Site::over(database, options)
+        }
+    }
+
+    pub(crate) fn over(database: Database, options: ServerOptions) -> Site {
+        Site {
             router: router(database.clone(), options).unwrap(),
             database,
-            _dir: dir,
+            _dir: None,
         }
     }
 
