@@ -65,6 +65,9 @@ pub(crate) struct Growth {
     versions: u32,
     upper: u32,
     dice: u32,
+    /// The last node on each level: where a key after all others goes, without a search. Numbers that are given
+    /// out in order, such as docids, make keys of that kind.
+    last: [u32; HEIGHT_MAX],
 }
 
 impl Growth {
@@ -74,6 +77,7 @@ impl Growth {
             versions: END,
             upper: 0,
             dice: 0x9e37_79b9,
+            last: [HEAD; HEIGHT_MAX],
         }
     }
 
@@ -196,6 +200,13 @@ impl SkipList {
         }
     }
 
+    /// Whether `key` is after every key there is.
+    fn is_past_all(&self, growth: &Growth, key: &[u8]) -> bool {
+        let [last, ..] = growth.last;
+        self.node(last)
+            .is_some_and(|node| node.cmp(prefix(key), key) == Order::Less)
+    }
+
     /// Writes a version of `key`, made by `make` from the newest one there is. One caller at a time, positions
     /// ascending. Returns the bytes this took. If `make` fails, nothing changes.
     pub(crate) fn upsert(
@@ -205,12 +216,16 @@ impl SkipList {
         position: Position,
         make: impl FnOnce(Option<&Entry>) -> Result<Entry>,
     ) -> Result<u64> {
-        let mut before = [HEAD; HEIGHT_MAX];
-        let found = self.descend(key, |level, node| {
-            if let Some(slot) = before.get_mut(level) {
-                *slot = node;
-            }
-        });
+        let mut before = growth.last;
+        let found = if self.is_past_all(growth, key) {
+            END
+        } else {
+            self.descend(key, |level, node| {
+                if let Some(slot) = before.get_mut(level) {
+                    *slot = node;
+                }
+            })
+        };
         let node = self.node(found).filter(|node| node.key.as_ref() == key);
         let version = number(growth.versions)?;
         let new_node = number(growth.nodes)?;
@@ -274,6 +289,11 @@ impl SkipList {
         // Lowest level first: a reader that meets the node higher up can go on below.
         for (level, &node) in before.iter().enumerate().take(height) {
             if let Some(link) = self.link(node, level) {
+                if link.load(Ordering::Relaxed) == END
+                    && let Some(last) = growth.last.get_mut(level)
+                {
+                    *last = number;
+                }
                 link.store(number, Ordering::Release);
             }
         }

@@ -750,7 +750,8 @@ fn readers_beside_writer_flushes_and_compactions_see_whole_records() {
         let (tree, published) = (Arc::clone(&tree), Arc::clone(&published));
         std::thread::spawn(move || {
             let mut installed = 0u64;
-            while !done(&published) {
+            loop {
+                let last = done(&published);
                 let flush = tree.flush().unwrap();
                 let picked = tree.pick_compaction();
                 let merge = picked.and_then(|picked| tree.compact(picked, &|| false).unwrap());
@@ -758,8 +759,10 @@ fn readers_beside_writer_flushes_and_compactions_see_whole_records() {
                     tree.install(edit);
                     installed += 1;
                 }
+                if last {
+                    return installed;
+                }
             }
-            installed
         })
     };
     for position in 1..=RECORDS {
