@@ -21,3 +21,12 @@ N ?= 200000
 bench bench-documents:
 	@scripts/setup.sh build
 	cd bench && cargo run --release --locked -- documents --count $(N)
+
+# Everything that must hold: form, lints, every test, the documentation.
+.PHONY: test
+test:
+	@scripts/setup.sh test
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo test --workspace --locked
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Makes sure that what the build needs is there: cargo, a C compiler and its headers (for the allocator).
-# With `packages`, also that apt has an index of packages, which is what the demonstration loads.
+# With `packages`, also that apt has an index of packages, which is what the demonstration loads. With `test`, also what
+# the tests run beside the engine: Python with venv, curl.
 #
 # On Debian-like systems, as root, installs what is missing; otherwise says what to install.
 set -eu
@@ -44,8 +45,26 @@ package_index() {
     fi
 }
 
+test_tools() {
+    missing=""
+    command -v curl >/dev/null 2>&1 || missing="$missing curl"
+    # Debian's python3 has the module venv, but not what it needs to make one.
+    python3 -c 'import venv, ensurepip' 2>/dev/null || missing="$missing python3 python3-venv"
+    [ -n "$missing" ] || return 0
+    if is_root && command -v apt-get >/dev/null 2>&1; then
+        say "installing$missing"
+        has_index || apt update
+        # shellcheck disable=SC2086 # a list of words
+        apt install --no-install-recommends $missing
+    else
+        say "the tests need$missing; on Debian: sudo apt-get install$missing"
+        exit 1
+    fi
+}
+
 case "${1-build}" in
     build) build_tools ;;
+    test) build_tools; test_tools ;;
     packages) package_index ;;
-    *) say "usage: scripts/setup.sh [build|packages]"; exit 2 ;;
+    *) say "usage: scripts/setup.sh [build|packages|test]"; exit 2 ;;
 esac

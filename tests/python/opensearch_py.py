@@ -1,0 +1,84 @@
+"""opensearch-py, as its users write it, against a server on the port given: every step is checked."""
+
+import sys
+
+from opensearchpy import ConflictError, NotFoundError, OpenSearch, RequestError, helpers
+
+client = OpenSearch([{"host": "127.0.0.1", "port": int(sys.argv[1])}])
+
+
+def expect(error, call):
+    try:
+        call()
+    except error as caught:
+        return caught
+    raise AssertionError(f"{error.__name__} expected")
+
+
+# The server, and a collection.
+assert client.ping()
+assert client.info()["version"]["distribution"] == "opensearch"
+created = client.indices.create(index="cars", body={"settings": {"index": {"number_of_shards": 3}}})
+assert created["acknowledged"] and created["index"] == "cars", created
+assert client.indices.exists(index="cars") and not client.indices.exists(index="boats")
+assert expect(RequestError, lambda: client.indices.create(index="cars")).error == "resource_already_exists_exception"
+assert list(client.indices.get(index="cars")) == ["cars"]
+
+# Bulk: many documents, in the order and with the statuses of their items.
+cars = [{"_index": "cars", "_id": f"car-{n}", "_source": {"n": n, "price": n * 1.5, "tags": ["a", "b"]}} for n in range(2500)]
+assert helpers.bulk(client, cars, chunk_size=500) == (2500, [])
+again = {"_op_type": "create", "_index": "cars", "_id": "car-1", "n": 0}
+done, failed = helpers.bulk(client, [again, {"_op_type": "delete", "_index": "cars", "_id": "car-2499"}], raise_on_error=False)
+assert done == 1 and failed[0]["create"]["status"] == 409, (done, failed)
+assert client.count(index="cars")["count"] == 2499
+
+# Single documents.
+answer = client.index(index="cars", id="golf", body={"make": "VW", "km": 81000})
+assert answer["result"] == "created", answer
+found = client.get(index="cars", id="golf")
+assert found["_source"] == {"make": "VW", "km": 81000} and found["found"], found
+assert client.get_source(index="cars", id="golf") == found["_source"]
+assert client.exists(index="cars", id="golf") and not client.exists(index="cars", id="passat")
+expect(NotFoundError, lambda: client.get(index="cars", id="passat"))
+expect(NotFoundError, lambda: client.get(index="boats", id="1"))
+expect(ConflictError, lambda: client.create(index="cars", id="golf", body={}))
+odd = "a/b c?é%20"
+client.index(index="cars", id=odd, body={"key": odd})
+assert client.get(index="cars", id=odd)["_source"]["key"] == odd
+named = client.index(index="cars", body={"without": "an id"})
+assert client.get(index="cars", id=named["_id"])["_source"] == {"without": "an id"}
+
+# Updates, and writes that depend on what was read.
+assert client.update(index="cars", id="golf", body={"doc": {"km": 82500}})["result"] == "updated"
+assert client.update(index="cars", id="golf", body={"doc": {"km": 82500}})["result"] == "noop"
+assert client.update(index="cars", id="polo", body={"doc": {"km": 1}, "doc_as_upsert": True})["result"] == "created"
+expect(NotFoundError, lambda: client.update(index="cars", id="passat", body={"doc": {"km": 1}}))
+seen = client.get(index="cars", id="golf")
+assert seen["_source"] == {"make": "VW", "km": 82500}
+condition = {"if_seq_no": seen["_seq_no"], "if_primary_term": seen["_primary_term"]}
+assert client.index(index="cars", id="golf", body={"km": 0}, **condition)["result"] == "updated"
+expect(ConflictError, lambda: client.index(index="cars", id="golf", body={"km": 1}, **condition))
+expect(ConflictError, lambda: client.delete(index="cars", id="golf", **condition))
+
+# Many at once.
+several = client.mget(index="cars", body={"ids": ["golf", "nothing", "car-7"]})["docs"]
+assert [one["found"] for one in several] == [True, False, True], several
+assert several[2]["_source"] == {"n": 7, "price": 10.5, "tags": ["a", "b"]}
+across = client.mget(body={"docs": [{"_index": "cars", "_id": "golf"}, {"_index": "boats", "_id": "1"}]})["docs"]
+assert across[0]["found"] and across[1]["error"]["type"] == "index_not_found_exception", across
+
+# Deletes.
+assert client.delete(index="cars", id="golf")["result"] == "deleted"
+expect(NotFoundError, lambda: client.delete(index="cars", id="golf"))
+
+# What cannot be done yet says so.
+assert expect(RequestError, lambda: client.count(index="cars", body={"query": {"term": {"n": 1}}})).status_code == 400
+
+# Looks.
+assert client.cluster.health()["status"] == "green"
+client.indices.refresh(index="cars")
+assert [row["index"] for row in client.cat.indices(format="json")] == ["cars"]
+assert client.indices.delete(index="cars")["acknowledged"]
+assert not client.indices.exists(index="cars")
+
+print("opensearch-py: all well")
