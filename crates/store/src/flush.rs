@@ -128,7 +128,7 @@ impl<M: Machine> Inner<M> {
         }
         writer.unflushed_bytes = 0;
         Cut {
-            position: self.log.last(),
+            position: writer.applied,
             state: writer.machine.encode(),
         }
     }

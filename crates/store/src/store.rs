@@ -118,6 +118,8 @@ pub(crate) struct Inner<M: Machine> {
 #[derive(Debug)]
 pub(crate) struct Writer<M> {
     pub(crate) machine: M,
+    /// The last record that the machine and the trees hold: while the log is replayed, not the log's last.
+    pub(crate) applied: Position,
     /// Record bytes since the memtables were last frozen.
     pub(crate) unflushed_bytes: u64,
 }
@@ -270,6 +272,7 @@ impl<M: Machine> Store<M> {
             publisher: Publisher::new(manifest.applied, machine.summary()),
             writer: Mutex::new(Writer {
                 machine,
+                applied: manifest.applied,
                 unflushed_bytes: 0,
             }),
             manifest: Mutex::new(manifest),
@@ -503,6 +506,7 @@ impl<M: Machine> Inner<M> {
                 return Err(error);
             }
             writer.unflushed_bytes += record.len() as u64;
+            writer.applied = position;
             position = position.next();
         }
         let last = self.log.last();
@@ -545,6 +549,7 @@ impl<M: Machine> Inner<M> {
                     &self.dir,
                 )?;
                 writer.unflushed_bytes += record.len() as u64;
+                writer.applied = position;
                 self.publisher.applied(position, writer.machine.summary());
                 self.memtable_bytes() >= limit
             };

@@ -151,13 +151,21 @@ fn options() -> StoreOptions {
 }
 
 fn open(env: &Arc<SimEnv>) -> crate::Result<Store<Words>> {
+    open_with(env, 16 << 20, options())
+}
+
+fn open_with(
+    env: &Arc<SimEnv>,
+    memory_bytes: u64,
+    options: StoreOptions,
+) -> crate::Result<Store<Words>> {
     let env: Arc<dyn Env> = env.clone();
-    let shared = Shared::new(Arc::clone(&env), 16 << 20, None);
+    let shared = Shared::new(Arc::clone(&env), memory_bytes, None);
     match Store::<Words>::create(&shared, &place()) {
         Ok(()) | Err(Error::Exists { .. }) => {}
         Err(error) => return Err(error),
     }
-    Store::open(shared, place(), options(), env.gate())
+    Store::open(shared, place(), options, env.gate())
 }
 
 fn write(store: &Store<Words>, words: &[&str], durability: Durability) -> crate::Result<()> {
@@ -335,6 +343,37 @@ fn a_sync_that_finds_the_disk_full_does_not_say_that_nothing_was_written() {
     let error = write(&store, &["unknown"], Durability::Sync).unwrap_err();
     assert_eq!(env.operations(), step + 1, "the write appends, then syncs");
     assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+}
+
+#[test]
+fn a_crash_during_a_replay_too_long_for_memory_loses_nothing() {
+    let words: Vec<String> = (0..3_000).map(|number| format!("word-{number}")).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let long = || StoreOptions {
+        replay_bytes_max: u64::MAX,
+        ..options()
+    };
+    let env = SimEnv::new(1);
+    let store = open_with(&env, 16 << 20, long()).unwrap();
+    for words in words.chunks(50) {
+        write(&store, words, Durability::Sync).unwrap();
+    }
+    assert_eq!(store.stats().flushes, 0, "all of it has to be replayed");
+    drop(store);
+    let template = env.after_crash(1);
+    let steps = template.operations();
+    // With less memory the replay flushes now and then.
+    drop(open_with(&template, 2 << 20, long()).unwrap());
+    let steps = steps..template.operations();
+    assert!(steps.end > steps.start + 50, "flushes at {steps:?}");
+    for step in steps.step_by(5) {
+        let env = env.after_crash(1);
+        env.crash_at(step);
+        assert!(open_with(&env, 2 << 20, long()).is_err());
+        let store = open_with(&env.after_crash(step), 16 << 20, long()).unwrap();
+        let found = contents(&store).unwrap();
+        assert_eq!(found, Model::of(words.iter().copied()), "step {step}");
+    }
 }
 
 #[test]
