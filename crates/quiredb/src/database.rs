@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use quire_collection::Partition;
 use quire_env::{Env, ErrorKind as EnvErrorKind, OsEnv, Volumes};
 use quire_store::{Place, Shared, StoreOptions};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ struct Inner {
 struct State {
     catalog: Catalog,
     /// Those that were asked for: a collection is opened when it is first used, so that damage to one leaves the others.
-    open: HashMap<u32, Collection>,
+    open: BTreeMap<u32, Collection>,
     closed: bool,
 }
 
@@ -124,7 +124,7 @@ impl Database {
         let shared = Shared::new(env, options.memory_bytes, Some(lock));
         let state = Mutex::new(State {
             catalog,
-            open: HashMap::new(),
+            open: BTreeMap::new(),
             closed: false,
         });
         Ok(Database {
@@ -413,7 +413,7 @@ fn remove_collection(env: &dyn Env, volumes: &Volumes, id: u32) -> Result<()> {
 }
 
 /// Closes collections, then gives up the lock.
-fn close_all(open: HashMap<u32, Collection>, shared: &Shared) -> Result<()> {
+fn close_all(open: BTreeMap<u32, Collection>, shared: &Shared) -> Result<()> {
     let result = first_error(open.values().map(Collection::close));
     shared.unlock();
     result
