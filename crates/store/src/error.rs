@@ -67,17 +67,17 @@ pub enum Error {
         /// Where.
         offset: u64,
     },
-    /// The log is shorter than the trees it feeds: acknowledged records are missing.
+    /// The log ends before what was durable once: acknowledged records are missing.
     #[error(
-        "{path}: the log ends at position {last}, but its trees hold records up to {applied}: log files are missing or were cut"
+        "{path}: the log ends at position {last}, but was durable up to {synced}: log files are missing or were cut"
     )]
     LogTooShort {
         /// The partition's directory.
         path: PathBuf,
         /// The log's last position.
         last: Position,
-        /// The position the trees agree at.
-        applied: Position,
+        /// The position up to which the log was durable.
+        synced: Position,
     },
     /// A record that the machine can't apply.
     #[error("{path}: the record at position {position} can't be applied: {reason}")]

@@ -76,6 +76,7 @@ impl<M: Machine> Store<M> {
         let _flushing = inner.flushing.lock();
         let _compacting = inner.compacting.lock();
         inner.log.close()?;
+        inner.note_end();
         flushed
     }
 }
@@ -133,6 +134,16 @@ impl<M: Machine> Inner<M> {
         }
     }
 
+    /// Notes in the manifest where the closed log ends, so that a later cut is noticed. All is durable already: a disk
+    /// without room for the note loses nothing else.
+    fn note_end(&self) {
+        if self.manifest.lock().synced < self.log.durable()
+            && let Err(error) = self.commit(Vec::new(), None)
+        {
+            tracing::warn!(partition = %self.dir.display(), %error, "the end of the log could not be noted");
+        }
+    }
+
     fn abandon(&self, edits: Vec<(usize, TreeEdit)>) {
         for (index, edit) in edits {
             self.trees[index].abandon(edit);
@@ -144,6 +155,7 @@ impl<M: Machine> Inner<M> {
         let mut manifest = self.manifest.lock();
         let mut next = manifest.clone();
         next.sequence += 1;
+        next.synced = self.log.durable();
         next.next_file = self.files.next_number();
         for (index, edit) in &edits {
             let tree = &self.trees[*index];

@@ -3,14 +3,15 @@
 //! # Invariants
 //! 1. It is replaced whole ([`Env::replace`]): after any crash it is the old one or the new one.
 //! 2. Every table file it names was synced, with its directory, before it was written.
-//! 3. The log held every record up to `applied`, durably, before it was written.
+//! 3. The log held every record up to `synced`, durably, before it was written, and `applied` is at most that. So a log
+//!    that ends sooner has lost its end: after a clean close no cut goes unnoticed.
 //!
 //! # Layout (little-endian)
 //! ```text
 //! 0          8         12        20                     20+n   20+n+4
 //! | "QUIREMAN" | version | length n | body (n bytes)       | crc  |
 //!   crc is CRC-32C of all bytes before it
-//! body: identity 16 | sequence u64 | applied u64 | next file number u64
+//! body: identity 16 | sequence u64 | applied u64 | synced u64 | next file number u64
 //!       | state length u32, state | tree count u32, trees
 //! tree: id u32 | name length u16, name | run count u32, runs (newest first, as quire-lsm encodes them)
 //! ```
@@ -50,6 +51,8 @@ pub(crate) struct Manifest {
     pub(crate) sequence: u64,
     /// The trees' files hold exactly the records up to here.
     pub(crate) applied: Position,
+    /// The log was durable up to here when this was written.
+    pub(crate) synced: Position,
     /// No table file has this number or a higher one, unless it is an orphan.
     pub(crate) next_file: u64,
     /// The machine's own state at `applied`.
@@ -63,6 +66,7 @@ impl Manifest {
         body.extend_from_slice(&self.identity);
         body.extend_from_slice(&self.sequence.to_le_bytes());
         body.extend_from_slice(&self.applied.0.to_le_bytes());
+        body.extend_from_slice(&self.synced.0.to_le_bytes());
         body.extend_from_slice(&self.next_file.to_le_bytes());
         put_bytes_u32(&mut body, &self.state);
         body.extend_from_slice(&(self.trees.len() as u32).to_le_bytes());
@@ -191,6 +195,7 @@ impl<'a> Reader<'a> {
         let identity = self.array().map_err(short)?;
         let sequence = self.u64().map_err(short)?;
         let applied = Position(self.u64().map_err(short)?);
+        let synced = Position(self.u64().map_err(short)?);
         let next_file = self.u64().map_err(short)?;
         let state_bytes = self.u32().map_err(short)? as usize;
         let state = self.take(state_bytes).map_err(short)?.to_vec();
@@ -225,6 +230,7 @@ impl<'a> Reader<'a> {
             identity,
             sequence,
             applied,
+            synced,
             next_file,
             state,
             trees,
@@ -241,6 +247,7 @@ mod tests {
             identity: *b"0123456789abcdef",
             sequence: 7,
             applied: Position(42),
+            synced: Position(45),
             next_file: 9,
             state: vec![1, 2, 3],
             trees: vec![

@@ -197,6 +197,7 @@ impl<M: Machine> Store<M> {
             identity: place.identity,
             sequence: 1,
             applied: Position(0),
+            synced: Position(0),
             next_file: 1,
             state: M::new().encode(),
             trees,
@@ -260,11 +261,11 @@ impl<M: Machine> Store<M> {
             Arc::clone(shared.cache()),
             options.log.clone(),
         )?;
-        if log.last() < manifest.applied {
+        if log.last() < manifest.synced {
             return Err(Error::LogTooShort {
                 path: dir,
                 last: log.last(),
-                applied: manifest.applied,
+                synced: manifest.synced,
             });
         }
         let inner = Arc::new_cyclic(|me| Inner {

@@ -103,8 +103,8 @@ fn verify_log(
     let dir = place.log_dir();
     if !env.exists(&dir)? {
         // A store that was made and never opened has no log yet; one whose trees hold records must have it.
-        if manifest.applied > Position(0) {
-            let lost = format!("all documents (positions 1 to {})", manifest.applied);
+        if manifest.synced > Position(0) {
+            let lost = format!("all documents (positions 1 to {})", manifest.synced);
             on_damage(Damage {
                 path: dir,
                 offset: 0,
@@ -132,13 +132,13 @@ fn verify_log(
     verified.files += summary.segments;
     verified.bytes += summary.disk_bytes;
     verified.torn_bytes += summary.torn_bytes;
-    if summary.last < manifest.applied && summary.damages == 0 {
+    if summary.last < manifest.synced && summary.damages == 0 {
         let lost = format!(
             "the records at positions {} to {}",
             summary.last.next(),
-            manifest.applied
+            manifest.synced
         );
-        let what = "the log ends before the position that the trees are at".to_string();
+        let what = "the log ends before the position that it was durable up to".to_string();
         on_damage(Damage {
             path: dir,
             offset: 0,
