@@ -1,0 +1,21 @@
+//! Whole-system tests: the engine on a simulated machine, the real binary on the real one.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests reach the machine themselves, and fail by panicking"
+)]
+
+mod concurrency;
+mod crate_graph;
+mod docs;
+mod http;
+mod kill;
+mod opensearch_py;
+mod quire;
+mod sim;
+mod sim_crash;
+mod sim_damage;
+mod words;

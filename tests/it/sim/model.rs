@@ -1,0 +1,248 @@
+//! The plain model: what each partition's log holds, and which of it must be there.
+//!
+//! A partition is a list of records; the record at index i has position i + 1. What a view at position k must show is
+//! the state after the first k records, so every question about a database has one right answer, whatever was done to
+//! the files below. What a crash may leave is a first part of the records, with all that was promised durable, and never a
+//! part of a batch. A batch that failed may have been written or not; that shows later.
+
+use super::document;
+use quiredb::Key;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Documents (as compact JSON) by key, each with its version.
+pub(crate) type State = BTreeMap<Key, (u64, Arc<str>)>;
+
+/// A document's record; without a document, its removal.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Record {
+    pub(crate) key: Key,
+    pub(crate) document: Option<Arc<str>>,
+}
+
+/// A collection.
+#[derive(Debug, Clone)]
+pub(crate) struct Collection {
+    pub(crate) partitions: Vec<Partition>,
+    /// Whether it is there for certain; not so after a creation or removal that failed.
+    pub(crate) certain: bool,
+}
+
+impl Collection {
+    pub(crate) fn new(partitions: u32) -> Collection {
+        Collection {
+            partitions: vec![Partition::default(); partitions as usize],
+            certain: true,
+        }
+    }
+
+    /// What a view at these positions must show.
+    pub(crate) fn state_at(&self, positions: &[u64]) -> State {
+        let states = self
+            .partitions
+            .iter()
+            .zip(positions)
+            .map(|(partition, position)| partition.state_at(*position));
+        states.flatten().collect()
+    }
+}
+
+/// A partition: see the module.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Partition {
+    /// What was acknowledged: views show all of it.
+    pub(crate) records: Vec<Record>,
+    /// Positions where batches end.
+    ends: BTreeSet<u64>,
+    /// Batches that failed, so that they may follow the records, each whole or not at all.
+    in_doubt: Vec<Vec<Record>>,
+    /// A crash leaves at least this.
+    pub(crate) durable: u64,
+    /// Becomes durable by background work alone.
+    pub(crate) durable_soon: u64,
+}
+
+impl Partition {
+    /// The position of the last record.
+    pub(crate) fn last(&self) -> u64 {
+        self.records.len() as u64
+    }
+
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        !self.in_doubt.is_empty()
+    }
+
+    pub(crate) fn state_at(&self, position: u64) -> State {
+        let mut state = State::new();
+        for (record, version) in self.records.iter().zip(1..=position) {
+            match &record.document {
+                Some(document) => state.insert(record.key.clone(), (version, document.clone())),
+                None => state.remove(&record.key),
+            };
+        }
+        state
+    }
+
+    /// Adds a batch's records, which were acknowledged.
+    pub(crate) fn write(&mut self, records: Vec<Record>) {
+        if !records.is_empty() {
+            self.records.extend(records);
+            self.ends.insert(self.last());
+        }
+    }
+
+    /// Notes a batch of which it is not known whether it was written.
+    pub(crate) fn doubt(&mut self, records: Vec<Record>) {
+        if !records.is_empty() {
+            self.in_doubt.push(records);
+        }
+    }
+
+    /// Takes note that the partition goes on with `more` records after its last: each batch in doubt is there, in
+    /// order, or it is not.
+    pub(crate) fn found(&mut self, more: &[Record], when: &str) {
+        let mut rest = more;
+        while !rest.is_empty() {
+            assert!(
+                self.is_in_doubt(),
+                "{when}: records that nobody wrote, or half a batch: {rest:?}"
+            );
+            let batch = self.in_doubt.remove(0);
+            if let Some(after) = rest.strip_prefix(batch.as_slice()) {
+                rest = after;
+                self.write(batch);
+            }
+        }
+    }
+
+    /// Takes note that all there will ever be is there by now.
+    pub(crate) fn no_more(&mut self) {
+        self.in_doubt.clear();
+    }
+
+    /// Checks that a crash may have cut the partition to `position`, and forgets what is after it.
+    pub(crate) fn cut(&mut self, position: u64, when: &str) {
+        assert!(
+            position >= self.durable,
+            "{when}: position {position}, but {} was promised to stay",
+            self.durable
+        );
+        let is_end = position == 0 || self.ends.contains(&position);
+        assert!(
+            is_end,
+            "{when}: position {position} is inside a batch; batches end at {:?}",
+            self.ends
+        );
+        self.records.truncate(position as usize);
+        self.ends.retain(|end| *end <= position);
+        self.durable_soon = self.durable_soon.min(position);
+        self.in_doubt.clear();
+    }
+}
+
+/// What a write must answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Created(u64),
+    Updated(u64),
+    Deleted(u64),
+    Unchanged(u64),
+    Conflict,
+    NotFound,
+}
+
+/// Decides the writes of a batch to one partition, as the partition must.
+#[derive(Debug)]
+pub(crate) struct Decider {
+    state: State,
+    last: u64,
+    pub(crate) records: Vec<Record>,
+}
+
+/// A write with everything filled in. A patch is a document that is merged.
+#[derive(Debug, Clone)]
+pub(crate) struct Write {
+    pub(crate) key: Key,
+    pub(crate) action: Action,
+    pub(crate) condition: Condition,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Action {
+    Put(Arc<str>),
+    Patch(Value),
+    Delete,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Condition {
+    Always,
+    IfAbsent,
+    IfVersion(u64),
+}
+
+impl Decider {
+    pub(crate) fn new(partition: &Partition) -> Decider {
+        let last = partition.last();
+        Decider {
+            state: partition.state_at(last),
+            last,
+            records: Vec::new(),
+        }
+    }
+
+    /// The version that a document has now.
+    pub(crate) fn version(&self, key: &Key) -> Option<u64> {
+        self.state.get(key).map(|(version, _)| *version)
+    }
+
+    pub(crate) fn decide(&mut self, write: &Write) -> Answer {
+        let now = self.state.get(&write.key).cloned();
+        let holds = match write.condition {
+            Condition::Always => true,
+            Condition::IfAbsent => now.is_none(),
+            Condition::IfVersion(version) => {
+                now.as_ref().is_some_and(|(found, _)| *found == version)
+            }
+        };
+        if !holds {
+            return Answer::Conflict;
+        }
+        match (&write.action, now) {
+            (Action::Put(document), None) => {
+                Answer::Created(self.record(&write.key, Some(document.clone())))
+            }
+            (Action::Put(document), Some(_)) => {
+                Answer::Updated(self.record(&write.key, Some(document.clone())))
+            }
+            (Action::Patch(_), None) => Answer::NotFound,
+            (Action::Patch(patch), Some((version, old))) => {
+                let mut new = serde_json::from_str(&old).unwrap();
+                document::merge(&mut new, patch);
+                // Compared as text: the order of fields is part of a document.
+                match new.to_string() {
+                    new if *new == *old => Answer::Unchanged(version),
+                    new => Answer::Updated(self.record(&write.key, Some(new.into()))),
+                }
+            }
+            (Action::Delete, None) => Answer::Unchanged(0),
+            (Action::Delete, Some(_)) => Answer::Deleted(self.record(&write.key, None)),
+        }
+    }
+
+    fn record(&mut self, key: &Key, document: Option<Arc<str>>) -> u64 {
+        self.last += 1;
+        match &document {
+            Some(document) => self
+                .state
+                .insert(key.clone(), (self.last, document.clone())),
+            None => self.state.remove(key),
+        };
+        self.records.push(Record {
+            key: key.clone(),
+            document,
+        });
+        self.last
+    }
+}

@@ -1,0 +1,171 @@
+//! Crashes and faults: a short history with one at every single I/O step, random ones with anything anywhere.
+
+use crate::sim::history::{History, Op, Trouble, any_history, delete, patch, put, write};
+use crate::sim::world::World;
+use proptest::prelude::*;
+use quire_env::Fault;
+use quiredb::Durability;
+use std::time::Duration;
+
+/// What users do, once each. No background job but what the calls themselves run.
+fn short_history() -> History {
+    let ops = vec![
+        Op::Create {
+            c: 0,
+            partitions: 2,
+        },
+        Op::Create {
+            c: 1,
+            partitions: 1,
+        },
+        write(1, [put(0, 10)]),
+        write(0, [put(0, 100)]),
+        write(0, [put(1, 100), put(2, 3_000), put(3, 0), put(4, 10)]),
+        write(0, [put(0, 200)]),
+        write(0, [patch(1, 7)]),
+        write(0, [delete(2)]),
+        write(
+            0,
+            [
+                put(5, 10).if_absent(),
+                put(0, 20).if_current(),
+                put(1, 20).if_stale(),
+            ],
+        ),
+        Op::Flush { c: 0 },
+        write(0, [put(0, 300), delete(3), patch(4, 15)]),
+        Op::Write {
+            c: 0,
+            writes: vec![put(6, 40_000)],
+            durability: Durability::None,
+        },
+        Op::Flush { c: 0 },
+        Op::RunAll,
+        Op::Compact { c: 0 },
+        Op::Write {
+            c: 0,
+            writes: vec![put(7, 50)],
+            durability: Durability::Async(Duration::from_millis(5)),
+        },
+        Op::RunAll,
+        write(0, [put(8, 50), delete(0)]),
+        Op::Reopen { close: true },
+        write(0, [put(0, 60)]),
+        Op::Drop { c: 1 },
+        write(0, [put(9, 60), delete(8)]),
+        Op::Reopen { close: false },
+        // More than a segment.
+        write(0, [put(10, 1_100_000)]),
+        write(0, [put(11, 10)]),
+        write(0, [put(12, 10)]),
+    ];
+    History {
+        seed: 1,
+        partitions: 2,
+        replay_bytes_max: 256 << 20,
+        ops,
+    }
+}
+
+/// I/O steps of a history on a machine that is well.
+fn steps_of(history: &History) -> u64 {
+    let mut world = World::new(history);
+    assert!(!world.run_until_crash(&history.ops));
+    world.env.operations()
+}
+
+#[test]
+fn what_was_acknowledged_survives_a_crash_at_every_step() {
+    let history = short_history();
+    let steps = steps_of(&history);
+    assert!(steps > 150, "the history has only {steps} steps");
+    for step in 0..steps {
+        let mut world = World::new(&history);
+        world.env.crash_at(step);
+        assert!(world.run_until_crash(&history.ops), "step {step}");
+        let crashed = world.into_crashed();
+        for seed in 0..6 {
+            println!("crash at step {step}, seed {seed}");
+            crashed.restart(seed).finish();
+        }
+    }
+}
+
+#[test]
+fn crash_while_recovering_from_a_crash_loses_nothing() {
+    let history = short_history();
+    for step in (0..steps_of(&history)).step_by(7) {
+        let mut world = World::new(&history);
+        world.env.crash_at(step);
+        assert!(world.run_until_crash(&history.ops), "step {step}");
+        let crashed = world.into_crashed();
+        for second in 0..25 {
+            println!("crash at step {step}, then at step {second}");
+            crashed.restart_and_crash_at(second, step + second).finish();
+        }
+    }
+}
+
+#[test]
+fn fault_at_every_step_loses_nothing_and_is_reported() {
+    let history = short_history();
+    let steps = steps_of(&history);
+    for fault in [Fault::Eio, Fault::Enospc] {
+        for lasting in [false, true] {
+            for step in 0..steps {
+                println!("{fault:?} at step {step}, lasting: {lasting}");
+                let mut world = World::new(&history);
+                world.allow_faults();
+                match lasting {
+                    true => world.env.fail_from(step, fault),
+                    false => world.env.fail_at(step, fault),
+                }
+                world.run(&history.ops);
+            }
+        }
+    }
+}
+
+/// Random histories of each kind of trouble. More of them: `PROPTEST_CASES=100000`.
+fn config() -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES")
+        .ok()
+        .and_then(|cases| cases.parse().ok())
+        .unwrap_or(700);
+    ProptestConfig {
+        cases,
+        max_shrink_iters: 20_000,
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn any_history_with_crashes_agrees_with_the_model(history in any_history(Trouble::Crashes, 60)) {
+        World::new(&history).run(&history.ops);
+    }
+
+    #[test]
+    fn any_history_on_a_disk_that_fills_agrees_with_the_model(history in any_history(Trouble::FullDisk, 60)) {
+        World::new(&history).run(&history.ops);
+    }
+
+    #[test]
+    fn any_history_on_a_failing_machine_agrees_with_the_model(history in any_history(Trouble::Faults, 60)) {
+        World::new(&history).run(&history.ops);
+    }
+
+    #[test]
+    fn same_history_twice_gives_the_same_trace(history in any_history(Trouble::Faults, 40)) {
+        let trace = || {
+            let mut world = World::new(&history);
+            world.run(&history.ops);
+            world.trace()
+        };
+        let (first, second) = (trace(), trace());
+        let same = first.iter().zip(&second).take_while(|(first, second)| first == second).count();
+        prop_assert!(first == second, "line {same}: {:?} and {:?}", first.get(same), second.get(same));
+    }
+}
