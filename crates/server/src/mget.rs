@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::stream;
-use quiredb::{Collection, Document, Key, ValueRef};
+use quiredb::{Collection, Document, Found, Key, ValueRef};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -225,7 +225,7 @@ impl Mget {
         let collection = server.collection(&index);
         let keys: Vec<Outcome<Key>> = group.iter().map(|wanted| parse_key(&wanted.id)).collect();
         let mut found = match &collection {
-            Ok(collection) => read(collection, &keys)?.into_iter(),
+            Ok(collection) => read(collection, &keys).into_iter(),
             Err(_) => Vec::new().into_iter(),
         };
         for (wanted, key) in group.iter().zip(&keys) {
@@ -233,15 +233,16 @@ impl Mget {
             let mut item = Vec::new();
             match (&collection, key) {
                 (Err(failure), _) | (_, Err(failure)) => write_failed(wanted, failure, &mut item),
-                (Ok(_), Ok(_)) => {
-                    write_found(
+                (Ok(_), Ok(_)) => match found.next().transpose() {
+                    Ok(found) => write_found(
                         &index,
                         &wanted.id,
-                        found.next().flatten().as_ref(),
+                        found.flatten().as_ref(),
                         source,
                         &mut item,
-                    );
-                }
+                    ),
+                    Err(failure) => write_failed(wanted, &failure, &mut item),
+                },
             }
             self.append(&item, out);
         }
@@ -270,14 +271,20 @@ impl Mget {
 }
 
 /// The documents of the keys that are keys.
-fn read(collection: &Collection, keys: &[Outcome<Key>]) -> Outcome<Vec<Option<quiredb::Found>>> {
+fn read(collection: &Collection, keys: &[Outcome<Key>]) -> Vec<Outcome<Option<Found>>> {
     let keys: Vec<Key> = keys
         .iter()
         .filter_map(|key| key.as_ref().ok().cloned())
         .collect();
-    collection
-        .get_many(&keys)
-        .map_err(|error| Failure::engine(&error, Some(collection.name())))
+    match collection.get_many(&keys) {
+        Ok(found) => found.into_iter().map(Ok).collect(),
+        // One by one, so that a document that can't be read fails alone.
+        Err(_) => {
+            let failed = |error| Failure::engine(&error, Some(collection.name()));
+            let get = |key| collection.get(key).map_err(failed);
+            keys.iter().map(get).collect()
+        }
+    }
 }
 
 fn write_failed(wanted: &Wanted, failure: &Failure, out: &mut Vec<u8>) {
