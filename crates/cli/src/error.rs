@@ -54,12 +54,23 @@ impl Error {
         }
     }
 
-    /// The message, then each cause after a colon.
+    /// The message, then each cause after a colon, then what to do.
     fn with_causes(&self) -> String {
-        match self.source() {
-            Some(source) => format!("{self}: {}", causes(source)),
-            None => self.to_string(),
+        match (self, self.source()) {
+            (Error::Engine { context, source }, _) => {
+                format!("{context}: {}", with_advice(source))
+            }
+            (_, Some(source)) => format!("{self}: {}", causes(source)),
+            (_, None) => self.to_string(),
         }
+    }
+}
+
+/// What the database said, with its causes, then what to do where that is known.
+pub(crate) fn with_advice(error: &quiredb::Error) -> String {
+    match error.advice() {
+        Some(advice) => format!("{}; {advice}", causes(error)),
+        None => causes(error),
     }
 }
 

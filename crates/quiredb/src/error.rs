@@ -1,5 +1,6 @@
 //! What can go wrong, and what a caller can do about it.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -103,6 +104,34 @@ impl Error {
             Error::Env(error) => env_kind(error.kind()),
         }
     }
+
+    /// What to do about it, where the message does not say and it can be told: of a disk that takes no writes.
+    pub fn advice(&self) -> Option<&'static str> {
+        if self.kind() == ErrorKind::Full {
+            return Some("make room on the disk");
+        }
+        match machine_kind(self)? {
+            io::ErrorKind::ReadOnlyFilesystem => {
+                Some("the disk is mounted read-only: make it writable, or use another directory")
+            }
+            io::ErrorKind::PermissionDenied => {
+                Some("let this user read and write the directory, or use another one")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What the operating system said, if it is behind an error.
+fn machine_kind(error: &(dyn std::error::Error + 'static)) -> Option<io::ErrorKind> {
+    let mut error = Some(error);
+    while let Some(cause) = error {
+        if let Some(machine) = cause.downcast_ref::<io::Error>() {
+            return Some(machine.kind());
+        }
+        error = cause.source();
+    }
+    None
 }
 
 impl From<quire_collection::Error> for Error {
@@ -163,5 +192,37 @@ fn env_kind(kind: quire_env::ErrorKind) -> ErrorKind {
         From::UnexpectedEnd | From::TooLarge => ErrorKind::Corrupt,
         From::InvalidArgument => ErrorKind::Invalid,
         _ => ErrorKind::Io,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_takes_no_writes_is_told_with_what_to_do() {
+        let machine = |kind: io::ErrorKind| -> quire_env::Error {
+            quire_env::Error::Io {
+                op: "append to",
+                path: "db/log".into(),
+                source: kind.into(),
+            }
+        };
+        for (kind, word) in [
+            (io::ErrorKind::StorageFull, "room"),
+            (io::ErrorKind::ReadOnlyFilesystem, "writable"),
+            (io::ErrorKind::PermissionDenied, "user"),
+        ] {
+            let direct = Error::from(machine(kind));
+            assert!(direct.advice().unwrap().contains(word));
+            let store = quire_store::Error::from(machine(kind));
+            let deep = Error::from(quire_collection::Error::from(store));
+            assert!(deep.advice().unwrap().contains(word), "{deep:?}");
+        }
+        assert_eq!(Error::Closed.advice(), None);
+        assert_eq!(
+            Error::from(machine(io::ErrorKind::BrokenPipe)).advice(),
+            None
+        );
     }
 }

@@ -201,7 +201,11 @@ impl Failure {
             ErrorKind::Corrupt => (StatusCode::INTERNAL_SERVER_ERROR, "corrupt_index_exception"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "i_o_exception"),
         };
-        let failure = Failure::new(status, kind, with_sources(error));
+        let mut reason = with_sources(error);
+        if let Some(advice) = error.advice() {
+            reason = format!("{reason}; {advice}");
+        }
+        let failure = Failure::new(status, kind, reason);
         match index {
             Some(index) => failure.with("index", index),
             None => failure,

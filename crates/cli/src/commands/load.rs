@@ -249,7 +249,7 @@ fn report(context: &mut Context, collection: &Collection, summary: &Summary) -> 
     match stop {
         Stop::Bad(_) => message.push_str("; --on-error skip goes on after bad documents"),
         Stop::Engine(error) if error.kind() == ErrorKind::Full => {
-            message.push_str("; make room and load again: what is loaded already is only replaced");
+            message.push_str("; then load again: what is loaded already is only replaced");
         }
         _ => {}
     }

@@ -30,7 +30,7 @@ mod write;
 
 pub(crate) use input::{Format, Input};
 
-use crate::error::causes;
+use crate::error::with_advice;
 use parse::Part;
 use quiredb::{Collection, Durability};
 use std::fmt;
@@ -135,7 +135,7 @@ impl fmt::Display for Stop {
         match self {
             Stop::Bad(bad) => bad.fmt(f),
             Stop::Input { name, source } => write!(f, "cannot read {name}: {source}"),
-            Stop::Engine(error) => write!(f, "cannot write: {}", causes(error)),
+            Stop::Engine(error) => write!(f, "cannot write: {}", with_advice(error)),
             Stop::Observer(error) => write!(f, "cannot write to standard output: {error}"),
             Stop::Thread(error) => write!(f, "cannot start a thread: {error}"),
             Stop::Panicked(thread) => {
