@@ -114,6 +114,11 @@ impl Catalog {
         identity
     }
 
+    /// Whether the other has the same collections. (The next id may differ: it is spent by attempts that fail, too.)
+    pub(crate) fn same_collections(&self, other: &Catalog) -> bool {
+        self.collections == other.collections
+    }
+
     pub(crate) fn find(&self, name: &str) -> Option<&Entry> {
         self.collections.iter().find(|entry| entry.name == name)
     }

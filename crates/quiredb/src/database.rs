@@ -48,6 +48,9 @@ struct Inner {
 
 struct State {
     catalog: Catalog,
+    /// A collection that the catalog on disk may not have, since dropping it failed half-way. Nothing is
+    /// acknowledged for it until that is settled.
+    in_doubt: Option<u32>,
     /// Those that were asked for: a collection is opened when it is first used, so that damage to one leaves the others.
     open: BTreeMap<u32, Collection>,
     closed: bool,
@@ -107,7 +110,10 @@ impl Database {
         }
         let lock = env.lock(&root.join(LOCK_NAME))?;
         let catalog = if env.exists(&Catalog::path(root))? {
-            Catalog::read(&*env, root)?
+            let catalog = Catalog::read(&*env, root)?;
+            // One whose writer could not sync its name must not give way to the one before it once it was read.
+            env.sync_dir(root)?;
+            catalog
         } else {
             let catalog = Catalog::new(&*env, volumes.iter().count());
             catalog.write(&*env, root)?;
@@ -124,6 +130,7 @@ impl Database {
         let shared = Shared::new(env, options.memory_bytes, Some(lock));
         let state = Mutex::new(State {
             catalog,
+            in_doubt: None,
             open: BTreeMap::new(),
             closed: false,
         });
@@ -213,8 +220,15 @@ impl Database {
         };
         let mut catalog = state.catalog.clone();
         catalog.collections.retain(|other| other.id != entry.id);
-        catalog.write(&**self.env(), self.inner.volumes.root())?;
-        state.catalog = catalog;
+        if let Err(error) = self.replace_catalog(&mut state, catalog) {
+            if self.catalog_is_in_doubt(&state) {
+                state.in_doubt = Some(entry.id);
+                if let Some(collection) = state.open.remove(&entry.id) {
+                    let _ = collection.close();
+                }
+            }
+            return Err(error);
+        }
         if let Some(collection) = state.open.remove(&entry.id) {
             // Its files go away: what it could not write does not matter any more.
             let _ = collection.close();
@@ -299,9 +313,10 @@ impl Database {
                 name: name.to_string(),
             });
         }
+        // An id is used once, even if the attempt fails: its catalog may be on disk all the same.
+        let id = state.catalog.next_collection;
+        state.catalog.next_collection += 1;
         let mut catalog = state.catalog.clone();
-        let id = catalog.next_collection;
-        catalog.next_collection += 1;
         let entry = Entry {
             id,
             name: name.to_string(),
@@ -313,14 +328,33 @@ impl Database {
             Partition::create(&self.inner.shared, &self.place(&catalog, &entry, partition))?;
         }
         catalog.collections.push(entry.clone());
-        catalog.write(&**self.env(), self.inner.volumes.root())?;
-        state.catalog = catalog;
+        self.replace_catalog(state, catalog)?;
         self.open_locked(state, &entry)
+    }
+
+    /// Writes the next catalog, which is then the one that counts.
+    fn replace_catalog(&self, state: &mut State, next: Catalog) -> Result<()> {
+        next.write(&**self.env(), self.inner.volumes.root())?;
+        state.catalog = next;
+        state.in_doubt = None;
+        Ok(())
+    }
+
+    /// Whether a crash now could leave another catalog than the one that counts, after an attempt to replace it failed.
+    fn catalog_is_in_doubt(&self, state: &State) -> bool {
+        let (env, root) = (&**self.env(), self.inner.volumes.root());
+        // The next one was never in place, or this one is again.
+        let stands =
+            Catalog::read(env, root).is_ok_and(|found| found.same_collections(&state.catalog));
+        !stands && state.catalog.write(env, root).is_err()
     }
 
     fn open_locked(&self, state: &mut State, entry: &Entry) -> Result<Collection> {
         if let Some(collection) = state.open.get(&entry.id) {
             return Ok(collection.clone());
+        }
+        if state.in_doubt == Some(entry.id) {
+            self.replace_catalog(state, state.catalog.clone())?;
         }
         let changed = self.env().gate();
         let options = self.store_options();

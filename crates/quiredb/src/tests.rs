@@ -116,3 +116,75 @@ fn a_dropped_collection_is_gone_with_its_files_and_its_name_can_be_used_again() 
         ErrorKind::AlreadyExists
     );
 }
+
+#[test]
+fn a_drop_that_fails_takes_nothing_that_is_acknowledged_later() {
+    let steps = {
+        let env = SimEnv::new(1);
+        let database = open(&env).unwrap();
+        database
+            .collection_or_create("jobs", Default::default)
+            .unwrap();
+        let before = env.operations();
+        database.drop_collection("jobs").unwrap();
+        before..env.operations()
+    };
+    for (step, lasting) in steps.flat_map(|step| [(step, false), (step, true)]) {
+        let env = SimEnv::new(1);
+        let database = open(&env).unwrap();
+        let jobs = database
+            .collection_or_create("jobs", Default::default)
+            .unwrap();
+        match lasting {
+            true => env.fail_from(step, quire_env::Fault::Eio),
+            false => env.fail_at(step, quire_env::Fault::Eio),
+        }
+        let _ = database.drop_collection("jobs");
+        let acknowledged = jobs.put(&Key::from(1), &document()).is_ok();
+        env.heal();
+        let later = database
+            .collection("jobs")
+            .and_then(|jobs| jobs.put(&Key::from(2), &document()))
+            .is_ok();
+        for seed in 0..8 {
+            let database = open(&env.after_crash(seed)).unwrap();
+            for (key, acknowledged) in [(1, acknowledged), (2, later)] {
+                let found = database
+                    .collection("jobs")
+                    .and_then(|jobs| jobs.get(&Key::from(key)));
+                assert!(
+                    !acknowledged || found.is_ok_and(|found| found.is_some()),
+                    "step {step}, lasting {lasting}, seed {seed}: key {key} was acknowledged"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_collection_that_was_seen_after_a_failed_creation_stays() {
+    let steps = {
+        let env = SimEnv::new(1);
+        let database = open(&env).unwrap();
+        let before = env.operations();
+        database
+            .collection_or_create("jobs", Default::default)
+            .unwrap();
+        before..env.operations()
+    };
+    for step in steps {
+        let env = SimEnv::new(1);
+        let database = open(&env).unwrap();
+        env.fail_at(step, quire_env::Fault::Eio);
+        let _ = database.create_collection("jobs", Default::default());
+        drop(database);
+        let seen = open(&env).unwrap().collections();
+        for seed in 0..8 {
+            let database = open(&env.after_crash(seed)).unwrap();
+            assert_eq!(database.collections(), seen, "step {step}, seed {seed}");
+            for name in seen.iter() {
+                database.collection(name).unwrap();
+            }
+        }
+    }
+}
