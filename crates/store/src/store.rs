@@ -220,6 +220,9 @@ impl<M: Machine> Store<M> {
         let env = Arc::clone(shared.env());
         let dir = place.dir();
         let manifest = Manifest::read(&*env, &dir)?;
+        // One whose writer could not sync its name must not give way to the one before it: files that only that one
+        // names are removed below.
+        env.sync_dir(&dir)?;
         if manifest.identity != place.identity {
             return Err(Error::Manifest {
                 path: manifest::path(&dir),

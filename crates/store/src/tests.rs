@@ -377,6 +377,42 @@ fn a_crash_during_a_replay_too_long_for_memory_loses_nothing() {
 }
 
 #[test]
+fn a_crash_while_opening_after_a_failed_compaction_loses_nothing() {
+    let words = ["one", "two", "three"];
+    let prepared = |env: &Arc<SimEnv>| {
+        let store = open(env).unwrap();
+        for word in words {
+            write(&store, &[word], Durability::Sync).unwrap();
+            store.flush().unwrap();
+        }
+        store
+    };
+    let steps = {
+        let env = SimEnv::new(1);
+        let store = prepared(&env);
+        let before = env.operations();
+        store.compact().unwrap();
+        before..env.operations()
+    };
+    for step in steps {
+        for recovery_step in 0..15 {
+            let env = SimEnv::new(1);
+            let store = prepared(&env);
+            env.fail_at(step, Fault::Eio);
+            let _ = store.compact();
+            drop(store);
+            env.crash_at(env.operations() + recovery_step);
+            drop(open(&env));
+            for seed in 0..20 {
+                let store = open(&env.after_crash(seed))
+                    .unwrap_or_else(|error| panic!("step {step}, seed {seed}: {error}"));
+                assert_eq!(contents(&store).unwrap(), Model::of(words));
+            }
+        }
+    }
+}
+
+#[test]
 fn a_log_that_lost_its_tail_is_an_error_not_a_shorter_history() {
     let env = SimEnv::new(1);
     let store = open(&env).unwrap();
