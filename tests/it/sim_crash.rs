@@ -126,6 +126,29 @@ fn fault_at_every_step_loses_nothing_and_is_reported() {
     }
 }
 
+#[test]
+fn what_a_failed_step_leaves_in_doubt_is_settled_by_opening_again() {
+    let history = short_history();
+    for step in 0..steps_of(&history) {
+        for seed in 0..4 {
+            println!("fault at step {step}, then a crash with seed {seed}");
+            let mut world = World::new(&history);
+            world.allow_faults();
+            world.env.fail_at(step, Fault::Eio);
+            let mut ops = history.ops.iter();
+            while world.env.operations() <= step
+                && let Some(op) = ops.next()
+            {
+                world.perform(op);
+            }
+            // What was seen after the fault, and was durable for all one knew, is there after a crash.
+            world.perform(&Op::Reopen { close: seed % 2 == 0 });
+            world.perform(&Op::Crash { seed });
+            world.finish();
+        }
+    }
+}
+
 /// Random histories of each kind of trouble. More of them: `PROPTEST_CASES=100000`.
 fn config() -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES")
