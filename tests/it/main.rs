@@ -8,6 +8,7 @@
     reason = "tests reach the machine themselves, and fail by panicking"
 )]
 
+mod bad_input;
 mod concurrency;
 mod crate_graph;
 mod docs;
