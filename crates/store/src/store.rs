@@ -106,7 +106,8 @@ pub(crate) struct Inner<M: Machine> {
     pub(crate) compacting: Mutex<()>,
     pub(crate) flush_due: AtomicBool,
     pub(crate) compaction_due: AtomicBool,
-    sync_due: AtomicBool,
+    /// When the next timed sync of the log is due; none if none is.
+    sync_due: Mutex<Option<Duration>>,
     pub(crate) closed: AtomicBool,
     /// Set when what is on disk is unknown: nothing is acknowledged any more.
     pub(crate) read_only: AtomicBool,
@@ -291,7 +292,7 @@ impl<M: Machine> Store<M> {
             compacting: Mutex::new(()),
             flush_due: AtomicBool::new(false),
             compaction_due: AtomicBool::new(false),
-            sync_due: AtomicBool::new(false),
+            sync_due: Mutex::new(None),
             closed: AtomicBool::new(false),
             read_only: AtomicBool::new(false),
             counters: Counters::default(),
@@ -622,13 +623,18 @@ impl<M: Machine> Inner<M> {
 
     /// Sees to it that the log is synced at the latest `delay` from now.
     fn schedule_sync(&self, delay: Duration) {
-        if self.sync_due.swap(true, Ordering::AcqRel) {
-            return;
+        let due = self.shared.env().monotonic().saturating_add(delay);
+        {
+            let mut next = self.sync_due.lock();
+            if next.is_some_and(|next| next <= due) {
+                return;
+            }
+            *next = Some(due);
         }
         let weak = self.me.clone();
         let job = move || {
             let Some(inner) = weak.upgrade() else { return };
-            inner.sync_due.store(false, Ordering::Release);
+            *inner.sync_due.lock() = None;
             if inner.check_open().is_err() {
                 return;
             }

@@ -11,6 +11,7 @@ use quire_model::Position;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Counts: the value is a u64, an operand is added to it.
 #[derive(Debug)]
@@ -409,6 +410,21 @@ fn a_crash_while_opening_after_a_failed_compaction_loses_nothing() {
                 assert_eq!(contents(&store).unwrap(), Model::of(words));
             }
         }
+    }
+}
+
+#[test]
+fn each_timed_write_is_durable_in_its_own_time() {
+    let env = SimEnv::new(1);
+    let store = open(&env).unwrap();
+    let timed = |millis| Durability::Async(Duration::from_millis(millis));
+    write(&store, &["slow"], timed(60_000)).unwrap();
+    write(&store, &["fast"], timed(5)).unwrap();
+    env.advance(Duration::from_millis(6));
+    env.run_due();
+    for seed in 0..8 {
+        let store = open(&env.after_crash(seed)).unwrap();
+        assert_eq!(contents(&store).unwrap(), Model::of(["slow", "fast"]));
     }
 }
 
