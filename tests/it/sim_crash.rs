@@ -3,8 +3,9 @@
 use crate::sim::history::{History, Op, Trouble, any_history, delete, patch, put, write};
 use crate::sim::world::World;
 use proptest::prelude::*;
-use quire_env::Fault;
-use quiredb::Durability;
+use quire_env::{Fault, SimEnv};
+use quiredb::{CollectionSettings, Database, Document, Durability, Key, Options, Volumes, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What users do, once each. No background job but what the calls themselves run.
@@ -142,11 +143,82 @@ fn what_a_failed_step_leaves_in_doubt_is_settled_by_opening_again() {
                 world.perform(op);
             }
             // What was seen after the fault, and was durable for all one knew, is there after a crash.
-            world.perform(&Op::Reopen { close: seed % 2 == 0 });
+            world.perform(&Op::Reopen {
+                close: seed % 2 == 0,
+            });
             world.perform(&Op::Crash { seed });
             world.finish();
         }
     }
+}
+
+#[test]
+fn a_database_that_outgrows_its_memory_survives_crashes_anywhere() {
+    // Keys are long, so that the memtables are soon full, are written out while writes go on, and replay does not fit.
+    let run = |env: &Arc<SimEnv>| -> quiredb::Result<u64> {
+        let options = Options {
+            memory_bytes: 16 << 20,
+            ..Options::default()
+        };
+        let database = Database::open_with(env.clone(), Volumes::single("/db"), options)?;
+        let settings = || CollectionSettings {
+            partitions: 1,
+            ..CollectionSettings::default()
+        };
+        let collection = database.collection_or_create("docs", settings)?;
+        let position = collection.view()?.positions()[0].0;
+        assert_eq!(
+            position,
+            collection.count()?,
+            "each document is written once"
+        );
+        for (found, n) in collection.scan(..)?.zip(0..) {
+            let found = found?;
+            assert_eq!((found.key, found.version.0), (long_key(n), n + 1));
+        }
+        for first in (position..position + 25_000).step_by(500) {
+            let document = Document::from_json(br#"{"a":1}"#)?;
+            let batch = (first..first + 500)
+                .map(|n| Write::put(long_key(n), document.clone()))
+                .collect();
+            for result in collection.write_batch(batch, Some(Durability::None)) {
+                result?;
+            }
+        }
+        let stats = collection.stats()?;
+        assert!(stats.flushes > 0, "{stats:?}");
+        Ok(position)
+    };
+    let template = SimEnv::new(3);
+    assert_eq!(run(&template).unwrap(), 0);
+    let steps = template.operations();
+    let mut most = 0;
+    for step in (0..steps).step_by(steps as usize / 12) {
+        let env = SimEnv::new(3);
+        env.crash_at(step);
+        let _ = run(&env);
+        assert!(env.crashed());
+        for seed in 0..3 {
+            println!("crash at step {step}, seed {seed}");
+            // Once more while it recovers and goes on.
+            let env = env.after_crash(seed);
+            env.crash_at(step / 2);
+            let _ = run(&env);
+            let env = env.after_crash(seed);
+            most = most.max(run(&env).unwrap());
+            assert_eq!(
+                quiredb::verify(env, Volumes::single("/db"), &mut |_, _| {})
+                    .unwrap()
+                    .damage,
+                []
+            );
+        }
+    }
+    assert!(most > 20_000, "crashes left {most} documents at most");
+}
+
+fn long_key(n: u64) -> Key {
+    Key::parse(&format!("{n:08}{}", "k".repeat(200))).unwrap()
 }
 
 /// Random histories of each kind of trouble. More of them: `PROPTEST_CASES=100000`.

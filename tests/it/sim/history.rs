@@ -209,7 +209,8 @@ fn any_write() -> impl Strategy<Value = Write> {
 fn any_durability() -> impl Strategy<Value = Durability> {
     prop_oneof![
         3 => Just(Durability::Sync),
-        1 => (1..50_u64).prop_map(|millis| Durability::Async(Duration::from_millis(millis))),
+        1 => prop_oneof![1..50_u64, Just(10_000)]
+            .prop_map(|millis| Durability::Async(Duration::from_millis(millis))),
         1 => Just(Durability::None),
     ]
 }

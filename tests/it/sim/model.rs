@@ -10,6 +10,7 @@ use quiredb::Key;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Documents (as compact JSON) by key, each with its version.
 pub(crate) type State = BTreeMap<Key, (u64, Arc<str>)>;
@@ -59,8 +60,8 @@ pub(crate) struct Partition {
     in_doubt: Vec<Vec<Record>>,
     /// A crash leaves at least this.
     pub(crate) durable: u64,
-    /// Becomes durable by background work alone.
-    pub(crate) durable_soon: u64,
+    /// Positions up to which it becomes durable by background work alone, and by when.
+    pub(crate) durable_by: Vec<(u64, Duration)>,
 }
 
 impl Partition {
@@ -121,6 +122,13 @@ impl Partition {
         self.in_doubt.clear();
     }
 
+    /// Takes note that background work has been done up to `now`.
+    pub(crate) fn background_done(&mut self, now: Duration) {
+        for (position, _) in self.durable_by.extract_if(.., |(_, due)| *due <= now) {
+            self.durable = self.durable.max(position);
+        }
+    }
+
     /// Checks that a crash may have cut the partition to `position`, and forgets what is after it.
     pub(crate) fn cut(&mut self, position: u64, when: &str) {
         assert!(
@@ -136,7 +144,7 @@ impl Partition {
         );
         self.records.truncate(position as usize);
         self.ends.retain(|end| *end <= position);
-        self.durable_soon = self.durable_soon.min(position);
+        self.durable_by.clear();
         self.in_doubt.clear();
     }
 }

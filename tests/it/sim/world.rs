@@ -151,9 +151,7 @@ impl World {
                     self.views.remove(0);
                 }
             }
-            Op::RunDue => {
-                self.env.run_due();
-            }
+            Op::RunDue => self.run_due(),
             Op::RunAll => self.run_all(),
             Op::Advance { millis } => self.env.advance(Duration::from_millis((*millis).into())),
             Op::Reopen { close } => self.reopen(*close),
@@ -204,19 +202,23 @@ impl World {
     /// machine that fails or has crashed, jobs are tried again for ever.)
     fn run_all(&mut self) {
         for _ in 0..4 {
-            self.env.run_due();
+            self.run_due();
             self.env.advance(Duration::from_secs(2));
         }
+        self.run_due();
+    }
+
+    fn run_due(&mut self) {
+        let now = self.env.monotonic();
         self.env.run_due();
-        if self.trouble != Trouble::None || self.env.crashed() {
-            return;
-        }
-        for partition in self
-            .collections
-            .values_mut()
-            .flat_map(|collection| &mut collection.partitions)
-        {
-            partition.durable = partition.durable.max(partition.durable_soon);
+        if self.trouble == Trouble::None && !self.env.crashed() {
+            for partition in self
+                .collections
+                .values_mut()
+                .flat_map(|collection| &mut collection.partitions)
+            {
+                partition.background_done(now);
+            }
         }
     }
 
@@ -509,11 +511,18 @@ impl World {
         partition.write(records);
         match durability {
             Durability::Sync => partition.durable = partition.last(),
-            Durability::Async(_) => partition.durable_soon = partition.last(),
+            Durability::Async(delay) => {
+                let (last, now) = (partition.last(), self.env.monotonic());
+                self.partition(name, number)
+                    .unwrap()
+                    .durable_by
+                    .push((last, now + delay));
+            }
             Durability::None => {}
         }
-        if durability == Durability::Sync && partition.last() > 0 {
-            self.collections.get_mut(name).unwrap().certain = true;
+        let model = self.collections.get_mut(name).unwrap();
+        if durability == Durability::Sync && model.partitions[number as usize].last() > 0 {
+            model.certain = true;
         }
     }
 
@@ -597,7 +606,8 @@ impl World {
         }
     }
 
-    /// Opens the database and finds out which of what was in doubt is so. What is found then is durable.
+    /// Opens the database and finds out which of what was in doubt is so. What is found on a machine that is well is
+    /// durable.
     fn recover(&mut self, when: &str) {
         let mut database = self.open();
         if database.is_none() && !self.env.crashed() {
@@ -659,13 +669,29 @@ impl World {
                     );
                 }
                 partition.cut(position, &when);
-                partition.durable = position;
+                if self.trouble != Trouble::Any {
+                    partition.durable = position;
+                }
             }
         }
-        // Poison is gone with the files that had it; faults that are still planned are not.
         if self.trouble == Trouble::Any {
+            // Poison is gone with the files that had it; faults that are still planned are not.
             self.heal();
             self.trouble = Trouble::None;
+            // What was found may have been kept from the disk by a sync that failed before. The first write that is
+            // acknowledged makes it durable, or it would have to be refused.
+            let names: Vec<_> = self.collections.keys().copied().collect();
+            for name in names {
+                let Some(collection) = self.collection(name) else {
+                    return;
+                };
+                for number in 0..collection.settings().partitions {
+                    assert!(
+                        self.probe(name, &collection, number),
+                        "{when}: collection {name} can't be written"
+                    );
+                }
+            }
         }
     }
 
