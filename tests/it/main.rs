@@ -14,6 +14,7 @@ mod crate_graph;
 mod docs;
 mod http;
 mod kill;
+mod memory;
 mod opensearch_py;
 mod quire;
 mod sim;
