@@ -5,7 +5,7 @@
 //! and keys come again. So what a database holds says up to which n each partition got; and as a partition is
 //! written in order, every key of it must then have the newest content up to that n.
 
-use crate::quire;
+use crate::quire::{self, Server};
 use quiredb::{Collection, Database, Key, ValueRef};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -83,14 +83,18 @@ fn line(n: u64, keys: u64) -> String {
     )
 }
 
-#[test]
-fn what_was_acknowledged_survives_kill_9_at_any_moment() {
-    let seed = std::env::var("QUIRE_TEST_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
+/// Where the moments come from: `QUIRE_TEST_SEED`, else somewhere.
+fn any_random() -> Random {
+    let seed = std::env::var("QUIRE_TEST_SEED").ok();
+    let seed = seed.and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
     println!("QUIRE_TEST_SEED={seed}");
-    let mut random = Random(seed);
+    Random(seed)
+}
+
+#[test]
+fn what_was_acknowledged_survives_kill_9_at_any_moment() {
+    let mut random = any_random();
     let (mut kills, mut acknowledged, mut documents) = (0, 0, 0);
     for phase in PHASES {
         let dir = tempfile::tempdir().unwrap();
@@ -288,4 +292,96 @@ fn flush(dir: &Path, compact: bool) {
         }
     }
     database.close().unwrap();
+}
+
+/// A client of a server: its keys are its own, and it writes one document after the other.
+struct Client {
+    name: u64,
+    /// By key: the newest document that was acknowledged.
+    acknowledged: BTreeMap<u64, u64>,
+    /// The document sent last, which may have been written.
+    sent: u64,
+}
+
+impl Client {
+    /// Writes until the server is gone. Every third request is a bulk of one.
+    fn write_until_killed(&mut self, server: &Server) {
+        let mut connection = server.connect();
+        loop {
+            self.sent += 1;
+            let (n, key) = (self.sent, self.sent % 30);
+            let document = format!("{{\"n\":{n}}}");
+            let id = format!("{}-{key}", self.name);
+            let answer = if n.is_multiple_of(3) {
+                let body = format!("{{\"index\":{{\"_id\":\"{id}\"}}}}\n{document}\n");
+                connection.request("POST", "/docs/_bulk", body.as_bytes())
+            } else {
+                connection.request("PUT", &format!("/docs/_doc/{id}"), document.as_bytes())
+            };
+            let Ok((status, body)) = answer else { return };
+            let body = String::from_utf8(body).unwrap();
+            assert!(
+                status < 300 && !body.contains("error\":"),
+                "{status} {body}"
+            );
+            self.acknowledged.insert(key, n);
+        }
+    }
+
+    /// Each key has what was acknowledged last, or what was on its way.
+    fn check(&mut self, docs: &Collection) {
+        for (key, acknowledged) in &mut self.acknowledged {
+            let id = Key::parse(&format!("{}-{key}", self.name)).unwrap();
+            let found = docs.get(&id).unwrap();
+            let n = found.as_ref().and_then(|found| found.document.get("n"));
+            let in_flight = (self.sent % 30 == *key).then_some(self.sent);
+            let is_right = |wanted: u64| n == Some(ValueRef::Int(wanted as i64));
+            if in_flight.is_some_and(is_right) {
+                *acknowledged = self.sent;
+            }
+            assert!(
+                is_right(*acknowledged),
+                "{id}: {found:?}, acknowledged: {acknowledged}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_a_server_acknowledged_survives_kill_9_at_any_moment() {
+    let mut random = any_random();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("db");
+    let client = |name| Client {
+        name,
+        acknowledged: BTreeMap::new(),
+        sent: 0,
+    };
+    let mut clients: Vec<_> = (0..3).map(client).collect();
+    for _ in 0..15 {
+        let server = Server::start(&path, &[]);
+        std::thread::scope(|threads| {
+            for client in &mut clients {
+                threads.spawn(|| client.write_until_killed(&server));
+            }
+            std::thread::sleep(Duration::from_millis(20 + random.below(150)));
+            quire::signal(server.pid(), "KILL");
+        });
+        drop(server);
+        let database = Database::open(&path).unwrap();
+        let docs = database
+            .collection_or_create("docs", Default::default)
+            .unwrap();
+        for client in &mut clients {
+            client.check(&docs);
+        }
+        database.close().unwrap();
+        quire::ok(&["verify", path.to_str().unwrap()]);
+    }
+    let sent: u64 = clients.iter().map(|client| client.sent).sum();
+    println!("15 kills, {sent} documents sent");
+    assert!(
+        sent > 300,
+        "the servers were killed too soon to have done anything"
+    );
 }

@@ -209,9 +209,13 @@ impl Server {
         peak_memory_bytes(self.child.id())
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Stops it as an operator would; it must end well, and soon.
     pub(crate) fn stop(mut self) {
-        signal(&self.child, "TERM");
+        signal(self.pid(), "TERM");
         let begun = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -237,9 +241,9 @@ impl Drop for Server {
 }
 
 /// Sends a process a signal, by its name.
-pub(crate) fn signal(child: &Child, name: &str) {
+pub(crate) fn signal(pid: u32, name: &str) {
     let status = Command::new("kill")
-        .args(["-s", name, &child.id().to_string()])
+        .args(["-s", name, &pid.to_string()])
         .status()
         .unwrap();
     assert!(status.success());
