@@ -5,18 +5,19 @@ use super::history;
 use super::model::{self, Answer, Collection, Decider, Record, State};
 use quire_env::{Env, SimEnv};
 use quiredb::{Document, Effect, Error, ErrorKind, Key, Position, View, Volumes, Write, Written};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
-/// The directory of every database.
-pub(crate) const ROOT: &str = "/db";
-
 /// Verifies a closed database and compares the counts with the model.
-pub(crate) fn verify_env<'a>(env: &Arc<SimEnv>, collections: impl Iterator<Item = &'a Collection>) {
+pub(crate) fn verify_env<'a>(
+    env: &Arc<SimEnv>,
+    volumes: &Volumes,
+    collections: impl Iterator<Item = &'a Collection>,
+) {
     if !database_exists(env) {
         return;
     }
-    let report = quiredb::verify(env.clone(), Volumes::single(ROOT), &mut |_, _| {}).unwrap();
+    let report = quiredb::verify(env.clone(), volumes.clone(), &mut |_, _| {}).unwrap();
     assert_eq!(report.damage, []);
     let partitions: Vec<_> = collections
         .flat_map(|collection| &collection.partitions)
@@ -33,7 +34,7 @@ pub(crate) fn verify_env<'a>(env: &Arc<SimEnv>, collections: impl Iterator<Item 
 }
 
 pub(crate) fn database_exists(env: &Arc<SimEnv>) -> bool {
-    env.exists(&PathBuf::from(ROOT).join("CATALOG")).unwrap()
+    env.exists(Path::new("/db/CATALOG")).unwrap()
 }
 
 pub(crate) fn positions_of(view: &View) -> Vec<u64> {

@@ -2,19 +2,27 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use quiredb::{Durability, Options};
+use quiredb::{Durability, Medium, Options, Volumes};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A database's options, its first collection, and what happens.
 #[derive(Debug, Clone)]
 pub(crate) struct History {
     pub(crate) seed: u64,
+    /// Directories, each a disk to the database.
+    pub(crate) volumes: usize,
     pub(crate) partitions: u32,
     pub(crate) replay_bytes_max: u64,
     pub(crate) ops: Vec<Op>,
 }
 
 impl History {
+    pub(crate) fn volumes(&self) -> Volumes {
+        let dirs = ["/db", "/disk2", "/disk3"].map(PathBuf::from).into_iter();
+        Volumes::new(dirs.take(self.volumes).map(|dir| (dir, Medium::Hdd))).unwrap()
+    }
+
     /// The least memory there can be, small segments and so on.
     pub(crate) fn options(&self) -> Options {
         Options {
@@ -274,14 +282,18 @@ pub(crate) fn any_history(trouble: Trouble, ops_max: usize) -> impl Strategy<Val
         prop_oneof![Just(1_u64), 500..20_000_u64, Just(1 << 20), Just(256 << 20)];
     (
         any::<u64>(),
+        prop_oneof![3 => Just(1_usize), 1 => 2..4_usize],
         1..4_u32,
         replay_bytes_max,
         vec(any_op(trouble), 1..ops_max),
     )
-        .prop_map(|(seed, partitions, replay_bytes_max, ops)| History {
-            seed,
-            partitions,
-            replay_bytes_max,
-            ops,
-        })
+        .prop_map(
+            |(seed, volumes, partitions, replay_bytes_max, ops)| History {
+                seed,
+                volumes,
+                partitions,
+                replay_bytes_max,
+                ops,
+            },
+        )
 }

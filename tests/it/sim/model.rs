@@ -28,6 +28,8 @@ pub(crate) struct Collection {
     pub(crate) partitions: Vec<Partition>,
     /// Whether it is there for certain; not so after a creation or removal that failed.
     pub(crate) certain: bool,
+    /// Whether it was closed by a removal that failed: then what is not durable may be gone.
+    pub(crate) was_closed: bool,
 }
 
 impl Collection {
@@ -35,6 +37,7 @@ impl Collection {
         Collection {
             partitions: vec![Partition::default(); partitions as usize],
             certain: true,
+            was_closed: false,
         }
     }
 

@@ -1,8 +1,8 @@
 //! A world: a simulated machine, a database on it, and the model of what the database must say.
 
 use super::compare::{
-    ROOT, answer, check_tail, check_view, concrete, database_exists, positions_of, real,
-    records_after, verify_env,
+    answer, check_tail, check_view, concrete, database_exists, positions_of, real, records_after,
+    verify_env,
 };
 use super::document;
 use super::history::{self, History, Op};
@@ -36,6 +36,7 @@ enum Trouble {
 pub(crate) struct World {
     pub(crate) env: Arc<SimEnv>,
     options: Options,
+    volumes: Volumes,
     partitions: u32,
     database: Option<Database>,
     collections: BTreeMap<&'static str, Collection>,
@@ -62,6 +63,7 @@ struct HeldView {
 pub(crate) struct Crashed {
     env: Arc<SimEnv>,
     options: Options,
+    volumes: Volumes,
     partitions: u32,
     collections: BTreeMap<&'static str, Collection>,
     serial: u64,
@@ -74,6 +76,7 @@ impl World {
         World {
             env: SimEnv::new(history.seed),
             options: history.options(),
+            volumes: history.volumes(),
             partitions: history.partitions,
             database: None,
             collections: BTreeMap::new(),
@@ -254,11 +257,8 @@ impl World {
         if let Some(database) = &self.database {
             return Some(database.clone());
         }
-        let opened = Database::open_with(
-            self.env.clone(),
-            Volumes::single(ROOT),
-            self.options.clone(),
-        );
+        let opened =
+            Database::open_with(self.env.clone(), self.volumes.clone(), self.options.clone());
         match opened {
             Ok(database) => {
                 self.database = Some(database.clone());
@@ -272,10 +272,19 @@ impl World {
     }
 
     /// The open collection, if the machine and the catalog have it.
-    fn collection(&mut self, name: &str) -> Option<quiredb::Collection> {
+    fn collection(&mut self, name: &'static str) -> Option<quiredb::Collection> {
         let database = self.open()?;
         match database.collection(name) {
-            Ok(collection) => Some(collection),
+            Ok(collection) => {
+                if self
+                    .collections
+                    .get(name)
+                    .is_some_and(|known| known.was_closed)
+                {
+                    self.settle(name, &collection, "after a removal that failed");
+                }
+                Some(collection)
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let known = self.collections.get(name);
                 assert!(
@@ -326,6 +335,7 @@ impl World {
 
     fn drop_collection(&mut self, name: &'static str) {
         let Some(database) = self.open() else { return };
+        let handle = self.collection(name);
         match database.drop_collection(name) {
             Ok(()) => {
                 assert!(
@@ -348,6 +358,7 @@ impl World {
                 self.accept(&error, "drop a collection");
                 if let Some(known) = self.collections.get_mut(name) {
                     known.certain = false;
+                    known.was_closed |= handle.is_some_and(|handle| handle.view().is_err());
                 }
             }
         }
@@ -585,6 +596,7 @@ impl World {
         let World {
             env,
             options,
+            volumes,
             partitions,
             database,
             collections,
@@ -599,6 +611,7 @@ impl World {
         Crashed {
             env,
             options,
+            volumes,
             partitions,
             collections,
             serial,
@@ -650,29 +663,7 @@ impl World {
                 );
                 return;
             };
-            let positions = positions_of(&collection.view().unwrap());
-            let model = self.collections.get_mut(name).unwrap();
-            assert_eq!(
-                collection.settings().partitions as usize,
-                model.partitions.len()
-            );
-            model.certain = true;
-            for (number, position) in positions.into_iter().enumerate() {
-                let (partition, when) = (
-                    &mut model.partitions[number],
-                    format!("{when}, collection {name}"),
-                );
-                if position > partition.last() {
-                    partition.found(
-                        &records_after(&collection, number, partition.last(), position),
-                        &when,
-                    );
-                }
-                partition.cut(position, &when);
-                if self.trouble != Trouble::Any {
-                    partition.durable = position;
-                }
-            }
+            self.settle(name, &collection, when);
         }
         if self.trouble == Trouble::Any {
             // Poison is gone with the files that had it; faults that are still planned are not.
@@ -691,6 +682,33 @@ impl World {
                         "{when}: collection {name} can't be written"
                     );
                 }
+            }
+        }
+    }
+
+    /// Compares how far each partition of a collection that was opened just now goes with what must be there.
+    fn settle(&mut self, name: &'static str, collection: &quiredb::Collection, when: &str) {
+        let positions = positions_of(&collection.view().unwrap());
+        let model = self.collections.get_mut(name).unwrap();
+        assert_eq!(
+            collection.settings().partitions as usize,
+            model.partitions.len()
+        );
+        (model.certain, model.was_closed) = (true, false);
+        for (number, position) in positions.into_iter().enumerate() {
+            let (partition, when) = (
+                &mut model.partitions[number],
+                format!("{when}, collection {name}"),
+            );
+            if position > partition.last() {
+                partition.found(
+                    &records_after(collection, number, partition.last(), position),
+                    &when,
+                );
+            }
+            partition.cut(position, &when);
+            if self.trouble != Trouble::Any {
+                partition.durable = position;
             }
         }
     }
@@ -769,7 +787,7 @@ impl World {
                 partition.durable = partition.last();
             }
         }
-        verify_env(&self.env, self.collections.values());
+        verify_env(&self.env, &self.volumes, self.collections.values());
         self.recover("after a verification");
     }
 }
@@ -781,7 +799,7 @@ impl Crashed {
         if seed.is_multiple_of(2) && database_exists(&world.env) {
             // What a crash left is no damage, and looking at it takes nothing away.
             let report =
-                quiredb::verify(world.env.clone(), Volumes::single(ROOT), &mut |_, _| {}).unwrap();
+                quiredb::verify(world.env.clone(), self.volumes.clone(), &mut |_, _| {}).unwrap();
             assert_eq!(report.damage, [], "after a crash");
         }
         world.recover("after a crash");
@@ -803,6 +821,7 @@ impl Crashed {
         World {
             env: self.env.after_crash(seed),
             options: self.options.clone(),
+            volumes: self.volumes.clone(),
             partitions: self.partitions,
             database: None,
             collections: self.collections.clone(),
