@@ -22,11 +22,15 @@ bench bench-documents:
 	@scripts/setup.sh build
 	cd bench && cargo run --release --locked -- documents --count $(N)
 
+# Runs a command and says how long it took.
+timed = @echo '$(1)'; begun=$$(date +%s); $(1) && echo "took $$(($$(date +%s) - begun)) s"
+
 # Everything that must hold: form, lints, every test, the documentation.
 .PHONY: test
+test: export RUSTDOCFLAGS = -D warnings
 test:
 	@scripts/setup.sh test
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo test --workspace --locked
-	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
+	$(call timed,cargo fmt --all --check)
+	$(call timed,cargo clippy --workspace --all-targets --locked -- -D warnings)
+	$(call timed,cargo test --workspace --locked)
+	$(call timed,cargo doc --workspace --no-deps --locked)
