@@ -1,8 +1,8 @@
 //! Damaged bytes are never served: every byte of every file of a small database is changed in turn.
 
 use quiredb::{
-    Collection, CollectionSettings, Database, Document, Durability, Key, Options, Result, SimEnv,
-    Volumes, Write,
+    Collection, CollectionSettings, Database, Document, Durability, ErrorKind, Key, Options,
+    Result, SimEnv, Volumes, Write,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,12 @@ fn collection(database: &Database) -> Result<Collection> {
 
 /// A database with tables of several runs and a log, closed; and what it holds.
 fn database() -> (Arc<SimEnv>, Model) {
-    let env = SimEnv::new(5);
+    database_of("letter")
+}
+
+/// As [`database`], of other texts, so that it is another database.
+fn database_of(word: &str) -> (Arc<SimEnv>, Model) {
+    let env = SimEnv::new(word.len() as u64);
     let mut model = Model::new();
     {
         let database = open(&env).unwrap();
@@ -36,7 +41,7 @@ fn database() -> (Arc<SimEnv>, Model) {
         for number in 0..24u32 {
             let key = Key::from(number % 17);
             let text = format!(
-                r#"{{"n":{number},"text":"letter {number}, with some text to fill a line"}}"#
+                r#"{{"n":{number},"text":"{word} {number}, with some text to fill a line"}}"#
             );
             let document = Document::from_json(text.as_bytes()).unwrap();
             letters.write_batch(
@@ -55,39 +60,54 @@ fn database() -> (Arc<SimEnv>, Model) {
     (env, model)
 }
 
-/// Reads everything in every way. Whatever is answered is right; an error is an error. Whether there was one.
+/// Whether there is an answer. What there is instead is said to be damage, with the place where it is.
+fn answered<T>(result: Result<T>) -> Option<T> {
+    match result {
+        Ok(answer) => Some(answer),
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+            assert!(error.to_string().contains("/db/"), "which file? {error}");
+            None
+        }
+    }
+}
+
+/// Reads everything in every way. Whatever is answered is right; an error is an error. Whether there was none.
 fn is_right_or_refused(env: &Arc<SimEnv>, model: &Model) -> bool {
-    let Ok(database) = open(env) else {
+    let Some(database) = answered(open(env)) else {
         return false;
     };
-    let Ok(letters) = database.collection("letters") else {
+    let Some(letters) = answered(database.collection("letters")) else {
         return false;
     };
     let mut whole = true;
     for number in 0..20u32 {
         let key = Key::from(number);
-        match letters.get(&key) {
-            Ok(found) => assert_eq!(
+        match answered(letters.get(&key)) {
+            Some(found) => assert_eq!(
                 found.map(|found| found.document).as_ref(),
                 model.get(&key),
                 "key {key}"
             ),
-            Err(_) => whole = false,
+            None => whole = false,
         }
     }
-    match letters.scan(..).map(Iterator::collect::<Result<Vec<_>>>) {
-        Ok(Ok(found)) => {
+    let scanned = letters
+        .scan(..)
+        .and_then(Iterator::collect::<Result<Vec<_>>>);
+    match answered(scanned) {
+        Some(found) => {
             let found: Model = found
                 .into_iter()
                 .map(|found| (found.key, found.document))
                 .collect();
             assert_eq!(&found, model, "scan");
         }
-        _ => whole = false,
+        None => whole = false,
     }
-    match letters.count() {
-        Ok(count) => assert_eq!(count, model.len() as u64),
-        Err(_) => whole = false,
+    match answered(letters.count()) {
+        Some(count) => assert_eq!(count, model.len() as u64),
+        None => whole = false,
     }
     whole
 }
@@ -168,4 +188,26 @@ fn a_file_that_is_cut_or_missing_is_an_error_and_never_a_wrong_answer() {
             path.display()
         );
     }
+}
+
+#[test]
+fn a_file_of_another_database_is_told_and_never_served() {
+    let (env, model) = database();
+    let (other, _) = database_of("postcard");
+    let mut exchanged = 0;
+    for path in files(&env) {
+        let Ok(bytes) = other.read_all(&path) else {
+            continue;
+        };
+        if path.ends_with("CATALOG") {
+            // With it goes the identity of all the rest.
+            continue;
+        }
+        let exchange = |env: &SimEnv| {
+            quiredb::Env::replace(env, &path, &bytes).unwrap();
+        };
+        check(&env, &model, &path, &exchange, "of another database");
+        exchanged += 1;
+    }
+    assert!(exchanged > 5, "{exchanged} files of {:?}", files(&env));
 }
