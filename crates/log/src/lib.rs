@@ -19,7 +19,7 @@
 //! # Invariants
 //! 1. Positions are dense, counted from 1, and never reused for other bytes once a `sync` that covers them has returned.
 //! 2. After a crash the log is a prefix of what was appended, and holds all that a returned `sync` covered. A group
-//!    lies in one block, so it is there whole or not at all.
+//!    is there whole or not at all: recovery cuts off one whose last block is missing.
 //! 3. No byte is served unless the checksums over it hold.
 //! 4. A segment that has a successor is *sealed*: its records were durable before the successor had its name, and it
 //!    never changes again, but for a footer that a crash cut short.

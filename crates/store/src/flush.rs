@@ -222,10 +222,11 @@ impl<M: Machine> Inner<M> {
         if self.flush_due.swap(true, Ordering::AcqRel) {
             return;
         }
-        let (me, shared) = (self.me.clone(), Arc::clone(&self.shared));
+        let (me, shared) = (self.me.clone(), Arc::downgrade(&self.shared));
         let job = move || {
             let Some(inner) = me.upgrade() else {
-                return shared.flush_ended();
+                // A job keeps nothing alive: the machine that it waits in would never end.
+                return shared.upgrade().map_or((), |shared| shared.flush_ended());
             };
             let result = if inner.closed.load(Ordering::Acquire) {
                 Ok(())
@@ -233,7 +234,7 @@ impl<M: Machine> Inner<M> {
                 inner.flush()
             };
             inner.flush_due.store(false, Ordering::Release);
-            shared.flush_ended();
+            inner.shared.flush_ended();
             if let Err(error) = result {
                 tracing::error!(partition = %inner.dir.display(), %error, "memtables could not be flushed");
                 if !inner.read_only.load(Ordering::Acquire) {
