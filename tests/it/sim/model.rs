@@ -77,6 +77,10 @@ impl Partition {
         !self.in_doubt.is_empty()
     }
 
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.records.is_empty() && self.in_doubt.is_empty()
+    }
+
     pub(crate) fn state_at(&self, position: u64) -> State {
         let mut state = State::new();
         for (record, version) in self.records.iter().zip(1..=position) {

@@ -690,6 +690,10 @@ impl World {
     fn settle(&mut self, name: &'static str, collection: &quiredb::Collection, when: &str) {
         let positions = positions_of(&collection.view().unwrap());
         let model = self.collections.get_mut(name).unwrap();
+        if !model.certain && model.partitions.iter().all(Partition::is_untouched) {
+            // Creations that failed: any of them may have made it.
+            *model = Collection::new(collection.settings().partitions);
+        }
         assert_eq!(
             collection.settings().partitions as usize,
             model.partitions.len()
