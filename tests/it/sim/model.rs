@@ -6,7 +6,7 @@
 //! part of a batch. A batch that failed may have been written or not; that shows later.
 
 use super::document;
-use quiredb::Key;
+use quiredb::{Durability, Key};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -52,6 +52,14 @@ impl Collection {
     }
 }
 
+/// A batch that failed.
+#[derive(Debug, Clone)]
+struct InDoubt {
+    records: Vec<Record>,
+    /// Whether it was to be durable before it was seen.
+    sync: bool,
+}
+
 /// A partition: see the module.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Partition {
@@ -60,7 +68,7 @@ pub(crate) struct Partition {
     /// Positions where batches end.
     ends: BTreeSet<u64>,
     /// Batches that failed, so that they may follow the records, each whole or not at all.
-    in_doubt: Vec<Vec<Record>>,
+    in_doubt: Vec<InDoubt>,
     /// A crash leaves at least this.
     pub(crate) durable: u64,
     /// Positions up to which it becomes durable by background work alone, and by when.
@@ -101,25 +109,29 @@ impl Partition {
     }
 
     /// Notes a batch of which it is not known whether it was written.
-    pub(crate) fn doubt(&mut self, records: Vec<Record>) {
+    pub(crate) fn doubt(&mut self, records: Vec<Record>, durability: Durability) {
         if !records.is_empty() {
-            self.in_doubt.push(records);
+            let sync = durability == Durability::Sync;
+            self.in_doubt.push(InDoubt { records, sync });
         }
     }
 
     /// Takes note that the partition goes on with `more` records after its last: each batch in doubt is there, in
-    /// order, or it is not.
-    pub(crate) fn found(&mut self, more: &[Record], when: &str) {
+    /// order, or it is not. Those that were `seen` while the database was open were as durable by then as was asked.
+    pub(crate) fn found(&mut self, more: &[Record], seen: bool, when: &str) {
         let mut rest = more;
         while !rest.is_empty() {
             assert!(
                 self.is_in_doubt(),
                 "{when}: records that nobody wrote, or half a batch: {rest:?}"
             );
-            let batch = self.in_doubt.remove(0);
-            if let Some(after) = rest.strip_prefix(batch.as_slice()) {
+            let InDoubt { records, sync } = self.in_doubt.remove(0);
+            if let Some(after) = rest.strip_prefix(records.as_slice()) {
                 rest = after;
-                self.write(batch);
+                self.write(records);
+                if seen && sync {
+                    self.durable = self.last();
+                }
             }
         }
     }

@@ -413,7 +413,7 @@ impl World {
             Ok(Written { version, .. }) => {
                 self.partition(name, number)
                     .unwrap()
-                    .doubt(vec![record.clone()]);
+                    .doubt(vec![record.clone()], Durability::Sync);
                 self.observe(name, collection);
                 let model = self.collections.get_mut(name).unwrap();
                 model.certain = true;
@@ -429,7 +429,9 @@ impl World {
             Err(error) => {
                 self.accept(&error, "write after a write that failed");
                 if error.kind() != ErrorKind::Full {
-                    self.partition(name, number).unwrap().doubt(vec![record]);
+                    self.partition(name, number)
+                        .unwrap()
+                        .doubt(vec![record], Durability::Sync);
                 }
                 false
             }
@@ -448,6 +450,7 @@ impl World {
             );
             partition.found(
                 &records_after(collection, number, partition.last(), position),
+                true,
                 "a view",
             );
         }
@@ -511,7 +514,9 @@ impl World {
             );
             // Full means that nothing was written.
             if error.kind() != ErrorKind::Full && whole {
-                self.partition(name, number).unwrap().doubt(records);
+                self.partition(name, number)
+                    .unwrap()
+                    .doubt(records, durability);
             }
             return;
         }
@@ -707,6 +712,7 @@ impl World {
             if position > partition.last() {
                 partition.found(
                     &records_after(collection, number, partition.last(), position),
+                    false,
                     &when,
                 );
             }
