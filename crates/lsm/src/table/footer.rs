@@ -15,6 +15,7 @@
 //! - Later versions keep the places of version, crc and magic in the footer.
 
 use crate::{Error, Result};
+use quire_planted::{Bug, planted};
 use std::path::Path;
 
 /// The newest format written and read.
@@ -139,7 +140,7 @@ impl Ends<'_> {
         }
         let crc = u32::from_le_bytes(field(self.bytes, crc_at));
         let found = crc32c::crc32c(self.bytes.get(..crc_at).unwrap_or_default());
-        if crc != found {
+        if crc != found && !planted(Bug::TableChecksumUnchecked) {
             return Err(self.corrupt(
                 "checksum of header or footer",
                 crc_at,
