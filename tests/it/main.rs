@@ -17,7 +17,6 @@ mod kill;
 mod memory;
 mod opensearch_py;
 mod quire;
-mod sim;
 mod sim_crash;
 mod sim_damage;
 mod words;

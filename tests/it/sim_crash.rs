@@ -1,10 +1,10 @@
 //! Crashes and faults: a short history with one at every single I/O step, random ones with anything anywhere.
 
-use crate::sim::history::{History, Op, Trouble, any_history, delete, patch, put, write};
-use crate::sim::world::World;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use quire_env::{Fault, SimEnv};
+use quire_tests::sim::history::{History, Op, Trouble, any_history, delete, patch, put, write};
+use quire_tests::sim::world::World;
 use quiredb::{CollectionSettings, Database, Document, Durability, Key, Options, Volumes, Write};
 use std::sync::Arc;
 use std::time::Duration;

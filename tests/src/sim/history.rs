@@ -8,23 +8,23 @@ use std::time::Duration;
 
 /// A database's options, its first collection, and what happens.
 #[derive(Debug, Clone)]
-pub(crate) struct History {
-    pub(crate) seed: u64,
+pub struct History {
+    pub seed: u64,
     /// Directories, each a disk to the database.
-    pub(crate) volumes: usize,
-    pub(crate) partitions: u32,
-    pub(crate) replay_bytes_max: u64,
-    pub(crate) ops: Vec<Op>,
+    pub volumes: usize,
+    pub partitions: u32,
+    pub replay_bytes_max: u64,
+    pub ops: Vec<Op>,
 }
 
 impl History {
-    pub(crate) fn volumes(&self) -> Volumes {
+    pub fn volumes(&self) -> Volumes {
         let dirs = ["/db", "/disk2", "/disk3"].map(PathBuf::from).into_iter();
         Volumes::new(dirs.take(self.volumes).map(|dir| (dir, Medium::Hdd))).unwrap()
     }
 
     /// The least memory there can be, small segments and so on.
-    pub(crate) fn options(&self) -> Options {
+    pub fn options(&self) -> Options {
         Options {
             memory_bytes: 16 << 20,
             replay_bytes_max: self.replay_bytes_max,
@@ -36,7 +36,7 @@ impl History {
 
 /// One thing that happens. `c` is the collection, 0 or 1; writing to one that does not exist makes it first.
 #[derive(Debug, Clone)]
-pub(crate) enum Op {
+pub enum Op {
     /// A batch of writes.
     Write {
         c: u8,
@@ -108,21 +108,21 @@ pub(crate) enum Op {
 
 /// One write of a batch.
 #[derive(Debug, Clone)]
-pub(crate) struct Write {
-    pub(crate) key: u8,
-    pub(crate) action: Action,
-    pub(crate) condition: Condition,
+pub struct Write {
+    pub key: u8,
+    pub action: Action,
+    pub condition: Condition,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Action {
+pub enum Action {
     Put { bytes: usize },
     Patch { shape: u8 },
     Delete,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Condition {
+pub enum Condition {
     Always,
     IfAbsent,
     /// The version that the document has.
@@ -132,7 +132,7 @@ pub(crate) enum Condition {
 }
 
 /// A put without condition.
-pub(crate) fn put(key: u8, bytes: usize) -> Write {
+pub fn put(key: u8, bytes: usize) -> Write {
     Write {
         key,
         action: Action::Put { bytes },
@@ -141,7 +141,7 @@ pub(crate) fn put(key: u8, bytes: usize) -> Write {
 }
 
 /// A patch without condition.
-pub(crate) fn patch(key: u8, shape: u8) -> Write {
+pub fn patch(key: u8, shape: u8) -> Write {
     Write {
         key,
         action: Action::Patch { shape },
@@ -150,7 +150,7 @@ pub(crate) fn patch(key: u8, shape: u8) -> Write {
 }
 
 /// A deletion without condition.
-pub(crate) fn delete(key: u8) -> Write {
+pub fn delete(key: u8) -> Write {
     Write {
         key,
         action: Action::Delete,
@@ -159,21 +159,21 @@ pub(crate) fn delete(key: u8) -> Write {
 }
 
 impl Write {
-    pub(crate) fn if_absent(self) -> Write {
+    pub fn if_absent(self) -> Write {
         Write {
             condition: Condition::IfAbsent,
             ..self
         }
     }
 
-    pub(crate) fn if_current(self) -> Write {
+    pub fn if_current(self) -> Write {
         Write {
             condition: Condition::IfCurrent,
             ..self
         }
     }
 
-    pub(crate) fn if_stale(self) -> Write {
+    pub fn if_stale(self) -> Write {
         Write {
             condition: Condition::IfStale,
             ..self
@@ -182,7 +182,7 @@ impl Write {
 }
 
 /// A batch under `sync`.
-pub(crate) fn write(c: u8, writes: impl Into<Vec<Write>>) -> Op {
+pub fn write(c: u8, writes: impl Into<Vec<Write>>) -> Op {
     Op::Write {
         c,
         writes: writes.into(),
@@ -225,7 +225,7 @@ fn any_durability() -> impl Strategy<Value = Durability> {
 
 /// Which trouble a history may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub enum Trouble {
     /// Crashes alone: then every error is a failure.
     Crashes,
     /// A disk that fills up, too: then every error is `Full`, and goes away with its cause.
@@ -277,7 +277,7 @@ fn any_op(trouble: Trouble) -> BoxedStrategy<Op> {
 }
 
 /// Histories of up to `ops_max` operations.
-pub(crate) fn any_history(trouble: Trouble, ops_max: usize) -> impl Strategy<Value = History> {
+pub fn any_history(trouble: Trouble, ops_max: usize) -> impl Strategy<Value = History> {
     let replay_bytes_max =
         prop_oneof![Just(1_u64), 500..20_000_u64, Just(1 << 20), Just(256 << 20)];
     (

@@ -6,6 +6,6 @@
 
 pub(crate) mod compare;
 pub(crate) mod document;
-pub(crate) mod history;
+pub mod history;
 pub(crate) mod model;
-pub(crate) mod world;
+pub mod world;

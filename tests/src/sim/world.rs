@@ -33,8 +33,10 @@ enum Trouble {
 }
 
 /// See the module.
-pub(crate) struct World {
-    pub(crate) env: Arc<SimEnv>,
+#[derive(Debug)]
+pub struct World {
+    /// The machine as it is now: another after each restart.
+    pub env: Arc<SimEnv>,
     options: Options,
     volumes: Volumes,
     partitions: u32,
@@ -53,6 +55,7 @@ pub(crate) struct World {
 }
 
 /// A view and what it must show.
+#[derive(Debug)]
 struct HeldView {
     view: View,
     positions: Vec<u64>,
@@ -60,7 +63,8 @@ struct HeldView {
 }
 
 /// What is left of a world whose machine has crashed: it can be restarted more than once.
-pub(crate) struct Crashed {
+#[derive(Debug)]
+pub struct Crashed {
     env: Arc<SimEnv>,
     options: Options,
     volumes: Volumes,
@@ -72,7 +76,7 @@ pub(crate) struct Crashed {
 
 impl World {
     /// An empty machine, no database opened yet.
-    pub(crate) fn new(history: &History) -> World {
+    pub fn new(history: &History) -> World {
         World {
             env: SimEnv::new(history.seed),
             options: history.options(),
@@ -90,7 +94,7 @@ impl World {
     }
 
     /// Runs all operations, restarting the machine wherever it crashes, and checks the end.
-    pub(crate) fn run(&mut self, ops: &[Op]) {
+    pub fn run(&mut self, ops: &[Op]) {
         for op in ops {
             self.perform(op);
             if self.env.crashed() {
@@ -101,7 +105,7 @@ impl World {
     }
 
     /// Runs operations until the machine crashes; false if it does not.
-    pub(crate) fn run_until_crash(&mut self, ops: &[Op]) -> bool {
+    pub fn run_until_crash(&mut self, ops: &[Op]) -> bool {
         for op in ops {
             self.perform(op);
             if self.env.crashed() {
@@ -112,7 +116,7 @@ impl World {
     }
 
     /// Everything that must hold at the end of any history: all can be read, verified, closed, opened and written to.
-    pub(crate) fn finish(&mut self) {
+    pub fn finish(&mut self) {
         self.heal();
         self.look_at_views();
         self.reopen(true);
@@ -123,18 +127,19 @@ impl World {
     }
 
     /// Plans a failure, before or in between operations: any error is allowed from now on.
-    pub(crate) fn allow_faults(&mut self) {
+    pub fn allow_faults(&mut self) {
         self.trouble = Trouble::Any;
     }
 
     /// All that the machines of this world have done.
-    pub(crate) fn trace(&self) -> Vec<String> {
+    pub fn trace(&self) -> Vec<String> {
         let mut trace = self.traces.clone();
         trace.extend(self.env.trace());
         trace
     }
 
-    pub(crate) fn perform(&mut self, op: &Op) {
+    /// Carries out one operation on the database and on the model, and compares what they answer.
+    pub fn perform(&mut self, op: &Op) {
         match op {
             Op::Write {
                 c,
@@ -597,7 +602,7 @@ impl World {
     }
 
     /// For many restarts of one machine.
-    pub(crate) fn into_crashed(self) -> Crashed {
+    pub fn into_crashed(self) -> Crashed {
         let World {
             env,
             options,
@@ -804,7 +809,7 @@ impl World {
 
 impl Crashed {
     /// Starts the machine again and checks everything; every other time also before the database is opened.
-    pub(crate) fn restart(&self, seed: u64) -> World {
+    pub fn restart(&self, seed: u64) -> World {
         let mut world = self.world(seed);
         if seed.is_multiple_of(2) && database_exists(&world.env) {
             // What a crash left is no damage, and looking at it takes nothing away.
@@ -818,7 +823,7 @@ impl Crashed {
     }
 
     /// Starts the machine again, and once more after a crash at a step of the recovery, if it has that many.
-    pub(crate) fn restart_and_crash_at(&self, step: u64, seed: u64) -> World {
+    pub fn restart_and_crash_at(&self, step: u64, seed: u64) -> World {
         let mut world = self.world(seed);
         world.env.crash_at(step);
         world.recover("after a crash");

@@ -1,0 +1,15 @@
+//! What whole-system tests are made of. Nothing here is part of Quire: it is all code of tests.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests fail by panicking"
+)]
+#![allow(
+    missing_docs,
+    reason = "the fields of operations are named for what they are"
+)]
+
+pub mod sim;
