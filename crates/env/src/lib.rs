@@ -18,7 +18,7 @@ pub use cache::{BlockCache, BlockKey};
 pub use error::{Error, ErrorKind, Result};
 pub use file::{AppendFile, FileLock, ReadFile};
 pub use os::OsEnv;
-pub use sim::{Fault, SimEnv};
+pub use sim::{Absence, Fault, Latency, ReadFault, SimEnv};
 pub use volume::{FileId, Medium, Volume, VolumeId, Volumes};
 
 use std::fmt;
@@ -49,7 +49,8 @@ pub trait Env: Send + Sync + fmt::Debug + 'static {
     fn open_append(&self, path: &Path) -> Result<Box<dyn AppendFile>>;
     /// Opens an existing file for positioned reads. A reader sees bytes appended after it was opened.
     fn open_read(&self, path: &Path) -> Result<Arc<dyn ReadFile>>;
-    /// Reads a whole small file; [`ErrorKind::TooLarge`] if it holds more than `bytes_max`.
+    /// Reads a whole small file; [`ErrorKind::TooLarge`] if it holds more than `bytes_max`, [`ErrorKind::UnexpectedEnd`] if
+    /// fewer bytes come than it is long.
     fn read(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>>;
     /// Replaces `path` with `contents` so that after any crash it holds the old bytes or the new ones, whole:
     /// temporary file beside it (`path` with `.tmp` added; a crash may leave it), sync, rename, directory sync. Durable

@@ -1,15 +1,24 @@
 //! A simulated machine: files in memory, a clock that moves when it is used, and background jobs that run when somebody
 //! waits. One seed and the calls made decide all that happens, crashes included.
 //!
-//! # What counts as a step
-//! Each single change of the disk: creating a file, making or removing a directory, appending, reserving, truncating,
-//! syncing a file or a directory, renaming, removing. What is made of several (`replace`, `create_dir_all`,
-//! `remove_dir_all`) counts each. Reads and looks do not count, and are never interrupted.
+//! # What counts as a step, and what as a read
+//! A step is each single change of the disk: creating a file, making or removing a directory, appending, reserving,
+//! truncating, syncing a file or a directory, renaming, removing. A read is each single look at it: reading bytes, opening a
+//! file that exists, listing, asking for a length, for room, or whether a name exists. What is made of several (`replace`,
+//! `create_dir_all`, `remove_dir_all`, `lock`) counts each. The machine can crash at a step; a step or a read can fail.
 //!
 //! # What a crash leaves
 //! What was synced. Of what was not, what the seed decides: see `sim/file.rs` for bytes and `sim/tree.rs` for names.
-//! The step at which the machine crashes may be carried out in part like all that was not synced.
+//! Each file and each directory is decided apart, so that what was written first may be lost and what was written later
+//! kept. The step at which the machine crashes may be carried out in part like all that was not synced.
+//!
+//! # What the seed decides
+//! What a crash leaves, how much of a failing append is written, which class of job goes first where both are due, how much
+//! longer than usual a call takes, and the randomness that the program asks for. The same seed and the same calls give the
+//! same [`trace`](SimEnv::trace), byte by byte.
 
+mod damage;
+mod disks;
 mod faults;
 mod file;
 mod handles;
@@ -18,19 +27,20 @@ mod machine;
 mod rng;
 mod tree;
 
-pub use faults::Fault;
+pub use disks::{Absence, Latency};
+pub use faults::{Fault, ReadFault};
 
 use crate::{AppendFile, Env, Error, FileLock, Gate, Job, JobClass, ReadFile, Result, durable};
 use faults::Interruption;
 use handles::{SimAppendFile, SimLock, SimReadFile};
 use jobs::SimGate;
-use machine::{EPOCH_MICROS, Machine};
+use machine::{EPOCH_MICROS, Machine, State};
 use rng::Rng;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tree::{Node, Tree};
+use tree::Node;
 
 /// More jobs than this in one go are one that schedules itself for ever.
 const JOBS_MAX: usize = 1_000_000;
@@ -78,13 +88,18 @@ impl fmt::Debug for SimEnv {
 impl SimEnv {
     /// A new machine with an empty disk.
     pub fn new(seed: u64) -> Arc<SimEnv> {
-        let machine = Arc::new(Machine::new(seed, Tree::new(), 0, None));
+        let machine = Arc::new(Machine::new(seed));
         Arc::new(SimEnv { machine })
     }
 
     /// Steps so far: also the number of the next one.
     pub fn operations(&self) -> u64 {
         self.machine.with(|state| state.steps)
+    }
+
+    /// Reads so far: also the number of the next one.
+    pub fn reads(&self) -> u64 {
+        self.machine.with(|state| state.reads)
     }
 
     /// Crashes the machine at step `step`: that call and every later one fail with
@@ -101,13 +116,15 @@ impl SimEnv {
     /// The machine after a restart, had it crashed here; `seed` decides what is left, and the new machine's life. This
     /// one stays as it is, so that one run can be continued in many ways. If it has crashed, its jobs are dropped.
     ///
-    /// The disk keeps its size; faults are over; steps and the trace start anew; the clock goes on.
+    /// The disks keep their size and their speed; faults are over, disks that had vanished are back; steps, reads and the
+    /// trace start anew; the clock goes on.
     pub fn after_crash(&self, seed: u64) -> Arc<SimEnv> {
         let mut rng = Rng::new(seed);
         let (machine, jobs) = self.machine.with(|state| {
             let tree = state.tree.after_crash(&mut rng);
             let clock_micros = state.clock_micros() + 1_000_000;
-            let machine = Machine::new(rng.next(), tree, clock_micros, state.capacity_bytes);
+            let (capacities, latency) = (state.capacities.clone(), state.latency);
+            let machine = Machine::with_disks(rng.next(), tree, clock_micros, capacities, latency);
             (
                 machine,
                 state.crashed().then(|| std::mem::take(&mut state.jobs)),
@@ -155,126 +172,6 @@ fn run_all(mut run: impl FnMut() -> bool) -> usize {
     count
 }
 
-/// Faults. A step that fails is not carried out, but for an append, of which a first part may be.
-impl SimEnv {
-    /// Makes step `step` fail.
-    pub fn fail_at(&self, step: u64, fault: Fault) {
-        self.machine
-            .with(|state| state.plan.fail_at.insert(step, fault));
-    }
-
-    /// Makes step `step` and every later one fail.
-    pub fn fail_from(&self, step: u64, fault: Fault) {
-        self.machine
-            .with(|state| state.plan.fail_from = Some((step, fault)));
-    }
-
-    /// Makes every sync of a file or a directory fail with EIO from now on, or no longer.
-    ///
-    /// A file whose sync failed never keeps anything again, although later syncs of it return success: the real machine
-    /// forgets what it could not write, and says so once.
-    pub fn fail_syncs(&self, fail: bool) {
-        self.machine.with(|state| state.plan.fail_syncs = fail);
-    }
-
-    /// Forgets all faults and crashes that are planned.
-    pub fn heal(&self) {
-        self.machine
-            .with(|state| state.plan = faults::FaultPlan::default());
-    }
-
-    /// Gives the disk a size. What would take it past that fails with ENOSPC: appends outside reserved room, reserves,
-    /// and new names on a disk that is full. Names and directories take no room.
-    pub fn set_capacity(&self, bytes: u64) {
-        self.machine
-            .with(|state| state.capacity_bytes = Some(bytes));
-    }
-}
-
-/// The disk as its owner finds it, and damage to it. None of this is a call into the machine: it is not counted, and works
-/// after a crash too.
-impl SimEnv {
-    /// All files, sorted by path.
-    pub fn files(&self) -> Vec<PathBuf> {
-        self.machine.with(|state| {
-            state
-                .tree
-                .files()
-                .into_iter()
-                .map(|(path, _)| path)
-                .collect()
-        })
-    }
-
-    /// The bytes of a file.
-    ///
-    /// # Errors
-    /// `NotFound`; `Io` for a directory.
-    pub fn read_all(&self, path: &Path) -> Result<Vec<u8>> {
-        let file = self.machine.with(|state| state.tree.file(path));
-        let file = file.map_err(|e| Error::io("read", path, e))?;
-        let bytes = file.lock().bytes().to_vec();
-        Ok(bytes)
-    }
-
-    /// Flips a bit of a file: bit `bit_index % 8` of byte `bit_index / 8`. It counts as durable, as does the rest of the
-    /// file from then on.
-    ///
-    /// # Errors
-    /// `NotFound`; `InvalidArgument` past the end.
-    pub fn flip_bit(&self, path: &Path, bit_index: u64) -> Result<()> {
-        self.damage(path, bit_index / 8, 1, |bytes, offset| {
-            if let Some(byte) = bytes.get_mut(offset) {
-                *byte ^= 1 << (bit_index % 8);
-            }
-        })
-    }
-
-    /// Cuts a file to `len` bytes behind everybody's back, durably.
-    ///
-    /// # Errors
-    /// `NotFound`; `InvalidArgument` past the end.
-    pub fn truncate_file(&self, path: &Path, len: u64) -> Result<()> {
-        self.damage(path, len, 0, |bytes, len| bytes.truncate(len))
-    }
-
-    /// Writes other bytes over those of a file, durably.
-    ///
-    /// # Errors
-    /// `NotFound`; `InvalidArgument` if they would go past the end.
-    pub fn overwrite(&self, path: &Path, offset: u64, with: &[u8]) -> Result<()> {
-        self.damage(path, offset, with.len() as u64, |bytes, offset| {
-            file::overwrite(bytes, offset, with);
-        })
-    }
-
-    fn damage(
-        &self,
-        path: &Path,
-        offset: u64,
-        length: u64,
-        damage: impl FnOnce(&mut Vec<u8>, usize),
-    ) -> Result<()> {
-        let file = self.machine.with(|state| state.tree.file(path));
-        let file = file.map_err(|e| Error::io("damage", path, e))?;
-        let mut file = file.lock();
-        let len = file.bytes().len();
-        let end = offset
-            .checked_add(length)
-            .and_then(|end| usize::try_from(end).ok());
-        match (end, usize::try_from(offset)) {
-            (Some(end), Ok(offset)) if end <= len => {
-                file.damage(|bytes| damage(bytes, offset));
-                Ok(())
-            }
-            _ => Err(Error::invalid_argument(format!(
-                "no {length} bytes at {offset} of {}, which has {len}",
-                path.display()
-            ))),
-        }
-    }
-}
-
 impl SimEnv {
     fn make_dir(&self, path: &Path) -> Result<bool> {
         self.machine.change("create directory", path, "", |state| {
@@ -287,6 +184,12 @@ impl SimEnv {
         self.machine
             .look(op, path, "", |state| state.tree.find(path))
     }
+}
+
+/// Whether an error says that there is nothing of this name.
+fn is_absence(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory)
 }
 
 impl Env for SimEnv {
@@ -325,19 +228,22 @@ impl Env for SimEnv {
     }
 
     fn read(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
-        let file = self
-            .machine
-            .look("read", path, "whole", |state| state.tree.file(path))?;
-        let file = file.lock();
-        let found = file.bytes().len() as u64;
-        if found > bytes_max {
-            return Err(Error::TooLarge {
-                path: path.to_path_buf(),
-                limit: bytes_max,
-                found,
-            });
-        }
-        Ok(file.bytes().to_vec())
+        let read = |state: &mut State| {
+            let file = state.tree.file(path)?;
+            let file = file.lock();
+            let found = file.bytes().len() as u64;
+            if found > bytes_max {
+                return Ok(Err(found));
+            }
+            state.transfer(file.bytes().len());
+            Ok(Ok(file.bytes().to_vec()))
+        };
+        let read = self.machine.read("read", path, "whole", true, read)?;
+        read.map_err(|found| Error::TooLarge {
+            path: path.to_path_buf(),
+            limit: bytes_max,
+            found,
+        })
     }
 
     fn replace(&self, path: &Path, contents: &[u8]) -> Result<()> {
@@ -385,13 +291,16 @@ impl Env for SimEnv {
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {
-        self.machine.look("look for", path, "", |state| {
-            Ok(state.tree.find(path).is_ok())
-        })
+        self.machine
+            .look("look for", path, "", |state| match state.tree.find(path) {
+                Ok(_) => Ok(true),
+                Err(error) if is_absence(&error) => Ok(false),
+                Err(error) => Err(error),
+            })
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
-        let sync = |state: &mut machine::State, interruption| match interruption {
+        let sync = |state: &mut State, interruption| match interruption {
             Some(Interruption::Fault(errno)) => Err(std::io::Error::from(errno)),
             // Any part of it may have been done, which is what a crash makes of the names that are not synced.
             Some(Interruption::Crash) => Ok(()),
@@ -410,7 +319,7 @@ impl Env for SimEnv {
         let file = self
             .machine
             .look("open lock file", path, "", |state| state.tree.file(path))?;
-        match SimLock::take(path, file) {
+        match SimLock::take(&self.machine, path, file) {
             Some(lock) => Ok(Box::new(lock)),
             None => Err(Error::Locked {
                 path: path.to_path_buf(),
@@ -421,7 +330,7 @@ impl Env for SimEnv {
     fn free_bytes(&self, dir: &Path) -> Result<u64> {
         self.machine.look("ask the free room of", dir, "", |state| {
             state.tree.find(dir)?;
-            Ok(state.free_bytes())
+            Ok(state.free_bytes(dir))
         })
     }
 

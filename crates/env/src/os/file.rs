@@ -163,6 +163,9 @@ pub(super) fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
             // One byte more than allowed, to notice a file that grows meanwhile.
             file.take(bytes_max.saturating_add(1))
                 .read_to_end(&mut bytes)?;
+            if (bytes.len() as u64) < found {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
         }
         Ok((found.max(bytes.len() as u64), bytes))
     };

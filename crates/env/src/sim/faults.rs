@@ -1,9 +1,12 @@
 //! What goes wrong, and when.
 
+use super::SimEnv;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
 
-/// An error of the machine that a test asks for.
+/// An error of a step that a test asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The device fails.
@@ -21,6 +24,68 @@ impl Fault {
     }
 }
 
+/// An error of a read that a test asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadFault {
+    /// The device fails.
+    Eio,
+    /// The bytes end before those asked for, as if the file were shorter: `UnexpectedEnd`. A read that the system merely
+    /// cuts into pieces is none: `Env` and `ReadFile` go on until they have all, and nobody sees it. Looks that read no
+    /// bytes (a list, a length) are carried out.
+    Short,
+}
+
+/// Faults of steps and reads. A step that fails is not carried out, but for an append, of which a first part may be.
+impl SimEnv {
+    /// Makes step `step` fail.
+    pub fn fail_at(&self, step: u64, fault: Fault) {
+        self.machine
+            .with(|state| state.plan.fail_at.insert(step, fault));
+    }
+
+    /// Makes step `step` and every later one fail.
+    pub fn fail_from(&self, step: u64, fault: Fault) {
+        self.machine
+            .with(|state| state.plan.fail_from = Some((step, fault)));
+    }
+
+    /// Makes every sync of a file or a directory fail with EIO from now on, or no longer.
+    ///
+    /// A file whose sync failed never keeps anything again, although later syncs of it return success: the real machine
+    /// forgets what it could not write, and says so once.
+    pub fn fail_syncs(&self, fail: bool) {
+        self.machine.with(|state| state.plan.fail_syncs = fail);
+    }
+
+    /// Makes read `read` fail; [`reads`](Self::reads) is the number of the next one.
+    pub fn fail_read_at(&self, read: u64, fault: ReadFault) {
+        self.machine
+            .with(|state| state.plan.fail_read_at.insert(read, fault));
+    }
+
+    /// Makes read `read` and every later one fail.
+    pub fn fail_reads_from(&self, read: u64, fault: ReadFault) {
+        self.machine
+            .with(|state| state.plan.fail_reads_from = Some((read, fault)));
+    }
+
+    /// Makes every read of a file, or of all below a directory, fail with EIO from now on.
+    pub fn fail_reads_of(&self, path: &Path) {
+        self.machine
+            .with(|state| state.plan.fail_reads_of = Some(path.to_path_buf()));
+    }
+
+    /// Forgets all faults and crashes that are planned, and brings back every disk that is gone. The size and the speed
+    /// of the disks stay.
+    pub fn heal(&self) {
+        self.machine.with(|state| {
+            state.plan = FaultPlan::default();
+            state.tree.bring_all_back();
+            state.note(format_args!("heal"));
+        });
+    }
+}
+
 /// What interrupts an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Interruption {
@@ -30,13 +95,16 @@ pub(super) enum Interruption {
     Fault(Errno),
 }
 
-/// The faults asked for, by step.
+/// The faults asked for, by step and by read.
 #[derive(Debug, Default)]
 pub(super) struct FaultPlan {
     pub(super) crash_at: Option<u64>,
     pub(super) fail_at: BTreeMap<u64, Fault>,
     pub(super) fail_from: Option<(u64, Fault)>,
     pub(super) fail_syncs: bool,
+    pub(super) fail_read_at: BTreeMap<u64, ReadFault>,
+    pub(super) fail_reads_from: Option<(u64, ReadFault)>,
+    pub(super) fail_reads_of: Option<PathBuf>,
 }
 
 impl FaultPlan {
@@ -45,12 +113,30 @@ impl FaultPlan {
         if self.crash_at.is_some_and(|crash_step| step >= crash_step) {
             return Some(Interruption::Crash);
         }
-        let from = self
-            .fail_from
-            .filter(|(from, _)| step >= *from)
-            .map(|(_, fault)| fault);
+        let from = since(self.fail_from, step);
         let sync = (is_sync && self.fail_syncs).then_some(Fault::Eio);
         let fault = self.fail_at.get(&step).copied().or(from).or(sync);
         fault.map(|fault| Interruption::Fault(fault.errno()))
     }
+
+    /// How read `read`, of `path`, fails. `of_bytes`: it reads bytes of a file.
+    pub(super) fn at_read(&self, read: u64, path: &Path, of_bytes: bool) -> io::Result<()> {
+        let of_file = self.fail_reads_of.as_deref();
+        let of_file = of_file.filter(|bad| path.starts_with(bad));
+        let fault = self.fail_read_at.get(&read).copied();
+        let fault = fault
+            .or(since(self.fail_reads_from, read))
+            .or(of_file.map(|_| ReadFault::Eio));
+        match fault {
+            Some(ReadFault::Eio) => Err(Errno::IO.into()),
+            Some(ReadFault::Short) if of_bytes => Err(io::ErrorKind::UnexpectedEof.into()),
+            Some(ReadFault::Short) | None => Ok(()),
+        }
+    }
+}
+
+/// The fault that holds from a number on.
+fn since<F>(from: Option<(u64, F)>, now: u64) -> Option<F> {
+    from.filter(|(first, _)| now >= *first)
+        .map(|(_, fault)| fault)
 }

@@ -2,8 +2,10 @@
 //!
 //! # Invariants
 //! 1. `current` is `durable` with `unsynced` applied in order.
-//! 2. A crash leaves `durable` with some first part of `unsynced` applied; of the writes in that part, each 512-byte sector
-//!    may be missing, and the last may end anywhere. A change of the length (a cut) is whole or not at all.
+//! 2. A crash leaves one of: `durable`; `current`; `durable` with some first part of `unsynced` applied, where of the
+//!    writes each 512-byte sector may be missing on its own, and the last may end anywhere; or the length of `current`, and
+//!    zeros for all bytes past those that were durable (a file system that keeps the length before the bytes, as ext4 may
+//!    where it allocates late). A change of the length (a cut) is whole or not at all. Each file's fate is its own.
 //! 3. After a sync that failed, nothing that is done to the file becomes durable any more, although later syncs say
 //!    so: the real machine drops what it could not write, and reports that once.
 
@@ -105,6 +107,15 @@ impl SimFile {
         self.reserved_end = self.reserved_end.max(end);
     }
 
+    /// Bytes written since the last sync.
+    pub(super) fn unsynced_bytes(&self) -> usize {
+        let bytes = |change: &Change| match change {
+            Change::Write { bytes, .. } => bytes.len(),
+            Change::Cut { .. } => 0,
+        };
+        self.unsynced.iter().map(bytes).sum()
+    }
+
     pub(super) fn sync(&mut self) {
         if self.sync_failed {
             return;
@@ -134,11 +145,25 @@ impl SimFile {
             return self.durable.clone();
         }
         // All or nothing are the common outcomes on a real machine, and the ones that must not be rare here.
-        match rng.up_to(3) {
+        match rng.up_to(4) {
             0 => self.durable.clone(),
             1 => self.current.clone(),
+            2 => self.zeroed(),
             _ => self.torn(rng),
         }
+    }
+
+    fn zeroed(&self) -> Vec<u8> {
+        let mut left = self.durable.clone();
+        for change in &self.unsynced {
+            match change {
+                Change::Cut { len } => left.truncate(*len),
+                Change::Write { offset, bytes } => {
+                    left.resize(left.len().max(offset + bytes.len()), 0);
+                }
+            }
+        }
+        left
     }
 
     fn torn(&self, rng: &mut Rng) -> Vec<u8> {

@@ -2,27 +2,48 @@
 
 use super::faults::Interruption;
 use super::file::{FileRef, to_index};
-use super::machine::Machine;
+use super::machine::{Machine, State};
+use super::tree::names_of;
 use crate::{AppendFile, Error, FileLock, ReadFile, Result};
 use rustix::io::Errno;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A file, counted as open until dropped.
-struct OpenFile(FileRef);
+struct OpenFile {
+    file: FileRef,
+    /// The names that led to it when it was opened.
+    names: Vec<String>,
+    /// Disks that had vanished by then.
+    losses: usize,
+}
 
 impl OpenFile {
-    fn new(file: FileRef) -> OpenFile {
+    fn new(machine: &Machine, path: &Path, file: FileRef) -> OpenFile {
         file.lock().open += 1;
-        OpenFile(file)
+        OpenFile {
+            file,
+            names: names_of(path),
+            losses: machine.with(|state| state.losses.len()),
+        }
+    }
+
+    /// The file, if the disk that holds it has not vanished since it was opened.
+    fn on_its_disk(&self, state: &State) -> io::Result<&FileRef> {
+        let mut losses = state.losses.iter().skip(self.losses);
+        match losses.any(|gone| self.names.starts_with(gone)) {
+            true => Err(Errno::IO.into()),
+            false => Ok(&self.file),
+        }
     }
 }
 
 impl Drop for OpenFile {
     fn drop(&mut self) {
-        self.0.lock().open -= 1;
+        self.file.lock().open -= 1;
     }
 }
 
@@ -38,9 +59,9 @@ impl SimAppendFile {
     pub(super) fn new(machine: Arc<Machine>, path: &Path, file: FileRef) -> SimAppendFile {
         let len = file.lock().bytes().len() as u64;
         SimAppendFile {
-            machine,
             path: path.to_path_buf(),
-            file: OpenFile::new(file),
+            file: OpenFile::new(&machine, path, file),
+            machine,
             len,
         }
     }
@@ -73,15 +94,16 @@ impl AppendFile for SimAppendFile {
             bytes.len(),
             hasher.finish()
         );
-        let file = &self.file.0;
         self.machine.step(
             "append to",
             &self.path,
             &detail,
             false,
             |state, interruption| {
+                let file = self.file.on_its_disk(state)?;
                 let start = to_index(self.len)?;
-                let shortage = state.shortage(file, start + bytes.len());
+                state.transfer(bytes.len());
+                let shortage = state.shortage(&self.path, file, start + bytes.len());
                 let room = bytes.len().saturating_sub(shortage);
                 // As on the real machine, a first part of what fails is written.
                 let (written, outcome) = match interruption {
@@ -99,14 +121,14 @@ impl AppendFile for SimAppendFile {
     }
 
     fn reserve(&mut self, bytes: u64) -> Result<()> {
-        let file = &self.file.0;
         self.machine.change(
             "reserve room in",
             &self.path,
             &format!("{bytes} bytes"),
             |state| {
+                let file = self.file.on_its_disk(state)?;
                 let end = to_index(self.len.saturating_add(bytes))?;
-                if state.shortage(file, end) > 0 {
+                if state.shortage(&self.path, file, end) > 0 {
                     return Err(Errno::NOSPC.into());
                 }
                 file.lock().reserve_until(end);
@@ -116,34 +138,33 @@ impl AppendFile for SimAppendFile {
     }
 
     fn sync(&mut self) -> Result<()> {
-        let file = &self.file.0;
-        self.machine.step(
-            "sync",
-            &self.path,
-            "",
-            true,
-            |_, interruption| match interruption {
+        let sync = |state: &mut State, interruption| {
+            let file = self.file.on_its_disk(state)?;
+            let mut file = file.lock();
+            state.transfer(file.unsynced_bytes());
+            match interruption {
                 Some(Interruption::Fault(errno)) => {
-                    file.lock().fail_sync();
+                    file.fail_sync();
                     Err(errno.into())
                 }
                 // Any part of it may have been done, which is what a crash makes of the bytes that are not synced.
                 Some(Interruption::Crash) => Ok(()),
                 None => {
-                    file.lock().sync();
+                    file.sync();
                     Ok(())
                 }
-            },
-        )
+            }
+        };
+        self.machine.step("sync", &self.path, "", true, sync)
     }
 
     fn truncate(&mut self, len: u64) -> Result<()> {
         if len > self.len {
             return Err(Error::cut_beyond_end(&self.path, len, self.len));
         }
-        let file = &self.file.0;
         self.machine
-            .change("truncate", &self.path, &format!("to {len}"), |_| {
+            .change("truncate", &self.path, &format!("to {len}"), |state| {
+                let file = self.file.on_its_disk(state)?;
                 file.lock().set_len(to_index(len)?);
                 Ok(())
             })?;
@@ -162,9 +183,9 @@ pub(super) struct SimReadFile {
 impl SimReadFile {
     pub(super) fn new(machine: Arc<Machine>, path: &Path, file: FileRef) -> SimReadFile {
         SimReadFile {
-            machine,
             path: path.to_path_buf(),
-            file: OpenFile::new(file),
+            file: OpenFile::new(&machine, path, file),
+            machine,
         }
     }
 }
@@ -183,18 +204,28 @@ impl ReadFile for SimReadFile {
     }
 
     fn len(&self) -> Result<u64> {
-        let look = |_: &mut _| Ok(self.file.0.lock().bytes().len() as u64);
+        let look = |state: &mut State| {
+            let file = self.file.on_its_disk(state)?;
+            let bytes = file.lock().bytes().len();
+            Ok(bytes as u64)
+        };
         self.machine.look("ask the length of", &self.path, "", look)
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let detail = format!("at {offset}, {} bytes", buffer.len());
-        let read = |_: &mut _| self.file.0.lock().read_exact_at(offset, buffer);
-        self.machine.look("read", &self.path, &detail, read)
+        let of_bytes = !buffer.is_empty();
+        let read = |state: &mut State| {
+            let file = self.file.on_its_disk(state)?;
+            state.transfer(buffer.len());
+            file.lock().read_exact_at(offset, buffer)
+        };
+        self.machine
+            .read("read", &self.path, &detail, of_bytes, read)
     }
 }
 
-/// Holds the lock of a file that was not locked.
+/// Holds the lock of a file that was not locked. It outlives the disk that the file is on.
 pub(super) struct SimLock {
     path: PathBuf,
     file: OpenFile,
@@ -202,11 +233,11 @@ pub(super) struct SimLock {
 
 impl SimLock {
     /// None if the lock is held.
-    pub(super) fn take(path: &Path, file: FileRef) -> Option<SimLock> {
+    pub(super) fn take(machine: &Machine, path: &Path, file: FileRef) -> Option<SimLock> {
         let held = std::mem::replace(&mut file.lock().locked, true);
         (!held).then(|| SimLock {
             path: path.to_path_buf(),
-            file: OpenFile::new(file),
+            file: OpenFile::new(machine, path, file),
         })
     }
 }
@@ -221,6 +252,6 @@ impl FileLock for SimLock {}
 
 impl Drop for SimLock {
     fn drop(&mut self) {
-        self.file.0.lock().locked = false;
+        self.file.file.lock().locked = false;
     }
 }

@@ -1,15 +1,16 @@
-//! The simulated machine behind one lock: every call comes through here, is counted, timed, interrupted and traced.
+//! The simulated machine behind one lock: every call comes through here, is counted, timed, made to fail and traced.
 //!
 //! # Invariants
 //! 1. What happens depends on the seed and on the calls alone, in their order.
 //! 2. Once crashed, every call fails and changes nothing.
 //! 3. No job, nor anything a job owns, runs or is dropped while the lock is held.
 
+use super::disks::{Capacities, Latency};
 use super::faults::{FaultPlan, Interruption};
 use super::file::FileRef;
 use super::jobs::Jobs;
 use super::rng::Rng;
-use super::tree::Tree;
+use super::tree::{Tree, names_of};
 use crate::{Error, Result};
 use parking_lot::Mutex;
 use rustix::io::Errno;
@@ -23,6 +24,7 @@ pub(super) const EPOCH_MICROS: u64 = 1_767_225_600_000_000;
 const CLOCK_MICROS_MAX: u64 = i64::MAX as u64 - EPOCH_MICROS;
 /// What a call takes.
 const CALL_TIME: Duration = Duration::from_micros(1);
+const MIB: u128 = 1 << 20;
 /// What a disk that was given no size says it holds: 1 TiB.
 const CAPACITY_BYTES: u64 = 1 << 40;
 
@@ -31,12 +33,16 @@ pub(super) struct State {
     pub(super) tree: Tree,
     pub(super) rng: Rng,
     pub(super) plan: FaultPlan,
-    /// None: a disk that does not fill.
-    pub(super) capacity_bytes: Option<u64>,
+    pub(super) capacities: Capacities,
+    pub(super) latency: Latency,
+    /// Where disks have vanished so far: a handle fails if one did since it was opened, at a place that it lies below.
+    pub(super) losses: Vec<Vec<String>>,
     pub(super) jobs: Jobs,
     pub(super) trace: Vec<String>,
     /// Steps so far.
     pub(super) steps: u64,
+    /// Reads so far.
+    pub(super) reads: u64,
     /// Microseconds since the first machine was switched on.
     clock_micros: u64,
     crashed: bool,
@@ -46,20 +52,34 @@ pub(super) struct State {
 pub(super) struct Machine(Mutex<State>);
 
 impl Machine {
-    pub(super) fn new(
+    pub(super) fn new(seed: u64) -> Machine {
+        Machine::with_disks(
+            seed,
+            Tree::new(),
+            0,
+            Capacities::default(),
+            Latency::default(),
+        )
+    }
+
+    pub(super) fn with_disks(
         seed: u64,
         tree: Tree,
         clock_micros: u64,
-        capacity_bytes: Option<u64>,
+        capacities: Capacities,
+        latency: Latency,
     ) -> Machine {
         Machine(Mutex::new(State {
             tree,
             rng: Rng::new(seed),
             plan: FaultPlan::default(),
-            capacity_bytes,
+            capacities,
+            latency,
+            losses: Vec::new(),
             jobs: Jobs::default(),
             trace: Vec::new(),
             steps: 0,
+            reads: 0,
             clock_micros,
             crashed: false,
         }))
@@ -78,7 +98,7 @@ impl Machine {
         })
     }
 
-    /// A call that changes nothing: never interrupted. `detail` goes into the trace.
+    /// A read that reads no bytes of a file. `detail` goes into the trace.
     pub(super) fn look<T>(
         &self,
         op: &'static str,
@@ -86,9 +106,23 @@ impl Machine {
         detail: &str,
         act: impl FnOnce(&mut State) -> io::Result<T>,
     ) -> Result<T> {
+        self.read(op, path, detail, false, act)
+    }
+
+    /// A read, which changes nothing; `of_bytes` if of bytes of a file.
+    pub(super) fn read<T>(
+        &self,
+        op: &'static str,
+        path: &Path,
+        detail: &str,
+        of_bytes: bool,
+        act: impl FnOnce(&mut State) -> io::Result<T>,
+    ) -> Result<T> {
         let mut state = self.0.lock();
         state.enter(op, path)?;
-        let outcome = act(&mut state);
+        let allowed = state.plan.at_read(state.reads, path, of_bytes);
+        state.reads += 1;
+        let outcome = allowed.and_then(|()| act(&mut state));
         state.leave(op, path, detail, outcome)
     }
 
@@ -167,32 +201,62 @@ impl State {
         self.trace.push(format!("{} {what}", self.clock_micros));
     }
 
-    /// Bytes of the disk not in use.
-    pub(super) fn free_bytes(&mut self) -> u64 {
-        let capacity = self.capacity_bytes.unwrap_or(CAPACITY_BYTES);
-        capacity.saturating_sub(self.tree.used_bytes())
+    /// Bytes in use on the disk that holds `path`.
+    pub(super) fn used_bytes(&mut self, path: &Path) -> u64 {
+        let State {
+            tree, capacities, ..
+        } = self;
+        let mount = capacities.mount_of(&names_of(path));
+        tree.used_bytes(|dir| capacities.mount_of(dir) == mount)
+    }
+
+    /// Bytes not in use there; none if the disk does not fill.
+    fn free_bytes_of(&mut self, path: &Path) -> Option<u64> {
+        if self.capacities.0.is_empty() {
+            return None;
+        }
+        let mount = self.capacities.mount_of(&names_of(path));
+        let capacity = self.capacities.of(mount)?;
+        Some(capacity.saturating_sub(self.used_bytes(path)))
+    }
+
+    /// Bytes not in use there, for those who ask.
+    pub(super) fn free_bytes(&mut self, path: &Path) -> u64 {
+        let free = self.free_bytes_of(path);
+        free.unwrap_or_else(|| CAPACITY_BYTES.saturating_sub(self.used_bytes(path)))
     }
 
     /// ENOSPC for a new name on a full disk.
     pub(super) fn check_room_for(&mut self, path: &Path) -> io::Result<()> {
-        if self.capacity_bytes.is_some() && self.free_bytes() == 0 && self.tree.find(path).is_err()
-        {
+        if self.free_bytes_of(path) == Some(0) && self.tree.find(path).is_err() {
             return Err(Errno::NOSPC.into());
         }
         Ok(())
     }
 
-    /// How many of the bytes that `file` would take, were it to end at `end`, find no room.
-    pub(super) fn shortage(&mut self, file: &FileRef, end: usize) -> usize {
-        if self.capacity_bytes.is_none() {
+    /// How many of the bytes that `file` at `path` would take, were it to end at `end`, find no room.
+    pub(super) fn shortage(&mut self, path: &Path, file: &FileRef, end: usize) -> usize {
+        let Some(free) = self.free_bytes_of(path) else {
             return 0;
-        }
-        let free = usize::try_from(self.free_bytes()).unwrap_or(usize::MAX);
+        };
+        let free = usize::try_from(free).unwrap_or(usize::MAX);
         end.saturating_sub(file.lock().room()).saturating_sub(free)
     }
 
+    /// Lets the time pass that so many bytes take.
+    pub(super) fn transfer(&mut self, bytes: usize) {
+        let nanos = self.latency.per_mib.as_nanos() * bytes as u128 / MIB;
+        let nanos = u64::try_from(nanos).unwrap_or(u64::MAX);
+        self.advance(Duration::from_nanos(nanos));
+    }
+
     fn enter(&mut self, op: &'static str, path: &Path) -> Result<()> {
-        self.advance(CALL_TIME);
+        self.advance(CALL_TIME + self.latency.per_operation);
+        if !self.latency.jitter.is_zero() {
+            let jitter = usize::try_from(self.latency.jitter.as_micros()).unwrap_or(usize::MAX);
+            let jitter = self.rng.up_to(jitter) as u64;
+            self.advance(Duration::from_micros(jitter));
+        }
         if self.crashed {
             return Err(Error::Crashed {
                 op,

@@ -3,7 +3,8 @@
 //! # Invariants
 //! 1. A change of names (a creation, a removal, a rename) is one atomic list of entries set or cleared.
 //! 2. `now` of every directory is `durable` with the pending changes applied in order.
-//! 3. A crash leaves each directory with some first part of the changes that touch it; directories are cut apart from
+//! 3. A directory that is `absent` is not to be reached: its place fails, or another directory is found there.
+//! 4. A crash leaves each directory with some first part of the changes that touch it; directories are cut apart from
 //!    each other, but a rename between two of them is kept in both or lost in both.
 
 use super::file::{FileRef, SimFile};
@@ -33,8 +34,10 @@ struct Entry {
     node: Option<Node>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Dir {
+    /// The names that led to it when it was made.
+    names: Vec<String>,
     now: BTreeMap<String, Node>,
     durable: BTreeMap<String, Node>,
 }
@@ -45,8 +48,10 @@ pub(super) struct Tree {
     /// By id. One that no name leads to any more stays, empty or unreachable: directories are few.
     dirs: Vec<Dir>,
     pending: Vec<Vec<Entry>>,
-    /// Files that had a name and lost it; they take room as long as they are open.
-    nameless: Vec<Weak<Mutex<SimFile>>>,
+    /// Files that had a name and lost it, and the directory it was in; they take room as long as they are open.
+    nameless: Vec<(DirId, Weak<Mutex<SimFile>>)>,
+    /// Directories whose disk has vanished, and what is found there: none is EIO.
+    absent: BTreeMap<DirId, Option<DirId>>,
 }
 
 impl Tree {
@@ -55,6 +60,7 @@ impl Tree {
             dirs: vec![Dir::default()],
             pending: Vec::new(),
             nameless: Vec::new(),
+            absent: BTreeMap::new(),
         }
     }
 
@@ -65,9 +71,20 @@ impl Tree {
             let Node::Dir(dir) = node else {
                 return Err(Errno::NOTDIR.into());
             };
-            node = self.entry(dir, &name).cloned().ok_or(Errno::NOENT)?;
+            node = match self.entry(dir, &name).ok_or(Errno::NOENT)? {
+                Node::File(file) => Node::File(Arc::clone(file)),
+                Node::Dir(dir) => Node::Dir(self.present(*dir)?),
+            };
         }
         Ok(node)
+    }
+
+    /// The directory that is found in place of one.
+    fn present(&self, dir: DirId) -> io::Result<DirId> {
+        match self.absent.get(&dir) {
+            None => Ok(dir),
+            Some(cover) => Ok(cover.ok_or(Errno::IO)?),
+        }
     }
 
     /// The file at `path`.
@@ -96,14 +113,21 @@ impl Tree {
             return Ok(false);
         }
         let (dir, name) = self.free_name(path)?;
-        let id = self.dirs.len();
-        self.dirs.push(Dir::default());
+        let id = self.new_dir(names_of(path));
         self.change(vec![Entry {
             dir,
             name,
             node: Some(Node::Dir(id)),
         }]);
         Ok(true)
+    }
+
+    fn new_dir(&mut self, names: Vec<String>) -> DirId {
+        self.dirs.push(Dir {
+            names,
+            ..Dir::default()
+        });
+        self.dirs.len() - 1
     }
 
     /// Renames a file or a directory, replacing a file or an empty directory at `to`.
@@ -218,7 +242,9 @@ impl Tree {
             for (name, node) in self.dirs.get(id).iter().flat_map(|dir| &dir.now) {
                 match node {
                     Node::File(file) => files.push((path.join(name), Arc::clone(file))),
-                    Node::Dir(dir) => dirs.push((path.join(name), *dir)),
+                    Node::Dir(dir) => {
+                        dirs.extend(self.present(*dir).map(|dir| (path.join(name), dir)));
+                    }
                 }
             }
         }
@@ -226,86 +252,119 @@ impl Tree {
         files
     }
 
-    /// Bytes of the disk in use: by files that have a name, and by those that are still open.
-    pub(super) fn used_bytes(&mut self) -> u64 {
-        let mut in_use: Vec<FileRef> = self.files().into_iter().map(|(_, file)| file).collect();
-        self.nameless.retain(|file| {
+    /// Bytes in use in the directories that `of_disk` picks: by files that have a name, and by those that are still open.
+    pub(super) fn used_bytes(&mut self, of_disk: impl Fn(&[String]) -> bool) -> u64 {
+        let in_dir = |names: &[String]| of_disk(names.split_last().map_or(&[], |(_, dir)| dir));
+        let files = self.files();
+        let named = files.iter().filter(|(path, _)| in_dir(&names_of(path)));
+        let mut bytes: u64 = named.map(|(_, file)| file.lock().room() as u64).sum();
+        let dirs = &self.dirs;
+        self.nameless.retain(|(dir, file)| {
             let open = file.upgrade().filter(|file| file.lock().open > 0);
             // A renamed file lost one name and has another.
-            let other = open.filter(|open| !in_use.iter().any(|file| Arc::ptr_eq(file, open)));
-            let keep = other.is_some();
-            in_use.extend(other);
-            keep
-        });
-        in_use.iter().map(|file| file.lock().room() as u64).sum()
-    }
-
-    /// What a crash now would leave; all of it durable.
-    pub(super) fn after_crash(&self, rng: &mut Rng) -> Tree {
-        let mut names: Vec<_> = self.dirs.iter().map(|dir| dir.durable.clone()).collect();
-        for entry in self.surviving(rng) {
-            if let Some(dir) = names.get_mut(entry.dir) {
-                set(dir, entry.clone());
-            }
-        }
-        let survive = |node: Node, rng: &mut Rng| match node {
-            Node::Dir(dir) => Node::Dir(dir),
-            Node::File(file) => {
-                let bytes = file.lock().after_crash(rng);
-                Node::File(Arc::new(Mutex::new(SimFile::durable(bytes))))
-            }
-        };
-        let mut dirs = Vec::with_capacity(names.len());
-        for names in names {
-            let durable: BTreeMap<_, _> = names
-                .into_iter()
-                .map(|(name, node)| (name, survive(node, rng)))
-                .collect();
-            dirs.push(Dir {
-                now: durable.clone(),
-                durable,
-            });
-        }
-        Tree {
-            dirs,
-            pending: Vec::new(),
-            nameless: Vec::new(),
-        }
-    }
-
-    /// The pending entries that a crash keeps, in order.
-    fn surviving(&self, rng: &mut Rng) -> Vec<&Entry> {
-        // How many changes each directory keeps.
-        let mut kept = BTreeMap::new();
-        for change in &self.pending {
-            for dir in change
-                .iter()
-                .map(|entry| entry.dir)
-                .collect::<BTreeSet<_>>()
+            let other = open.filter(|open| !files.iter().any(|(_, file)| Arc::ptr_eq(file, open)));
+            if let Some(file) = &other
+                && dirs.get(*dir).is_some_and(|dir| of_disk(&dir.names))
             {
-                *kept.entry(dir).or_insert(0) += 1;
+                bytes += file.lock().room() as u64;
+            }
+            other.is_some()
+        });
+        bytes
+    }
+
+    /// What a crash now would leave; all of it durable, and no disk absent.
+    pub(super) fn after_crash(&self, rng: &mut Rng) -> Tree {
+        let mut tree = Tree {
+            dirs: self.dirs.clone(),
+            pending: self.pending.clone(),
+            nameless: Vec::new(),
+            absent: BTreeMap::new(),
+        };
+        tree.cut_power(&(0..tree.dirs.len()).collect(), rng);
+        tree
+    }
+
+    /// Takes away the disk that is mounted at `path`; it keeps what a crash would leave. With a `cover`, an empty directory
+    /// is found in its place, else that fails.
+    pub(super) fn vanish(&mut self, path: &Path, cover: bool, rng: &mut Rng) -> io::Result<()> {
+        let dir = match self.find(path)? {
+            Node::Dir(ROOT) => return Err(Errno::BUSY.into()),
+            Node::Dir(dir) => dir,
+            Node::File(_) => return Err(Errno::NOTDIR.into()),
+        };
+        self.cut_power(&self.below(dir), rng);
+        let cover = cover.then(|| self.new_dir(names_of(path)));
+        self.absent.insert(dir, cover);
+        Ok(())
+    }
+
+    /// Brings back the disk of a directory that has vanished.
+    pub(super) fn bring_back(&mut self, path: &Path) {
+        if let Ok((parent, name)) = self.split(path)
+            && let Some(Node::Dir(dir)) = self.entry(parent, &name).cloned()
+        {
+            self.absent.remove(&dir);
+        }
+    }
+
+    pub(super) fn bring_all_back(&mut self) {
+        self.absent.clear();
+    }
+
+    /// A directory, and all that are below it now or could be after a crash.
+    fn below(&self, dir: DirId) -> BTreeSet<DirId> {
+        let (mut found, mut next) = (BTreeSet::new(), vec![dir]);
+        while let Some(id) = next.pop() {
+            if !found.insert(id) {
+                continue;
+            }
+            let names = self.dirs.get(id);
+            let nodes = names.map(|dir| dir.now.values().chain(dir.durable.values()));
+            let pending = self
+                .pending
+                .iter()
+                .flatten()
+                .filter(|entry| entry.dir == id);
+            let pending = pending.filter_map(|entry| entry.node.as_ref());
+            next.extend(
+                nodes
+                    .into_iter()
+                    .flatten()
+                    .chain(pending)
+                    .filter_map(|node| match node {
+                        Node::Dir(dir) => Some(*dir),
+                        Node::File(_) => None,
+                    }),
+            );
+        }
+        found
+    }
+
+    /// Does to these directories and their files what a crash does; all that is left is durable.
+    fn cut_power(&mut self, dirs: &BTreeSet<DirId>, rng: &mut Rng) {
+        let touches = |change: &Vec<Entry>| change.iter().any(|entry| dirs.contains(&entry.dir));
+        let (cut, pending) = std::mem::take(&mut self.pending)
+            .into_iter()
+            .partition(touches);
+        self.pending = pending;
+        for entry in surviving(&cut, rng) {
+            if let Some(dir) = self.dirs.get_mut(entry.dir) {
+                set(&mut dir.durable, entry.clone());
             }
         }
-        for kept in kept.values_mut() {
-            *kept = rng.up_to(*kept);
-        }
-        let mut surviving = Vec::new();
-        for change in &self.pending {
-            let dirs: BTreeSet<_> = change.iter().map(|entry| entry.dir).collect();
-            let keep = dirs
-                .iter()
-                .all(|dir| kept.get(dir).is_some_and(|left| *left > 0));
-            for dir in dirs {
-                if let Some(left) = kept.get_mut(&dir) {
-                    // Lost in one directory, it is lost in the other, and all that came after it there.
-                    *left = if keep { *left - 1 } else { 0 };
+        for id in dirs {
+            let Some(dir) = self.dirs.get_mut(*id) else {
+                continue;
+            };
+            for node in dir.durable.values_mut() {
+                if let Node::File(file) = node {
+                    let bytes = file.lock().after_crash(rng);
+                    *file = Arc::new(Mutex::new(SimFile::durable(bytes)));
                 }
             }
-            if keep {
-                surviving.extend(change);
-            }
+            dir.now = dir.durable.clone();
         }
-        surviving
     }
 
     /// Applies one atomic change, which is durable after a sync.
@@ -315,7 +374,7 @@ impl Tree {
                 continue;
             };
             if let Some(Node::File(file)) = set(&mut dir.now, entry.clone()) {
-                self.nameless.push(Arc::downgrade(&file));
+                self.nameless.push((entry.dir, Arc::downgrade(&file)));
             }
         }
         self.pending.push(change);
@@ -339,10 +398,46 @@ impl Tree {
     fn free_name(&self, path: &Path) -> io::Result<(DirId, String)> {
         let (dir, name) = self.split(path)?;
         match self.entry(dir, &name) {
-            Some(_) => Err(Errno::EXIST.into()),
+            Some(Node::Dir(taken)) => self.present(*taken).and(Err(Errno::EXIST.into())),
+            Some(Node::File(_)) => Err(Errno::EXIST.into()),
             None => Ok((dir, name)),
         }
     }
+}
+
+/// Of pending changes, the entries that a crash keeps, in order.
+fn surviving<'a>(pending: &'a [Vec<Entry>], rng: &mut Rng) -> Vec<&'a Entry> {
+    // How many changes each directory keeps.
+    let mut kept = BTreeMap::new();
+    for change in pending {
+        for dir in change
+            .iter()
+            .map(|entry| entry.dir)
+            .collect::<BTreeSet<_>>()
+        {
+            *kept.entry(dir).or_insert(0) += 1;
+        }
+    }
+    for kept in kept.values_mut() {
+        *kept = rng.up_to(*kept);
+    }
+    let mut surviving = Vec::new();
+    for change in pending {
+        let dirs: BTreeSet<_> = change.iter().map(|entry| entry.dir).collect();
+        let keep = dirs
+            .iter()
+            .all(|dir| kept.get(dir).is_some_and(|left| *left > 0));
+        for dir in dirs {
+            if let Some(left) = kept.get_mut(&dir) {
+                // Lost in one directory, it is lost in the other, and all that came after it there.
+                *left = if keep { *left - 1 } else { 0 };
+            }
+        }
+        if keep {
+            surviving.extend(change);
+        }
+    }
+    surviving
 }
 
 /// Sets or clears an entry; what it led to before.
@@ -353,7 +448,8 @@ fn set(names: &mut BTreeMap<String, Node>, entry: Entry) -> Option<Node> {
     }
 }
 
-fn names_of(path: &Path) -> Vec<String> {
+/// The names that lead to `path` from the root.
+pub(super) fn names_of(path: &Path) -> Vec<String> {
     let mut names = Vec::new();
     for component in path.components() {
         match component {

@@ -27,7 +27,7 @@ fn after(env: &SimEnv, seed: u64) -> Vec<u8> {
 }
 
 #[test]
-fn unsynced_bytes_are_lost_or_kept_or_cut_or_have_holes_at_sectors() {
+fn unsynced_bytes_are_lost_or_kept_or_cut_or_zero_or_have_holes_at_sectors() {
     let (env, mut file) = machine_with_file();
     let synced = [1; 700];
     file.append(&synced).unwrap();
@@ -35,7 +35,7 @@ fn unsynced_bytes_are_lost_or_kept_or_cut_or_have_holes_at_sectors() {
     file.append(&[2; 4000]).unwrap();
     file.append(&[3; 1000]).unwrap();
     let whole = env.read_all(Path::new("/f")).unwrap();
-    let (mut lost, mut kept, mut cut, mut holes) = (0, 0, 0, 0);
+    let (mut lost, mut kept, mut cut, mut holes, mut zeros) = (0, 0, 0, 0, 0);
     for seed in 0..SEEDS {
         let left = after(&env, seed);
         assert_eq!(left[..700], synced, "synced bytes stay");
@@ -59,6 +59,7 @@ fn unsynced_bytes_are_lost_or_kept_or_cut_or_have_holes_at_sectors() {
         lost += usize::from(left.len() == 700);
         kept += usize::from(left == whole);
         cut += usize::from(left.len() > 700 && left.len() < whole.len());
+        zeros += usize::from(left.len() == whole.len() && left[700..].iter().all(|b| *b == 0));
         let hole = left[700..].iter().position(|b| *b == 0);
         holes += usize::from(hole.is_some_and(|at| left[700 + at..].iter().any(|b| *b != 0)));
     }
@@ -67,6 +68,7 @@ fn unsynced_bytes_are_lost_or_kept_or_cut_or_have_holes_at_sectors() {
         ("kept", kept),
         ("cut", cut),
         ("holes", holes),
+        ("zeros", zeros),
     ] {
         assert!(count >= SEEDS as usize / 10, "{what}: {count} of {SEEDS}");
     }
@@ -89,6 +91,22 @@ fn files_survive_apart_from_each_other() {
             .insert(["/a", "/b"].map(|name| env.read_all(Path::new(name)).unwrap() == b"bytes"));
     }
     assert_eq!(outcomes.len(), 4, "{outcomes:?}");
+}
+
+#[test]
+fn what_was_cut_and_written_again_comes_back_as_zeros_past_the_cut_at_most() {
+    let (env, mut file) = machine_with_file();
+    file.append(&[1; 2000]).unwrap();
+    file.sync().unwrap();
+    file.truncate(100).unwrap();
+    file.append(&[2; 50]).unwrap();
+    for seed in 0..SEEDS {
+        let left = after(&env, seed);
+        assert!(left.len() == 2000 || left.len() <= 150);
+        let (old, new) = left.split_at(100);
+        assert_eq!(old, [1; 100]);
+        assert!(left.len() == 2000 || new.iter().all(|b| [0, 2].contains(b)));
+    }
 }
 
 #[test]

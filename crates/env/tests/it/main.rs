@@ -4,6 +4,8 @@
 
 mod conformance;
 mod crash;
+mod disks;
 mod faults;
 mod os;
+mod reads;
 mod simulated;

@@ -229,3 +229,13 @@ fn waiter_is_woken_by_a_background_job() {
     }
     assert!(env.monotonic() < LONG, "no wake-up was missed");
 }
+
+#[test]
+fn file_that_gives_fewer_bytes_than_it_is_long_is_an_error() {
+    // The kernel says 4,096 of its own files, whatever they hold.
+    let path = Path::new("/sys/kernel/mm/transparent_hugepage/enabled");
+    if std::fs::metadata(path).is_ok_and(|metadata| metadata.len() == 4096) {
+        let read = OsEnv::new().unwrap().read(path, 10_000);
+        assert_eq!(read.unwrap_err().kind(), ErrorKind::UnexpectedEnd);
+    }
+}

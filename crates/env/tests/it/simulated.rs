@@ -1,6 +1,6 @@
 //! The simulator's clock, jobs, gates and traces.
 
-use quire_env::{Env, ErrorKind, Gate, JobClass, SimEnv};
+use quire_env::{Absence, Env, ErrorKind, Fault, Gate, JobClass, Latency, ReadFault, SimEnv};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -170,8 +170,10 @@ fn jobs_of_a_crashed_machine_fail_and_are_not_taken_to_the_next() {
 /// A program that uses all there is; the same calls on every run.
 fn program(env: &Arc<SimEnv>) {
     let gate = env.gate();
-    let dir = Path::new("/db");
+    let (dir, other) = (Path::new("/db"), Path::new("/db2"));
     env.create_dir_all(dir).unwrap();
+    env.create_dir_all(other).unwrap();
+    env.set_capacity_below(other, 50_000);
     let mut log = env.create(&dir.join("log")).unwrap();
     for round in 0..20u8 {
         let mut bytes = vec![0; 100];
@@ -190,6 +192,15 @@ fn program(env: &Arc<SimEnv>) {
                 Box::new(job),
             );
         }
+        match round {
+            5 => env.vanish(other, Absence::Unmounted).unwrap(),
+            10 => env.bring_back(other),
+            12 => drop(env.rot(bytes[2].into())),
+            15 => env.vanish(other, Absence::Failing).unwrap(),
+            _ => {}
+        }
+        let _ = env.replace(&other.join(format!("{round}")), &bytes);
+        let _ = env.read(&other.join(format!("{}", bytes[3] % 20)), 200);
         gate.wait_until(&mut || bytes[1] < 100, Duration::from_millis(3));
         let _ = log.sync();
         let _ = env.list(dir);
@@ -201,7 +212,14 @@ fn program(env: &Arc<SimEnv>) {
 fn equal_seeds_give_equal_traces_and_equal_disks() {
     let run = |seed: u64| {
         let env = SimEnv::new(seed);
-        env.fail_at(40, quire_env::Fault::Eio);
+        env.fail_at(40, Fault::Eio);
+        env.fail_read_at(20, ReadFault::Eio);
+        env.fail_read_at(30, ReadFault::Short);
+        env.set_latency(Latency {
+            per_operation: Duration::from_micros(70),
+            per_mib: Duration::from_millis(20),
+            jitter: Duration::from_micros(200),
+        });
         env.crash_at(150 + seed % 50);
         program(&env);
         assert!(env.crashed());
