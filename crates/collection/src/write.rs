@@ -5,6 +5,7 @@ use crate::record::{Kind, Record};
 use crate::{Action, Condition, Effect, Error, Result, Write, Written};
 use bytes::Bytes;
 use quire_model::{DocId, Document, Key, Position};
+use quire_planted::{Bug, planted};
 use quire_store::Transaction;
 use std::collections::HashMap;
 
@@ -108,7 +109,9 @@ impl<'a, 'b> Decider<'a, 'b> {
 
     /// The key's newest state: from this batch, else from the trees.
     fn state(&self, encoded: &Bytes) -> Result<State> {
-        if let Some(state) = self.written.get(encoded) {
+        if let Some(state) = self.written.get(encoded)
+            && !planted(Bug::BatchDecidedApart)
+        {
             return Ok(state.clone());
         }
         let Some(value) = self
@@ -196,7 +199,9 @@ impl<'a, 'b> Decider<'a, 'b> {
             }
         };
         let version = self.append(Kind::Put, true, docid, &encoded, document.as_bytes());
-        self.created += 1;
+        if !planted(Bug::DocidGivenTwice) {
+            self.created += 1;
+        }
         self.remember(encoded, docid, version, document.clone());
         Ok(Written {
             effect: Effect::Created,

@@ -7,6 +7,7 @@
 //! 2. When `create_dir_all` returns, every name it made has been synced.
 
 use crate::{Env, Error, ErrorKind, Result};
+use quire_planted::{Bug, planted};
 use std::path::{Path, PathBuf};
 
 /// Ends the name of a replacement that is not in place yet; one found at start was left by a crash.
@@ -22,6 +23,9 @@ pub(crate) fn replace(env: &dyn Env, path: &Path, contents: &[u8]) -> Result<()>
         let _ = env.remove(&temporary);
         return Err(error);
     }
+    if planted(Bug::ReplacementNameUnsynced) {
+        return Ok(());
+    }
     env.sync_dir(parent_of(path))
 }
 
@@ -33,6 +37,7 @@ pub(crate) fn create_dir_all(
 ) -> Result<()> {
     let parent = parent_of(path);
     match make_dir(path) {
+        Ok(true) if planted(Bug::DirectoryNameUnsynced) => Ok(()),
         Ok(true) => {
             env.sync_dir(parent)?;
             sync_name_of_found(env, parent)
@@ -86,5 +91,8 @@ fn write_durably(env: &dyn Env, path: &Path, contents: &[u8]) -> Result<()> {
         created => created?,
     };
     file.append(contents)?;
+    if planted(Bug::ReplacementUnsynced) {
+        return Ok(());
+    }
     file.sync()
 }

@@ -12,6 +12,7 @@ use crate::walk::{BlockWalk, Step};
 use crate::{Error, LogIdentity, Result};
 use quire_env::{AppendFile, BlockCache, Env, ErrorKind, ReadFile};
 use quire_model::Position;
+use quire_planted::{Bug, planted};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -124,7 +125,9 @@ impl Place {
             )?;
         }
         let reserved = reserve(file.as_mut(), index.entries().len())?;
-        file.sync()?;
+        if !planted(Bug::SegmentUnsynced) {
+            file.sync()?;
+        }
         Ok((index, reserved))
     }
 
@@ -136,7 +139,9 @@ impl Place {
         reserved: u64,
     ) -> Result<NewSegment> {
         // A new name is not durable until its directory is.
-        self.env.sync_dir(&self.dir)?;
+        if !planted(Bug::SegmentNameUnsynced) {
+            self.env.sync_dir(&self.dir)?;
+        }
         let file = self.env.open_append(path)?;
         let read_file = self.env.open_read(path)?;
         let segment = Segment::new(

@@ -27,6 +27,7 @@ use crate::index::{BlockEntry, BlockIndex};
 use crate::{Codec, ErrorKind, Result, le};
 use quire_env::{AppendFile, Env, ReadFile};
 use quire_model::Position;
+use quire_planted::{Bug, planted};
 use std::path::Path;
 
 pub(crate) const TRAILER_BYTES: usize = 24;
@@ -44,8 +45,9 @@ fn encode(index: &BlockIndex, base: Position, salt: Salt) -> Vec<u8> {
     let length = BLOCK_HEADER_BYTES + TOTALS_BYTES + entries.len() * ENTRY_BYTES;
     let mut out = vec![0; BLOCK_HEADER_BYTES];
     out.reserve_exact(length + TRAILER_BYTES - BLOCK_HEADER_BYTES);
-    out.extend_from_slice(&index.next().0.to_le_bytes());
-    out.extend_from_slice(&(index.next().0 - base.0).to_le_bytes());
+    let next = index.next().0 - u64::from(planted(Bug::FooterOneRecordShort));
+    out.extend_from_slice(&next.to_le_bytes());
+    out.extend_from_slice(&(next - base.0).to_le_bytes());
     out.extend_from_slice(&index.raw_bytes().to_le_bytes());
     for entry in entries {
         out.extend_from_slice(&entry.first.to_le_bytes());

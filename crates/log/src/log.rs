@@ -13,6 +13,7 @@ use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use quire_env::{BlockCache, Env};
 use quire_model::Position;
+use quire_planted::{Bug, planted};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -98,7 +99,10 @@ impl Log {
             file,
             recovery,
         } = recover(&place)?;
-        let next = recovery.last.next();
+        let next = match planted(Bug::PositionUsedTwice) {
+            true => recovery.last,
+            false => recovery.last.next(),
+        };
         let mut pending = Pending::new(next, options.block_bytes);
         pending.begin_segment(newest.index().read().entries().len(), 0);
         let pending_bytes_max = options.pending_bytes_max;
@@ -328,7 +332,9 @@ impl Shared {
 
     /// Takes no more writes: `error` left the newest file in an unknown state.
     fn poison(&self, error: Error) -> Error {
-        self.poisoned.store(true, Ordering::Release);
+        if !planted(Bug::FailedSyncForgotten) {
+            self.poisoned.store(true, Ordering::Release);
+        }
         error
     }
 
@@ -378,6 +384,9 @@ impl Shared {
         };
         self.write_out(writer)?;
         if upto > self.durable.load(Ordering::Acquire) {
+            if planted(Bug::DurableBeforeSync) {
+                self.durable.store(upto, Ordering::Release);
+            }
             writer.sync().map_err(|error| self.poison(error))?;
             self.syncs.fetch_add(1, Ordering::Relaxed);
             self.durable.store(upto, Ordering::Release);
@@ -423,8 +432,8 @@ impl Shared {
             .create_next(next, need)
             .map_err(|failed| match failed.named {
                 // A later attempt would make a segment of another base, and leave this one as a duplicate.
-                true => self.poison(failed.error),
-                false => failed.error,
+                true if !planted(Bug::NamedSegmentForgotten) => self.poison(failed.error),
+                _ => failed.error,
             })?;
         let (segment, reserved) = (new.segment.clone(), new.reserved);
         let replaces = segment.base() == writer.segment().base();

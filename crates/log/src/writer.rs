@@ -18,6 +18,7 @@ use crate::segment::Segment;
 use crate::{Error, ErrorKind, LogOptions, Result};
 use quire_env::AppendFile;
 use quire_model::Position;
+use quire_planted::{Bug, planted};
 use std::sync::Arc;
 
 /// A closed segment smaller than this is carried over into the next one, so that a log opened often for a few
@@ -92,8 +93,12 @@ impl Writer {
         for (at, block) in blocks.iter().enumerate() {
             let offset = file.len() + self.encoded.len() as u64;
             let (codec, salt) = (self.options.codec, self.segment.salt());
+            let durable = match planted(Bug::DurableOffsetTooFar) {
+                true => offset,
+                false => self.durable,
+            };
             let length =
-                block::encode_records(block, codec, self.durable, salt, offset, &mut self.encoded);
+                block::encode_records(block, codec, durable, salt, offset, &mut self.encoded);
             ready.push((block.records(), length as u64, block.payload().len() as u64));
             if self.encoded.len() >= WRITE_BYTES || at + 1 == blocks.len() {
                 file.append(&self.encoded)?;
@@ -115,7 +120,9 @@ impl Writer {
         if let Some(file) = &mut self.file
             && file.len() > self.durable
         {
-            file.sync()?;
+            if !planted(Bug::LogUnsynced) {
+                file.sync()?;
+            }
             self.durable = file.len();
         }
         Ok(())
@@ -191,6 +198,9 @@ fn reserve(
     options: &LogOptions,
 ) -> Result<u64> {
     let enough = claimed.saturating_add(need);
+    if planted(Bug::RoomNotReserved) {
+        return Ok(enough);
+    }
     let left = options
         .segment_bytes
         .saturating_sub(file.len().saturating_add(claimed));

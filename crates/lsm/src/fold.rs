@@ -2,6 +2,7 @@
 
 use crate::{Error, MergeError, Merger, Op, Result, VALUE_BYTES_MAX};
 use bytes::Bytes;
+use quire_planted::{Bug, planted};
 use std::sync::Arc;
 
 /// What an entry says of its key. The numbers are stored in table files.
@@ -93,6 +94,10 @@ impl Folder {
                 merger.apply(key, Some(&older.value), operand, &mut out),
             ),
             Kind::Delete => (Kind::Put, merger.apply(key, None, operand, &mut out)),
+            Kind::Merge if planted(Bug::OperandsSwapped) => (
+                Kind::Merge,
+                merger.combine(key, operand, &older.value, &mut out),
+            ),
             Kind::Merge => (
                 Kind::Merge,
                 merger.combine(key, &older.value, operand, &mut out),
@@ -155,7 +160,9 @@ impl Fold {
     /// so an operand is applied to no value and the result is a value or a tombstone.
     pub(crate) fn finish(self, folder: &Folder, key: &[u8], bottom: bool) -> Result<Option<Entry>> {
         match self.entry {
-            Some(entry) if bottom && entry.kind == Kind::Merge => {
+            Some(entry)
+                if entry.kind == Kind::Merge && (bottom || planted(Bug::OperandResolvedEarly)) =>
+            {
                 folder.under(key, &Entry::delete(), &entry.value).map(Some)
             }
             entry => Ok(entry),

@@ -29,6 +29,7 @@ use arc_swap::ArcSwap;
 use edit::{Change, Claims};
 use parking_lot::Mutex;
 use quire_model::Position;
+use quire_planted::{Bug, planted};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -198,7 +199,10 @@ impl Tree {
         };
         // Loaded after the claim: the last flush is installed, or it would still hold the claim.
         let version = self.version.load_full();
-        let memtables = version.frozen.clone();
+        let mut memtables = version.frozen.clone();
+        if planted(Bug::OlderMemtableNotFlushed) {
+            memtables.truncate(1);
+        }
         if memtables.is_empty() {
             return Ok(None);
         }
@@ -279,7 +283,10 @@ impl Tree {
             RunCursor::open(Arc::clone(run), access.clone(), &[])
                 .map(|cursor| Source::Run(Box::new(cursor)))
         };
-        let sources = runs.iter().map(open).collect::<Result<_>>()?;
+        let mut sources: Vec<_> = runs.iter().map(open).collect::<Result<_>>()?;
+        if planted(Bug::RunsMergedOldestFirst) {
+            sources.reverse();
+        }
         let added = self.build(sources, bottom, stop)?;
         Ok(added.map(|added| TreeEdit::new(claim, Change::Compaction(runs), added)))
     }

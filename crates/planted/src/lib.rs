@@ -1,27 +1,158 @@
 //! Bugs that tests plant into the engine, to show that they would be found.
 //!
 //! Each [`Bug`] is a mistake that somebody could make, at the one place in the engine where it would be made:
-//! `if !planted(Bug::LogChecksumUnchecked) && …`. Without the feature `on`, which tests alone switch on, [`planted`] is a
-//! constant `false`, and nothing of a bug is compiled.
+//! `if !planted(Bug::LogUnsynced) { file.sync()?; }`. Without the feature `on`, which tests alone switch on, [`planted`]
+//! is a constant `false`, and nothing of a bug is compiled.
 
-/// A mistake, planted at one place in the engine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Bug {
-    /// A block of the log is taken as it is, whatever its checksum.
-    LogChecksumUnchecked,
-    /// A block of a table is taken as it is, whatever its checksum.
-    TableChecksumUnchecked,
-    /// A manifest is taken as it is, whatever its checksum.
-    ManifestChecksumUnchecked,
+/// Makes the enum, the list of all that it holds, and what each is in words.
+macro_rules! bugs {
+    ($($(#[doc = $words:literal])+ $name:ident,)+) => {
+        /// A mistake, planted at one place in the engine.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Bug {
+            $($(#[doc = $words])+ $name,)+
+        }
+
+        impl Bug {
+            /// Every bug there is.
+            pub const ALL: &[Bug] = &[$(Bug::$name,)+];
+
+            /// What it is, in a sentence.
+            pub const fn words(self) -> &'static str {
+                match self {
+                    $(Bug::$name => concat!($($words),+).trim_ascii(),)+
+                }
+            }
+        }
+    };
 }
 
-impl Bug {
-    /// Every bug there is.
-    pub const ALL: &[Bug] = &[
-        Bug::LogChecksumUnchecked,
-        Bug::TableChecksumUnchecked,
-        Bug::ManifestChecksumUnchecked,
-    ];
+bugs! {
+    // env: small files and directories.
+    /// A file that replaces another is renamed before its bytes are synced.
+    ReplacementUnsynced,
+    /// A file that replaced another: its directory is not synced after the rename.
+    ReplacementNameUnsynced,
+    /// A new directory's name is not synced in its parent.
+    DirectoryNameUnsynced,
+
+    // log: bytes.
+    /// A block of the log is taken as it is, whatever its checksum.
+    LogChecksumUnchecked,
+    /// A block of the log says that the file was durable up to the block itself.
+    DurableOffsetTooFar,
+    /// The footer of a segment names the position of its last record where the next one's should be.
+    FooterOneRecordShort,
+
+    // log: durability and recovery.
+    /// The log's file is not synced for a write under `sync`.
+    LogUnsynced,
+    /// A position counts as durable before the sync, whatever the sync says then.
+    DurableBeforeSync,
+    /// A sync that failed is forgotten: the next one's success is believed.
+    FailedSyncForgotten,
+    /// No room is reserved before a record is accepted, so a full disk shows when it is too late.
+    RoomNotReserved,
+    /// A new segment gets its name before its bytes are synced.
+    SegmentUnsynced,
+    /// A new segment's name is not synced.
+    SegmentNameUnsynced,
+    /// A segment that could not be created, but may have its name, is forgotten.
+    NamedSegmentForgotten,
+    /// Recovery relies on the names of segments that it found, synced or not.
+    FoundSegmentNameBelieved,
+    /// Recovery relies on the blocks that it found, though a sync of their file may have failed.
+    FoundBlocksBelieved,
+    /// Recovery cuts the log at a damaged block, though a later one proves that it was durable.
+    DamageTakenForTornTail,
+    /// Recovery keeps the first blocks of a group whose end is not there.
+    HalfGroupKept,
+    /// After recovery, the last record's position is given out again.
+    PositionUsedTwice,
+
+    // lsm: tables.
+    /// A block of a table is taken as it is, whatever its checksum.
+    TableChecksumUnchecked,
+    /// A table is named by a manifest before its bytes are synced.
+    TableUnsynced,
+    /// A table is named by a manifest before its name is synced in its directory.
+    TableNameUnsynced,
+    /// A key that does not fit in a block of a table any more is in no block.
+    FirstKeyOfBlockLost,
+    /// An index key is that of the next block: the block's first key is looked for in the one before.
+    SeparatorOneTooFar,
+    /// A search in a block goes on one restart after the right one.
+    RestartOneTooFar,
+    /// A filter is built with a bit fewer per key than it is asked for.
+    FilterBitMissing,
+    /// A filter is asked on the page before the right one.
+    FilterPageOneOff,
+    /// The block cache knows a table by its number, which tables of other partitions have too.
+    CacheKeyedByFileNumber,
+
+    // lsm: merging, flushing, scanning.
+    /// A merge drops a tombstone though older runs have the key.
+    TombstoneDroppedEarly,
+    /// A compaction takes the oldest of its runs for the newest.
+    RunsMergedOldestFirst,
+    /// Two merge operands are folded in the wrong order.
+    OperandsSwapped,
+    /// A merge operand is taken for the whole value though older runs have the key.
+    OperandResolvedEarly,
+    /// A flush after one that failed writes the newest memtable alone.
+    OlderMemtableNotFlushed,
+    /// A scan up to and with a key ends before it.
+    ScanEndsOneShort,
+
+    // store: manifest, flush, close.
+    /// A manifest is taken as it is, whatever its checksum.
+    ManifestChecksumUnchecked,
+    /// A flush does not sync the log first: the tables hold records that a crash takes from the log.
+    FlushAheadOfLog,
+    /// A flush names the log's last position, and not the last that is in the tables.
+    FlushNamesLogEnd,
+    /// A manifest says that its tables hold one record more than they do.
+    AppliedOneTooFar,
+    /// A replay begins with the last record that is in the tables already.
+    RecordAppliedTwice,
+    /// A flush leaves the machine's state in the manifest as it was.
+    StateNotReplaced,
+    /// The files of a manifest whose replacement failed are removed, though it may be in place.
+    DoubtfulManifestGivenUp,
+    /// Opening removes files that the manifest does not name before that manifest is durable.
+    FoundManifestBelieved,
+    /// A log that ends before what the manifest knows durable is opened all the same.
+    ShortLogAccepted,
+    /// Closing does not sync the log.
+    CloseWithoutSync,
+
+    // store: acknowledging and reading.
+    /// A write under `sync` is visible before it is durable.
+    PublishedBeforeDurable,
+    /// A timed sync runs once and is never due again.
+    TimedSyncOnlyOnce,
+    /// A timed write does not bring forward a sync that is due later.
+    SoonerSyncIgnored,
+    /// A view reads the newest memtable entries, not those of its position.
+    ViewSeesLaterWrites,
+
+    // collection and quiredb.
+    /// A write is decided without the writes before it in its batch.
+    BatchDecidedApart,
+    /// Two documents that one batch creates get the same number.
+    DocidGivenTwice,
+    /// A document's row outlives it.
+    RowLeft,
+    /// Results of a batch are put where they stand in their partition's part.
+    ResultsInOtherPlaces,
+    /// A scan ends when the first partition has no more.
+    ScanEndsWithFirstPartition,
+    /// A dropped collection's files go before its name does.
+    DroppedFilesRemovedFirst,
+    /// A drop that failed half-way counts as not begun.
+    DoubtfulDropForgotten,
+    /// Opening relies on a catalog whose name may not be synced.
+    FoundCatalogBelieved,
 }
 
 /// Whether this thread runs with this bug.

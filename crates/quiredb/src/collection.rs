@@ -7,6 +7,7 @@ use crate::{CollectionSettings, CollectionStats, Error, Result};
 use quire_collection::{Found, Partition, Write, Written};
 use quire_env::Gate;
 use quire_model::{Document, Key, Position};
+use quire_planted::{Bug, planted};
 use quire_store::Durability;
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
@@ -163,7 +164,10 @@ impl Collection {
             let (indices, writes) = by_partition
                 .entry(self.partition_of(&write.key))
                 .or_default();
-            indices.push(index);
+            indices.push(match planted(Bug::ResultsInOtherPlaces) {
+                true => indices.len(),
+                false => index,
+            });
             writes.push(write);
         }
         let mut pending = Vec::new();

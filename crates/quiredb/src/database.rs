@@ -9,6 +9,7 @@ use crate::{CollectionSettings, DatabaseStats, Error, Options, Result};
 use parking_lot::Mutex;
 use quire_collection::Partition;
 use quire_env::{Env, ErrorKind as EnvErrorKind, OsEnv, Volumes};
+use quire_planted::{Bug, planted};
 use quire_store::{Place, Shared, StoreOptions};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -112,7 +113,9 @@ impl Database {
         let catalog = if env.exists(&Catalog::path(root))? {
             let catalog = Catalog::read(&*env, root)?;
             // One whose writer could not sync its name must not give way to the one before it once it was read.
-            env.sync_dir(root)?;
+            if !planted(Bug::FoundCatalogBelieved) {
+                env.sync_dir(root)?;
+            }
             catalog
         } else {
             let catalog = Catalog::new(&*env, volumes.iter().count());
@@ -220,8 +223,11 @@ impl Database {
         };
         let mut catalog = state.catalog.clone();
         catalog.collections.retain(|other| other.id != entry.id);
+        if planted(Bug::DroppedFilesRemovedFirst) {
+            remove_collection(&**self.env(), &self.inner.volumes, entry.id)?;
+        }
         if let Err(error) = self.replace_catalog(&mut state, catalog) {
-            if self.catalog_is_in_doubt(&state) {
+            if self.catalog_is_in_doubt(&state) && !planted(Bug::DoubtfulDropForgotten) {
                 state.in_doubt = Some(entry.id);
                 if let Some(collection) = state.open.remove(&entry.id) {
                     let _ = collection.close();

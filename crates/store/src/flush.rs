@@ -12,6 +12,7 @@ use crate::{Error, Machine, Result};
 use quire_env::JobClass;
 use quire_lsm::{Compaction, TreeEdit};
 use quire_model::Position;
+use quire_planted::{Bug, planted};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -75,7 +76,9 @@ impl<M: Machine> Store<M> {
         // What is under way ends first (a compaction sees the flag and stops): nothing is written after the close.
         let _flushing = inner.flushing.lock();
         let _compacting = inner.compacting.lock();
-        inner.log.close()?;
+        if !planted(Bug::CloseWithoutSync) {
+            inner.log.close()?;
+        }
         inner.note_end();
         flushed
     }
@@ -100,7 +103,9 @@ impl<M: Machine> Inner<M> {
             });
         }
         let cut = self.freeze();
-        self.log.sync(cut.position)?;
+        if !planted(Bug::FlushAheadOfLog) {
+            self.log.sync(cut.position)?;
+        }
         self.publish(cut.position);
         let mut edits = Vec::new();
         for (index, tree) in self.trees.iter().enumerate() {
@@ -129,7 +134,10 @@ impl<M: Machine> Inner<M> {
         }
         writer.unflushed_bytes = 0;
         Cut {
-            position: writer.applied,
+            position: match planted(Bug::FlushNamesLogEnd) {
+                true => self.log.last(),
+                false => writer.applied,
+            },
             state: writer.machine.encode(),
         }
     }
@@ -169,14 +177,24 @@ impl<M: Machine> Inner<M> {
         }
         if let Some(cut) = cut {
             next.applied = cut.position;
-            next.state = cut.state;
+            if planted(Bug::AppliedOneTooFar) {
+                next.applied = cut.position.next();
+            }
+            if !planted(Bug::StateNotReplaced) {
+                next.state = cut.state;
+            }
         }
         let path = manifest::path(&self.dir);
         if let Err(error) = self.shared.env().replace(&path, &next.encode()) {
             // The new manifest may be in place although its name is not durable. Only if the old one still stands
             // is it safe to take the new files away.
             match manifest::Manifest::read(&**self.shared.env(), &self.dir) {
-                Ok(standing) if standing.sequence == manifest.sequence => self.abandon(edits),
+                Ok(standing)
+                    if standing.sequence == manifest.sequence
+                        || planted(Bug::DoubtfulManifestGivenUp) =>
+                {
+                    self.abandon(edits);
+                }
                 _ => self.read_only.store(true, Ordering::Release),
             }
             return Err(error.into());

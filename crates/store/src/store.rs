@@ -10,6 +10,7 @@ use quire_env::{Gate, JobClass, Volumes};
 use quire_log::{Log, LogOptions};
 use quire_lsm::{TableFiles, Tree, TreeContext, TreeSnapshot};
 use quire_model::Position;
+use quire_planted::{Bug, planted};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -223,7 +224,9 @@ impl<M: Machine> Store<M> {
         let manifest = Manifest::read(&*env, &dir)?;
         // One whose writer could not sync its name must not give way to the one before it: files that only that one
         // names are removed below.
-        env.sync_dir(&dir)?;
+        if !planted(Bug::FoundManifestBelieved) {
+            env.sync_dir(&dir)?;
+        }
         if manifest.identity != place.identity {
             return Err(Error::Manifest {
                 path: manifest::path(&dir),
@@ -265,7 +268,7 @@ impl<M: Machine> Store<M> {
             Arc::clone(shared.cache()),
             options.log.clone(),
         )?;
-        if log.last() < manifest.synced {
+        if log.last() < manifest.synced && !planted(Bug::ShortLogAccepted) {
             return Err(Error::LogTooShort {
                 path: dir,
                 last: log.last(),
@@ -366,6 +369,9 @@ impl<M: Machine> Store<M> {
     /// # Errors
     /// As of [`write`](Store::write).
     pub fn acknowledge(&self, position: Position, durability: Durability) -> Result<()> {
+        if planted(Bug::PublishedBeforeDurable) {
+            self.inner.publish(position);
+        }
         match durability {
             Durability::Sync => {
                 let not_synced = |source| Error::NotSynced {
@@ -393,7 +399,10 @@ impl<M: Machine> Store<M> {
             let trees: Vec<_> = inner
                 .trees
                 .iter()
-                .map(|tree| tree.snapshot(published.position))
+                .map(|tree| match planted(Bug::ViewSeesLaterWrites) {
+                    true => tree.snapshot(Position(u64::MAX)),
+                    false => tree.snapshot(published.position),
+                })
                 .collect();
             // A flush that was installed between the two lines may have put later records into the files; what it
             // flushed was published before, so the next try sees it.
@@ -540,7 +549,11 @@ impl<M: Machine> Inner<M> {
 
     /// Applies what the log holds after the manifest's position.
     fn replay(&self) -> Result<()> {
-        let from = self.manifest.lock().applied.next();
+        let applied = self.manifest.lock().applied;
+        let from = match planted(Bug::RecordAppliedTwice) {
+            true => applied.max(Position(1)),
+            false => applied.next(),
+        };
         let limit = self.shared.memtables().limit() / 4;
         for item in self.log.scan(from) {
             let (position, record) = item?;
@@ -626,7 +639,7 @@ impl<M: Machine> Inner<M> {
         let due = self.shared.env().monotonic().saturating_add(delay);
         {
             let mut next = self.sync_due.lock();
-            if next.is_some_and(|next| next <= due) {
+            if next.is_some_and(|next| next <= due || planted(Bug::SoonerSyncIgnored)) {
                 return;
             }
             *next = Some(due);
@@ -634,7 +647,9 @@ impl<M: Machine> Inner<M> {
         let weak = self.me.clone();
         let job = move || {
             let Some(inner) = weak.upgrade() else { return };
-            *inner.sync_due.lock() = None;
+            if !planted(Bug::TimedSyncOnlyOnce) {
+                *inner.sync_due.lock() = None;
+            }
             if inner.check_open().is_err() {
                 return;
             }

@@ -10,6 +10,7 @@ use crate::fold::Entry;
 use crate::{Damage, Error, Result, TableFiles, TableMeta, TreeContext};
 use bytes::Bytes;
 use quire_env::{BlockCache, BlockKey, Charge, Env, ReadFile};
+use quire_planted::{Bug, planted};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -265,10 +266,13 @@ impl Table {
         Ok(Table {
             _pinned: context.budget.charge(frames.top.bytes() as u64),
             frames,
+            owner: match planted(Bug::CacheKeyedByFileNumber) {
+                true => meta.file.number,
+                false => context.cache.new_owner(),
+            },
             meta,
             files: Arc::clone(&context.files),
             cache: Arc::clone(&context.cache),
-            owner: context.cache.new_owner(),
             counters: Arc::clone(counters),
             obsolete: AtomicBool::new(false),
         })
@@ -323,7 +327,10 @@ impl Table {
         if shape.lines == 0 {
             return Ok(true);
         }
-        let handle = self.frames.filter_page(shape.place(hash).0);
+        let off_by = u32::from(planted(Bug::FilterPageOneOff));
+        let handle = self
+            .frames
+            .filter_page(shape.place(hash).0.saturating_sub(off_by));
         let page = self.cached(handle)?;
         if page.len() + TRAILER_BYTES != handle.bytes as usize {
             let found = (page.len() + TRAILER_BYTES) as u64;

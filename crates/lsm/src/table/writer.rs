@@ -11,6 +11,7 @@ use crate::{
     Codec, Error, KEY_BYTES_MAX, Result, TableMeta, TreeContext, TreeSpec, VALUE_BYTES_MAX,
 };
 use quire_env::{AppendFile, Charge, FileId};
+use quire_planted::{Bug, planted};
 use xxhash_rust::xxh3::Xxh3;
 
 /// Bytes handed to the file at once.
@@ -101,6 +102,9 @@ impl TableWriter {
             && self.data.bytes() + key.len() + entry.value.len() > self.block_bytes
         {
             self.finish_block(Some(key))?;
+            if planted(Bug::FirstKeyOfBlockLost) {
+                return Ok(());
+            }
         }
         if self.properties.entries == 0 {
             self.properties.smallest = key.to_vec();
@@ -213,6 +217,7 @@ impl Index {
     /// Adds a block whose last key is `last`, before one that begins with `next`.
     fn add(&mut self, last: &[u8], next: Option<&[u8]>, handle: Handle) {
         match next {
+            Some(next) if planted(Bug::SeparatorOneTooFar) => next.clone_into(&mut self.separator),
             Some(next) => index::separator(last, next, &mut self.separator),
             None => last.clone_into(&mut self.separator),
         }
@@ -321,7 +326,9 @@ impl Output {
             .encode(),
         )?;
         self.flush()?;
-        self.file.sync()?;
+        if !planted(Bug::TableUnsynced) {
+            self.file.sync()?;
+        }
         Ok((self.offset, digest))
     }
 }

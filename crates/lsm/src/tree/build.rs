@@ -5,6 +5,7 @@ use crate::merge::Merge;
 use crate::table::TableWriter;
 use crate::{Result, TableFiles, TableMeta, TreeContext, TreeSpec};
 use quire_env::FileId;
+use quire_planted::{Bug, planted};
 
 /// Entries between two looks at whether to stop.
 const STOP_ENTRIES: u64 = 256;
@@ -59,7 +60,7 @@ pub(super) fn build<'a>(
             return Ok(None);
         }
         seen += 1;
-        if bottom && entry.kind == Kind::Delete {
+        if (bottom || planted(Bug::TombstoneDroppedEarly)) && entry.kind == Kind::Delete {
             continue;
         }
         if let Some(full) = writer.take_if(|writer| writer.is_full()) {
@@ -77,6 +78,8 @@ pub(super) fn build<'a>(
     if let Some(last) = writer {
         built.metas.push(last.finish()?);
     }
-    files.sync_dirs(built.created.iter().copied())?;
+    if !planted(Bug::TableNameUnsynced) {
+        files.sync_dirs(built.created.iter().copied())?;
+    }
     Ok(Some(built))
 }

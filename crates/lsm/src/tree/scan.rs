@@ -8,6 +8,7 @@ use crate::run::RunCursor;
 use crate::table::Access;
 use bytes::Bytes;
 use quire_model::Position;
+use quire_planted::{Bug, planted};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -55,6 +56,9 @@ impl Scan {
         while let Some(entry) = merge.advance()? {
             let inside = match &self.to {
                 Bound::Unbounded => true,
+                Bound::Included(to) if planted(Bug::ScanEndsOneShort) => {
+                    merge.key() < to.as_slice()
+                }
                 Bound::Included(to) => merge.key() <= to.as_slice(),
                 Bound::Excluded(to) => merge.key() < to.as_slice(),
             };
