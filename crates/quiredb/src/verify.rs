@@ -2,7 +2,7 @@
 
 use crate::catalog::{Catalog, Entry};
 use crate::database::{LOCK_NAME, holds_database, place};
-use crate::{Error, Options, Result};
+use crate::{Error, ErrorKind, Options, Result};
 use quire_collection::Partition;
 use quire_env::{Env, Volumes};
 use quire_store::{Shared, StoreOptions};
@@ -50,7 +50,7 @@ pub struct Damage {
 /// Files are read before anything else is done; a partition that is whole is then opened, which cuts a torn tail.
 ///
 /// # Errors
-/// Only if it can't be done: `NotFound` if there is no database, `Locked` if a process has it open, `Io`.
+/// Only if it can't be done: `NotFound` if there is no database, `Locked` if a process has it open, `Io`, `Full`.
 /// Damage is in the report.
 pub fn verify(
     env: Arc<dyn Env>,
@@ -175,15 +175,19 @@ fn verify_partition(
         Ok(checked) => {
             report.documents += checked.documents;
             report.records += checked.records;
+            Ok(())
         }
-        Err(error) => report.damage.push(damage(
-            &dir,
-            0,
-            error.to_string(),
-            "the partition can't be opened",
-        )),
+        Err(error) => {
+            let error = Error::from(error);
+            // A machine that fails or is full says nothing about the files.
+            if matches!(error.kind(), ErrorKind::Io | ErrorKind::Full) {
+                return Err(error);
+            }
+            let lost = "the partition can't be opened";
+            report.damage.push(damage(&dir, 0, error.to_string(), lost));
+            Ok(())
+        }
     }
-    Ok(())
 }
 
 fn damage(file: &Path, offset: u64, what: String, lost: &str) -> Damage {
