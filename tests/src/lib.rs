@@ -7,9 +7,5 @@
     clippy::unwrap_used,
     reason = "tests fail by panicking"
 )]
-#![allow(
-    missing_docs,
-    reason = "the fields of operations are named for what they are"
-)]
 
 pub mod sim;

@@ -4,7 +4,7 @@ use quiredb::Key;
 use serde_json::{Map, Value, json};
 
 /// How many keys there are.
-pub(crate) const KEYS: u8 = 24;
+pub const KEYS: u8 = 24;
 
 /// Key number `index`: integers of both signs, short strings, strings as long as a key may be.
 pub(crate) fn key(index: u8) -> Key {

@@ -1,0 +1,159 @@
+//! Histories: kept ones, random ones, and short ones with a crash or a fault at every single I/O step.
+
+use quire_env::SimEnv;
+use quire_tests::sim::{
+    self, Failure, History, Profile, RunStats, check_seeds, exhaustive, generate, kept_histories,
+    seeds_wanted,
+};
+use quiredb::{CollectionSettings, Database, Document, Durability, Key, Options, Volumes, Write};
+use std::sync::Arc;
+
+/// Does it to each short history, and prints what was done.
+fn each_short(act: impl Fn(&History) -> Result<RunStats, Failure>) {
+    for (name, history) in kept_histories("short") {
+        match act(&history) {
+            Ok(stats) => println!("{name}: {stats}"),
+            Err(failure) => panic!("{name}: {failure}"),
+        }
+    }
+}
+
+#[test]
+fn what_was_acknowledged_survives_a_crash_at_every_step() {
+    each_short(|history| exhaustive::crash_at_every_step(history, 6));
+}
+
+#[test]
+fn crash_while_recovering_from_a_crash_loses_nothing() {
+    each_short(|history| exhaustive::crash_twice(history, 7, 25));
+}
+
+#[test]
+fn fault_at_every_step_loses_nothing_and_is_reported() {
+    each_short(exhaustive::fault_at_every_step);
+}
+
+#[test]
+fn what_a_failed_step_leaves_in_doubt_is_settled_by_opening_again() {
+    each_short(|history| exhaustive::fault_then_crash(history, 4));
+}
+
+#[test]
+fn kept_histories_that_once_failed_do_not_fail_again() {
+    for (name, history) in kept_histories("") {
+        if let Err(failure) = sim::run(&history) {
+            panic!("{name}: {failure}");
+        }
+    }
+}
+
+fn random(profile: Profile) {
+    println!(
+        "{profile}: {}",
+        check_seeds(seeds_wanted(0..1_000), profile)
+    );
+}
+
+#[test]
+fn any_history_with_crashes_agrees_with_the_model() {
+    random(Profile::Crashes);
+}
+
+#[test]
+fn any_history_on_a_disk_that_fills_agrees_with_the_model() {
+    random(Profile::FullDisk);
+}
+
+#[test]
+fn any_history_on_a_failing_machine_agrees_with_the_model() {
+    random(Profile::Faults);
+}
+
+#[test]
+fn same_history_twice_gives_the_same_trace() {
+    for seed in 0..300 {
+        let history = generate(seed, Profile::Faults);
+        let (first, second) = (sim::trace(&history), sim::trace(&history));
+        let (first, second) = (first.unwrap(), second.unwrap());
+        let same = first
+            .iter()
+            .zip(&second)
+            .take_while(|(first, second)| first == second)
+            .count();
+        assert!(
+            first == second,
+            "seed {seed}, line {same}: {:?} and {:?}",
+            first.get(same),
+            second.get(same)
+        );
+    }
+}
+
+#[test]
+fn a_database_that_outgrows_its_memory_survives_crashes_anywhere() {
+    // Keys are long, so that the memtables are soon full, are written out while writes go on, and replay does not fit.
+    let run = |env: &Arc<SimEnv>| -> quiredb::Result<u64> {
+        let options = Options {
+            memory_bytes: 16 << 20,
+            ..Options::default()
+        };
+        let database = Database::open_with(env.clone(), Volumes::single("/db"), options)?;
+        let settings = || CollectionSettings {
+            partitions: 1,
+            ..CollectionSettings::default()
+        };
+        let collection = database.collection_or_create("docs", settings)?;
+        let position = collection.view()?.positions()[0].0;
+        assert_eq!(
+            position,
+            collection.count()?,
+            "each document is written once"
+        );
+        for (found, n) in collection.scan(..)?.zip(0..) {
+            let found = found?;
+            assert_eq!((found.key, found.version.0), (long_key(n), n + 1));
+        }
+        for first in (position..position + 25_000).step_by(500) {
+            let document = Document::from_json(br#"{"a":1}"#)?;
+            let batch = (first..first + 500)
+                .map(|n| Write::put(long_key(n), document.clone()))
+                .collect();
+            for result in collection.write_batch(batch, Some(Durability::None)) {
+                result?;
+            }
+        }
+        let stats = collection.stats()?;
+        assert!(stats.flushes > 0, "{stats:?}");
+        Ok(position)
+    };
+    let template = SimEnv::new(3);
+    assert_eq!(run(&template).unwrap(), 0);
+    let steps = template.operations();
+    let mut most = 0;
+    for step in (0..steps).step_by(steps as usize / 12) {
+        let env = SimEnv::new(3);
+        env.crash_at(step);
+        let _ = run(&env);
+        assert!(env.crashed());
+        for seed in 0..3 {
+            println!("crash at step {step}, seed {seed}");
+            // Once more while it recovers and goes on.
+            let env = env.after_crash(seed);
+            env.crash_at(step / 2);
+            let _ = run(&env);
+            let env = env.after_crash(seed);
+            most = most.max(run(&env).unwrap());
+            assert_eq!(
+                quiredb::verify(env, Volumes::single("/db"), &mut |_, _| {})
+                    .unwrap()
+                    .damage,
+                []
+            );
+        }
+    }
+    assert!(most > 20_000, "crashes left {most} documents at most");
+}
+
+fn long_key(n: u64) -> Key {
+    Key::parse(&format!("{n:08}{}", "k".repeat(200))).unwrap()
+}

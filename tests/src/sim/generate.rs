@@ -1,0 +1,291 @@
+//! Random histories: a seed names one, for ever.
+//!
+//! What makes mistakes show is an unlucky order of few things. So keys are few, sizes lie near the bounds of sectors, blocks and
+//! segments, faults come right before what they can hurt, and each history has a temper of its own: of each kind of operation it has
+//! none, some, or many, so that one kind can pile up without another that would clear it away.
+//!
+//! Source, of the tempers: Groce et al. 2012, "Swarm testing".
+
+use super::document::KEYS;
+use super::history::{Action, Condition, End, History, Name, Op, VOLUMES_MAX, Write};
+use super::rng::Rng;
+use quiredb::Durability;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Which trouble a history may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Profile {
+    /// Crashes alone: then every error is a failure.
+    Crashes,
+    /// A disk that fills up, too: then every error is `Full`, and goes away with its cause.
+    FullDisk,
+    /// Everything: devices that fail at any call, syncs that fail.
+    Faults,
+}
+
+impl Profile {
+    /// Each.
+    pub const ALL: [Profile; 3] = [Profile::Crashes, Profile::FullDisk, Profile::Faults];
+
+    /// In a word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Profile::Crashes => "crashes",
+            Profile::FullDisk => "full-disk",
+            Profile::Faults => "faults",
+        }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Profile {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Profile, String> {
+        let found = Profile::ALL.into_iter().find(|one| one.as_str() == text);
+        found.ok_or_else(|| format!("expected one of {:?}", Profile::ALL.map(Profile::as_str)))
+    }
+}
+
+/// A kind of operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Write,
+    Sync,
+    Flush,
+    Compact,
+    Create,
+    Drop,
+    Check,
+    View,
+    LookAtViews,
+    Verify,
+    RunDue,
+    RunAll,
+    Advance,
+    Reopen,
+    Crash,
+    CrashIn,
+    FailIn,
+    FailSyncs,
+    Fill,
+    Heal,
+}
+
+/// How often each kind comes, in the order of [`Profile::ALL`].
+const WEIGHTS: [(Kind, [u64; 3]); 20] = [
+    (Kind::Write, [24, 24, 24]),
+    (Kind::Sync, [2, 2, 2]),
+    (Kind::Flush, [4, 4, 4]),
+    (Kind::Compact, [2, 2, 2]),
+    (Kind::Create, [1, 1, 1]),
+    (Kind::Drop, [1, 1, 1]),
+    (Kind::Check, [4, 4, 4]),
+    (Kind::View, [2, 2, 2]),
+    (Kind::LookAtViews, [2, 2, 2]),
+    (Kind::Verify, [1, 1, 1]),
+    (Kind::RunDue, [3, 3, 3]),
+    (Kind::RunAll, [2, 2, 2]),
+    (Kind::Advance, [1, 1, 1]),
+    (Kind::Reopen, [2, 2, 2]),
+    (Kind::Crash, [1, 1, 1]),
+    (Kind::CrashIn, [3, 3, 3]),
+    (Kind::FailIn, [0, 0, 4]),
+    (Kind::FailSyncs, [0, 0, 1]),
+    (Kind::Fill, [0, 3, 1]),
+    (Kind::Heal, [0, 2, 3]),
+];
+
+/// What changes the files of a database at many places: a fault right before it hits one of them.
+const WORK: [Kind; 6] = [
+    Kind::Flush,
+    Kind::Compact,
+    Kind::Create,
+    Kind::Drop,
+    Kind::RunAll,
+    Kind::Reopen,
+];
+
+/// The history of this name.
+pub fn generate(seed: u64, profile: Profile) -> History {
+    // Profiles give the same seed unlike histories.
+    let mut rng = Rng::new(Rng::new(seed).next() ^ profile as u64);
+    let temper = Temper::new(&mut rng, profile);
+    let count = match rng.one_in(8) {
+        true => rng.within(60..=200),
+        false => rng.within(1..=60),
+    };
+    let mut history = History {
+        seed: rng.next(),
+        volumes: match rng.one_in(4) {
+            true => rng.within(2..=VOLUMES_MAX.into()) as u32,
+            false => 1,
+        },
+        partitions: rng.within(1..=3) as u32,
+        memory_bytes: rng.one_of(&[16 << 20, 16 << 20, 64 << 20]),
+        segment_bytes: 1 << 20,
+        replay_bytes_max: match rng.within(0..=4) {
+            0 => 1,
+            1 | 2 => rng.within(500..=20_000),
+            3 => 1 << 20,
+            _ => 256 << 20,
+        },
+        ops: Vec::new(),
+    };
+    while history.ops.len() < count as usize {
+        temper.add(&mut rng, &mut history.ops);
+    }
+    history
+}
+
+/// What one history is like.
+struct Temper {
+    weights: [u64; WEIGHTS.len()],
+    keys: u64,
+    batch_max: u64,
+    /// Once in so many, a document is large.
+    large_one_in: u64,
+    /// Once in so many, an operation is on the other collection.
+    beta_one_in: u64,
+}
+
+impl Temper {
+    fn new(rng: &mut Rng, profile: Profile) -> Temper {
+        let weights = WEIGHTS.map(|(kind, weights)| {
+            let factor = match kind {
+                Kind::Write => 4,
+                _ => rng.one_of(&[0, 2, 4, 4, 4, 12]),
+            };
+            weights[profile as usize] * factor
+        });
+        Temper {
+            weights,
+            keys: rng.one_of(&[2, 6, KEYS.into(), KEYS.into()]),
+            batch_max: rng.one_of(&[1, 3, 6, 6, 40]),
+            large_one_in: rng.one_of(&[4, 30, 200]),
+            beta_one_in: rng.one_of(&[2, 5, 5, 1_000]),
+        }
+    }
+
+    /// Adds an operation, and after one that plans trouble often something that runs into it.
+    fn add(&self, rng: &mut Rng, ops: &mut Vec<Op>) {
+        let kind = WEIGHTS[rng.weighted(self.weights.iter().copied())].0;
+        ops.push(self.op(rng, kind));
+        if matches!(kind, Kind::CrashIn | Kind::FailIn | Kind::Fill) && !rng.one_in(3) {
+            let kind = rng.one_of(&WORK);
+            ops.push(self.op(rng, kind));
+        }
+    }
+
+    fn op(&self, rng: &mut Rng, kind: Kind) -> Op {
+        let name = match rng.one_in(self.beta_one_in) {
+            true => Name::Beta,
+            false => Name::Alpha,
+        };
+        match kind {
+            Kind::Write => self.write(rng, name),
+            Kind::Sync => Op::Sync(name),
+            Kind::Flush => Op::Flush(name),
+            Kind::Compact => Op::Compact(name),
+            Kind::Create => Op::Create(name, rng.within(1..=3) as u32),
+            Kind::Drop => Op::Drop(rng.one_of(&[Name::Beta, Name::Beta, Name::Beta, name])),
+            Kind::Check => Op::Check(name),
+            Kind::View => Op::View(name),
+            Kind::LookAtViews => Op::LookAtViews,
+            Kind::Verify => Op::Verify,
+            Kind::RunDue => Op::RunDue,
+            Kind::RunAll => Op::RunAll,
+            Kind::Advance => Op::Advance(rng.within(0..=2_000) as u32),
+            Kind::Reopen => Op::Reopen(rng.one_of(&[End::Close, End::Drop])),
+            Kind::Crash => Op::Crash { seed: seed(rng) },
+            Kind::CrashIn => Op::CrashIn {
+                steps: steps(rng),
+                seed: seed(rng),
+            },
+            Kind::FailIn => Op::FailIn {
+                steps: steps(rng),
+                full: rng.one_in(2),
+                lasting: rng.one_in(2),
+            },
+            Kind::FailSyncs => Op::FailSyncs,
+            Kind::Fill => Op::Fill(match rng.one_in(3) {
+                true => rng.within(0..=9_000_000) as u32,
+                false => rng.within(0..=4_000) as u32,
+            }),
+            Kind::Heal => Op::Heal,
+        }
+    }
+
+    fn write(&self, rng: &mut Rng, name: Name) -> Op {
+        let durability = match rng.within(0..=9) {
+            0..=5 => Durability::Sync,
+            6 => Durability::Async(Duration::from_millis(rng.within(1..=50))),
+            7 => Durability::Async(Duration::from_millis(10_000)),
+            _ => Durability::None,
+        };
+        let count = rng.within(1..=self.batch_max);
+        let writes = (0..count).map(|_| self.one_write(rng)).collect();
+        Op::Write {
+            name,
+            durability,
+            writes,
+        }
+    }
+
+    fn one_write(&self, rng: &mut Rng) -> Write {
+        let action = match rng.within(0..=8) {
+            0..=4 => Action::Put {
+                bytes: self.bytes(rng),
+            },
+            5 | 6 => Action::Patch {
+                shape: rng.within(0..=15) as u8,
+            },
+            _ => Action::Delete,
+        };
+        let condition = match rng.within(0..=8) {
+            0..=5 => Condition::Always,
+            6 => Condition::IfAbsent,
+            7 => Condition::IfCurrent,
+            _ => Condition::IfStale,
+        };
+        Write {
+            key: rng.within(0..=self.keys - 1) as u8,
+            action,
+            condition,
+        }
+    }
+
+    /// The size of a document's text.
+    fn bytes(&self, rng: &mut Rng) -> u32 {
+        let bytes = if rng.one_in(self.large_one_in) {
+            match rng.within(0..=9) {
+                0 => rng.within(100_000..=300_000),
+                _ => rng.within(2_000..=20_000),
+            }
+        } else if rng.one_in(8) {
+            // Around a sector, a block of a table and one of the log, the rest of a document included.
+            rng.one_of(&[512, 4_096, 16_384]) - rng.within(0..=250)
+        } else {
+            rng.within(0..=300)
+        };
+        bytes as u32
+    }
+}
+
+/// How many steps there are before trouble: a few, so that what comes next runs into it.
+fn steps(rng: &mut Rng) -> u32 {
+    let max = rng.one_of(&[4, 12, 12, 80]);
+    rng.within(0..=max) as u32
+}
+
+/// Short in a script.
+fn seed(rng: &mut Rng) -> u64 {
+    rng.within(0..=999)
+}

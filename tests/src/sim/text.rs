@@ -1,0 +1,404 @@
+//! Histories as text: a script that a person can read, write and make shorter.
+//!
+//! One thing a line. What follows a `#` is a comment. Settings come first; those left out are as of
+//! [`History::default`].
+//!
+//! ```text
+//! seed 7
+//! volumes 2
+//! partitions 3
+//! memory-bytes 16777216
+//! segment-bytes 1048576
+//! replay-bytes-max 20000
+//!
+//! write alpha sync: put 3 bytes 200; patch 4 shape 5; delete 6 if-absent
+//! write beta async(5): put 1 bytes 0 if-stale    # or none; a condition is if-absent, if-current or if-stale
+//! create beta partitions 2
+//! sync alpha              # and so: flush, compact, drop, check, view
+//! look at views
+//! verify
+//! run due                 # or: run all
+//! advance 200             # milliseconds
+//! reopen close            # or: reopen drop
+//! crash seed 99
+//! crash in 12 steps seed 5
+//! fail in 3 steps io      # or: full; and then, if from there on: lasting
+//! fail syncs
+//! fill 300                # bytes of room left
+//! heal
+//! ```
+
+use super::document::KEYS;
+use super::history::{Action, Condition, End, History, Name, Op, VOLUMES_MAX, Write};
+use quiredb::Durability;
+use std::fmt;
+use std::str::FromStr;
+
+/// What is wrong with a script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParseError {
+    /// Counted from 1.
+    pub line: usize,
+    /// What stands there, and what should.
+    pub what: String,
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.what)
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+impl fmt::Display for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "seed {}", self.seed)?;
+        writeln!(f, "volumes {}", self.volumes)?;
+        writeln!(f, "partitions {}", self.partitions)?;
+        writeln!(f, "memory-bytes {}", self.memory_bytes)?;
+        writeln!(f, "segment-bytes {}", self.segment_bytes)?;
+        writeln!(f, "replay-bytes-max {}", self.replay_bytes_max)?;
+        writeln!(f)?;
+        self.ops.iter().try_for_each(|op| writeln!(f, "{op}"))
+    }
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Op::Write {
+                name,
+                durability,
+                writes,
+            } => {
+                write!(f, "write {name} {durability}:")?;
+                for (index, write) in writes.iter().enumerate() {
+                    write!(f, "{} {write}", if index > 0 { ";" } else { "" })?;
+                }
+                Ok(())
+            }
+            Op::Sync(name) => write!(f, "sync {name}"),
+            Op::Flush(name) => write!(f, "flush {name}"),
+            Op::Compact(name) => write!(f, "compact {name}"),
+            Op::Create(name, partitions) => write!(f, "create {name} partitions {partitions}"),
+            Op::Drop(name) => write!(f, "drop {name}"),
+            Op::Check(name) => write!(f, "check {name}"),
+            Op::View(name) => write!(f, "view {name}"),
+            Op::LookAtViews => f.write_str("look at views"),
+            Op::Verify => f.write_str("verify"),
+            Op::RunDue => f.write_str("run due"),
+            Op::RunAll => f.write_str("run all"),
+            Op::Advance(millis) => write!(f, "advance {millis}"),
+            Op::Reopen(End::Close) => f.write_str("reopen close"),
+            Op::Reopen(End::Drop) => f.write_str("reopen drop"),
+            Op::Crash { seed } => write!(f, "crash seed {seed}"),
+            Op::CrashIn { steps, seed } => write!(f, "crash in {steps} steps seed {seed}"),
+            Op::FailIn {
+                steps,
+                full,
+                lasting,
+            } => {
+                let fault = if *full { "full" } else { "io" };
+                let lasting = if *lasting { " lasting" } else { "" };
+                write!(f, "fail in {steps} steps {fault}{lasting}")
+            }
+            Op::FailSyncs => f.write_str("fail syncs"),
+            Op::Fill(spare) => write!(f, "fill {spare}"),
+            Op::Heal => f.write_str("heal"),
+        }
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for Write {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.action {
+            Action::Put { bytes } => write!(f, "put {} bytes {bytes}", self.key)?,
+            Action::Patch { shape } => write!(f, "patch {} shape {shape}", self.key)?,
+            Action::Delete => write!(f, "delete {}", self.key)?,
+        }
+        match self.condition {
+            Condition::Always => Ok(()),
+            Condition::IfAbsent => f.write_str(" if-absent"),
+            Condition::IfCurrent => f.write_str(" if-current"),
+            Condition::IfStale => f.write_str(" if-stale"),
+        }
+    }
+}
+
+impl FromStr for History {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<History, ParseError> {
+        let mut history = History::default();
+        for (index, line) in text.lines().enumerate() {
+            parse_line(&mut history, line).map_err(|what| ParseError {
+                line: index + 1,
+                what,
+            })?;
+        }
+        Ok(history)
+    }
+}
+
+fn parse_line(history: &mut History, line: &str) -> Result<(), String> {
+    let line = line.split('#').next().unwrap_or_default();
+    // Marks are words of their own.
+    let line = line.replace(':', " : ").replace(';', " ; ");
+    let mut words = Words(line.split_whitespace().collect());
+    let Some(first) = words.next() else {
+        return Ok(());
+    };
+    let setting = match first {
+        "seed" => &mut history.seed,
+        "memory-bytes" => &mut history.memory_bytes,
+        "segment-bytes" => &mut history.segment_bytes,
+        "replay-bytes-max" => &mut history.replay_bytes_max,
+        "partitions" => {
+            history.partitions = words.partitions()?;
+            return words.end();
+        }
+        "volumes" => {
+            history.volumes = words.number("a number of volumes")?;
+            if history.volumes == 0 || history.volumes > VOLUMES_MAX {
+                return Err(format!("expected 1 to {VOLUMES_MAX} volumes"));
+            }
+            return words.end();
+        }
+        op => {
+            history.ops.push(parse_op(op, &mut words)?);
+            return words.end();
+        }
+    };
+    *setting = words.number("a number")?;
+    words.end()
+}
+
+fn parse_op(op: &str, words: &mut Words<'_>) -> Result<Op, String> {
+    Ok(match op {
+        "write" => {
+            let name = words.name()?;
+            let word = words.next().unwrap_or_default();
+            let durability: Durability = word.parse()?;
+            words.expect(":")?;
+            let mut writes = vec![parse_write(words)?];
+            while words.take(";") {
+                writes.push(parse_write(words)?);
+            }
+            Op::Write {
+                name,
+                durability,
+                writes,
+            }
+        }
+        "sync" => Op::Sync(words.name()?),
+        "flush" => Op::Flush(words.name()?),
+        "compact" => Op::Compact(words.name()?),
+        "drop" => Op::Drop(words.name()?),
+        "check" => Op::Check(words.name()?),
+        "view" => Op::View(words.name()?),
+        "create" => {
+            let name = words.name()?;
+            words.expect("partitions")?;
+            Op::Create(name, words.partitions()?)
+        }
+        "look" => {
+            words.expect("at")?;
+            words.expect("views")?;
+            Op::LookAtViews
+        }
+        "verify" => Op::Verify,
+        "run" => words.choice(&[("due", Op::RunDue), ("all", Op::RunAll)])?,
+        "advance" => Op::Advance(words.number("milliseconds")?),
+        "reopen" => words.choice(&[
+            ("close", Op::Reopen(End::Close)),
+            ("drop", Op::Reopen(End::Drop)),
+        ])?,
+        "crash" if words.take("in") => {
+            let steps = words.steps()?;
+            Op::CrashIn {
+                steps,
+                seed: words.seed()?,
+            }
+        }
+        "crash" => Op::Crash {
+            seed: words.seed()?,
+        },
+        "fail" if words.take("in") => Op::FailIn {
+            steps: words.steps()?,
+            full: words.choice(&[("io", false), ("full", true)])?,
+            lasting: words.take("lasting"),
+        },
+        "fail" => {
+            words.expect("syncs")?;
+            Op::FailSyncs
+        }
+        "fill" => Op::Fill(words.number("a number of bytes")?),
+        "heal" => Op::Heal,
+        other => {
+            return Err(format!(
+                "expected a setting or an operation, found {other:?}"
+            ));
+        }
+    })
+}
+
+fn parse_write(words: &mut Words<'_>) -> Result<Write, String> {
+    let action = words.next().unwrap_or_default();
+    let key = words.number("the number of a key")?;
+    if key >= KEYS {
+        return Err(format!("expected the number of a key, below {KEYS}"));
+    }
+    let action = match action {
+        "put" => {
+            words.expect("bytes")?;
+            Action::Put {
+                bytes: words.number("a number of bytes")?,
+            }
+        }
+        "patch" => {
+            words.expect("shape")?;
+            Action::Patch {
+                shape: words.number("a shape")?,
+            }
+        }
+        "delete" => Action::Delete,
+        other => return Err(format!("expected put, patch or delete, found {other:?}")),
+    };
+    let condition = match () {
+        () if words.take("if-absent") => Condition::IfAbsent,
+        () if words.take("if-current") => Condition::IfCurrent,
+        () if words.take("if-stale") => Condition::IfStale,
+        () => Condition::Always,
+    };
+    Ok(Write {
+        key,
+        action,
+        condition,
+    })
+}
+
+/// The words of a line that are left.
+struct Words<'a>(std::collections::VecDeque<&'a str>);
+
+impl<'a> Words<'a> {
+    fn next(&mut self) -> Option<&'a str> {
+        self.0.pop_front()
+    }
+
+    /// Takes the next word if it is this one.
+    fn take(&mut self, word: &str) -> bool {
+        let found = self.0.front() == Some(&word);
+        if found {
+            self.0.pop_front();
+        }
+        found
+    }
+
+    fn expect(&mut self, word: &str) -> Result<(), String> {
+        match self.next() {
+            Some(found) if found == word => Ok(()),
+            found => Err(expected(&format!("{word:?}"), found)),
+        }
+    }
+
+    fn number<T: FromStr>(&mut self, what: &str) -> Result<T, String> {
+        let word = self.next();
+        word.and_then(|word| word.parse().ok())
+            .ok_or_else(|| expected(what, word))
+    }
+
+    fn partitions(&mut self) -> Result<u32, String> {
+        match self.number("a number of partitions")? {
+            0 => Err("expected at least one partition".to_string()),
+            partitions => Ok(partitions),
+        }
+    }
+
+    fn steps(&mut self) -> Result<u32, String> {
+        let steps = self.number("a number of steps")?;
+        self.expect("steps")?;
+        Ok(steps)
+    }
+
+    fn seed(&mut self) -> Result<u64, String> {
+        self.expect("seed")?;
+        self.number("a seed")
+    }
+
+    fn name(&mut self) -> Result<Name, String> {
+        self.choice(&Name::ALL.map(|name| (name.as_str(), name)))
+    }
+
+    fn choice<T: Clone>(&mut self, choices: &[(&str, T)]) -> Result<T, String> {
+        let word = self.next();
+        let choice = choices.iter().find(|(name, _)| Some(*name) == word);
+        choice.map(|(_, value)| value.clone()).ok_or_else(|| {
+            let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
+            expected(&names.join(" or "), word)
+        })
+    }
+
+    fn end(&mut self) -> Result<(), String> {
+        match self.next() {
+            None => Ok(()),
+            found => Err(expected("the end of the line", found)),
+        }
+    }
+}
+
+fn expected(what: &str, found: Option<&str>) -> String {
+    match found {
+        Some(found) => format!("expected {what}, found {found:?}"),
+        None => format!("expected {what}, found the end of the line"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::generate::{Profile, generate};
+
+    #[test]
+    fn a_generated_history_is_the_same_when_read_back() {
+        for profile in Profile::ALL {
+            for seed in 0..500 {
+                let history = generate(seed, profile);
+                let text = history.to_string();
+                assert_eq!(text.parse::<History>().as_ref(), Ok(&history), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line_and_what_should_stand_there() {
+        for (text, line, word) in [
+            ("seed", 1, "end of the line"),
+            ("seed 1\nvolumes 4", 2, "1 to 3"),
+            ("partitions 0", 1, "at least one"),
+            ("write gamma sync: delete 1", 1, "alpha or beta"),
+            ("write alpha fast: delete 1", 1, "durability"),
+            ("write alpha sync", 1, "\":\""),
+            ("write alpha sync: put 1", 1, "\"bytes\""),
+            ("write alpha sync: put 24 bytes 1", 1, "below 24"),
+            (
+                "write alpha sync: delete 1 2",
+                1,
+                "end of the line, found \"2\"",
+            ),
+            ("# nothing\n\ncrash in 3 seed 4", 3, "\"steps\""),
+            ("fail in 3 steps lasting", 1, "io or full"),
+            ("jump", 1, "jump"),
+        ] {
+            let error = text.parse::<History>().unwrap_err();
+            assert_eq!(error.line, line, "{text}: {error}");
+            assert!(error.what.contains(word), "{text}: {error}");
+        }
+    }
+}

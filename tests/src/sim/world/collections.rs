@@ -1,0 +1,95 @@
+//! Collections that are made, opened and dropped.
+
+use super::World;
+use crate::sim::history::Name;
+use crate::sim::model::Collection;
+use quiredb::{CollectionSettings, ErrorKind};
+
+impl World {
+    /// The open collection, if the machine and the catalog have it.
+    pub(super) fn collection(&mut self, name: Name) -> Option<quiredb::Collection> {
+        let database = self.open()?;
+        match database.collection(name.as_str()) {
+            Ok(collection) => {
+                let known = self.collections.get(&name);
+                if known.is_some_and(|known| known.was_closed) {
+                    self.settle(name, &collection, "after a removal that failed")?;
+                }
+                Some(collection)
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                self.may_be_absent(name);
+                None
+            }
+            Err(error) => {
+                self.accept(&error, "open a collection");
+                None
+            }
+        }
+    }
+
+    pub(super) fn create(&mut self, name: Name, partitions: u32) {
+        let Some(database) = self.open() else { return };
+        let there = self
+            .collections
+            .get(&name)
+            .is_some_and(|known| known.certain);
+        let settings = CollectionSettings {
+            partitions,
+            ..CollectionSettings::default()
+        };
+        match database.create_collection(name.as_str(), settings) {
+            Ok(_) => {
+                assert!(!there, "collection {name} was made twice");
+                self.collections.insert(name, Collection::new(partitions));
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => self.was_made(name),
+            Err(error) => {
+                self.accept(&error, "create a collection");
+                if !there {
+                    let doubtful = Collection {
+                        certain: false,
+                        ..Collection::new(partitions)
+                    };
+                    self.collections.insert(name, doubtful);
+                }
+            }
+        }
+    }
+
+    pub(super) fn drop_collection(&mut self, name: Name) {
+        let Some(database) = self.open() else { return };
+        let handle = self.collection(name);
+        match database.drop_collection(name.as_str()) {
+            Ok(()) => {
+                self.was_made(name);
+                self.collections.remove(&name);
+                let gone = database.collection(name.as_str()).unwrap_err();
+                assert_eq!(gone.kind(), ErrorKind::NotFound, "{gone}");
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => self.may_be_absent(name),
+            Err(error) => {
+                self.accept(&error, "drop a collection");
+                if let Some(known) = self.collections.get_mut(&name) {
+                    known.certain = false;
+                    known.was_closed |= handle.is_some_and(|handle| handle.view().is_err());
+                }
+            }
+        }
+    }
+
+    fn was_made(&self, name: Name) {
+        assert!(
+            self.collections.contains_key(&name),
+            "collection {name} was never made"
+        );
+    }
+
+    fn may_be_absent(&self, name: Name) {
+        let known = self.collections.get(&name);
+        assert!(
+            known.is_none_or(|known| !known.certain),
+            "collection {name} is gone"
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! A machine that has crashed, to be restarted more than once.
+
+use super::World;
+use super::trouble::Trouble;
+use crate::sim::compare::database_exists;
+use crate::sim::history::Name;
+use crate::sim::model::Collection;
+use crate::sim::run::RunStats;
+use quire_env::SimEnv;
+use quiredb::{Options, Volumes};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What is left of a world whose machine has crashed.
+#[derive(Debug)]
+pub(crate) struct Crashed {
+    env: Arc<SimEnv>,
+    options: Options,
+    volumes: Volumes,
+    partitions: u32,
+    collections: BTreeMap<Name, Collection>,
+    serial: u64,
+    step: usize,
+}
+
+impl World {
+    /// For many restarts of one machine.
+    pub(crate) fn into_crashed(self) -> Crashed {
+        let World {
+            env,
+            options,
+            volumes,
+            partitions,
+            database,
+            collections,
+            views,
+            serial,
+            step,
+            ..
+        } = self;
+        drop(views);
+        drop(database);
+        Crashed {
+            env,
+            options,
+            volumes,
+            partitions,
+            collections,
+            serial,
+            step,
+        }
+    }
+}
+
+impl Crashed {
+    /// The machine as it starts again.
+    pub(crate) fn world(&self, seed: u64) -> World {
+        World {
+            env: self.env.after_crash(seed),
+            options: self.options.clone(),
+            volumes: self.volumes.clone(),
+            partitions: self.partitions,
+            database: None,
+            collections: self.collections.clone(),
+            views: Vec::new(),
+            trouble: Trouble::None,
+            filled: false,
+            crash_seed: seed,
+            serial: self.serial,
+            step: self.step,
+            past: RunStats {
+                histories: 1,
+                crashes: 1,
+                recoveries: 1,
+                ..RunStats::default()
+            },
+            traces: Vec::new(),
+        }
+    }
+}
+
+impl World {
+    /// After a restart: checks everything; every other time also before the database is opened.
+    pub(crate) fn recover_and_check(&mut self, seed: u64) {
+        if seed.is_multiple_of(2) && database_exists(&self.env) {
+            // What a crash left is no damage, and looking at it takes nothing away.
+            let report = quiredb::verify(self.env.clone(), self.volumes.clone(), &mut |_, _| {});
+            assert_eq!(report.unwrap().damage, [], "after a crash");
+        }
+        self.recover("after a crash");
+        self.check_all();
+        self.finish();
+    }
+
+    /// After a restart: the machine crashes at a step of the recovery, if it has that many, and is restarted again.
+    pub(crate) fn recover_and_crash_at(&mut self, step: u64, seed: u64) {
+        self.env.crash_at(step);
+        self.recover("after a crash");
+        self.restart(seed);
+        self.check_all();
+        self.finish();
+    }
+}

@@ -1,0 +1,173 @@
+//! Opening: for the first time, again, and after a crash, when the model learns what is left.
+
+use super::World;
+use super::trouble::Trouble;
+use crate::sim::compare::{positions_of, records_after};
+use crate::sim::history::{End, Name};
+use crate::sim::model::{Collection, Partition};
+use crate::sim::run::RunStats;
+use quiredb::{Database, ErrorKind};
+
+impl World {
+    pub(super) fn open(&mut self) -> Option<Database> {
+        if self.database.is_none() {
+            let opened =
+                Database::open_with(self.env.clone(), self.volumes.clone(), self.options.clone());
+            self.database = self.accepted(opened, "open");
+        }
+        self.database.clone()
+    }
+
+    /// Closes the database, if it is open, and asks whether that succeeded.
+    pub(super) fn close(&mut self) {
+        self.views.clear();
+        let Some(database) = self.database.take() else {
+            return;
+        };
+        if self.accepted(database.close(), "close").is_some() {
+            let closed = database.flush().unwrap_err();
+            assert_eq!(closed.kind(), ErrorKind::Closed, "{closed}");
+            for partition in self.all_partitions() {
+                partition.durable = partition.last();
+            }
+        }
+    }
+
+    pub(super) fn reopen(&mut self, end: End) {
+        match end {
+            End::Close => self.close(),
+            End::Drop => {
+                self.views.clear();
+                self.past.recoveries += u64::from(self.database.take().is_some());
+            }
+        }
+        if !self.env.crashed() {
+            self.recover("opened again");
+        }
+    }
+
+    /// Stops the machine and starts it again.
+    pub(super) fn restart(&mut self, seed: u64) {
+        self.views.clear();
+        let env = self.env.after_crash(seed);
+        self.database = None;
+        let trace = self.env.trace();
+        self.past += RunStats::of_trace(&trace);
+        self.past.io_steps += self.env.operations();
+        self.past.crashes += 1;
+        self.past.recoveries += 1;
+        self.traces.extend(trace);
+        self.env = env;
+        self.trouble = match self.filled {
+            true => Trouble::Full,
+            false => Trouble::None,
+        };
+        self.recover("after a crash");
+    }
+
+    /// Opens the database and finds out which of what was in doubt is so. What is found on a machine that is well is
+    /// durable. A fault that is still planned may be in the way at first.
+    pub(super) fn recover(&mut self, when: &str) {
+        let mut recovered = self.open_all(when);
+        if recovered.is_none() && !self.env.crashed() {
+            self.heal();
+            recovered = self.open_all(when);
+        }
+        if recovered.is_none() {
+            assert!(
+                self.env.crashed(),
+                "{when}: the database does not open on a machine that is well"
+            );
+            return;
+        }
+        if self.trouble == Trouble::Any {
+            // Poison is gone with the files that had it; faults that are still planned are not.
+            self.heal();
+            self.trouble = Trouble::None;
+            self.write_all(when);
+        }
+    }
+
+    /// Opens the database and each of its collections. None if that fails.
+    fn open_all(&mut self, when: &str) -> Option<()> {
+        let found = self.open()?.collections();
+        for name in &found {
+            assert!(
+                self.collections.keys().any(|known| known.as_str() == name),
+                "{when}: collection {name} was never made"
+            );
+        }
+        let known: Vec<_> = self.collections.keys().copied().collect();
+        for name in known {
+            if found.iter().any(|other| other == name.as_str()) {
+                let collection = self.collection(name)?;
+                self.settle(name, &collection, when)?;
+            } else {
+                let gone = self.collections.remove(&name);
+                assert!(
+                    gone.is_some_and(|gone| !gone.certain),
+                    "{when}: collection {name} is gone"
+                );
+            }
+        }
+        Some(())
+    }
+
+    /// What was found may have been kept from the disk by a sync that failed before. The first write that is
+    /// acknowledged makes it durable, or it would have to be refused.
+    fn write_all(&mut self, when: &str) {
+        let names: Vec<_> = self.collections.keys().copied().collect();
+        for name in names {
+            let Some(collection) = self.collection(name) else {
+                return;
+            };
+            for number in 0..collection.settings().partitions {
+                assert!(
+                    self.probe(name, &collection, number),
+                    "{when}: collection {name} can't be written"
+                );
+            }
+        }
+    }
+
+    /// Compares how far each partition of a collection that was opened just now goes with what must be there. None if that
+    /// can't be read.
+    pub(super) fn settle(
+        &mut self,
+        name: Name,
+        collection: &quiredb::Collection,
+        when: &str,
+    ) -> Option<()> {
+        let positions = positions_of(&self.accepted(collection.view(), "take a view")?);
+        let partitions = collection.settings().partitions;
+        let model = self.collections.get_mut(&name)?;
+        if !model.certain && model.partitions.iter().all(Partition::is_untouched) {
+            // Creations that failed: any of them may have made it.
+            *model = Collection::new(partitions);
+        }
+        assert_eq!(
+            partitions as usize,
+            model.partitions.len(),
+            "{when}: partitions of {name}"
+        );
+        let when = format!("{when}, collection {name}");
+        for (number, position) in positions.into_iter().enumerate() {
+            let last = self.collections[&name].partitions[number].last();
+            let more = match position > last {
+                true => records_after(collection, number, last, position),
+                false => Ok(Vec::new()),
+            };
+            let more = self.accepted(more, "read the log")?;
+            let durable = self.trouble != Trouble::Any;
+            let partition = self.partition(name, number as u32)?;
+            partition.found(&more, false, &when);
+            partition.cut(position, &when);
+            if durable {
+                partition.durable = position;
+            }
+        }
+        let model = self.collections.get_mut(&name)?;
+        (model.certain, model.was_closed) = (true, false);
+        Some(())
+    }
+}
