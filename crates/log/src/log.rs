@@ -427,6 +427,8 @@ impl Shared {
     fn begin_segment(&self, writer: &mut Writer, need: u64) -> Result<()> {
         self.pending.lock().freeze();
         self.sync_all(writer)?;
+        // One that recovery left for appending has none reserved; a full disk is told before anything is begun.
+        self.reserve_footer(writer)?;
         let next = self.last().next();
         let new = writer
             .create_next(next, need)
