@@ -130,7 +130,7 @@ pub fn generate(seed: u64, profile: Profile) -> History {
         },
         partitions: rng.within(1..=3) as u32,
         memory_bytes: rng.one_of(&[16 << 20, 16 << 20, 64 << 20]),
-        segment_bytes: 1 << 20,
+        segment_bytes: rng.one_of(&[1, 4_096, 100_000, 1 << 20, 1 << 20]),
         replay_bytes_max: match rng.within(0..=4) {
             0 => 1,
             1 | 2 => rng.within(500..=20_000),

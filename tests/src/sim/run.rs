@@ -84,6 +84,8 @@ pub struct Failure {
     pub message: String,
     /// Where in the source that was found: `file:line`.
     pub place: String,
+    /// All that the machines had done by then, a line for each call.
+    pub trace: Vec<String>,
 }
 
 impl fmt::Display for Failure {
@@ -118,13 +120,14 @@ pub(crate) fn attempt(mut world: World, act: impl FnOnce(&mut World)) -> Result<
     let Err((message, place)) = outcome else {
         return Ok(world);
     };
-    let step = world.step;
+    let (step, trace) = (world.step, world.trace());
     // What is left of a run that failed may fail again when it is dropped.
     let _ = quietly(|| drop(world));
     Err(Failure {
         step,
         message,
         place,
+        trace,
     })
 }
 
