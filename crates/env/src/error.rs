@@ -127,7 +127,11 @@ impl Error {
             Error::TooLarge { .. } => ErrorKind::TooLarge,
             Error::InvalidArgument(_) => ErrorKind::InvalidArgument,
             Error::Crashed { .. } => ErrorKind::Crashed,
-            Error::VolumeLost { source, .. } => source.kind(),
+            // Whatever is found, or not, in its place.
+            Error::VolumeLost { source, .. } if source.kind() != ErrorKind::Crashed => {
+                ErrorKind::Io
+            }
+            Error::VolumeLost { .. } => ErrorKind::Crashed,
             Error::NoVolume { .. } => ErrorKind::NotFound,
             Error::Io { source, .. } => match source.kind() {
                 io::ErrorKind::NotFound => ErrorKind::NotFound,

@@ -43,6 +43,17 @@ impl fmt::Display for FileId {
     }
 }
 
+impl Volume {
+    /// The error that it is lost, as `source` shows.
+    pub fn lost(&self, source: Error) -> Error {
+        Error::VolumeLost {
+            volume: self.id.0,
+            path: self.path.clone(),
+            source: Box::new(source),
+        }
+    }
+}
+
 /// The volumes of a database, at least one; the first holds the catalog, the manifests and the logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volumes(Vec<Volume>);
@@ -125,11 +136,21 @@ impl Volumes {
     /// `VolumeLost` for the first that can't be: it says which, and where it was.
     pub fn check(&self, env: &dyn Env) -> Result<()> {
         for volume in &self.0 {
-            env.list(&volume.path).map_err(|source| Error::VolumeLost {
-                volume: volume.id.0,
-                path: volume.path.clone(),
-                source: Box::new(source),
-            })?;
+            env.list(&volume.path)
+                .map_err(|source| volume.lost(source))?;
+        }
+        Ok(())
+    }
+
+    /// Looks whether each volume but the first has the directory `subdir`, which was made on all of them. The place where a
+    /// disk is mounted is there without the disk too, but it is empty: nothing must be written to it.
+    ///
+    /// # Errors
+    /// `VolumeLost` for the first that has not.
+    pub fn check_subdir(&self, env: &dyn Env, subdir: &Path) -> Result<()> {
+        for volume in self.0.iter().skip(1) {
+            env.list(&volume.path.join(subdir))
+                .map_err(|source| volume.lost(source))?;
         }
         Ok(())
     }
@@ -190,13 +211,28 @@ mod tests {
         let error = list(&["/a", "/disk2"])?
             .check(&*env)
             .expect_err("/disk2 is not there");
-        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert_eq!(error.kind(), ErrorKind::Io);
         let text = error.to_string();
         assert!(
             text.contains("volume 1") && text.contains("/disk2"),
             "{text}"
         );
         list(&["/a"])?.check(&*env)
+    }
+
+    #[test]
+    fn volume_without_its_directories_is_lost_and_the_first_is_known_by_other_files() -> Result<()>
+    {
+        let env = SimEnv::new(0);
+        env.create_dir_all(Path::new("/b/c"))?;
+        let volumes = list(&["/a", "/b"])?;
+        volumes.check_subdir(&*env, Path::new("c"))?;
+        let error = volumes
+            .check_subdir(&*env, Path::new("d"))
+            .expect_err("/b has no d");
+        assert_eq!(error.kind(), ErrorKind::Io);
+        assert!(error.to_string().contains("volume 1 at /b"), "{error}");
+        Ok(())
     }
 
     #[test]

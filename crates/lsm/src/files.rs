@@ -1,15 +1,16 @@
 //! Table files of one partition: their numbers, names and places.
 //!
+//! A further volume is only written to where its directory is there: whoever made the partition made it, and the place
+//! where a disk is mounted, without the disk, must not be taken for it.
+//!
 //! A table lies on one volume, at `{volume}/{subdir}/{number:010}.table`. Numbers are unique within the partition and
 //! never used twice while a file of that number is there.
 
 use crate::Result;
-use parking_lot::Mutex;
 use quire_env::{AppendFile, Env, ErrorKind, FileId, VolumeId, Volumes};
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const SUFFIX: &str = ".table";
 
@@ -20,8 +21,8 @@ pub struct TableFiles {
     volumes: Volumes,
     subdir: PathBuf,
     next_number: AtomicU64,
-    /// Volumes whose directory is known to be there, durably: asking again costs a sync.
-    ready: Mutex<BTreeSet<VolumeId>>,
+    /// Whether the first volume's directory is known to be there, durably: asking again costs a sync.
+    ready: AtomicBool,
 }
 
 impl TableFiles {
@@ -37,7 +38,7 @@ impl TableFiles {
             volumes,
             subdir,
             next_number: AtomicU64::new(next_number),
-            ready: Mutex::default(),
+            ready: AtomicBool::new(false),
         }
     }
 
@@ -45,7 +46,7 @@ impl TableFiles {
     /// [`sync_dirs`](TableFiles::sync_dirs).
     ///
     /// # Errors
-    /// Those of the machine.
+    /// Those of the machine; `VolumeLost` if the directory is not there.
     pub fn create(&self) -> Result<(FileId, Box<dyn AppendFile>)> {
         let volume = self.volumes.place(self.env.as_ref());
         self.make_dir(volume)?;
@@ -56,16 +57,19 @@ impl TableFiles {
                 Ok(created) => return Ok((file, created)),
                 // An orphan of an earlier life, not removed yet: pass over its number.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    return Err(self.volumes.get(volume)?.lost(error).into());
+                }
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
     fn make_dir(&self, volume: VolumeId) -> Result<()> {
-        if !self.ready.lock().contains(&volume) {
-            let dir = self.volumes.get(volume)?.path.join(&self.subdir);
+        if volume == VolumeId(0) && !self.ready.load(Ordering::Relaxed) {
+            let dir = self.volumes.root().join(&self.subdir);
             self.env.create_dir_all(&dir)?;
-            self.ready.lock().insert(volume);
+            self.ready.store(true, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -130,8 +134,13 @@ impl TableFiles {
         volumes.sort_unstable();
         volumes.dedup();
         for volume in volumes {
-            self.env
-                .sync_dir(&self.volumes.get(volume)?.path.join(&self.subdir))?;
+            let volume = self.volumes.get(volume)?;
+            match self.env.sync_dir(&volume.path.join(&self.subdir)) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    return Err(volume.lost(error).into());
+                }
+                synced => synced?,
+            }
         }
         Ok(())
     }

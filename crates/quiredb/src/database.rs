@@ -432,7 +432,8 @@ pub(crate) fn holds_database(env: &dyn Env, root: &Path) -> Result<bool> {
 /// Removes what a crash left of collections that were being made or dropped.
 fn remove_leftovers(env: &dyn Env, volumes: &Volumes, catalog: &Catalog) -> Result<()> {
     for volume in volumes.iter() {
-        for name in env.list(&volume.path)? {
+        let names = env.list(&volume.path);
+        for name in names.map_err(|error| volume.lost(error))? {
             let Some(id) = parse_collection_dir(&name) else {
                 continue;
             };

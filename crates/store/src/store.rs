@@ -239,6 +239,7 @@ impl<M: Machine> Store<M> {
             what: format!("the state at position {}: {what}", manifest.applied),
             offset: 20,
         })?;
+        place.volumes.check_subdir(&*env, &place.tables_subdir())?;
         let files = Arc::new(TableFiles::new(
             Arc::clone(&env),
             place.volumes.clone(),

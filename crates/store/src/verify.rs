@@ -157,6 +157,7 @@ fn verify_tables(
     on_damage: &mut dyn FnMut(Damage),
     progress: &mut dyn FnMut(u64),
 ) -> Result<()> {
+    place.volumes.check_subdir(&**env, &place.tables_subdir())?;
     let files = TableFiles::new(
         Arc::clone(env),
         place.volumes.clone(),

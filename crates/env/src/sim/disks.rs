@@ -6,10 +6,12 @@
 //! 2. A disk that vanishes keeps what a power cut would have left of it. A handle to a file of it never works again.
 
 use super::SimEnv;
+use super::machine::State;
 use super::rng::Rng;
 use super::tree::names_of;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -62,15 +64,16 @@ impl SimEnv {
     /// # Errors
     /// `NotFound` if there is no such directory; `Io` for the root or a file.
     pub fn vanish(&self, dir: &Path, absence: Absence) -> Result<()> {
+        let gone = self.machine.with(|state| state.vanish(dir, absence));
+        gone.map_err(|e| Error::io("take away", dir, e))
+    }
+
+    /// Takes away the disk mounted at `dir` just before step `step`, as [`vanish`](Self::vanish) does; nothing happens if
+    /// there is no such directory then.
+    pub fn vanish_at(&self, step: u64, dir: &Path, absence: Absence) {
         self.machine.with(|state| {
-            let mut rng = Rng::new(state.rng.next());
-            let cover = absence == Absence::Unmounted;
-            let gone = state.tree.vanish(dir, cover, &mut rng);
-            gone.map_err(|e| Error::io("take away", dir, e))?;
-            state.losses.push(names_of(dir));
-            state.note(format_args!("vanish {} {absence:?}", dir.display()));
-            Ok(())
-        })
+            state.plan.vanish_at = Some((step, dir.to_path_buf(), absence));
+        });
     }
 
     /// Brings back a disk that has vanished; no error if it has not.
@@ -79,6 +82,17 @@ impl SimEnv {
             state.tree.bring_back(dir);
             state.note(format_args!("bring back {}", dir.display()));
         });
+    }
+}
+
+impl State {
+    pub(super) fn vanish(&mut self, dir: &Path, absence: Absence) -> io::Result<()> {
+        let mut rng = Rng::new(self.rng.next());
+        let cover = absence == Absence::Unmounted;
+        self.tree.vanish(dir, cover, &mut rng)?;
+        self.losses.push(names_of(dir));
+        self.note(format_args!("vanish {} {absence:?}", dir.display()));
+        Ok(())
     }
 }
 

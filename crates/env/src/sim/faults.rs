@@ -1,6 +1,7 @@
 //! What goes wrong, and when.
 
 use super::SimEnv;
+use super::disks::Absence;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::io;
@@ -105,6 +106,7 @@ pub(super) struct FaultPlan {
     pub(super) fail_read_at: BTreeMap<u64, ReadFault>,
     pub(super) fail_reads_from: Option<(u64, ReadFault)>,
     pub(super) fail_reads_of: Option<PathBuf>,
+    pub(super) vanish_at: Option<(u64, PathBuf, Absence)>,
 }
 
 impl FaultPlan {

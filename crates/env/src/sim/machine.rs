@@ -158,6 +158,12 @@ impl Machine {
     ) -> Result<T> {
         let mut state = self.0.lock();
         state.enter(op, path)?;
+        if let Some((when, dir, absence)) = state.plan.vanish_at.take() {
+            match when == state.steps {
+                true => drop(state.vanish(&dir, absence)),
+                false => state.plan.vanish_at = Some((when, dir, absence)),
+            }
+        }
         let interruption = state.plan.at(state.steps, is_sync);
         state.steps += 1;
         let outcome = act(&mut state, interruption);

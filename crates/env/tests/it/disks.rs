@@ -200,6 +200,17 @@ fn disk_that_comes_back_holds_what_a_power_cut_leaves() {
 }
 
 #[test]
+fn disk_vanishes_just_before_the_step_asked_for() {
+    let env = machine(0);
+    let steps = env.operations();
+    env.vanish_at(steps + 1, Path::new("/b"), Absence::Failing);
+    let mut file = env.create(Path::new("/b/g")).unwrap();
+    assert_eq!(kind(file.append(b"x")), Some(ErrorKind::Io));
+    env.vanish_at(env.operations(), Path::new("/no"), Absence::Failing);
+    env.replace(Path::new("/a/f"), b"x").unwrap();
+}
+
+#[test]
 fn only_a_directory_that_is_no_root_can_vanish() {
     let env = machine(0);
     for (path, expected) in [
