@@ -19,4 +19,5 @@ mod memory;
 mod opensearch_py;
 mod quire;
 mod sim_damage;
+mod sim_faults;
 mod words;
