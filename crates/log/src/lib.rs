@@ -61,6 +61,7 @@ mod options;
 mod pending;
 mod records;
 mod recover;
+mod salvage;
 mod scan;
 mod segment;
 mod verify;
@@ -73,5 +74,6 @@ pub use options::{
     Codec, GROUP_BYTES_MAX, GROUP_RECORDS_MAX, LogIdentity, LogOptions, RECORD_BYTES_MAX,
 };
 pub use recover::Recovery;
+pub use salvage::{identities, salvage};
 pub use scan::LogScan;
-pub use verify::{Damage, VerifySummary, verify};
+pub use verify::{Damage, Finding, Inspection, VerifySummary, verify};

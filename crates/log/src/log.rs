@@ -7,6 +7,7 @@ use crate::pending::Pending;
 use crate::records::RecordBlock;
 use crate::recover::{Recovered, Recovery, recover};
 use crate::segment::Segment;
+use crate::verify::{Inspection, SegmentFile};
 use crate::writer::Writer;
 use crate::{LogIdentity, LogOptions, LogScan};
 use bytes::Bytes;
@@ -30,6 +31,7 @@ pub struct Log {
 #[derive(Debug)]
 pub(crate) struct Shared {
     env: Arc<dyn Env>,
+    identity: LogIdentity,
     dir: PathBuf,
     cache: Arc<BlockCache>,
     pending_bytes_max: usize,
@@ -109,6 +111,7 @@ impl Log {
         let writer = Writer::new(place, options, newest, file);
         let shared = Shared {
             env,
+            identity,
             dir: dir.to_path_buf(),
             cache,
             pending_bytes_max,
@@ -276,6 +279,29 @@ impl Log {
             Err(error) if error.kind() == ErrorKind::NoSpace => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// Reads every byte of the segments as they are now, up to the last record that is in one, while appends go on.
+    /// Any invalid byte among them is damage.
+    pub fn inspect(&self) -> Inspection {
+        let segments = self.shared.segments.read().clone();
+        let mut last = Position(0);
+        let newest = segments.len().saturating_sub(1);
+        let files = segments.iter().enumerate().map(|(at, segment)| {
+            // What comes after the blocks of the newest is being written.
+            let end = (at == newest).then(|| {
+                let index = segment.index().read();
+                last = Position(index.next().0.saturating_sub(1));
+                index.end()
+            });
+            SegmentFile {
+                file: segment.file().clone(),
+                base: segment.base(),
+                end,
+            }
+        });
+        let files = files.collect();
+        Inspection::of_open(self.shared.identity, files, last)
     }
 
     /// How large the log is, and how far it has got.

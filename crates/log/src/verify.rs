@@ -1,4 +1,5 @@
-//! Verifying: reads every byte of every segment, and says what is damaged and what that loses.
+//! Inspecting: reads every byte of every segment, says what is damaged and what that loses, and, for a repair, gives
+//! the records that are whole.
 //!
 //! # Invariants
 //! 1. Changes nothing, and goes on past damage: to the next block whose header's checksum holds.
@@ -6,6 +7,8 @@
 //! 3. What a crash can leave is no damage: in the newest segment, unless it was closed, and then also in the one before
 //!    it, whose records all are in blocks that are whole, and whose footer is written after its successor is made. Nor
 //!    is a footer that is missing altogether, as a full disk leaves it.
+//! 4. Records are given in the order of their positions, each once, as recovery would keep them: those of a group whose
+//!    end was torn off are not. Where damage cut a group, what is whole of it is given, and said to be a part.
 
 use crate::LogIdentity;
 use crate::block::{BlockHeader, BlockKind, Fault, Salt};
@@ -19,6 +22,7 @@ use crate::walk::{BlockWalk, Step};
 use bytes::Bytes;
 use quire_env::{Env, ReadFile};
 use quire_model::Position;
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -60,6 +64,21 @@ pub struct VerifySummary {
     pub damages: u64,
 }
 
+/// What an inspection comes upon.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Finding {
+    /// So many more bytes were read.
+    Read(u64),
+    /// Something is wrong.
+    Damage(Damage),
+    /// A whole record: of a [`salvage`](crate::salvage) only.
+    Record(Position, Bytes),
+    /// The records from the first position to the last, which come next, were written with others that are lost: a part
+    /// of what was to be there whole or not at all. Of a [`salvage`](crate::salvage) only.
+    Part(Position, Position),
+}
+
 /// Reads every byte of the log in `dir`, which nobody has open, and reports each damage to `on_damage`; `progress` is
 /// told the bytes read since it was last called. With no `identity`, that of the first readable segment is expected of
 /// all. A directory without segments is a whole log of no records.
@@ -73,60 +92,26 @@ pub fn verify(
     on_damage: &mut dyn FnMut(Damage),
     progress: &mut dyn FnMut(u64),
 ) -> Result<VerifySummary> {
-    let summary = VerifySummary {
-        segments: 0,
-        blocks: 0,
-        records: 0,
-        disk_bytes: 0,
-        first: Position(1),
-        last: Position(0),
-        torn_bytes: 0,
-        damages: 0,
-    };
-    let mut verify = Verify {
-        identity,
-        expected: Position(1),
-        open_base: None,
-        summary,
-        on_damage,
-        progress,
-    };
-    let mut bases = Vec::new();
-    for name in env.list(dir)? {
-        match parse_segment_name(dir, &name) {
-            Ok(base) => bases.extend(base),
-            Err(error) => verify.damage(&dir.join(&name), 0, error.to_string(), None),
+    let mut inspection = Inspection::of_closed(env, dir, identity)?;
+    for finding in &mut inspection {
+        match finding? {
+            Finding::Read(bytes) => progress(bytes),
+            Finding::Damage(damage) => on_damage(damage),
+            Finding::Record(..) | Finding::Part(..) => {}
         }
     }
-    bases.sort_unstable();
-    verify.summary.first = bases.first().copied().unwrap_or(Position(1));
-    verify.expected = verify.summary.first;
-    if let Some(newest) = bases.last() {
-        verify.open_base = (!is_closed(env, dir, *newest, identity)?).then_some(*newest);
-    }
-    for (at, base) in bases.iter().enumerate() {
-        let file = env.open_read(&segment_path(dir, *base))?;
-        verify.segment(file, *base, bases.get(at + 1).copied())?;
-    }
-    verify.summary.last = before(verify.expected);
-    Ok(verify.summary)
+    Ok(inspection.summary())
 }
 
 /// Whether a segment ends with a whole footer. One whose header is damaged is not taken for what a crash left.
-fn is_closed(
-    env: &dyn Env,
-    dir: &Path,
-    base: Position,
-    identity: Option<LogIdentity>,
-) -> Result<bool> {
-    let file = env.open_read(&segment_path(dir, base))?;
-    let header = match read_header(file.as_ref(), base, identity) {
+fn is_closed(file: &dyn ReadFile, base: Position, identity: Option<LogIdentity>) -> Result<bool> {
+    let header = match read_header(file, base, identity) {
         Ok(header) => header,
         Err(Error::Env(error)) => return Err(Error::Env(error)),
         Err(_) => return Ok(true),
     };
     let salt = Salt::new(header.identity, base);
-    Ok(footer::load(file.as_ref(), file.len()?, base, salt)?.is_some())
+    Ok(footer::load(file, file.len()?, base, salt)?.is_some())
 }
 
 fn before(position: Position) -> Position {
@@ -138,18 +123,44 @@ fn range(from: Position, next: Position) -> Option<(Position, Position)> {
     (from < next).then(|| (from, before(next)))
 }
 
-struct Verify<'a> {
+/// A segment to be read.
+#[derive(Debug)]
+pub(crate) struct SegmentFile {
+    pub(crate) file: Arc<dyn ReadFile>,
+    pub(crate) base: Position,
+    /// Bytes of it, where it is still written.
+    pub(crate) end: Option<u64>,
+}
+
+/// What a salvage keeps.
+#[derive(Debug)]
+struct Salvage {
+    /// Blocks of the group whose end was not read yet.
+    held: Vec<RecordBlock>,
+    /// No record before this position is to be given.
+    next: Position,
+}
+
+/// A log being read from front to back, a block at a time. Ends after the first error, which only the machine makes.
+#[derive(Debug)]
+pub struct Inspection {
     identity: Option<LogIdentity>,
+    /// Segments to come.
+    files: VecDeque<SegmentFile>,
+    reading: Option<Reading>,
     /// The position that the next block should begin with.
     expected: Position,
     /// The newest segment, if it was not closed.
     open_base: Option<Position>,
+    /// Records up to here are known to have been durable, or written: that they are not there is no torn tail.
+    known: Position,
+    salvage: Option<Salvage>,
+    found: VecDeque<Finding>,
     summary: VerifySummary,
-    on_damage: &'a mut dyn FnMut(Damage),
-    progress: &'a mut dyn FnMut(u64),
 }
 
 /// A segment being read.
+#[derive(Debug)]
 struct Reading {
     path: PathBuf,
     salt: Salt,
@@ -165,9 +176,12 @@ struct Reading {
     durable: u64,
     /// The group of records that goes on in the next block, if one does.
     unfinished: Option<Unfinished>,
+    /// Bytes that were told to be read.
+    told: u64,
 }
 
 /// Where a group began whose end was not read yet.
+#[derive(Debug)]
 struct Unfinished {
     first: Position,
     offset: u64,
@@ -180,8 +194,103 @@ impl Reading {
     }
 }
 
-impl Verify<'_> {
-    fn damage(
+impl Inspection {
+    /// Reads `files`, in this order. Records up to `known` must be there.
+    pub(crate) fn new(
+        identity: Option<LogIdentity>,
+        files: VecDeque<SegmentFile>,
+        known: Position,
+    ) -> Inspection {
+        let first = files.front().map_or(Position(1), |file| file.base);
+        Inspection {
+            identity,
+            files,
+            reading: None,
+            expected: first,
+            open_base: None,
+            known,
+            salvage: None,
+            found: VecDeque::new(),
+            summary: VerifySummary {
+                segments: 0,
+                blocks: 0,
+                records: 0,
+                disk_bytes: 0,
+                first,
+                last: before(first),
+                torn_bytes: 0,
+                damages: 0,
+            },
+        }
+    }
+
+    /// Of the log in `dir`, which nobody has open.
+    fn of_closed(env: &dyn Env, dir: &Path, identity: Option<LogIdentity>) -> Result<Inspection> {
+        let (mut bases, mut odd) = (Vec::new(), Vec::new());
+        for name in env.list(dir)? {
+            match parse_segment_name(dir, &name) {
+                Ok(base) => bases.extend(base),
+                Err(error) => odd.push((dir.join(&name), error.to_string())),
+            }
+        }
+        bases.sort_unstable();
+        let mut files = VecDeque::new();
+        for base in bases {
+            let file = env.open_read(&segment_path(dir, base))?;
+            files.push_back(SegmentFile {
+                file,
+                base,
+                end: None,
+            });
+        }
+        let mut inspection = Inspection::new(identity, files, Position(0));
+        inspection.find_open()?;
+        for (path, what) in odd {
+            inspection.damage(&path, 0, what, None);
+        }
+        Ok(inspection)
+    }
+
+    /// Of a log that is open, whose newest segment ends where its file's end is given.
+    pub(crate) fn of_open(
+        identity: LogIdentity,
+        files: VecDeque<SegmentFile>,
+        last: Position,
+    ) -> Inspection {
+        let mut inspection = Inspection::new(Some(identity), files, last);
+        // The one before it may be about to get its footer.
+        inspection.open_base = inspection.files.back().map(|file| file.base);
+        inspection
+    }
+
+    /// Gives the records too.
+    pub(crate) fn salvage(mut self) -> Result<Inspection> {
+        self.find_open()?;
+        self.salvage = Some(Salvage {
+            held: Vec::new(),
+            next: Position(1),
+        });
+        Ok(self)
+    }
+
+    /// Finds out whether the newest segment was closed.
+    fn find_open(&mut self) -> Result<()> {
+        if let Some(newest) = self.files.back() {
+            let closed = is_closed(newest.file.as_ref(), newest.base, self.identity)?;
+            self.open_base = (!closed).then_some(newest.base);
+        }
+        Ok(())
+    }
+
+    /// What was read so far, or, at the end, of all.
+    pub fn summary(&self) -> VerifySummary {
+        VerifySummary {
+            last: before(self.expected),
+            ..self.summary
+        }
+    }
+
+    pub(crate) fn damage(
         &mut self,
         path: &Path,
         offset: u64,
@@ -189,21 +298,76 @@ impl Verify<'_> {
         lost: Option<(Position, Position)>,
     ) {
         self.summary.damages += 1;
-        (self.on_damage)(Damage {
+        self.found.push_back(Finding::Damage(Damage {
             path: path.to_path_buf(),
             offset,
             what,
             lost,
-        });
+        }));
     }
 
-    fn segment(
-        &mut self,
-        file: Arc<dyn ReadFile>,
-        base: Position,
-        next_base: Option<Position>,
-    ) -> Result<()> {
-        let (path, file_bytes) = (file.path().to_path_buf(), file.len()?);
+    /// Reads on. False at the end.
+    fn advance(&mut self) -> Result<bool> {
+        if let Some(mut reading) = self.reading.take() {
+            let goes_on = !self.ends_in_leftovers(&reading)? && self.step(&mut reading)?;
+            let read = if goes_on {
+                reading.walk.offset.min(reading.file_bytes)
+            } else {
+                reading.file_bytes
+            };
+            self.found
+                .push_back(Finding::Read(read.saturating_sub(reading.told)));
+            reading.told = reading.told.max(read);
+            if goes_on {
+                self.reading = Some(reading);
+            } else {
+                self.cut_group();
+                if reading.next_base.is_none() && self.expected <= self.known {
+                    let what = "the log ends before a position that it was durable up to";
+                    let lost = range(self.expected, self.known.next());
+                    self.damage(&reading.path, reading.file_bytes, what.to_string(), lost);
+                    self.expected = self.known.next();
+                }
+            }
+            return Ok(true);
+        }
+        match self.files.pop_front() {
+            Some(file) => self.segment(file).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Gives what is whole of a group whose rest is lost.
+    fn cut_group(&mut self) {
+        let held = self.salvage.as_ref().map(|salvage| &salvage.held);
+        if let Some((first, last)) =
+            held.and_then(|held| Some((held.first()?.first(), held.last()?.last())))
+        {
+            self.found.push_back(Finding::Part(first, last));
+            self.give();
+        }
+    }
+
+    /// Gives the records that are held.
+    fn give(&mut self) {
+        let Some(salvage) = &mut self.salvage else {
+            return;
+        };
+        for block in salvage.held.drain(..) {
+            let mut position = salvage.next.max(block.first());
+            while let Some(record) = block.record(position) {
+                self.found.push_back(Finding::Record(position, record));
+                position = position.next();
+            }
+            salvage.next = salvage.next.max(block.last().next());
+        }
+    }
+
+    fn segment(&mut self, file: SegmentFile) -> Result<()> {
+        let SegmentFile { file, base, end } = file;
+        let next_base = self.files.front().map(|file| file.base);
+        let (path, length) = (file.path().to_path_buf(), file.len()?);
+        let file_bytes = end.map_or(length, |end| end.min(length));
         self.summary.segments += 1;
         self.summary.disk_bytes += file_bytes;
         if base > self.expected {
@@ -221,13 +385,13 @@ impl Verify<'_> {
         }
         self.expected = base;
         let Some((identity, born)) = self.header(file.as_ref(), base, next_base)? else {
-            (self.progress)(file_bytes);
+            self.found.push_back(Finding::Read(file_bytes));
             return Ok(());
         };
         let (salt, start) = (Salt::new(identity, base), HEADER_BYTES as u64);
         let walk = BlockWalk::new(file.clone(), salt, start.min(file_bytes), file_bytes);
         let index = Some(BlockIndex::new(base));
-        let mut reading = Reading {
+        self.reading = Some(Reading {
             path,
             salt,
             base,
@@ -238,13 +402,8 @@ impl Verify<'_> {
             index,
             durable: born,
             unfinished: None,
-        };
-        let mut told = 0;
-        while !self.ends_in_leftovers(&reading)? && self.step(&mut reading)? {
-            (self.progress)(reading.walk.offset.saturating_sub(told));
-            told = told.max(reading.walk.offset);
-        }
-        (self.progress)(file_bytes.saturating_sub(told));
+            told: 0,
+        });
         Ok(())
     }
 
@@ -265,7 +424,7 @@ impl Verify<'_> {
         };
         // A damaged header hides nothing that its blocks do not say too, if the identity is known.
         let readable = self.identity.filter(|_| error.kind() == ErrorKind::Corrupt);
-        let next = next_base.unwrap_or(base.next());
+        let next = next_base.unwrap_or(base.max(self.known).next());
         let lost = if readable.is_some() {
             None
         } else {
@@ -308,9 +467,15 @@ impl Verify<'_> {
                 if reading.next_base.is_some_and(|next| self.expected < next) {
                     let what = "file cut short before its last records";
                     self.damage(&reading.path, offset, what.to_string(), None);
-                } else if reading.next_base.is_none() && offset < reading.durable {
-                    let lost = range(self.expected, self.expected.next());
+                } else if reading.next_base.is_none()
+                    && (offset < reading.durable || self.expected <= self.known)
+                {
+                    let next = self.expected.max(self.known).next();
+                    let lost = range(self.expected, next);
                     self.damage(&reading.path, offset, "file cut short".to_string(), lost);
+                    if self.expected <= self.known {
+                        self.expected = next;
+                    }
                 } else if reading.next_base.is_none() {
                     self.torn(reading, offset);
                 }
@@ -333,14 +498,22 @@ impl Verify<'_> {
                 range(self.expected, header.first),
             );
             reading.index = None;
+            self.cut_group();
         }
         self.expected = header.next();
         match RecordBlock::decode(header, stored) {
             Ok(block) => {
                 self.summary.blocks += 1;
                 self.summary.records += u64::from(block.records());
+                if let Some(salvage) = &mut self.salvage {
+                    salvage.held.push(block);
+                }
+                if !header.goes_on {
+                    self.give();
+                }
             }
             Err(fault) => {
+                self.cut_group();
                 let lost = Some((header.first, header.last()));
                 self.damage(&reading.path, offset, fault.what.to_string(), lost);
             }
@@ -409,6 +582,9 @@ impl Verify<'_> {
             self.summary.records -= self.expected.0.saturating_sub(group.first.0);
             self.expected = group.first;
         }
+        if let Some(salvage) = &mut self.salvage {
+            salvage.held.clear();
+        }
         self.summary.torn_bytes += reading.file_bytes - from;
     }
 
@@ -424,6 +600,7 @@ impl Verify<'_> {
         if reading.next_base.is_none()
             && !fault.certain
             && durable <= offset
+            && expected > self.known
             && later(&mut |header| header.durable > offset)?.is_none()
         {
             self.torn(reading, offset);
@@ -438,7 +615,7 @@ impl Verify<'_> {
             _ => match (reading.next_base, reading.footer()?) {
                 (Some(next_base), _) => next_base.max(expected),
                 (None, Some(index)) => index.next().max(expected),
-                (None, None) => expected.next(),
+                (None, None) => expected.max(self.known).next(),
             },
         };
         self.damage(
@@ -447,6 +624,7 @@ impl Verify<'_> {
             fault.what.to_string(),
             range(expected, next),
         );
+        self.cut_group();
         self.expected = next;
         reading.index = None;
         match found {
@@ -455,6 +633,27 @@ impl Verify<'_> {
                 Ok(true)
             }
             None => Ok(false),
+        }
+    }
+}
+
+impl Iterator for Inspection {
+    type Item = Result<Finding>;
+
+    fn next(&mut self) -> Option<Result<Finding>> {
+        loop {
+            if let Some(finding) = self.found.pop_front() {
+                return Some(Ok(finding));
+            }
+            match self.advance() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => {
+                    self.reading = None;
+                    self.files.clear();
+                    return Some(Err(error));
+                }
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ mod basics;
 mod crash;
 mod damage;
 mod model;
+mod salvage;
 mod space;
 mod support;
 mod threads;
