@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) const CATALOG_NAME: &str = "CATALOG";
 
-const CATALOG_BYTES_MAX: u64 = 64 << 20;
+pub(crate) const CATALOG_BYTES_MAX: u64 = 64 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Catalog {
@@ -98,6 +98,13 @@ impl Catalog {
         Ok(catalog)
     }
 
+    /// What bytes that are damaged, or of which nobody knows whether they are, may still say: for a repair alone.
+    pub(crate) fn guess(bytes: &[u8]) -> Option<Catalog> {
+        let json = bytes.splitn(2, |byte| *byte == b'\n').nth(1)?;
+        let catalog: Catalog = serde_json::from_slice(json).ok()?;
+        catalog.database_id().is_some().then_some(catalog)
+    }
+
     fn database_id(&self) -> Option<u64> {
         u64::from_str_radix(&self.database, 16).ok()
     }
@@ -151,6 +158,12 @@ pub(crate) fn collection_dir(id: u32) -> PathBuf {
 /// A partition's directory below each volume's.
 pub(crate) fn partition_dir(id: u32, partition: u32) -> PathBuf {
     collection_dir(id).join(format!("p{partition:04}"))
+}
+
+/// The number in the name of a partition's directory.
+pub(crate) fn parse_partition_dir(name: &str) -> Option<u32> {
+    let number: u32 = name.strip_prefix('p')?.parse().ok()?;
+    (format!("p{number:04}") == name).then_some(number)
 }
 
 /// The id in the name of a collection's directory.

@@ -70,6 +70,15 @@ impl View {
         Ok(found)
     }
 
+    /// The documents of one partition, in key order.
+    pub(crate) fn scan_partition(&self, number: u32) -> Result<Option<PartitionScan>> {
+        let scan = |partition: &PartitionView| {
+            partition.scan(std::ops::Bound::Unbounded, std::ops::Bound::Unbounded)
+        };
+        let partition = self.partitions.get(number as usize);
+        Ok(partition.map(scan).transpose()?)
+    }
+
     /// The documents in a range of keys, in key order.
     ///
     /// # Errors

@@ -42,6 +42,19 @@ pub struct Damage {
     pub what: String,
     /// What can't be read because of it.
     pub lost: String,
+    /// The first and last position of the records of its partition that it loses, if it loses any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub positions: Option<(u64, u64)>,
+}
+
+impl From<quire_store::Damage> for Damage {
+    fn from(found: quire_store::Damage) -> Damage {
+        let positions = found.positions.map(|(first, last)| (first.0, last.0));
+        Damage {
+            positions,
+            ..damage(&found.path, found.offset, found.what, &found.lost)
+        }
+    }
 }
 
 /// Verifies a database that no process has open: reads every byte, checks every checksum, then (of partitions whose
@@ -99,7 +112,7 @@ pub fn verify(
 }
 
 /// Bytes of all files of all collections.
-fn total_bytes(env: &dyn Env, volumes: &Volumes, catalog: &Catalog) -> Result<u64> {
+pub(crate) fn total_bytes(env: &dyn Env, volumes: &Volumes, catalog: &Catalog) -> Result<u64> {
     let mut total = 0;
     for entry in &catalog.collections {
         for number in 0..entry.settings.partitions {
@@ -135,11 +148,7 @@ fn verify_partition(
     let verified = quire_store::verify(
         shared,
         &place,
-        &mut |found| {
-            report
-                .damage
-                .push(damage(&found.path, found.offset, found.what, &found.lost))
-        },
+        &mut |found| report.damage.push(found.into()),
         progress,
     )
     .map_err(quire_collection::Error::from)?;
@@ -190,11 +199,12 @@ fn verify_partition(
     }
 }
 
-fn damage(file: &Path, offset: u64, what: String, lost: &str) -> Damage {
+pub(crate) fn damage(file: &Path, offset: u64, what: String, lost: &str) -> Damage {
     Damage {
         file: file.display().to_string(),
         offset,
         what,
         lost: lost.to_string(),
+        positions: None,
     }
 }

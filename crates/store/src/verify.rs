@@ -20,6 +20,8 @@ pub struct Damage {
     pub what: String,
     /// What can't be read because of it, in words.
     pub lost: String,
+    /// The first and last position of the records that it loses, if it loses any.
+    pub positions: Option<(Position, Position)>,
 }
 
 /// What a verification read.
@@ -63,6 +65,7 @@ pub fn verify(
             offset: 20,
             what: "the manifest belongs to another partition or database".into(),
             lost: "the whole partition, until its own files are put back".into(),
+            positions: None,
         });
         return Ok(verified);
     }
@@ -71,7 +74,7 @@ pub fn verify(
     Ok(verified)
 }
 
-fn manifest_damage(place: &Place, error: Error) -> Result<Damage> {
+pub(crate) fn manifest_damage(place: &Place, error: Error) -> Result<Damage> {
     let lost =
         "which files make up the partition; its log can still give every document".to_string();
     let path = manifest::path(&place.dir());
@@ -81,12 +84,14 @@ fn manifest_damage(place: &Place, error: Error) -> Result<Damage> {
             offset,
             what,
             lost,
+            positions: None,
         }),
         Error::Env(error) if error.kind() == EnvErrorKind::NotFound => Ok(Damage {
             path,
             offset: 0,
             what: "the manifest is missing".into(),
             lost,
+            positions: None,
         }),
         other => Err(other),
     }
@@ -110,24 +115,13 @@ fn verify_log(
                 offset: 0,
                 what: "the log is missing".into(),
                 lost,
+                positions: Some((Position(1), manifest.synced)),
             });
         }
         return Ok(());
     }
     let identity = Some(LogIdentity(place.identity));
-    let mut translate = |damage: quire_log::Damage| {
-        let lost = match damage.lost {
-            Some((first, last)) if first == last => format!("the record at position {first}"),
-            Some((first, last)) => format!("the records at positions {first} to {last}"),
-            None => "no record".to_string(),
-        };
-        on_damage(Damage {
-            path: damage.path,
-            offset: damage.offset,
-            what: damage.what,
-            lost,
-        });
-    };
+    let mut translate = |damage| on_damage(log_damage(damage));
     let summary = quire_log::verify(env, &dir, identity, &mut translate, progress)?;
     verified.files += summary.segments;
     verified.bytes += summary.disk_bytes;
@@ -144,9 +138,36 @@ fn verify_log(
             offset: 0,
             what,
             lost,
+            positions: Some((summary.last.next(), manifest.synced)),
         });
     }
     Ok(())
+}
+
+/// Damage of a log, with what it loses in words.
+pub(crate) fn log_damage(damage: quire_log::Damage) -> Damage {
+    let lost = match damage.lost {
+        Some((first, last)) if first == last => format!("the record at position {first}"),
+        Some((first, last)) => format!("the records at positions {first} to {last}"),
+        None => "no record".to_string(),
+    };
+    Damage {
+        path: damage.path,
+        offset: damage.offset,
+        what: damage.what,
+        lost,
+        positions: damage.lost,
+    }
+}
+
+/// The table files of a store, as far as its manifest names them.
+pub(crate) fn table_files(env: &Arc<dyn Env>, place: &Place, manifest: &Manifest) -> TableFiles {
+    TableFiles::new(
+        Arc::clone(env),
+        place.volumes.clone(),
+        place.tables_subdir(),
+        manifest.next_file,
+    )
 }
 
 fn verify_tables(
@@ -158,12 +179,7 @@ fn verify_tables(
     progress: &mut dyn FnMut(u64),
 ) -> Result<()> {
     place.volumes.check_subdir(&**env, &place.tables_subdir())?;
-    let files = TableFiles::new(
-        Arc::clone(env),
-        place.volumes.clone(),
-        place.tables_subdir(),
-        manifest.next_file,
-    );
+    let files = table_files(env, place, manifest);
     for tree in &manifest.trees {
         for table in tree.runs.iter().flat_map(|run| &run.tables) {
             let path = files.path(table.file)?;
@@ -171,32 +187,11 @@ fn verify_tables(
                 "{} entries of the {} tree; the log can give them again",
                 table.entries, tree.name
             );
-            match verify_table(&**env, &path, table) {
-                Ok(_) => {}
-                Err(quire_lsm::Error::Corrupt {
-                    path,
-                    what,
-                    offset,
-                    expected,
-                    found,
-                }) => {
-                    let what = format!("{what}: expected {expected:#x}, found {found:#x}");
-                    on_damage(Damage {
-                        path,
-                        offset,
-                        what,
-                        lost,
-                    });
+            if let Err(error) = verify_table(&**env, &path, table) {
+                if !damaged(&error) {
+                    return Err(error.into());
                 }
-                Err(error) if damaged(&error) => {
-                    on_damage(Damage {
-                        path,
-                        offset: 0,
-                        what: error.to_string(),
-                        lost,
-                    });
-                }
-                Err(error) => return Err(error.into()),
+                on_damage(table_damage(error, path, lost));
             }
             verified.files += 1;
             verified.bytes += table.bytes;
@@ -206,8 +201,32 @@ fn verify_tables(
     Ok(())
 }
 
+/// What is wrong with the table file at `path`.
+pub(crate) fn table_damage(error: quire_lsm::Error, path: PathBuf, lost: String) -> Damage {
+    let (path, offset, what) = match error {
+        quire_lsm::Error::Corrupt {
+            path,
+            what,
+            offset,
+            expected,
+            found,
+        } => {
+            let what = format!("{what}: expected {expected:#x}, found {found:#x}");
+            (path, offset, what)
+        }
+        error => (path, 0, error.to_string()),
+    };
+    Damage {
+        path,
+        offset,
+        what,
+        lost,
+        positions: None,
+    }
+}
+
 /// Whether it is the file that is wrong, and not the machine.
-fn damaged(error: &quire_lsm::Error) -> bool {
+pub(crate) fn damaged(error: &quire_lsm::Error) -> bool {
     use quire_lsm::ErrorKind as Tree;
     matches!(
         error.kind(),

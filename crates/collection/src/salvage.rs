@@ -1,0 +1,149 @@
+//! Salvaging a partition: its whole records as writes that would make the same documents again, and what its trees still
+//! know of those that are lost.
+
+use crate::documents::{Documents, KEYS, ROWS, parse_position};
+use crate::record::{Kind, Record};
+use crate::write::key_of;
+use crate::{Error, Result, Write};
+use bytes::Bytes;
+use quire_model::{Document, Key, Position};
+use quire_store::{Damage, Place, SalvagedTrees, Shared};
+use std::ops::Bound;
+
+/// The index is read so many entries at a time.
+const BATCH: usize = 1024;
+
+/// What a salvage comes upon.
+#[derive(Debug, Clone)]
+pub enum Salvaged {
+    /// So many more bytes were read.
+    Read(u64),
+    /// Something is wrong.
+    Damage(Damage),
+    /// A change of a document, as a write that makes the same change: the whole document, or its deletion. They come in
+    /// the order of their positions.
+    Write(Position, Write),
+    /// A record whose bytes are those that were written, and make no sense.
+    Senseless(Position, String),
+    /// The writes from the first position to the last, which come next, were done together with others that are lost.
+    Part(Position, Position),
+}
+
+/// A partition that nobody has open, being salvaged: its log is read as this is iterated.
+#[derive(Debug)]
+pub struct Salvage {
+    store: quire_store::Salvage,
+}
+
+impl Salvage {
+    /// Begins to salvage the partition at a place, and tells `progress` how many bytes are read meanwhile. Only reads.
+    ///
+    /// # Errors
+    /// Only what the machine reports, of files that can't even be opened.
+    pub fn begin(shared: &Shared, place: &Place, progress: &mut dyn FnMut(u64)) -> Result<Salvage> {
+        let store = quire_store::salvage::<Documents>(shared, place, progress)?;
+        Ok(Salvage { store })
+    }
+
+    /// The index of its documents, if all of it is whole.
+    pub fn index(&self) -> Option<SalvagedIndex> {
+        self.store.trees().map(|trees| SalvagedIndex { trees })
+    }
+
+    /// Bytes after the last whole write, as a crash leaves them; no damage.
+    pub fn torn_bytes(&self) -> u64 {
+        self.store.torn_bytes()
+    }
+}
+
+impl Iterator for Salvage {
+    type Item = Result<Salvaged>;
+
+    fn next(&mut self) -> Option<Result<Salvaged>> {
+        Some(match self.store.next()? {
+            Ok(quire_store::Salvaged::Read(bytes)) => Ok(Salvaged::Read(bytes)),
+            Ok(quire_store::Salvaged::Damage(damage)) => Ok(Salvaged::Damage(damage)),
+            Ok(quire_store::Salvaged::Part(first, last)) => Ok(Salvaged::Part(first, last)),
+            Ok(quire_store::Salvaged::Record(position, bytes)) => Ok(match write_of(&bytes) {
+                Ok(write) => Salvaged::Write(position, write),
+                Err(what) => Salvaged::Senseless(position, what),
+            }),
+            Err(error) => Err(error.into()),
+        })
+    }
+}
+
+/// The write that makes the change of a record.
+fn write_of(bytes: &Bytes) -> std::result::Result<Write, String> {
+    let record = Record::decode(bytes)?;
+    let key = key_of(&record).map_err(|error| error.to_string())?;
+    if record.kind == Kind::Delete {
+        return Ok(Write::delete(key));
+    }
+    let document = Document::from_bytes(record.document_bytes(bytes));
+    let document = document.map_err(|error| format!("document {key}: {error}"))?;
+    Ok(Write::put(key, document))
+}
+
+/// Which documents there were at one position, and the version of each.
+#[derive(Debug, Clone)]
+pub struct SalvagedIndex {
+    trees: SalvagedTrees,
+}
+
+impl SalvagedIndex {
+    /// The position.
+    pub fn position(&self) -> Position {
+        self.trees.position()
+    }
+
+    /// Key and version of each document, in key order.
+    ///
+    /// # Errors
+    /// Damage on disk, by file and offset.
+    pub fn entries(&self) -> Result<impl Iterator<Item = Result<(Key, Position)>> + use<>> {
+        let (Some(keys), Some(rows)) = (self.trees.tree(KEYS), self.trees.tree(ROWS)) else {
+            return Err(self.wrong("a tree is missing"));
+        };
+        let scan = keys.scan(Bound::Unbounded, Bound::Unbounded);
+        let mut scan = scan.map_err(quire_store::Error::from)?;
+        let (rows, index) = (rows.clone(), self.clone());
+        let batches = std::iter::from_fn(move || {
+            let batch: std::result::Result<Vec<_>, _> = scan.by_ref().take(BATCH).collect();
+            let batch = batch.map_err(quire_store::Error::from);
+            match batch {
+                Ok(batch) if batch.is_empty() => None,
+                Ok(batch) => Some(index.versions(&rows, &batch)),
+                Err(error) => Some(vec![Err(error.into())]),
+            }
+        });
+        Ok(batches.flatten())
+    }
+
+    fn versions(
+        &self,
+        rows: &quire_lsm::TreeSnapshot,
+        entries: &[(Bytes, Bytes)],
+    ) -> Vec<Result<(Key, Position)>> {
+        let docids: Vec<&[u8]> = entries.iter().map(|(_, docid)| docid.as_ref()).collect();
+        let versions = match rows.get_many(&docids).map_err(quire_store::Error::from) {
+            Ok(versions) => versions,
+            Err(error) => return vec![Err(error.into())],
+        };
+        let entries = entries.iter().zip(versions);
+        let entry = |((key, _), version): (&(Bytes, Bytes), Option<Bytes>)| {
+            let version = version.as_deref().and_then(parse_position);
+            let version = version.ok_or_else(|| self.wrong("a document has no row"))?;
+            Ok((Key::decode(key)?, version))
+        };
+        entries.map(entry).collect()
+    }
+
+    fn wrong(&self, what: &str) -> Error {
+        Error::Corrupt {
+            partition: 0,
+            position: self.position(),
+            what: what.to_string(),
+        }
+    }
+}
