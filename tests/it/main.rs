@@ -18,6 +18,7 @@ mod kill;
 mod memory;
 mod opensearch_py;
 mod quire;
+mod repair;
 mod sim_damage;
 mod sim_faults;
 mod words;

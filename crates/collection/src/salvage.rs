@@ -50,6 +50,12 @@ impl Salvage {
         self.store.trees().map(|trees| SalvagedIndex { trees })
     }
 
+    /// Where nothing says how far the log went: the last position that anything in it speaks of, once this has been
+    /// iterated to its end.
+    pub fn end_unknown(&self) -> Option<Position> {
+        self.store.end_unknown()
+    }
+
     /// Bytes after the last whole write, as a crash leaves them; no damage.
     pub fn torn_bytes(&self) -> u64 {
         self.store.torn_bytes()

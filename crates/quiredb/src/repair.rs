@@ -80,8 +80,8 @@ pub enum RepairEvent {
         partition: u32,
         /// The first position.
         first: u64,
-        /// The last.
-        last: u64,
+        /// The last; none if nothing says how far the log went: there may have been no such record at all.
+        last: Option<u64>,
     },
     /// Writes that were done together, whole or not at all, of which only these are left.
     Part {
@@ -142,6 +142,8 @@ pub struct RepairReport {
     pub positions_lost: u64,
     /// Of those: positions of which nothing says what documents they changed.
     pub positions_unknown: u64,
+    /// Partitions of which nothing says how far their logs went.
+    pub ends_unknown: u64,
     /// Documents of which an older version was kept.
     pub keys_older: u64,
     /// Documents of which no version is whole.
@@ -153,7 +155,7 @@ pub struct RepairReport {
 impl RepairReport {
     /// Whether the new database holds exactly what the damaged one acknowledged.
     pub fn is_whole(&self) -> bool {
-        self.positions_lost == 0 && self.guesses == 0
+        self.positions_lost == 0 && self.ends_unknown == 0 && self.guesses == 0
     }
 }
 
@@ -369,15 +371,29 @@ impl Repair<'_> {
             let first = first.max(known.next());
             if first <= last {
                 self.report.positions_unknown += last.0 - first.0 + 1;
-                (self.on_event)(RepairEvent::Unknown {
-                    collection: name.clone(),
-                    partition,
-                    first: first.0,
-                    last: last.0,
-                });
+                self.unknown(&name, partition, first, Some(last));
             }
         }
+        if let Some(last) = salvage.end_unknown() {
+            self.report.ends_unknown += 1;
+            self.unknown(&name, partition, last.next(), None);
+        }
         Ok(())
+    }
+
+    fn unknown(
+        &mut self,
+        collection: &str,
+        partition: u32,
+        first: Position,
+        last: Option<Position>,
+    ) {
+        (self.on_event)(RepairEvent::Unknown {
+            collection: collection.to_string(),
+            partition,
+            first: first.0,
+            last: last.map(|last| last.0),
+        });
     }
 }
 

@@ -55,6 +55,8 @@ pub struct Salvage {
     found: VecDeque<Salvaged>,
     trees: Option<SalvagedTrees>,
     log: Option<Inspection>,
+    /// Whether the manifest says how far the log went.
+    end_known: bool,
 }
 
 /// Begins to salvage a store: reads its manifest and its tables, and tells `progress` how many bytes. Damage does not end it.
@@ -89,6 +91,7 @@ pub fn salvage<M: Machine>(
         Some(manifest) => salvage_trees::<M>(shared, place, manifest, &mut found, progress)?,
         None => None,
     };
+    let end_known = manifest.is_some();
     let known = manifest.map_or(Position(0), |manifest| manifest.synced);
     let dir = place.log_dir();
     let log = if env.exists(&dir)? {
@@ -106,7 +109,12 @@ pub fn salvage<M: Machine>(
         }
         None
     };
-    Ok(Salvage { found, trees, log })
+    Ok(Salvage {
+        found,
+        trees,
+        log,
+        end_known,
+    })
 }
 
 /// The identities that the files of a store say are theirs: its manifest's, and those of its log's segments.
@@ -194,6 +202,13 @@ impl Salvage {
     /// What the trees knew; none if any of them is damaged.
     pub fn trees(&self) -> Option<SalvagedTrees> {
         self.trees.clone()
+    }
+
+    /// Without a manifest nothing says how far the log went: the last position that anything in it speaks of, once this
+    /// has been iterated to its end.
+    pub fn end_unknown(&self) -> Option<Position> {
+        let last = |log: &Inspection| log.summary().last;
+        (!self.end_known).then(|| self.log.as_ref().map_or(Position(0), last))
     }
 
     /// Bytes after the last whole write, as a crash leaves them; no damage.

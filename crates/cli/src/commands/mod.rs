@@ -8,6 +8,7 @@ mod drop;
 mod get;
 pub(crate) mod load;
 mod put;
+mod repair;
 mod scan;
 mod serve;
 pub(crate) mod stats;
@@ -32,6 +33,7 @@ pub(crate) enum Command {
     Drop(drop::Drop),
     Stats(stats::Stats),
     Verify(verify::Verify),
+    Repair(repair::Repair),
     Serve(serve::Serve),
     Demo(demo::Demo),
 }
@@ -52,6 +54,7 @@ impl Command {
             Command::Drop(command) => command.run(context),
             Command::Stats(command) => command.run(context),
             Command::Verify(command) => command.run(context),
+            Command::Repair(command) => command.run(context),
             Command::Serve(command) => command.run(context),
             Command::Demo(command) => command.run(context),
         }
