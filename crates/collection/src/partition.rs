@@ -6,7 +6,7 @@ use crate::write::{Decider, key_of};
 use crate::{Change, Error, PartitionView, Result, Write, Written};
 use quire_env::Gate;
 use quire_model::{Document, Position};
-use quire_store::{Durability, Place, Shared, Store, StoreOptions, StoreStats};
+use quire_store::{Capture, Durability, Place, Shared, Store, StoreOptions, StoreStats};
 use std::sync::Arc;
 
 /// One partition. Cheap to clone; any number of threads.
@@ -69,6 +69,21 @@ impl Partition {
     /// As of [`Store::acknowledge`].
     pub fn acknowledge(&self, position: Position, durability: Durability) -> Result<()> {
         Ok(self.store.acknowledge(position, durability)?)
+    }
+
+    /// The files of partitions as they all are at one moment, in which `at_moment` is run. See [`quire_store::capture`].
+    ///
+    /// # Errors
+    /// When one is closed, or its log can't be synced.
+    pub fn capture<R>(
+        partitions: &[Partition],
+        at_moment: impl FnOnce() -> R,
+    ) -> Result<(Vec<Capture>, R)> {
+        let stores: Vec<_> = partitions
+            .iter()
+            .map(|partition| &partition.store)
+            .collect();
+        Ok(quire_store::capture(&stores, at_moment)?)
     }
 
     /// A consistent read of what is acknowledged.

@@ -94,7 +94,7 @@ impl SegmentHeader {
 }
 
 /// The path of the segment whose first record has position `base`.
-pub(crate) fn segment_path(dir: &Path, base: Position) -> PathBuf {
+pub fn segment_path(dir: &Path, base: Position) -> PathBuf {
     dir.join(format!("{:020}.log", base.0))
 }
 

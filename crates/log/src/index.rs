@@ -21,6 +21,13 @@ pub(crate) struct BlockSpan {
     pub(crate) length: usize,
 }
 
+impl BlockSpan {
+    /// Offset of the byte after it.
+    pub(crate) fn end(self) -> u64 {
+        self.offset.saturating_add(self.length as u64)
+    }
+}
+
 /// A block, relative to its segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BlockEntry {
@@ -146,6 +153,21 @@ impl BlockIndex {
             .entries
             .partition_point(|entry| entry.first <= relative);
         let entry = self.entries.get(after.checked_sub(1)?)?;
+        Some(self.span(entry, after))
+    }
+
+    /// The block that begins at `offset`.
+    pub(crate) fn find_at(&self, offset: u64) -> Option<BlockSpan> {
+        let offset = u32::try_from(offset).ok()?;
+        let at = self
+            .entries
+            .binary_search_by_key(&offset, |entry| entry.offset)
+            .ok()?;
+        Some(self.span(self.entries.get(at)?, at + 1))
+    }
+
+    /// Where a block is that the entry numbered `after` follows.
+    fn span(&self, entry: &BlockEntry, after: usize) -> BlockSpan {
         let (next, end) = match self.entries.get(after) {
             Some(following) => (
                 Position(self.base.0 + u64::from(following.first)),
@@ -153,12 +175,12 @@ impl BlockIndex {
             ),
             None => (self.next, self.end),
         };
-        Some(BlockSpan {
+        BlockSpan {
             first: Position(self.base.0 + u64::from(entry.first)),
             next,
             offset: u64::from(entry.offset),
             length: end.saturating_sub(entry.offset) as usize,
-        })
+        }
     }
 }
 

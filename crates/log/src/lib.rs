@@ -50,6 +50,7 @@
 //! [`Position`]: quire_model::Position
 
 mod block;
+mod copy;
 mod create;
 mod error;
 mod footer;
@@ -68,7 +69,9 @@ mod verify;
 mod walk;
 mod writer;
 
+pub use copy::{SegmentCopy, SegmentPieces, SegmentsKept};
 pub use error::{Error, ErrorKind, Result};
+pub use header::segment_path;
 pub use log::{Log, LogStats};
 pub use options::{
     Codec, GROUP_BYTES_MAX, GROUP_RECORDS_MAX, LogIdentity, LogOptions, RECORD_BYTES_MAX,

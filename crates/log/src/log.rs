@@ -11,7 +11,7 @@ use crate::verify::{Inspection, SegmentFile};
 use crate::writer::Writer;
 use crate::{LogIdentity, LogOptions, LogScan};
 use bytes::Bytes;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use quire_env::{BlockCache, Env};
 use quire_model::Position;
 use quire_planted::{Bug, planted};
@@ -327,7 +327,30 @@ impl Log {
     }
 }
 
+impl Log {
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+}
+
 impl Shared {
+    /// The segments, ascending.
+    pub(crate) fn segments(&self) -> Vec<Arc<Segment>> {
+        self.segments.read().clone()
+    }
+
+    /// While the guard is held no segment is dropped.
+    pub(crate) fn keep_segments(&self) -> MutexGuard<'_, ()> {
+        self.dropping.lock()
+    }
+
+    /// Ends the block being filled; returns the position of the last record.
+    pub(crate) fn cut(&self) -> Position {
+        let mut pending = self.pending.lock();
+        pending.close_block();
+        Position(pending.next().0 - 1)
+    }
+
     fn last(&self) -> Position {
         Position(self.last.load(Ordering::Acquire))
     }

@@ -124,16 +124,27 @@ impl Segment {
         span: BlockSpan,
         bytes: &Bytes,
     ) -> std::result::Result<RecordBlock, Fault> {
+        let header = self.header_of(span, bytes)?;
+        let stored = bytes.slice(BLOCK_HEADER_BYTES.min(bytes.len())..);
+        header.check_payload(&stored)?;
+        RecordBlock::decode(&header, stored)
+    }
+
+    /// The header of the block that was read from `span`.
+    pub(crate) fn header_of(
+        &self,
+        span: BlockSpan,
+        bytes: &[u8],
+    ) -> std::result::Result<BlockHeader, Fault> {
         let header = BlockHeader::decode(bytes, self.salt, span.offset)?;
         if header.kind != BlockKind::Records
             || header.first != span.first
             || header.next() != span.next
+            || header.file_bytes() != span.length as u64
         {
             return Err(Fault::certain("block that is not the one in the index"));
         }
-        let stored = bytes.slice(BLOCK_HEADER_BYTES.min(bytes.len())..);
-        header.check_payload(&stored)?;
-        RecordBlock::decode(&header, stored)
+        Ok(header)
     }
 
     /// An error of reading `span`: a file that ends too early is damage, anything else the machine's.
@@ -146,7 +157,7 @@ impl Segment {
         }
     }
 
-    fn corrupt(&self, span: BlockSpan, what: &'static str) -> Error {
+    pub(crate) fn corrupt(&self, span: BlockSpan, what: &'static str) -> Error {
         let last = Position(span.next.0.saturating_sub(1));
         Error::corrupt(self.path(), span.offset, what, Some((span.first, last)))
     }

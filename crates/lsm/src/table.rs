@@ -20,6 +20,7 @@
 //! top index come through the block cache, where they are kept checked and uncompressed.
 
 mod block;
+mod copy;
 mod cursor;
 mod filter;
 mod footer;
@@ -30,6 +31,7 @@ mod reader;
 mod verify;
 mod writer;
 
+pub use copy::{TableCopy, TablePieces};
 pub(crate) use cursor::{Access, TableCursor};
 pub(crate) use filter::hash;
 pub(crate) use reader::{Counters, Table};

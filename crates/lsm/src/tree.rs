@@ -23,7 +23,7 @@ use crate::fold::Folder;
 use crate::memtable::Memtable;
 use crate::merge::{Merge, Source};
 use crate::run::{Run, RunCursor};
-use crate::table::{Access, Counters};
+use crate::table::{Access, Counters, TableCopy};
 use crate::{Error, KEY_BYTES_MAX, Op, Result, RunMeta, TreeContext, TreeSpec};
 use arc_swap::ArcSwap;
 use edit::{Change, Claims};
@@ -319,6 +319,17 @@ impl Tree {
             .runs
             .iter()
             .map(|run| run.meta())
+            .collect()
+    }
+
+    /// The table files of its runs, to be copied: they stay as long as these are held.
+    pub fn copies(&self) -> Vec<TableCopy> {
+        self.version
+            .load()
+            .runs
+            .iter()
+            .flat_map(|run| &run.tables)
+            .map(|table| TableCopy::new(Arc::clone(table)))
             .collect()
     }
 

@@ -2,18 +2,18 @@
 //!
 //! A small text file, `CATALOG`, replaced whole at each change; readable by people, checked by a checksum.
 //!
-//! # Layout
-//! ```text
-//! quire-catalog 1 <CRC-32C of the second line, 8 hex digits>\n
-//! <one JSON object>
-//! ```
+//! A sealed text file (see `sealed.rs`) of the kind `quire-catalog`, version 1.
 
+use crate::sealed::{seal, unseal};
 use crate::{CollectionSettings, Error, Result};
 use quire_env::Env;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 pub(crate) const CATALOG_NAME: &str = "CATALOG";
+
+const KIND: &str = "quire-catalog";
+const VERSION: u32 = 1;
 
 pub(crate) const CATALOG_BYTES_MAX: u64 = 64 << 20;
 
@@ -62,34 +62,11 @@ impl Catalog {
     }
 
     fn encode(&self) -> Vec<u8> {
-        let json = serde_json::json!(self).to_string();
-        format!(
-            "quire-catalog 1 {:08x}\n{json}",
-            crc32c::crc32c(json.as_bytes())
-        )
-        .into_bytes()
+        seal(KIND, VERSION, &serde_json::json!(self).to_string())
     }
 
     fn decode(bytes: &[u8]) -> std::result::Result<Catalog, String> {
-        let text = std::str::from_utf8(bytes)
-            .map_err(|_| "the catalog is damaged: not UTF-8".to_string())?;
-        let (header, json) = text
-            .split_once('\n')
-            .ok_or("the catalog is damaged: cut short")?;
-        let rest = header
-            .strip_prefix("quire-catalog ")
-            .ok_or("this is not a catalog of Quire")?;
-        let (version, crc) = rest
-            .split_once(' ')
-            .ok_or("the catalog is damaged: no checksum")?;
-        if version != "1" {
-            return Err(format!(
-                "catalog version {version}; this program knows version 1"
-            ));
-        }
-        if crc != format!("{:08x}", crc32c::crc32c(json.as_bytes())) {
-            return Err("the catalog is damaged: its checksum does not match".into());
-        }
+        let json = unseal(KIND, VERSION, "catalog", bytes)?;
         let catalog: Catalog = serde_json::from_str(json)
             .map_err(|error| format!("the catalog is damaged: {error}"))?;
         catalog
@@ -119,6 +96,12 @@ impl Catalog {
         ];
         identity.copy_from_slice(&parts.concat());
         identity
+    }
+
+    /// Collection and number of every partition, in order.
+    pub(crate) fn partitions(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let entries = self.collections.iter();
+        entries.flat_map(|entry| (0..entry.settings.partitions).map(|number| (entry.id, number)))
     }
 
     /// Whether the other has the same collections. (The next id may differ: it is spent by attempts that fail, too.)

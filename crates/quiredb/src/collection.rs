@@ -107,6 +107,10 @@ impl Collection {
         (scaled >> 64) as u32
     }
 
+    pub(crate) fn partitions(&self) -> &[Partition] {
+        &self.inner.partitions
+    }
+
     fn partition(&self, key: &Key) -> &Partition {
         &self.inner.partitions[self.partition_of(key) as usize]
     }

@@ -4,6 +4,7 @@ use crate::catalog::{
     CATALOG_NAME, Catalog, Entry, collection_dir, parse_collection_dir, partition_dir,
 };
 use crate::collection::Collection;
+use crate::restore::RESTORING_NAME;
 use crate::settings::check_name;
 use crate::{CollectionSettings, DatabaseStats, Error, Options, Result};
 use parking_lot::Mutex;
@@ -297,6 +298,22 @@ impl Database {
         close_all(std::mem::take(&mut state.open), &self.inner.shared)
     }
 
+    /// The id that it and every copy of it has.
+    pub(crate) fn id(&self) -> Result<String> {
+        Ok(self.state()?.catalog.database.clone())
+    }
+
+    /// The catalog as it is now.
+    pub(crate) fn catalog(&self) -> Result<Catalog> {
+        Ok(self.state()?.catalog.clone())
+    }
+
+    /// Whether the database has just the collections of `catalog`; `None` if that is about to change. Does not wait.
+    pub(crate) fn catalog_is_still(&self, catalog: &Catalog) -> Option<bool> {
+        let state = self.inner.state.try_lock()?;
+        Some(!state.closed && state.catalog.same_collections(catalog))
+    }
+
     fn state(&self) -> Result<parking_lot::MutexGuard<'_, State>> {
         let state = self.inner.state.lock();
         if state.closed {
@@ -417,6 +434,11 @@ pub(crate) fn holds_database(env: &dyn Env, root: &Path) -> Result<bool> {
     if names.iter().any(|name| name == CATALOG_NAME) {
         return Ok(true);
     }
+    if names.iter().any(|name| name == RESTORING_NAME) {
+        return Err(Error::Restoring {
+            path: root.to_path_buf(),
+        });
+    }
     // What a crash between the lock and the first catalog leaves is ours.
     if names
         .iter()
@@ -429,11 +451,16 @@ pub(crate) fn holds_database(env: &dyn Env, root: &Path) -> Result<bool> {
     })
 }
 
-/// Removes what a crash left of collections that were being made or dropped.
+/// Removes what a crash left of collections that were being made or dropped, and of a restore that was just ending.
 fn remove_leftovers(env: &dyn Env, volumes: &Volumes, catalog: &Catalog) -> Result<()> {
     for volume in volumes.iter() {
         let names = env.list(&volume.path);
         for name in names.map_err(|error| volume.lost(error))? {
+            if name == RESTORING_NAME {
+                // All is restored: the catalog is there.
+                env.remove(&volume.path.join(name))?;
+                continue;
+            }
             let Some(id) = parse_collection_dir(&name) else {
                 continue;
             };

@@ -33,7 +33,7 @@ pub enum ErrorKind {
     Gone,
     /// The operating system refused.
     Io,
-    /// The database or collection was closed or dropped.
+    /// The database or collection was closed or dropped, or the caller stopped the work.
     Closed,
 }
 
@@ -80,6 +80,49 @@ pub enum Error {
     /// The caller's input can't be taken.
     #[error("{0}")]
     Invalid(String),
+    /// A restore into the directory did not end.
+    #[error(
+        "{path}: a restore into this directory did not end; run `quire restore` again to begin it anew"
+    )]
+    Restoring {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// There is no backup in the directory.
+    #[error("{path}: no backup here; `quire backup` makes one")]
+    NoBackup {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// There is no such snapshot.
+    #[error("{path}: {}", no_snapshot(*.wanted, .existing))]
+    NoSnapshot {
+        /// The backup's directory.
+        path: PathBuf,
+        /// The number asked for; the newest if `None`.
+        wanted: Option<u64>,
+        /// Those there are.
+        existing: Vec<u64>,
+    },
+    /// The directory holds something else than a backup of this database.
+    #[error("{path}: {what}; give a new or an empty directory, or that of this database's backup")]
+    ForeignBackup {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A file of a backup is damaged.
+    #[error("{path}: {what}")]
+    Backup {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A backup was stopped by the one who asked for it.
+    #[error("the backup was stopped; the next one goes on with what was copied")]
+    Stopped,
     /// The database was closed.
     #[error("the database is closed")]
     Closed,
@@ -95,11 +138,17 @@ impl Error {
     /// What a caller can act on.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Error::NoDatabase { .. } | Error::NoCollection { .. } => ErrorKind::NotFound,
+            Error::NoDatabase { .. }
+            | Error::NoCollection { .. }
+            | Error::NoBackup { .. }
+            | Error::NoSnapshot { .. } => ErrorKind::NotFound,
             Error::CollectionExists { .. } => ErrorKind::AlreadyExists,
-            Error::Foreign { .. } | Error::Invalid(_) => ErrorKind::Invalid,
-            Error::Catalog { .. } => ErrorKind::Corrupt,
-            Error::Closed => ErrorKind::Closed,
+            Error::Foreign { .. }
+            | Error::Restoring { .. }
+            | Error::ForeignBackup { .. }
+            | Error::Invalid(_) => ErrorKind::Invalid,
+            Error::Catalog { .. } | Error::Backup { .. } => ErrorKind::Corrupt,
+            Error::Closed | Error::Stopped => ErrorKind::Closed,
             Error::Partition(error) => partition_kind(error.kind()),
             Error::Env(error) => env_kind(error.kind()),
         }
@@ -118,6 +167,20 @@ impl Error {
                 Some("let this user read and write the directory, or use another one")
             }
             _ => None,
+        }
+    }
+}
+
+fn no_snapshot(wanted: Option<u64>, existing: &[u64]) -> String {
+    let wanted = match wanted {
+        Some(number) => format!("no snapshot {number} in this backup"),
+        None => "no snapshot in this backup".to_string(),
+    };
+    match existing {
+        [] => format!("{wanted}: none was ever finished"),
+        some => {
+            let numbers: Vec<_> = some.iter().map(ToString::to_string).collect();
+            format!("{wanted} (it has: {})", numbers.join(", "))
         }
     }
 }

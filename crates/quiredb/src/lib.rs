@@ -21,12 +21,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod backup;
 mod catalog;
 mod collection;
 mod database;
 mod error;
 mod read;
 mod repair;
+mod restore;
+mod sealed;
 mod settings;
 mod stats;
 mod tail;
@@ -35,11 +38,13 @@ mod verify;
 #[cfg(test)]
 mod tests;
 
+pub use backup::{BackupOptions, BackupReport, PartitionPosition, SnapshotInfo, snapshots};
 pub use collection::Collection;
 pub use database::Database;
 pub use error::{Error, ErrorKind, Result};
 pub use read::{Scan, View};
 pub use repair::{LostKey, RepairEvent, RepairReport, repair};
+pub use restore::{RestoreReport, restore};
 pub use settings::{CollectionSettings, Options};
 pub use stats::{CollectionStats, DatabaseStats};
 pub use tail::Tail;

@@ -9,6 +9,7 @@
 //! What the records mean is the [`Machine`]'s business; this crate never looks inside.
 
 mod admission;
+mod capture;
 mod durability;
 mod error;
 mod flush;
@@ -25,6 +26,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
+pub use capture::{Capture, FileCopy, FileName, Pieces, capture, move_manifest};
 pub use durability::Durability;
 pub use error::{Error, ErrorKind, Result};
 pub use machine::{ApplyError, Machine, TreeWriter};

@@ -86,18 +86,33 @@ fn seal_lz4(contents: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// The CRC of the frame `stored`, found at `offset`, once it is found right.
+///
+/// # Errors
+/// [`Damage`] if it is not.
+pub(crate) fn check(salt: u64, offset: u64, stored: &[u8]) -> Result<u32, Damage> {
+    let (body, crc) = stored
+        .split_last_chunk::<4>()
+        .ok_or_else(|| too_short(stored))?;
+    let (crc, found) = (u32::from_le_bytes(*crc), checksum(salt, offset, body));
+    if crc != found && !planted(Bug::TableChecksumUnchecked) {
+        return Err(Damage::new("block checksum", 0, crc, found));
+    }
+    Ok(crc)
+}
+
+fn too_short(stored: &[u8]) -> Damage {
+    Damage::new("block length", 0, TRAILER_BYTES, stored.len())
+}
+
 /// The contents of the frame `stored`, found at `offset`, and its CRC. Uncompressed contents share `stored`'s memory.
 ///
 /// # Errors
 /// [`Damage`] for any bytes that [`seal`] did not put there.
 pub(crate) fn open(salt: u64, offset: u64, stored: &Bytes) -> Result<(Bytes, u32), Damage> {
-    let too_short = || Damage::new("block length", 0, TRAILER_BYTES, stored.len());
-    let (body, crc) = stored.split_last_chunk::<4>().ok_or_else(too_short)?;
-    let (crc, found) = (u32::from_le_bytes(*crc), checksum(salt, offset, body));
-    if crc != found && !planted(Bug::TableChecksumUnchecked) {
-        return Err(Damage::new("block checksum", 0, crc, found));
-    }
-    let (&codec, contents) = body.split_last().ok_or_else(too_short)?;
+    let crc = check(salt, offset, stored)?;
+    let body = stored.get(..stored.len() - 4).unwrap_or_default();
+    let (&codec, contents) = body.split_last().ok_or_else(|| too_short(stored))?;
     match codec {
         CODEC_NONE => Ok((stored.slice(..contents.len()), crc)),
         CODEC_LZ4 => Ok((open_lz4(contents)?, crc)),

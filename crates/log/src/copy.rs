@@ -1,0 +1,283 @@
+//! Copying a log as files, as it was at one position, while it goes on being written.
+//!
+//! What is copied is what is on disk, byte for byte, and nothing goes out unchecked: each block's header and payload
+//! checksum, and that the block is the one that the index in memory knows; the header and the footer too.
+//!
+//! # Invariants
+//! 1. A copy ends where a block ends whose last record is the one asked for, or with the footer after it: opened as a
+//!    log it is one that a crash left, with that record as its last.
+//! 2. A segment's bytes below the end of a block never change. So two ranges of a segment with the same digest, which
+//!    covers the header, with checksum, of each block in them, hold the same bytes.
+
+use crate::block::{BLOCK_HEADER_BYTES, BlockHeader};
+use crate::footer;
+use crate::header::HEADER_BYTES;
+use crate::index::BlockSpan;
+use crate::log::Log;
+use crate::recover::read_header;
+use crate::segment::Segment;
+use crate::{Error, Result};
+use bytes::Bytes;
+use parking_lot::MutexGuard;
+use quire_model::Position;
+use std::path::Path;
+use std::sync::Arc;
+use xxhash_rust::xxh3::Xxh3;
+
+/// Blocks are read in pieces of about this size.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// While it is held, the segments that the log has now stay its segments: none is dropped or replaced by another.
+#[derive(Debug)]
+pub struct SegmentsKept<'a> {
+    _dropping: MutexGuard<'a, ()>,
+}
+
+/// A segment's file, or the front of it up to a position. Holds the file open: it can be read though it is removed.
+#[derive(Debug, Clone)]
+pub struct SegmentCopy {
+    segment: Arc<Segment>,
+    /// Where the last block of the copy ends.
+    blocks_end: u64,
+    bytes: u64,
+}
+
+impl Log {
+    /// Keeps the segments that there are until the guard is dropped. Waits for a drop of segments that is under way.
+    pub fn keep_segments(&self) -> SegmentsKept<'_> {
+        SegmentsKept {
+            _dropping: self.shared().keep_segments(),
+        }
+    }
+
+    /// Ends the block being filled, so that a copy can end with the last record accepted, and returns its position. Touches
+    /// memory alone. The copy is then made after a [`sync`](Log::sync) of it.
+    pub fn cut(&self) -> Position {
+        self.shared().cut()
+    }
+
+    /// The files that hold the log up to `upto`, oldest first: a position that [`cut`](Log::cut) returned and that is
+    /// durable since.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for another position.
+    pub fn copies(&self, upto: Position) -> Result<Vec<SegmentCopy>> {
+        if self.durable() < upto {
+            return Err(Error::InvalidArgument(format!(
+                "position {upto} is not durable yet: it can't be copied"
+            )));
+        }
+        let segments = self.shared().segments();
+        let newest = segments.last().map(|segment| segment.base());
+        segments
+            .into_iter()
+            .take_while(|segment| segment.base() <= upto.next())
+            .map(|segment| {
+                let sealed = Some(segment.base()) != newest;
+                SegmentCopy::new(segment, upto, sealed)
+            })
+            .collect()
+    }
+}
+
+impl SegmentCopy {
+    fn new(segment: Arc<Segment>, upto: Position, sealed: bool) -> Result<SegmentCopy> {
+        let (blocks_end, whole) = {
+            let index = segment.index().read();
+            if index.next() <= upto.next() {
+                (index.end(), true)
+            } else {
+                match index.find(upto) {
+                    None => (HEADER_BYTES as u64, false),
+                    Some(span) if span.next == upto.next() => (span.end(), false),
+                    Some(_) => {
+                        let what = format!("position {upto} does not end a block");
+                        return Err(Error::InvalidArgument(what));
+                    }
+                }
+            }
+        };
+        let bytes = match whole && sealed {
+            true => segment.file_bytes(),
+            false => blocks_end,
+        };
+        Ok(SegmentCopy {
+            segment,
+            blocks_end,
+            bytes,
+        })
+    }
+
+    /// Position of the segment's first record: its name.
+    pub fn base(&self) -> Position {
+        self.segment.base()
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        self.segment.path()
+    }
+
+    /// Bytes of the copy.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// A digest of the bytes from `start` to `end`; `None` if one of them is not where a block, the footer or the copy begins or
+    /// ends. Reads the headers of blocks alone.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for a header that is damaged; those of the machine.
+    pub fn digest(&self, start: u64, end: u64) -> Result<Option<u64>> {
+        if start >= end || !self.is_bound(start) || !self.is_bound(end) {
+            return Ok(None);
+        }
+        let mut digest = Xxh3::with_seed(start);
+        let mut at = start;
+        while at < end {
+            at = match self.span_at(at) {
+                Some(span) => {
+                    let bytes = self.read(span, BLOCK_HEADER_BYTES)?;
+                    self.segment.check_header(span, &bytes)?;
+                    digest.update(&bytes);
+                    span.end()
+                }
+                None => {
+                    let piece = self.end_piece(at)?;
+                    digest.update(&piece);
+                    at + piece.len() as u64
+                }
+            };
+        }
+        Ok(Some(digest.digest()))
+    }
+
+    /// The bytes from `start` to `end`, where blocks begin and end, checked. After an error there is no more.
+    pub fn pieces(&self, start: u64, end: u64) -> SegmentPieces<'_> {
+        SegmentPieces {
+            copy: self,
+            at: start,
+            end,
+        }
+    }
+
+    /// Whether a piece may begin or end here.
+    fn is_bound(&self, at: u64) -> bool {
+        [0, HEADER_BYTES as u64, self.blocks_end, self.bytes].contains(&at)
+            || self.span_at(at).is_some()
+    }
+
+    /// The block that begins at an offset.
+    fn span_at(&self, offset: u64) -> Option<BlockSpan> {
+        if offset >= self.blocks_end {
+            return None;
+        }
+        self.segment.index().read().find_at(offset)
+    }
+
+    /// The segment's header, or its footer: what there is besides blocks.
+    fn end_piece(&self, at: u64) -> Result<Bytes> {
+        let (segment, file) = (&self.segment, self.segment.file());
+        let length = match at {
+            0 => HEADER_BYTES as u64,
+            _ => self.bytes - self.blocks_end,
+        };
+        let damaged = |what| Error::corrupt(segment.path(), at, what, None);
+        let length = usize::try_from(length).map_err(|_| damaged("footer too long"))?;
+        let bytes = file
+            .read_at(at, length)
+            .map_err(|error| match error.kind() {
+                quire_env::ErrorKind::UnexpectedEnd => damaged("file cut short"),
+                _ => Error::Env(error),
+            })?;
+        if at == 0 {
+            read_header(file.as_ref(), segment.base(), None)?;
+        } else {
+            let found = footer::load(file.as_ref(), self.bytes, segment.base(), segment.salt())?;
+            if at != self.blocks_end || found.as_ref() != Some(&*segment.index().read()) {
+                return Err(damaged("footer damaged or cut short"));
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// The first `length` bytes from where a block is.
+    fn read(&self, span: BlockSpan, length: usize) -> Result<Bytes> {
+        let read = self.segment.file().read_at(span.offset, length);
+        read.map_err(|error| self.segment.read_error(error, span))
+    }
+}
+
+/// Pieces of a segment's file, in order. See [`SegmentCopy::pieces`].
+#[derive(Debug)]
+pub struct SegmentPieces<'a> {
+    copy: &'a SegmentCopy,
+    at: u64,
+    end: u64,
+}
+
+impl SegmentPieces<'_> {
+    fn piece(&self) -> Result<Bytes> {
+        let copy = self.copy;
+        let Some(first) = copy.span_at(self.at) else {
+            return copy.end_piece(self.at);
+        };
+        let (mut spans, mut end) = (vec![first], first.end());
+        while let Some(span) = copy.span_at(end)
+            && span.end() <= self.end
+            && span.end() - first.offset <= PIECE_BYTES as u64
+        {
+            end = span.end();
+            spans.push(span);
+        }
+        let bytes = match copy.read(first, (end - first.offset) as usize) {
+            // Say which block it is that the file ends in.
+            Err(Error::Corrupt { .. }) if spans.len() > 1 => {
+                for span in &spans {
+                    copy.read(*span, span.length)?;
+                }
+                copy.read(first, (end - first.offset) as usize)?
+            }
+            read => read?,
+        };
+        for span in spans {
+            let from = (span.offset - first.offset) as usize;
+            let stored = bytes.slice(from..from + span.length);
+            copy.segment.check_stored(span, &stored)?;
+        }
+        Ok(bytes)
+    }
+}
+
+impl Iterator for SegmentPieces<'_> {
+    type Item = Result<Bytes>;
+
+    fn next(&mut self) -> Option<Result<Bytes>> {
+        if self.at >= self.end {
+            return None;
+        }
+        let piece = self.piece();
+        match &piece {
+            Ok(bytes) => self.at += bytes.len() as u64,
+            Err(_) => self.at = self.end,
+        }
+        Some(piece)
+    }
+}
+
+impl Segment {
+    /// Checks that a block's header is the one in the index.
+    fn check_header(&self, span: BlockSpan, bytes: &Bytes) -> Result<BlockHeader> {
+        self.header_of(span, bytes)
+            .map_err(|fault| self.corrupt(span, fault.what))
+    }
+
+    /// Checks that a block is the one in the index, as stored: it is not decompressed.
+    fn check_stored(&self, span: BlockSpan, bytes: &Bytes) -> Result<()> {
+        let header = self.check_header(span, bytes)?;
+        let stored = bytes.get(BLOCK_HEADER_BYTES..).unwrap_or_default();
+        header
+            .check_payload(stored)
+            .map_err(|fault| self.corrupt(span, fault.what))
+    }
+}

@@ -1,0 +1,305 @@
+//! Copying what a snapshot needs and the backup does not have.
+
+use super::directory::{BackupDir, partition_path};
+use super::pace::Pace;
+use super::snapshot::{Kind, PartitionFiles, Piece, Snapshot, StoredFile};
+use crate::{Error, Result};
+use quire_env::{ErrorKind as EnvErrorKind, ReadFile};
+use quire_store::{Capture, FileCopy};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Ends the name of a piece that is not whole yet.
+const TEMPORARY_SUFFIX: &str = ".tmp";
+
+/// A piece is synced each time so much of it was written: a large sync at its end would hold up the syncs of writers.
+const SYNC_BYTES: u64 = 4 << 20;
+
+/// The last piece of a log that has grown is copied again with what came after it if it is smaller: pieces stay few.
+const PIECE_BYTES_MIN: u64 = 4 << 20;
+
+/// Partition, kind and number of a file.
+type FileKey = (u32, u32, Kind, u64);
+
+/// Copies the files of captures.
+pub(crate) struct Copier<'a> {
+    dir: &'a BackupDir,
+    /// The pieces that snapshots name.
+    known: BTreeMap<FileKey, BTreeSet<Piece>>,
+    pace: Pace,
+    plan: Vec<PartitionPlan<'a>>,
+    total_bytes: u64,
+    copied_bytes: u64,
+}
+
+/// What is to be done for a partition.
+struct PartitionPlan<'a> {
+    files: PartitionFiles,
+    /// Of each file that is not there whole: which one of `files`, and where its last piece, still to be copied, begins.
+    missing: Vec<(usize, &'a FileCopy, u64)>,
+}
+
+impl<'a> Copier<'a> {
+    pub(crate) fn new(
+        dir: &'a BackupDir,
+        snapshots: &[Snapshot],
+        rate_bytes: Option<u64>,
+    ) -> Copier<'a> {
+        let mut known: BTreeMap<FileKey, BTreeSet<Piece>> = BTreeMap::new();
+        for partition in snapshots.iter().flat_map(|snapshot| &snapshot.partitions) {
+            for file in &partition.files {
+                let key = key(partition, file);
+                known.entry(key).or_default().extend(file.pieces.clone());
+            }
+        }
+        Copier {
+            dir,
+            known,
+            pace: Pace::new(rate_bytes),
+            plan: Vec::new(),
+            total_bytes: 0,
+            copied_bytes: 0,
+        }
+    }
+
+    /// Finds what is there already, and what is missing.
+    pub(crate) fn plan(
+        &mut self,
+        partitions: impl Iterator<Item = ((u32, u32), &'a Capture)>,
+    ) -> Result<()> {
+        for ((collection, partition), capture) in partitions {
+            let mut plan = PartitionPlan {
+                files: PartitionFiles {
+                    collection,
+                    partition,
+                    position: capture.position.0,
+                    files: Vec::new(),
+                },
+                missing: Vec::new(),
+            };
+            for (index, source) in capture.files.iter().enumerate() {
+                let file = self.stored(&plan.files, source)?;
+                if file.bytes() < source.bytes() {
+                    self.total_bytes += source.bytes() - file.bytes();
+                    plan.missing.push((index, source, file.bytes()));
+                }
+                plan.files.files.push(file);
+            }
+            self.plan.push(plan);
+        }
+        Ok(())
+    }
+
+    /// The pieces of a file that snapshots have, from its beginning.
+    fn stored(&self, partition: &PartitionFiles, source: &FileCopy) -> Result<StoredFile> {
+        let mut file = StoredFile::of(source.name());
+        let Some(known) = self.known.get(&key(partition, &file)) else {
+            return Ok(file);
+        };
+        loop {
+            let at = file.bytes();
+            // The longest first.
+            let from_here = known.iter().rev().filter(|piece| piece.start == at);
+            let mut found = None;
+            for piece in from_here {
+                if piece.end <= source.bytes()
+                    && source.digest(at, piece.end).map_err(engine)? == Some(piece.digest)
+                    && self.is_there(partition, &file, piece)?
+                {
+                    found = Some(piece.clone());
+                    break;
+                }
+            }
+            match found {
+                Some(piece) => file.pieces.push(piece),
+                None => break,
+            }
+        }
+        if file.bytes() < source.bytes() {
+            file.pieces.pop_if(|last| last.bytes() < PIECE_BYTES_MIN);
+        }
+        Ok(file)
+    }
+
+    /// Whether the piece that a snapshot names is there in its full length.
+    fn is_there(
+        &self,
+        partition: &PartitionFiles,
+        file: &StoredFile,
+        piece: &Piece,
+    ) -> Result<bool> {
+        let path = self.piece_path(partition, file, piece);
+        match self.dir.env().open_read(&path) {
+            Ok(stored) => Ok(stored.len()? == piece.bytes()),
+            Err(error) if error.kind() == EnvErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn piece_path(&self, partition: &PartitionFiles, file: &StoredFile, piece: &Piece) -> PathBuf {
+        let dir = partition_path(partition.collection, partition.partition);
+        self.dir.root().join(dir).join(file.piece_name(piece))
+    }
+
+    /// Bytes copied so far.
+    pub(crate) fn copied_bytes(&self) -> u64 {
+        self.copied_bytes
+    }
+
+    /// Copies what is missing; all pieces of all partitions are durable when it returns them.
+    pub(crate) fn copy(
+        &mut self,
+        progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Result<Vec<PartitionFiles>> {
+        self.tell(progress)?;
+        let mut done = Vec::new();
+        for mut plan in std::mem::take(&mut self.plan) {
+            if !plan.missing.is_empty() {
+                let partition = partition_path(plan.files.collection, plan.files.partition);
+                let dir = self.dir.root().join(partition);
+                self.dir.env().create_dir_all(&dir)?;
+                for (index, source, start) in plan.missing {
+                    let Some(file) = plan.files.files.get_mut(index) else {
+                        continue;
+                    };
+                    let piece = self.piece(&dir, file, source, start, progress)?;
+                    file.pieces.push(piece);
+                }
+                self.dir.env().sync_dir(&dir)?;
+            }
+            done.push(plan.files);
+        }
+        Ok(done)
+    }
+
+    fn tell(&self, progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>) -> Result<()> {
+        match progress(self.copied_bytes, self.total_bytes) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Error::Stopped),
+        }
+    }
+
+    /// Copies the bytes of `source` from `start` on, unless a backup that was interrupted has done so.
+    fn piece(
+        &mut self,
+        dir: &Path,
+        file: &StoredFile,
+        source: &FileCopy,
+        start: u64,
+        progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Result<Piece> {
+        let end = source.bytes();
+        let digest = source.digest(start, end).map_err(engine)?;
+        let mut piece = Piece {
+            start,
+            end,
+            digest: digest.ok_or_else(|| changed(source.path()))?,
+            crc32c: 0,
+        };
+        let path = dir.join(file.piece_name(&piece));
+        let env = Arc::clone(self.dir.env());
+        let left = match env.open_read(&path) {
+            Ok(left) => self.compare(source, start, &*left, progress)?,
+            Err(error) if error.kind() == EnvErrorKind::NotFound => None,
+            Err(error) => return Err(error.into()),
+        };
+        piece.crc32c = match left {
+            Some(crc32c) => crc32c,
+            None => self.write(source, start, &path, progress)?,
+        };
+        Ok(piece)
+    }
+
+    /// The CRC-32C of what an interrupted backup left, if that is the bytes of `source` from `start` on.
+    fn compare(
+        &mut self,
+        source: &FileCopy,
+        start: u64,
+        left: &dyn ReadFile,
+        progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Result<Option<u32>> {
+        if left.len()? != source.bytes() - start {
+            return Ok(None);
+        }
+        let (mut crc32c, mut at) = (0, 0);
+        for bytes in source.pieces(start).map_err(engine)? {
+            let bytes = bytes.map_err(engine)?;
+            self.pace.wait(&**self.dir.env(), bytes.len() as u64);
+            // Not told as progress: if they differ, the bytes are still to be copied.
+            self.tell(progress)?;
+            match left.read_at(at, bytes.len()) {
+                Ok(there) if there == bytes => {}
+                _ => return Ok(None),
+            }
+            crc32c = crc32c::crc32c_append(crc32c, &bytes);
+            at += bytes.len() as u64;
+        }
+        self.total_bytes = self.total_bytes.saturating_sub(at);
+        Ok(Some(crc32c))
+    }
+
+    /// Writes the bytes of `source` from `start` on to `path`, durably but for the name. Returns their CRC-32C.
+    fn write(
+        &mut self,
+        source: &FileCopy,
+        start: u64,
+        path: &Path,
+        progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Result<u32> {
+        let env = Arc::clone(self.dir.env());
+        let mut name = path.as_os_str().to_os_string();
+        name.push(TEMPORARY_SUFFIX);
+        let temporary = PathBuf::from(name);
+        let mut file = match env.create(&temporary) {
+            Err(error) if error.kind() == EnvErrorKind::AlreadyExists => {
+                env.remove(&temporary)?;
+                env.create(&temporary)?
+            }
+            created => created?,
+        };
+        let (mut crc32c, mut unsynced) = (0, 0);
+        for bytes in source.pieces(start).map_err(engine)? {
+            let bytes = bytes.map_err(engine)?;
+            self.pace.wait(&*env, bytes.len() as u64);
+            crc32c = crc32c::crc32c_append(crc32c, &bytes);
+            file.append(&bytes)?;
+            unsynced += bytes.len() as u64;
+            if unsynced >= SYNC_BYTES {
+                file.sync()?;
+                unsynced = 0;
+            }
+            self.copied_bytes += bytes.len() as u64;
+            self.tell(progress)?;
+        }
+        if file.len() != source.bytes() - start {
+            return Err(changed(source.path()));
+        }
+        file.sync()?;
+        drop(file);
+        env.rename(&temporary, path)?;
+        Ok(crc32c)
+    }
+}
+
+fn key(partition: &PartitionFiles, file: &StoredFile) -> FileKey {
+    (
+        partition.collection,
+        partition.partition,
+        file.kind,
+        file.number,
+    )
+}
+
+fn engine(error: quire_store::Error) -> Error {
+    quire_collection::Error::from(error).into()
+}
+
+/// What never changes has changed.
+fn changed(path: &Path) -> Error {
+    Error::Backup {
+        path: path.to_path_buf(),
+        what: "the file changed while it was copied".into(),
+    }
+}

@@ -1,0 +1,205 @@
+//! Capture: the files that give several stores as they all were at one moment, while they go on being written.
+//!
+//! # Order
+//! 1. Of each store: keep the log's segments from being dropped, copy the manifest, hold its table files.
+//! 2. Hold the writers of all stores; end each log's last block; let the writers go. Nothing here touches a disk.
+//! 3. Of each store: make the log durable up to that position, hold the files it is in.
+//!
+//! What is copied then is immutable: tables, and the log's bytes up to the end of a block. The manifest is at most as new
+//! as the position, so opening the copies replays the log from the one to the other, as after a crash.
+
+use crate::manifest::{self, Manifest};
+use crate::store::{Inner, Place, Store};
+use crate::{Error, Machine, Result};
+use bytes::Bytes;
+use quire_env::{FileId, VolumeId};
+use quire_log::SegmentCopy;
+use quire_lsm::{TableCopy, TableFiles};
+use quire_model::Position;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// A store as it was at a position. Its files can be read as long as this is held, whatever becomes of the store.
+#[derive(Debug)]
+pub struct Capture {
+    /// The last record.
+    pub position: Position,
+    /// All files.
+    pub files: Vec<FileCopy>,
+}
+
+/// Which file of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FileName {
+    /// The manifest of this sequence number.
+    Manifest(u64),
+    /// A table file.
+    Table(FileId),
+    /// The segment of the log that begins at this position.
+    Segment(Position),
+}
+
+impl FileName {
+    /// Where the file is in a store.
+    ///
+    /// # Errors
+    /// If there is no such volume.
+    pub fn path(self, place: &Place, env: &Arc<dyn quire_env::Env>) -> Result<PathBuf> {
+        Ok(match self {
+            FileName::Manifest(_) => manifest::path(&place.dir()),
+            FileName::Segment(base) => quire_log::segment_path(&place.log_dir(), base),
+            FileName::Table(file) => {
+                let (env, volumes) = (Arc::clone(env), place.volumes.clone());
+                TableFiles::new(env, volumes, place.tables_subdir(), 1).path(file)?
+            }
+        })
+    }
+}
+
+/// A file to be copied, or the front of one. It never changes.
+#[derive(Debug)]
+pub enum FileCopy {
+    /// The manifest: its path, sequence number and bytes.
+    Manifest(PathBuf, u64, Bytes),
+    /// A table file.
+    Table(TableCopy),
+    /// A segment of the log.
+    Segment(SegmentCopy),
+}
+
+/// The bytes of a file, checked, piece by piece.
+pub type Pieces<'a> = Box<dyn Iterator<Item = Result<Bytes>> + 'a>;
+
+impl FileCopy {
+    /// Which file it is.
+    pub fn name(&self) -> FileName {
+        match self {
+            FileCopy::Manifest(_, sequence, _) => FileName::Manifest(*sequence),
+            FileCopy::Table(table) => FileName::Table(table.meta().file),
+            FileCopy::Segment(segment) => FileName::Segment(segment.base()),
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        match self {
+            FileCopy::Manifest(path, ..) => path,
+            FileCopy::Table(table) => table.path(),
+            FileCopy::Segment(segment) => segment.path(),
+        }
+    }
+
+    /// Its length in bytes.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            FileCopy::Manifest(_, _, bytes) => bytes.len() as u64,
+            FileCopy::Table(table) => table.meta().bytes,
+            FileCopy::Segment(segment) => segment.bytes(),
+        }
+    }
+
+    /// A digest of the bytes from `start` to `end`, found without reading them all; `None` if there is none of that range.
+    /// Bytes of the same name, range and digest are the same bytes.
+    ///
+    /// # Errors
+    /// `Corrupt`, or those of the machine.
+    pub fn digest(&self, start: u64, end: u64) -> Result<Option<u64>> {
+        let whole = start == 0 && end == self.bytes();
+        Ok(match self {
+            FileCopy::Manifest(_, _, bytes) => whole.then(|| xxh3_64(bytes)),
+            FileCopy::Table(table) => whole.then_some(table.meta().digest),
+            FileCopy::Segment(segment) => segment.digest(start, end)?,
+        })
+    }
+
+    /// The bytes from `start` to the end, every checksum over them compared. `start` is 0 or where a range with a digest ends.
+    ///
+    /// # Errors
+    /// `Corrupt`, naming file and offset, or those of the machine.
+    pub fn pieces(&self, start: u64) -> Result<Pieces<'_>> {
+        Ok(match self {
+            FileCopy::Manifest(_, _, bytes) => Box::new(std::iter::once(Ok(bytes.clone()))),
+            FileCopy::Table(table) => Box::new(table.pieces()?.map(|piece| Ok(piece?))),
+            FileCopy::Segment(segment) => {
+                let pieces = segment.pieces(start, segment.bytes());
+                Box::new(pieces.map(|piece| Ok(piece?)))
+            }
+        })
+    }
+}
+
+/// Captures stores as they all are at one moment. `at_moment` is run in it, while no store can be written: it must not wait.
+/// Writes are held back for as long as that takes, and for no disk.
+///
+/// # Errors
+/// `Closed`; those of a sync of a log.
+pub fn capture<M: Machine, R>(
+    stores: &[&Store<M>],
+    at_moment: impl FnOnce() -> R,
+) -> Result<(Vec<Capture>, R)> {
+    let mut begun = Vec::new();
+    for store in stores {
+        let inner = &*store.inner;
+        inner.check_open()?;
+        begun.push((inner.log.keep_segments(), inner.files_now()));
+    }
+    let (positions, moment) = {
+        let writers: Vec<_> = stores
+            .iter()
+            .map(|store| store.inner.writer.lock())
+            .collect();
+        let moment = at_moment();
+        let positions: Vec<_> = stores.iter().map(|store| store.inner.log.cut()).collect();
+        drop(writers);
+        (positions, moment)
+    };
+    let mut captures = Vec::new();
+    for ((store, position), (_kept, mut files)) in stores.iter().zip(positions).zip(begun) {
+        let log = &store.inner.log;
+        log.sync(position)?;
+        files.extend(log.copies(position)?.into_iter().map(FileCopy::Segment));
+        captures.push(Capture { position, files });
+    }
+    Ok((captures, moment))
+}
+
+impl<M: Machine> Inner<M> {
+    /// The manifest, and the table files that it names.
+    fn files_now(&self) -> Vec<FileCopy> {
+        // A flush or a compaction installs its files before it lets go of the manifest.
+        let manifest = self.manifest.lock();
+        let bytes = Bytes::from(manifest.encode());
+        let path = manifest::path(&self.dir);
+        let mut files = vec![FileCopy::Manifest(path, manifest.sequence, bytes)];
+        let tables = self.trees.iter().flat_map(quire_lsm::Tree::copies);
+        files.extend(tables.map(FileCopy::Table));
+        files
+    }
+}
+
+/// The manifest of a store that is moved, table files and all, to other volumes: `to` says where each volume's files go.
+///
+/// # Errors
+/// `Corrupt` if `bytes` are no manifest, or that of another store than `place` says.
+pub fn move_manifest(
+    place: &Place,
+    bytes: &[u8],
+    to: &dyn Fn(VolumeId) -> VolumeId,
+) -> Result<Vec<u8>> {
+    let path = manifest::path(&place.dir());
+    let mut manifest = Manifest::decode(&path, bytes)?;
+    if manifest.identity != place.identity {
+        return Err(Error::Manifest {
+            path,
+            what: "the manifest belongs to another partition or database".into(),
+            offset: 20,
+        });
+    }
+    for tree in &mut manifest.trees {
+        for table in tree.runs.iter_mut().flat_map(|run| &mut run.tables) {
+            table.file.volume = to(table.file.volume);
+        }
+    }
+    Ok(manifest.encode())
+}
