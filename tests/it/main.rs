@@ -19,6 +19,7 @@ mod memory;
 mod opensearch_py;
 mod quire;
 mod repair;
+mod sim_backup;
 mod sim_damage;
 mod sim_faults;
 mod words;
