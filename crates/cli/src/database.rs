@@ -72,7 +72,7 @@ pub(crate) fn refused(path: &Path, source: quiredb::Error) -> Error {
     let context = match source.kind() {
         ErrorKind::Locked => format!(
             "{path} is open in another process; stop that one, or if it is `quire serve`, ask it over HTTP \
-             (curl http://127.0.0.1:9200/COLLECTION/_doc/KEY)"
+             (curl http://127.0.0.1:9200/COLLECTION/_doc/KEY; quire backup http://127.0.0.1:9200 NAME)"
         ),
         _ => format!("cannot open the database at {path}"),
     };

@@ -1,4 +1,4 @@
-//! The few lines of HTTP that the demonstration needs to call its own server, as any client would.
+//! The few lines of HTTP that a command needs to call a server of Quire, as any client would.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,30 +10,36 @@ const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
 /// A server's answer.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     /// The status code.
-    pub(super) status: u16,
+    pub(crate) status: u16,
     /// The body.
-    pub(super) body: String,
+    pub(crate) body: String,
 }
 
-/// Sends a request over a connection of its own and reads the answer.
+/// Sends a request over a connection of its own and reads the answer. `token` is what the server asks of its callers, if it
+/// does.
 ///
 /// # Errors
 /// Of the connection, and if the answer is no HTTP.
-pub(super) fn request(
+pub(crate) fn request(
     address: SocketAddr,
     method: &str,
     path: &str,
     json: &str,
+    token: Option<&str>,
 ) -> io::Result<Answer> {
     let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
     // HTTP/1.0: the answer ends where the connection does.
     let length = json.len();
+    let authorization = match token {
+        Some(token) => format!("Authorization: Bearer {token}\r\n"),
+        None => String::new(),
+    };
     let head = format!(
-        "{method} {path} HTTP/1.0\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+        "{method} {path} HTTP/1.0\r\nHost: {address}\r\n{authorization}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
     );
     stream.write_all(head.as_bytes())?;
     stream.write_all(json.as_bytes())?;
@@ -57,7 +63,7 @@ fn parse(answer: &str) -> Option<Answer> {
 }
 
 /// Text as one segment of a path.
-pub(super) fn segment(text: &str) -> String {
+pub(crate) fn segment(text: &str) -> String {
     let mut segment = String::new();
     for byte in text.bytes() {
         match byte {

@@ -10,10 +10,12 @@ mod database;
 mod demo;
 mod error;
 mod files;
+mod http;
 mod load;
 mod output;
 mod progress;
 mod size;
+mod time;
 
 use clap::Parser;
 use commands::Command;

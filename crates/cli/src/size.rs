@@ -70,6 +70,27 @@ impl fmt::Display for Size {
     }
 }
 
+/// Bytes in a second from the command line: `64MB/s`, `64MB`; `none` for no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rate(pub(crate) Option<u64>);
+
+impl FromStr for Rate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Rate, String> {
+        let trimmed = text.trim();
+        if trimmed == "none" {
+            return Ok(Rate(None));
+        }
+        match trimmed.trim_end_matches("/s").parse() {
+            Ok(Size(bytes)) if bytes > 0 => Ok(Rate(Some(bytes))),
+            _ => Err(format!(
+                "`{text}` is not a rate; rates look like 64MB/s, or none for no limit"
+            )),
+        }
+    }
+}
+
 /// A count with its thousands set apart: `63,666`.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -125,6 +146,17 @@ mod tests {
             "1e3",
         ] {
             assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn rates_are_sizes_or_none() {
+        for text in ["64MB/s", "64MB", " 64mb/s"] {
+            assert_eq!(text.parse(), Ok(Rate(Some(64_000_000))), "{text}");
+        }
+        assert_eq!("none".parse(), Ok(Rate(None)));
+        for text in ["", "0", "0/s", "fast", "64MB/min"] {
+            assert!(text.parse::<Rate>().is_err(), "{text}");
         }
     }
 

@@ -14,7 +14,6 @@ use crate::{Error, Result};
 use quire_env::{Env, ErrorKind as EnvErrorKind, FileId, VolumeId, Volumes};
 use quire_store::{FileName, Place, move_manifest};
 use serde::Serialize;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -164,8 +163,10 @@ impl Restoring<'_> {
     fn partition(&mut self, place: &Place, files: &PartitionFiles) -> Result<()> {
         let count = u16::try_from(place.volumes.iter().count()).unwrap_or(u16::MAX);
         let to = move |volume: VolumeId| VolumeId(volume.0 % count.max(1));
-        let mut dirs = BTreeSet::from([place.dir()]);
-        self.env.create_dir_all(&place.dir())?;
+        let dirs = place.dirs();
+        for dir in &dirs {
+            self.env.create_dir_all(dir)?;
+        }
         for file in &files.files {
             let name = match file.name() {
                 FileName::Manifest(_) => continue,
@@ -176,11 +177,6 @@ impl Restoring<'_> {
                 name => name,
             };
             let path = name.path(place, self.env).map_err(engine)?;
-            if let Some(dir) = path.parent()
-                && dirs.insert(dir.to_path_buf())
-            {
-                self.env.create_dir_all(dir)?;
-            }
             let mut target = self.env.create(&path)?;
             self.pieces(files, file, &mut |bytes| Ok(target.append(bytes)?))?;
             target.sync()?;

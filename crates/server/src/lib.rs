@@ -36,6 +36,7 @@
 mod ack;
 mod answer;
 mod auth;
+mod backup;
 mod body;
 mod buffers;
 mod bulk;

@@ -44,7 +44,7 @@ fn describe() -> Value {
 }
 
 fn operation(route: &Route) -> Value {
-    let places = ["collection", "id"]
+    let places = ["collection", "id", "name"]
         .into_iter()
         .filter(|place| route.path.contains(&format!("{{{place}}}")));
     let mut parameters: Vec<Value> = places

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::{Error, Result};
@@ -38,6 +39,8 @@ pub struct ServerOptions {
     /// The longest wait for a client: for its next request or the rest of a header, for the next piece of a bulk body,
     /// and for it to read more of an answer. Default 60 s. After it the connection is closed.
     pub idle_timeout: Duration,
+    /// The directory below which callers may have backups made. Default none: they may not.
+    pub backup_dir: Option<PathBuf>,
     /// How long requests in flight may go on after shutdown began. Default 30 s.
     pub shutdown_timeout: Duration,
 }
@@ -54,6 +57,7 @@ impl Default for ServerOptions {
             writes_max: 256,
             request_timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(60),
+            backup_dir: None,
             shutdown_timeout: Duration::from_secs(30),
         }
     }
@@ -72,6 +76,7 @@ impl fmt::Debug for ServerOptions {
             .field("writes_max", &self.writes_max)
             .field("request_timeout", &self.request_timeout)
             .field("idle_timeout", &self.idle_timeout)
+            .field("backup_dir", &self.backup_dir)
             .field("shutdown_timeout", &self.shutdown_timeout)
             .finish()
     }

@@ -18,7 +18,7 @@ use crate::call::Call;
 use crate::failure::{Failure, Outcome};
 use crate::params::Params;
 use crate::state::Server;
-use crate::{auth, bulk, cat, cluster, collections, documents, mget, openapi, update};
+use crate::{auth, backup, bulk, cat, cluster, collections, documents, mget, openapi, update};
 
 type Handler = fn(Call) -> BoxFuture<'static, Outcome<Answer>>;
 
@@ -26,7 +26,7 @@ type Handler = fn(Call) -> BoxFuture<'static, Outcome<Answer>>;
 pub(crate) struct Route {
     /// Where GET is served, HEAD is too.
     pub(crate) methods: &'static [Method],
-    /// `{collection}` and `{id}` stand for one segment each.
+    /// `{collection}`, `{id}` and `{name}` stand for one segment each.
     pub(crate) path: &'static str,
     pub(crate) summary: &'static str,
     /// The query parameters it knows, beside those that all know.
@@ -146,6 +146,7 @@ const HEALTH: &[&str] = &[
     "wait_for_no_relocating_shards",
     "wait_for_status",
 ];
+const BACKUP: &[&str] = &["keep", "rate_bytes"];
 const CAT: &[&str] = &[
     "allow_no_indices",
     "bytes",
@@ -178,6 +179,8 @@ pub(crate) static ROUTES: &[Route] = routes! {
     GET, "/_cat/indices/{collection}", CAT, cat::indices, "A table of some collections";
     GET, "/_quire/stats", &[], cluster::stats, "What the database holds and has done";
     GET, "/metrics", &[], cluster::metrics, "Metrics for Prometheus";
+    GET, "/_backup", &[], backup::state, "The backup being made, and the one made last";
+    POST, "/_backup/{name}", BACKUP, backup::begin, "Begin a backup, below the directory that the server was given";
     GET, "/openapi.json", &[], openapi::document, "This description";
 
     &[Method::PUT], "/{collection}", ADMIN, collections::create, "Create a collection";

@@ -63,7 +63,7 @@ pub async fn bind(options: &ServerOptions) -> Result<TcpListener> {
 /// Serves the database until `shutdown` is ready, then lets requests in flight end: for `options.shutdown_timeout` at
 /// the longest, after which their connections are cut. It takes HTTP/1.1, and HTTP/2 of clients that know beforehand.
 ///
-/// The database stays open: close it after this returns. A write whose connection was cut may still run; it is
+/// A backup that the server is making is broken off. The database stays open: close it after this returns. A write whose connection was cut may still run; it is
 /// acknowledged to nobody, and `Database::close` waits for it or makes it fail.
 ///
 /// # Errors
@@ -131,6 +131,7 @@ pub async fn serve(
         tracing::warn!("requests still running at the end of the shutdown time are cut");
     }
     connections.shutdown().await;
+    server.backups.stop().await;
     Ok(())
 }
 

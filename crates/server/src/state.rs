@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use quiredb::{Collection, CollectionSettings, Database, ErrorKind};
 use tokio::sync::Semaphore;
 
+use crate::backup::Backups;
 use crate::buffers::Buffers;
 use crate::failure::{Failure, Outcome};
 use crate::metrics::Metrics;
@@ -18,6 +19,7 @@ pub(crate) struct Server {
     pub(crate) options: ServerOptions,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) buffers: Buffers,
+    pub(crate) backups: Arc<Backups>,
     reads: Arc<Semaphore>,
     writes: Arc<Semaphore>,
 }
@@ -26,6 +28,7 @@ impl Server {
     pub(crate) fn new(database: Database, options: ServerOptions) -> Server {
         Server {
             metrics: Arc::default(),
+            backups: Arc::default(),
             buffers: Buffers::new(options.buffer_bytes_max),
             reads: Arc::new(Semaphore::new(
                 options.reads_max.min(Semaphore::MAX_PERMITS),

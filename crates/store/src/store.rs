@@ -41,6 +41,13 @@ impl Place {
         self.dir().join("log")
     }
 
+    /// The directories of its log and, on every volume, of its tables.
+    pub fn dirs(&self) -> Vec<PathBuf> {
+        let tables = self.volumes.iter();
+        let tables = tables.map(|volume| volume.path.join(self.tables_subdir()));
+        std::iter::once(self.log_dir()).chain(tables).collect()
+    }
+
     pub(crate) fn tables_subdir(&self) -> PathBuf {
         self.subdir.join("tables")
     }

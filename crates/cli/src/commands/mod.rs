@@ -1,5 +1,7 @@
 //! The subcommands, one a file: its arguments, its help, and what it does.
 
+mod backup;
+mod backups;
 mod collections;
 mod count;
 mod create;
@@ -9,6 +11,7 @@ mod get;
 pub(crate) mod load;
 mod put;
 mod repair;
+mod restore;
 mod scan;
 mod serve;
 pub(crate) mod stats;
@@ -34,6 +37,9 @@ pub(crate) enum Command {
     Stats(stats::Stats),
     Verify(verify::Verify),
     Repair(repair::Repair),
+    Backup(backup::Backup),
+    Backups(backups::Backups),
+    Restore(restore::Restore),
     Serve(serve::Serve),
     Demo(demo::Demo),
 }
@@ -55,6 +61,9 @@ impl Command {
             Command::Stats(command) => command.run(context),
             Command::Verify(command) => command.run(context),
             Command::Repair(command) => command.run(context),
+            Command::Backup(command) => command.run(context),
+            Command::Backups(command) => command.run(context),
+            Command::Restore(command) => command.run(context),
             Command::Serve(command) => command.run(context),
             Command::Demo(command) => command.run(context),
         }

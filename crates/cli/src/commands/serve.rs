@@ -39,6 +39,9 @@ pub(crate) struct Serve {
     /// Memory that the database may use [default: 256MiB]
     #[arg(long, value_name = "SIZE")]
     memory: Option<Size>,
+    /// Let callers have backups made below this directory: `quire backup http://ADDRESS:PORT NAME`
+    #[arg(long, value_name = "DIR")]
+    backup_dir: Option<PathBuf>,
     /// Say nothing on standard error while all is well
     #[arg(long)]
     quiet: bool,
@@ -57,6 +60,7 @@ impl Serve {
         let options = ServerOptions {
             listen: self.listen,
             token,
+            backup_dir: self.backup_dir,
             ..ServerOptions::default()
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -100,7 +104,7 @@ impl Serve {
 }
 
 /// The token in a file, without the white space around it.
-fn read_token(path: &Path) -> Result<String> {
+pub(super) fn read_token(path: &Path) -> Result<String> {
     let failed = |error: &dyn std::fmt::Display| {
         Error::Failed(format!(
             "cannot read the token file {}: {error}",

@@ -6,7 +6,6 @@
 
 mod crates;
 mod documents;
-mod http;
 mod packages;
 mod server;
 
@@ -148,7 +147,7 @@ impl Demo {
         )?;
         let path = format!(
             "/{collection}/_update/{}",
-            http::segment(&first.to_string())
+            crate::http::segment(&first.to_string())
         );
         server.request("POST", &path, patch)?;
         let updated = get(&server, collection, first)?;
@@ -208,7 +207,7 @@ impl Demo {
 
         let answer = format!(
             "GET {url}/_doc/{}\n{updated}",
-            http::segment(&first.to_string())
+            crate::http::segment(&first.to_string())
         );
         say(context, format_args!("\nServed over HTTP:\n{answer}\n"))?;
         for line in next_steps(&directory, collection, first) {
@@ -354,7 +353,10 @@ fn sample_keys(documents: &Collection) -> Result<Vec<Key>> {
 fn get(server: &Server, collection: &str, key: &Key) -> Result<Value> {
     let body = server.request(
         "GET",
-        &format!("/{collection}/_doc/{}", http::segment(&key.to_string())),
+        &format!(
+            "/{collection}/_doc/{}",
+            crate::http::segment(&key.to_string())
+        ),
         "",
     )?;
     serde_json::from_str(&body)

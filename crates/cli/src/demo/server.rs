@@ -1,7 +1,7 @@
 //! A server on a free port, in the background of the demonstration.
 
-use super::http::{self, Answer};
 use crate::error::{Error, Result, causes};
+use crate::http::{self, Answer};
 use quire_server::ServerOptions;
 use quiredb::Database;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -59,8 +59,8 @@ impl Server {
     /// # Errors
     /// If it does not answer, or not with success.
     pub(super) fn request(&self, method: &str, path: &str, json: &str) -> Result<String> {
-        let Answer { status, body } =
-            http::request(self.address, method, path, json).map_err(|error| {
+        let Answer { status, body } = http::request(self.address, method, path, json, None)
+            .map_err(|error| {
                 Error::Failed(format!(
                     "the server does not answer {method} {path}: {error}"
                 ))

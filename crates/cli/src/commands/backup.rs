@@ -1,0 +1,226 @@
+//! `quire backup`: a snapshot of a database, while it is written.
+
+use crate::error::{Error, Result, with_advice};
+use crate::http::{self, Answer};
+use crate::progress::Progress;
+use crate::size::{Rate, Size, counted};
+use crate::{Context, database};
+use quiredb::{BackupOptions, BackupReport, Database, ErrorKind};
+use serde_json::Value;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often a server is asked how far it is.
+const POLL: Duration = Duration::from_millis(200);
+
+/// Add a snapshot of a database to a backup; only what is new is copied
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A snapshot is the whole database at one moment. Writes go on meanwhile. A backup that is interrupted leaves the
+snapshots before it whole; the next one goes on with what was copied.
+
+Examples:
+  quire backup ./db /backups/db
+  quire backup ./db /backups/db --keep 7 --rate 100MB/s
+  quire backup http://127.0.0.1:9200 nightly      the server makes it, below its --backup-dir
+
+  quire backups /backups/db                       the snapshots in it
+  quire restore /backups/db ./copy                a database of the newest one")]
+pub(crate) struct Backup {
+    /// The database's directory, or http://HOST:PORT of the server that has it open
+    db: String,
+    /// The backup's directory, made if absent; of a server, the name of one below its --backup-dir
+    dest: PathBuf,
+    /// Keep so many snapshots, the new one included, and remove older ones [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    keep: Option<u32>,
+    /// Copy at most so much a second: 64MB/s, or none for no limit [default: 32MiB/s]
+    #[arg(long)]
+    rate: Option<Rate>,
+    /// A file that holds the token that the server asks for
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+impl Backup {
+    pub(super) fn run(self, context: &mut Context) -> Result<()> {
+        match self.db.strip_prefix("http://") {
+            Some(server) => self.ask(context, server.trim_end_matches('/')),
+            None if self.db.starts_with("https://") => Err(Error::Usage(
+                "a server of Quire speaks http, not https; give http://HOST:PORT".into(),
+            )),
+            None if self.token_file.is_some() => Err(Error::Usage(
+                "--token-file is for a server: give http://HOST:PORT instead of a directory".into(),
+            )),
+            None => self.make(context),
+        }
+    }
+
+    /// Makes it here.
+    fn make(&self, context: &mut Context) -> Result<()> {
+        let path = Path::new(&self.db);
+        let database = database::open_existing(context, path)?;
+        let made = self.make_of(&database);
+        let closed = database
+            .close()
+            .map_err(Error::engine("cannot close the database"));
+        let report = made?;
+        if context.out.is_json() {
+            context.out.json_line(&report)?;
+        } else {
+            context.out.line(sentence(&report))?;
+        }
+        closed?;
+        judge(&report)
+    }
+
+    fn make_of(&self, database: &Database) -> Result<BackupReport> {
+        let mut options = BackupOptions {
+            keep: self.keep,
+            ..BackupOptions::default()
+        };
+        if let Some(Rate(rate)) = self.rate {
+            options.rate_bytes = rate;
+        }
+        let progress = Progress::bytes(None);
+        let made = database.backup(&self.dest, &options, &mut |done, total| {
+            progress.total(total);
+            progress.at(done, String::new);
+            ControlFlow::Continue(())
+        });
+        progress.finish();
+        made.map_err(Error::engine(format!("cannot back {} up", self.db)))
+    }
+
+    /// Has a server make it.
+    fn ask(&self, context: &mut Context, server: &str) -> Result<()> {
+        let token = self.token_file.as_deref().map(super::serve::read_token);
+        let client = Client {
+            address: resolve(server)?,
+            token: token.transpose()?,
+        };
+        let Some(name) = self.dest.to_str() else {
+            return Err(Error::Usage("the backup's name must be UTF-8".into()));
+        };
+        let mut path = format!("/_backup/{}?", http::segment(name));
+        if let Some(keep) = self.keep {
+            path.push_str(&format!("keep={keep}&"));
+        }
+        if let Some(Rate(rate)) = self.rate {
+            path.push_str(&format!("rate_bytes={}", rate.unwrap_or(0)));
+        }
+        client.request("POST", path.trim_end_matches(['?', '&']))?;
+        let progress = Progress::bytes(None);
+        let last = loop {
+            let state = client.request("GET", "/_backup");
+            let state = state.inspect_err(|_| progress.finish())?;
+            if let Some(running) = state.get("running").filter(|running| !running.is_null()) {
+                progress.total(running["total_bytes"].as_u64().unwrap_or(0));
+                progress.at(running["done_bytes"].as_u64().unwrap_or(0), String::new);
+                context.env.sleep(POLL);
+            } else {
+                break state["last"].clone();
+            }
+        };
+        progress.finish();
+        if let Some(error) = last.get("error") {
+            let reason = error["reason"].as_str().unwrap_or("for no reason given");
+            return Err(Error::Failed(format!(
+                "the server could not make the backup: {reason}"
+            )));
+        }
+        let report = &last["report"];
+        if context.out.is_json() {
+            return context.out.json_line(report);
+        }
+        let number = |name: &str| report[name].as_u64().unwrap_or(0);
+        context.out.line(format_args!(
+            "snapshot {}: {} of {}, {} copied",
+            number("number"),
+            counted(number("files"), "file", "files"),
+            Size(number("bytes")),
+            Size(number("copied_bytes"))
+        ))
+    }
+}
+
+/// A server of Quire.
+struct Client {
+    address: SocketAddr,
+    token: Option<String>,
+}
+
+impl Client {
+    /// The JSON of its answer.
+    fn request(&self, method: &str, path: &str) -> Result<Value> {
+        let token = self.token.as_deref();
+        let Answer { status, body } = http::request(self.address, method, path, "", token)
+            .map_err(|error| {
+                Error::Failed(format!("no answer from http://{}: {error}", self.address))
+            })?;
+        let json: Value = serde_json::from_str(&body).unwrap_or_default();
+        if (200..300).contains(&status) {
+            return Ok(json);
+        }
+        let reason = json["error"]["reason"].as_str().unwrap_or(body.trim());
+        Err(Error::Failed(format!(
+            "http://{} refuses with status {status}: {reason}",
+            self.address
+        )))
+    }
+}
+
+fn resolve(server: &str) -> Result<SocketAddr> {
+    let found = server.to_socket_addrs().map(|mut found| found.next());
+    match found {
+        Ok(Some(address)) => Ok(address),
+        Ok(None) => Err(Error::Failed(format!("{server} has no address"))),
+        Err(error) => Err(Error::Usage(format!(
+            "`http://{server}` is no server: {error}; give http://HOST:PORT"
+        ))),
+    }
+}
+
+fn sentence(report: &BackupReport) -> String {
+    let snapshot = &report.snapshot;
+    let mut text = format!(
+        "snapshot {}: {} of {}, {} copied",
+        snapshot.number,
+        counted(snapshot.files, "file", "files"),
+        Size(snapshot.bytes),
+        Size(report.copied_bytes),
+    );
+    if !report.removed_snapshots.is_empty() {
+        let removed = report.removed_snapshots.len() as u64;
+        text.push_str(&format!(
+            "; {} removed, {} given back",
+            counted(removed, "older snapshot", "older snapshots"),
+            Size(report.removed_bytes)
+        ));
+    }
+    text
+}
+
+/// The new snapshot is whole; others may not be.
+fn judge(report: &BackupReport) -> Result<()> {
+    match report.damaged_snapshots.as_slice() {
+        [] => Ok(()),
+        damaged => Err(Error::Failed(format!(
+            "the new snapshot is whole, but older ones are damaged, and nothing is removed while they are there: {}",
+            damaged.join("; ")
+        ))),
+    }
+}
+
+/// The error of a backup that can't be read.
+pub(super) fn unreadable(path: &Path, source: quiredb::Error) -> Error {
+    match source.kind() {
+        ErrorKind::NotFound | ErrorKind::Invalid => Error::Failed(with_advice(&source)),
+        _ => Error::Engine {
+            context: format!("cannot read the backup in {}", path.display()),
+            source,
+        },
+    }
+}
