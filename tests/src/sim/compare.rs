@@ -5,7 +5,8 @@ use super::history;
 use super::model::{self, Answer, Collection, Decider, Record, State};
 use quire_env::SimEnv;
 use quiredb::{
-    Document, Effect, ErrorKind, Found, Key, Position, Result, View, Volumes, Write, Written,
+    Change, Database, Document, Durability, Effect, ErrorKind, Found, Key, Options, Position,
+    Result, VerifyReport, View, Volumes, Write, Written,
 };
 use std::ops::RangeBounds;
 use std::path::Path;
@@ -20,7 +21,7 @@ pub(crate) fn verify_env<'a>(
     volumes: &Volumes,
     collections: impl Iterator<Item = &'a Collection>,
 ) -> Result<()> {
-    let report = quiredb::verify(env.clone(), volumes.clone(), &mut |_, _| {})?;
+    let report = may_verify(env, volumes)?;
     assert_eq!(report.damage, []);
     let partitions: Vec<_> = collections
         .flat_map(|collection| &collection.partitions)
@@ -35,6 +36,44 @@ pub(crate) fn verify_env<'a>(
         (documents as u64, records),
         "documents and records"
     );
+    Ok(())
+}
+
+/// What a verification of a closed database finds.
+///
+/// # Errors
+/// If it can't be done.
+pub(crate) fn may_verify(env: &Arc<SimEnv>, volumes: &Volumes) -> Result<VerifyReport> {
+    quiredb::verify(env.clone(), volumes.clone(), &mut |_, _| {})
+}
+
+/// A database that was written what the log of a collection holds, in its order, answers as the collection must.
+///
+/// # Errors
+/// If the log can't be read.
+pub(crate) fn rebuild(
+    collection: &quiredb::Collection,
+    positions: &[u64],
+    expected: &State,
+) -> Result<()> {
+    let database = Database::open_with(SimEnv::new(0), Volumes::single("/new"), Options::default());
+    let rebuilt = database
+        .unwrap()
+        .create_collection(collection.name(), collection.settings().clone())
+        .unwrap();
+    for change in collection.tail(Position(1))? {
+        let Change { key, document, .. } = change?;
+        let write = match document {
+            Some(document) => Write::put(key, document),
+            None => Write::delete(key),
+        };
+        let written = rebuilt.write_batch(vec![write], Some(Durability::None));
+        assert!(written[0].is_ok(), "{written:?}");
+    }
+    rebuilt.flush().unwrap();
+    let view = rebuilt.view().unwrap();
+    assert_eq!(positions_of(&view), positions, "positions of a rebuilt log");
+    check_view(&view, expected).unwrap();
     Ok(())
 }
 

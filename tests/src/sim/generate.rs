@@ -67,6 +67,8 @@ enum Kind {
     View,
     LookAtViews,
     Verify,
+    VerifyRotten,
+    Rebuild,
     RunDue,
     RunAll,
     Advance,
@@ -74,13 +76,18 @@ enum Kind {
     Crash,
     CrashIn,
     FailIn,
+    FailReadIn,
     FailSyncs,
+    Rot,
+    Vanish,
+    Slow,
     Fill,
+    FillVolume,
     Heal,
 }
 
 /// How often each kind comes, in the order of [`Profile::ALL`].
-const WEIGHTS: [(Kind, [u64; 3]); 20] = [
+const WEIGHTS: [(Kind, [u64; 3]); 27] = [
     (Kind::Write, [24, 24, 24]),
     (Kind::Sync, [2, 2, 2]),
     (Kind::Flush, [4, 4, 4]),
@@ -91,6 +98,8 @@ const WEIGHTS: [(Kind, [u64; 3]); 20] = [
     (Kind::View, [2, 2, 2]),
     (Kind::LookAtViews, [2, 2, 2]),
     (Kind::Verify, [1, 1, 1]),
+    (Kind::VerifyRotten, [1, 0, 1]),
+    (Kind::Rebuild, [1, 1, 1]),
     (Kind::RunDue, [3, 3, 3]),
     (Kind::RunAll, [2, 2, 2]),
     (Kind::Advance, [1, 1, 1]),
@@ -98,8 +107,13 @@ const WEIGHTS: [(Kind, [u64; 3]); 20] = [
     (Kind::Crash, [1, 1, 1]),
     (Kind::CrashIn, [3, 3, 3]),
     (Kind::FailIn, [0, 0, 4]),
+    (Kind::FailReadIn, [0, 0, 4]),
     (Kind::FailSyncs, [0, 0, 1]),
+    (Kind::Rot, [0, 0, 2]),
+    (Kind::Vanish, [0, 0, 1]),
+    (Kind::Slow, [1, 1, 1]),
     (Kind::Fill, [0, 3, 1]),
+    (Kind::FillVolume, [0, 2, 1]),
     (Kind::Heal, [0, 2, 3]),
 ];
 
@@ -178,7 +192,11 @@ impl Temper {
     fn add(&self, rng: &mut Rng, ops: &mut Vec<Op>) {
         let kind = WEIGHTS[rng.weighted(self.weights.iter().copied())].0;
         ops.push(self.op(rng, kind));
-        if matches!(kind, Kind::CrashIn | Kind::FailIn | Kind::Fill) && !rng.one_in(3) {
+        let planned = matches!(
+            kind,
+            Kind::CrashIn | Kind::FailIn | Kind::FailReadIn | Kind::Fill | Kind::FillVolume
+        );
+        if planned && !rng.one_in(3) {
             let kind = rng.one_of(&WORK);
             ops.push(self.op(rng, kind));
         }
@@ -200,6 +218,8 @@ impl Temper {
             Kind::View => Op::View(name),
             Kind::LookAtViews => Op::LookAtViews,
             Kind::Verify => Op::Verify,
+            Kind::VerifyRotten => Op::VerifyRotten { seed: seed(rng) },
+            Kind::Rebuild => Op::Rebuild(name),
             Kind::RunDue => Op::RunDue,
             Kind::RunAll => Op::RunAll,
             Kind::Advance => Op::Advance(rng.within(0..=2_000) as u32),
@@ -214,11 +234,17 @@ impl Temper {
                 full: rng.one_in(2),
                 lasting: rng.one_in(2),
             },
+            Kind::FailReadIn => Op::FailReadIn {
+                reads: steps(rng),
+                short: rng.one_in(2),
+                lasting: rng.one_in(3),
+            },
             Kind::FailSyncs => Op::FailSyncs,
-            Kind::Fill => Op::Fill(match rng.one_in(3) {
-                true => rng.within(0..=9_000_000) as u32,
-                false => rng.within(0..=4_000) as u32,
-            }),
+            Kind::Rot => Op::Rot { seed: seed(rng) },
+            Kind::Vanish => Op::Vanish(volume(rng)),
+            Kind::Slow => Op::Slow(rng.one_of(&[0, 100, 5_000])),
+            Kind::Fill => Op::Fill(room(rng)),
+            Kind::FillVolume => Op::FillVolume(volume(rng), room(rng)),
             Kind::Heal => Op::Heal,
         }
     }
@@ -283,6 +309,17 @@ impl Temper {
 fn steps(rng: &mut Rng) -> u32 {
     let max = rng.one_of(&[4, 12, 12, 80]);
     rng.within(0..=max) as u32
+}
+
+/// Mostly less than the next few writes take.
+fn room(rng: &mut Rng) -> u32 {
+    let max = rng.one_of(&[4_000, 4_000, 9_000_000]);
+    rng.within(0..=max) as u32
+}
+
+/// One that a history does not have is none to it.
+fn volume(rng: &mut Rng) -> u32 {
+    rng.one_of(&[1, 1, 2, 3])
 }
 
 /// Short in a script.

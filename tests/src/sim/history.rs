@@ -4,7 +4,8 @@ use quiredb::{Durability, Medium, Options, Volumes};
 use std::path::PathBuf;
 
 /// The most volumes of a history.
-pub const VOLUMES_MAX: u32 = 3;
+pub const VOLUMES_MAX: u32 = VOLUME_DIRS.len() as u32;
+const VOLUME_DIRS: [&str; 3] = ["/db", "/disk2", "/disk3"];
 
 /// A machine, a database's options, and what happens. As text it is a script: see [`text`](super::text).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +44,7 @@ impl Default for History {
 impl History {
     /// The directories.
     pub(crate) fn volumes(&self) -> Volumes {
-        let dirs = ["/db", "/disk2", "/disk3"].map(PathBuf::from).into_iter();
+        let dirs = VOLUME_DIRS.map(PathBuf::from).into_iter();
         let dirs = dirs.take(self.volumes as usize);
         Volumes::new(dirs.map(|dir| (dir, Medium::Hdd))).unwrap()
     }
@@ -111,6 +112,14 @@ pub enum Op {
     /// Closes the database, reads and checks every byte of it, compares the counts, and opens it again. Nothing on a machine that is
     /// not well.
     Verify,
+    /// As [`Op::Verify`], of a copy with one bit changed, chosen by the seed: that is found, or it does no harm. Whatever the copy
+    /// answers is right.
+    VerifyRotten {
+        /// See above.
+        seed: u64,
+    },
+    /// Writes all that the log holds, in its order, to a new database, and compares that with the model.
+    Rebuild(Name),
     /// Background jobs that are due run.
     RunDue,
     /// Some seconds pass, with all background jobs that are due in them.
@@ -140,10 +149,31 @@ pub enum Op {
         /// With all that come after it.
         lasting: bool,
     },
+    /// A read to come fails.
+    FailReadIn {
+        /// So many are carried out before.
+        reads: u32,
+        /// It finds less than it asked for, rather than a failing device.
+        short: bool,
+        /// With all that come after it.
+        lasting: bool,
+    },
+    /// A bit changes in a file, both chosen by the seed. Healing undoes it, as do opening again and a crash.
+    Rot {
+        /// See above.
+        seed: u64,
+    },
+    /// The disk of a volume, counted from 1, fails at every call. Healing brings it back with what was synced; files that were open
+    /// fail until the database is opened again.
+    Vanish(u32),
+    /// Calls take so many microseconds more, and up to as many again.
+    Slow(u32),
     /// Syncs fail from now on.
     FailSyncs,
     /// The disk has so many bytes of room left.
     Fill(u32),
+    /// The disk of a volume, counted from 1, has so many bytes of room left.
+    FillVolume(u32, u32),
     /// The machine is well again, and its disk large.
     Heal,
 }

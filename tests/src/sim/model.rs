@@ -55,7 +55,9 @@ impl Collection {
 /// A batch that failed.
 #[derive(Debug, Clone)]
 struct InDoubt {
-    records: Vec<Record>,
+    writes: Vec<Write>,
+    /// Whether single writes of it may have failed by themselves, as they could not read.
+    in_part: bool,
     /// Whether it was to be durable before it was seen.
     sync: bool,
 }
@@ -108,11 +110,34 @@ impl Partition {
         }
     }
 
-    /// Notes a batch of which it is not known whether it was written.
-    pub(crate) fn doubt(&mut self, records: Vec<Record>, durability: Durability) {
-        if !records.is_empty() {
-            let sync = durability == Durability::Sync;
-            self.in_doubt.push(InDoubt { records, sync });
+    /// Notes a batch of which it is not known whether it was written; `in_part` if some of its writes may be missing.
+    pub(crate) fn doubt(&mut self, writes: Vec<Write>, durability: Durability, in_part: bool) {
+        let mut decider = Decider::new(self);
+        for write in &writes {
+            decider.decide(write);
+        }
+        if in_part || !decider.records.is_empty() {
+            self.in_doubt.push(InDoubt {
+                writes,
+                in_part,
+                sync: durability == Durability::Sync,
+            });
+        }
+    }
+
+    /// How many of the records that follow are those of a batch in doubt.
+    fn matching(&self, batch: &InDoubt, rest: &[Record]) -> usize {
+        let mut decider = Decider::new(self);
+        for write in &batch.writes {
+            let before = decider.clone();
+            decider.decide(write);
+            if batch.in_part && !rest.starts_with(&decider.records) {
+                decider = before;
+            }
+        }
+        match rest.starts_with(&decider.records) {
+            true => decider.records.len(),
+            false => 0,
         }
     }
 
@@ -125,13 +150,12 @@ impl Partition {
                 self.is_in_doubt(),
                 "{when}: records that nobody wrote, or half a batch: {rest:?}"
             );
-            let InDoubt { records, sync } = self.in_doubt.remove(0);
-            if let Some(after) = rest.strip_prefix(records.as_slice()) {
-                rest = after;
-                self.write(records);
-                if seen && sync {
-                    self.durable = self.last();
-                }
+            let batch = self.in_doubt.remove(0);
+            let (found, after) = rest.split_at(self.matching(&batch, rest));
+            rest = after;
+            self.write(found.to_vec());
+            if seen && batch.sync && !found.is_empty() {
+                self.durable = self.last();
             }
         }
     }
@@ -180,7 +204,7 @@ pub(crate) enum Answer {
 }
 
 /// Decides the writes of a batch to one partition, as the partition must.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Decider {
     state: State,
     last: u64,

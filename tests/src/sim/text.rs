@@ -14,17 +14,23 @@
 //! write alpha sync: put 3 bytes 200; patch 4 shape 5; delete 6 if-absent
 //! write beta async(5): put 1 bytes 0 if-stale    # or none; a condition is if-absent, if-current or if-stale
 //! create beta partitions 2
-//! sync alpha              # and so: flush, compact, drop, check, view
+//! sync alpha              # and so: flush, compact, drop, check, view, rebuild
 //! look at views
 //! verify
+//! verify rotten seed 5
 //! run due                 # or: run all
 //! advance 200             # milliseconds
 //! reopen close            # or: reopen drop
 //! crash seed 99
 //! crash in 12 steps seed 5
 //! fail in 3 steps io      # or: full; and then, if from there on: lasting
+//! fail read in 3 reads io # or: short; and then, if from there on: lasting
 //! fail syncs
+//! rot seed 5
+//! vanish 2                # a volume, counted from 1
+//! slow 500                # microseconds a call
 //! fill 300                # bytes of room left
+//! fill volume 2 300
 //! heal
 //! ```
 
@@ -87,6 +93,8 @@ impl fmt::Display for Op {
             Op::View(name) => write!(f, "view {name}"),
             Op::LookAtViews => f.write_str("look at views"),
             Op::Verify => f.write_str("verify"),
+            Op::VerifyRotten { seed } => write!(f, "verify rotten seed {seed}"),
+            Op::Rebuild(name) => write!(f, "rebuild {name}"),
             Op::RunDue => f.write_str("run due"),
             Op::RunAll => f.write_str("run all"),
             Op::Advance(millis) => write!(f, "advance {millis}"),
@@ -103,8 +111,21 @@ impl fmt::Display for Op {
                 let lasting = if *lasting { " lasting" } else { "" };
                 write!(f, "fail in {steps} steps {fault}{lasting}")
             }
+            Op::FailReadIn {
+                reads,
+                short,
+                lasting,
+            } => {
+                let fault = if *short { "short" } else { "io" };
+                let lasting = if *lasting { " lasting" } else { "" };
+                write!(f, "fail read in {reads} reads {fault}{lasting}")
+            }
             Op::FailSyncs => f.write_str("fail syncs"),
+            Op::Rot { seed } => write!(f, "rot seed {seed}"),
+            Op::Vanish(volume) => write!(f, "vanish {volume}"),
+            Op::Slow(micros) => write!(f, "slow {micros}"),
             Op::Fill(spare) => write!(f, "fill {spare}"),
+            Op::FillVolume(volume, spare) => write!(f, "fill volume {volume} {spare}"),
             Op::Heal => f.write_str("heal"),
         }
     }
@@ -213,7 +234,11 @@ fn parse_op(op: &str, words: &mut Words<'_>) -> Result<Op, String> {
             words.expect("views")?;
             Op::LookAtViews
         }
+        "verify" if words.take("rotten") => Op::VerifyRotten {
+            seed: words.seed()?,
+        },
         "verify" => Op::Verify,
+        "rebuild" => Op::Rebuild(words.name()?),
         "run" => words.choice(&[("due", Op::RunDue), ("all", Op::RunAll)])?,
         "advance" => Op::Advance(words.number("milliseconds")?),
         "reopen" => words.choice(&[
@@ -235,9 +260,28 @@ fn parse_op(op: &str, words: &mut Words<'_>) -> Result<Op, String> {
             full: words.choice(&[("io", false), ("full", true)])?,
             lasting: words.take("lasting"),
         },
+        "fail" if words.take("read") => {
+            words.expect("in")?;
+            let reads = words.number("a number of reads")?;
+            words.expect("reads")?;
+            Op::FailReadIn {
+                reads,
+                short: words.choice(&[("io", false), ("short", true)])?,
+                lasting: words.take("lasting"),
+            }
+        }
+        "rot" => Op::Rot {
+            seed: words.seed()?,
+        },
+        "vanish" => Op::Vanish(words.volume()?),
+        "slow" => Op::Slow(words.number("microseconds")?),
         "fail" => {
             words.expect("syncs")?;
             Op::FailSyncs
+        }
+        "fill" if words.take("volume") => {
+            let volume = words.volume()?;
+            Op::FillVolume(volume, words.number("a number of bytes")?)
         }
         "fill" => Op::Fill(words.number("a number of bytes")?),
         "heal" => Op::Heal,
@@ -321,6 +365,14 @@ impl<'a> Words<'a> {
         }
     }
 
+    fn volume(&mut self) -> Result<u32, String> {
+        let volume = self.number("a volume")?;
+        match (1..=VOLUMES_MAX).contains(&volume) {
+            true => Ok(volume),
+            false => Err(format!("expected a volume from 1 to {VOLUMES_MAX}")),
+        }
+    }
+
     fn steps(&mut self) -> Result<u32, String> {
         let steps = self.number("a number of steps")?;
         self.expect("steps")?;
@@ -394,6 +446,7 @@ mod tests {
             ),
             ("# nothing\n\ncrash in 3 seed 4", 3, "\"steps\""),
             ("fail in 3 steps lasting", 1, "io or full"),
+            ("fill volume 0 3", 1, "1 to 3"),
             ("jump", 1, "jump"),
         ] {
             let error = text.parse::<History>().unwrap_err();

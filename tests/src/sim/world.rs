@@ -12,6 +12,7 @@ mod collections;
 mod crashed;
 mod look;
 mod open;
+mod rot;
 mod trouble;
 mod writes;
 
@@ -22,10 +23,13 @@ use super::model::{Collection, Partition, State};
 use super::run::RunStats;
 use quire_env::{Env, SimEnv};
 use quiredb::{Database, Options, View, Volumes};
+use rot::Rotten;
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use trouble::Trouble;
+use trouble::{Reads, Trouble};
 
 /// See the module.
 #[derive(Debug)]
@@ -39,8 +43,15 @@ pub(crate) struct World {
     collections: BTreeMap<Name, Collection>,
     views: Vec<HeldView>,
     trouble: Trouble,
+    /// What reads may meet, for as long as there is trouble.
+    reads: Reads,
+    rotten: Vec<Rotten>,
+    /// A disk is gone.
+    vanished: bool,
     /// The disk was given little room. That outlasts a crash.
     filled: bool,
+    /// How many errors there were, all of them due to the trouble.
+    excused: Cell<u64>,
     /// The seed of the crash that is planned.
     crash_seed: u64,
     /// Numbers writes.
@@ -73,7 +84,11 @@ impl World {
             collections: BTreeMap::new(),
             views: Vec::new(),
             trouble: Trouble::None,
+            reads: Reads::Whole,
+            rotten: Vec::new(),
+            vanished: false,
             filled: false,
+            excused: Cell::new(0),
             crash_seed: history.seed,
             serial: 0,
             step: 0,
@@ -162,6 +177,12 @@ impl World {
                     self.verify();
                 }
             }
+            Op::VerifyRotten { seed } => {
+                if self.trouble == Trouble::None {
+                    self.verify_rotten(*seed);
+                }
+            }
+            Op::Rebuild(name) => self.rebuild(*name),
             Op::RunDue => self.run_due(),
             Op::RunAll => self.run_all(),
             Op::Advance(millis) => self.env.advance(Duration::from_millis((*millis).into())),
@@ -173,8 +194,21 @@ impl World {
                 full,
                 lasting,
             } => self.fail_in(*steps, *full, *lasting),
+            Op::FailReadIn {
+                reads,
+                short,
+                lasting,
+            } => self.fail_read_in(*reads, *short, *lasting),
             Op::FailSyncs => self.fail_syncs(),
-            Op::Fill(spare) => self.fill(*spare),
+            Op::Rot { seed } => self.rot(*seed),
+            Op::Vanish(volume) => self.vanish(*volume),
+            Op::Slow(micros) => self.slow(*micros),
+            Op::Fill(spare) => self.fill(Path::new("/"), *spare),
+            Op::FillVolume(volume, spare) => {
+                if let Some(dir) = self.volume_dir(*volume) {
+                    self.fill(&dir, *spare);
+                }
+            }
             Op::Heal => self.heal(),
         }
     }

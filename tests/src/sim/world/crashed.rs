@@ -1,13 +1,14 @@
 //! A machine that has crashed, to be restarted more than once.
 
 use super::World;
-use super::trouble::Trouble;
+use super::trouble::{Reads, Trouble};
 use crate::sim::compare::database_exists;
 use crate::sim::history::Name;
 use crate::sim::model::Collection;
 use crate::sim::run::RunStats;
 use quire_env::SimEnv;
 use quiredb::{Options, Volumes};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -64,7 +65,11 @@ impl Crashed {
             collections: self.collections.clone(),
             views: Vec::new(),
             trouble: Trouble::None,
+            reads: Reads::Whole,
+            rotten: Vec::new(),
+            vanished: false,
             filled: false,
+            excused: Cell::new(0),
             crash_seed: seed,
             serial: self.serial,
             step: self.step,

@@ -2,7 +2,7 @@
 
 use super::{HeldView, World};
 use crate::sim::compare::{
-    check_tail, check_view, database_exists, positions_of, records_after, verify_env,
+    check_tail, check_view, database_exists, positions_of, rebuild, records_after, verify_env,
 };
 use crate::sim::history::Name;
 use quiredb::{Collection, View};
@@ -79,6 +79,19 @@ impl World {
         }
         let read = check_tail(&collection, model, &positions);
         self.accepted(read, "read the log");
+    }
+
+    /// Writes what the log holds to another database, and compares that.
+    pub(super) fn rebuild(&mut self, name: Name) {
+        let Some(collection) = self.collection(name) else {
+            return;
+        };
+        let Some(view) = self.observe(name, &collection) else {
+            return;
+        };
+        let positions = positions_of(&view);
+        let state = self.collections[&name].state_at(&positions);
+        self.accepted(rebuild(&collection, &positions, &state), "read the log");
     }
 
     /// Closes the database, verifies every byte of it and opens it again.

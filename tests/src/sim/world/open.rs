@@ -27,8 +27,12 @@ impl World {
         if self.accepted(database.close(), "close").is_some() {
             let closed = database.flush().unwrap_err();
             assert_eq!(closed.kind(), ErrorKind::Closed, "{closed}");
-            for partition in self.all_partitions() {
-                partition.durable = partition.last();
+            // One that a removal closed was not open.
+            let open = self.collections.values_mut();
+            for collection in open.filter(|collection| !collection.was_closed) {
+                for partition in &mut collection.partitions {
+                    partition.durable = partition.last();
+                }
             }
         }
     }
@@ -42,6 +46,7 @@ impl World {
             }
         }
         if !self.env.crashed() {
+            self.well_for_opening();
             self.recover("opened again");
         }
     }
@@ -49,6 +54,9 @@ impl World {
     /// Stops the machine and starts it again.
     pub(super) fn restart(&mut self, seed: u64) {
         self.views.clear();
+        // What is damaged may be on a disk that is gone.
+        self.env.heal();
+        self.undo_rot();
         let env = self.env.after_crash(seed);
         self.database = None;
         let trace = self.env.trace();
@@ -58,10 +66,11 @@ impl World {
         self.past.recoveries += 1;
         self.traces.extend(trace);
         self.env = env;
-        self.trouble = match self.filled {
-            true => Trouble::Full,
-            false => Trouble::None,
-        };
+        self.undo_rot();
+        self.end_trouble();
+        if self.filled {
+            self.trouble = Trouble::Full;
+        }
         self.recover("after a crash");
     }
 
@@ -83,7 +92,7 @@ impl World {
         if self.trouble == Trouble::Any {
             // Poison is gone with the files that had it; faults that are still planned are not.
             self.heal();
-            self.trouble = Trouble::None;
+            self.end_trouble();
             self.write_all(when);
         }
     }

@@ -1,9 +1,10 @@
 //! What the machine does to the database, and which errors that excuses.
 
 use super::World;
-use quire_env::{Env, Fault};
+use quire_env::{Absence, Fault, Latency, ReadFault};
 use quiredb::{Error, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Room on a disk that does not fill.
 const ROOMY: u64 = 1 << 40;
@@ -20,6 +21,17 @@ pub(super) enum Trouble {
     Any,
 }
 
+/// What reads may meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Reads {
+    /// What there is.
+    Whole,
+    /// A device that fails.
+    Failing,
+    /// Less than there is, or something else: errors may say damage.
+    Damaged,
+}
+
 impl World {
     /// Fails the test unless this error is what the trouble there is may cause.
     #[track_caller]
@@ -27,10 +39,12 @@ impl World {
         if self.env.crashed() {
             return;
         }
+        self.excused.set(self.excused.get() + 1);
         let kind = error.kind();
         match self.trouble {
             Trouble::None => panic!("{doing}: {error} ({kind:?}), on a machine that is well"),
             Trouble::Full => assert_eq!(kind, ErrorKind::Full, "{doing} on a full disk: {error}"),
+            Trouble::Any if kind == ErrorKind::Corrupt && self.reads == Reads::Damaged => {}
             // A fault is not damage, and nothing of what was asked for was wrong.
             Trouble::Any => assert!(
                 matches!(
@@ -74,26 +88,88 @@ impl World {
         self.allow_faults();
     }
 
+    pub(super) fn fail_read_in(&mut self, reads: u32, short: bool, lasting: bool) {
+        let (fault, meet) = match short {
+            true => (ReadFault::Short, Reads::Damaged),
+            false => (ReadFault::Eio, Reads::Failing),
+        };
+        let read = self.env.reads() + u64::from(reads);
+        match lasting {
+            true => self.env.fail_reads_from(read, fault),
+            false => self.env.fail_read_at(read, fault),
+        }
+        self.reads = self.reads.max(meet);
+        self.allow_faults();
+    }
+
     pub(super) fn fail_syncs(&mut self) {
         self.env.fail_syncs(true);
         self.allow_faults();
     }
 
-    pub(super) fn fill(&mut self, spare: u32) {
-        self.env.set_capacity(ROOMY);
-        let used = ROOMY - self.env.free_bytes(Path::new("/")).unwrap();
-        self.env.set_capacity(used + u64::from(spare));
+    /// Takes a disk away. One that is not there, or not yet, is none.
+    pub(super) fn vanish(&mut self, volume: u32) {
+        let Some(dir) = self.volume_dir(volume) else {
+            return;
+        };
+        if self.env.vanish(&dir, Absence::Failing).is_ok() {
+            self.vanished = true;
+            self.reads = self.reads.max(Reads::Failing);
+            self.allow_faults();
+        }
+    }
+
+    pub(super) fn volume_dir(&self, volume: u32) -> Option<PathBuf> {
+        let volume = self.volumes.iter().nth(volume as usize - 1)?;
+        Some(volume.path.clone())
+    }
+
+    pub(super) fn slow(&mut self, micros: u32) {
+        let time = Duration::from_micros(micros.into());
+        self.env.set_latency(Latency {
+            per_operation: time,
+            per_mib: time,
+            jitter: time,
+        });
+    }
+
+    pub(super) fn fill(&mut self, disk: &Path, spare: u32) {
+        self.env.set_capacity_below(disk, ROOMY);
+        let used = self.env.used_bytes(disk);
+        self.env.set_capacity_below(disk, used + u64::from(spare));
         self.filled = true;
         self.trouble = self.trouble.max(Trouble::Full);
     }
 
+    /// Makes the machine well.
     pub(super) fn heal(&mut self) {
         // This forgets a planned crash, too.
         self.env.heal();
+        self.undo_rot();
+        self.vanished = false;
+        for disk in self.volumes.iter() {
+            self.env.set_capacity_below(&disk.path, ROOMY);
+        }
         self.env.set_capacity(ROOMY);
         self.filled = false;
         if self.trouble == Trouble::Full {
             self.trouble = Trouble::None;
         }
+    }
+
+    /// A database is not opened while a disk is gone or holds bytes that are not what was written: it could not tell what is
+    /// there from what was not finished.
+    pub(super) fn well_for_opening(&mut self) {
+        if self.vanished {
+            self.heal();
+        }
+        self.undo_rot();
+    }
+
+    /// The machine is well and nothing is left of what it did.
+    pub(super) fn end_trouble(&mut self) {
+        self.trouble = Trouble::None;
+        self.reads = Reads::Whole;
+        self.vanished = false;
     }
 }

@@ -1,6 +1,7 @@
 //! Batches of writes, and what becomes of those that fail.
 
 use super::World;
+use super::trouble::Reads;
 use crate::sim::compare::{answer, concrete, real};
 use crate::sim::document;
 use crate::sim::history::{self, Action, Condition, Name};
@@ -56,12 +57,12 @@ impl World {
             self.accept(error.unwrap(), "write");
         }
         let whole = answers.iter().all(|(_, result)| failed(result));
-        // Once the machine is gone, a write that has to read fails by itself.
+        // A write that has to read and can't fails by itself.
         assert!(
-            error.is_none() || whole || self.env.crashed(),
+            error.is_none() || whole || self.env.crashed() || self.reads != Reads::Whole,
             "a batch was done in part: {answers:?}"
         );
-        for (write, result) in answers {
+        for (write, result) in &answers {
             // The others are done without one that could not read.
             if whole || !failed(result) {
                 let expected = decider.decide(write);
@@ -71,11 +72,13 @@ impl World {
                 );
             }
         }
+        let in_part = self.reads != Reads::Whole;
         let partition = self.partition(name, number).unwrap();
         if let Some(error) = error.filter(|_| whole) {
             // Full means that nothing was written.
             if error.kind() != ErrorKind::Full {
-                partition.doubt(decider.records, durability);
+                let writes = answers.iter().map(|(write, _)| (*write).clone()).collect();
+                partition.doubt(writes, durability, in_part);
             }
             return;
         }
@@ -123,8 +126,13 @@ impl World {
         let text: Arc<str> = document::document(self.serial, 40).to_string().into();
         let put = Write::put(key.clone(), Document::from_json(text.as_bytes()).unwrap());
         let record = Record {
+            key: key.clone(),
+            document: Some(text.clone()),
+        };
+        let write = model::Write {
             key,
-            document: Some(text),
+            action: model::Action::Put(text),
+            condition: model::Condition::Always,
         };
         let mut results = collection.write_batch(vec![put], Some(Durability::Sync));
         let written = match results.remove(0) {
@@ -133,13 +141,13 @@ impl World {
                 self.accept(&error, "write after a write that failed");
                 if error.kind() != ErrorKind::Full {
                     let partition = self.partition(name, number).unwrap();
-                    partition.doubt(vec![record], Durability::Sync);
+                    partition.doubt(vec![write], Durability::Sync, false);
                 }
                 return false;
             }
         };
         let partition = self.partition(name, number).unwrap();
-        partition.doubt(vec![record.clone()], Durability::Sync);
+        partition.doubt(vec![write], Durability::Sync, false);
         if self.observe(name, collection).is_none() {
             return false;
         }
