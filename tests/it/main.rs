@@ -8,12 +8,13 @@
     reason = "tests reach the machine themselves, and fail by panicking"
 )]
 
+use quire_tests::{http, words};
+
 mod bad_input;
 mod concurrency;
 mod crate_graph;
 mod docs;
 mod histories;
-mod http;
 mod kill;
 mod memory;
 mod opensearch_py;
@@ -22,4 +23,3 @@ mod repair;
 mod sim_backup;
 mod sim_damage;
 mod sim_faults;
-mod words;

@@ -196,7 +196,7 @@ impl Server {
     }
 
     pub(crate) fn connect(&self) -> Connection {
-        Connection::open(self.address)
+        Connection::open(self.address).unwrap()
     }
 
     /// One request on a connection of its own: the status, and the answer as JSON.

@@ -8,4 +8,7 @@
     reason = "tests fail by panicking"
 )]
 
+pub mod http;
 pub mod sim;
+pub mod torture;
+pub mod words;

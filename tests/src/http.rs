@@ -7,29 +7,22 @@ use std::time::Duration;
 
 /// A connection that is kept open from one request to the next.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub struct Connection {
     stream: BufReader<TcpStream>,
 }
 
 impl Connection {
-    pub(crate) fn open(address: SocketAddr) -> Connection {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_nodelay(true).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(120)))
-            .unwrap();
-        Connection {
+    pub fn open(address: SocketAddr) -> io::Result<Connection> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(Duration::from_secs(120)))?;
+        Ok(Connection {
             stream: BufReader::new(stream),
-        }
+        })
     }
 
     /// Sends a request and gives the status and the body of the answer.
-    pub(crate) fn request(
-        &mut self,
-        method: &str,
-        path: &str,
-        body: &[u8],
-    ) -> io::Result<(u16, Vec<u8>)> {
+    pub fn request(&mut self, method: &str, path: &str, body: &[u8]) -> io::Result<(u16, Vec<u8>)> {
         let head = format!(
             "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
             body.len()
@@ -42,7 +35,7 @@ impl Connection {
 
     /// A request whose answer must be JSON.
     #[track_caller]
-    pub(crate) fn json(&mut self, method: &str, path: &str, body: &[u8]) -> (u16, Value) {
+    pub fn json(&mut self, method: &str, path: &str, body: &[u8]) -> (u16, Value) {
         let (status, body) = self.request(method, path, body).unwrap();
         let text = String::from_utf8_lossy(&body);
         (
@@ -53,17 +46,17 @@ impl Connection {
     }
 
     /// Sends bytes as they are.
-    pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(bytes)
     }
 
     /// Says that nothing more will be sent.
-    pub(crate) fn end(&mut self) -> io::Result<()> {
+    pub fn end(&mut self) -> io::Result<()> {
         self.stream.get_mut().shutdown(std::net::Shutdown::Write)
     }
 
     /// Reads one answer.
-    pub(crate) fn receive(&mut self, is_head: bool) -> io::Result<(u16, Vec<u8>)> {
+    pub fn receive(&mut self, is_head: bool) -> io::Result<(u16, Vec<u8>)> {
         let status_line = self.line()?;
         let status = status_line
             .split(' ')

@@ -68,7 +68,7 @@ const WORDS: [&str; 64] = [
 ];
 
 /// Text of `words` words.
-pub(crate) fn text(seed: u64, words: usize) -> String {
+pub fn text(seed: u64, words: usize) -> String {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0xD1B5_4A32_D192_ED03;
     let mut text = String::with_capacity(words * 8);
     for at in 0..words {

@@ -1,0 +1,115 @@
+//! Torments the `quire` binary on the real machine; `make torture` runs it. See CONTRIBUTING.md.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests reach the machine themselves"
+)]
+
+use clap::Parser;
+use quire_tests::torture::leftovers;
+use quire_tests::torture::run::{Plan, Summary, run};
+use quire_tests::torture::trouble::{Result, While};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+/// Torment the quire binary: kills, power cuts, faults; check after each that nothing acknowledged was lost
+#[derive(Debug, Parser)]
+#[command(name = "torture")]
+struct Arguments {
+    /// The binary to torment
+    #[arg(long, default_value = "target/release/quire")]
+    quire: PathBuf,
+    /// For so long; the round that is running then ends first
+    #[arg(long, value_name = "MINUTES", default_value_t = 10.0)]
+    minutes: f64,
+    /// At most so many rounds
+    #[arg(long, value_name = "N", default_value_t = u64::MAX)]
+    rounds: u64,
+    /// Only this kind; may be given more than once
+    #[arg(long, value_name = "KIND")]
+    kind: Vec<String>,
+    /// The first round's seed; with --kind and --rounds 1, a round again [default: by the clock]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Where to work, on the disk to be used; files of rounds that failed are kept in it
+    #[arg(long, default_value = "target/torture")]
+    dir: PathBuf,
+    /// End with the summary as one line of JSON on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match torment(&arguments) {
+        Ok(summary) => {
+            match arguments.json {
+                true => println!("{}", summary.json()),
+                false => println!("{}", summary.text()),
+            }
+            ExitCode::from(u8::from(!summary.is_clean()))
+        }
+        Err(error) => {
+            eprintln!("torture: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn torment(arguments: &Arguments) -> Result<Summary> {
+    let by_clock = || {
+        SystemTime::UNIX_EPOCH
+            .elapsed()
+            .map_or(0, |time| time.as_secs())
+    };
+    let plan = Plan {
+        quire: arguments
+            .quire
+            .canonicalize()
+            .during(arguments.quire.display())?,
+        dir: arguments.dir.clone(),
+        time: Duration::from_secs_f64(arguments.minutes * 60.0),
+        rounds: arguments.rounds,
+        kinds: arguments.kind.clone(),
+        seed: arguments.seed.unwrap_or_else(by_clock),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .during("wait for signals")?;
+    runtime.spawn(stop_on_signal(plan.dir.clone()));
+    run(&plan, &STOP, &|line| eprintln!("{line}"))
+}
+
+/// The first Ctrl-C or SIGTERM ends the run as soon as all is taken down; the second at once.
+async fn stop_on_signal(dir: PathBuf) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) = (
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
+    ) else {
+        return;
+    };
+    let mut count = 0;
+    loop {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        count += 1;
+        STOP.store(true, Ordering::Relaxed);
+        if count == 1 {
+            eprintln!("torture: stopping; once more stops at once");
+        } else {
+            if let Ok(dir) = dir.canonicalize() {
+                leftovers::take_down(&dir.join(leftovers::own_name()));
+            }
+            std::process::exit(130);
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! What one client asked of a database and was answered; and whether what is found after a crash agrees with it.
+//!
+//! A client has keys of its own and asks one thing at a time, so its writes to a partition stand in that partition's log
+//! in the order they were asked. After any crash a partition is what a prefix of its log makes of it. So for each client
+//! and partition there must be a number `k`: the first `k` writes have been done, the others have not. Each key narrows
+//! down what `k` can be; no `k` left is a broken promise. Under `sync`, and without a crash, `k` takes in every write
+//! that was acknowledged. What was answered with an error other than "full" may have been done or not. A batch has one
+//! `k` in each partition, as it is one group of its log.
+
+use super::content;
+use super::trouble::{Result, failed};
+use quiredb::Key;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+/// What became of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Acknowledged, with the document's version where that was told.
+    Done(Option<u64>),
+    /// Answered with an error that says that nothing was written.
+    Refused,
+    /// Answered with another error, or not at all.
+    Unknown,
+}
+
+/// A document that was found: which one, and its version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    pub n: u64,
+    pub version: u64,
+}
+
+/// Everything found in a database, by key.
+pub type Contents = BTreeMap<String, Held>;
+
+/// How much of what was acknowledged must be found.
+#[derive(Debug, Clone, Copy)]
+pub enum Promise {
+    /// All of it: under `sync`, or if nothing crashed.
+    All,
+    /// What was acknowledged before this moment.
+    Before(Instant),
+    /// A prefix, of any length.
+    Prefix,
+}
+
+#[derive(Debug)]
+struct Write {
+    key: String,
+    /// The document, or that there is none.
+    n: Option<u64>,
+    /// Writes of one batch have one number.
+    batch: u64,
+    outcome: Outcome,
+    answered: Instant,
+}
+
+/// One client's writes since the database was last compared with them.
+#[derive(Debug)]
+pub struct Book {
+    client: u64,
+    partitions: u32,
+    /// As found at the last comparison.
+    base: Contents,
+    writes: Vec<Write>,
+    /// By key, which of the writes are its.
+    of_key: BTreeMap<String, Vec<usize>>,
+    /// Partitions that said that they take no more writes.
+    read_only: BTreeSet<u32>,
+}
+
+impl Book {
+    pub fn new(client: u64, partitions: u32) -> Book {
+        Book {
+            client,
+            partitions,
+            base: Contents::new(),
+            writes: Vec::new(),
+            of_key: BTreeMap::new(),
+            read_only: BTreeSet::new(),
+        }
+    }
+
+    /// Notes a write that is about to be asked for; gives its number, for [`answer`](Book::answer).
+    pub fn ask(&mut self, key: &str, n: Option<u64>, batch: u64) -> usize {
+        let number = self.writes.len();
+        self.of_key.entry(key.to_owned()).or_default().push(number);
+        self.writes.push(Write {
+            key: key.to_owned(),
+            n,
+            batch,
+            outcome: Outcome::Unknown,
+            answered: Instant::now(),
+        });
+        number
+    }
+
+    /// Notes what a write was answered with.
+    ///
+    /// # Errors
+    /// It was acknowledged by a partition that had said to take no more writes.
+    pub fn answer(&mut self, number: usize, outcome: Outcome) -> Result<()> {
+        let write = &mut self.writes[number];
+        write.outcome = outcome;
+        write.answered = Instant::now();
+        let partition = partition_of(&write.key, self.partitions);
+        // That there was nothing to delete can be said without writing.
+        let is_written = write.n.is_some() || outcome != Outcome::Done(None);
+        let is_done = matches!(outcome, Outcome::Done(_)) && is_written;
+        if is_done && self.read_only.contains(&partition) {
+            return failed(format!(
+                "{} in partition {partition}, which had said to be read-only: {}",
+                write.key,
+                shown(write.n, outcome)
+            ));
+        }
+        Ok(())
+    }
+
+    /// Notes that the partition of this write said that it takes no more.
+    pub fn is_read_only(&mut self, number: usize) {
+        let key = &self.writes[number].key;
+        self.read_only.insert(partition_of(key, self.partitions));
+    }
+
+    /// How many writes were acknowledged since the last comparison.
+    pub fn acknowledged(&self) -> u64 {
+        let done = |write: &&Write| matches!(write.outcome, Outcome::Done(_));
+        self.writes.iter().filter(done).count() as u64
+    }
+
+    /// Whether a key may hold what a read found now; the client has nothing else under way.
+    ///
+    /// # Errors
+    /// It may not.
+    pub fn check_read(&self, key: &str, found: Option<Held>) -> Result<()> {
+        for number in self.of_key.get(key).into_iter().flatten().rev() {
+            let write = &self.writes[*number];
+            if write.outcome == Outcome::Refused {
+                continue;
+            }
+            if write.may_be(found) {
+                return Ok(());
+            }
+            if let Outcome::Done(_) = write.outcome {
+                let wrote = shown(write.n, write.outcome);
+                return failed(format!("{key} is {found:?}; last acknowledged: {wrote}"));
+            }
+        }
+        match self.base.get(key).copied() {
+            base if base == found => Ok(()),
+            base => failed(format!("{key} is {found:?} and should be {base:?}")),
+        }
+    }
+
+    /// Compares what was found in the whole database, after a crash or at rest, with the writes so far. If they agree, what
+    /// was found is what later comparisons begin with. Gives how many acknowledged writes were compared.
+    ///
+    /// # Errors
+    /// They do not agree; the message says where.
+    pub fn settle(&mut self, all: &Contents, promise: Promise) -> Result<u64> {
+        let prefix = content::prefix(self.client);
+        let own = all.range(prefix.clone()..);
+        let own = own.take_while(|(key, _)| key.starts_with(&prefix));
+        let own: Contents = own.map(|(key, held)| (key.clone(), *held)).collect();
+        for (key, held) in &own {
+            if !self.of_key.contains_key(key) && !self.base.contains_key(key) {
+                return failed(format!("{key} is {held:?} and was never written"));
+            }
+        }
+        for (key, held) in &self.base {
+            if !self.of_key.contains_key(key) && own.get(key) != Some(held) {
+                let found = own.get(key);
+                return failed(format!("{key} was {held:?}, untouched, and is {found:?}"));
+            }
+        }
+        for partition in 0..self.partitions {
+            self.settle_partition(partition, &own, promise)?;
+        }
+        self.check_batches(&own)?;
+        let acknowledged = self.acknowledged();
+        self.base = own;
+        self.writes.clear();
+        self.of_key.clear();
+        self.read_only.clear();
+        Ok(acknowledged)
+    }
+
+    /// Looks for a `k`.
+    fn settle_partition(&self, partition: u32, own: &Contents, promise: Promise) -> Result<()> {
+        let is_here = |write: &Write| {
+            write.outcome != Outcome::Refused
+                && partition_of(&write.key, self.partitions) == partition
+        };
+        let writes: Vec<&Write> = self.writes.iter().filter(|write| is_here(write)).collect();
+        let mut by_key: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (at, write) in writes.iter().enumerate() {
+            by_key.entry(&write.key).or_default().push(at);
+        }
+        let must = |write: &Write| match (write.outcome, promise) {
+            (Outcome::Done(_), Promise::All) => true,
+            (Outcome::Done(_), Promise::Before(moment)) => write.answered < moment,
+            _ => false,
+        };
+        let least = writes
+            .iter()
+            .rposition(|write| must(write))
+            .map_or(0, |at| at + 1);
+        // For each k, how many keys allow it.
+        let mut allows = vec![0_i64; writes.len() + 2];
+        for (key, numbers) in &by_key {
+            let found = own.get(*key).copied();
+            let ranges = self.ranges(key, numbers, &writes, found);
+            if !ranges.iter().any(|(_, most)| *most >= least) {
+                let history = self.history(key, numbers, &writes);
+                return failed(format!(
+                    "{key} in partition {partition} is {found:?}: acknowledged writes are gone, or it was never that: {history}"
+                ));
+            }
+            for (from, most) in ranges {
+                allows[from] += 1;
+                allows[most + 1] -= 1;
+            }
+        }
+        let (mut allowed_by, mut nearest) = (0, 0);
+        for (k, change) in allows.iter().enumerate().take(writes.len() + 1) {
+            allowed_by += change;
+            let cuts_batch = k > 0 && k < writes.len() && writes[k - 1].batch == writes[k].batch;
+            if allowed_by == by_key.len() as i64 && k >= least && !cuts_batch {
+                return Ok(());
+            }
+            nearest = nearest.max(allowed_by);
+        }
+        failed(format!(
+            "partition {partition} is no prefix of what client {} wrote to it: {} writes, {least} of them must be there; at most {nearest} of {} \
+             keys agree on how far it got",
+            self.client,
+            writes.len(),
+            by_key.len()
+        ))
+    }
+
+    /// The values of `k`, as ranges with their ends, under which a key would be as it was found. Ranges of one key do
+    /// not overlap.
+    fn ranges(
+        &self,
+        key: &str,
+        numbers: &[usize],
+        writes: &[&Write],
+        found: Option<Held>,
+    ) -> Vec<(usize, usize)> {
+        let mut ranges: Vec<(usize, usize)> = Vec::new();
+        let mut add = |from: usize, after: &[usize]| {
+            let done = |at: &&usize| matches!(writes[**at].outcome, Outcome::Done(_));
+            let most = after.iter().find(done).copied().unwrap_or(writes.len());
+            match ranges.last_mut() {
+                Some(last) if last.1 >= from => last.1 = last.1.max(most),
+                _ => ranges.push((from, most)),
+            }
+        };
+        if self.base.get(key).copied() == found {
+            add(0, numbers);
+        }
+        for (place, at) in numbers.iter().enumerate() {
+            if writes[*at].may_be(found) {
+                add(at + 1, &numbers[place + 1..]);
+            }
+        }
+        ranges
+    }
+
+    /// A batch whose answer is not known is done in a partition as a whole or not at all.
+    fn check_batches(&self, own: &Contents) -> Result<()> {
+        let mut batches: BTreeMap<(u64, u32), Halves<'_>> = BTreeMap::new();
+        for (number, write) in self.writes.iter().enumerate() {
+            let is_last = self.of_key.get(&write.key).and_then(|of_key| of_key.last());
+            // Of a key that was written again, nothing is known; deletes and their absence look alike.
+            let Some(n) = write.n.filter(|_| is_last == Some(&number)) else {
+                continue;
+            };
+            if write.outcome != Outcome::Unknown {
+                continue;
+            }
+            let partition = partition_of(&write.key, self.partitions);
+            let (done, left) = batches.entry((write.batch, partition)).or_default();
+            if own.get(&write.key).is_some_and(|held| held.n == n) {
+                *done = Some(&write.key);
+            } else {
+                *left = Some(&write.key);
+            }
+        }
+        for ((_, partition), (done, left)) in batches {
+            if let (Some(done), Some(left)) = (done, left) {
+                return failed(format!(
+                    "a batch is there in part: in partition {partition}, {done} was written and {left} was not"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The last things done to a key, for a message.
+    fn history(&self, key: &str, numbers: &[usize], writes: &[&Write]) -> String {
+        let mut history = format!("it was {:?}", self.base.get(key));
+        for at in numbers.iter().rev().take(6).rev() {
+            let write = writes[*at];
+            history.push_str(&format!("; write {at}: {}", shown(write.n, write.outcome)));
+        }
+        history
+    }
+}
+
+impl Write {
+    /// Whether this write could have made what was found.
+    fn may_be(&self, found: Option<Held>) -> bool {
+        match (self.n, found) {
+            (None, None) => true,
+            (Some(n), Some(held)) => {
+                let version_fits = match self.outcome {
+                    Outcome::Done(Some(version)) => version == held.version,
+                    _ => true,
+                };
+                n == held.n && version_fits
+            }
+            _ => false,
+        }
+    }
+}
+
+/// A key of a batch that was written, and one that was not.
+type Halves<'a> = (Option<&'a str>, Option<&'a str>);
+
+fn shown(n: Option<u64>, outcome: Outcome) -> String {
+    match n {
+        Some(n) => format!("document {n} {outcome:?}"),
+        None => format!("deleted {outcome:?}"),
+    }
+}
+
+/// The partition of a key, by the same rule as the database's.
+fn partition_of(key: &str, partitions: u32) -> u32 {
+    let hash = Key::parse(key).map_or(0, |key| key.hash64());
+    ((u128::from(hash) * u128::from(partitions)) >> 64) as u32
+}
+
+#[cfg(test)]
+mod tests;

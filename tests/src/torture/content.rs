@@ -1,0 +1,55 @@
+//! Documents whose content follows from who wrote them and when: whatever a database gives back can be checked without
+//! having kept it.
+
+use super::random::mixed;
+use super::trouble::{Result, failed};
+use crate::words;
+use serde::Deserialize;
+use std::borrow::Cow;
+
+/// The `n`-th document of a client, as the members of a JSON object, with a text of so many words.
+pub fn members(client: u64, n: u64, words: usize) -> String {
+    format!(
+        "\"client\":{client},\"n\":{n},\"words\":{words},\"text\":\"{}\"",
+        text(client, n, words)
+    )
+}
+
+fn text(client: u64, n: u64, words: usize) -> String {
+    words::text(mixed((client << 40) ^ n), words)
+}
+
+/// A document as it was found.
+#[derive(Debug, Deserialize)]
+pub struct Document<'a> {
+    pub client: u64,
+    pub n: u64,
+    words: usize,
+    #[serde(borrow)]
+    text: Cow<'a, str>,
+}
+
+impl Document<'_> {
+    /// Fails if it is not, whole, a document that its client could have written.
+    pub fn check(&self, key: &str) -> Result<()> {
+        if !key.starts_with(&prefix(self.client)) {
+            return failed(format!("{key} holds a document of client {}", self.client));
+        }
+        if self.text != text(self.client, self.n, self.words) {
+            return failed(format!(
+                "{key}: document {} is not as it was written",
+                self.n
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What the keys of a client begin with.
+pub fn prefix(client: u64) -> String {
+    format!("c{client}-")
+}
+
+pub fn key(client: u64, number: u64) -> String {
+    format!("c{client}-{number}")
+}

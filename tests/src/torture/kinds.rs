@@ -1,0 +1,52 @@
+//! The kinds of torment.
+
+mod kill;
+mod power;
+
+use super::client::Style;
+use super::disk::FileSystem;
+use super::random::Random;
+use super::round::Round;
+use super::trouble::Result;
+
+/// One kind of torment.
+#[derive(Debug, Clone, Copy)]
+pub struct Kind {
+    pub name: &'static str,
+    /// What it does, in a few words.
+    pub about: &'static str,
+    pub run: fn(&mut Round<'_>) -> Result<()>,
+}
+
+/// All of them, in the order in which they take turns.
+pub const KINDS: [Kind; 3] = [
+    Kind {
+        name: "kill",
+        about: "servers, loaders and recoveries killed by SIGKILL",
+        run: kill::run,
+    },
+    Kind {
+        name: "ext4",
+        about: "power cuts on ext4",
+        run: |round| power::run(round, FileSystem::Ext4),
+    },
+    Kind {
+        name: "xfs",
+        about: "power cuts on xfs",
+        run: |round| power::run(round, FileSystem::Xfs),
+    },
+];
+
+/// What clients write: few keys many times over, or so many that memtables fill, in small and in large batches.
+fn any_style(random: &mut Random) -> Style {
+    Style {
+        keys: random.pick(&[20, 200, 4_000]),
+        words_max: random.pick(&[10, 100, 400]),
+        batch_max: random.pick(&[3, 30, 300]),
+    }
+}
+
+/// How much memory a database gets: as little as it takes, so that it flushes and compacts all the time, or the default.
+fn any_memory(random: &mut Random) -> &'static [&'static str] {
+    random.pick(&[&["--memory", "16MiB"] as &[&str], &[]])
+}

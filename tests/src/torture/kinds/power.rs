@@ -1,0 +1,69 @@
+//! Power cuts on a real file system, under a server with clients or under a loader.
+
+use super::{any_memory, any_style};
+use crate::torture::book::Promise;
+use crate::torture::client::Allowed;
+use crate::torture::disk::{Disk, FileSystem};
+use crate::torture::round::Round;
+use crate::torture::siege::{Siege, require_work};
+use crate::torture::trouble::{Result, While};
+
+const LIVES: u32 = 5;
+
+/// xfs wants no less.
+const DISK_MIB: u64 = 400;
+
+pub(super) fn run(round: &mut Round<'_>, file_system: FileSystem) -> Result<()> {
+    let disk = Disk::make(&round.dir, file_system, DISK_MIB)?;
+    let durability = round
+        .random
+        .pick(&["sync", "sync", "sync", "async(50)", "none"]);
+    let promise = if durability == "sync" {
+        Promise::All
+    } else {
+        Promise::Prefix
+    };
+    let (style, memory) = (any_style(&mut round.random), any_memory(&mut round.random));
+    let clients = 1 + round.random.below(4);
+    let mut siege = Siege::new(round, disk.mount.join("db"), durability, clients, style);
+    // A collection that was made is there, whatever comes at once after.
+    siege.create(&round.quire)?;
+    if round.random.one_in(2) {
+        disk.cut(round.random.one_in(2))?;
+        round.tally.crashes += 1;
+        disk.restart()?;
+        siege.check(round, promise)?;
+    }
+    for _ in 0..LIVES {
+        let life = round.random.millis(1, 600);
+        let (aftermath, flushes_journal) = (round.random.millis(0, 60), round.random.one_in(2));
+        if round.random.one_in(4) {
+            siege.load(&round.quire, memory, |process| {
+                round.rest(life)?;
+                disk.cut(flushes_journal)?;
+                round.rest(aftermath)?;
+                process.0.kill().during("kill quire load")
+            })?;
+        } else {
+            let mut server = round.quire.serve(&siege.database, memory)?;
+            let is_stopped = round.random.one_in(3);
+            siege.serve(&mut server, Allowed::Errors, |server| {
+                round.rest(life)?;
+                disk.cut(flushes_journal)?;
+                // What it answers without a disk is judged too.
+                round.rest(aftermath)?;
+                match is_stopped {
+                    true => server.stop().map(drop),
+                    false => server.kill(),
+                }
+            })?;
+        }
+        round.tally.crashes += 1;
+        disk.restart()?;
+        siege.check(round, promise)?;
+    }
+    match durability {
+        "sync" => require_work(round),
+        _ => Ok(()),
+    }
+}

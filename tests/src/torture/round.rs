@@ -1,0 +1,42 @@
+//! One round: a seed, a directory of its own, and what it counts.
+
+use super::process::Quire;
+use super::random::Random;
+use super::tally::Tally;
+use super::trouble::{Result, Trouble};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+#[derive(Debug)]
+pub struct Round<'a> {
+    pub random: Random,
+    /// All that the round makes is in here, but for control groups. What is left of it when the round failed is kept.
+    pub dir: PathBuf,
+    /// What names of the round's control groups begin with.
+    pub group: String,
+    pub quire: Quire,
+    pub tally: Tally,
+    /// Set when the run is to stop.
+    pub stop: &'a AtomicBool,
+}
+
+impl Round<'_> {
+    /// Lets time pass.
+    ///
+    /// # Errors
+    /// The run is to stop.
+    pub fn rest(&self, time: Duration) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(Trouble::Stopped);
+            }
+            let left = time.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(Duration::from_millis(50)));
+        }
+    }
+}

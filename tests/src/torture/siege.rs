@@ -1,0 +1,281 @@
+//! A database under torment: those who write to it, and the comparison of what it holds with what they were told.
+
+use super::book::{Contents, Held, Promise};
+use super::client::{Allowed, Client, Style, Told};
+use super::content::Document;
+use super::loader::Loader;
+use super::process::{Killed, Quire, Server, text_of};
+use super::round::Round;
+use super::trouble::{Result, Trouble, While, failed};
+use crate::http::Connection;
+use serde::Deserialize;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+#[derive(Debug)]
+pub struct Siege {
+    pub database: PathBuf,
+    /// As `--durability` takes it.
+    pub durability: &'static str,
+    pub partitions: u32,
+    pub clients: Vec<Client>,
+    pub loader: Loader,
+    counted: Told,
+}
+
+impl Siege {
+    /// A database that is not there yet, and so many clients.
+    pub fn new(
+        round: &mut Round<'_>,
+        database: PathBuf,
+        durability: &'static str,
+        clients: u64,
+        style: Style,
+    ) -> Siege {
+        let partitions = 1 + round.random.below(3) as u32;
+        let random = &mut round.random;
+        let client = |number| Client::new(number, partitions, style, random);
+        let clients: Vec<_> = (1..=clients).map(client).collect();
+        Siege {
+            database,
+            durability,
+            partitions,
+            loader: Loader::new(
+                clients.len() as u64 + 1,
+                partitions,
+                style,
+                &mut round.random,
+            ),
+            clients,
+            counted: Told::default(),
+        }
+    }
+
+    /// Makes the database and its collection, durably.
+    ///
+    /// # Errors
+    /// It can't be made.
+    pub fn create(&self, quire: &Quire) -> Result<()> {
+        let partitions = self.partitions.to_string();
+        let database = text_of(&self.database)?;
+        let words = [
+            "create",
+            database,
+            "docs",
+            "--partitions",
+            &partitions,
+            "--durability",
+            self.durability,
+        ];
+        quire.ok(&words).map(drop)
+    }
+
+    /// Lets the clients work on a server until `strike` has been done.
+    ///
+    /// # Errors
+    /// Those of `strike`, and a wrong answer.
+    pub fn serve(
+        &mut self,
+        server: &mut Server,
+        allowed: Allowed,
+        strike: impl FnOnce(&mut Server) -> Result<()>,
+    ) -> Result<()> {
+        let (over, address) = (AtomicBool::new(false), server.address);
+        let (struck, worked) = thread::scope(|threads| {
+            let working: Vec<_> = self
+                .clients
+                .iter_mut()
+                .map(|client| threads.spawn(|| client.work(address, allowed, &over)))
+                .collect();
+            let struck = strike(server);
+            over.store(true, Ordering::Relaxed);
+            let worked: Vec<_> = working
+                .into_iter()
+                .map(thread::ScopedJoinHandle::join)
+                .collect();
+            (struck, worked)
+        });
+        for worked in worked {
+            worked.unwrap_or_else(|_| failed("a client panicked"))?;
+        }
+        struck
+    }
+
+    /// Loads documents by the command until `strike` has been done. How it ended, if not by SIGKILL.
+    ///
+    /// # Errors
+    /// Those of `strike`; it ended by another signal.
+    pub fn load(
+        &mut self,
+        quire: &Quire,
+        arguments: &[&str],
+        strike: impl FnOnce(&mut Killed) -> Result<()>,
+    ) -> Result<Option<ExitStatus>> {
+        let mut words = vec!["--durability", self.durability];
+        words.extend_from_slice(arguments);
+        self.loader
+            .load(quire, &self.database, &words, u64::MAX, strike)
+    }
+
+    /// Opens the database as it was left, reads all of it, and compares.
+    ///
+    /// # Errors
+    /// It does not open, is damaged, or holds what it should not.
+    pub fn check(&mut self, round: &mut Round<'_>, promise: Promise) -> Result<()> {
+        let database = text_of(&self.database)?.to_owned();
+        if round.random.one_in(3) {
+            // The recovery itself is killed, or comes to its end and is followed by another.
+            if let Some(mut server) = round.quire.try_serve(&self.database, &[])? {
+                round.rest(round.random.clone().millis(0, 20))?;
+                server.kill()?;
+                round.tally.crashes += 1;
+            }
+        }
+        round.quire.ok(&["verify", &database, "--json"])?;
+        let contents = self.contents(&round.quire)?;
+        self.settle(round, &contents, promise)?;
+        round.tally.recoveries += 1;
+        if round.random.one_in(3) {
+            let mut server = round.quire.serve(&self.database, &[])?;
+            self.read_all(round, &server, contents.len() as u64)?;
+            server.stop()?;
+        }
+        Ok(())
+    }
+
+    /// All documents, by `quire scan`.
+    ///
+    /// # Errors
+    /// A document is not as its client wrote it.
+    pub fn contents(&self, quire: &Quire) -> Result<Contents> {
+        let mut contents = Contents::new();
+        let database = text_of(&self.database)?;
+        let status = quire.lines(&["scan", database, "docs", "--json"], |line| {
+            let found: Found<'_> =
+                serde_json::from_str(line).during("read what quire scan says")?;
+            found.document.check(&found.key)?;
+            let held = Held {
+                n: found.document.n,
+                version: found.version,
+            };
+            match contents.insert(found.key, held) {
+                None => Ok(()),
+                Some(_) => failed(format!("a document is there twice: {line}")),
+            }
+        })?;
+        match status.success() {
+            true => Ok(contents),
+            false => failed(format!("quire scan: {status}; {}", quire.last_words())),
+        }
+    }
+
+    /// Compares what was found with what every client wrote.
+    ///
+    /// # Errors
+    /// They do not agree.
+    pub fn settle(
+        &mut self,
+        round: &mut Round<'_>,
+        contents: &Contents,
+        promise: Promise,
+    ) -> Result<()> {
+        for client in &mut self.clients {
+            round.tally.acknowledged += client.book.settle(contents, promise)?;
+        }
+        round.tally.acknowledged += self.loader.book.settle(contents, promise)?;
+        self.count(round);
+        Ok(())
+    }
+
+    /// Adds what clients sent and read since the last time.
+    fn count(&mut self, round: &mut Round<'_>) {
+        let mut told = Told {
+            bytes: self.loader.bytes,
+            ..Told::default()
+        };
+        for client in &self.clients {
+            told.reads += client.told.reads;
+            told.bytes += client.told.bytes;
+        }
+        round.tally.reads += told.reads - self.counted.reads;
+        round.tally.bytes += told.bytes - self.counted.bytes;
+        self.counted = told;
+    }
+
+    /// Every key read from a server at rest; it holds so many documents.
+    ///
+    /// # Errors
+    /// A wrong answer.
+    pub fn read_all(
+        &mut self,
+        round: &mut Round<'_>,
+        server: &Server,
+        documents: u64,
+    ) -> Result<()> {
+        for client in &mut self.clients {
+            client.read_all(server.address)?;
+        }
+        let mut connection = Connection::open(server.address).during("connect to the server")?;
+        let (status, answer) = connection
+            .request("GET", "/docs/_count", b"")
+            .during("count")?;
+        let answer = String::from_utf8_lossy(&answer);
+        if status != 200 || !answer.contains(&format!("\"count\":{documents},")) {
+            return failed(format!(
+                "{documents} documents were counted as {status} {answer}"
+            ));
+        }
+        self.count(round);
+        Ok(())
+    }
+
+    /// What the clients were told so far.
+    pub fn told(&self) -> Told {
+        let mut told = Told::default();
+        for client in &self.clients {
+            told.writes += client.told.writes;
+            told.reads += client.told.reads;
+            told.full += client.told.full;
+            told.errors += client.told.errors;
+            told.bytes += client.told.bytes;
+        }
+        told
+    }
+}
+
+/// A line of `quire scan --json`.
+#[derive(Deserialize)]
+struct Found<'a> {
+    key: String,
+    version: u64,
+    #[serde(borrow)]
+    document: Document<'a>,
+}
+
+/// What a database promises after a crash, by its durability. `async` is due within its time, which a busy machine may
+/// stretch: what is older than a second by then must be there.
+pub fn promise(durability: &str, crashed: std::time::Instant) -> Promise {
+    match durability {
+        "sync" => Promise::All,
+        "none" => Promise::Prefix,
+        _ => crashed
+            .checked_sub(Duration::from_secs(1))
+            .map_or(Promise::Prefix, Promise::Before),
+    }
+}
+
+/// Fails unless something was done: a round that tests nothing must not pass for one that does.
+///
+/// # Errors
+/// Nothing was done.
+pub fn require_work(round: &Round<'_>) -> Result<()> {
+    match round.tally.acknowledged {
+        0 => Err(Trouble::Failed(
+            "nothing was acknowledged in the whole round".into(),
+        )),
+        _ => Ok(()),
+    }
+}

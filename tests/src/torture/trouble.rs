@@ -1,0 +1,35 @@
+//! Why a round ends before its time.
+
+use std::fmt::Display;
+
+/// Why a round ends before its time.
+#[derive(Debug, thiserror::Error)]
+pub enum Trouble {
+    /// A promise was broken, or what the round needs to go on did not work: a failure of the run.
+    #[error("{0}")]
+    Failed(String),
+    /// This machine can't do it.
+    #[error("skipped: {0}")]
+    Skipped(String),
+    /// The run was told to stop.
+    #[error("stopped")]
+    Stopped,
+}
+
+pub type Result<T> = std::result::Result<T, Trouble>;
+
+/// Ends the round: a promise was broken.
+pub fn failed<T>(what: impl Display) -> Result<T> {
+    Err(Trouble::Failed(what.to_string()))
+}
+
+/// Puts what was being done before what went wrong.
+pub trait While<T> {
+    fn during(self, what: impl Display) -> Result<T>;
+}
+
+impl<T, E: Display> While<T> for std::result::Result<T, E> {
+    fn during(self, what: impl Display) -> Result<T> {
+        self.map_err(|error| Trouble::Failed(format!("{what}: {error}")))
+    }
+}
