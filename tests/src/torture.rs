@@ -18,5 +18,6 @@ pub mod random;
 pub mod round;
 pub mod run;
 pub mod siege;
+pub mod strace;
 pub mod tally;
 pub mod trouble;

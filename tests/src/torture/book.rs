@@ -101,9 +101,17 @@ impl Book {
     /// # Errors
     /// It was acknowledged by a partition that had said to take no more writes.
     pub fn answer(&mut self, number: usize, outcome: Outcome) -> Result<()> {
+        self.answered(number, outcome, Instant::now())
+    }
+
+    /// As [`answer`](Book::answer), of an answer that came at another time.
+    ///
+    /// # Errors
+    /// As of [`answer`](Book::answer).
+    pub fn answered(&mut self, number: usize, outcome: Outcome, at: Instant) -> Result<()> {
         let write = &mut self.writes[number];
         write.outcome = outcome;
-        write.answered = Instant::now();
+        write.answered = at;
         let partition = partition_of(&write.key, self.partitions);
         // That there was nothing to delete can be said without writing.
         let is_written = write.n.is_some() || outcome != Outcome::Done(None);

@@ -1,7 +1,12 @@
 //! The kinds of torment.
 
+mod calls;
+mod full;
 mod kill;
+mod memory;
 mod power;
+mod rot;
+mod slow;
 
 use super::client::Style;
 use super::disk::FileSystem;
@@ -19,7 +24,7 @@ pub struct Kind {
 }
 
 /// All of them, in the order in which they take turns.
-pub const KINDS: [Kind; 3] = [
+pub const KINDS: [Kind; 8] = [
     Kind {
         name: "kill",
         about: "servers, loaders and recoveries killed by SIGKILL",
@@ -34,6 +39,31 @@ pub const KINDS: [Kind; 3] = [
         name: "xfs",
         about: "power cuts on xfs",
         run: |round| power::run(round, FileSystem::Xfs),
+    },
+    Kind {
+        name: "calls",
+        about: "system calls that fail, by strace",
+        run: calls::run,
+    },
+    Kind {
+        name: "full",
+        about: "a disk that is full, and has room again",
+        run: full::run,
+    },
+    Kind {
+        name: "rot",
+        about: "bits that flip on disk",
+        run: rot::run,
+    },
+    Kind {
+        name: "slow",
+        about: "a slow disk",
+        run: slow::run,
+    },
+    Kind {
+        name: "memory",
+        about: "a database several times as large as the memory",
+        run: memory::run,
     },
 ];
 

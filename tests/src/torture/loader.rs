@@ -12,6 +12,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::thread;
+use std::time::Instant;
 
 #[derive(Debug)]
 pub struct Loader {
@@ -66,7 +67,7 @@ impl Loader {
         let (stdin, stdout) = (child.0.stdin.take(), child.0.stdout.take());
         let (number, style, first) = (self.number, self.style, self.n + 1);
         let mut random = Random::new(self.random.any());
-        let (struck, fed, acknowledged) = thread::scope(|threads| {
+        let (struck, fed, told) = thread::scope(|threads| {
             let feeder = threads.spawn(move || {
                 let (mut fed, mut bytes) = (Vec::new(), 0);
                 let Some(mut stdin) = stdin else {
@@ -91,20 +92,21 @@ impl Loader {
                 (fed, bytes)
             });
             let listener = threads.spawn(move || {
-                let mut acknowledged = 0;
+                // So many were acknowledged, and when that was said.
+                let mut told: Vec<(u64, Instant)> = Vec::new();
                 for line in stdout
                     .map(BufReader::new)
                     .into_iter()
                     .flat_map(BufRead::lines)
                 {
                     // The last line may be cut short.
-                    let told = line
+                    let line = line
                         .ok()
                         .and_then(|line| serde_json::from_str::<Value>(&line).ok());
-                    let told = told.and_then(|told| told["acknowledged"].as_u64());
-                    acknowledged = told.unwrap_or(acknowledged);
+                    let count = line.and_then(|line| line["acknowledged"].as_u64());
+                    told.extend(count.map(|count| (count, Instant::now())));
                 }
-                acknowledged
+                told
             });
             let struck = strike(&mut child);
             if struck.is_err() {
@@ -114,22 +116,25 @@ impl Loader {
         });
         struck?;
         let status = child.0.wait().during("wait for quire load")?;
-        let (Ok((fed, bytes)), Ok(acknowledged)) = (fed, acknowledged) else {
+        let (Ok((fed, bytes)), Ok(told)) = (fed, told) else {
             return failed("a thread of the loader panicked");
         };
         self.n += fed.len() as u64;
         self.bytes += bytes;
-        if acknowledged > fed.len() as u64 {
-            return failed(format!(
-                "{acknowledged} documents were acknowledged of {}",
-                fed.len()
-            ));
-        }
+        let mut told = told.into_iter().peekable();
         for (at, line) in fed.iter().enumerate() {
             let number = self.book.ask(&line.key, Some(line.n), line.n);
-            if (at as u64) < acknowledged {
-                self.book.answer(number, Outcome::Done(None))?;
+            // The first time that it was said of this one.
+            while told.next_if(|(count, _)| *count <= at as u64).is_some() {}
+            if let Some((_, when)) = told.peek() {
+                self.book.answered(number, Outcome::Done(None), *when)?;
             }
+        }
+        if told.any(|(count, _)| count > fed.len() as u64) {
+            return failed(format!(
+                "more was acknowledged than {} documents",
+                fed.len()
+            ));
         }
         match status.signal() {
             None => Ok(Some(status)),

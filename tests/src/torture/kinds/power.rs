@@ -7,6 +7,7 @@ use crate::torture::disk::{Disk, FileSystem};
 use crate::torture::round::Round;
 use crate::torture::siege::{Siege, require_work};
 use crate::torture::trouble::{Result, While};
+use std::time::Instant;
 
 const LIVES: u32 = 5;
 
@@ -18,10 +19,9 @@ pub(super) fn run(round: &mut Round<'_>, file_system: FileSystem) -> Result<()> 
     let durability = round
         .random
         .pick(&["sync", "sync", "sync", "async(50)", "none"]);
-    let promise = if durability == "sync" {
-        Promise::All
-    } else {
-        Promise::Prefix
+    let promise = |cut| match durability {
+        "sync" => Promise::Before(cut),
+        _ => Promise::Prefix,
     };
     let (style, memory) = (any_style(&mut round.random), any_memory(&mut round.random));
     let clients = 1 + round.random.below(4);
@@ -29,18 +29,19 @@ pub(super) fn run(round: &mut Round<'_>, file_system: FileSystem) -> Result<()> 
     // A collection that was made is there, whatever comes at once after.
     siege.create(&round.quire)?;
     if round.random.one_in(2) {
-        disk.cut(round.random.one_in(2))?;
+        let cut = disk.cut(round.random.one_in(2))?;
         round.tally.crashes += 1;
         disk.restart()?;
-        siege.check(round, promise)?;
+        siege.check(round, promise(cut))?;
     }
     for _ in 0..LIVES {
         let life = round.random.millis(1, 600);
         let (aftermath, flushes_journal) = (round.random.millis(0, 60), round.random.one_in(2));
+        let mut cut = Instant::now();
         if round.random.one_in(4) {
             siege.load(&round.quire, memory, |process| {
                 round.rest(life)?;
-                disk.cut(flushes_journal)?;
+                cut = disk.cut(flushes_journal)?;
                 round.rest(aftermath)?;
                 process.0.kill().during("kill quire load")
             })?;
@@ -49,7 +50,7 @@ pub(super) fn run(round: &mut Round<'_>, file_system: FileSystem) -> Result<()> 
             let is_stopped = round.random.one_in(3);
             siege.serve(&mut server, Allowed::Errors, |server| {
                 round.rest(life)?;
-                disk.cut(flushes_journal)?;
+                cut = disk.cut(flushes_journal)?;
                 // What it answers without a disk is judged too.
                 round.rest(aftermath)?;
                 match is_stopped {
@@ -60,7 +61,7 @@ pub(super) fn run(round: &mut Round<'_>, file_system: FileSystem) -> Result<()> 
         }
         round.tally.crashes += 1;
         disk.restart()?;
-        siege.check(round, promise)?;
+        siege.check(round, promise(cut))?;
     }
     match durability {
         "sync" => require_work(round),
