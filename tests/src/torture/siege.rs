@@ -146,11 +146,23 @@ impl Siege {
         Ok(())
     }
 
-    /// All documents, by `quire scan`.
+    /// All documents, by `quire scan`, which must succeed.
+    ///
+    /// # Errors
+    /// It does not; a document is not as its client wrote it.
+    pub fn contents(&self, quire: &Quire) -> Result<Contents> {
+        let (contents, status) = self.scan(quire)?;
+        match status.success() {
+            true => Ok(contents),
+            false => failed(format!("quire scan: {status}; {}", quire.last_words())),
+        }
+    }
+
+    /// The documents that `quire scan` gives before it ends, and how that is.
     ///
     /// # Errors
     /// A document is not as its client wrote it.
-    pub fn contents(&self, quire: &Quire) -> Result<Contents> {
+    pub fn scan(&self, quire: &Quire) -> Result<(Contents, ExitStatus)> {
         let mut contents = Contents::new();
         let database = text_of(&self.database)?;
         let status = quire.lines(&["scan", database, "docs", "--json"], |line| {
@@ -166,10 +178,7 @@ impl Siege {
                 Some(_) => failed(format!("a document is there twice: {line}")),
             }
         })?;
-        match status.success() {
-            true => Ok(contents),
-            false => failed(format!("quire scan: {status}; {}", quire.last_words())),
-        }
+        Ok((contents, status))
     }
 
     /// Compares what was found with what every client wrote.

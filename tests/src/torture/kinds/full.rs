@@ -24,7 +24,7 @@ pub(super) fn run(round: &mut Round<'_>) -> Result<()> {
     let disk = Disk::make(&round.dir, FileSystem::Ext4, DISK_MIB)?;
     let style = Style {
         keys: round.random.pick(&[100, 2_000]),
-        words_max: round.random.pick(&[200, 2_000]),
+        words_max: round.random.pick(&[1_000, 6_000]),
         batch_max: round.random.pick(&[3, 50]),
     };
     let clients = 1 + round.random.below(4);
@@ -33,7 +33,7 @@ pub(super) fn run(round: &mut Round<'_>) -> Result<()> {
     let mut server = round.quire.serve(&siege.database, &MEMORY)?;
     for _ in 0..2 {
         let ballast = disk.mount.join("ballast");
-        fill_up(&disk.mount, &ballast, 4 + round.random.below(12))?;
+        fill_up(&disk.mount, &ballast, 2 + round.random.below(8))?;
         let told = siege.told().full;
         fill(round, &mut siege, &mut server)?;
         round.tally.faults += siege.told().full - told;
@@ -69,7 +69,8 @@ pub(super) fn run(round: &mut Round<'_>) -> Result<()> {
 /// Leaves so many MiB free.
 fn fill_up(mount: &Path, ballast: &Path, leave_mib: u64) -> Result<()> {
     let room = rustix::fs::statvfs(mount).during("ask how much room there is")?;
-    let free = room.f_bavail.saturating_mul(room.f_frsize);
+    // What is kept for root is for us too.
+    let free = room.f_bfree.saturating_mul(room.f_frsize);
     let file = File::create(ballast).during("make the ballast")?;
     let bytes = free.saturating_sub(leave_mib << 20);
     if bytes == 0 {

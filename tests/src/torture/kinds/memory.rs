@@ -9,14 +9,14 @@ use crate::torture::round::Round;
 use crate::torture::siege::{Siege, require_work};
 use crate::torture::trouble::{Result, While, failed};
 
-/// What the process may use.
-const LIMIT_MIB: u64 = 128;
+/// What a process may use. A command that reads has half of that for its cache alone.
+const LIMIT_MIB: u64 = 256;
 
 /// What Quire is told that it may use: its own bound has to hold beside code, stacks, and requests under way.
-const MEMORY: [&str; 2] = ["--memory", "32MiB"];
+const MEMORY: [&str; 2] = ["--memory", "64MiB"];
 
 /// Documents loaded; on disk they take about half.
-const LOADED_MIB: u64 = 500;
+const LOADED_MIB: u64 = 1_000;
 
 pub(super) fn run(round: &mut Round<'_>) -> Result<()> {
     let group = ControlGroup::memory(&round.group, LIMIT_MIB << 20)?;
