@@ -34,3 +34,15 @@ test:
 	$(call timed,cargo clippy --workspace --all-targets --locked -- -D warnings)
 	$(call timed,cargo test --workspace --locked)
 	$(call timed,cargo doc --workspace --no-deps --locked)
+
+# Kills, power cuts, failing system calls, full and slow disks on the real machine: `make torture MINUTES=30`. As root
+# all of it; else what can be had. A round again: `make torture KIND=ext4 SEED=123 ROUNDS=1`. `JSON=1` for the summary as JSON.
+MINUTES ?= 10
+torture_flags = --minutes $(MINUTES) --dir $(target_dir)/torture $(if $(KIND),--kind $(KIND)) $(if $(SEED),--seed $(SEED)) \
+	$(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json)
+.PHONY: torture
+torture:
+	@scripts/setup.sh torture
+	cargo build --release --locked -p quire-cli
+	cargo build --release --locked -p quire-tests --bin torture
+	$(target_dir)/release/torture --quire $(target_dir)/release/quire $(torture_flags)

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Makes sure that what the build needs is there: cargo, a C compiler and its headers (for the allocator).
 # With `packages`, also that apt has an index of packages, which is what the demonstration loads. With `test`, also what
-# the tests run beside the engine: Python with venv, curl.
+# the tests run beside the engine: Python with venv, curl. With `torture`, also what `make torture` torments with: strace,
+# ext4 and xfs on loop devices. Who is not root is tormented without.
 #
 # On Debian-like systems, as root, installs what is missing; otherwise says what to install.
 set -eu
@@ -62,9 +63,29 @@ test_tools() {
     fi
 }
 
+torture_tools() {
+    missing=""
+    command -v strace >/dev/null 2>&1 || missing="$missing strace"
+    if is_root; then
+        command -v mkfs.ext4 >/dev/null 2>&1 || missing="$missing e2fsprogs"
+        command -v xfs_io >/dev/null 2>&1 && command -v mkfs.xfs >/dev/null 2>&1 || missing="$missing xfsprogs"
+        command -v losetup >/dev/null 2>&1 && command -v mount >/dev/null 2>&1 || missing="$missing mount util-linux"
+    fi
+    [ -n "$missing" ] || return 0
+    if is_root && command -v apt-get >/dev/null 2>&1; then
+        say "installing$missing"
+        has_index || apt update
+        # shellcheck disable=SC2086 # a list of words
+        apt install --no-install-recommends $missing || say "not installed:$missing; what needs it is skipped"
+    else
+        say "install$missing to have all of it (on Debian: sudo apt-get install$missing); what needs it is skipped"
+    fi
+}
+
 case "${1-build}" in
     build) build_tools ;;
     test) build_tools; test_tools ;;
+    torture) build_tools; torture_tools ;;
     packages) package_index ;;
-    *) say "usage: scripts/setup.sh [build|packages|test]"; exit 2 ;;
+    *) say "usage: scripts/setup.sh [build|packages|test|torture]"; exit 2 ;;
 esac

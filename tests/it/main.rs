@@ -23,3 +23,4 @@ mod repair;
 mod sim_backup;
 mod sim_damage;
 mod sim_faults;
+mod torture;

@@ -12,6 +12,10 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// Connects. An answer is waited for two minutes.
+    ///
+    /// # Errors
+    /// Nobody listens there.
     pub fn open(address: SocketAddr) -> io::Result<Connection> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;

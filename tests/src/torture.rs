@@ -5,19 +5,24 @@
 //! a directory of its own. Most are a [`Siege`](siege::Siege): clients write to a server, something happens to it, and what is found
 //! afterwards must agree with the clients' [`Book`](book::Book)s.
 
-pub mod book;
-pub mod cgroup;
-pub mod client;
-pub mod content;
-pub mod disk;
-pub mod kinds;
-pub mod leftovers;
-pub mod loader;
-pub mod process;
-pub mod random;
-pub mod round;
-pub mod run;
-pub mod siege;
-pub mod strace;
-pub mod tally;
-pub mod trouble;
+mod book;
+mod cgroup;
+mod client;
+mod content;
+mod disk;
+mod kinds;
+mod leftovers;
+mod loader;
+mod process;
+mod random;
+mod round;
+mod run;
+mod siege;
+mod simulated;
+mod strace;
+mod tally;
+mod trouble;
+
+pub use leftovers::{own_name, take_down};
+pub use run::{Plan, Summary, run};
+pub use trouble::{Result, Trouble, While};

@@ -6,9 +6,7 @@
 )]
 
 use clap::Parser;
-use quire_tests::torture::leftovers;
-use quire_tests::torture::run::{Plan, Summary, run};
-use quire_tests::torture::trouble::{Result, While};
+use quire_tests::torture::{Plan, Result, Summary, While, own_name, run, take_down};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -107,7 +105,7 @@ async fn stop_on_signal(dir: PathBuf) {
             eprintln!("torture: stopping; once more stops at once");
         } else {
             if let Ok(dir) = dir.canonicalize() {
-                leftovers::take_down(&dir.join(leftovers::own_name()));
+                take_down(&dir.join(own_name()));
             }
             std::process::exit(130);
         }

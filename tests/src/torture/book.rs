@@ -15,7 +15,7 @@ use std::time::Instant;
 
 /// What became of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// Acknowledged, with the document's version where that was told.
     Done(Option<u64>),
     /// Answered with an error that says that nothing was written.
@@ -26,17 +26,17 @@ pub enum Outcome {
 
 /// A document that was found: which one, and its version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Held {
-    pub n: u64,
-    pub version: u64,
+pub(crate) struct Held {
+    pub(crate) n: u64,
+    pub(crate) version: u64,
 }
 
 /// Everything found in a database, by key.
-pub type Contents = BTreeMap<String, Held>;
+pub(crate) type Contents = BTreeMap<String, Held>;
 
 /// How much of what was acknowledged must be found.
 #[derive(Debug, Clone, Copy)]
-pub enum Promise {
+pub(crate) enum Promise {
     /// All of it: under `sync`, or if nothing crashed.
     All,
     /// What was acknowledged before this moment.
@@ -58,7 +58,7 @@ struct Write {
 
 /// One client's writes since the database was last compared with them.
 #[derive(Debug)]
-pub struct Book {
+pub(crate) struct Book {
     client: u64,
     partitions: u32,
     /// As found at the last comparison.
@@ -71,7 +71,7 @@ pub struct Book {
 }
 
 impl Book {
-    pub fn new(client: u64, partitions: u32) -> Book {
+    pub(crate) fn new(client: u64, partitions: u32) -> Book {
         Book {
             client,
             partitions,
@@ -83,7 +83,7 @@ impl Book {
     }
 
     /// Notes a write that is about to be asked for; gives its number, for [`answer`](Book::answer).
-    pub fn ask(&mut self, key: &str, n: Option<u64>, batch: u64) -> usize {
+    pub(crate) fn ask(&mut self, key: &str, n: Option<u64>, batch: u64) -> usize {
         let number = self.writes.len();
         self.of_key.entry(key.to_owned()).or_default().push(number);
         self.writes.push(Write {
@@ -100,7 +100,7 @@ impl Book {
     ///
     /// # Errors
     /// It was acknowledged by a partition that had said to take no more writes.
-    pub fn answer(&mut self, number: usize, outcome: Outcome) -> Result<()> {
+    pub(crate) fn answer(&mut self, number: usize, outcome: Outcome) -> Result<()> {
         self.answered(number, outcome, Instant::now())
     }
 
@@ -108,7 +108,7 @@ impl Book {
     ///
     /// # Errors
     /// As of [`answer`](Book::answer).
-    pub fn answered(&mut self, number: usize, outcome: Outcome, at: Instant) -> Result<()> {
+    pub(crate) fn answered(&mut self, number: usize, outcome: Outcome, at: Instant) -> Result<()> {
         let write = &mut self.writes[number];
         write.outcome = outcome;
         write.answered = at;
@@ -127,13 +127,13 @@ impl Book {
     }
 
     /// Notes that the partition of this write said that it takes no more.
-    pub fn is_read_only(&mut self, number: usize) {
+    pub(crate) fn is_read_only(&mut self, number: usize) {
         let key = &self.writes[number].key;
         self.read_only.insert(partition_of(key, self.partitions));
     }
 
     /// How many writes were acknowledged since the last comparison.
-    pub fn acknowledged(&self) -> u64 {
+    pub(crate) fn acknowledged(&self) -> u64 {
         let done = |write: &&Write| matches!(write.outcome, Outcome::Done(_));
         self.writes.iter().filter(done).count() as u64
     }
@@ -142,7 +142,7 @@ impl Book {
     ///
     /// # Errors
     /// It may not.
-    pub fn check_read(&self, key: &str, found: Option<Held>) -> Result<()> {
+    pub(crate) fn check_read(&self, key: &str, found: Option<Held>) -> Result<()> {
         for number in self.of_key.get(key).into_iter().flatten().rev() {
             let write = &self.writes[*number];
             if write.outcome == Outcome::Refused {
@@ -167,7 +167,7 @@ impl Book {
     ///
     /// # Errors
     /// They do not agree; the message says where.
-    pub fn settle(&mut self, all: &Contents, promise: Promise) -> Result<u64> {
+    pub(crate) fn settle(&mut self, all: &Contents, promise: Promise) -> Result<u64> {
         let prefix = content::prefix(self.client);
         let own = all.range(prefix.clone()..);
         let own = own.take_while(|(key, _)| key.starts_with(&prefix));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// A control group of the round's own; removed when dropped.
 #[derive(Debug)]
-pub struct ControlGroup {
+pub(crate) struct ControlGroup {
     path: PathBuf,
     is_v2: bool,
 }
@@ -19,7 +19,7 @@ impl ControlGroup {
     ///
     /// # Errors
     /// `Skipped` if this machine has no such controller.
-    pub fn memory(name: &str, bytes: u64) -> Result<ControlGroup> {
+    pub(crate) fn memory(name: &str, bytes: u64) -> Result<ControlGroup> {
         let group = ControlGroup::make("memory", name)?;
         let limit = if group.is_v2 {
             "memory.max"
@@ -38,7 +38,7 @@ impl ControlGroup {
     ///
     /// # Errors
     /// `Skipped` if this machine has no such controller.
-    pub fn slow_writes(
+    pub(crate) fn slow_writes(
         name: &str,
         device: &str,
         per_second: u64,
@@ -91,7 +91,7 @@ impl ControlGroup {
     }
 
     /// What to run a command by, so that it is in the group from its first instruction.
-    pub fn wrapper(&self) -> Vec<OsString> {
+    pub(crate) fn wrapper(&self) -> Vec<OsString> {
         let script = format!(
             "echo $$ > '{}' && exec \"$@\"",
             self.path.join("cgroup.procs").display()
@@ -103,7 +103,7 @@ impl ControlGroup {
     ///
     /// # Errors
     /// The system does not tell.
-    pub fn out_of_memory_kills(&self) -> Result<u64> {
+    pub(crate) fn out_of_memory_kills(&self) -> Result<u64> {
         let file = if self.is_v2 {
             "memory.events"
         } else {
@@ -151,7 +151,7 @@ fn root_of(controller: &str) -> Option<(PathBuf, bool)> {
 }
 
 /// All groups whose names begin so.
-pub fn all(prefix: &str) -> Vec<PathBuf> {
+pub(crate) fn all(prefix: &str) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for controller in ["memory", "blkio", "io"] {
         let Some((root, _)) = root_of(controller) else {

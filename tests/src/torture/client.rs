@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Which errors a server may answer with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Allowed {
+pub(crate) enum Allowed {
     /// None: nothing stands in its way.
     Nothing,
     /// Writes may be refused because the disk is full.
@@ -23,37 +23,37 @@ pub enum Allowed {
 
 /// What a client writes.
 #[derive(Debug, Clone, Copy)]
-pub struct Style {
+pub(crate) struct Style {
     /// It has so many keys.
-    pub keys: u64,
+    pub(crate) keys: u64,
     /// Texts have up to so many words.
-    pub words_max: u64,
+    pub(crate) words_max: u64,
     /// Batches have up to so many documents.
-    pub batch_max: u64,
+    pub(crate) batch_max: u64,
 }
 
 #[derive(Debug)]
-pub struct Client {
+pub(crate) struct Client {
     number: u64,
     style: Style,
     random: Random,
-    pub book: Book,
+    pub(crate) book: Book,
     n: u64,
     batches: u64,
-    pub told: Told,
+    pub(crate) told: Told,
 }
 
 /// What the answers said so far.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Told {
-    pub writes: u64,
-    pub reads: u64,
+pub(crate) struct Told {
+    pub(crate) writes: u64,
+    pub(crate) reads: u64,
     /// Writes refused because the disk is full.
-    pub full: u64,
+    pub(crate) full: u64,
     /// Requests answered with another error.
-    pub errors: u64,
+    pub(crate) errors: u64,
     /// Bytes of documents sent.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 /// Whether a client goes on.
@@ -62,7 +62,7 @@ const ON: Goes = Goes::Continue(());
 const END: Goes = Goes::Break(());
 
 impl Client {
-    pub fn new(number: u64, partitions: u32, style: Style, random: &mut Random) -> Client {
+    pub(crate) fn new(number: u64, partitions: u32, style: Style, random: &mut Random) -> Client {
         Client {
             number,
             style,
@@ -78,7 +78,12 @@ impl Client {
     ///
     /// # Errors
     /// A wrong answer, or an error that is not allowed.
-    pub fn work(&mut self, server: SocketAddr, allowed: Allowed, over: &AtomicBool) -> Result<()> {
+    pub(crate) fn work(
+        &mut self,
+        server: SocketAddr,
+        allowed: Allowed,
+        over: &AtomicBool,
+    ) -> Result<()> {
         let Ok(mut connection) = Connection::open(server) else {
             return Ok(());
         };
@@ -229,7 +234,7 @@ impl Client {
     ///
     /// # Errors
     /// A wrong answer, or an error.
-    pub fn read_all(&mut self, server: SocketAddr) -> Result<()> {
+    pub(crate) fn read_all(&mut self, server: SocketAddr) -> Result<()> {
         let mut connection = Connection::open(server).during("connect to the server")?;
         for first in (0..self.style.keys).step_by(500) {
             let most = self.style.keys.min(first + 500);
@@ -262,7 +267,7 @@ impl Client {
 ///
 /// # Errors
 /// It is another document, or not whole.
-pub fn held(key: &str, answer: &Value) -> Result<Option<Held>> {
+pub(crate) fn held(key: &str, answer: &Value) -> Result<Option<Held>> {
     if answer["_id"].as_str() != Some(key) {
         return failed(format!("{key} was asked for and answered with {answer}"));
     }

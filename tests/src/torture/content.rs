@@ -8,7 +8,7 @@ use serde::Deserialize;
 use std::borrow::Cow;
 
 /// The `n`-th document of a client, as the members of a JSON object, with a text of so many words.
-pub fn members(client: u64, n: u64, words: usize) -> String {
+pub(crate) fn members(client: u64, n: u64, words: usize) -> String {
     format!(
         "\"client\":{client},\"n\":{n},\"words\":{words},\"text\":\"{}\"",
         text(client, n, words)
@@ -21,9 +21,9 @@ fn text(client: u64, n: u64, words: usize) -> String {
 
 /// A document as it was found.
 #[derive(Debug, Deserialize)]
-pub struct Document<'a> {
-    pub client: u64,
-    pub n: u64,
+pub(crate) struct Document<'a> {
+    pub(crate) client: u64,
+    pub(crate) n: u64,
     words: usize,
     #[serde(borrow)]
     text: Cow<'a, str>,
@@ -31,7 +31,7 @@ pub struct Document<'a> {
 
 impl Document<'_> {
     /// Fails if it is not, whole, a document that its client could have written.
-    pub fn check(&self, key: &str) -> Result<()> {
+    pub(crate) fn check(&self, key: &str) -> Result<()> {
         if !key.starts_with(&prefix(self.client)) {
             return failed(format!("{key} holds a document of client {}", self.client));
         }
@@ -46,10 +46,10 @@ impl Document<'_> {
 }
 
 /// What the keys of a client begin with.
-pub fn prefix(client: u64) -> String {
+pub(crate) fn prefix(client: u64) -> String {
     format!("c{client}-")
 }
 
-pub fn key(client: u64, number: u64) -> String {
+pub(crate) fn key(client: u64, number: u64) -> String {
     format!("c{client}-{number}")
 }

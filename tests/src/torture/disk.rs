@@ -18,13 +18,13 @@ use std::time::{Duration, Instant};
 
 /// A file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileSystem {
+pub(crate) enum FileSystem {
     Ext4,
     Xfs,
 }
 
 impl FileSystem {
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             FileSystem::Ext4 => "ext4",
             FileSystem::Xfs => "xfs",
@@ -34,10 +34,10 @@ impl FileSystem {
 
 /// A mounted disk; unmounted and detached when dropped. Its image stays.
 #[derive(Debug)]
-pub struct Disk {
+pub(crate) struct Disk {
     /// The loop device, as `/dev/loop0`.
-    pub device: String,
-    pub mount: PathBuf,
+    pub(crate) device: String,
+    pub(crate) mount: PathBuf,
 }
 
 impl Disk {
@@ -45,7 +45,7 @@ impl Disk {
     ///
     /// # Errors
     /// `Skipped` if this machine can't: not root, no loop devices, or a program is missing.
-    pub fn make(dir: &Path, file_system: FileSystem, mib: u64) -> Result<Disk> {
+    pub(crate) fn make(dir: &Path, file_system: FileSystem, mib: u64) -> Result<Disk> {
         need_root()?;
         let mkfs = format!("mkfs.{}", file_system.name());
         for program in [mkfs.as_str(), "losetup", "mount", "umount", "xfs_io"] {
@@ -95,7 +95,7 @@ impl Disk {
     ///
     /// # Errors
     /// It can't be cut.
-    pub fn cut(&self, flushes_journal: bool) -> Result<Instant> {
+    pub(crate) fn cut(&self, flushes_journal: bool) -> Result<Instant> {
         let command = if flushes_journal {
             "shutdown -f"
         } else {
@@ -110,7 +110,7 @@ impl Disk {
     ///
     /// # Errors
     /// It can't be mounted again.
-    pub fn restart(&self) -> Result<()> {
+    pub(crate) fn restart(&self) -> Result<()> {
         self.unmount()?;
         self.mount()
     }
@@ -119,7 +119,7 @@ impl Disk {
     ///
     /// # Errors
     /// The system does not tell.
-    pub fn numbers(&self) -> Result<String> {
+    pub(crate) fn numbers(&self) -> Result<String> {
         let name = self.device.trim_start_matches("/dev/");
         let numbers = std::fs::read_to_string(format!("/sys/block/{name}/dev"));
         Ok(numbers
@@ -148,7 +148,7 @@ fn is_mounted(path: &Path) -> bool {
 
 /// # Errors
 /// `Skipped` if this is not root.
-pub fn need_root() -> Result<()> {
+pub(crate) fn need_root() -> Result<()> {
     match rustix::process::geteuid().is_root() {
         true => Ok(()),
         false => Err(Trouble::Skipped("needs root".into())),
@@ -157,7 +157,7 @@ pub fn need_root() -> Result<()> {
 
 /// # Errors
 /// `Skipped` if there is no such program.
-pub fn need_program(name: &str) -> Result<()> {
+pub(crate) fn need_program(name: &str) -> Result<()> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     match std::env::split_paths(&path).any(|dir| dir.join(name).exists()) {
         true => Ok(()),
@@ -167,7 +167,7 @@ pub fn need_program(name: &str) -> Result<()> {
 
 /// # Errors
 /// There is less room than so many MiB where the round works.
-pub fn need_room(dir: &Path, mib: u64) -> Result<()> {
+pub(crate) fn need_room(dir: &Path, mib: u64) -> Result<()> {
     let room = rustix::fs::statvfs(dir).during("ask how much room there is")?;
     match room.f_bavail.saturating_mul(room.f_frsize) >> 20 {
         free if free < mib => failed(format!(

@@ -16,15 +16,15 @@ use super::trouble::Result;
 
 /// One kind of torment.
 #[derive(Debug, Clone, Copy)]
-pub struct Kind {
-    pub name: &'static str,
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
     /// What it does, in a few words.
-    pub about: &'static str,
-    pub run: fn(&mut Round<'_>) -> Result<()>,
+    pub(crate) about: &'static str,
+    pub(crate) run: fn(&mut Round<'_>) -> Result<()>,
 }
 
 /// All of them, in the order in which they take turns.
-pub const KINDS: [Kind; 8] = [
+pub(crate) const KINDS: [Kind; 8] = [
     Kind {
         name: "kill",
         about: "servers, loaders and recoveries killed by SIGKILL",

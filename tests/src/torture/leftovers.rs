@@ -23,7 +23,7 @@ pub fn own_name() -> String {
 ///
 /// # Errors
 /// A directory can't be listed or removed.
-pub fn remove(base: &Path) -> Result<Vec<String>> {
+pub(crate) fn remove(base: &Path) -> Result<Vec<String>> {
     let mut removed = Vec::new();
     for entry in std::fs::read_dir(base).during(base.display())? {
         let dir = entry.during(base.display())?.path();

@@ -15,14 +15,14 @@ use std::thread;
 use std::time::Instant;
 
 #[derive(Debug)]
-pub struct Loader {
+pub(crate) struct Loader {
     number: u64,
     style: Style,
     random: Random,
-    pub book: Book,
+    pub(crate) book: Book,
     n: u64,
     /// Bytes of documents sent.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 /// A line of input and what it holds.
@@ -32,7 +32,7 @@ struct Line {
 }
 
 impl Loader {
-    pub fn new(number: u64, partitions: u32, style: Style, random: &mut Random) -> Loader {
+    pub(crate) fn new(number: u64, partitions: u32, style: Style, random: &mut Random) -> Loader {
         Loader {
             number,
             style,
@@ -48,7 +48,7 @@ impl Loader {
     ///
     /// # Errors
     /// It ended by another signal, or what it said makes no sense.
-    pub fn load(
+    pub(crate) fn load(
         &mut self,
         quire: &Quire,
         database: &Path,

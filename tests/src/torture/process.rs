@@ -22,7 +22,7 @@ const SERVER_LIMIT: Duration = Duration::from_secs(90);
 
 /// How to run the binary.
 #[derive(Debug, Clone)]
-pub struct Quire {
+pub(crate) struct Quire {
     binary: PathBuf,
     /// The command that runs it, with its arguments: `strace`, or a shell that joins a control group first.
     wrapper: Vec<OsString>,
@@ -32,13 +32,13 @@ pub struct Quire {
 
 /// What a command did.
 #[derive(Debug)]
-pub struct Done {
-    pub status: ExitStatus,
-    pub stdout: String,
+pub(crate) struct Done {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
 }
 
 impl Quire {
-    pub fn new(binary: &Path, messages: PathBuf) -> Quire {
+    pub(crate) fn new(binary: &Path, messages: PathBuf) -> Quire {
         Quire {
             binary: binary.to_path_buf(),
             wrapper: Vec::new(),
@@ -47,7 +47,7 @@ impl Quire {
     }
 
     /// The same, run by another command.
-    pub fn under(&self, wrapper: Vec<OsString>) -> Quire {
+    pub(crate) fn under(&self, wrapper: Vec<OsString>) -> Quire {
         Quire {
             wrapper,
             ..self.clone()
@@ -55,7 +55,7 @@ impl Quire {
     }
 
     /// A command that is in a process group of its own, so that a Ctrl-C meant for this program leaves it to this program.
-    pub fn command(&self, arguments: &[&str]) -> Result<Command> {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Result<Command> {
         let mut words = self.wrapper.iter().map(OsString::as_os_str);
         let mut command = match words.next() {
             Some(first) => {
@@ -82,7 +82,7 @@ impl Quire {
     ///
     /// # Errors
     /// It does not end, or ends by a signal; an error of `each` comes first.
-    pub fn lines(
+    pub(crate) fn lines(
         &self,
         arguments: &[&str],
         mut each: impl FnMut(&str) -> Result<()>,
@@ -116,7 +116,7 @@ impl Quire {
     ///
     /// # Errors
     /// As [`lines`](Quire::lines).
-    pub fn run(&self, arguments: &[&str]) -> Result<Done> {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Result<Done> {
         let mut stdout = String::new();
         let status = self.lines(arguments, |line| {
             stdout.push_str(line);
@@ -130,7 +130,7 @@ impl Quire {
     ///
     /// # Errors
     /// It does not.
-    pub fn ok(&self, arguments: &[&str]) -> Result<String> {
+    pub(crate) fn ok(&self, arguments: &[&str]) -> Result<String> {
         let done = self.run(arguments)?;
         if !done.status.success() {
             return failed(format!(
@@ -146,7 +146,7 @@ impl Quire {
     ///
     /// # Errors
     /// It ended by a signal, or does neither.
-    pub fn try_serve(&self, database: &Path, arguments: &[&str]) -> Result<Option<Server>> {
+    pub(crate) fn try_serve(&self, database: &Path, arguments: &[&str]) -> Result<Option<Server>> {
         let database = text_of(database)?;
         let mut words = vec![
             "serve",
@@ -195,7 +195,7 @@ impl Quire {
     ///
     /// # Errors
     /// It does not.
-    pub fn serve(&self, database: &Path, arguments: &[&str]) -> Result<Server> {
+    pub(crate) fn serve(&self, database: &Path, arguments: &[&str]) -> Result<Server> {
         match self.try_serve(database, arguments)? {
             Some(server) => Ok(server),
             None => failed(format!("the server did not start: {}", self.last_words())),
@@ -206,7 +206,7 @@ impl Quire {
     ///
     /// # Errors
     /// One did, or the file can't be read.
-    pub fn check_messages(&self) -> Result<()> {
+    pub(crate) fn check_messages(&self) -> Result<()> {
         match std::fs::read(&self.messages) {
             Ok(messages) => {
                 let messages = String::from_utf8_lossy(&messages);
@@ -221,7 +221,7 @@ impl Quire {
     }
 
     /// The end of what was said on standard error.
-    pub fn last_words(&self) -> String {
+    pub(crate) fn last_words(&self) -> String {
         let mut messages = Vec::new();
         let _ = File::open(&self.messages).and_then(|mut file| file.read_to_end(&mut messages));
         let messages = String::from_utf8_lossy(&messages);
@@ -232,13 +232,13 @@ impl Quire {
 
 /// `quire serve`, killed when dropped.
 #[derive(Debug)]
-pub struct Server {
+pub(crate) struct Server {
     child: Killed,
-    pub address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl Server {
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.0.id()
     }
 
@@ -246,7 +246,7 @@ impl Server {
     ///
     /// # Errors
     /// It had.
-    pub fn kill(&mut self) -> Result<()> {
+    pub(crate) fn kill(&mut self) -> Result<()> {
         if let Some(status) = self.child.0.try_wait().during("wait for the server")? {
             return failed(format!("the server ended by itself: {status}"));
         }
@@ -259,7 +259,7 @@ impl Server {
     ///
     /// # Errors
     /// It does not end, or ends by a signal.
-    pub fn stop(&mut self) -> Result<ExitStatus> {
+    pub(crate) fn stop(&mut self) -> Result<ExitStatus> {
         signal(self.pid(), "TERM");
         let begun = Instant::now();
         loop {
@@ -279,7 +279,7 @@ impl Server {
 
 /// A process that is killed when dropped.
 #[derive(Debug)]
-pub struct Killed(pub Child);
+pub(crate) struct Killed(pub(crate) Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {
@@ -316,7 +316,7 @@ fn signal(pid: u32, name: &str) {
 ///
 /// # Errors
 /// It is not there, or fails.
-pub fn system(program: &str, arguments: &[&str]) -> Result<String> {
+pub(crate) fn system(program: &str, arguments: &[&str]) -> Result<String> {
     let output = Command::new(program)
         .args(arguments)
         .process_group(0)
@@ -338,7 +338,7 @@ pub fn system(program: &str, arguments: &[&str]) -> Result<String> {
 ///
 /// # Errors
 /// It is not text.
-pub fn text_of(path: &Path) -> Result<&str> {
+pub(crate) fn text_of(path: &Path) -> Result<&str> {
     path.to_str()
         .ok_or_else(|| Trouble::Failed(format!("{} is not text", path.display())))
 }

@@ -9,16 +9,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 #[derive(Debug)]
-pub struct Round<'a> {
-    pub random: Random,
+pub(crate) struct Round<'a> {
+    pub(crate) random: Random,
     /// All that the round makes is in here, but for control groups. What is left of it when the round failed is kept.
-    pub dir: PathBuf,
+    pub(crate) dir: PathBuf,
     /// What names of the round's control groups begin with.
-    pub group: String,
-    pub quire: Quire,
-    pub tally: Tally,
+    pub(crate) group: String,
+    pub(crate) quire: Quire,
+    pub(crate) tally: Tally,
     /// Set when the run is to stop.
-    pub stop: &'a AtomicBool,
+    pub(crate) stop: &'a AtomicBool,
 }
 
 impl Round<'_> {
@@ -26,7 +26,7 @@ impl Round<'_> {
     ///
     /// # Errors
     /// The run is to stop.
-    pub fn rest(&self, time: Duration) -> Result<()> {
+    pub(crate) fn rest(&self, time: Duration) -> Result<()> {
         let begun = Instant::now();
         loop {
             if self.stop.load(Ordering::Relaxed) {

@@ -5,6 +5,7 @@ use super::leftovers;
 use super::process::Quire;
 use super::random::{Random, mixed};
 use super::round::Round;
+use super::simulated;
 use super::tally::{Tally, head};
 use super::trouble::{Result, Trouble, While, failed};
 use serde_json::json;
@@ -78,6 +79,63 @@ pub fn run(plan: &Plan, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<Summar
         failures: Vec::new(),
         is_stopped: false,
     };
+    let simulates = is_wanted(&plan.kinds, simulated::NAME);
+    // Histories in the time that the rest leaves; or, if nothing else is wanted, the rest of the time.
+    let over = AtomicBool::new(false);
+    let limit = match kinds.is_empty() {
+        true => plan.rounds,
+        false => u64::MAX,
+    };
+    let histories = std::thread::scope(|threads| {
+        let simulating =
+            simulates.then(|| threads.spawn(|| simulated::work(plan.seed, limit, &base, &over)));
+        rounds(plan, &kinds, &base, &work.0, stop, tell, &mut summary);
+        while let Some(simulating) = &simulating
+            && kinds.is_empty()
+            && begun.elapsed() < plan.time
+        {
+            if stop.load(Ordering::Relaxed) || simulating.is_finished() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        over.store(true, Ordering::Relaxed);
+        simulating.map(std::thread::ScopedJoinHandle::join)
+    });
+    if let Some(histories) = histories {
+        let (tally, failures) = histories.unwrap_or_else(|_| {
+            (
+                Tally::default(),
+                vec![(plan.seed, "its thread panicked".into())],
+            )
+        });
+        summary.tallies.insert(simulated::NAME, tally);
+        for (seed, what) in failures {
+            let kept = simulated::kept(&base, seed);
+            summary.failures.push(Failure {
+                kind: simulated::NAME,
+                seed,
+                what,
+                kept,
+            });
+        }
+    }
+    summary.is_stopped = stop.load(Ordering::Relaxed);
+    summary.seconds = begun.elapsed().as_secs_f64();
+    Ok(summary)
+}
+
+/// Rounds until it is time to end.
+fn rounds(
+    plan: &Plan,
+    kinds: &[Kind],
+    base: &Path,
+    work: &Path,
+    stop: &AtomicBool,
+    tell: &dyn Fn(&str),
+    summary: &mut Summary,
+) {
+    let begun = Instant::now();
     let mut seed = plan.seed;
     for (at, kind) in (0..plan.rounds).zip(kinds.iter().cycle()) {
         let is_over = begun.elapsed() >= plan.time && at > 0;
@@ -88,31 +146,36 @@ pub fn run(plan: &Plan, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<Summar
             break;
         }
         if !summary.skipped.contains_key(kind.name) {
-            one(kind, seed, plan, &base, &work.0, stop, tell, &mut summary);
+            one(kind, seed, plan, base, work, stop, tell, summary);
         }
         if stop.load(Ordering::Relaxed) {
-            summary.is_stopped = true;
             break;
         }
         // Short enough to be typed again.
         seed = mixed(seed.wrapping_add(1)) >> 32;
     }
-    summary.seconds = begun.elapsed().as_secs_f64();
-    Ok(summary)
 }
 
 fn chosen(names: &[String]) -> Result<Vec<Kind>> {
+    let mut known: Vec<_> = KINDS.iter().map(|kind| (kind.name, kind.about)).collect();
+    known.push((simulated::NAME, simulated::ABOUT));
     for name in names {
-        if KINDS.iter().all(|kind| kind.name != name) {
-            let known: Vec<_> = KINDS.iter().map(|kind| kind.name).collect();
+        if known.iter().all(|(known, _)| known != name) {
+            let known = known
+                .iter()
+                .map(|(name, about)| format!("\n  {name:<10} {about}"));
             return failed(format!(
-                "there is no kind {name}; there are: {}",
-                known.join(", ")
+                "there is no kind {name}; there are:{}",
+                known.collect::<String>()
             ));
         }
     }
-    let is_chosen = |kind: &Kind| names.is_empty() || names.iter().any(|name| name == kind.name);
+    let is_chosen = |kind: &Kind| is_wanted(names, kind.name);
     Ok(KINDS.into_iter().filter(is_chosen).collect())
+}
+
+fn is_wanted(names: &[String], name: &str) -> bool {
+    names.is_empty() || names.iter().any(|wanted| wanted == name)
 }
 
 /// Runs one round and notes what became of it.
@@ -178,11 +241,11 @@ fn one(
                 crashes,
                 faults,
                 recoveries,
-                acknowledged,
+                operations,
                 ..
             } = round.tally;
             tell(&format!(
-                "{:<8} seed {seed}: {seconds:.1} s, {crashes} crashes, {faults} faults, {recoveries} recoveries, {acknowledged} writes checked",
+                "{:<8} seed {seed}: {seconds:.1} s, {crashes} crashes, {faults} faults, {recoveries} recoveries, {operations} writes checked",
                 kind.name
             ));
         }
@@ -209,11 +272,12 @@ impl Summary {
         self.failures.is_empty()
     }
 
+    /// Why kinds were skipped, by kind.
     pub fn skipped(&self) -> &BTreeMap<&'static str, String> {
         &self.skipped
     }
 
-    pub fn total(&self) -> Tally {
+    fn total(&self) -> Tally {
         let mut total = Tally::default();
         for tally in self.tallies.values() {
             total += *tally;
@@ -232,7 +296,7 @@ impl Summary {
         for failure in &self.failures {
             lines.push(format!("{} FAILED: {}", failure.kind, failure.what));
             lines.push(format!(
-                "  its files: {}; again: make torture KIND={} SEED={}",
+                "  its files: {}; again: make torture KIND={} SEED={} ROUNDS=1",
                 failure.kept.display(),
                 failure.kind,
                 failure.seed
@@ -247,6 +311,7 @@ impl Summary {
         lines.join("\n")
     }
 
+    /// For programs.
     pub fn json(&self) -> serde_json::Value {
         json!({
             "clean": self.is_clean(),

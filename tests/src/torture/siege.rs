@@ -16,19 +16,19 @@ use std::thread;
 use std::time::Duration;
 
 #[derive(Debug)]
-pub struct Siege {
-    pub database: PathBuf,
+pub(crate) struct Siege {
+    pub(crate) database: PathBuf,
     /// As `--durability` takes it.
-    pub durability: &'static str,
-    pub partitions: u32,
-    pub clients: Vec<Client>,
-    pub loader: Loader,
+    pub(crate) durability: &'static str,
+    pub(crate) partitions: u32,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) loader: Loader,
     counted: Told,
 }
 
 impl Siege {
     /// A database that is not there yet, and so many clients.
-    pub fn new(
+    pub(crate) fn new(
         round: &mut Round<'_>,
         database: PathBuf,
         durability: &'static str,
@@ -58,7 +58,7 @@ impl Siege {
     ///
     /// # Errors
     /// It can't be made.
-    pub fn create(&self, quire: &Quire) -> Result<()> {
+    pub(crate) fn create(&self, quire: &Quire) -> Result<()> {
         let partitions = self.partitions.to_string();
         let database = text_of(&self.database)?;
         let words = [
@@ -77,7 +77,7 @@ impl Siege {
     ///
     /// # Errors
     /// Those of `strike`, and a wrong answer.
-    pub fn serve(
+    pub(crate) fn serve(
         &mut self,
         server: &mut Server,
         allowed: Allowed,
@@ -108,7 +108,7 @@ impl Siege {
     ///
     /// # Errors
     /// Those of `strike`; it ended by another signal.
-    pub fn load(
+    pub(crate) fn load(
         &mut self,
         quire: &Quire,
         arguments: &[&str],
@@ -124,7 +124,7 @@ impl Siege {
     ///
     /// # Errors
     /// It does not open, is damaged, or holds what it should not.
-    pub fn check(&mut self, round: &mut Round<'_>, promise: Promise) -> Result<()> {
+    pub(crate) fn check(&mut self, round: &mut Round<'_>, promise: Promise) -> Result<()> {
         let database = text_of(&self.database)?.to_owned();
         if round.random.one_in(3) {
             // The recovery itself is killed, or comes to its end and is followed by another.
@@ -150,7 +150,7 @@ impl Siege {
     ///
     /// # Errors
     /// It does not; a document is not as its client wrote it.
-    pub fn contents(&self, quire: &Quire) -> Result<Contents> {
+    pub(crate) fn contents(&self, quire: &Quire) -> Result<Contents> {
         let (contents, status) = self.scan(quire)?;
         match status.success() {
             true => Ok(contents),
@@ -162,7 +162,7 @@ impl Siege {
     ///
     /// # Errors
     /// A document is not as its client wrote it.
-    pub fn scan(&self, quire: &Quire) -> Result<(Contents, ExitStatus)> {
+    pub(crate) fn scan(&self, quire: &Quire) -> Result<(Contents, ExitStatus)> {
         let mut contents = Contents::new();
         let database = text_of(&self.database)?;
         let status = quire.lines(&["scan", database, "docs", "--json"], |line| {
@@ -185,16 +185,16 @@ impl Siege {
     ///
     /// # Errors
     /// They do not agree.
-    pub fn settle(
+    pub(crate) fn settle(
         &mut self,
         round: &mut Round<'_>,
         contents: &Contents,
         promise: Promise,
     ) -> Result<()> {
         for client in &mut self.clients {
-            round.tally.acknowledged += client.book.settle(contents, promise)?;
+            round.tally.operations += client.book.settle(contents, promise)?;
         }
-        round.tally.acknowledged += self.loader.book.settle(contents, promise)?;
+        round.tally.operations += self.loader.book.settle(contents, promise)?;
         self.count(round);
         Ok(())
     }
@@ -218,7 +218,7 @@ impl Siege {
     ///
     /// # Errors
     /// A wrong answer.
-    pub fn read_all(
+    pub(crate) fn read_all(
         &mut self,
         round: &mut Round<'_>,
         server: &Server,
@@ -242,7 +242,7 @@ impl Siege {
     }
 
     /// What the clients were told so far.
-    pub fn told(&self) -> Told {
+    pub(crate) fn told(&self) -> Told {
         let mut told = Told::default();
         for client in &self.clients {
             told.writes += client.told.writes;
@@ -266,7 +266,7 @@ struct Found<'a> {
 
 /// What a database promises after a crash, by its durability. `async` is due within its time, which a busy machine may
 /// stretch: what is older than a second by then must be there.
-pub fn promise(durability: &str, crashed: std::time::Instant) -> Promise {
+pub(crate) fn promise(durability: &str, crashed: std::time::Instant) -> Promise {
     match durability {
         "sync" => Promise::All,
         "none" => Promise::Prefix,
@@ -280,8 +280,8 @@ pub fn promise(durability: &str, crashed: std::time::Instant) -> Promise {
 ///
 /// # Errors
 /// Nothing was done.
-pub fn require_work(round: &Round<'_>) -> Result<()> {
-    match round.tally.acknowledged {
+pub(crate) fn require_work(round: &Round<'_>) -> Result<()> {
+    match round.tally.operations {
         0 => Err(Trouble::Failed(
             "nothing was acknowledged in the whole round".into(),
         )),

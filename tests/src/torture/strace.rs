@@ -25,7 +25,7 @@ const FAULTS: [(&str, &[&str]); 9] = [
 
 /// What fails, and where that is told.
 #[derive(Debug)]
-pub struct Faults {
+pub(crate) struct Faults {
     /// As strace takes it.
     inject: String,
     trace: PathBuf,
@@ -36,7 +36,7 @@ impl Faults {
     ///
     /// # Errors
     /// `Skipped` if there is no strace, or it may not trace.
-    pub fn any(random: &mut Random, dir: &Path) -> Result<Faults> {
+    pub(crate) fn any(random: &mut Random, dir: &Path) -> Result<Faults> {
         need_program("strace")?;
         let works = Command::new("strace")
             .args(["-f", "-o", "/dev/null", "true"])
@@ -61,7 +61,7 @@ impl Faults {
     }
 
     /// What to run a command by. strace is its grandchild: the process that was started is the command.
-    pub fn wrapper(&self) -> Vec<OsString> {
+    pub(crate) fn wrapper(&self) -> Vec<OsString> {
         let calls = self.inject.split(':').next().unwrap_or_default();
         let mut words: Vec<OsString> = ["strace", "-D", "-f", "-qq", "--seccomp-bpf", "-A", "-o"]
             .map(OsString::from)
@@ -75,12 +75,12 @@ impl Faults {
     }
 
     /// As a person would type it.
-    pub fn shown(&self) -> &str {
+    pub(crate) fn shown(&self) -> &str {
         &self.inject
     }
 
     /// How many calls were made to fail so far.
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         let trace = std::fs::read(&self.trace).unwrap_or_default();
         let trace = String::from_utf8_lossy(&trace);
         trace

@@ -4,24 +4,24 @@ use serde::Serialize;
 use std::ops::AddAssign;
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Tally {
-    pub rounds: u64,
-    pub skipped: u64,
-    pub failures: u64,
+pub(crate) struct Tally {
+    pub(crate) rounds: u64,
+    pub(crate) skipped: u64,
+    pub(crate) failures: u64,
     /// Simulated histories.
-    pub histories: u64,
+    pub(crate) histories: u64,
     /// Processes killed, and power cuts.
-    pub crashes: u64,
+    pub(crate) crashes: u64,
     /// Errors given to a process that it had not earned: by a system call, a full disk, a flipped bit.
-    pub faults: u64,
+    pub(crate) faults: u64,
     /// Databases opened after a crash or a fault and compared with what was acknowledged.
-    pub recoveries: u64,
-    /// Writes acknowledged, and compared with what was found later.
-    pub acknowledged: u64,
+    pub(crate) recoveries: u64,
+    /// Writes acknowledged and compared with what was found later; operations of histories.
+    pub(crate) operations: u64,
     /// Answers to reads, each compared with what was written.
-    pub reads: u64,
-    /// Bytes of documents written.
-    pub bytes: u64,
+    pub(crate) reads: u64,
+    /// Bytes of documents written; bytes written to simulated disks.
+    pub(crate) bytes: u64,
 }
 
 impl AddAssign for Tally {
@@ -33,7 +33,7 @@ impl AddAssign for Tally {
         self.crashes += other.crashes;
         self.faults += other.faults;
         self.recoveries += other.recoveries;
-        self.acknowledged += other.acknowledged;
+        self.operations += other.operations;
         self.reads += other.reads;
         self.bytes += other.bytes;
     }
@@ -48,13 +48,13 @@ const COLUMNS: [(&str, usize); 10] = [
     ("crashes", 8),
     ("faults", 8),
     ("recoveries", 11),
-    ("acknowledged", 13),
+    ("operations", 12),
     ("reads", 11),
     ("MB", 8),
 ];
 
 /// The head of a table of tallies.
-pub fn head() -> String {
+pub(crate) fn head() -> String {
     let mut head = format!("{:<10}", "");
     for (name, width) in COLUMNS {
         head.push_str(&format!("{name:>width$}"));
@@ -64,7 +64,7 @@ pub fn head() -> String {
 
 impl Tally {
     /// A row of the table.
-    pub fn row(&self, name: &str) -> String {
+    pub(crate) fn row(&self, name: &str) -> String {
         let cells = [
             self.rounds,
             self.skipped,
@@ -73,7 +73,7 @@ impl Tally {
             self.crashes,
             self.faults,
             self.recoveries,
-            self.acknowledged,
+            self.operations,
             self.reads,
             self.bytes / 1_000_000,
         ];

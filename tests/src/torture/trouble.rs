@@ -16,19 +16,28 @@ pub enum Trouble {
     Stopped,
 }
 
+/// The result of a round, or of a part of one.
 pub type Result<T> = std::result::Result<T, Trouble>;
 
 /// Ends the round: a promise was broken.
-pub fn failed<T>(what: impl Display) -> Result<T> {
+pub(crate) fn failed<T>(what: impl Display) -> Result<T> {
     Err(Trouble::Failed(what.to_string()))
 }
 
 /// Puts what was being done before what went wrong.
 pub trait While<T> {
+    /// `what` was being done.
+    ///
+    /// # Errors
+    /// Always those of `self`, as [`Trouble::Failed`].
     fn during(self, what: impl Display) -> Result<T>;
 }
 
 impl<T, E: Display> While<T> for std::result::Result<T, E> {
+    /// `what` was being done.
+    ///
+    /// # Errors
+    /// Always those of `self`, as [`Trouble::Failed`].
     fn during(self, what: impl Display) -> Result<T> {
         self.map_err(|error| Trouble::Failed(format!("{what}: {error}")))
     }
