@@ -6,7 +6,9 @@ use crate::write::{Decider, key_of};
 use crate::{Change, Error, PartitionView, Result, Write, Written};
 use quire_env::Gate;
 use quire_model::{Document, Position};
-use quire_store::{Capture, Durability, Place, Shared, Store, StoreOptions, StoreStats};
+use quire_store::{
+    Capture, Durability, FileInspection, Place, Shared, Store, StoreFile, StoreOptions, StoreStats,
+};
 use std::sync::Arc;
 
 /// One partition. Cheap to clone; any number of threads.
@@ -137,6 +139,19 @@ impl Partition {
         Ok(records
             .map(|item| item.map_err(Error::from))
             .take_while(move |item| item.as_ref().map_or(true, |(position, _)| *position <= end)))
+    }
+
+    /// The files that make up the partition now.
+    pub fn files(&self) -> Vec<StoreFile> {
+        self.store.files()
+    }
+
+    /// Begins to read a file; `None` if it is gone.
+    ///
+    /// # Errors
+    /// As of [`Store::inspect`].
+    pub fn inspect(&self, file: &StoreFile) -> Result<Option<FileInspection>> {
+        Ok(self.store.inspect(file)?)
     }
 
     /// Makes everything written durable and visible.

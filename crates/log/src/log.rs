@@ -281,27 +281,33 @@ impl Log {
         }
     }
 
-    /// Reads every byte of the segments as they are now, up to the last record that is in one, while appends go on.
-    /// Any invalid byte among them is damage.
-    pub fn inspect(&self) -> Inspection {
-        let segments = self.shared.segments.read().clone();
-        let mut last = Position(0);
-        let newest = segments.len().saturating_sub(1);
-        let files = segments.iter().enumerate().map(|(at, segment)| {
+    /// The positions that the segments begin with, as they are now.
+    pub fn segments(&self) -> Vec<Position> {
+        let segments = self.shared.segments.read();
+        segments.iter().map(|segment| segment.base()).collect()
+    }
+
+    /// Reads every byte of the segment that begins with `base`, while appends go on: of the newest, as far as records are
+    /// in it now. Any invalid byte among them is damage. `None` if there is no such segment any more.
+    pub fn inspect(&self, base: Position) -> Option<Inspection> {
+        let segments = self.shared.segments.read();
+        let at = segments.iter().position(|segment| segment.base() == base)?;
+        let segment = segments.get(at)?;
+        let after = segments.get(at + 1).map(|next| next.base());
+        let (next, end) = {
+            let index = segment.index().read();
+            (index.next(), index.end())
+        };
+        let file = SegmentFile {
+            file: segment.file().clone(),
+            base,
             // What comes after the blocks of the newest is being written.
-            let end = (at == newest).then(|| {
-                let index = segment.index().read();
-                last = Position(index.next().0.saturating_sub(1));
-                index.end()
-            });
-            SegmentFile {
-                file: segment.file().clone(),
-                base: segment.base(),
-                end,
-            }
-        });
-        let files = files.collect();
-        Inspection::of_open(self.shared.identity, files, last)
+            end: after.is_none().then_some(end),
+        };
+        let last = Position(next.0.saturating_sub(1));
+        let newest = at + 2 == segments.len();
+        let identity = self.shared.identity;
+        Some(Inspection::of_open(identity, file, last, after, newest))
     }
 
     /// How large the log is, and how far it has got.

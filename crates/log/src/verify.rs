@@ -155,6 +155,8 @@ pub struct Inspection {
     /// Records up to here are known to have been durable, or written: that they are not there is no torn tail.
     known: Position,
     salvage: Option<Salvage>,
+    /// The base of the segment that follows those to be read, if one does.
+    after: Option<Position>,
     found: VecDeque<Finding>,
     summary: VerifySummary,
 }
@@ -210,6 +212,7 @@ impl Inspection {
             open_base: None,
             known,
             salvage: None,
+            after: None,
             found: VecDeque::new(),
             summary: VerifySummary {
                 segments: 0,
@@ -251,15 +254,19 @@ impl Inspection {
         Ok(inspection)
     }
 
-    /// Of a log that is open, whose newest segment ends where its file's end is given.
+    /// Of one segment of a log that is open. Of the newest one, the records up to `last` are read, which end where the
+    /// file's end is given; another is followed by one of base `after`, which may be the newest.
     pub(crate) fn of_open(
         identity: LogIdentity,
-        files: VecDeque<SegmentFile>,
+        file: SegmentFile,
         last: Position,
+        after: Option<Position>,
+        newest: bool,
     ) -> Inspection {
-        let mut inspection = Inspection::new(Some(identity), files, last);
-        // The one before it may be about to get its footer.
-        inspection.open_base = inspection.files.back().map(|file| file.base);
+        let mut inspection = Inspection::new(Some(identity), VecDeque::from([file]), last);
+        inspection.after = after;
+        // The one before the newest may be about to get its footer.
+        inspection.open_base = after.filter(|_| newest);
         inspection
     }
 
@@ -365,7 +372,7 @@ impl Inspection {
 
     fn segment(&mut self, file: SegmentFile) -> Result<()> {
         let SegmentFile { file, base, end } = file;
-        let next_base = self.files.front().map(|file| file.base);
+        let next_base = self.files.front().map(|file| file.base).or(self.after);
         let (path, length) = (file.path().to_path_buf(), file.len()?);
         let file_bytes = end.map_or(length, |end| end.min(length));
         self.summary.segments += 1;

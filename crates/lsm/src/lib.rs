@@ -83,5 +83,5 @@ pub use files::TableFiles;
 pub use merger::{MergeError, Merger};
 pub use meta::{RunMeta, TableMeta};
 pub use spec::{Codec, KEY_BYTES_MAX, Op, TreeContext, TreeSpec, VALUE_BYTES_MAX};
-pub use table::{TableCheck, TableCopy, TablePieces, verify_table};
+pub use table::{TableCheck, TableCopy, TablePieces, TableVerify, verify_table};
 pub use tree::{Compaction, Scan, Tree, TreeEdit, TreeSnapshot, TreeStats};

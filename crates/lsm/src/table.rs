@@ -35,7 +35,7 @@ pub use copy::{TableCopy, TablePieces};
 pub(crate) use cursor::{Access, TableCursor};
 pub(crate) use filter::hash;
 pub(crate) use reader::{Counters, Table};
-pub use verify::{TableCheck, verify_table};
+pub use verify::{TableCheck, TableVerify, verify_table};
 pub(crate) use writer::TableWriter;
 
 #[cfg(test)]

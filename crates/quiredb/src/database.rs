@@ -15,6 +15,7 @@ use quire_store::{Place, Shared, StoreOptions};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The name of the file that the process which has the database open holds a lock on.
 pub(crate) const LOCK_NAME: &str = "LOCK";
@@ -46,6 +47,8 @@ struct Inner {
     volumes: Volumes,
     options: Options,
     state: Mutex<State>,
+    /// Set first when it is closed, so that what takes long ends.
+    closing: AtomicBool,
 }
 
 struct State {
@@ -144,6 +147,7 @@ impl Database {
                 volumes,
                 options,
                 state,
+                closing: AtomicBool::new(false),
             }),
         })
     }
@@ -290,6 +294,7 @@ impl Database {
     /// # Errors
     /// `Full` or `Io`, the first that occurs; every collection is closed all the same.
     pub fn close(&self) -> Result<()> {
+        self.inner.closing.store(true, Ordering::Release);
         let mut state = self.inner.state.lock();
         if state.closed {
             return Ok(());
@@ -312,6 +317,20 @@ impl Database {
     pub(crate) fn catalog_is_still(&self, catalog: &Catalog) -> Option<bool> {
         let state = self.inner.state.try_lock()?;
         Some(!state.closed && state.catalog.same_collections(catalog))
+    }
+
+    /// Its first volume's directory.
+    pub(crate) fn root(&self) -> &Path {
+        self.inner.volumes.root()
+    }
+
+    /// Fails if it is closed, or about to be.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.inner.closing.load(Ordering::Acquire) {
+            Err(Error::Closed)
+        } else {
+            Ok(())
+        }
     }
 
     fn state(&self) -> Result<parking_lot::MutexGuard<'_, State>> {

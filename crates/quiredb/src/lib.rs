@@ -26,6 +26,7 @@ mod catalog;
 mod collection;
 mod database;
 mod error;
+mod pace;
 mod read;
 mod repair;
 mod restore;
@@ -48,7 +49,7 @@ pub use restore::{RestoreReport, restore};
 pub use settings::{CollectionSettings, Options};
 pub use stats::{CollectionStats, DatabaseStats};
 pub use tail::Tail;
-pub use verify::{Damage, VerifyReport, verify};
+pub use verify::{Damage, VerifyOptions, VerifyReport, verify, verify_with};
 
 pub use quire_collection::{Action, Change, Condition, Effect, Found, Write, Written};
 pub use quire_env::{Env, Gate, Medium, OsEnv, SimEnv, Volumes};

@@ -1,11 +1,12 @@
 //! Verifying a database: every byte, every checksum, and that each tree agrees with the log.
 
 use crate::catalog::{Catalog, Entry};
-use crate::database::{LOCK_NAME, holds_database, place};
+use crate::database::{Database, LOCK_NAME, holds_database, place};
+use crate::pace::Pace;
 use crate::{Error, ErrorKind, Options, Result};
-use quire_collection::Partition;
+use quire_collection::{Checked, Partition};
 use quire_env::{Env, Volumes};
-use quire_store::{Shared, StoreOptions};
+use quire_store::{Inspected, Shared, StoreOptions};
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
@@ -57,6 +58,13 @@ impl From<quire_store::Damage> for Damage {
     }
 }
 
+/// How a verification goes about it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VerifyOptions {
+    /// Read no more than so many bytes a second, so that others keep the disk. No limit by default.
+    pub rate_bytes: Option<u64>,
+}
+
 /// Verifies a database that no process has open: reads every byte, checks every checksum, then (of partitions whose
 /// bytes are whole) that every record of the log and the trees agree. `progress` is told the bytes read so far, and of
 /// how many in all.
@@ -68,6 +76,19 @@ impl From<quire_store::Damage> for Damage {
 pub fn verify(
     env: Arc<dyn Env>,
     volumes: Volumes,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<VerifyReport> {
+    verify_with(env, volumes, &VerifyOptions::default(), progress)
+}
+
+/// As [`verify`], with options.
+///
+/// # Errors
+/// As of [`verify`].
+pub fn verify_with(
+    env: Arc<dyn Env>,
+    volumes: Volumes,
+    options: &VerifyOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<VerifyReport> {
     let root = volumes.root();
@@ -88,9 +109,12 @@ pub fn verify(
         Err(error) => return Err(error),
     };
     let total = total_bytes(&*env, &volumes, &catalog)?;
+    let machine = Arc::clone(&env);
     let shared = Shared::new(env, Options::default().memory_bytes, Some(lock));
+    let mut pace = Pace::new(options.rate_bytes);
     let mut bytes = 0;
     let mut progress = |more: u64| {
+        pace.wait(&*machine, more);
         bytes += more;
         progress(bytes, total.max(bytes));
     };
@@ -168,18 +192,31 @@ fn verify_partition(
         gate,
     )
     .and_then(|partition| {
-        let checked = partition.check(&mut |found| {
-            let what = format!("position {}: {}", found.position, found.what);
-            report.damage.push(damage(
-                &dir,
-                0,
-                what,
-                "answers about this document can be wrong",
-            ));
-        });
+        let checked = check(&partition, &dir, report);
         partition.close()?;
         checked
     });
+    note(checked, &dir, report)
+}
+
+/// Compares trees and log of a partition.
+fn check(
+    partition: &Partition,
+    dir: &Path,
+    report: &mut VerifyReport,
+) -> quire_collection::Result<Checked> {
+    partition.check(&mut |found| {
+        let what = format!("position {}: {}", found.position, found.what);
+        let lost = "answers about this document can be wrong";
+        report.damage.push(damage(dir, 0, what, lost));
+    })
+}
+
+fn note(
+    checked: quire_collection::Result<Checked>,
+    dir: &Path,
+    report: &mut VerifyReport,
+) -> Result<()> {
     match checked {
         Ok(checked) => {
             report.documents += checked.documents;
@@ -189,13 +226,83 @@ fn verify_partition(
         Err(error) => {
             let error = Error::from(error);
             // A machine that fails or is full says nothing about the files.
-            if matches!(error.kind(), ErrorKind::Io | ErrorKind::Full) {
+            if matches!(
+                error.kind(),
+                ErrorKind::Io | ErrorKind::Full | ErrorKind::Closed
+            ) {
                 return Err(error);
             }
             let lost = "the partition can't be opened";
-            report.damage.push(damage(&dir, 0, error.to_string(), lost));
+            report.damage.push(damage(dir, 0, error.to_string(), lost));
             Ok(())
         }
+    }
+}
+
+impl Database {
+    /// Verifies the database while it is written and read: every byte of every file that it consists of now, past the
+    /// block cache, then (of partitions whose bytes are whole) that log and trees agree. Writes go on; those made
+    /// meanwhile may be looked at or not. `progress` is told the bytes read so far, and of how many in all.
+    ///
+    /// # Errors
+    /// Only if it can't be done: `Io`, or `Closed` if the database is closed meanwhile. Damage is in the report.
+    pub fn verify(
+        &self,
+        options: &VerifyOptions,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<VerifyReport> {
+        let mut report = VerifyReport::default();
+        let mut pace = Pace::new(options.rate_bytes);
+        let mut total = 0;
+        let mut files = Vec::new();
+        for name in self.collections() {
+            let collection = match self.collection(&name) {
+                Ok(collection) => collection,
+                // Dropped since it was listed.
+                Err(Error::NoCollection { .. }) => continue,
+                Err(error) if error.kind() == ErrorKind::Corrupt => {
+                    let what = format!("collection {name}: {error}");
+                    let lost = "the collection can't be opened";
+                    report.damage.push(damage(self.root(), 0, what, lost));
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            report.collections += 1;
+            for partition in collection.partitions() {
+                let listed = partition.files();
+                total += listed.iter().map(|file| file.bytes).sum::<u64>();
+                // Tables stay as long as a view holds them.
+                files.push((partition.clone(), partition.view()?, listed));
+            }
+        }
+        for (partition, view, listed) in files {
+            let before = report.damage.len();
+            for file in listed {
+                self.check_open()?;
+                let Some(inspection) = partition.inspect(&file)? else {
+                    continue;
+                };
+                report.files += 1;
+                for found in inspection {
+                    match found.map_err(quire_collection::Error::from)? {
+                        Inspected::Damage(found) => report.damage.push(found.into()),
+                        Inspected::Read(bytes) => {
+                            pace.wait(&**self.env(), bytes);
+                            self.check_open()?;
+                            report.bytes += bytes;
+                            progress(report.bytes, total.max(report.bytes));
+                        }
+                    }
+                }
+            }
+            drop(view);
+            if report.damage.len() == before {
+                let checked = check(&partition, self.root(), &mut report);
+                note(checked, self.root(), &mut report)?;
+            }
+        }
+        Ok(report)
     }
 }
 

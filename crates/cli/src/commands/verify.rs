@@ -5,30 +5,52 @@ use crate::database;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::size::{Size, counted};
-use quiredb::{VerifyReport, Volumes};
+use quiredb::{VerifyOptions, VerifyReport, Volumes};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Read every byte, check every checksum, and that each tree agrees with the log
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Each damage is told with its file, its offset and what is lost by it.
 
-Example:
+Examples:
   quire verify ./db
+  quire verify ./db --rate 50MB/s
 
 Exit code 1 if anything is damaged.")]
 pub(crate) struct Verify {
     /// The database's directory
     db: PathBuf,
+    /// Read no more than so much a second, such as 50MB
+    #[arg(long, value_name = "SIZE")]
+    rate: Option<Rate>,
+}
+
+/// Bytes a second: a size, and `/s` after it or not.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rate(pub(crate) u64);
+
+impl FromStr for Rate {
+    type Err = <Size as FromStr>::Err;
+
+    fn from_str(text: &str) -> std::result::Result<Rate, Self::Err> {
+        let size: Size = text.strip_suffix("/s").unwrap_or(text).parse()?;
+        Ok(Rate(size.0))
+    }
 }
 
 impl Verify {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         database::require_directory(context, &self.db)?;
         let progress = Progress::bytes(None);
-        let report = quiredb::verify(
+        let options = VerifyOptions {
+            rate_bytes: self.rate.map(|rate| rate.0),
+        };
+        let report = quiredb::verify_with(
             context.env.clone(),
             Volumes::single(&self.db),
+            &options,
             &mut |done, total| {
                 progress.total(total);
                 progress.at(done, String::new);

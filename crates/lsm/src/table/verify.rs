@@ -11,7 +11,8 @@ use crate::fold::Kind;
 use crate::{Error, Result, TableMeta};
 use bytes::Bytes;
 use quire_env::Env;
-use std::path::Path;
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
 
 /// What was read and found right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,52 +33,105 @@ pub struct TableCheck {
 /// # Errors
 /// `Corrupt` naming file and offset, `UnsupportedVersion`, or those of the machine.
 pub fn verify_table(env: &dyn Env, path: &Path, meta: &TableMeta) -> Result<TableCheck> {
-    let frames = Frames::open(env, path, meta)?;
-    let mut check = Check::new(&frames, path)?;
-    check.header()?;
-    let leaves = check.children(&frames.top, frames.footer.top_offset, None)?;
-    let mut blocks = Vec::new();
-    for (separator, leaf) in &leaves {
-        let (contents, _) = frames.read(*leaf)?;
-        let block = Block::parse(contents).map_err(frames.damaged(leaf.offset))?;
-        blocks.extend(check.children(&block, leaf.offset, Some(separator))?);
-    }
-    for (separator, handle) in &blocks {
-        check.data_block(*handle, separator)?;
-    }
-    check.counts()?;
-    check.offset("offset of the filter", frames.properties.filter_offset)?;
-    for page in 0..frames.properties.filter.pages() {
-        check.frame(frames.filter_page(page))?;
-    }
-    check.offset("offset of the index", frames.properties.index_offset)?;
-    for (_, leaf) in &leaves {
-        check.frame(*leaf)?;
-    }
-    check.offset("offset of the top index", frames.footer.top_offset)?;
-    for crc in frames.end_crcs {
-        check.digest.add(crc);
-    }
-    let digest = check.digest.finish();
-    if digest != frames.footer.digest {
-        return Err(check.wrong(
-            "digest of all blocks",
-            frames.bytes,
-            frames.footer.digest,
-            digest,
-        ));
-    }
+    let mut verify = TableVerify::open(env, path, meta)?;
+    while verify.step()?.is_some() {}
     Ok(TableCheck {
-        bytes: frames.bytes,
-        blocks: check.blocks + 2,
-        entries: check.entries,
+        bytes: verify.check.frames.bytes,
+        blocks: verify.check.blocks + 2,
+        entries: verify.check.entries,
     })
 }
 
+/// As [`verify_table`], a block at a time. The file stays open, so its name may go meanwhile.
+#[derive(Debug)]
+pub struct TableVerify {
+    check: Check,
+    leaves: Vec<(Vec<u8>, Handle)>,
+    /// Data blocks to come.
+    blocks: VecDeque<(Vec<u8>, Handle)>,
+    /// Bytes that steps have read.
+    read: u64,
+    done: bool,
+}
+
+impl TableVerify {
+    /// Reads the ends of the file, its filter and its index.
+    ///
+    /// # Errors
+    /// As of [`verify_table`].
+    pub fn open(env: &dyn Env, path: &Path, meta: &TableMeta) -> Result<TableVerify> {
+        let check = Check::new(Frames::open(env, path, meta)?, path)?;
+        check.header()?;
+        let frames = &check.frames;
+        let leaves = check.children(&frames.top, frames.footer.top_offset, None)?;
+        let mut blocks = VecDeque::new();
+        for (separator, leaf) in &leaves {
+            let (contents, _) = frames.read(*leaf)?;
+            let block = Block::parse(contents).map_err(frames.damaged(leaf.offset))?;
+            blocks.extend(check.children(&block, leaf.offset, Some(separator))?);
+        }
+        Ok(TableVerify {
+            check,
+            leaves,
+            blocks,
+            read: 0,
+            done: false,
+        })
+    }
+
+    /// Checks the next block, or, after the last, all that remains. Returns the bytes read; `None` at the end.
+    ///
+    /// # Errors
+    /// As of [`verify_table`]; nothing comes after one.
+    pub fn step(&mut self) -> Result<Option<u64>> {
+        if self.done {
+            return Ok(None);
+        }
+        let Some((separator, handle)) = self.blocks.pop_front() else {
+            self.done = true;
+            self.rest()?;
+            return Ok(Some(self.check.frames.bytes.saturating_sub(self.read)));
+        };
+        if let Err(error) = self.check.data_block(handle, &separator) {
+            self.done = true;
+            return Err(error);
+        }
+        self.read += handle.bytes;
+        Ok(Some(handle.bytes))
+    }
+
+    /// What comes after the data blocks.
+    fn rest(&mut self) -> Result<()> {
+        let check = &mut self.check;
+        check.counts()?;
+        check.offset(
+            "offset of the filter",
+            check.frames.properties.filter_offset,
+        )?;
+        for page in 0..check.frames.properties.filter.pages() {
+            check.frame(check.frames.filter_page(page))?;
+        }
+        check.offset("offset of the index", check.frames.properties.index_offset)?;
+        for (_, leaf) in &self.leaves {
+            check.frame(*leaf)?;
+        }
+        check.offset("offset of the top index", check.frames.footer.top_offset)?;
+        for crc in check.frames.end_crcs {
+            check.digest.add(crc);
+        }
+        let (digest, expected) = (check.digest.finish(), check.frames.footer.digest);
+        if digest != expected {
+            return Err(check.wrong("digest of all blocks", check.frames.bytes, expected, digest));
+        }
+        Ok(())
+    }
+}
+
 /// The check in progress.
-struct Check<'a> {
-    frames: &'a Frames,
-    path: &'a Path,
+#[derive(Debug)]
+struct Check {
+    frames: Frames,
+    path: PathBuf,
     filter: Vec<u8>,
     digest: Digest,
     /// Where the next frame must begin.
@@ -92,9 +146,9 @@ struct Check<'a> {
     last_separator: Option<Vec<u8>>,
 }
 
-impl<'a> Check<'a> {
+impl Check {
     /// Reads the filter; checks nothing else yet.
-    fn new(frames: &'a Frames, path: &'a Path) -> Result<Check<'a>> {
+    fn new(frames: Frames, path: &Path) -> Result<Check> {
         let mut filter = Vec::new();
         for page in 0..frames.properties.filter.pages() {
             let handle = frames.filter_page(page);
@@ -113,10 +167,10 @@ impl<'a> Check<'a> {
             filter.extend_from_slice(&contents);
         }
         Ok(Check {
-            frames,
-            path,
-            filter,
             digest: Digest::new(frames.footer.salt),
+            frames,
+            path: path.to_path_buf(),
+            filter,
             next: HEADER_BYTES as u64,
             blocks: 0,
             entries: 0,
@@ -131,7 +185,7 @@ impl<'a> Check<'a> {
 
     fn wrong(&self, what: &'static str, offset: u64, expected: u64, found: u64) -> Error {
         Error::Corrupt {
-            path: self.path.to_path_buf(),
+            path: self.path.clone(),
             what,
             offset,
             expected,
@@ -142,7 +196,7 @@ impl<'a> Check<'a> {
     fn header(&self) -> Result<()> {
         let mut header = [0; HEADER_BYTES];
         self.frames.file.read_exact_at(0, &mut header)?;
-        let salt = decode_header(&header, self.path)?;
+        let salt = decode_header(&header, &self.path)?;
         if salt != self.frames.footer.salt {
             return Err(self.wrong("salt of a table file", 12, self.frames.footer.salt, salt));
         }
