@@ -21,6 +21,7 @@ mod memory;
 mod opensearch_py;
 mod quire;
 mod repair;
+mod scrub;
 mod sim_backup;
 mod sim_damage;
 mod sim_faults;

@@ -27,7 +27,6 @@
 
 mod copy;
 mod directory;
-mod pace;
 mod snapshot;
 
 pub(crate) use directory::BackupDir;

@@ -5,8 +5,9 @@ use crate::catalog::{
 };
 use crate::collection::Collection;
 use crate::restore::RESTORING_NAME;
+use crate::scrub::Scrubber;
 use crate::settings::check_name;
-use crate::{CollectionSettings, DatabaseStats, Error, Options, Result};
+use crate::{CollectionSettings, DatabaseStats, Error, Options, Result, ScrubStats};
 use parking_lot::Mutex;
 use quire_collection::Partition;
 use quire_env::{Env, ErrorKind as EnvErrorKind, OsEnv, Volumes};
@@ -14,8 +15,8 @@ use quire_planted::{Bug, planted};
 use quire_store::{Place, Shared, StoreOptions};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 /// The name of the file that the process which has the database open holds a lock on.
 pub(crate) const LOCK_NAME: &str = "LOCK";
@@ -49,6 +50,17 @@ struct Inner {
     state: Mutex<State>,
     /// Set first when it is closed, so that what takes long ends.
     closing: AtomicBool,
+    scrubber: Option<Arc<Scrubber>>,
+}
+
+/// A database that this does not keep open.
+pub(crate) struct WeakDatabase(Weak<Inner>);
+
+impl WeakDatabase {
+    /// The database, if anybody has it.
+    pub(crate) fn upgrade(&self) -> Option<Database> {
+        self.0.upgrade().map(|inner| Database { inner })
+    }
 }
 
 struct State {
@@ -64,6 +76,9 @@ struct State {
 impl Drop for Inner {
     /// Closes what nobody else holds on to. Whoever still has a collection goes on with it, and keeps the lock.
     fn drop(&mut self) {
+        if let Some(scrubber) = &self.scrubber {
+            scrubber.stop();
+        }
         let open = std::mem::take(&mut self.state.get_mut().open);
         if open.values().all(Collection::is_unshared) {
             // There is nobody to tell: what is acknowledged under `sync` is safe whatever the close meets.
@@ -134,22 +149,28 @@ impl Database {
             return Err(Error::Invalid(what));
         }
         remove_leftovers(&*env, &volumes, &catalog)?;
-        let shared = Shared::new(env, options.memory_bytes, Some(lock));
+        let shared = Shared::new(Arc::clone(&env), options.memory_bytes, Some(lock));
         let state = Mutex::new(State {
             catalog,
             in_doubt: None,
             open: BTreeMap::new(),
             closed: false,
         });
-        Ok(Database {
-            inner: Arc::new(Inner {
+        let inner = Arc::new_cyclic(|me: &Weak<Inner>| {
+            let scrubber = options.scrub_period.map(|period| {
+                let me = WeakDatabase(Weak::clone(me));
+                Scrubber::start(env, me, volumes.root(), period)
+            });
+            Inner {
                 shared,
                 volumes,
                 options,
                 state,
                 closing: AtomicBool::new(false),
-            }),
-        })
+                scrubber,
+            }
+        });
+        Ok(Database { inner })
     }
 
     /// The machine that it runs on.
@@ -284,6 +305,7 @@ impl Database {
             cache_bytes: cache.bytes(),
             cache_hits: cache.hits(),
             cache_misses: cache.misses(),
+            scrub: self.scrub_stats(),
             collections,
         })
     }
@@ -300,6 +322,9 @@ impl Database {
             return Ok(());
         }
         state.closed = true;
+        if let Some(scrubber) = &self.inner.scrubber {
+            scrubber.stop();
+        }
         close_all(std::mem::take(&mut state.open), &self.inner.shared)
     }
 
@@ -317,6 +342,39 @@ impl Database {
     pub(crate) fn catalog_is_still(&self, catalog: &Catalog) -> Option<bool> {
         let state = self.inner.state.try_lock()?;
         Some(!state.closed && state.catalog.same_collections(catalog))
+    }
+
+    /// What scrubbing has done and found; none if it is off.
+    pub fn scrub_stats(&self) -> Option<ScrubStats> {
+        self.inner
+            .scrubber
+            .as_ref()
+            .map(|scrubber| scrubber.stats())
+    }
+
+    /// As [`collections`](Database::collections), for background work, which waits for nobody: `None` if it would have to,
+    /// or the database is closed.
+    pub(crate) fn try_collections(&self) -> Option<Vec<String>> {
+        let state = self.inner.state.try_lock()?;
+        let names = state.catalog.collections.iter();
+        let mut names: Vec<_> = names.map(|entry| entry.name.clone()).collect();
+        names.sort();
+        (!state.closed).then_some(names)
+    }
+
+    /// As [`collection`](Database::collection), for background work.
+    pub(crate) fn try_collection(&self, name: &str) -> Option<Result<Collection>> {
+        let mut state = self.inner.state.try_lock()?;
+        if state.closed {
+            return Some(Err(Error::Closed));
+        }
+        match state.catalog.find(name).cloned() {
+            Some(entry) => Some(self.open_locked(&mut state, &entry)),
+            None => Some(Err(Error::NoCollection {
+                name: name.to_string(),
+                existing: state.catalog.existing(),
+            })),
+        }
     }
 
     /// Its first volume's directory.

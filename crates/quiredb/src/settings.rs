@@ -3,6 +3,7 @@
 use crate::{Error, Result};
 use quire_store::Durability;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// The least memory that a database can work in.
 const MEMORY_BYTES_MIN: u64 = 16 << 20;
@@ -23,6 +24,9 @@ pub struct Options {
     pub replay_bytes_max: u64,
     /// Size of a log segment in bytes. Default 256 MiB.
     pub segment_bytes: u64,
+    /// Every byte of every file is read and checked in the background once in this time, evenly spread, so that bytes that
+    /// rot are found early; off if `None`. A shorter time takes more of the disk. Default 7 days.
+    pub scrub_period: Option<Duration>,
 }
 
 impl Default for Options {
@@ -32,6 +36,7 @@ impl Default for Options {
             memory_bytes: 256 << 20,
             replay_bytes_max: 256 << 20,
             segment_bytes: 256 << 20,
+            scrub_period: Some(Duration::from_secs(7 * 24 * 3600)),
         }
     }
 }
@@ -43,6 +48,13 @@ impl Options {
                 "memory_bytes is {}; a database needs at least {MEMORY_BYTES_MIN}",
                 self.memory_bytes
             );
+            return Err(Error::Invalid(what));
+        }
+        if self
+            .scrub_period
+            .is_some_and(|period| period < Duration::from_secs(1))
+        {
+            let what = "scrub_period must be at least a second".to_string();
             return Err(Error::Invalid(what));
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Figures about a database.
 
+use crate::ScrubStats;
 use serde::Serialize;
 
 /// Figures about a database. Events are counted since it was opened.
@@ -22,6 +23,8 @@ pub struct DatabaseStats {
     pub cache_hits: u64,
     /// Block reads that went to disk.
     pub cache_misses: u64,
+    /// What scrubbing has done and found; none if it is off.
+    pub scrub: Option<ScrubStats>,
     /// Each collection, by name.
     pub collections: Vec<CollectionStats>,
 }

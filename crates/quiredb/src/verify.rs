@@ -7,7 +7,7 @@ use crate::{Error, ErrorKind, Options, Result};
 use quire_collection::{Checked, Partition};
 use quire_env::{Env, Volumes};
 use quire_store::{Inspected, Shared, StoreOptions};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub struct VerifyReport {
 }
 
 /// One thing that is wrong.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Damage {
     /// The file or directory.
@@ -44,7 +44,7 @@ pub struct Damage {
     /// What can't be read because of it.
     pub lost: String,
     /// The first and last position of the records of its partition that it loses, if it loses any.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub positions: Option<(u64, u64)>,
 }
 

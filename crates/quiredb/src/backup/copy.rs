@@ -1,8 +1,8 @@
 //! Copying what a snapshot needs and the backup does not have.
 
 use super::directory::{BackupDir, partition_path};
-use super::pace::Pace;
 use super::snapshot::{Kind, PartitionFiles, Piece, Snapshot, StoredFile};
+use crate::pace::Pace;
 use crate::{Error, Result};
 use quire_env::{ErrorKind as EnvErrorKind, ReadFile};
 use quire_store::{Capture, FileCopy};
