@@ -333,10 +333,6 @@ impl Collection {
         self.each(Partition::compact)
     }
 
-    pub(crate) fn partitions(&self) -> &[Partition] {
-        &self.inner.partitions
-    }
-
     /// Whether this is the only handle to it.
     pub(crate) fn is_unshared(&self) -> bool {
         Arc::strong_count(&self.inner) == 1
