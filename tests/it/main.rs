@@ -27,4 +27,3 @@ mod sim_damage;
 mod sim_faults;
 mod torture;
 mod verify_online;
-mod words;
