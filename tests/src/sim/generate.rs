@@ -69,6 +69,9 @@ enum Kind {
     Verify,
     VerifyRotten,
     Rebuild,
+    Backup,
+    Restore,
+    Repair,
     RunDue,
     RunAll,
     Advance,
@@ -87,7 +90,7 @@ enum Kind {
 }
 
 /// How often each kind comes, in the order of [`Profile::ALL`].
-const WEIGHTS: [(Kind, [u64; 3]); 27] = [
+const WEIGHTS: [(Kind, [u64; 3]); 30] = [
     (Kind::Write, [24, 24, 24]),
     (Kind::Sync, [2, 2, 2]),
     (Kind::Flush, [4, 4, 4]),
@@ -100,6 +103,9 @@ const WEIGHTS: [(Kind, [u64; 3]); 27] = [
     (Kind::Verify, [1, 1, 1]),
     (Kind::VerifyRotten, [1, 0, 1]),
     (Kind::Rebuild, [1, 1, 1]),
+    (Kind::Backup, [2, 2, 2]),
+    (Kind::Restore, [1, 1, 1]),
+    (Kind::Repair, [1, 0, 1]),
     (Kind::RunDue, [3, 3, 3]),
     (Kind::RunAll, [2, 2, 2]),
     (Kind::Advance, [1, 1, 1]),
@@ -118,7 +124,8 @@ const WEIGHTS: [(Kind, [u64; 3]); 27] = [
 ];
 
 /// What changes the files of a database at many places: a fault right before it hits one of them.
-const WORK: [Kind; 6] = [
+const WORK: [Kind; 7] = [
+    Kind::Backup,
     Kind::Flush,
     Kind::Compact,
     Kind::Create,
@@ -220,6 +227,9 @@ impl Temper {
             Kind::Verify => Op::Verify,
             Kind::VerifyRotten => Op::VerifyRotten { seed: seed(rng) },
             Kind::Rebuild => Op::Rebuild(name),
+            Kind::Backup => Op::Backup,
+            Kind::Restore => Op::Restore { seed: seed(rng) },
+            Kind::Repair => Op::Repair,
             Kind::RunDue => Op::RunDue,
             Kind::RunAll => Op::RunAll,
             Kind::Advance => Op::Advance(rng.within(0..=2_000) as u32),

@@ -120,6 +120,17 @@ pub enum Op {
     },
     /// Writes all that the log holds, in its order, to a new database, and compares that with the model.
     Rebuild(Name),
+    /// Backs the database up, into a backup that grows by a snapshot each time.
+    Backup,
+    /// Restores what was backed up, each on a copy of the machine as a crash would leave it, and compares it with the model as it
+    /// was.
+    Restore {
+        /// Of the crash.
+        seed: u64,
+    },
+    /// Closes the database and repairs a copy, although nothing is damaged: what comes out is the same. Nothing on a machine that
+    /// is not well.
+    Repair,
     /// Background jobs that are due run.
     RunDue,
     /// Some seconds pass, with all background jobs that are due in them.

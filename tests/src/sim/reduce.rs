@@ -178,6 +178,7 @@ fn simpler(op: &Op) -> Vec<Op> {
             let sooner = smaller(*reads, 0).map(|reads| with(reads, *lasting));
             plain.into_iter().chain(sooner).collect()
         }
+        Op::Restore { seed } => few(*seed).map(|seed| Op::Restore { seed }).collect(),
         Op::Rot { seed } => few(*seed).map(|seed| Op::Rot { seed }).collect(),
         Op::VerifyRotten { seed } => few(*seed)
             .map(|seed| Op::VerifyRotten { seed })
@@ -197,6 +198,8 @@ fn simpler(op: &Op) -> Vec<Op> {
         | Op::LookAtViews
         | Op::Verify
         | Op::Rebuild(_)
+        | Op::Backup
+        | Op::Repair
         | Op::Vanish(_)
         | Op::RunDue
         | Op::RunAll

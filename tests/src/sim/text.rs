@@ -18,6 +18,9 @@
 //! look at views
 //! verify
 //! verify rotten seed 5
+//! backup
+//! restore seed 5
+//! repair
 //! run due                 # or: run all
 //! advance 200             # milliseconds
 //! reopen close            # or: reopen drop
@@ -95,6 +98,9 @@ impl fmt::Display for Op {
             Op::Verify => f.write_str("verify"),
             Op::VerifyRotten { seed } => write!(f, "verify rotten seed {seed}"),
             Op::Rebuild(name) => write!(f, "rebuild {name}"),
+            Op::Backup => f.write_str("backup"),
+            Op::Restore { seed } => write!(f, "restore seed {seed}"),
+            Op::Repair => f.write_str("repair"),
             Op::RunDue => f.write_str("run due"),
             Op::RunAll => f.write_str("run all"),
             Op::Advance(millis) => write!(f, "advance {millis}"),
@@ -239,6 +245,11 @@ fn parse_op(op: &str, words: &mut Words<'_>) -> Result<Op, String> {
         },
         "verify" => Op::Verify,
         "rebuild" => Op::Rebuild(words.name()?),
+        "backup" => Op::Backup,
+        "restore" => Op::Restore {
+            seed: words.seed()?,
+        },
+        "repair" => Op::Repair,
         "run" => words.choice(&[("due", Op::RunDue), ("all", Op::RunAll)])?,
         "advance" => Op::Advance(words.number("milliseconds")?),
         "reopen" => words.choice(&[

@@ -8,6 +8,7 @@
 //! 5. A view shows the same for as long as it is held.
 //! 6. On a machine that is well again the database opens, can be written, and verifies without damage.
 
+mod backup;
 mod collections;
 mod crashed;
 mod look;
@@ -21,6 +22,7 @@ pub(crate) use crashed::Crashed;
 use super::history::{End, History, Name, Op};
 use super::model::{Collection, Partition, State};
 use super::run::RunStats;
+use backup::Snapshot;
 use quire_env::{Env, SimEnv};
 use quiredb::{Database, Options, View, Volumes};
 use rot::Rotten;
@@ -42,6 +44,7 @@ pub(crate) struct World {
     database: Option<Database>,
     collections: BTreeMap<Name, Collection>,
     views: Vec<HeldView>,
+    backups: Vec<Snapshot>,
     trouble: Trouble,
     /// What reads may meet, for as long as there is trouble.
     reads: Reads,
@@ -83,6 +86,7 @@ impl World {
             database: None,
             collections: BTreeMap::new(),
             views: Vec::new(),
+            backups: Vec::new(),
             trouble: Trouble::None,
             reads: Reads::Whole,
             rotten: Vec::new(),
@@ -183,6 +187,13 @@ impl World {
                 }
             }
             Op::Rebuild(name) => self.rebuild(*name),
+            Op::Backup => self.backup(),
+            Op::Restore { seed } => self.restore(*seed),
+            Op::Repair => {
+                if self.trouble == Trouble::None {
+                    self.repair();
+                }
+            }
             Op::RunDue => self.run_due(),
             Op::RunAll => self.run_all(),
             Op::Advance(millis) => self.env.advance(Duration::from_millis((*millis).into())),

@@ -1,6 +1,7 @@
 //! A machine that has crashed, to be restarted more than once.
 
 use super::World;
+use super::backup::Snapshot;
 use super::trouble::{Reads, Trouble};
 use crate::sim::compare::database_exists;
 use crate::sim::history::Name;
@@ -20,6 +21,7 @@ pub(crate) struct Crashed {
     volumes: Volumes,
     partitions: u32,
     collections: BTreeMap<Name, Collection>,
+    backups: Vec<Snapshot>,
     serial: u64,
     step: usize,
 }
@@ -35,6 +37,7 @@ impl World {
             database,
             collections,
             views,
+            backups,
             serial,
             step,
             ..
@@ -47,6 +50,7 @@ impl World {
             volumes,
             partitions,
             collections,
+            backups,
             serial,
             step,
         }
@@ -64,6 +68,7 @@ impl Crashed {
             database: None,
             collections: self.collections.clone(),
             views: Vec::new(),
+            backups: self.backups.clone(),
             trouble: Trouble::None,
             reads: Reads::Whole,
             rotten: Vec::new(),

@@ -1,0 +1,153 @@
+//! Copies of the database: backups, what is restored from them, and repairs.
+
+use super::World;
+use super::trouble::Trouble;
+use crate::sim::compare::{check_view, database_exists, positions_of};
+use crate::sim::history::Name;
+use crate::sim::model::State;
+use quire_env::SimEnv;
+use quiredb::{BackupOptions, Database, ErrorKind, Volumes};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+const BACKUP: &str = "/backup";
+/// Snapshots of a backup that are kept.
+const KEPT: u32 = 3;
+
+/// What a snapshot of the backup must hold: the positions of each collection, and its documents.
+#[derive(Debug, Clone)]
+pub(super) struct Snapshot {
+    number: u64,
+    collections: BTreeMap<Name, (Vec<u64>, State)>,
+}
+
+impl World {
+    pub(super) fn backup(&mut self) {
+        let Some(database) = self.open() else { return };
+        let options = BackupOptions {
+            rate_bytes: None,
+            keep: Some(KEPT),
+        };
+        let go_on = &mut |_, _| ControlFlow::Continue(());
+        let made = database.backup(Path::new(BACKUP), &options, go_on);
+        let Some(made) = self.accepted(made, "back up") else {
+            return;
+        };
+        let kept = made.snapshot.number.saturating_sub(KEPT.into());
+        self.backups.retain(|snapshot| snapshot.number > kept);
+        let mut collections = BTreeMap::new();
+        let known: Vec<_> = self.collections.keys().copied().collect();
+        for name in known {
+            let of_this = made.snapshot.positions.iter();
+            let of_this = of_this.filter(|one| one.collection == name.as_str());
+            let positions: Vec<_> = of_this.map(|one| one.position).collect();
+            // Nothing was written since.
+            let view = match self.collection(name) {
+                Some(collection) => self.observe(name, &collection),
+                None => None,
+            };
+            let model = &self.collections[&name];
+            if !model.certain && positions.is_empty() {
+                continue;
+            }
+            match view.map(|view| positions_of(&view)) {
+                Some(seen) if seen == positions => {
+                    collections.insert(name, (positions.clone(), model.state_at(&positions)));
+                }
+                // It holds what is not seen yet, or can't be read just now.
+                _ if self.trouble != Trouble::None => return,
+                seen => panic!("a snapshot of {name} at {positions:?}, and not {seen:?}"),
+            }
+        }
+        self.backups.push(Snapshot {
+            number: made.snapshot.number,
+            collections,
+        });
+    }
+
+    /// What was backed up is there whatever happens to the machine now.
+    pub(super) fn restore(&mut self, seed: u64) {
+        if !self.rotten.is_empty() || self.env.crashed() {
+            return;
+        }
+        for snapshot in &self.backups {
+            let env = roomy_copy(&self.env, seed);
+            let to = Volumes::single("/restored");
+            let from = Path::new(BACKUP);
+            quiredb::restore(
+                env.clone(),
+                from,
+                Some(snapshot.number),
+                &to,
+                &mut |_, _| {},
+            )
+            .unwrap();
+            self.check_copy(&env, to, snapshot, "restored");
+        }
+    }
+
+    pub(super) fn repair(&mut self) {
+        self.close();
+        if self.env.crashed() || !database_exists(&self.env) {
+            return;
+        }
+        let env = roomy_copy(&self.env, 0);
+        let to = Volumes::single("/repaired");
+        let mut events = Vec::new();
+        let report = quiredb::repair(
+            env.clone(),
+            self.volumes.clone(),
+            to.clone(),
+            &mut |event| {
+                events.push(format!("{event:?}"));
+            },
+        )
+        .unwrap();
+        assert!(report.is_whole(), "{report:?}: {events:?}");
+        let collections = self.collections.iter().map(|(name, model)| {
+            let partitions = model.partitions.iter();
+            let positions: Vec<_> = partitions.map(|partition| partition.last()).collect();
+            let state = model.state_at(&positions);
+            (*name, (positions, state))
+        });
+        let whole = Snapshot {
+            number: 0,
+            collections: collections.collect(),
+        };
+        self.check_copy(&env, to, &whole, "repaired");
+        self.recover("after a repair");
+    }
+
+    /// A database holds what a snapshot says, and nothing else.
+    fn check_copy(&self, env: &Arc<SimEnv>, volumes: Volumes, expected: &Snapshot, what: &str) {
+        let database = Database::open_with(env.clone(), volumes, self.options.clone()).unwrap();
+        for name in Name::ALL {
+            match (
+                database.collection(name.as_str()),
+                expected.collections.get(&name),
+            ) {
+                (Ok(collection), Some((positions, state))) => {
+                    let view = collection.view().unwrap();
+                    assert_eq!(
+                        &positions_of(&view),
+                        positions,
+                        "{what}: positions of {name}"
+                    );
+                    check_view(&view, state).unwrap();
+                }
+                (Err(error), None) if error.kind() == ErrorKind::NotFound => {}
+                (found, expected) => panic!("{what}: {name} is {found:?}, and not {expected:?}"),
+            }
+        }
+        database.close().unwrap();
+    }
+}
+
+/// The machine as a crash would leave it, with room for copies.
+fn roomy_copy(env: &SimEnv, seed: u64) -> Arc<SimEnv> {
+    let copy = env.after_crash(seed);
+    copy.set_capacity(1 << 40);
+    copy
+}
