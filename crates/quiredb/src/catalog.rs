@@ -5,6 +5,7 @@
 //! A sealed text file (see `sealed.rs`) of the kind `quire-catalog`, version 1.
 
 use crate::sealed::{seal, unseal};
+use crate::settings::check_name;
 use crate::{CollectionSettings, Error, Result};
 use quire_env::Env;
 use serde::{Deserialize, Serialize};
@@ -72,6 +73,10 @@ impl Catalog {
         catalog
             .database_id()
             .ok_or("the catalog is damaged: bad database id")?;
+        for entry in &catalog.collections {
+            let checked = check_name(&entry.name).and_then(|()| entry.settings.check());
+            checked.map_err(|error| format!("the catalog is damaged: {error}"))?;
+        }
         Ok(catalog)
     }
 
@@ -175,6 +180,16 @@ mod tests {
     #[test]
     fn round_trips() {
         assert_eq!(Catalog::decode(&sample().encode()).unwrap(), sample());
+    }
+
+    #[test]
+    fn collections_that_could_not_have_been_made_are_damage() {
+        let mut catalog = sample();
+        catalog.collections[0].settings.partitions = u32::MAX;
+        assert!(Catalog::decode(&catalog.encode()).is_err());
+        catalog = sample();
+        catalog.collections[0].name = "../jobs".into();
+        assert!(Catalog::decode(&catalog.encode()).is_err());
     }
 
     #[test]

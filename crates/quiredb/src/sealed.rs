@@ -6,6 +6,8 @@
 //! <one JSON object>
 //! ```
 
+use quire_planted::{Bug, planted};
+
 /// The bytes of a file of this kind and version that holds `json`.
 pub(crate) fn seal(name: &str, version: u32, json: &str) -> Vec<u8> {
     let crc = crc32c::crc32c(json.as_bytes());
@@ -39,7 +41,9 @@ pub(crate) fn unseal<'a>(
             "{what} version {found}; this program knows version {version}"
         ));
     }
-    if crc != format!("{:08x}", crc32c::crc32c(json.as_bytes())) {
+    if crc != format!("{:08x}", crc32c::crc32c(json.as_bytes()))
+        && !planted(Bug::ManifestChecksumUnchecked)
+    {
         return Err(format!(
             "the {what} is damaged: its checksum does not match"
         ));

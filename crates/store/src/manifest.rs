@@ -117,7 +117,7 @@ impl Manifest {
         let length = header
             .u64()
             .map_err(|at| bad("the manifest is cut short".into(), at))?;
-        let expected = (HEADER_BYTES + CRC_BYTES) as u64 + length;
+        let expected = length.saturating_add((HEADER_BYTES + CRC_BYTES) as u64);
         if total as u64 != expected {
             return Err(bad(
                 format!("the manifest holds {total} bytes, expected {expected}"),
@@ -277,6 +277,13 @@ mod tests {
             Manifest::decode(Path::new("MANIFEST"), &manifest.encode()).unwrap(),
             manifest
         );
+    }
+
+    #[test]
+    fn length_past_all_bounds_is_an_error() {
+        let mut bytes = sample().encode();
+        bytes[12..20].copy_from_slice(&u64::MAX.to_le_bytes());
+        assert!(Manifest::decode(Path::new("MANIFEST"), &bytes).is_err());
     }
 
     #[test]
