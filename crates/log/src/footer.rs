@@ -134,7 +134,9 @@ pub(crate) fn load(
 
 fn decode_trailer(trailer: &[u8], trailer_offset: u64, salt: Salt) -> Option<(u64, usize)> {
     let checked = trailer.get(..12)?;
-    if !trailer.ends_with(&MAGIC) || le::u32_at(trailer, 12)? != salt.crc(trailer_offset, checked) {
+    let crc = le::u32_at(trailer, 12)?;
+    let right = crc == salt.crc(trailer_offset, checked) || planted(Bug::LogChecksumUnchecked);
+    if !trailer.ends_with(&MAGIC) || !right {
         return None;
     }
     let offset = le::u64_at(trailer, 0)?;

@@ -37,7 +37,7 @@ bugs! {
     DirectoryNameUnsynced,
 
     // log: bytes.
-    /// A block of the log is taken as it is, whatever its checksum.
+    /// Blocks, headers and footers of the log are taken as they are, whatever their checksums.
     LogChecksumUnchecked,
     /// A block of the log says that the file was durable up to the block itself.
     DurableOffsetTooFar,
@@ -71,7 +71,7 @@ bugs! {
     PositionUsedTwice,
 
     // lsm: tables.
-    /// A block of a table is taken as it is, whatever its checksum.
+    /// Blocks and ends of a table are taken as they are, whatever their checksums.
     TableChecksumUnchecked,
     /// A table is named by a manifest before its bytes are synced.
     TableUnsynced,
@@ -105,7 +105,7 @@ bugs! {
     ScanEndsOneShort,
 
     // store: manifest, flush, close.
-    /// A manifest is taken as it is, whatever its checksum.
+    /// A manifest or a catalog is taken as it is, whatever its checksum.
     ManifestChecksumUnchecked,
     /// A flush does not sync the log first: the tables hold records that a crash takes from the log.
     FlushAheadOfLog,
