@@ -8,6 +8,7 @@
     reason = "tests fail by panicking"
 )]
 
+pub mod fuzz;
 pub mod http;
 pub mod sim;
 pub mod torture;

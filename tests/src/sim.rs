@@ -14,7 +14,7 @@ mod generate;
 mod history;
 mod model;
 mod reduce;
-mod rng;
+pub(crate) mod rng;
 mod run;
 mod seeds;
 pub mod text;

@@ -1,83 +1,11 @@
-//! The `quire` command: load, read and serve document databases from the command line.
-//!
-//! Each subcommand is a file in [`commands`]; [`load`] is the pipeline behind `quire load` and `quire demo`.
-//! Standard output carries results and nothing else; messages and progress go to standard error. Exit codes:
-//! 0 done, 1 not found, damaged or failed, 2 a wrong command line.
+//! The `quire` command: see the library for what it does.
 
-mod background;
-mod commands;
-mod database;
-mod demo;
-mod error;
-mod files;
-mod http;
-mod load;
-mod output;
-mod progress;
-mod size;
-mod time;
-
-use clap::Parser;
-use commands::Command;
-use error::Error;
-use output::Output;
-use quiredb::{Env, OsEnv};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 /// Returns memory to the system sooner and scales better over threads than the system's allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// A document database: JSON documents in, durable, served by key.
-#[derive(Debug, Parser)]
-#[command(
-    name = "quire",
-    version,
-    propagate_version = true,
-    arg_required_else_help = true
-)]
-#[command(after_help = "\
-Examples:
-  quire demo                                      see it work on real data
-  quire load ./db papers papers.ndjson            load a file of one JSON object a line
-  quire get ./db papers 2101.00001                print a document
-  quire serve ./db                                answer HTTP on 127.0.0.1:9200
-
-Exit codes: 0 done; 1 not found, damaged or failed; 2 wrong usage.")]
-struct Cli {
-    /// Print results as JSON, one object or one a line
-    #[arg(long, global = true)]
-    json: bool,
-    #[command(subcommand)]
-    command: Command,
-}
-
-/// What every command is given.
-pub(crate) struct Context {
-    /// The machine.
-    pub(crate) env: Arc<dyn Env>,
-    /// Standard output.
-    pub(crate) out: Output,
-}
-
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    background::report_warnings();
-    match run(cli) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => error.report(),
-    }
-}
-
-fn run(cli: Cli) -> error::Result<()> {
-    let env = OsEnv::new().map_err(|error| Error::Failed(error::causes(&error)))?;
-    let mut context = Context {
-        env,
-        out: Output::new(cli.json),
-    };
-    let done = cli.command.run(&mut context);
-    // What was found before an error is still shown.
-    let flushed = context.out.flush();
-    done.and(flushed)
+    quire_cli::main()
 }

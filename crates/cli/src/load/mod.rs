@@ -32,7 +32,8 @@ pub(crate) use input::{Format, Input};
 
 use crate::error::with_advice;
 use parse::Part;
-use quiredb::{Collection, Durability};
+use quiredb::{Collection, Document, Durability};
+use read::DocumentReader;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -165,6 +166,28 @@ pub(crate) fn load(
     }
     summary.time = now().saturating_sub(start);
     summary
+}
+
+/// What `quire load` reads from these bytes, CSV or NDJSON: for each document the line that it starts on, and the document
+/// or why it is bad. For whoever tests it with bytes of all kinds.
+///
+/// # Errors
+/// Of an input that can't be read on.
+pub fn documents_of(
+    is_csv: bool,
+    input: &[u8],
+) -> io::Result<Vec<(u64, Result<Document, String>)>> {
+    let mut reader: Box<dyn DocumentReader + '_> = match is_csv {
+        true => Box::new(csv::CsvReader::new(input)?),
+        false => Box::new(ndjson::NdjsonReader::new(io::BufReader::new(input))),
+    };
+    let mut batch = batch::Batch::new(0, "input".into(), 0);
+    while reader.read_into(&mut batch)? {}
+    let documents = batch.lines.iter().map(|line| {
+        let document = parse::document(line, &batch.text);
+        (line.number, document)
+    });
+    Ok(documents.collect())
 }
 
 #[cfg(test)]

@@ -94,19 +94,24 @@ fn parse(collection: &Collection, writers: usize, skip_bad: bool, batch: Batch) 
 }
 
 fn parse_line(collection: &Collection, line: &Line, text: &[u8]) -> Result<Write, String> {
+    let document = document(line, text)?;
+    let key = collection
+        .key_of(&document)
+        .map_err(|error| causes(&error))?;
+    Ok(Write::put(key, document))
+}
+
+/// The document of a line of a batch's text, or why there is none.
+pub(super) fn document(line: &Line, text: &[u8]) -> Result<Document, String> {
     let json = match &line.json {
         Ok(range) => text.get(range.clone()).unwrap_or_default(),
         Err(reason) => return Err(reason.clone()),
     };
-    let document = Document::from_json(json).map_err(|error| {
+    Document::from_json(json).map_err(|error| {
         let mut reason = causes(&error);
         if json.trim_ascii_start().starts_with(b"[") {
             reason.push_str("; a file that is one array can be loaded with: jq -c '.[]' FILE | quire load DB COLLECTION -");
         }
         reason
-    })?;
-    let key = collection
-        .key_of(&document)
-        .map_err(|error| causes(&error))?;
-    Ok(Write::put(key, document))
+    })
 }

@@ -1,0 +1,335 @@
+//! Files of a database: each is put in its place on a simulated machine, and read as a database reads it.
+
+use super::{Target, Way, is_below_checksums};
+use quire_env::{BlockCache, Budget, Env, SimEnv};
+use quire_log::{Log, LogIdentity, LogOptions};
+use quire_lsm::{Op, RunMeta, TableFiles, Tree, TreeContext, TreeSpec};
+use quiredb::{
+    CollectionSettings, Database, Document, Durability, Key, Options, Position, Volumes, Write,
+};
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+/// A segment of a log.
+pub(super) const LOG: Target = Target {
+    name: "log",
+    run: log,
+    seeds: log_seeds,
+    has_checksums: true,
+    bytes_max: 256 << 20,
+};
+
+/// A table file.
+pub(super) const TABLE: Target = Target {
+    name: "table",
+    run: table,
+    seeds: || vec![file(&table_file().0)],
+    has_checksums: true,
+    bytes_max: 256 << 20,
+};
+
+/// The manifest of a partition of a database.
+pub(super) const MANIFEST: Target = Target {
+    name: "manifest",
+    run: |input| database_with(MANIFEST_PATH, input),
+    seeds: || {
+        vec![file(
+            &template().read_all(Path::new(MANIFEST_PATH)).unwrap(),
+        )]
+    },
+    has_checksums: true,
+    bytes_max: 256 << 20,
+};
+
+/// The catalog of a database.
+pub(super) const CATALOG: Target = Target {
+    name: "catalog",
+    run: |input| database_with(CATALOG_PATH, input),
+    seeds: || vec![file(&template().read_all(Path::new(CATALOG_PATH)).unwrap())],
+    has_checksums: true,
+    bytes_max: 256 << 20,
+};
+
+const LOG_PATH: &str = "/log/00000000000000000001.log";
+const TABLE_PATH: &str = "/t/0000000001.table";
+const MANIFEST_PATH: &str = "/db/c00000001/p0000/MANIFEST";
+const CATALOG_PATH: &str = "/db/CATALOG";
+/// Records or entries that are read at most: without checksums, a file may claim any number.
+const READ_MAX: usize = 5_000;
+
+/// A file as an input: with checksums.
+fn file(bytes: &[u8]) -> Vec<u8> {
+    [&[0], bytes].concat()
+}
+
+/// The file of an input.
+fn of_input(input: &[u8]) -> &[u8] {
+    input.get(1..).unwrap_or_default()
+}
+
+/// Puts a file in its place, durably.
+fn place(env: &dyn Env, path: &str, bytes: &[u8]) {
+    let path = Path::new(path);
+    env.create_dir_all(path.parent().unwrap()).unwrap();
+    env.replace(path, bytes).unwrap();
+}
+
+fn open_log(env: &Arc<SimEnv>) -> quire_log::Result<Log> {
+    let identity = LogIdentity(*b"fuzzing the log!");
+    let options = LogOptions {
+        block_bytes: 500,
+        ..LogOptions::default()
+    };
+    let cache = BlockCache::new(1 << 20);
+    Log::open(env.clone(), Path::new("/log"), identity, cache, options).map(|(log, _)| log)
+}
+
+/// Segments closed and not, of one block and of many.
+fn log_seeds() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for records in [0, 1, 40] {
+        for close in [false, true] {
+            let env = SimEnv::new(1);
+            let log = open_log(&env).unwrap();
+            for n in 0..records {
+                let record = format!("record {n} {}", "word ".repeat(n % 7 * 10));
+                let position = log.append(&[record.as_bytes(), b"and one more"]).unwrap();
+                if n % 4 == 0 {
+                    log.sync(position).unwrap();
+                }
+            }
+            log.sync(log.last()).unwrap();
+            if close {
+                log.close().unwrap();
+            }
+            seeds.push(file(&env.read_all(Path::new(LOG_PATH)).unwrap()));
+        }
+    }
+    seeds
+}
+
+/// Verified, opened, read in each way, written to and opened again: answers agree with each other.
+fn log(input: &[u8]) -> Way {
+    let env = SimEnv::new(1);
+    place(&*env, LOG_PATH, of_input(input));
+    let mut damage = Vec::new();
+    let identity = Some(LogIdentity(*b"fuzzing the log!"));
+    let on_damage = &mut |found: quire_log::Damage| damage.push(found.what);
+    let verified = quire_log::verify(&*env, Path::new("/log"), identity, on_damage, &mut |_| {});
+    let outcome = read_log(&env);
+    if !is_below_checksums(input) {
+        let verified = verified.as_ref().unwrap();
+        match &outcome {
+            Ok(records) => {
+                assert_eq!(damage, Vec::<String>::new(), "what is damaged was read");
+                assert_eq!(*records, verified.records);
+            }
+            Err(error) => assert_ne!(damage, Vec::<String>::new(), "{error}"),
+        }
+    }
+    let damage = damage.first().map_or(Way(0), |damage| Way::of(damage));
+    Way::of_result(&outcome).and(damage)
+}
+
+fn read_log(env: &Arc<SimEnv>) -> quire_log::Result<u64> {
+    let log = open_log(env)?;
+    let read = |log: &Log| -> quire_log::Result<Vec<(Position, Vec<u8>)>> {
+        let scanned = log.scan(log.first()).take(READ_MAX);
+        let scanned: Vec<_> = scanned.collect::<quire_log::Result<_>>()?;
+        let mut records = Vec::with_capacity(scanned.len());
+        for (position, record) in scanned {
+            assert_eq!(log.read(position)?, record, "record {position}");
+            records.push((position, record.to_vec()));
+        }
+        Ok(records)
+    };
+    let before = read(&log)?;
+    let position = log.append(&[b"after all"])?;
+    log.sync(position)?;
+    log.close()?;
+    let again = open_log(env)?;
+    let after = read(&again)?;
+    assert!(after.starts_with(&before), "records changed by writing on");
+    if before.len() < READ_MAX {
+        assert_eq!(again.last(), position);
+        assert_eq!(again.read(position)?, &b"after all"[..]);
+    }
+    Ok(before.len() as u64)
+}
+
+fn tree_context(env: &Arc<SimEnv>) -> TreeContext {
+    let env: Arc<dyn Env> = env.clone();
+    let files = TableFiles::new(Arc::clone(&env), Volumes::single("/"), "t".into(), 1);
+    TreeContext {
+        files: Arc::new(files),
+        env,
+        cache: BlockCache::new(1 << 20),
+        budget: Budget::new(64 << 20),
+    }
+}
+
+fn tree_spec() -> TreeSpec {
+    TreeSpec {
+        block_bytes: 300,
+        ..TreeSpec::new(3, "fuzz")
+    }
+}
+
+fn table_key(n: u32) -> Vec<u8> {
+    format!("key/{:05}", n * 3).into_bytes()
+}
+
+/// A table of 120 keys, deleted ones among them, and what a manifest says about it.
+fn table_file() -> &'static (Vec<u8>, RunMeta) {
+    static FILE: OnceLock<(Vec<u8>, RunMeta)> = OnceLock::new();
+    FILE.get_or_init(|| {
+        let env = SimEnv::new(1);
+        let tree = Tree::open(tree_spec(), tree_context(&env), Vec::new()).unwrap();
+        for n in 0..120 {
+            let value = format!("value {n} {}", "word ".repeat(n as usize % 5));
+            let op = match n % 10 {
+                7 => Op::Delete,
+                _ => Op::Put(value.as_bytes()),
+            };
+            // A deletion is only kept where an older run may have the key: here, nothing is left of it.
+            tree.write(&table_key(n), Position(u64::from(n) + 1), op)
+                .unwrap();
+        }
+        tree.freeze();
+        tree.install(tree.flush().unwrap().unwrap());
+        let bytes = env.read_all(Path::new(TABLE_PATH)).unwrap();
+        (bytes, tree.runs().remove(0))
+    })
+}
+
+/// Opened, read by key and in order, verified: what is right is the same in each way.
+fn table(input: &[u8]) -> Way {
+    let env = SimEnv::new(1);
+    let (whole, run) = table_file();
+    let bytes = of_input(input);
+    place(&*env, TABLE_PATH, bytes);
+    let mut run = run.clone();
+    run.tables[0].bytes = bytes.len() as u64;
+    let verified = quire_lsm::verify_table(&*env, Path::new(TABLE_PATH), &run.tables[0]);
+    let outcome = read_table(&env, run);
+    if !is_below_checksums(input) {
+        assert_eq!(verified.is_ok(), bytes == whole, "{verified:?}");
+        if let (Ok(found), Ok(verified)) = (&outcome, &verified) {
+            assert_eq!(*found, 108, "{verified:?}");
+        }
+    }
+    let verified = verified.map(|_| 1);
+    Way::of_result(&outcome).and(Way::of_result(&verified))
+}
+
+fn read_table(env: &Arc<SimEnv>, run: RunMeta) -> quire_lsm::Result<u64> {
+    let tree = Tree::open(tree_spec(), tree_context(env), vec![run])?;
+    let snapshot = tree.snapshot(Position(1_000));
+    let mut failed = None;
+    for n in (0..120).step_by(7) {
+        failed = snapshot.get(&table_key(n)).err().or(failed);
+    }
+    let mut found = 0;
+    for entry in snapshot
+        .scan(Bound::Unbounded, Bound::Unbounded)?
+        .take(READ_MAX)
+    {
+        entry?;
+        found += 1;
+    }
+    failed.map_or(Ok(found), Err)
+}
+
+/// A machine with a small database of one collection, one partition, tables and a log, closed.
+fn template() -> &'static Arc<SimEnv> {
+    static TEMPLATE: OnceLock<Arc<SimEnv>> = OnceLock::new();
+    TEMPLATE.get_or_init(|| {
+        let env = SimEnv::new(1);
+        let database = open_database(&env).unwrap();
+        let settings = CollectionSettings {
+            partitions: 1,
+            ..CollectionSettings::default()
+        };
+        let collection = database.create_collection("docs", settings).unwrap();
+        for round in 0..3 {
+            let put = |n: u32| {
+                let text = format!(
+                    r#"{{"n":{n},"round":{round},"x":"{}"}}"#,
+                    "x".repeat(n as usize)
+                );
+                Write::put(
+                    Key::from(i64::from(n)),
+                    Document::from_json(text.as_bytes()).unwrap(),
+                )
+            };
+            let batch = (round * 10..round * 10 + 20).map(put).collect();
+            for result in collection.write_batch(batch, Some(Durability::None)) {
+                result.unwrap();
+            }
+            collection.flush().unwrap();
+        }
+        collection.delete(&Key::from(5)).unwrap();
+        drop(collection);
+        database.close().unwrap();
+        env.after_crash(1)
+    })
+}
+
+fn open_database(env: &Arc<SimEnv>) -> quiredb::Result<Database> {
+    let options = Options {
+        memory_bytes: 16 << 20,
+        create_if_missing: env.files().is_empty(),
+        ..Options::default()
+    };
+    Database::open_with(env.clone(), Volumes::single("/db"), options)
+}
+
+/// The database with one of its files replaced: opened, read, verified, written to.
+fn database_with(path: &str, input: &[u8]) -> Way {
+    let env = template().after_crash(1);
+    let whole = env.read_all(Path::new(path)).unwrap();
+    let bytes = of_input(input);
+    place(&*env, path, bytes);
+    let verified = quiredb::verify(env.clone(), Volumes::single("/db"), &mut |_, _| {});
+    let outcome = read_database(&env);
+    if !is_below_checksums(input) {
+        assert_eq!(outcome.is_ok(), bytes == whole, "{outcome:?}");
+        let clean = verified
+            .as_ref()
+            .is_ok_and(|report| report.damage.is_empty());
+        assert_eq!(clean, bytes == whole, "{verified:?}");
+    }
+    let verified = match &verified {
+        Ok(report) => Way::of(report.damage.first().map_or("", |damage| &damage.what)),
+        Err(error) => Way::of(&error.to_string()),
+    };
+    Way::of_result(&outcome).and(verified)
+}
+
+fn read_database(env: &Arc<SimEnv>) -> quiredb::Result<u64> {
+    let database = open_database(env)?;
+    let mut found = 0;
+    let mut failed = None;
+    for name in database.collections() {
+        let read = || -> quiredb::Result<u64> {
+            let collection = database.collection(&name)?;
+            let mut found = 0;
+            for document in collection.scan(..)?.take(READ_MAX) {
+                document?;
+                found += 1;
+            }
+            collection.get(&Key::from(7))?;
+            collection.put(&Key::from(7), &Document::from_json(b"{}")?)?;
+            collection.flush()?;
+            collection.compact()?;
+            Ok(found)
+        };
+        match read() {
+            Ok(count) => found += count,
+            Err(error) => failed = Some(error),
+        }
+    }
+    database.close()?;
+    failed.map_or(Ok(found), Err)
+}
