@@ -17,10 +17,15 @@ demo: build
 
 # Load and get beside SQLite and fjall, on N generated documents: `make bench N=1000000`.
 N ?= 200000
-.PHONY: bench bench-documents
+.PHONY: bench bench-documents bench-backup
 bench bench-documents:
 	@scripts/setup.sh build
 	cd bench && cargo run --release --locked -- documents --count $(N)
+
+# What a backup costs those who write at full rate, in a database of N generated documents.
+bench-backup:
+	@scripts/setup.sh build
+	cd bench && cargo run --release --locked -- backup --count $(N)
 
 # Runs a command and says how long it took.
 timed = @echo '$(1)'; begun=$$(date +%s); $(1) && echo "took $$(($$(date +%s) - begun)) s"

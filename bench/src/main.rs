@@ -8,6 +8,7 @@
 //! repeats them on standard output and ends with a table of medians.
 
 mod adverts;
+mod backup;
 mod corpus;
 mod engine;
 mod measure;
@@ -38,6 +39,8 @@ struct Cli {
 enum Command {
     /// Load and get JSON documents: Quire, SQLite, fjall
     Documents(plan::Plan),
+    /// Write at full rate with and without a backup running
+    Backup(backup::Plan),
     /// Measure one engine once (started by the other commands)
     #[command(hide = true)]
     Task(task::Task),
@@ -46,6 +49,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Documents(plan) => plan.run(),
+        Command::Backup(plan) => plan.run(),
         Command::Task(task) => task.run(),
     };
     match done {

@@ -10,6 +10,7 @@
 
 use quire_tests::{http, words};
 
+mod backup;
 mod bad_input;
 mod concurrency;
 mod crate_graph;

@@ -1,7 +1,13 @@
-//! Pace: reading no faster than a rate, so that those who write and read keep the disk.
+//! Pace: reading and copying slowly enough that those who write and read keep the machine.
+//!
+//! Two bounds: a rate, and for who asks for it, rest in proportion to work: after each piece, a multiple of the time that the
+//! piece took. Where the disk or the processor is busy a piece takes longer, and so does the rest: the work gives way.
 
 use quire_env::Env;
 use std::time::Duration;
+
+/// Rest for each unit of work: a fifth of the time is work at most.
+const REST: u32 = 4;
 
 /// Lets so many bytes pass in a second. Time that was not used is not made up for.
 #[derive(Debug)]
@@ -9,30 +15,48 @@ pub(crate) struct Pace {
     bytes_per_second: Option<u64>,
     /// When the next bytes may pass.
     due: Duration,
+    /// Rest for each unit of work.
+    rest: u32,
+    /// When work was taken up after the last rest.
+    resumed: Option<Duration>,
 }
 
 impl Pace {
-    /// No limit if `None`.
+    /// As fast as can be if `None`.
     pub(crate) fn new(bytes_per_second: Option<u64>) -> Pace {
         Pace {
             bytes_per_second,
             due: Duration::ZERO,
+            rest: 0,
+            resumed: None,
         }
     }
 
-    /// Waits until `bytes` may pass.
+    /// As [`new`](Pace::new), with rest in proportion to work if there is a limit.
+    pub(crate) fn resting(bytes_per_second: Option<u64>) -> Pace {
+        Pace {
+            rest: REST,
+            ..Pace::new(bytes_per_second)
+        }
+    }
+
+    /// Waits until `bytes` more may pass.
     pub(crate) fn wait(&mut self, env: &dyn Env, bytes: u64) {
         let Some(rate) = self.bytes_per_second else {
             return;
         };
         let now = env.monotonic();
-        let early = self.due.saturating_sub(now);
-        if !early.is_zero() {
-            env.sleep(early);
+        let worked = self
+            .resumed
+            .map_or(Duration::ZERO, |resumed| now.saturating_sub(resumed));
+        let until = self.due.max(now.saturating_add(worked * self.rest));
+        if until > now {
+            env.sleep(until - now);
         }
         let nanos = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1));
         let takes = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
         self.due = self.due.max(now).saturating_add(takes);
+        self.resumed = Some(env.monotonic());
     }
 }
 
@@ -53,5 +77,19 @@ mod tests {
         let begun = env.monotonic();
         (0..=20).for_each(|_| pace.wait(&*env, 50_000));
         assert!(env.monotonic() - begun >= Duration::from_millis(990));
+    }
+
+    #[test]
+    fn a_slow_machine_is_left_alone_for_longer() {
+        let env = SimEnv::new(1);
+        let mut pace = Pace::resting(Some(1_000_000_000));
+        pace.wait(&*env, 1000);
+        let begun = env.monotonic();
+        for _ in 0..10 {
+            env.sleep(Duration::from_millis(10)); // work
+            pace.wait(&*env, 1000);
+        }
+        let took = env.monotonic() - begun;
+        assert!(took >= Duration::from_millis(490), "{took:?}");
     }
 }

@@ -8,6 +8,7 @@
 )]
 
 mod admin;
+mod backup;
 mod demo;
 mod documents;
 mod load;

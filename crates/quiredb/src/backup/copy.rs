@@ -57,7 +57,7 @@ impl<'a> Copier<'a> {
         Copier {
             dir,
             known,
-            pace: Pace::new(rate_bytes),
+            pace: Pace::resting(rate_bytes),
             plan: Vec::new(),
             total_bytes: 0,
             copied_bytes: 0,

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod admin;
+mod backup;
 #[cfg(test)]
 mod bulk;
 #[cfg(test)]
