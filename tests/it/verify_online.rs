@@ -4,6 +4,7 @@ use quiredb::{
     Collection, CollectionSettings, Database, Document, Env, ErrorKind, Key, Options, SimEnv,
     VerifyOptions, Volumes,
 };
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,6 +68,7 @@ fn writes_flushes_and_compactions_go_on_meanwhile_and_the_rate_is_kept() {
             if steps % 40 == 0 {
                 letters.compact().unwrap();
             }
+            ControlFlow::Continue(())
         })
         .unwrap();
     assert_eq!(report.damage, []);
@@ -89,6 +91,7 @@ fn writes_flushes_and_compactions_go_on_meanwhile_and_the_rate_is_kept() {
             closed = true;
             database.close().unwrap();
         }
+        ControlFlow::Continue(())
     });
     assert_eq!(ended.unwrap_err().kind(), ErrorKind::Closed);
 }
@@ -112,7 +115,9 @@ fn damage_to_any_file_is_found_and_named() {
             let (database, _letters) = open(&env);
             env.flip_bit(path, byte * 8).unwrap();
             let report = database
-                .verify(&VerifyOptions::default(), &mut |_, _| {})
+                .verify(&VerifyOptions::default(), &mut |_, _| {
+                    ControlFlow::Continue(())
+                })
                 .unwrap();
             let named = |name: &Path| {
                 report

@@ -5,6 +5,7 @@
 //! 0 done, 1 not found, damaged or failed, 2 a wrong command line.
 
 mod background;
+mod client;
 mod commands;
 mod database;
 mod demo;

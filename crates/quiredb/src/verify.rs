@@ -8,11 +8,12 @@ use quire_collection::{Checked, Partition};
 use quire_env::{Env, Volumes};
 use quire_store::{Inspected, Shared, StoreOptions};
 use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
 /// What a verification read and found.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct VerifyReport {
     /// Collections.
@@ -245,11 +246,11 @@ impl Database {
     /// meanwhile may be looked at or not. `progress` is told the bytes read so far, and of how many in all.
     ///
     /// # Errors
-    /// Only if it can't be done: `Io`, or `Closed` if the database is closed meanwhile. Damage is in the report.
+    /// Only if it can't be done: `Io`, or `Closed` if the database is closed meanwhile or `progress` breaks it off. Damage is in the report.
     pub fn verify(
         &self,
         options: &VerifyOptions,
-        progress: &mut dyn FnMut(u64, u64),
+        progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
     ) -> Result<VerifyReport> {
         let mut report = VerifyReport::default();
         let mut pace = Pace::new(options.rate_bytes);
@@ -291,7 +292,9 @@ impl Database {
                             pace.wait(&**self.env(), bytes);
                             self.check_open()?;
                             report.bytes += bytes;
-                            progress(report.bytes, total.max(report.bytes));
+                            if progress(report.bytes, total.max(report.bytes)).is_break() {
+                                return Err(Error::Stopped);
+                            }
                         }
                     }
                 }

@@ -56,7 +56,17 @@ fn uuid_of(path: &str) -> String {
         .collect()
 }
 
-/// `GET /_cluster/health`: that there is an answer says that the database serves, so it is green.
+/// How the database is: that there is an answer says that it serves, so it is green, unless a scrub has found damage. It is
+/// yellow if that is to the index alone, which the log can give again, and red if documents are lost by it.
+fn status(server: &Server) -> &'static str {
+    match server.database.scrub_stats() {
+        Some(scrub) if scrub.damage.iter().any(|found| found.positions.is_some()) => "red",
+        Some(scrub) if !scrub.damage.is_empty() => "yellow",
+        _ => "green",
+    }
+}
+
+/// `GET /_cluster/health`
 pub(crate) async fn health(call: Call) -> Outcome<Answer> {
     call.params
         .only("level", &["cluster"], "only [cluster] is supported")?;
@@ -74,7 +84,7 @@ pub(crate) async fn health(call: Call) -> Outcome<Answer> {
             .sum();
         Ok(Answer::ok(&json!({
             "cluster_name": "quire",
-            "status": "green",
+            "status": status(server),
             "timed_out": false,
             "number_of_nodes": 1,
             "number_of_data_nodes": 1,

@@ -61,6 +61,7 @@ mod routes;
 mod serve;
 mod state;
 mod update;
+mod verify;
 
 pub use error::{Error, ErrorKind, Result};
 pub use options::ServerOptions;

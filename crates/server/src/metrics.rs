@@ -215,6 +215,27 @@ fn render_database(text: &mut Exposition, stats: &DatabaseStats) {
         "Bytes in the block cache",
         stats.cache_bytes,
     );
+    if let Some(scrub) = &stats.scrub {
+        let mut gauge = |name, help, value: u64| text.one(name, "gauge", help, value);
+        gauge(
+            "quire_scrub_damages",
+            "Places where a scrub has found damage",
+            scrub.damage.len() as u64,
+        );
+        gauge(
+            "quire_scrub_pass_bytes",
+            "Bytes that the present pass of the scrub has read",
+            scrub.pass_bytes,
+        );
+        gauge(
+            "quire_scrub_last_pass_timestamp_seconds",
+            "When the last pass of the scrub ended; 0 if none did",
+            scrub
+                .last_pass_micros
+                .and_then(|micros| u64::try_from(micros / 1_000_000).ok())
+                .unwrap_or(0),
+        );
+    }
     text.one(
         "quire_cache_hits_total",
         "counter",

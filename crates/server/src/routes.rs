@@ -18,7 +18,9 @@ use crate::call::Call;
 use crate::failure::{Failure, Outcome};
 use crate::params::Params;
 use crate::state::Server;
-use crate::{auth, backup, bulk, cat, cluster, collections, documents, mget, openapi, update};
+use crate::{
+    auth, backup, bulk, cat, cluster, collections, documents, mget, openapi, update, verify,
+};
 
 type Handler = fn(Call) -> BoxFuture<'static, Outcome<Answer>>;
 
@@ -181,6 +183,8 @@ pub(crate) static ROUTES: &[Route] = routes! {
     GET, "/metrics", &[], cluster::metrics, "Metrics for Prometheus";
     GET, "/_backup", &[], backup::state, "The backup being made, and the one made last";
     POST, "/_backup/{name}", BACKUP, backup::begin, "Begin a backup, below the directory that the server was given";
+    GET, "/_verify", &[], verify::state, "How far verifying is, and what the last one found";
+    POST, "/_verify", &["rate_bytes"], verify::begin, "Begin to read and check every byte, while all is served";
     GET, "/openapi.json", &[], openapi::document, "This description";
 
     &[Method::PUT], "/{collection}", ADMIN, collections::create, "Create a collection";

@@ -132,6 +132,7 @@ pub async fn serve(
     }
     connections.shutdown().await;
     server.backups.stop().await;
+    server.verifications.stop().await;
     Ok(())
 }
 

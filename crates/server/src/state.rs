@@ -12,6 +12,7 @@ use crate::buffers::Buffers;
 use crate::failure::{Failure, Outcome};
 use crate::metrics::Metrics;
 use crate::options::ServerOptions;
+use crate::verify::Verifications;
 
 /// What all requests share.
 pub(crate) struct Server {
@@ -20,6 +21,7 @@ pub(crate) struct Server {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) buffers: Buffers,
     pub(crate) backups: Arc<Backups>,
+    pub(crate) verifications: Arc<Verifications>,
     reads: Arc<Semaphore>,
     writes: Arc<Semaphore>,
 }
@@ -29,6 +31,7 @@ impl Server {
         Server {
             metrics: Arc::default(),
             backups: Arc::default(),
+            verifications: Arc::default(),
             buffers: Buffers::new(options.buffer_bytes_max),
             reads: Arc::new(Semaphore::new(
                 options.reads_max.min(Semaphore::MAX_PERMITS),

@@ -1,19 +1,14 @@
 //! `quire backup`: a snapshot of a database, while it is written.
 
+use crate::client::Client;
 use crate::error::{Error, Result, with_advice};
-use crate::http::{self, Answer};
+use crate::http;
 use crate::progress::Progress;
 use crate::size::{Rate, Size, counted};
 use crate::{Context, database};
 use quiredb::{BackupOptions, BackupReport, Database, ErrorKind};
-use serde_json::Value;
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// How often a server is asked how far it is.
-const POLL: Duration = Duration::from_millis(200);
 
 /// Add a snapshot of a database to a backup; only what is new is copied
 #[derive(Debug, clap::Args)]
@@ -96,11 +91,7 @@ impl Backup {
 
     /// Has a server make it.
     fn ask(&self, context: &mut Context, server: &str) -> Result<()> {
-        let token = self.token_file.as_deref().map(super::serve::read_token);
-        let client = Client {
-            address: resolve(server)?,
-            token: token.transpose()?,
-        };
+        let client = Client::new(server, self.token_file.as_deref())?;
         let Some(name) = self.dest.to_str() else {
             return Err(Error::Usage("the backup's name must be UTF-8".into()));
         };
@@ -112,19 +103,7 @@ impl Backup {
             path.push_str(&format!("rate_bytes={}", rate.unwrap_or(0)));
         }
         client.request("POST", path.trim_end_matches(['?', '&']))?;
-        let progress = Progress::bytes(None);
-        let last = loop {
-            let state = client.request("GET", "/_backup");
-            let state = state.inspect_err(|_| progress.finish())?;
-            if let Some(running) = state.get("running").filter(|running| !running.is_null()) {
-                progress.total(running["total_bytes"].as_u64().unwrap_or(0));
-                progress.at(running["done_bytes"].as_u64().unwrap_or(0), String::new);
-                context.env.sleep(POLL);
-            } else {
-                break state["last"].clone();
-            }
-        };
-        progress.finish();
+        let last = client.wait(context, "/_backup")?;
         if let Some(error) = last.get("error") {
             let reason = error["reason"].as_str().unwrap_or("for no reason given");
             return Err(Error::Failed(format!(
@@ -143,43 +122,6 @@ impl Backup {
             Size(number("bytes")),
             Size(number("copied_bytes"))
         ))
-    }
-}
-
-/// A server of Quire.
-struct Client {
-    address: SocketAddr,
-    token: Option<String>,
-}
-
-impl Client {
-    /// The JSON of its answer.
-    fn request(&self, method: &str, path: &str) -> Result<Value> {
-        let token = self.token.as_deref();
-        let Answer { status, body } = http::request(self.address, method, path, "", token)
-            .map_err(|error| {
-                Error::Failed(format!("no answer from http://{}: {error}", self.address))
-            })?;
-        let json: Value = serde_json::from_str(&body).unwrap_or_default();
-        if (200..300).contains(&status) {
-            return Ok(json);
-        }
-        let reason = json["error"]["reason"].as_str().unwrap_or(body.trim());
-        Err(Error::Failed(format!(
-            "http://{} refuses with status {status}: {reason}",
-            self.address
-        )))
-    }
-}
-
-fn resolve(server: &str) -> Result<SocketAddr> {
-    let found = server.to_socket_addrs().map(|mut found| found.next());
-    match found {
-        Ok(Some(address)) => Ok(address),
-        Ok(None) => Err(Error::Failed(format!("{server} has no address"))),
-        Err(error) => Err(Error::Usage(format!(
-            "`http://{server}` is no server: {error}; give http://HOST:PORT"
-        ))),
     }
 }
 

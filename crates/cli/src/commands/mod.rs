@@ -13,7 +13,7 @@ mod put;
 mod repair;
 mod restore;
 mod scan;
-mod serve;
+pub(crate) mod serve;
 pub(crate) mod stats;
 mod tail;
 pub(crate) mod verify;

@@ -104,7 +104,7 @@ impl Serve {
 }
 
 /// The token in a file, without the white space around it.
-pub(super) fn read_token(path: &Path) -> Result<String> {
+pub(crate) fn read_token(path: &Path) -> Result<String> {
     let failed = |error: &dyn std::fmt::Display| {
         Error::Failed(format!(
             "cannot read the token file {}: {error}",

@@ -27,6 +27,13 @@ impl Stats {
         for line in table(&stats) {
             context.out.line(line)?;
         }
+        let damage = stats.scrub.iter().flat_map(|scrub| &scrub.damage);
+        for found in damage {
+            context.out.line(format_args!(
+                "damage, found by the scrub: {} at byte {}: {}; lost: {}",
+                found.file, found.offset, found.what, found.lost
+            ))?;
+        }
         Ok(())
     }
 }

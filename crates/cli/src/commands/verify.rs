@@ -1,13 +1,13 @@
 //! `quire verify`: every byte read, every checksum checked.
 
 use crate::Context;
+use crate::client::Client;
 use crate::database;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
-use crate::size::{Size, counted};
+use crate::size::{Rate, Size, counted};
 use quiredb::{VerifyOptions, VerifyReport, Volumes};
-use std::path::PathBuf;
-use std::str::FromStr;
+use std::path::{Path, PathBuf};
 
 /// Read every byte, check every checksum, and that each tree agrees with the log
 #[derive(Debug, clap::Args)]
@@ -17,47 +17,26 @@ Each damage is told with its file, its offset and what is lost by it.
 Examples:
   quire verify ./db
   quire verify ./db --rate 50MB/s
+  quire verify http://127.0.0.1:9200      the server reads, and goes on serving
 
 Exit code 1 if anything is damaged.")]
 pub(crate) struct Verify {
-    /// The database's directory
-    db: PathBuf,
-    /// Read no more than so much a second, such as 50MB
-    #[arg(long, value_name = "SIZE")]
+    /// The database's directory, or http://HOST:PORT of the server that has it open
+    db: String,
+    /// Read at most so much a second: 50MB/s, or none for no limit [default: none; a server's 64MiB/s]
+    #[arg(long)]
     rate: Option<Rate>,
-}
-
-/// Bytes a second: a size, and `/s` after it or not.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Rate(pub(crate) u64);
-
-impl FromStr for Rate {
-    type Err = <Size as FromStr>::Err;
-
-    fn from_str(text: &str) -> std::result::Result<Rate, Self::Err> {
-        let size: Size = text.strip_suffix("/s").unwrap_or(text).parse()?;
-        Ok(Rate(size.0))
-    }
+    /// A file that holds the token that the server asks for
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
 }
 
 impl Verify {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
-        database::require_directory(context, &self.db)?;
-        let progress = Progress::bytes(None);
-        let options = VerifyOptions {
-            rate_bytes: self.rate.map(|rate| rate.0),
+        let report = match self.db.strip_prefix("http://") {
+            Some(server) => self.ask(context, server)?,
+            None => self.read(context, Path::new(&self.db))?,
         };
-        let report = quiredb::verify_with(
-            context.env.clone(),
-            Volumes::single(&self.db),
-            &options,
-            &mut |done, total| {
-                progress.total(total);
-                progress.at(done, String::new);
-            },
-        );
-        progress.finish();
-        let report = report.map_err(|source| database::refused(&self.db, source))?;
         if context.out.is_json() {
             context.out.json_line(&report)?;
         } else {
@@ -70,6 +49,45 @@ impl Verify {
         } else {
             Err(Error::Reported)
         }
+    }
+
+    /// Reads it here.
+    fn read(&self, context: &Context, db: &Path) -> Result<VerifyReport> {
+        database::require_directory(context, db)?;
+        let progress = Progress::bytes(None);
+        let options = VerifyOptions {
+            rate_bytes: self.rate.and_then(|rate| rate.0),
+        };
+        let report = quiredb::verify_with(
+            context.env.clone(),
+            Volumes::single(db),
+            &options,
+            &mut |done, total| {
+                progress.total(total);
+                progress.at(done, String::new);
+            },
+        );
+        progress.finish();
+        report.map_err(|source| database::refused(db, source))
+    }
+
+    /// Has a server read it.
+    fn ask(&self, context: &Context, server: &str) -> Result<VerifyReport> {
+        let client = Client::new(server, self.token_file.as_deref())?;
+        let path = match self.rate {
+            Some(Rate(rate)) => format!("/_verify?rate_bytes={}", rate.unwrap_or(0)),
+            None => "/_verify".to_string(),
+        };
+        client.request("POST", &path)?;
+        let mut last = client.wait(context, "/_verify")?;
+        if let Some(error) = last.get("error") {
+            let reason = error["reason"].as_str().unwrap_or("for no reason given");
+            return Err(Error::Failed(format!(
+                "the server could not verify the database: {reason}"
+            )));
+        }
+        serde_json::from_value(last["report"].take())
+            .map_err(|error| Error::Failed(format!("the server's answer makes no sense: {error}")))
     }
 }
 

@@ -268,3 +268,29 @@ async fn a_closed_database_answers_so() {
             .refused(503, "node_closed_exception");
     }
 }
+
+#[tokio::test]
+async fn the_database_is_verified_while_it_is_served() {
+    let site = Site::new();
+    site.collection("jobs");
+    site.call("PUT /jobs/_doc/1", r#"{"a":1}"#).await.done(201);
+    assert_eq!(
+        site.get("/_verify").await.done(200),
+        json!({"running": null, "last": null})
+    );
+    site.call("POST /_verify?rate_bytes=fast", "")
+        .await
+        .refused(400, "illegal_argument_exception");
+    let begun = site.call("POST /_verify?rate_bytes=0", "").await;
+    assert_eq!(begun.done(202), json!({"acknowledged": true}));
+    let last = loop {
+        let state = site.get("/_verify").await.done(200);
+        if state["running"].is_null() {
+            break state["last"].clone();
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    };
+    assert_eq!(last["succeeded"], true, "{last}");
+    assert_eq!(last["report"]["documents"], 1);
+    assert_eq!(last["report"]["damage"], json!([]));
+}
