@@ -43,9 +43,7 @@ pub(super) fn run(round: &mut Round<'_>) -> Result<()> {
             round.quire.last_words()
         ));
     }
-    // Reads of all that is there, of what is asked for, and writes between them.
-    let contents = siege.contents(&inside)?;
-    siege.settle(round, &contents, Promise::All)?;
+    // Its clients read and write; all of it is read after they are gone.
     let mut server = inside.serve(&siege.database, &MEMORY)?;
     let lasts = round.random.millis(500, 1_500);
     siege.serve(&mut server, Allowed::Nothing, |server| {
@@ -56,6 +54,8 @@ pub(super) fn run(round: &mut Round<'_>) -> Result<()> {
     // The recovery has no more memory than the rest.
     inside.ok(&["verify", text_of(&siege.database)?, "--json"])?;
     let contents = siege.contents(&inside)?;
+    // A load that has ended is durable, whatever it was asked for; what the clients wrote is not.
+    round.tally.operations += siege.loader.book.settle(&contents, Promise::All)?;
     siege.settle(round, &contents, Promise::Prefix)?;
     round.tally.recoveries += 1;
     match group.out_of_memory_kills()? {
