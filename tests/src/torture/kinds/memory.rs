@@ -16,7 +16,7 @@ const LIMIT_MIB: u64 = 256;
 const MEMORY: [&str; 2] = ["--memory", "64MiB"];
 
 /// Documents loaded; on disk they take about half.
-const LOADED_MIB: u64 = 1_000;
+const LOADED_MIB: u64 = 800;
 
 pub(super) fn run(round: &mut Round<'_>) -> Result<()> {
     let group = ControlGroup::memory(&round.group, LIMIT_MIB << 20)?;
