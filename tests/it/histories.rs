@@ -2,8 +2,8 @@
 
 use quire_env::SimEnv;
 use quire_tests::sim::{
-    self, Failure, History, Profile, RunStats, check_seeds, exhaustive, generate, kept_histories,
-    seeds_wanted,
+    self, Failure, History, Profile, RunStats, check_seeds, counters, exhaustive, generate,
+    kept_histories, seeds_wanted,
 };
 use quiredb::{CollectionSettings, Database, Document, Durability, Key, Options, Volumes, Write};
 use std::sync::Arc;
@@ -39,6 +39,11 @@ fn what_a_failed_step_leaves_in_doubt_is_settled_by_opening_again() {
 }
 
 #[test]
+fn an_outage_at_every_step_loses_nothing_that_was_acknowledged_before_or_after() {
+    each_short(|history| exhaustive::outage_then_crash(history, 4));
+}
+
+#[test]
 fn kept_histories_that_once_failed_do_not_fail_again() {
     for (name, history) in kept_histories("") {
         if let Err(failure) = sim::run(&history) {
@@ -67,6 +72,25 @@ fn any_history_on_a_disk_that_fills_agrees_with_the_model() {
 #[test]
 fn any_history_on_a_failing_machine_agrees_with_the_model() {
     random(Profile::Faults);
+}
+
+#[test]
+fn any_history_of_counters_agrees_with_the_model() {
+    for seed in seeds_wanted(0..400) {
+        let history = counters::generate(seed, seed % 2 == 1);
+        if let Err(failure) = counters::run(&history) {
+            panic!("seed {seed} of counters: {failure}\n{history:?}");
+        }
+    }
+}
+
+#[test]
+fn a_second_failure_while_counters_recover_from_a_first_loses_nothing() {
+    let cases = counters::fail_twice(&counters::short(), 12);
+    println!(
+        "{} cases",
+        cases.unwrap_or_else(|failure| panic!("{failure}"))
+    );
 }
 
 #[test]

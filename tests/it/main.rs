@@ -20,6 +20,7 @@ mod histories;
 mod kill;
 mod memory;
 mod opensearch_py;
+mod planted;
 mod quire;
 mod repair;
 mod scrub;

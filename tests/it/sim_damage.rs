@@ -150,7 +150,7 @@ fn check(env: &Arc<SimEnv>, model: &Model, path: &Path, damage: &dyn Fn(&SimEnv)
 }
 
 #[test]
-fn a_changed_bit_in_any_byte_is_found_and_never_served() {
+pub(crate) fn a_changed_bit_in_any_byte_is_found_and_never_served() {
     let (env, model) = database();
     assert!(is_right_or_refused(&env.after_crash(1), &model));
     assert_eq!(verify(&env.after_crash(1)).damage, []);
@@ -166,7 +166,7 @@ fn a_changed_bit_in_any_byte_is_found_and_never_served() {
 }
 
 #[test]
-fn a_file_that_is_cut_or_missing_is_an_error_and_never_a_wrong_answer() {
+pub(crate) fn a_file_that_is_cut_or_missing_is_an_error_and_never_a_wrong_answer() {
     let (env, model) = database();
     for path in files(&env) {
         let length = env.read_all(&path).unwrap().len() as u64;
@@ -191,7 +191,7 @@ fn a_file_that_is_cut_or_missing_is_an_error_and_never_a_wrong_answer() {
 }
 
 #[test]
-fn a_file_of_another_database_is_told_and_never_served() {
+pub(crate) fn a_file_of_another_database_is_told_and_never_served() {
     let (env, model) = database();
     let (other, _) = database_of("postcard");
     let mut exchanged = 0;
@@ -210,4 +210,52 @@ fn a_file_of_another_database_is_told_and_never_served() {
         exchanged += 1;
     }
     assert!(exchanged > 5, "{exchanged} files of {:?}", files(&env));
+}
+
+#[test]
+pub(crate) fn damage_to_a_log_that_was_not_closed_takes_nothing_but_what_came_last() {
+    let env = SimEnv::new(1);
+    let database = open(&env).unwrap();
+    let settings = || CollectionSettings {
+        partitions: 1,
+        ..CollectionSettings::default()
+    };
+    let letters = database.collection_or_create("letters", settings).unwrap();
+    let mut states = vec![Model::new()];
+    for number in 0..8u32 {
+        let document = Document::from_json(format!(r#"{{"n":{number}}}"#).as_bytes()).unwrap();
+        letters.put(&Key::from(number % 5), &document).unwrap();
+        let mut state = states.last().unwrap().clone();
+        state.insert(Key::from(number % 5), document);
+        states.push(state);
+    }
+    let (last, before) = (states.pop().unwrap(), states.pop().unwrap());
+    // The power goes.
+    let left = env.after_crash(1);
+    let is_log = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "log");
+    let (mut found, mut cut) = (0, 0);
+    for path in files(&left).into_iter().filter(is_log) {
+        for byte in 0..left.read_all(&path).unwrap().len() as u64 {
+            let damaged = left.after_crash(1);
+            damaged.flip_bit(&path, byte * 8 + byte % 8).unwrap();
+            let letters = answered(open(&damaged)).and_then(|database| {
+                let letters = answered(database.collection("letters"))?;
+                Some((database, letters))
+            });
+            let Some((_database, letters)) = letters else {
+                found += 1;
+                continue;
+            };
+            let documents = letters.scan(..).unwrap();
+            let documents = documents.map(|found| found.map(|found| (found.key, found.document)));
+            let documents: Model = documents.collect::<Result<_>>().unwrap();
+            // Nothing tells it from a write that the power cut short.
+            cut += u32::from(documents == before);
+            assert!(
+                documents == before || documents == last,
+                "byte {byte}: {documents:?}"
+            );
+        }
+    }
+    assert!(found > 10 * cut / 2 && cut > 0, "{found} found, {cut} cut");
 }

@@ -489,8 +489,8 @@ impl Shared {
             .create_next(next, need)
             .map_err(|failed| match failed.named {
                 // A later attempt would make a segment of another base, and leave this one as a duplicate.
-                true if !planted(Bug::NamedSegmentForgotten) => self.poison(failed.error),
-                _ => failed.error,
+                true => self.poison(failed.error),
+                false => failed.error,
             })?;
         let (segment, reserved) = (new.segment.clone(), new.reserved);
         let replaces = segment.base() == writer.segment().base();

@@ -57,8 +57,6 @@ bugs! {
     SegmentUnsynced,
     /// A new segment's name is not synced.
     SegmentNameUnsynced,
-    /// A segment that could not be created, but may have its name, is forgotten.
-    NamedSegmentForgotten,
     /// Recovery relies on the names of segments that it found, synced or not.
     FoundSegmentNameBelieved,
     /// Recovery relies on the blocks that it found, though a sync of their file may have failed.
@@ -149,8 +147,6 @@ bugs! {
     ScanEndsWithFirstPartition,
     /// A dropped collection's files go before its name does.
     DroppedFilesRemovedFirst,
-    /// A drop that failed half-way counts as not begun.
-    DoubtfulDropForgotten,
     /// Opening relies on a catalog whose name may not be synced.
     FoundCatalogBelieved,
 }

@@ -253,7 +253,7 @@ impl Database {
             remove_collection(&**self.env(), &self.inner.volumes, entry.id)?;
         }
         if let Err(error) = self.replace_catalog(&mut state, catalog) {
-            if self.catalog_is_in_doubt(&state) && !planted(Bug::DoubtfulDropForgotten) {
+            if self.catalog_is_in_doubt(&state) {
                 state.in_doubt = Some(entry.id);
                 if let Some(collection) = state.open.remove(&entry.id) {
                     let _ = collection.close();

@@ -103,7 +103,8 @@ pub(crate) fn check_view(view: &View, expected: &State) -> Result<()> {
     let middle = &keys[7];
     let found = view.get(middle)?.map(|found| entry(found).1);
     assert_eq!(found.as_ref(), expected.get(middle), "get {middle}");
-    check_scan(view, middle.., expected)
+    check_scan(view, middle.., expected)?;
+    check_scan(view, ..=middle, expected)
 }
 
 /// A scan of a range shows what there is of it, in the order of keys.

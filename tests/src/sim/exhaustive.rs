@@ -125,6 +125,37 @@ pub fn fault_then_crash(history: &History, seeds: u64) -> Result<RunStats, Failu
     Ok(stats)
 }
 
+/// At every step the disk begins to fail; after the operation that met it, it is well again, and what was left open is written to. Then
+/// the machine crashes.
+///
+/// # Errors
+/// As of [`crash_at_every_step`].
+pub fn outage_then_crash(history: &History, seeds: u64) -> Result<RunStats, Failure> {
+    let mut stats = RunStats::default();
+    for step in 0..steps_of(history)? {
+        for seed in 0..seeds {
+            let what =
+                format!("EIO from step {step} on for one operation, then a crash with seed {seed}");
+            stats += case(&what, World::new(history), |world| {
+                world.allow_faults();
+                world.env.fail_from(step, Fault::Eio);
+                let mut ops = history.ops.iter();
+                while world.env.operations() <= step
+                    && let Some(op) = ops.next()
+                {
+                    world.perform(op);
+                    world.step += 1;
+                }
+                world.perform(&Op::Heal);
+                world.write_on();
+                world.perform(&Op::Crash { seed });
+                world.finish();
+            })?;
+        }
+    }
+    Ok(stats)
+}
+
 fn case(what: &str, world: World, act: impl FnOnce(&mut World)) -> Result<RunStats, Failure> {
     named(what, world, act).map(|world| world.stats())
 }

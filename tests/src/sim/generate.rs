@@ -171,6 +171,8 @@ struct Temper {
     weights: [u64; WEIGHTS.len()],
     keys: u64,
     batch_max: u64,
+    /// How often a write is under `sync`, under `async` with a short and with a long delay, and under `none`.
+    durabilities: [u64; 4],
     /// Once in so many, a document is large.
     large_one_in: u64,
     /// Once in so many, an operation is on the other collection.
@@ -190,6 +192,7 @@ impl Temper {
             weights,
             keys: rng.one_of(&[2, 6, KEYS.into(), KEYS.into()]),
             batch_max: rng.one_of(&[1, 3, 6, 6, 40]),
+            durabilities: rng.one_of(&[[6, 1, 1, 2], [6, 1, 1, 2], [1, 8, 4, 1], [0, 4, 2, 1]]),
             large_one_in: rng.one_of(&[4, 30, 200]),
             beta_one_in: rng.one_of(&[2, 5, 5, 1_000]),
         }
@@ -260,10 +263,10 @@ impl Temper {
     }
 
     fn write(&self, rng: &mut Rng, name: Name) -> Op {
-        let durability = match rng.within(0..=9) {
-            0..=5 => Durability::Sync,
-            6 => Durability::Async(Duration::from_millis(rng.within(1..=50))),
-            7 => Durability::Async(Duration::from_millis(10_000)),
+        let durability = match rng.weighted(self.durabilities.iter().copied()) {
+            0 => Durability::Sync,
+            1 => Durability::Async(Duration::from_millis(rng.within(1..=50))),
+            2 => Durability::Async(Duration::from_millis(10_000)),
             _ => Durability::None,
         };
         let count = rng.within(1..=self.batch_max);

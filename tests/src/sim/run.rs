@@ -137,7 +137,10 @@ thread_local! {
 }
 
 /// Runs `act`; gives the message and the place of a panic, of which nothing is printed.
-fn quietly(act: impl FnOnce()) -> Result<(), (String, String)> {
+///
+/// # Errors
+/// If it panicked.
+pub fn quietly(act: impl FnOnce()) -> Result<(), (String, String)> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let loud = std::panic::take_hook();

@@ -180,7 +180,7 @@ impl World {
     }
 
     /// Writing goes on.
-    pub(super) fn write_on(&mut self) {
+    pub(crate) fn write_on(&mut self) {
         let write = |key, action| history::Write {
             key,
             action,

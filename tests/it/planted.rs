@@ -1,0 +1,212 @@
+//! Planted bugs: each is found, or the harness is too weak.
+//!
+//! Every bug of `quire_planted` is hunted with the means of the other tests, which all pass without it: most with random histories of
+//! documents and of counters, in turns, up to [`SEEDS_MAX`] of each; some with short histories that have a failure at every single
+//! step; some with damage to every byte. One that survives fails the test.
+//!
+//! `QUIRE_PLANTED=BUG` hunts one alone and shows how it was found. `QUIRE_PLANTED=table` writes the table in `docs/RELIABILITY.md` anew.
+
+use crate::quire::root;
+use crate::sim_damage;
+use quire_planted::{Bug, plant};
+use quire_tests::sim::{self, Failure, Profile, counters, exhaustive, kept_histories, quietly};
+use std::fmt::Write;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// No bug that random histories find takes more seeds than this. All of them pass without bugs: `histories.rs` runs more.
+const SEEDS_MAX: u64 = 150;
+
+const BEGIN: &str = "<!-- planted bugs: begin -->";
+const END: &str = "<!-- planted bugs: end -->";
+
+/// What found a bug.
+#[derive(Debug, Clone)]
+struct Found {
+    /// By what, and after how much of it.
+    by: String,
+    failure: String,
+    took: Duration,
+}
+
+/// Plants a bug and looks for it.
+fn hunt(bug: Bug) -> Option<Found> {
+    let begun = Instant::now();
+    let _planted = plant(bug);
+    let (by, failure) = match bug {
+        // What no crash and no fault does: bytes that change by themselves.
+        Bug::LogChecksumUnchecked
+        | Bug::TableChecksumUnchecked
+        | Bug::ManifestChecksumUnchecked
+        | Bug::DamageTakenForTornTail
+        | Bug::ShortLogAccepted => damage(),
+        // Mistakes after a mishap, which show after another at the right step.
+        Bug::FoundSegmentNameBelieved
+        | Bug::FoundManifestBelieved
+        | Bug::DoubtfulManifestGivenUp => counters_exhaustive(),
+        Bug::FoundCatalogBelieved => documents_exhaustive(),
+        _ => random(),
+    }?;
+    Some(Found {
+        by,
+        failure,
+        took: begun.elapsed(),
+    })
+}
+
+fn random() -> Option<(String, String)> {
+    (0..SEEDS_MAX).find_map(|seed| {
+        let profile = Profile::ALL[seed as usize % Profile::ALL.len()];
+        let documents = sim::run(&sim::generate(seed, profile)).err();
+        let found = |failure: Failure, of: &str| {
+            let plural = if seed == 0 { "" } else { "s" };
+            (
+                format!("{} seed{plural} of {of}", seed + 1),
+                failure.to_string(),
+            )
+        };
+        if let Some(failure) = documents {
+            return Some(found(failure, "documents"));
+        }
+        let counted = counters::run(&counters::generate(seed, seed % 2 == 1));
+        Some(found(counted.err()?, "counters"))
+    })
+}
+
+fn counters_exhaustive() -> Option<(String, String)> {
+    let failure = counters::fail_twice(&counters::short(), 12).err()?;
+    Some((
+        "counters, two failures at every step".into(),
+        failure.to_string(),
+    ))
+}
+
+fn documents_exhaustive() -> Option<(String, String)> {
+    let short = kept_histories("short");
+    let failure = short
+        .iter()
+        .find_map(|(_, history)| exhaustive::fault_then_crash(history, 2).err())?;
+    let by = "documents, a fault, then a crash, at every step";
+    Some((by.into(), failure.to_string()))
+}
+
+/// A way to look for a bug, in words, and the test that fails if it is there.
+type Hunt = (&'static str, fn());
+
+fn damage() -> Option<(String, String)> {
+    let hunts: [Hunt; 4] = [
+        (
+            "damage to every byte of a log that was not closed",
+            sim_damage::damage_to_a_log_that_was_not_closed_takes_nothing_but_what_came_last,
+        ),
+        (
+            "each file cut or missing",
+            sim_damage::a_file_that_is_cut_or_missing_is_an_error_and_never_a_wrong_answer,
+        ),
+        (
+            "each file exchanged for another database's",
+            sim_damage::a_file_of_another_database_is_told_and_never_served,
+        ),
+        (
+            "damage to every byte",
+            sim_damage::a_changed_bit_in_any_byte_is_found_and_never_served,
+        ),
+    ];
+    hunts.into_iter().find_map(|(what, test)| {
+        let (failure, place) = quietly(test).err()?;
+        Some((what.to_string(), format!("{failure} ({place})")))
+    })
+}
+
+/// Hunts bugs, as many at a time as there are cores. In their order.
+fn hunt_all(bugs: &[Bug]) -> Vec<(Bug, Option<Found>)> {
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some((index, bug)) = {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            bugs.get(index).map(|bug| (index, *bug))
+        } {
+            let result = hunt(bug);
+            println!("{bug:?}: {:?}", result.as_ref().map(|found| found.took));
+            found.lock().unwrap().push((index, bug, result));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    let mut found = found.into_inner().unwrap();
+    found.sort_by_key(|(index, ..)| *index);
+    found
+        .into_iter()
+        .map(|(_, bug, found)| (bug, found))
+        .collect()
+}
+
+/// The table of the documentation.
+fn table(found: &[(Bug, Option<Found>)]) -> String {
+    let mut table = String::from("| bug | what it is | found after |\n| --- | --- | --- |\n");
+    for (bug, found) in found {
+        let by = found.as_ref().map_or("(survives)", |found| &found.by);
+        let words = bug.words().trim_end_matches('.');
+        let _ = writeln!(table, "| `{bug:?}` | {words} | {by} |");
+    }
+    table
+}
+
+/// The page, and its parts before, inside and after the marks.
+fn page() -> (std::path::PathBuf, [String; 3]) {
+    let path = root().join("docs/RELIABILITY.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = text.split_once(BEGIN).expect(BEGIN);
+    let (inside, after) = rest.split_once(END).expect(END);
+    let parts = [before, inside, after].map(str::to_string);
+    (path, parts)
+}
+
+#[test]
+fn every_planted_bug_is_found() {
+    let wanted = std::env::var("QUIRE_PLANTED").ok();
+    let named = |bug: &&Bug| Some(format!("{bug:?}")) == wanted;
+    let one: Vec<_> = Bug::ALL.iter().filter(named).copied().collect();
+    let bugs = if one.is_empty() { Bug::ALL } else { &one };
+    let found = hunt_all(bugs);
+    println!("{}", table(&found));
+    for (bug, found) in &found {
+        if let Some(Found { by, failure, took }) = found {
+            let failure: String = failure.chars().take(400).collect();
+            println!("{bug:?}, {took:.1?}, {by}: {failure}\n");
+        }
+    }
+    let survivors: Vec<_> = found
+        .iter()
+        .filter(|(_, found)| found.is_none())
+        .map(|(bug, _)| bug)
+        .collect();
+    assert!(survivors.is_empty(), "not found: {survivors:?}");
+    if wanted.as_deref() == Some("table") {
+        let (path, [before, _, after]) = page();
+        let text = format!("{before}{BEGIN}\n{}{END}{after}", table(&found));
+        std::fs::write(path, text).unwrap();
+    }
+}
+
+#[test]
+fn every_planted_bug_is_in_the_documentation() {
+    let (_, [_, inside, _]) = page();
+    let rows: Vec<_> = inside
+        .lines()
+        .skip(3)
+        .filter(|line| !line.is_empty())
+        .collect();
+    for bug in Bug::ALL {
+        let begin = format!("| `{bug:?}` | {} |", bug.words().trim_end_matches('.'));
+        assert!(
+            rows.iter().any(|row| row.starts_with(&begin)),
+            "no row {begin}: QUIRE_PLANTED=table writes the table anew"
+        );
+    }
+    assert_eq!(rows.len(), Bug::ALL.len(), "rows of bugs that are no more");
+}

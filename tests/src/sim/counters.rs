@@ -1,0 +1,149 @@
+//! A second, small world: a store alone, whose values change by merging.
+//!
+//! Documents are only put and deleted, so applying a record twice, or folding in the wrong order, need not show in them. A counter
+//! changes by a function of what it was, and no two of those may be lost, doubled or exchanged. Ranges of thousands of counters change
+//! by one short record, so that tables of many blocks, index blocks and filter pages cost little; blocks and segments of the log are
+//! tiny, so that groups and recoveries go over many of them.
+
+mod generate;
+mod machine;
+mod world;
+
+use super::run::{Failure, quietly};
+use quiredb::Durability;
+use std::time::Duration;
+
+pub use generate::generate;
+
+use machine::Record;
+use world::{Case, World};
+
+/// A store's options, and what is done to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct History {
+    seed: u64,
+    memory_bytes: u64,
+    replay_bytes_max: u64,
+    block_bytes: usize,
+    segment_bytes: u64,
+    ops: Vec<Op>,
+}
+
+/// One thing that happens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Op {
+    Write(Vec<Record>, Durability),
+    Sync,
+    Flush,
+    Compact,
+    Check,
+    View,
+    LookAtViews,
+    /// Time passes, and background jobs that are due in it run.
+    Run(Duration),
+    Advance(Duration),
+    Reopen {
+        close: bool,
+    },
+    Crash {
+        seed: u64,
+    },
+    CrashIn {
+        steps: u64,
+        seed: u64,
+    },
+    FailIn {
+        steps: u64,
+        full: bool,
+        lasting: bool,
+    },
+    FailSyncs,
+    Heal,
+}
+
+/// Runs a history on a new machine and a new model, comparing them as it goes and at the end.
+///
+/// # Errors
+/// The first thing that was wrong: an answer, an error, a panic.
+pub fn run(history: &History) -> Result<(), Failure> {
+    attempt(World::new(history), |world| world.run(&history.ops))
+}
+
+/// At every I/O step of a history a fault; then the store is opened again, and the machine crashes at each of the first
+/// `recovery_max` steps of that. And at every step a crash, then a fault at each step of the recovery, then another crash. Gives how
+/// many cases there were.
+///
+/// # Errors
+/// The first case that fails, named.
+pub fn fail_twice(history: &History, recovery_max: u64) -> Result<u64, Failure> {
+    let mut cases = 0;
+    for step in 0..World::new(history).steps(&history.ops) {
+        for recovery in 0..recovery_max {
+            for (crash_first, seed) in [(false, 0), (false, 1), (true, 2), (true, 3)] {
+                let case = Case {
+                    crash_first,
+                    step,
+                    recovery,
+                    seed,
+                };
+                cases += 1;
+                attempt(World::new(history), |world| {
+                    world.fail_twice(&history.ops, case);
+                })
+                .map_err(|failure| Failure {
+                    message: format!("{case:?}: {}", failure.message),
+                    ..failure
+                })?;
+            }
+        }
+    }
+    Ok(cases)
+}
+
+/// A short history with a bit of everything, for [`fail_twice`].
+pub fn short() -> History {
+    let change = |first: u16, count: u16| Record::Change {
+        keys: first..first + count,
+        times: 3,
+        plus: 5,
+    };
+    let write = |records: Vec<Record>| Op::Write(records, Durability::Sync);
+    History {
+        seed: 1,
+        memory_bytes: 16 << 20,
+        replay_bytes_max: 1 << 20,
+        block_bytes: 64,
+        segment_bytes: 400,
+        ops: vec![
+            write(vec![change(0, 4)]),
+            write(vec![change(2, 4), Record::Forget { keys: 0..1 }]),
+            Op::Flush,
+            write(vec![change(1, 3)]),
+            Op::Flush,
+            Op::Run(Duration::from_secs(1)),
+            write(vec![
+                Record::Set {
+                    keys: 5..9,
+                    value: 7,
+                },
+                change(0, 9),
+            ]),
+            Op::Compact,
+            write((0..8).map(|n| change(n, 2)).collect()),
+            Op::Reopen { close: true },
+            write(vec![change(4, 1)]),
+        ],
+    }
+}
+
+fn attempt(mut world: World, act: impl FnOnce(&mut World)) -> Result<(), Failure> {
+    let outcome = quietly(|| act(&mut world));
+    let step = world.step;
+    // What is left of a run that failed may fail again when it is dropped.
+    let _ = quietly(|| drop(world));
+    outcome.map_err(|(message, place)| Failure {
+        step,
+        message,
+        place,
+    })
+}
