@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// No bug that random histories find takes more seeds than this. All of them pass without bugs: `histories.rs` runs more.
-const SEEDS_MAX: u64 = 150;
+const SEEDS_MAX: u64 = 300;
 
 const BEGIN: &str = "<!-- planted bugs: begin -->";
 const END: &str = "<!-- planted bugs: end -->";

@@ -138,12 +138,13 @@ pub fn short() -> History {
 
 fn attempt(mut world: World, act: impl FnOnce(&mut World)) -> Result<(), Failure> {
     let outcome = quietly(|| act(&mut world));
-    let step = world.step;
+    let (step, trace) = (world.step, world.trace());
     // What is left of a run that failed may fail again when it is dropped.
     let _ = quietly(|| drop(world));
     outcome.map_err(|(message, place)| Failure {
         step,
         message,
         place,
+        trace,
     })
 }

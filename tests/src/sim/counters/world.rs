@@ -66,6 +66,8 @@ pub(super) struct World {
     /// What its owner does after something failed.
     after_failure: AfterFailure,
     rng: Rng,
+    /// Of the machines before this one.
+    traces: Vec<String>,
     /// Index of the operation that is carried out.
     pub(super) step: usize,
 }
@@ -94,6 +96,7 @@ impl World {
             crash_seed: 0,
             after_failure: AfterFailure::Anything,
             rng: Rng::new(history.seed),
+            traces: Vec::new(),
             step: 0,
         }
     }
@@ -108,6 +111,13 @@ impl World {
             self.step += 1;
         }
         self.finish();
+    }
+
+    /// All that the machines of this world have done.
+    pub(super) fn trace(&self) -> Vec<String> {
+        let mut trace = self.traces.clone();
+        trace.extend(self.env.trace());
+        trace
     }
 
     /// I/O steps of a history on a machine that is well.
@@ -134,6 +144,7 @@ impl World {
         }
         if case.crash_first {
             (self.views, self.store) = (Vec::new(), None);
+            self.traces.extend(self.env.trace());
             self.env = self.env.after_crash(case.seed);
             self.trouble = true;
             let step = self.env.operations() + case.recovery;
@@ -236,6 +247,7 @@ impl World {
     fn restart(&mut self, seed: u64) {
         self.views.clear();
         self.store = None;
+        self.traces.extend(self.env.trace());
         self.env = self.env.after_crash(seed);
         self.trouble = false;
         assert!(self.open().is_some(), "it opens after a crash");
