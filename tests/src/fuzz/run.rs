@@ -19,8 +19,9 @@ use std::time::{Duration, Instant};
 const INPUT_TIME_MAX: Duration = Duration::from_secs(20);
 /// Inputs kept in memory for going a new way.
 const KEPT_MAX: usize = 2_000;
-/// The largest that is written to the corpus.
+/// The largest that is written to the corpus, and how many of a run.
 const CORPUS_BYTES_MAX: usize = 4 << 10;
+const CORPUS_FILES_MAX: usize = 24;
 /// Tries at making a failing input shorter.
 const REDUCE_MAX: usize = 400;
 
@@ -56,6 +57,7 @@ pub fn fuzz(target: &Target, settings: &Settings) -> Report {
         inputs: Vec::new(),
         ways: HashSet::new(),
         executions: 0,
+        saved: 0,
     };
     let failure = fuzzing.run().err();
     Report {
@@ -71,6 +73,8 @@ struct Fuzzing<'a> {
     inputs: Vec<Vec<u8>>,
     ways: HashSet<Way>,
     executions: u64,
+    /// Inputs written to the corpus.
+    saved: usize,
 }
 
 impl Fuzzing<'_> {
@@ -102,8 +106,13 @@ impl Fuzzing<'_> {
         match check(self.target, self.settings, &input) {
             Ok(way) => {
                 let new = self.ways.insert(way);
-                if new && self.settings.keep && input.len() <= CORPUS_BYTES_MAX {
+                if new
+                    && self.settings.keep
+                    && self.saved < CORPUS_FILES_MAX
+                    && input.len() <= CORPUS_BYTES_MAX
+                {
                     save(self.target, "way", &input);
+                    self.saved += 1;
                 }
                 if !name.is_empty() || new && self.inputs.len() < KEPT_MAX {
                     self.inputs.push(input);
