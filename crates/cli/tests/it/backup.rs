@@ -90,10 +90,8 @@ fn what_can_not_be_done_is_told_with_what_to_do() {
     let dir = quire.path("to/files/c00000001/p0000");
     let piece = std::fs::read_dir(dir)
         .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let piece = piece
-        .filter(|path| path.to_str().unwrap().contains("log-"))
-        .next()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.to_str().unwrap().contains("log-"))
         .unwrap();
     let mut bytes = std::fs::read(&piece).unwrap();
     let at = bytes.len() / 2;
