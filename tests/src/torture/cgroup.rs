@@ -117,14 +117,19 @@ impl ControlGroup {
 
 impl Drop for ControlGroup {
     fn drop(&mut self) {
-        // Its processes have been killed, and may be ending still.
-        for _ in 0..50 {
-            if std::fs::remove_dir(&self.path).is_ok() {
-                return;
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
+        remove(&self.path);
     }
+}
+
+/// Removes a group; whether it is gone. Its processes have been killed, and may be ending still.
+pub(crate) fn remove(path: &Path) -> bool {
+    for _ in 0..100 {
+        if std::fs::remove_dir(path).is_ok() {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    false
 }
 
 /// Where a controller's groups are, and whether they are of version 2.

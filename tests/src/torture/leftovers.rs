@@ -42,7 +42,7 @@ pub(crate) fn remove(base: &Path) -> Result<Vec<String>> {
             .file_name()
             .and_then(|name| name.to_str())
             .unwrap_or_default();
-        if is_orphan(name) && std::fs::remove_dir(&group).is_ok() {
+        if is_orphan(name) && cgroup::remove(&group) {
             removed.push(group.display().to_string());
         }
     }
