@@ -158,6 +158,7 @@ impl SegmentCopy {
             copy: self,
             at: start,
             end,
+            digest: Xxh3::with_seed(start),
         }
     }
 
@@ -209,18 +210,35 @@ impl SegmentCopy {
 }
 
 /// Pieces of a segment's file, in order. See [`SegmentCopy::pieces`].
-#[derive(Debug)]
 pub struct SegmentPieces<'a> {
     copy: &'a SegmentCopy,
     at: u64,
     end: u64,
+    digest: Xxh3,
+}
+
+impl std::fmt::Debug for SegmentPieces<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SegmentPieces")
+            .field("path", &self.copy.path())
+            .field("at", &self.at)
+            .field("end", &self.end)
+            .finish_non_exhaustive()
+    }
 }
 
 impl SegmentPieces<'_> {
-    fn piece(&self) -> Result<Bytes> {
+    /// Once all pieces were taken, what [`SegmentCopy::digest`] says of their range.
+    pub fn digest(&self) -> u64 {
+        self.digest.digest()
+    }
+
+    fn piece(&mut self) -> Result<Bytes> {
         let copy = self.copy;
         let Some(first) = copy.span_at(self.at) else {
-            return copy.end_piece(self.at);
+            let piece = copy.end_piece(self.at)?;
+            self.digest.update(&piece);
+            return Ok(piece);
         };
         let (mut spans, mut end) = (vec![first], first.end());
         while let Some(span) = copy.span_at(end)
@@ -244,6 +262,8 @@ impl SegmentPieces<'_> {
             let from = (span.offset - first.offset) as usize;
             let stored = bytes.slice(from..from + span.length);
             copy.segment.check_stored(span, &stored)?;
+            self.digest
+                .update(stored.get(..BLOCK_HEADER_BYTES).unwrap_or_default());
         }
         Ok(bytes)
     }

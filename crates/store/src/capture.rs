@@ -13,8 +13,8 @@ use crate::store::{Inner, Place, Store};
 use crate::{Error, Machine, Result};
 use bytes::Bytes;
 use quire_env::{FileId, VolumeId};
-use quire_log::SegmentCopy;
-use quire_lsm::{TableCopy, TableFiles};
+use quire_log::{SegmentCopy, SegmentPieces};
+use quire_lsm::{TableCopy, TableFiles, TablePieces};
 use quire_model::Position;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -69,7 +69,39 @@ pub enum FileCopy {
 }
 
 /// The bytes of a file, checked, piece by piece.
-pub type Pieces<'a> = Box<dyn Iterator<Item = Result<Bytes>> + 'a>;
+#[derive(Debug)]
+pub struct Pieces<'a>(Source<'a>);
+
+#[derive(Debug)]
+enum Source<'a> {
+    /// The bytes until they are taken, and their digest.
+    Manifest(Option<Bytes>, u64),
+    /// Also the digest.
+    Table(TablePieces<'a>, u64),
+    Segment(SegmentPieces<'a>),
+}
+
+impl Pieces<'_> {
+    /// Once all pieces were taken, what [`FileCopy::digest`] says of their range.
+    pub fn digest(&self) -> u64 {
+        match &self.0 {
+            Source::Manifest(_, digest) | Source::Table(_, digest) => *digest,
+            Source::Segment(pieces) => pieces.digest(),
+        }
+    }
+}
+
+impl Iterator for Pieces<'_> {
+    type Item = Result<Bytes>;
+
+    fn next(&mut self) -> Option<Result<Bytes>> {
+        match &mut self.0 {
+            Source::Manifest(bytes, _) => bytes.take().map(Ok),
+            Source::Table(pieces, _) => pieces.next().map(|piece| Ok(piece?)),
+            Source::Segment(pieces) => pieces.next().map(|piece| Ok(piece?)),
+        }
+    }
+}
 
 impl FileCopy {
     /// Which file it is.
@@ -118,14 +150,13 @@ impl FileCopy {
     /// # Errors
     /// `Corrupt`, naming file and offset, or those of the machine.
     pub fn pieces(&self, start: u64) -> Result<Pieces<'_>> {
-        Ok(match self {
-            FileCopy::Manifest(_, _, bytes) => Box::new(std::iter::once(Ok(bytes.clone()))),
-            FileCopy::Table(table) => Box::new(table.pieces()?.map(|piece| Ok(piece?))),
-            FileCopy::Segment(segment) => {
-                let pieces = segment.pieces(start, segment.bytes());
-                Box::new(pieces.map(|piece| Ok(piece?)))
+        Ok(Pieces(match self {
+            FileCopy::Manifest(_, _, bytes) => {
+                Source::Manifest(Some(bytes.clone()), xxh3_64(bytes))
             }
-        })
+            FileCopy::Table(table) => Source::Table(table.pieces()?, table.meta().digest),
+            FileCopy::Segment(segment) => Source::Segment(segment.pieces(start, segment.bytes())),
+        }))
     }
 }
 

@@ -93,9 +93,9 @@ impl<'a> Copier<'a> {
     }
 
     /// The pieces of a file that snapshots have, from its beginning.
-    fn stored(&self, partition: &PartitionFiles, source: &FileCopy) -> Result<StoredFile> {
+    fn stored(&mut self, partition: &PartitionFiles, source: &FileCopy) -> Result<StoredFile> {
         let mut file = StoredFile::of(source.name());
-        let Some(known) = self.known.get(&key(partition, &file)) else {
+        let Some(known) = self.known.remove(&key(partition, &file)) else {
             return Ok(file);
         };
         loop {
@@ -104,10 +104,13 @@ impl<'a> Copier<'a> {
             let from_here = known.iter().rev().filter(|piece| piece.start == at);
             let mut found = None;
             for piece in from_here {
-                if piece.end <= source.bytes()
-                    && source.digest(at, piece.end).map_err(engine)? == Some(piece.digest)
-                    && self.is_there(partition, &file, piece)?
-                {
+                if piece.end > source.bytes() {
+                    continue;
+                }
+                let digest = source.digest(at, piece.end).map_err(engine)?;
+                // It may have read the headers of many blocks.
+                self.pace.wait(&**self.dir.env(), 0);
+                if digest == Some(piece.digest) && self.is_there(partition, &file, piece)? {
                     found = Some(piece.clone());
                     break;
                 }
@@ -160,11 +163,12 @@ impl<'a> Copier<'a> {
                 let partition = partition_path(plan.files.collection, plan.files.partition);
                 let dir = self.dir.root().join(partition);
                 self.dir.env().create_dir_all(&dir)?;
+                let there = self.dir.env().list(&dir)?;
                 for (index, source, start) in plan.missing {
                     let Some(file) = plan.files.files.get_mut(index) else {
                         continue;
                     };
-                    let piece = self.piece(&dir, file, source, start, progress)?;
+                    let piece = self.piece(&dir, &there, file, source, start, progress)?;
                     file.pieces.push(piece);
                 }
                 self.dir.env().sync_dir(&dir)?;
@@ -181,34 +185,41 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Copies the bytes of `source` from `start` on, unless a backup that was interrupted has done so.
+    /// Copies the bytes of `source` from `start` on to a piece in `dir`, unless a backup that was interrupted has done so:
+    /// `there` are the names in it.
     fn piece(
         &mut self,
         dir: &Path,
+        there: &[String],
         file: &StoredFile,
         source: &FileCopy,
         start: u64,
         progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
     ) -> Result<Piece> {
-        let end = source.bytes();
-        let digest = source.digest(start, end).map_err(engine)?;
-        let mut piece = Piece {
-            start,
-            end,
-            digest: digest.ok_or_else(|| changed(source.path()))?,
-            crc32c: 0,
-        };
+        let (end, range) = (source.bytes(), file.range_name(start, source.bytes()));
+        let is_left = |name: &String| name.starts_with(&range) && !name.ends_with(TEMPORARY_SUFFIX);
+        if there.iter().any(is_left)
+            && let Some(digest) = source.digest(start, end).map_err(engine)?
+        {
+            let mut piece = Piece {
+                start,
+                end,
+                digest,
+                crc32c: 0,
+            };
+            let name = file.piece_name(&piece);
+            if there.contains(&name) {
+                let left = self.dir.env().open_read(&dir.join(name))?;
+                if let Some(crc32c) = self.compare(source, start, &*left, progress)? {
+                    piece.crc32c = crc32c;
+                    return Ok(piece);
+                }
+            }
+        }
+        let temporary = dir.join(format!("{range}{TEMPORARY_SUFFIX}"));
+        let piece = self.write(source, start, &temporary, progress)?;
         let path = dir.join(file.piece_name(&piece));
-        let env = Arc::clone(self.dir.env());
-        let left = match env.open_read(&path) {
-            Ok(left) => self.compare(source, start, &*left, progress)?,
-            Err(error) if error.kind() == EnvErrorKind::NotFound => None,
-            Err(error) => return Err(error.into()),
-        };
-        piece.crc32c = match left {
-            Some(crc32c) => crc32c,
-            None => self.write(source, start, &path, progress)?,
-        };
+        self.dir.env().rename(&temporary, &path)?;
         Ok(piece)
     }
 
@@ -240,27 +251,25 @@ impl<'a> Copier<'a> {
         Ok(Some(crc32c))
     }
 
-    /// Writes the bytes of `source` from `start` on to `path`, durably but for the name. Returns their CRC-32C.
+    /// Writes the bytes of `source` from `start` on to a new file, durably but for its name.
     fn write(
         &mut self,
         source: &FileCopy,
         start: u64,
         path: &Path,
         progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
-    ) -> Result<u32> {
+    ) -> Result<Piece> {
         let env = Arc::clone(self.dir.env());
-        let mut name = path.as_os_str().to_os_string();
-        name.push(TEMPORARY_SUFFIX);
-        let temporary = PathBuf::from(name);
-        let mut file = match env.create(&temporary) {
+        let mut file = match env.create(path) {
             Err(error) if error.kind() == EnvErrorKind::AlreadyExists => {
-                env.remove(&temporary)?;
-                env.create(&temporary)?
+                env.remove(path)?;
+                env.create(path)?
             }
             created => created?,
         };
         let (mut crc32c, mut unsynced) = (0, 0);
-        for bytes in source.pieces(start).map_err(engine)? {
+        let mut pieces = source.pieces(start).map_err(engine)?;
+        for bytes in &mut pieces {
             let bytes = bytes.map_err(engine)?;
             self.pace.wait(&*env, bytes.len() as u64);
             crc32c = crc32c::crc32c_append(crc32c, &bytes);
@@ -277,9 +286,12 @@ impl<'a> Copier<'a> {
             return Err(changed(source.path()));
         }
         file.sync()?;
-        drop(file);
-        env.rename(&temporary, path)?;
-        Ok(crc32c)
+        Ok(Piece {
+            start,
+            end: source.bytes(),
+            digest: pieces.digest(),
+            crc32c,
+        })
     }
 }
 

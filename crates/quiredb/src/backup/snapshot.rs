@@ -119,15 +119,18 @@ impl StoredFile {
 
     /// The name of a piece: other bytes never have the same.
     pub(crate) fn piece_name(&self, piece: &Piece) -> String {
+        let range = self.range_name(piece.start, piece.end);
+        format!("{range}{:016x}", piece.digest)
+    }
+
+    /// What the names of all pieces of this range begin with.
+    pub(crate) fn range_name(&self, start: u64, end: u64) -> String {
         let kind = match self.kind {
             Kind::Manifest => "manifest",
             Kind::Table => "table",
             Kind::Log => "log",
         };
-        let Piece {
-            start, end, digest, ..
-        } = piece;
-        format!("{kind}-{}-{start}-{end}-{digest:016x}", self.number)
+        format!("{kind}-{}-{start}-{end}-", self.number)
     }
 
     fn check(&self) -> Result<(), String> {
