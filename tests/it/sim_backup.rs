@@ -250,7 +250,7 @@ fn run(seed: u64) {
 #[test]
 fn every_snapshot_restores_to_exactly_the_state_of_its_moment() {
     let seeds = std::env::var("QUIRE_BACKUP_SEEDS").ok();
-    let count = seeds.and_then(|text| text.parse().ok()).unwrap_or(60);
+    let count = seeds.and_then(|text| text.parse().ok()).unwrap_or(40);
     for seed in 0..count {
         run(seed);
     }
