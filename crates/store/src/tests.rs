@@ -309,14 +309,16 @@ fn a_full_disk_refuses_writes_loses_nothing_and_goes_on_when_there_is_room() {
 #[test]
 fn a_close_on_a_full_disk_loses_nothing_and_is_no_error() {
     let env = SimEnv::new(1);
-    let store = open_with(&env, 64 << 20, StoreOptions::default()).unwrap();
+    // Memory for a replay without a flush: that would need room.
+    let open = || open_with(&env, 512 << 20, StoreOptions::default());
+    let store = open().unwrap();
     // So much that a close would write it out, for the next opening to be faster.
     let words: Vec<_> = (0..6_000).map(|at| format!("{at:01000}")).collect();
     let words: Vec<_> = words.iter().map(String::as_str).collect();
     write(&store, &words, Durability::Sync).unwrap();
     env.set_capacity(1);
     store.close().unwrap();
-    let store = open_with(&env, 64 << 20, StoreOptions::default()).unwrap();
+    let store = open().unwrap();
     assert!(contents(&store).unwrap() == Model::of(words));
     store.close().unwrap();
 }
