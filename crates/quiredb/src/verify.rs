@@ -119,21 +119,26 @@ pub fn verify_with(
         bytes += more;
         progress(bytes, total.max(bytes));
     };
+    let verified = verify_collections(&shared, &volumes, &catalog, &mut report, &mut progress);
+    // A background job of a partition that was opened here may end later; it writes nothing any more.
+    shared.unlock();
+    verified.map(|()| report)
+}
+
+fn verify_collections(
+    shared: &Arc<Shared>,
+    volumes: &Volumes,
+    catalog: &Catalog,
+    report: &mut VerifyReport,
+    progress: &mut dyn FnMut(u64),
+) -> Result<()> {
     for entry in &catalog.collections {
         report.collections += 1;
         for number in 0..entry.settings.partitions {
-            verify_partition(
-                &shared,
-                &volumes,
-                &catalog,
-                entry,
-                number,
-                &mut report,
-                &mut progress,
-            )?;
+            verify_partition(shared, volumes, catalog, entry, number, report, progress)?;
         }
     }
-    Ok(report)
+    Ok(())
 }
 
 /// Bytes of all files of all collections.
