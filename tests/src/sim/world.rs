@@ -45,6 +45,8 @@ pub(crate) struct World {
     collections: BTreeMap<Name, Collection>,
     views: Vec<HeldView>,
     backups: Vec<Snapshot>,
+    /// The highest number that a snapshot can have.
+    snapshot_max: u64,
     trouble: Trouble,
     /// What reads may meet, for as long as there is trouble.
     reads: Reads,
@@ -87,6 +89,7 @@ impl World {
             collections: BTreeMap::new(),
             views: Vec::new(),
             backups: Vec::new(),
+            snapshot_max: 0,
             trouble: Trouble::None,
             reads: Reads::Whole,
             rotten: Vec::new(),

@@ -32,11 +32,16 @@ impl World {
         };
         let go_on = &mut |_, _| ControlFlow::Continue(());
         let made = database.backup(Path::new(BACKUP), &options, go_on);
+        // One that fails may have made its snapshot all the same, and removed the oldest.
+        self.snapshot_max = match &made {
+            Ok(made) => made.snapshot.number,
+            Err(_) => self.snapshot_max + 1,
+        };
+        let kept = self.snapshot_max.saturating_sub(KEPT.into());
+        self.backups.retain(|snapshot| snapshot.number > kept);
         let Some(made) = self.accepted(made, "back up") else {
             return;
         };
-        let kept = made.snapshot.number.saturating_sub(KEPT.into());
-        self.backups.retain(|snapshot| snapshot.number > kept);
         let mut collections = BTreeMap::new();
         let known: Vec<_> = self.collections.keys().copied().collect();
         for name in known {

@@ -22,6 +22,7 @@ pub(crate) struct Crashed {
     partitions: u32,
     collections: BTreeMap<Name, Collection>,
     backups: Vec<Snapshot>,
+    snapshot_max: u64,
     serial: u64,
     step: usize,
 }
@@ -38,6 +39,7 @@ impl World {
             collections,
             views,
             backups,
+            snapshot_max,
             serial,
             step,
             ..
@@ -51,6 +53,7 @@ impl World {
             partitions,
             collections,
             backups,
+            snapshot_max,
             serial,
             step,
         }
@@ -69,6 +72,7 @@ impl Crashed {
             collections: self.collections.clone(),
             views: Vec::new(),
             backups: self.backups.clone(),
+            snapshot_max: self.snapshot_max,
             trouble: Trouble::None,
             reads: Reads::Whole,
             rotten: Vec::new(),
