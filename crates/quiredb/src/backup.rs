@@ -47,7 +47,7 @@ use std::sync::Arc;
 /// Settings of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackupOptions {
-    /// Bytes copied in a second at most, default 32 MiB. Fewer where the machine is busy: four fifths of its time the copier
+    /// Bytes copied in a second at most, default 32 MiB. Fewer where the machine is busy: nine tenths of its time the copier
     /// rests. `None`: as fast as can be, which takes disk and processor from those who write and read.
     pub rate_bytes: Option<u64>,
     /// How many snapshots to keep, the new one included, at least 1; the oldest go. All if `None`, the default.

@@ -6,8 +6,8 @@
 use quire_env::Env;
 use std::time::Duration;
 
-/// Rest for each unit of work: a fifth of the time is work at most.
-const REST: u32 = 4;
+/// Rest for each unit of work: a tenth of the time is work at most.
+const REST: u32 = 9;
 
 /// Lets so many bytes pass in a second. Time that was not used is not made up for.
 #[derive(Debug)]
@@ -90,6 +90,6 @@ mod tests {
             pace.wait(&*env, 1000);
         }
         let took = env.monotonic() - begun;
-        assert!(took >= Duration::from_millis(490), "{took:?}");
+        assert!(took >= Duration::from_millis(990), "{took:?}");
     }
 }
