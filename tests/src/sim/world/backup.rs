@@ -94,8 +94,13 @@ impl World {
     }
 
     pub(super) fn repair(&mut self) {
-        self.close();
         if self.env.crashed() || !database_exists(&self.env) {
+            return;
+        }
+        // What is in doubt, such as a collection whose creation failed, is settled first: a copy has it or has it not.
+        self.recover("before a repair");
+        self.close();
+        if self.env.crashed() {
             return;
         }
         let env = roomy_copy(&self.env, 0);
