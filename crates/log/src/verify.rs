@@ -6,7 +6,8 @@
 //! 2. Each record lost is named by exactly one [`Damage`]; damage that loses no record (a footer's) names none.
 //! 3. What a crash can leave is no damage: in the newest segment, unless it was closed, and then also in the one before
 //!    it, whose records all are in blocks that are whole, and whose footer is written after its successor is made. Nor
-//!    is a footer that is missing altogether, as a full disk leaves it.
+//!    is a footer that is missing altogether, as a full disk leaves it, nor what stands behind the last record in its
+//!    place: a file whose sync has failed may forget that it was cut and sealed since.
 //! 4. Records are given in the order of their positions, each once, as recovery would keep them: those of a group whose
 //!    end was torn off are not. Where damage cut a group, what is whole of it is given, and said to be a part.
 
@@ -16,6 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::footer;
 use crate::header::{HEADER_BYTES, parse_segment_name, segment_path};
 use crate::index::BlockIndex;
+use crate::pending::footer_bytes;
 use crate::records::RecordBlock;
 use crate::recover::read_header;
 use crate::walk::{BlockWalk, Step};
@@ -194,6 +196,24 @@ impl Reading {
     fn footer(&self) -> Result<Option<BlockIndex>> {
         footer::load(self.file.as_ref(), self.file_bytes, self.base, self.salt)
     }
+
+    /// Whether what was not read yet can't be a footer, even a damaged one: it is longer than that, or holds blocks of
+    /// records from `next` on.
+    fn remainder_is_no_footer(&mut self, next: Position) -> Result<bool> {
+        let offset = self.walk.offset;
+        let remaining = self.file_bytes.saturating_sub(offset);
+        if let Some(index) = &self.index
+            && remaining > footer_bytes(index.entries().len())
+        {
+            return Ok(true);
+        }
+        let is_later =
+            |header: &BlockHeader| header.kind == BlockKind::Records && header.first >= next;
+        let later = self
+            .walk
+            .find_header(offset, &mut |_, header| is_later(header))?;
+        Ok(later.is_some())
+    }
 }
 
 impl Inspection {
@@ -316,7 +336,7 @@ impl Inspection {
     /// Reads on. False at the end.
     fn advance(&mut self) -> Result<bool> {
         if let Some(mut reading) = self.reading.take() {
-            let goes_on = !self.ends_in_leftovers(&reading)? && self.step(&mut reading)?;
+            let goes_on = !self.ends_in_leftovers(&mut reading)? && self.step(&mut reading)?;
             let read = if goes_on {
                 reading.walk.offset.min(reading.file_bytes)
             } else {
@@ -444,13 +464,14 @@ impl Inspection {
         Ok(readable.map(|identity| (identity, HEADER_BYTES as u64)))
     }
 
-    /// Whether all that remains of a segment is what a crash left of it while its successor was new. Counts it.
-    fn ends_in_leftovers(&mut self, reading: &Reading) -> Result<bool> {
-        let successor_is_open = reading.next_base.is_some() && reading.next_base == self.open_base;
-        if !successor_is_open
-            || reading.next_base != Some(self.expected)
-            || reading.footer()?.is_some()
-        {
+    /// Whether all that remains of a segment is what a crash left of it: its successor is new, or the file forgot that it
+    /// was cut and sealed, as one does whose sync has failed. Counts it.
+    fn ends_in_leftovers(&mut self, reading: &mut Reading) -> Result<bool> {
+        if reading.next_base != Some(self.expected) || reading.footer()?.is_some() {
+            return Ok(false);
+        }
+        let successor_is_open = reading.next_base == self.open_base;
+        if !successor_is_open && !reading.remainder_is_no_footer(self.expected)? {
             return Ok(false);
         }
         self.summary.torn_bytes += reading.file_bytes.saturating_sub(reading.walk.offset);

@@ -238,7 +238,8 @@ impl Database {
     /// Drops a collection with all its documents. Handles to it fail with `Closed` from then on.
     ///
     /// # Errors
-    /// `NotFound`.
+    /// `NotFound`. After a failure of the machine the collection may be there or not, and once it was opened again,
+    /// views of it from before may fail.
     pub fn drop_collection(&self, name: &str) -> Result<()> {
         let mut state = self.state()?;
         let Some(entry) = state.catalog.find(name).cloned() else {

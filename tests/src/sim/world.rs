@@ -72,6 +72,7 @@ pub(crate) struct World {
 /// A view and what it must show.
 #[derive(Debug)]
 struct HeldView {
+    name: Name,
     view: View,
     positions: Vec<u64>,
     state: State,

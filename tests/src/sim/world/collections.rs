@@ -70,9 +70,13 @@ impl World {
             Err(error) if error.kind() == ErrorKind::NotFound => self.may_be_absent(name),
             Err(error) => {
                 self.accept(&error, "drop a collection");
+                let closed = handle.is_some_and(|handle| handle.view().is_err());
                 if let Some(known) = self.collections.get_mut(&name) {
                     known.certain = false;
-                    known.was_closed |= handle.is_some_and(|handle| handle.view().is_err());
+                    known.was_closed |= closed;
+                }
+                if closed {
+                    self.views.retain(|held| held.name != name);
                 }
             }
         }

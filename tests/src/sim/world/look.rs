@@ -35,6 +35,7 @@ impl World {
         let positions = positions_of(&view);
         let state = self.collections[&name].state_at(&positions);
         self.views.push(HeldView {
+            name,
             view,
             positions,
             state,
