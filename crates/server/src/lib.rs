@@ -60,6 +60,7 @@ mod pretty;
 mod routes;
 mod serve;
 mod state;
+mod task;
 mod update;
 mod verify;
 

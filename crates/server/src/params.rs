@@ -63,6 +63,12 @@ impl Params {
             .transpose()
     }
 
+    /// `rate_bytes`, bytes a second: none for 0, `default` if it is not given.
+    pub(crate) fn rate(&self, default: Option<u64>) -> Outcome<Option<u64>> {
+        let given = self.number("rate_bytes")?;
+        Ok(given.map_or(default, |rate| (rate != 0).then_some(rate)))
+    }
+
     /// Refuses the parameter unless its value is one of those that change nothing here.
     pub(crate) fn only(&self, name: &str, harmless: &[&str], why: &str) -> Outcome<()> {
         match self.text(name) {

@@ -26,20 +26,24 @@ impl World {
     }
 
     pub(super) fn take_view(&mut self, name: Name) {
-        let Some(collection) = self.collection(name) else {
-            return;
-        };
-        let Some(view) = self.observe(name, &collection) else {
-            return;
-        };
+        if let Some((_, held)) = self.hold_view(name) {
+            self.views.push(held);
+        }
+    }
+
+    /// A view of the collection as it is now, and what it must show for as long as it is held.
+    fn hold_view(&mut self, name: Name) -> Option<(Collection, HeldView)> {
+        let collection = self.collection(name)?;
+        let view = self.observe(name, &collection)?;
         let positions = positions_of(&view);
         let state = self.collections[&name].state_at(&positions);
-        self.views.push(HeldView {
+        let held = HeldView {
             name,
             view,
             positions,
             state,
-        });
+        };
+        Some((collection, held))
     }
 
     pub(super) fn look_at_views(&self) {
@@ -84,15 +88,10 @@ impl World {
 
     /// Writes what the log holds to another database, and compares that.
     pub(super) fn rebuild(&mut self, name: Name) {
-        let Some(collection) = self.collection(name) else {
-            return;
-        };
-        let Some(view) = self.observe(name, &collection) else {
-            return;
-        };
-        let positions = positions_of(&view);
-        let state = self.collections[&name].state_at(&positions);
-        self.accepted(rebuild(&collection, &positions, &state), "read the log");
+        if let Some((collection, held)) = self.hold_view(name) {
+            let rebuilt = rebuild(&collection, &held.positions, &held.state);
+            self.accepted(rebuilt, "read the log");
+        }
     }
 
     /// Closes the database, verifies every byte of it and opens it again.
