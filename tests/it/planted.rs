@@ -43,6 +43,7 @@ fn hunt(bug: Bug) -> Option<Found> {
         | Bug::ShortLogAccepted => damage(),
         // Mistakes after a mishap, which show after another at the right step.
         Bug::FoundSegmentNameBelieved
+        | Bug::UnprovenBelieved
         | Bug::FoundManifestBelieved
         | Bug::DoubtfulManifestGivenUp => counters_exhaustive(),
         Bug::FoundCatalogBelieved => documents_exhaustive(),

@@ -23,7 +23,9 @@
 //! 3. No byte is served unless the checksums over it hold.
 //! 4. A segment that has a successor is *sealed*: its records were durable before the successor had its name, and it
 //!    never changes again, but for a footer that a crash cut short.
-//! 5. Room on disk for every accepted record, its block's header, and the footer of its segment is reserved before the
+//! 5. What recovery finds is durable when [`Log::open`] returns. Only where the disk is too full to prove it, it is served before
+//!    it is: [`Log::durable`] does not count it, and no `sync` or append succeeds until there was room.
+//! 6. Room on disk for every accepted record, its block's header, and the footer of its segment is reserved before the
 //!    record is accepted: a full disk refuses an append, and does not break a write-out, a sync or a close.
 //!
 //! # Layout

@@ -1,6 +1,6 @@
 //! The log's face: appends, group commit, reads.
 
-use crate::create::Place;
+use crate::create::{NotCreated, Place};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::check_group;
 use crate::pending::Pending;
@@ -8,7 +8,7 @@ use crate::records::RecordBlock;
 use crate::recover::{Recovered, Recovery, recover};
 use crate::segment::Segment;
 use crate::verify::{Inspection, SegmentFile};
-use crate::writer::Writer;
+use crate::writer::{Secured, Writer};
 use crate::{LogIdentity, LogOptions, LogScan};
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -81,6 +81,8 @@ impl Log {
     /// # Errors
     /// [`Error::Corrupt`] if a segment is missing, duplicated or damaged where that shows without reading sealed
     /// blocks; [`Error::Foreign`] if one is of another log; [`Error::UnsupportedVersion`] if one is of a newer format.
+    /// A full disk is no error: the log can be read, and what is not proven durable is so after the first
+    /// [`sync`](Log::sync) that finds room.
     pub fn open(
         env: Arc<dyn Env>,
         dir: &Path,
@@ -98,7 +100,6 @@ impl Log {
         let Recovered {
             segments,
             newest,
-            file,
             recovery,
         } = recover(&place)?;
         let next = match planted(Bug::PositionUsedTwice) {
@@ -106,9 +107,13 @@ impl Log {
             false => recovery.last.next(),
         };
         let mut pending = Pending::new(next, options.block_bytes);
-        pending.begin_segment(newest.index().read().entries().len(), 0);
+        pending.begin_segment(newest.segment.index().read().entries().len(), 0);
         let pending_bytes_max = options.pending_bytes_max;
-        let writer = Writer::new(place, options, newest, file);
+        let writer = Writer::new(place, options, newest);
+        let durable = match writer.first_unproven() {
+            Some(first) => first.0.saturating_sub(1),
+            None => recovery.last.0,
+        };
         let shared = Shared {
             env,
             identity,
@@ -121,7 +126,7 @@ impl Log {
             dropping: Mutex::new(()),
             last: AtomicU64::new(recovery.last.0),
             written: AtomicU64::new(recovery.last.0),
-            durable: AtomicU64::new(recovery.last.0),
+            durable: AtomicU64::new(durable),
             syncs: AtomicU64::new(0),
             poisoned: AtomicBool::new(false),
         };
@@ -164,8 +169,9 @@ impl Log {
     /// is. Callers that wait at the same time are served by one sync of the file.
     ///
     /// # Errors
-    /// What is durable is unknown, and the log takes no more writes: the machine's error the first time, then
-    /// [`Error::Poisoned`].
+    /// Kind `NoSpace`, and nothing has changed, if the disk has no room for a copy of what an earlier opening wrote and may have
+    /// failed to sync. Else what is durable is unknown, and the log takes no more writes: the machine's error the first time,
+    /// then [`Error::Poisoned`].
     pub fn sync(&self, upto: Position) -> Result<Position> {
         let shared = &*self.shared;
         let upto = upto.min(self.last());
@@ -267,11 +273,8 @@ impl Log {
     pub fn close(&self) -> Result<()> {
         let shared = &*self.shared;
         let mut writer = shared.writer.lock();
-        let was_closed = std::mem::replace(&mut shared.pending.lock().closed, true);
+        shared.pending.lock().closed = true;
         shared.check_healthy()?;
-        if was_closed {
-            return Ok(());
-        }
         shared.sync_all(&mut writer)?;
         match shared.reserve_footer(&mut writer) {
             Ok(()) => writer.seal().map_err(|error| shared.poison(error)),
@@ -432,6 +435,9 @@ impl Shared {
 
     /// Writes everything accepted so far to the newest segment, and makes it durable.
     fn sync_all(&self, writer: &mut Writer) -> Result<()> {
+        if self.secure(writer, 0)? {
+            return Ok(());
+        }
         let upto = {
             let mut pending = self.pending.lock();
             pending.close_block();
@@ -458,12 +464,43 @@ impl Shared {
             self.check_open(&pending)?;
             (pending.claimed(), pending.next())
         };
+        if self.secure(&mut writer, need)? {
+            return Ok(());
+        }
         if !writer.is_open() || writer.is_full(claimed, next) {
             return self.begin_segment(&mut writer, need);
         }
         let reserved = writer.reserve(claimed, need)?;
         self.pending.lock().set_reserved(reserved);
         Ok(())
+    }
+
+    /// Makes durable what recovery found and had no room to, if there is any: with room for `need` bytes of records after it.
+    /// Nothing was appended before that.
+    fn secure(&self, writer: &mut Writer, need: u64) -> Result<bool> {
+        let secured = writer
+            .secure(need)
+            .map_err(|failed| self.not_created(failed))?;
+        let Some(Secured { segments, reserved }) = secured else {
+            return Ok(false);
+        };
+        let blocks = writer.segment().index().read().entries().len();
+        {
+            let mut listed = self.segments.write();
+            listed.pop();
+            listed.extend(segments);
+        }
+        self.durable.store(self.last().0, Ordering::Release);
+        self.pending.lock().begin_segment(blocks, reserved);
+        Ok(true)
+    }
+
+    fn not_created(&self, failed: NotCreated) -> Error {
+        match failed.named {
+            // A later attempt would make a segment of another base, and leave this one as a duplicate.
+            true => self.poison(failed.error),
+            false => failed.error,
+        }
     }
 
     /// Makes sure that there is room for the newest segment's footer, as there is once anything was accepted.
@@ -487,11 +524,7 @@ impl Shared {
         let next = self.last().next();
         let new = writer
             .create_next(next, need)
-            .map_err(|failed| match failed.named {
-                // A later attempt would make a segment of another base, and leave this one as a duplicate.
-                true => self.poison(failed.error),
-                false => failed.error,
-            })?;
+            .map_err(|failed| self.not_created(failed))?;
         let (segment, reserved) = (new.segment.clone(), new.reserved);
         let replaces = segment.base() == writer.segment().base();
         writer.go_over(new).map_err(|error| self.poison(error))?;

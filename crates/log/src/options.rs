@@ -64,7 +64,8 @@ pub struct LogOptions {
     /// Bytes of full blocks that may wait in memory while another thread syncs (default 4 MiB); past that an append
     /// waits. One group more may come on top.
     pub pending_bytes_max: usize,
-    /// Bytes of disk reserved ahead of the writes, at a time (at most 1 GiB; default 8 MiB), given back when a segment is sealed.
+    /// Bytes of disk reserved ahead of the writes, at a time (at most 1 GiB; default 8 MiB): less where the disk is nearly full.
+    /// What is left is given back when a segment is sealed.
     pub reserve_bytes: u64,
 }
 

@@ -8,10 +8,12 @@
 //! | newest segment with a whole footer | closed: as a sealed one |
 //! | newest segment without | read whole; ends at its first invalid block, if nothing proves that the block was durable, and before a group of records whose end is not there. Blocks not proven durable are carried over to a new segment, and what is left is sealed |
 //!
-//! A block is proven durable by `born` of the segment's header, or `durable` of any block's, if it lies below.
+//! A block is proven durable by `born` of the segment's header, or `durable` of any block's, if it lies below. Where there is no
+//! room to carry the others over, they are served as they are, the file is left alone, and the log's first sync or append carries
+//! them over or fails.
 
 use crate::block::{BlockKind, Salt};
-use crate::create::{Carried, Place, TEMPORARY_SUFFIX};
+use crate::create::{Carried, NewSegment, NotCreated, Place, Reserve, TEMPORARY_SUFFIX};
 use crate::footer;
 use crate::header::{HEADER_BYTES, SegmentHeader, parse_segment_name, segment_path};
 use crate::index::BlockIndex;
@@ -39,15 +41,54 @@ pub struct Recovery {
     pub footers_rebuilt: u64,
 }
 
-/// A log's segments, at least one; the newest again, and its file if it is new.
+/// A log's segments, at least one, and how to go on with the newest.
 pub(crate) struct Recovered {
     pub(crate) segments: Vec<Arc<Segment>>,
-    pub(crate) newest: Arc<Segment>,
-    pub(crate) file: Option<Box<dyn AppendFile>>,
+    pub(crate) newest: Newest,
     pub(crate) recovery: Recovery,
 }
 
-/// Opens all segments of a log; makes the first if there is none. All that it has is durable afterwards.
+/// The newest segment, as an opening leaves it.
+pub(crate) struct Newest {
+    pub(crate) segment: Arc<Segment>,
+    /// If this opening made it.
+    pub(crate) file: Option<Box<dyn AppendFile>>,
+    /// If not all of it is durable.
+    pub(crate) unproven: Option<Unproven>,
+}
+
+/// What nothing proves durable at the end of the newest segment: an earlier opening wrote it, and its sync may have failed. No
+/// sync of that file can be believed any more. See [`create`](crate::create).
+#[derive(Debug)]
+pub(crate) struct Unproven {
+    blocks: Carried,
+    /// The segment without them.
+    proven: Arc<Segment>,
+}
+
+impl Unproven {
+    /// Position of the first record that is not proven durable.
+    pub(crate) fn first(&self) -> Position {
+        self.proven.index().read().next()
+    }
+
+    /// The segment without the blocks; none if it is replaced by the one that they are carried over to.
+    pub(crate) fn proven(&self) -> Option<&Arc<Segment>> {
+        (self.first() != self.proven.base()).then_some(&self.proven)
+    }
+
+    /// Makes a segment of the blocks. The file that they are in stays as it is.
+    pub(crate) fn carry_over(
+        &self,
+        place: &Place,
+        reserve: Reserve<'_>,
+    ) -> std::result::Result<NewSegment, NotCreated> {
+        place.create(self.first(), Some(&self.blocks), reserve)
+    }
+}
+
+/// Opens all segments of a log; makes the first if there is none. All that it has is durable afterwards, but for what is said to
+/// be unproven.
 pub(crate) fn recover(place: &Place) -> Result<Recovered> {
     let (env, dir) = (place.env.as_ref(), place.dir.as_path());
     env.create_dir_all(dir)?;
@@ -73,26 +114,24 @@ pub(crate) fn recover(place: &Place) -> Result<Recovered> {
             opening.sealed(*base, *next_base)?;
         }
     }
-    let (newest, file) = match bases.last() {
+    let newest = match bases.last() {
         Some(base) => opening.newest(*base)?,
-        None => {
-            let new = place
+        None => Newest::made(
+            place
                 .create(Position(1), None, &mut |_, _| Ok(0))
-                .map_err(|failed| failed.error)?;
-            (new.segment, Some(new.file))
-        }
+                .map_err(|failed| failed.error)?,
+        ),
     };
-    opening.segments.push(newest.clone());
+    opening.segments.push(newest.segment.clone());
     let recovery = Recovery {
         first: bases.first().copied().unwrap_or(Position(1)),
-        last: Position(newest.index().read().next().0.saturating_sub(1)),
+        last: before(newest.segment.index().read().next()),
         torn_bytes: opening.torn_bytes,
         footers_rebuilt: opening.footers_rebuilt,
     };
     Ok(Recovered {
         segments: opening.segments,
         newest,
-        file,
         recovery,
     })
 }
@@ -177,8 +216,23 @@ struct Blocks {
     walk: BlockWalk,
 }
 
-/// The newest segment, and its file if this opening made it.
-type Newest = (Arc<Segment>, Option<Box<dyn AppendFile>>);
+impl Newest {
+    fn made(new: NewSegment) -> Newest {
+        Newest {
+            segment: new.segment,
+            file: Some(new.file),
+            unproven: None,
+        }
+    }
+
+    fn found(segment: Arc<Segment>, unproven: Option<Unproven>) -> Newest {
+        Newest {
+            segment,
+            file: None,
+            unproven,
+        }
+    }
+}
 
 struct Opening<'a> {
     place: &'a Place,
@@ -245,7 +299,10 @@ impl Opening<'_> {
         let (file, header, file_bytes) = self.open(base)?;
         let path = file.path().to_path_buf();
         if let Some(index) = footer::load(file.as_ref(), file_bytes, base, self.salt(base))? {
-            return Ok((self.segment(base, file, file_bytes, index), None));
+            return Ok(Newest::found(
+                self.segment(base, file, file_bytes, index),
+                None,
+            ));
         }
         let mut blocks = self.read_blocks(&file, header, file_bytes, None)?;
         if !planted(Bug::DamageTakenForTornTail) {
@@ -263,38 +320,40 @@ impl Opening<'_> {
             certain += 1;
             start += u64::from(size.length);
         }
-        let old = self.index_of(&path, base, blocks.sizes.get(..certain).unwrap_or_default())?;
+        let proven = self.index_of(&path, base, blocks.sizes.get(..certain).unwrap_or_default())?;
         if start == blocks.end {
-            let file_bytes = self.write_footer(&path, base, &old)?;
-            return Ok((self.segment(base, file, file_bytes, old), None));
+            let file_bytes = self.write_footer(&path, base, &proven)?;
+            return Ok(Newest::found(
+                self.segment(base, file, file_bytes, proven),
+                None,
+            ));
         }
-        let carried = Carried {
-            file: file.clone(),
-            salt: self.salt(base),
-            start,
-            end: blocks.end,
+        let unproven = Unproven {
+            blocks: Carried {
+                file: file.clone(),
+                salt: self.salt(base),
+                start,
+                end: blocks.end,
+            },
+            proven: self.segment(base, file.clone(), start, proven),
         };
-        let new = match self
-            .place
-            .create(old.next(), Some(&carried), &mut |_, _| Ok(0))
-        {
+        let new = match unproven.carry_over(self.place, &mut |_, _| Ok(0)) {
             Ok(new) => new,
+            // A full disk can be read all the same.
             Err(failed) if failed.error.kind() == ErrorKind::NoSpace && !failed.named => {
-                // A full disk can be read all the same. The first append tries again to go over to a new segment.
-                let mut appended = self.place.env.open_append(&path)?;
-                appended.truncate(blocks.end)?;
-                appended.sync()?;
                 let index = self.index_of(&path, base, &blocks.sizes)?;
-                return Ok((self.segment(base, file, blocks.end, index), None));
+                let whole = self.segment(base, file, blocks.end, index);
+                let believed = planted(Bug::UnprovenBelieved);
+                return Ok(Newest::found(whole, (!believed).then_some(unproven)));
             }
             Err(failed) => return Err(failed.error),
         };
-        if new.segment.base() != base {
-            let file_bytes = self.write_footer(&path, base, &old)?;
-            let sealed = self.segment(base, file, file_bytes, old);
-            self.segments.push(sealed);
+        if let Some(proven) = unproven.proven() {
+            let file_bytes = self.write_footer(&path, base, &proven.index().read())?;
+            proven.set_file_bytes(file_bytes);
+            self.segments.push(proven.clone());
         }
-        Ok((new.segment, Some(new.file)))
+        Ok(Newest::made(new))
     }
 
     /// Reads blocks of records as far as they are whole, or up to the position `until`.

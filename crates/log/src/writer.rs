@@ -14,6 +14,7 @@ use crate::header::HEADER_BYTES;
 use crate::options::SEGMENT_RECORDS_MAX;
 use crate::pending::footer_bytes;
 use crate::records::RecordBlock;
+use crate::recover::{Newest, Unproven};
 use crate::segment::Segment;
 use crate::{Error, ErrorKind, LogOptions, Result};
 use quire_env::AppendFile;
@@ -25,6 +26,17 @@ use std::sync::Arc;
 /// records each time does not become thousands of files.
 const CARRY_BYTES_MAX: u64 = 1 << 20;
 
+/// At most one part in so many of a disk's free room is reserved ahead: its other logs need some too.
+const FREE_SHARE: u64 = 8;
+
+/// What takes the place of a segment that was not all durable, all of which is.
+pub(crate) struct Secured {
+    /// At least one.
+    pub(crate) segments: Vec<Arc<Segment>>,
+    /// Bytes of room past the end of the last.
+    pub(crate) reserved: u64,
+}
+
 /// Writes the newest segment. What fails here leaves the file in an unknown state, unless said otherwise.
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -33,25 +45,23 @@ pub(crate) struct Writer {
     segment: Arc<Segment>,
     /// None while the newest segment is one that an earlier opening wrote: the first append goes over to a new one.
     file: Option<Box<dyn AppendFile>>,
+    /// What of the newest segment is not durable, though an earlier opening wrote it. There is no file then.
+    unproven: Option<Unproven>,
     /// Bytes of the file known durable.
     durable: u64,
     encoded: Vec<u8>,
 }
 
 impl Writer {
-    /// Writes `segment`, all of which is durable, through `file`.
-    pub(crate) fn new(
-        place: Place,
-        options: LogOptions,
-        segment: Arc<Segment>,
-        file: Option<Box<dyn AppendFile>>,
-    ) -> Writer {
-        let durable = segment.index().read().end();
+    /// Goes on with `newest`.
+    pub(crate) fn new(place: Place, options: LogOptions, newest: Newest) -> Writer {
+        let durable = newest.segment.index().read().end();
         Writer {
             place,
             options,
-            segment,
-            file,
+            segment: newest.segment,
+            file: newest.file,
+            unproven: newest.unproven,
             durable,
             encoded: Vec::new(),
         }
@@ -67,6 +77,32 @@ impl Writer {
         self.file.is_some()
     }
 
+    /// Position of the first record that was found at opening and is not proven durable.
+    pub(crate) fn first_unproven(&self) -> Option<Position> {
+        self.unproven.as_ref().map(Unproven::first)
+    }
+
+    /// Carries what is unproven over to a new segment, with room for `need` bytes of records, and goes over to it. Gives the
+    /// segments that take the place of the present one and the bytes of room; `None` if all was proven. On failure nothing has
+    /// changed, unless the new segment is named.
+    pub(crate) fn secure(&mut self, need: u64) -> std::result::Result<Option<Secured>, NotCreated> {
+        let Some(unproven) = &self.unproven else {
+            return Ok(None);
+        };
+        let new = unproven.carry_over(&self.place, &mut |file, blocks| {
+            self.reserve_in(file, footer_bytes(blocks), need)
+        })?;
+        // Readers may be in the rest of the old file: the next opening cuts it off, and writes the footer.
+        let segments = unproven.proven().into_iter().chain([&new.segment]);
+        let secured = Secured {
+            segments: segments.cloned().collect(),
+            reserved: new.reserved,
+        };
+        self.unproven = None;
+        self.write_to(new);
+        Ok(Some(secured))
+    }
+
     /// Whether the segment is to be sealed, with `claimed` bytes pending and `next` the log's next position.
     pub(crate) fn is_full(&self, claimed: u64, next: Position) -> bool {
         let records = next.0.saturating_sub(self.segment.base().0);
@@ -77,10 +113,12 @@ impl Writer {
     /// Reserves room past the end of the file: `claimed` bytes, and at least `need` more. Returns the bytes reserved in
     /// all. On failure the room reserved before stays.
     pub(crate) fn reserve(&mut self, claimed: u64, need: u64) -> Result<u64> {
-        match &mut self.file {
-            Some(file) => reserve(file.as_mut(), claimed, need, &self.options),
-            None => Err(Error::Closed),
-        }
+        let Some(mut file) = self.file.take() else {
+            return Err(Error::Closed);
+        };
+        let reserved = self.reserve_in(file.as_mut(), claimed, need);
+        self.file = Some(file);
+        reserved
     }
 
     /// Appends blocks, makes them readable, and returns their bytes in the file.
@@ -136,9 +174,8 @@ impl Writer {
         next: Position,
         need: u64,
     ) -> std::result::Result<NewSegment, NotCreated> {
-        let mut make_room = |file: &mut dyn AppendFile, blocks| {
-            reserve(file, footer_bytes(blocks), need, &self.options)
-        };
+        let mut make_room =
+            |file: &mut dyn AppendFile, blocks| self.reserve_in(file, footer_bytes(blocks), need);
         if !self.is_open() && self.segment.file_bytes() < CARRY_BYTES_MAX && !self.is_full(0, next)
         {
             let carried = Carried {
@@ -164,10 +201,14 @@ impl Writer {
         if new.segment.base() != self.segment.base() {
             self.seal()?;
         }
+        self.write_to(new);
+        Ok(())
+    }
+
+    fn write_to(&mut self, new: NewSegment) {
         self.durable = new.segment.index().read().end();
         self.segment = new.segment;
         self.file = Some(new.file);
-        Ok(())
     }
 
     /// Writes the footer of a segment all of which is synced, if it has none, gives back reserved room, and lets go of
@@ -187,30 +228,28 @@ impl Writer {
         segment.set_file_bytes(file_bytes);
         Ok(())
     }
-}
 
-/// Reserves `claimed` bytes and room for more: as the options say, but not past where the segment will be sealed, and
-/// at least `need`.
-fn reserve(
-    file: &mut dyn AppendFile,
-    claimed: u64,
-    need: u64,
-    options: &LogOptions,
-) -> Result<u64> {
-    let enough = claimed.saturating_add(need);
-    if planted(Bug::RoomNotReserved) {
-        return Ok(enough);
-    }
-    let left = options
-        .segment_bytes
-        .saturating_sub(file.len().saturating_add(claimed));
-    let plenty = claimed.saturating_add(options.reserve_bytes.min(left).max(need));
-    match file.reserve(plenty) {
-        Ok(()) => Ok(plenty),
-        Err(error) if error.kind() == quire_env::ErrorKind::NoSpace && enough < plenty => {
-            file.reserve(enough)?;
-            Ok(enough)
+    /// Reserves `claimed` bytes and room for more: as the options say, but not past where the segment will be sealed, nor more
+    /// than a share of the disk's free room, and at least `need`.
+    fn reserve_in(&self, file: &mut dyn AppendFile, claimed: u64, need: u64) -> Result<u64> {
+        let options = &self.options;
+        let enough = claimed.saturating_add(need);
+        if planted(Bug::RoomNotReserved) {
+            return Ok(enough);
         }
-        Err(error) => Err(error.into()),
+        let left = options
+            .segment_bytes
+            .saturating_sub(file.len().saturating_add(claimed));
+        let free = self.place.env.free_bytes(&self.place.dir)?;
+        let ahead = options.reserve_bytes.min(left).min(free / FREE_SHARE);
+        let plenty = claimed.saturating_add(ahead.max(need));
+        match file.reserve(plenty) {
+            Ok(()) => Ok(plenty),
+            Err(error) if error.kind() == quire_env::ErrorKind::NoSpace && enough < plenty => {
+                file.reserve(enough)?;
+                Ok(enough)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 }

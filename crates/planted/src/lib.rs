@@ -61,6 +61,8 @@ bugs! {
     FoundSegmentNameBelieved,
     /// Recovery relies on the blocks that it found, though a sync of their file may have failed.
     FoundBlocksBelieved,
+    /// Blocks that recovery had no room to carry over count as durable.
+    UnprovenBelieved,
     /// Recovery cuts the log at a damaged block, though a later one proves that it was durable.
     DamageTakenForTornTail,
     /// Recovery keeps the first blocks of a group whose end is not there.

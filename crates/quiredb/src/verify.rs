@@ -4,9 +4,9 @@ use crate::catalog::{Catalog, Entry};
 use crate::database::{Database, LOCK_NAME, holds_database, place};
 use crate::pace::Pace;
 use crate::{Error, ErrorKind, Options, Result};
-use quire_collection::{Checked, Partition};
+use quire_collection::{Checked, ErrorKind as CollectionErrorKind, Partition};
 use quire_env::{Env, Volumes};
-use quire_store::{Inspected, Shared, StoreOptions};
+use quire_store::{ErrorKind as StoreErrorKind, Inspected, Shared, StoreOptions};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -199,8 +199,13 @@ fn verify_partition(
     )
     .and_then(|partition| {
         let checked = check(&partition, &dir, report);
-        partition.close()?;
-        checked
+        match partition.close() {
+            // Whole, and with no room to make durable what another process left: no matter of this one.
+            Err(error) if error.kind() == CollectionErrorKind::Store(StoreErrorKind::Full) => {
+                checked
+            }
+            closed => closed.and(checked),
+        }
     });
     note(checked, &dir, report)
 }

@@ -59,7 +59,8 @@ impl<M: Machine> Store<M> {
     /// was acknowledged under `sync`.
     ///
     /// # Errors
-    /// As of [`flush`](Store::flush), but for `Full`: what is not written out is replayed from the log.
+    /// As of [`flush`](Store::flush). `Full` only if an earlier process left records that it may have failed to sync, and there
+    /// is still no room to make them durable: they stay as they are. What else is not written out is replayed from the log.
     pub fn close(&self) -> Result<()> {
         let inner = &*self.inner;
         if inner.closed.swap(true, Ordering::AcqRel) {

@@ -16,7 +16,7 @@ use std::time::Duration;
 pub use generate::generate;
 
 use machine::Record;
-use world::{Case, World};
+use world::{Case, Order, World};
 
 /// A store's options, and what is done to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,8 +70,8 @@ pub fn run(history: &History) -> Result<(), Failure> {
 }
 
 /// At every I/O step of a history a fault; then the store is opened again, and the machine crashes at each of the first
-/// `recovery_max` steps of that. And at every step a crash, then a fault at each step of the recovery, then another crash. Gives how
-/// many cases there were.
+/// `recovery_max` steps of that, or the disk has had no room left for that. And at every step a crash, then a fault at each step of
+/// the recovery, then another crash. Gives how many cases there were.
 ///
 /// # Errors
 /// The first case that fails, named.
@@ -79,9 +79,16 @@ pub fn fail_twice(history: &History, recovery_max: u64) -> Result<u64, Failure> 
     let mut cases = 0;
     for step in 0..World::new(history).steps(&history.ops) {
         for recovery in 0..recovery_max {
-            for (crash_first, seed) in [(false, 0), (false, 1), (true, 2), (true, 3)] {
+            for (order, seed) in [
+                (Order::FaultThenCrash, 0),
+                (Order::FaultThenCrash, 1),
+                (Order::CrashThenFault, 2),
+                (Order::CrashThenFault, 3),
+                (Order::FaultThenFull, 4),
+                (Order::FaultThenFull, 5),
+            ] {
                 let case = Case {
-                    crash_first,
+                    order,
                     step,
                     recovery,
                     seed,

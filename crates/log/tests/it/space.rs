@@ -1,8 +1,8 @@
 //! Full disks: refused before anything is accepted, and over when there is room again.
 
 use crate::support::*;
-use quire_env::SimEnv;
-use quire_log::ErrorKind;
+use quire_env::{BlockCache, SimEnv};
+use quire_log::{ErrorKind, Log, LogOptions};
 use quire_model::Position;
 use std::sync::Arc;
 
@@ -41,14 +41,94 @@ fn a_full_disk_refuses_appends_and_nothing_else() {
         let (log, recovery) = open(&env).unwrap();
         assert!(recovery.last >= last, "room {room}");
         check_all(&log);
-        // A full disk opens, is read, refuses, and is closed.
+        // A full disk opens, is read, refuses, and is closed; what a close could not make durable it says.
         while append(&log, 1).is_ok() {}
-        log.close().unwrap();
+        match log.close() {
+            Ok(()) => assert_eq!(log.durable(), log.last(), "room {room}"),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::NoSpace, "room {room}: {error}");
+                assert!(synced <= log.durable() && log.durable() < log.last());
+            }
+        }
 
         env.set_capacity(1 << 20);
         let (log, _) = open(&env).unwrap();
         append_synced(&log, recovery.last.0 + 20);
         check_all(&log);
+    }
+}
+
+#[test]
+fn what_a_failed_sync_left_is_not_durable_until_there_is_room_to_prove_it() {
+    for seed in 0..40 {
+        let env = SimEnv::new(seed);
+        let (log, _) = open(&env).unwrap();
+        append_synced(&log, seed % 12);
+        append(&log, 3).unwrap();
+        env.fail_syncs(true);
+        log.sync(log.last()).unwrap_err();
+        env.fail_syncs(false);
+        drop(log);
+        env.set_capacity(used(&env));
+
+        let (log, recovery) = open(&env).unwrap();
+        check_all(&log);
+        let proven = log.durable();
+        assert!(proven.0 >= seed % 12, "seed {seed}");
+        for _ in 0..2 {
+            let synced = log.sync(log.last());
+            let appended = append(&log, 1);
+            for result in [synced, appended] {
+                if proven < recovery.last {
+                    assert_eq!(result.unwrap_err().kind(), ErrorKind::NoSpace);
+                }
+            }
+            assert_eq!(log.durable(), proven);
+        }
+        let kept = |env: &Arc<SimEnv>, least: Position| {
+            let after = env.after_crash(seed);
+            after.set_capacity(1 << 20);
+            let (log, recovery) = open(&after).unwrap();
+            assert!(recovery.last >= least, "seed {seed}");
+            check_all(&log);
+        };
+        kept(&env, proven);
+
+        env.set_capacity(1 << 20);
+        // A reader is in the old file all the while.
+        let mut scan = log.scan(Position(1));
+        let (first, _) = scan.next().unwrap().unwrap();
+        assert_eq!(log.sync(log.last()).unwrap(), recovery.last);
+        kept(&env, recovery.last);
+        append_synced(&log, recovery.last.0 + 5);
+        check_all(&log);
+        let scanned = scan.map(|found| found.unwrap().0);
+        assert_eq!(scanned.last().unwrap_or(first), recovery.last);
+        assert_eq!(verify_all(&env).1, []);
+        kept(&env, log.last());
+    }
+}
+
+#[test]
+fn logs_on_one_disk_leave_each_other_room() {
+    let env = SimEnv::new(1);
+    let options = LogOptions {
+        reserve_bytes: 8 << 20,
+        ..LogOptions::default()
+    };
+    let logs: Vec<Log> = (0..16)
+        .map(|number| {
+            let dir = format!("/log-{number}");
+            let cache = BlockCache::new(1 << 20);
+            Log::open(env.clone(), dir.as_ref(), IDENTITY, cache, options.clone())
+                .unwrap()
+                .0
+        })
+        .collect();
+    // Enough for one of them to take it all, and for each to write its part.
+    env.set_capacity(9 << 20);
+    for log in &logs {
+        log.append(&[vec![7; 200 << 10].as_slice()]).unwrap();
     }
 }
 

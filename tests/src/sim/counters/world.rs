@@ -28,10 +28,20 @@ struct InDoubt {
 /// Two failures: see [`World::fail_twice`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Case {
-    pub(super) crash_first: bool,
+    pub(super) order: Order,
+    /// When the first happens.
     pub(super) step: u64,
+    /// At which step of the opening after it the second happens; of a full disk, how much room it has.
     pub(super) recovery: u64,
     pub(super) seed: u64,
+}
+
+/// Which failures, and which first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    FaultThenCrash,
+    CrashThenFault,
+    FaultThenFull,
 }
 
 /// What is done after something failed.
@@ -130,10 +140,12 @@ impl World {
     /// two at step `recovery` of that; if that was the fault, opens it once more; then crashes in any case.
     pub(super) fn fail_twice(&mut self, ops: &[Op], case: Case) {
         self.after_failure = AfterFailure::Nothing;
-        self.trouble = !case.crash_first;
-        match case.crash_first {
-            true => self.env.crash_at(case.step),
-            false => self.env.fail_at(case.step, Fault::Eio),
+        self.trouble = case.order != Order::CrashThenFault;
+        match case.order {
+            Order::CrashThenFault => self.env.crash_at(case.step),
+            Order::FaultThenCrash | Order::FaultThenFull => {
+                self.env.fail_at(case.step, Fault::Eio);
+            }
         }
         for op in ops {
             if self.env.operations() > case.step || self.env.crashed() {
@@ -142,22 +154,41 @@ impl World {
             self.perform(op);
             self.step += 1;
         }
-        if case.crash_first {
-            (self.views, self.store) = (Vec::new(), None);
-            self.traces.extend(self.env.trace());
-            self.env = self.env.after_crash(case.seed);
-            self.trouble = true;
-            let step = self.env.operations() + case.recovery;
-            self.env.fail_at(step, Fault::Eio);
-            self.reopen(false);
-            self.reopen(false);
-        } else {
-            self.env.crash_at(self.env.operations() + case.recovery);
-            self.reopen(false);
+        match case.order {
+            Order::CrashThenFault => {
+                (self.views, self.store) = (Vec::new(), None);
+                self.traces.extend(self.env.trace());
+                self.env = self.env.after_crash(case.seed);
+                self.trouble = true;
+                let step = self.env.operations() + case.recovery;
+                self.env.fail_at(step, Fault::Eio);
+                self.reopen(false);
+                self.reopen(false);
+            }
+            Order::FaultThenCrash => {
+                self.env.crash_at(self.env.operations() + case.recovery);
+                self.reopen(false);
+            }
+            Order::FaultThenFull => {
+                self.env.set_capacity(self.used() + 40 * case.recovery);
+                self.reopen(false);
+                self.settle_by(Store::sync);
+                self.reopen(true);
+            }
         }
+        self.env.set_capacity(u64::MAX);
         self.restart(case.seed + 1);
         self.after_failure = AfterFailure::Anything;
         self.finish();
+    }
+
+    /// Bytes of all files.
+    fn used(&self) -> u64 {
+        let paths = self.env.files();
+        let bytes = paths
+            .iter()
+            .map(|path| self.env.read_all(path).map_or(0, |bytes| bytes.len()));
+        bytes.sum::<usize>() as u64
     }
 
     fn finish(&mut self) {
