@@ -29,31 +29,28 @@ pub(crate) fn replace(env: &dyn Env, path: &Path, contents: &[u8]) -> Result<()>
     env.sync_dir(parent_of(path))
 }
 
-/// [`Env::create_dir_all`], for any machine. `make_dir` makes one directory and says false if it was there already.
+/// [`Env::create_dir_all`], for any machine. `make_dir` makes one directory, unless it is there already.
 pub(crate) fn create_dir_all(
     env: &dyn Env,
-    make_dir: &dyn Fn(&Path) -> Result<bool>,
+    make_dir: &dyn Fn(&Path) -> Result<()>,
     path: &Path,
 ) -> Result<()> {
     let parent = parent_of(path);
-    match make_dir(path) {
-        Ok(true) if planted(Bug::DirectoryNameUnsynced) => Ok(()),
-        Ok(true) => {
-            env.sync_dir(parent)?;
-            sync_name_of_found(env, parent)
-        }
-        Ok(false) => sync_name_of_found(env, path),
-        Err(error) if error.kind() == ErrorKind::NotFound && parent != path => {
-            create_dir_all(env, make_dir, parent)?;
-            make_dir(path)?;
-            env.sync_dir(parent)
-        }
-        Err(error) => Err(error),
+    if env.exists(path)? || parent == path {
+        make_dir(path)?;
+        return sync_name_of_found(env, path);
+    }
+    // First its own name: whoever finds a directory in it takes the names above for durable.
+    create_dir_all(env, make_dir, parent)?;
+    make_dir(path)?;
+    match planted(Bug::DirectoryNameUnsynced) {
+        true => Ok(()),
+        false => env.sync_dir(parent),
     }
 }
 
-/// Syncs the name of a directory that was there already: whoever made it may have died before doing so. As nobody goes on to
-/// make another in it before, no name above it can be in that state. Where we may not, it is not ours to see to.
+/// Syncs the name of a directory that was there already: whoever made it may have died or failed before doing so. As nobody
+/// makes another in it before that, no name above it can be in that state. Where we may not, it is not ours to see to.
 fn sync_name_of_found(env: &dyn Env, dir: &Path) -> Result<()> {
     match env.sync_dir(parent_of(dir)) {
         Err(error) if error.kind() == ErrorKind::Denied => Ok(()),

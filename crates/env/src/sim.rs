@@ -173,7 +173,7 @@ fn run_all(mut run: impl FnMut() -> bool) -> usize {
 }
 
 impl SimEnv {
-    fn make_dir(&self, path: &Path) -> Result<bool> {
+    fn make_dir(&self, path: &Path) -> Result<()> {
         self.machine.change("create directory", path, "", |state| {
             state.check_room_for(path)?;
             state.tree.make_dir(path)

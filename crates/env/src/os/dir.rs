@@ -5,12 +5,12 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-/// Makes one directory. False if it was there already.
-pub(super) fn make_dir(path: &Path) -> Result<bool> {
+/// Makes one directory, unless it is there already.
+pub(super) fn make_dir(path: &Path) -> Result<()> {
     match fs::create_dir(path) {
-        Ok(()) => Ok(true),
+        Ok(()) => Ok(()),
         // Whatever the error: on a read-only file system it need not be that the name is taken.
-        Err(_) if path.is_dir() => Ok(false),
+        Err(_) if path.is_dir() => Ok(()),
         Err(e) => Err(Error::io("create directory", path, e)),
     }
 }

@@ -107,10 +107,10 @@ impl Tree {
         Ok(file)
     }
 
-    /// Makes a directory. False if it was there already.
-    pub(super) fn make_dir(&mut self, path: &Path) -> io::Result<bool> {
+    /// Makes a directory, unless it is there already.
+    pub(super) fn make_dir(&mut self, path: &Path) -> io::Result<()> {
         if let Ok(Node::Dir(_)) = self.find(path) {
-            return Ok(false);
+            return Ok(());
         }
         let (dir, name) = self.free_name(path)?;
         let id = self.new_dir(names_of(path));
@@ -119,7 +119,7 @@ impl Tree {
             name,
             node: Some(Node::Dir(id)),
         }]);
-        Ok(true)
+        Ok(())
     }
 
     fn new_dir(&mut self, names: Vec<String>) -> DirId {

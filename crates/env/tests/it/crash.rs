@@ -273,6 +273,22 @@ fn directories_are_durable_when_made_even_by_one_who_died_before_syncing() {
             );
         }
     }
+    // Several die, one after the other, each a little later.
+    for first in 0..6 {
+        for second in 0..6 {
+            let env = SimEnv::new(0);
+            for steps in [first, second] {
+                env.fail_from(env.operations() + steps, quire_env::Fault::Eio);
+                let _ = env.create_dir_all(path);
+                env.heal();
+            }
+            env.create_dir_all(path).unwrap();
+            for seed in 0..20 {
+                let after = env.after_crash(seed);
+                assert!(after.list(path).is_ok(), "{first}, {second}, seed {seed}");
+            }
+        }
+    }
 }
 
 #[test]
