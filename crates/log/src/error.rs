@@ -85,6 +85,9 @@ pub enum Error {
     /// An earlier write failed, so what reached the disk is unknown.
     #[error("the log takes no more writes after a failed write or sync; reopen it to recover")]
     Poisoned,
+    /// What an earlier opening wrote, and may have failed to sync, could not be made durable. Nothing has changed.
+    #[error("what was written before this opening is not safe from a power cut yet: {0}")]
+    NotSecured(#[source] Box<Error>),
     /// A segment of another log.
     #[error(
         "{path} belongs to another log (its identity is {found}, expected {expected}); \
@@ -152,6 +155,7 @@ impl Error {
             Error::TooLarge { .. } => ErrorKind::TooLarge,
             Error::InvalidArgument(_) => ErrorKind::InvalidArgument,
             Error::Poisoned => ErrorKind::Poisoned,
+            Error::NotSecured(cause) => cause.kind(),
             Error::Foreign { .. } => ErrorKind::Foreign,
             Error::UnsupportedVersion { .. } => ErrorKind::Unsupported,
             Error::Closed => ErrorKind::Closed,

@@ -169,8 +169,8 @@ impl Log {
     /// is. Callers that wait at the same time are served by one sync of the file.
     ///
     /// # Errors
-    /// Kind `NoSpace`, and nothing has changed, if the disk has no room for a copy of what an earlier opening wrote and may have
-    /// failed to sync. Else what is durable is unknown, and the log takes no more writes: the machine's error the first time,
+    /// [`Error::NotSecured`], and nothing has changed, as long as the disk has no room for a copy of what an earlier opening wrote
+    /// and may have failed to sync. Else what is durable is unknown, and the log takes no more writes: the machine's error the first time,
     /// then [`Error::Poisoned`].
     pub fn sync(&self, upto: Position) -> Result<Position> {
         let shared = &*self.shared;
@@ -478,9 +478,10 @@ impl Shared {
     /// Makes durable what recovery found and had no room to, if there is any: with room for `need` bytes of records after it.
     /// Nothing was appended before that.
     fn secure(&self, writer: &mut Writer, need: u64) -> Result<bool> {
-        let secured = writer
-            .secure(need)
-            .map_err(|failed| self.not_created(failed))?;
+        let secured = writer.secure(need).map_err(|failed| match failed.named {
+            true => self.not_created(failed),
+            false => Error::NotSecured(Box::new(failed.error)),
+        })?;
         let Some(Secured { segments, reserved }) = secured else {
             return Ok(false);
         };

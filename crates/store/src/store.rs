@@ -382,9 +382,13 @@ impl<M: Machine> Store<M> {
         }
         match durability {
             Durability::Sync => {
-                let not_synced = |source| Error::NotSynced {
-                    path: self.inner.dir.clone(),
-                    source,
+                let not_synced = |source| match source {
+                    // It is not about what was just written: that would have been refused.
+                    quire_log::Error::NotSecured(_) => Error::Log(source),
+                    source => Error::NotSynced {
+                        path: self.inner.dir.clone(),
+                        source,
+                    },
                 };
                 self.inner.log.sync(position).map_err(not_synced)?;
             }

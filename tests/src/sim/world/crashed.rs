@@ -80,6 +80,7 @@ impl Crashed {
             filled: false,
             excused: Cell::new(0),
             crash_seed: seed,
+            watched: false,
             serial: self.serial,
             step: self.step,
             past: RunStats {

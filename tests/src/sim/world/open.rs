@@ -167,7 +167,8 @@ impl World {
                 false => Ok(Vec::new()),
             };
             let more = self.accepted(more, "read the log")?;
-            let durable = self.trouble != Trouble::Any;
+            // On a full disk, some of it may have to wait for room to be made durable.
+            let durable = self.trouble == Trouble::None;
             let partition = self.partition(name, number as u32)?;
             partition.found(&more, false, &when);
             partition.cut(position, &when);
