@@ -14,6 +14,7 @@ mod files;
 mod http;
 mod load;
 mod mutate;
+mod notes;
 pub mod run;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -48,6 +49,8 @@ pub const TARGETS: &[Target] = &[
     files::TABLE,
     files::MANIFEST,
     files::CATALOG,
+    notes::SNAPSHOT,
+    notes::SCRUB,
     http::BULK,
     http::BODIES,
     load::LOAD,

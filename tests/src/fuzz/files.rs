@@ -59,17 +59,17 @@ const CATALOG_PATH: &str = "/db/CATALOG";
 const READ_MAX: usize = 5_000;
 
 /// A file as an input: with checksums.
-fn file(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn file(bytes: &[u8]) -> Vec<u8> {
     [&[0], bytes].concat()
 }
 
 /// The file of an input.
-fn of_input(input: &[u8]) -> &[u8] {
+pub(super) fn of_input(input: &[u8]) -> &[u8] {
     input.get(1..).unwrap_or_default()
 }
 
 /// Puts a file in its place, durably.
-fn place(env: &dyn Env, path: &str, bytes: &[u8]) {
+pub(super) fn place(env: &dyn Env, path: &str, bytes: &[u8]) {
     let path = Path::new(path);
     env.create_dir_all(path.parent().unwrap()).unwrap();
     env.replace(path, bytes).unwrap();
@@ -242,7 +242,7 @@ fn read_table(env: &Arc<SimEnv>, run: RunMeta) -> quire_lsm::Result<u64> {
 }
 
 /// A machine with a small database of one collection, one partition, tables and a log, closed.
-fn template() -> &'static Arc<SimEnv> {
+pub(super) fn template() -> &'static Arc<SimEnv> {
     static TEMPLATE: OnceLock<Arc<SimEnv>> = OnceLock::new();
     TEMPLATE.get_or_init(|| {
         let env = SimEnv::new(1);
@@ -276,7 +276,7 @@ fn template() -> &'static Arc<SimEnv> {
     })
 }
 
-fn open_database(env: &Arc<SimEnv>) -> quiredb::Result<Database> {
+pub(super) fn open_database(env: &Arc<SimEnv>) -> quiredb::Result<Database> {
     let options = Options {
         memory_bytes: 16 << 20,
         create_if_missing: env.files().is_empty(),
@@ -307,7 +307,7 @@ fn database_with(path: &str, input: &[u8]) -> Way {
     Way::of_result(&outcome).and(verified)
 }
 
-fn read_database(env: &Arc<SimEnv>) -> quiredb::Result<u64> {
+pub(super) fn read_database(env: &Arc<SimEnv>) -> quiredb::Result<u64> {
     let database = open_database(env)?;
     let mut found = 0;
     let mut failed = None;
