@@ -46,7 +46,7 @@ fn check_token(headers: &HeaderMap, token: &str) -> Outcome<()> {
 }
 
 /// Compares in a time that depends on the lengths alone.
-fn is_same(sent: &[u8], token: &[u8]) -> bool {
+pub(crate) fn is_same(sent: &[u8], token: &[u8]) -> bool {
     let differing = sent
         .iter()
         .zip(token)

@@ -126,7 +126,15 @@ pub(crate) async fn metrics(call: Call) -> Outcome<Answer> {
             .database
             .stats()
             .map_err(|error| Failure::engine(&error, None))?;
-        let text = server.metrics.render(&stats, server.buffers.used_bytes());
+        let text = server.metrics.render(
+            &stats,
+            server.buffers.used_bytes(),
+            server
+                .options
+                .memcached
+                .as_ref()
+                .map(|_| &*server.memcached),
+        );
         Ok(Answer::text(
             "text/plain; version=0.0.4; charset=utf-8",
             text,

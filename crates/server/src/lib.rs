@@ -1,7 +1,7 @@
-//! HTTP server for Quire: the document part of the OpenSearch REST API, so that existing clients and shippers work
-//! unchanged.
+//! Server for Quire: the document part of the OpenSearch REST API over HTTP, and the memcached protocol, so that existing
+//! clients and shippers work unchanged.
 //!
-//! [`serve()`] runs it on a listener, [`router`] calls it in process. What it promises:
+//! [`serve()`] runs it on listeners; [`router`] and [`memcached()`] call it in process. What it promises:
 //!
 //! 1. **An acknowledged write is seen.** A 2xx answer to a write means it is as durable as the collection's setting
 //!    says, and every read that begins after it sees it; `refresh` changes nothing.
@@ -12,7 +12,7 @@
 //!    ([`ServerOptions::buffer_bytes_max`]), bulk bodies are applied as they arrive, multi-get answers are made as they
 //!    are read, connections are counted, and whoever neither sends nor reads is cut off.
 //! 5. **The engine never runs on the threads that drive connections**: reads and writes have bounded sets of threads of
-//!    their own.
+//!    their own, and each memcached connection has its own.
 //!
 //! Versions: `_version` and `_seq_no` are both the document's position in its partition's log, `_primary_term` is 1.
 //! They grow with every write but are not dense, and those of documents in different partitions can't be compared.
@@ -33,6 +33,7 @@
 //! # }
 //! ```
 
+mod accept;
 mod ack;
 mod answer;
 mod auth;
@@ -50,6 +51,8 @@ mod failure;
 mod fields;
 mod io;
 mod lines;
+mod lookup;
+mod memcached;
 mod merge;
 mod metrics;
 mod mget;
@@ -65,5 +68,6 @@ mod update;
 mod verify;
 
 pub use error::{Error, ErrorKind, Result};
-pub use options::ServerOptions;
-pub use serve::{bind, router, serve};
+pub use memcached::memcached;
+pub use options::{MemcachedOptions, ServerOptions};
+pub use serve::{Listeners, bind, router, serve};

@@ -11,6 +11,8 @@ use axum::http::{Method, StatusCode};
 use parking_lot::Mutex;
 use quiredb::{CollectionStats, DatabaseStats};
 
+use crate::memcached::Counters;
+
 /// Upper bounds of the latency buckets, in seconds.
 const BUCKETS: [f64; 14] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0,
@@ -92,10 +94,19 @@ impl Metrics {
         route.seconds_all += seconds;
     }
 
-    /// Everything as text; `buffer_bytes` are those that requests hold now.
-    pub(crate) fn render(&self, stats: &DatabaseStats, buffer_bytes: u64) -> String {
+    /// Everything as text; `buffer_bytes` are those that requests hold now, `memcached` the counters of that port if it is
+    /// served.
+    pub(crate) fn render(
+        &self,
+        stats: &DatabaseStats,
+        buffer_bytes: u64,
+        memcached: Option<&Counters>,
+    ) -> String {
         let mut text = Exposition::default();
         self.render_http(&mut text, buffer_bytes);
+        if let Some(memcached) = memcached {
+            memcached.render(&mut text);
+        }
         render_database(&mut text, stats);
         text.0
     }
@@ -322,21 +333,21 @@ fn render_database(text: &mut Exposition, stats: &DatabaseStats) {
 
 /// The text as it grows.
 #[derive(Default)]
-struct Exposition(String);
+pub(crate) struct Exposition(String);
 
 impl Exposition {
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
+    pub(crate) fn head(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to a String can't fail.
         let _ = write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
     }
 
-    fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
+    pub(crate) fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
         self.head(name, kind, help);
         self.sample(name, &[], value);
     }
 
     /// Names of collections and patterns of routes hold nothing that a label would have to escape.
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+    pub(crate) fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
         self.0.push_str(name);
         for (index, (label, text)) in labels.iter().enumerate() {
             let before = if index == 0 { '{' } else { ',' };
@@ -383,7 +394,7 @@ mod tests {
             StatusCode::METHOD_NOT_ALLOWED,
             0,
         );
-        let text = metrics.render(&DatabaseStats::default(), 7);
+        let text = metrics.render(&DatabaseStats::default(), 7, None);
         for line in [
             r#"quire_http_requests_total{route="/{collection}",method="GET",status="200"} 2"#,
             r#"quire_http_requests_total{route="/{collection}",method="other",status="405"} 1"#,

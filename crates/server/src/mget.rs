@@ -20,6 +20,7 @@ use crate::call::Call;
 use crate::documents::{Source, parse_key, write_found};
 use crate::failure::{Failure, Outcome};
 use crate::fields::Fields;
+use crate::lookup::{Group, get_each};
 use crate::state::Server;
 
 /// Bytes of the answer that are made at a time.
@@ -82,7 +83,7 @@ pub(crate) async fn mget(call: Call) -> Outcome<Answer> {
         wanted,
         source,
         filter,
-        group: GROUP_FIRST,
+        group: Group::new(GROUP_FIRST, GROUP_MAX, PIECE_BYTES),
         is_first: true,
         _body: body,
     };
@@ -174,8 +175,7 @@ struct Mget {
     wanted: VecDeque<Wanted>,
     source: Source,
     filter: Fields,
-    /// Documents to read at a time.
-    group: usize,
+    group: Group,
     is_first: bool,
     /// Its room is held for the list made of it.
     _body: Whole,
@@ -199,10 +199,7 @@ impl Mget {
         while out.len() < PIECE_BYTES && !self.wanted.is_empty() {
             let before = out.len();
             let documents = self.write_group(server, &mut out)?;
-            let document_bytes = ((out.len() - before) / documents.max(1)).max(1);
-            self.group = (PIECE_BYTES / document_bytes)
-                .clamp(1, GROUP_MAX)
-                .min(self.group * 2);
+            self.group.was(documents, out.len() - before);
         }
         if self.is_done() {
             out.extend_from_slice(b"]}");
@@ -218,7 +215,7 @@ impl Mget {
         let same = self
             .wanted
             .iter()
-            .take(self.group)
+            .take(self.group.size())
             .take_while(|wanted| wanted.index == index)
             .count();
         let group: Vec<Wanted> = self.wanted.drain(..same).collect();
@@ -276,15 +273,9 @@ fn read(collection: &Collection, keys: &[Outcome<Key>]) -> Vec<Outcome<Option<Fo
         .iter()
         .filter_map(|key| key.as_ref().ok().cloned())
         .collect();
-    match collection.get_many(&keys) {
-        Ok(found) => found.into_iter().map(Ok).collect(),
-        // One by one, so that a document that can't be read fails alone.
-        Err(_) => {
-            let failed = |error| Failure::engine(&error, Some(collection.name()));
-            let get = |key| collection.get(key).map_err(failed);
-            keys.iter().map(get).collect()
-        }
-    }
+    let failed = |error| Failure::engine(&error, Some(collection.name()));
+    let found = get_each(collection, &keys).into_iter();
+    found.map(|found| found.map_err(failed)).collect()
 }
 
 fn write_failed(wanted: &Wanted, failure: &Failure, out: &mut Vec<u8>) {

@@ -43,6 +43,30 @@ pub struct ServerOptions {
     pub backup_dir: Option<PathBuf>,
     /// How long requests in flight may go on after shutdown began. Default 30 s.
     pub shutdown_timeout: Duration,
+    /// The memcached protocol. Default none: it is not served.
+    pub memcached: Option<MemcachedOptions>,
+}
+
+/// How the memcached protocol is served. Bounds, and the token, are those of [`ServerOptions`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemcachedOptions {
+    /// Where to listen. Default `127.0.0.1:11211`. Any address that is not a loopback one needs a token.
+    pub listen: SocketAddr,
+    /// The collection that every key is one of, whole, whatever colons it has. Default none: then a key is
+    /// `collection:key`.
+    pub collection: Option<String>,
+    /// The field whose text is the value. Default none: the value is the document, as JSON.
+    pub field: Option<String>,
+}
+
+impl Default for MemcachedOptions {
+    fn default() -> Self {
+        MemcachedOptions {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 11211)),
+            collection: None,
+            field: None,
+        }
+    }
 }
 
 impl Default for ServerOptions {
@@ -59,6 +83,7 @@ impl Default for ServerOptions {
             idle_timeout: Duration::from_secs(60),
             backup_dir: None,
             shutdown_timeout: Duration::from_secs(30),
+            memcached: None,
         }
     }
 }
@@ -78,6 +103,7 @@ impl fmt::Debug for ServerOptions {
             .field("idle_timeout", &self.idle_timeout)
             .field("backup_dir", &self.backup_dir)
             .field("shutdown_timeout", &self.shutdown_timeout)
+            .field("memcached", &self.memcached)
             .finish()
     }
 }
@@ -114,6 +140,20 @@ impl ServerOptions {
                 option,
                 reason: "it must be more than zero",
             });
+        }
+        if let Some(memcached) = &self.memcached {
+            let is_token_missing = self.token.is_none() && !is_loopback(memcached.listen);
+            if is_token_missing {
+                return Err(Error::TokenRequired {
+                    address: memcached.listen,
+                });
+            }
+            if memcached.field.as_deref() == Some("") {
+                return Err(Error::InvalidOption {
+                    option: "memcached.field",
+                    reason: "it must be the name of a field",
+                });
+            }
         }
         if self.buffer_bytes_max < BUFFER_BYTES_LEAST {
             return Err(Error::InvalidOption {

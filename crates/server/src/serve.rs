@@ -1,10 +1,9 @@
 //! The life of the server: accepting connections, and letting go of them.
 
 use std::future::Future;
-use std::io;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -13,10 +12,12 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use quiredb::Database;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 
+use crate::accept::accept;
 use crate::io::ClientIo;
+use crate::memcached::Port;
 use crate::metrics::OpenConnection;
 use crate::options::ServerOptions;
 use crate::routes;
@@ -31,8 +32,6 @@ const HEADERS_MAX: usize = 100;
 const STREAMS_MAX: u32 = 64;
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
-/// The pause after the system had no room for another connection, such as no file descriptor.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Every route as an [`axum::Router`], to be called in process or mounted in a larger service. Bounds of connections
 /// and sockets are [`serve()`]'s; all others hold here too.
@@ -44,20 +43,57 @@ pub fn router(database: Database, options: ServerOptions) -> Result<Router> {
     Ok(routes::router(Arc::new(Server::new(database, options))))
 }
 
-/// Opens the address that the options name.
+/// Where a server listens.
+#[derive(Debug)]
+pub struct Listeners {
+    /// For HTTP.
+    pub http: TcpListener,
+    /// For the memcached protocol, if it is served.
+    pub memcached: Option<TcpListener>,
+}
+
+impl From<TcpListener> for Listeners {
+    /// HTTP alone.
+    fn from(http: TcpListener) -> Listeners {
+        Listeners {
+            http,
+            memcached: None,
+        }
+    }
+}
+
+/// Opens the addresses that the options name.
 ///
 /// # Errors
-/// As [`serve()`]; [`Error::Io`] if the system refuses the address.
-pub async fn bind(options: &ServerOptions) -> Result<TcpListener> {
-    let address = options.listen;
+/// As [`serve()`]; [`Error::Io`] if the system refuses an address.
+pub async fn bind(options: &ServerOptions) -> Result<Listeners> {
+    options.check(options.listen)?;
+    let http = listen(options.listen).await?;
+    let memcached = match &options.memcached {
+        Some(memcached) => Some(listen(memcached.listen).await?),
+        None => None,
+    };
+    Ok(Listeners { http, memcached })
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener> {
+    let listener = TcpListener::bind(address).await;
+    listener.map_err(|source| Error::Io {
+        op: "listen on",
+        address,
+        source,
+    })
+}
+
+/// Where a listener listens, if the options allow it.
+fn checked_address(listener: &TcpListener, options: &ServerOptions) -> Result<SocketAddr> {
+    let address = listener.local_addr().map_err(|source| Error::Io {
+        op: "look up",
+        address: options.listen,
+        source,
+    })?;
     options.check(address)?;
-    TcpListener::bind(address)
-        .await
-        .map_err(|source| Error::Io {
-            op: "listen on",
-            address,
-            source,
-        })
+    Ok(address)
 }
 
 /// Serves the database until `shutdown` is ready, then lets requests in flight end: for `options.shutdown_timeout` at
@@ -71,17 +107,19 @@ pub async fn bind(options: &ServerOptions) -> Result<TcpListener> {
 /// [`Error::InvalidOption`], [`Error::Io`].
 pub async fn serve(
     database: Database,
-    listener: TcpListener,
+    listeners: impl Into<Listeners>,
     options: ServerOptions,
     shutdown: impl Future<Output = ()>,
 ) -> Result<()> {
-    let local = listener.local_addr();
-    let address = local.map_err(|source| Error::Io {
-        op: "look up",
-        address: options.listen,
-        source,
-    })?;
-    options.check(address)?;
+    let Listeners {
+        http: listener,
+        memcached,
+    } = listeners.into();
+    let address = checked_address(&listener, &options)?;
+    if let Some(memcached) = &memcached {
+        let address = checked_address(memcached, &options)?;
+        tracing::info!(%address, "serving the memcached protocol");
+    }
     let server = Arc::new(Server::new(database, options.clone()));
     let service = TowerToHyperService::new(routes::router(Arc::clone(&server)));
     let http = protocol(&options);
@@ -90,6 +128,16 @@ pub async fn serve(
     ));
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
+    let port = Port::new(Arc::clone(&server));
+    let (stop_port, port_stopped) = oneshot::channel::<()>();
+    let accepting = memcached.map(|memcached| {
+        let port = port.clone();
+        tokio::spawn(async move {
+            // A sender that is gone stops it too.
+            let stop = async { drop(port_stopped.await) };
+            port.accept(memcached, stop).await;
+        })
+    });
     let mut shutdown = pin!(shutdown);
     tracing::info!(%address, "serving");
     loop {
@@ -122,14 +170,22 @@ pub async fn serve(
         });
         while connections.try_join_next().is_some() {}
     }
-    drop(listener);
-    tracing::info!(connections = connections.len(), "shutting down");
-    if tokio::time::timeout(options.shutdown_timeout, graceful.shutdown())
-        .await
-        .is_err()
-    {
-        tracing::warn!("requests still running at the end of the shutdown time are cut");
+    drop((listener, stop_port));
+    if let Some(accepting) = accepting {
+        // It ends now that the sender is gone.
+        let _ = accepting.await;
     }
+    tracing::info!(connections = connections.len(), "shutting down");
+    let http_done = async {
+        let graceful = graceful.shutdown();
+        if tokio::time::timeout(options.shutdown_timeout, graceful)
+            .await
+            .is_err()
+        {
+            tracing::warn!("requests still running at the end of the shutdown time are cut");
+        }
+    };
+    tokio::join!(http_done, port.stop(options.shutdown_timeout));
     connections.shutdown().await;
     server.backups.stop().await;
     server.verifications.stop().await;
@@ -152,26 +208,4 @@ fn protocol(options: &ServerOptions) -> Builder<TokioExecutor> {
         .max_send_buf_size(BUFFER_BYTES)
         .max_header_list_size(BUFFER_BYTES as u32);
     http
-}
-
-/// The next connection. What goes wrong with one is no reason to stop.
-async fn accept(listener: &TcpListener) -> tokio::net::TcpStream {
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => return stream,
-            Err(error) if is_of_one_connection(&error) => {}
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
-}
-
-fn is_of_one_connection(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
-    matches!(
-        error.kind(),
-        ConnectionAborted | ConnectionRefused | ConnectionReset
-    )
 }

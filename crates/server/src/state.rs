@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 use crate::backup::Backups;
 use crate::buffers::Buffers;
 use crate::failure::{Failure, Outcome};
+use crate::memcached::Counters;
 use crate::metrics::Metrics;
 use crate::options::ServerOptions;
 use crate::verify::Verifications;
@@ -22,6 +23,9 @@ pub(crate) struct Server {
     pub(crate) buffers: Buffers,
     pub(crate) backups: Arc<Backups>,
     pub(crate) verifications: Arc<Verifications>,
+    pub(crate) memcached: Arc<Counters>,
+    /// When it began, by the clock that never jumps.
+    pub(crate) begun: Duration,
     reads: Arc<Semaphore>,
     writes: Arc<Semaphore>,
 }
@@ -32,6 +36,8 @@ impl Server {
             metrics: Arc::default(),
             backups: Arc::default(),
             verifications: Arc::default(),
+            memcached: Arc::default(),
+            begun: database.env().monotonic(),
             buffers: Buffers::new(options.buffer_bytes_max),
             reads: Arc::new(Semaphore::new(
                 options.reads_max.min(Semaphore::MAX_PERMITS),

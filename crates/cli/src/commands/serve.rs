@@ -1,10 +1,10 @@
-//! `quire serve`: a database over HTTP until told to stop.
+//! `quire serve`: a database over HTTP, and the memcached protocol, until told to stop.
 
 use crate::error::{Error, Result};
 use crate::output::tell;
 use crate::size::Size;
 use crate::{Context, database, files};
-use quire_server::ServerOptions;
+use quire_server::{Listeners, MemcachedOptions, ServerOptions};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use tokio::net::TcpListener;
@@ -13,17 +13,19 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// More than any token.
 const TOKEN_BYTES_MAX: u64 = 64 << 10;
 
-/// Serve a database over HTTP: the document part of the OpenSearch REST API
+/// Serve a database over HTTP: the document part of the OpenSearch REST API; also to clients of memcached
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   quire serve ./db
   quire serve ./db --listen 127.0.0.1:0                        on a free port, which is printed
   quire serve ./db --listen 0.0.0.0:9200 --token-file token    for other machines
+  quire serve ./db --memcached 127.0.0.1:11211                 also to clients of memcached
 
   curl http://127.0.0.1:9200/papers/_doc/2101.00001
 
 Once it answers, it prints `listening on http://ADDRESS` on standard output; with --json, {\"listening\":\"http://ADDRESS\"}.
+With --memcached also `memcached on ADDRESS`; with --json, the member \"memcached\".
 An interrupt (Ctrl-C) or SIGTERM lets requests in flight end, makes everything durable and stops; a second one
 stops at once.")]
 pub(crate) struct Serve {
@@ -36,6 +38,15 @@ pub(crate) struct Serve {
     /// other machines can reach
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Serve the memcached protocol too, on this address; port 0 picks a free one
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    memcached: Option<SocketAddr>,
+    /// The collection of all memcached keys; without it a key is collection:key
+    #[arg(long, value_name = "NAME", requires = "memcached")]
+    memcached_collection: Option<String>,
+    /// The field whose text is the memcached value; without it the value is the document as JSON
+    #[arg(long, value_name = "NAME", requires = "memcached")]
+    memcached_field: Option<String>,
     /// Memory that the database may use [default: 256MiB]
     #[arg(long, value_name = "SIZE")]
     memory: Option<Size>,
@@ -50,17 +61,26 @@ pub(crate) struct Serve {
 impl Serve {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         let token = self.token_file.as_deref().map(read_token).transpose()?;
-        if token.is_none() && !self.listen.ip().to_canonical().is_loopback() {
+        let is_open = |address: &SocketAddr| !address.ip().to_canonical().is_loopback();
+        let mut addresses = [Some(self.listen), self.memcached].into_iter().flatten();
+        if let Some(address) = addresses.find(is_open)
+            && token.is_none()
+        {
             return Err(Error::Usage(format!(
-                "other machines can reach {}; give a token that callers must send with --token-file FILE, or listen on \
-                 127.0.0.1",
-                self.listen
+                "other machines can reach {address}; give a token that callers must send with --token-file FILE, or \
+                 listen on 127.0.0.1"
             )));
         }
+        let memcached = self.memcached.map(|listen| MemcachedOptions {
+            listen,
+            collection: self.memcached_collection,
+            field: self.memcached_field,
+        });
         let options = ServerOptions {
             listen: self.listen,
             token,
             backup_dir: self.backup_dir,
+            memcached,
             ..ServerOptions::default()
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -71,24 +91,33 @@ impl Serve {
             })?;
         let database = database::open_or_create(context, &self.db, self.memory)?;
         let served = runtime.block_on(async {
-            let listener = listen(self.listen).await?;
-            let address = listener
-                .local_addr()
-                .map_err(|error| cannot_listen(self.listen, &error))?;
+            let (http, address) = listen(self.listen).await?;
+            let memcached = match self.memcached {
+                Some(address) => Some(listen(address).await?),
+                None => None,
+            };
+            let (memcached, memcached_address) = memcached.unzip();
             // From here on a signal means to stop well, so nothing that is said below may be missed.
             let signals = Signals::new()?;
             let stop = signals.first(self.quiet);
             if context.out.is_json() {
-                context
-                    .out
-                    .line(format_args!("{{\"listening\":\"http://{address}\"}}"))?;
+                let memcached = memcached_address
+                    .map(|address| format!(",\"memcached\":\"{address}\""))
+                    .unwrap_or_default();
+                context.out.line(format_args!(
+                    "{{\"listening\":\"http://{address}\"{memcached}}}"
+                ))?;
             } else {
                 context
                     .out
                     .line(format_args!("listening on http://{address}"))?;
+                if let Some(address) = memcached_address {
+                    context.out.line(format_args!("memcached on {address}"))?;
+                }
             }
             context.out.flush()?;
-            quire_server::serve(database.clone(), listener, options, stop)
+            let listeners = Listeners { http, memcached };
+            quire_server::serve(database.clone(), listeners, options, stop)
                 .await
                 .map_err(|error| Error::Failed(crate::error::causes(&error)))
         });
@@ -118,16 +147,18 @@ pub(crate) fn read_token(path: &Path) -> Result<String> {
     }
 }
 
-async fn listen(address: SocketAddr) -> Result<TcpListener> {
-    TcpListener::bind(address)
-        .await
-        .map_err(|error| cannot_listen(address, &error))
+/// A listener, and where it listens.
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
+    let failed = |error| cannot_listen(address, &error);
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, address))
 }
 
 fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> Error {
     Error::Failed(format!(
-        "cannot listen on {address}: {error}; --listen {}:0 takes a free port",
-        address.ip()
+        "cannot listen on {address}: {error}; port 0, as in {}, takes a free port",
+        SocketAddr::new(address.ip(), 0)
     ))
 }
 

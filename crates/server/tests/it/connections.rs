@@ -275,7 +275,7 @@ async fn an_address_that_others_reach_is_not_served_without_a_token() {
     };
     bind(&guarded).await.unwrap();
     let taken = ServerOptions {
-        listen: bind(&guarded).await.unwrap().local_addr().unwrap(),
+        listen: bind(&guarded).await.unwrap().http.local_addr().unwrap(),
         ..guarded
     };
     let _taken = bind(&taken).await.unwrap();

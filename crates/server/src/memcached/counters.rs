@@ -1,0 +1,181 @@
+//! What the memcached port counts, for `stats` and `/metrics`.
+//!
+//! A connection counts a batch of requests on its own and adds it up once, so that connections do not fight over the
+//! counters.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::metrics::Exposition;
+
+/// A counter of requests: the name it has in `stats`, and command and result in `/metrics`.
+const REQUESTS: [(&str, &str, &str); Count::Requests as usize] = [
+    ("get_hits", "get", "hit"),
+    ("get_misses", "get", "miss"),
+    ("cmd_set", "set", "any"),
+    ("touch_hits", "touch", "hit"),
+    ("touch_misses", "touch", "miss"),
+    ("delete_hits", "delete", "hit"),
+    ("delete_misses", "delete", "miss"),
+    ("incr_hits", "incr", "hit"),
+    ("incr_misses", "incr", "miss"),
+    ("decr_hits", "decr", "hit"),
+    ("decr_misses", "decr", "miss"),
+    ("cas_hits", "cas", "hit"),
+    ("cas_misses", "cas", "miss"),
+    ("cas_badval", "cas", "badval"),
+    ("refused", "any", "refused"),
+];
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Count {
+    GetHits,
+    GetMisses,
+    Sets,
+    TouchHits,
+    TouchMisses,
+    DeleteHits,
+    DeleteMisses,
+    IncrHits,
+    IncrMisses,
+    DecrHits,
+    DecrMisses,
+    CasHits,
+    CasMisses,
+    CasBadValue,
+    /// Answered with an error.
+    Refused,
+    /// How many of the above there are.
+    Requests,
+    ReceivedBytes,
+    SentBytes,
+    /// How many counts there are.
+    All,
+}
+
+/// Counts of one connection, not yet added up.
+#[derive(Debug, Default)]
+pub(crate) struct Tally([u64; Count::All as usize]);
+
+impl Tally {
+    pub(crate) fn add(&mut self, count: Count, more: u64) {
+        if let Some(counter) = self.0.get_mut(count as usize) {
+            *counter += more;
+        }
+    }
+
+    /// Adds it to what all connections counted, and begins anew.
+    pub(crate) fn flush(&mut self, counters: &Counters) {
+        for (more, counter) in self.0.iter_mut().zip(&counters.counts) {
+            if *more > 0 {
+                counter.fetch_add(std::mem::take(more), Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Counts of the port.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    counts: [AtomicU64; Count::All as usize],
+    connections: AtomicU64,
+    connections_opened: AtomicU64,
+}
+
+/// A connection that is open as long as this lives.
+#[derive(Debug)]
+pub(crate) struct OpenConnection(std::sync::Arc<Counters>);
+
+impl OpenConnection {
+    pub(crate) fn new(counters: std::sync::Arc<Counters>) -> OpenConnection {
+        counters.connections.fetch_add(1, Ordering::Relaxed);
+        counters.connections_opened.fetch_add(1, Ordering::Relaxed);
+        OpenConnection(counters)
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Counters {
+    fn get(&self, count: Count) -> u64 {
+        let counter = self.counts.get(count as usize);
+        counter.map_or(0, |counter| counter.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn connections(&self) -> u64 {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Begins anew, but for connections.
+    pub(crate) fn reset(&self) {
+        for counter in &self.counts {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// What `stats` says of them, in memcached's names.
+    pub(crate) fn stats(&self) -> Vec<(&'static str, u64)> {
+        let mut stats = vec![
+            ("curr_connections", self.connections()),
+            (
+                "total_connections",
+                self.connections_opened.load(Ordering::Relaxed),
+            ),
+            (
+                "cmd_get",
+                self.get(Count::GetHits) + self.get(Count::GetMisses),
+            ),
+            (
+                "cmd_touch",
+                self.get(Count::TouchHits) + self.get(Count::TouchMisses),
+            ),
+            ("bytes_read", self.get(Count::ReceivedBytes)),
+            ("bytes_written", self.get(Count::SentBytes)),
+        ];
+        let counts = REQUESTS.iter().zip(&self.counts);
+        stats.extend(counts.map(|((name, ..), count)| (*name, count.load(Ordering::Relaxed))));
+        stats
+    }
+
+    /// Appends them as metrics.
+    pub(crate) fn render(&self, text: &mut Exposition) {
+        text.one(
+            "quire_memcached_connections",
+            "gauge",
+            "Connections open now to the memcached port",
+            self.connections(),
+        );
+        text.one(
+            "quire_memcached_connections_total",
+            "counter",
+            "Connections accepted on the memcached port",
+            self.connections_opened.load(Ordering::Relaxed),
+        );
+        text.one(
+            "quire_memcached_received_bytes_total",
+            "counter",
+            "Bytes read from clients of the memcached port",
+            self.get(Count::ReceivedBytes),
+        );
+        text.one(
+            "quire_memcached_sent_bytes_total",
+            "counter",
+            "Bytes written to clients of the memcached port",
+            self.get(Count::SentBytes),
+        );
+        let name = "quire_memcached_requests_total";
+        text.head(
+            name,
+            "counter",
+            "Requests to the memcached port; a multi-get counts by key",
+        );
+        for ((_, command, result), count) in REQUESTS.iter().zip(&self.counts) {
+            let labels = [("command", *command), ("result", *result)];
+            text.sample(name, &labels, count.load(Ordering::Relaxed));
+        }
+    }
+}

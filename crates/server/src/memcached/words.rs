@@ -1,0 +1,60 @@
+//! A line of a request cut into words, and the numbers among them.
+
+/// The words of a line, between spaces.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Words<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Words<'a> {
+    /// What is left of the line.
+    pub(crate) fn rest(self) -> &'a [u8] {
+        self.0
+    }
+}
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let start = self.0.iter().position(|byte| *byte != b' ')?;
+        let line = self.0.get(start..)?;
+        let end = memchr::memchr(b' ', line).unwrap_or(line.len());
+        let (word, rest) = line.split_at_checked(end)?;
+        self.0 = rest;
+        Some(word)
+    }
+}
+
+/// A number of decimal digits alone.
+pub(crate) fn number(word: &[u8]) -> Option<u64> {
+    if word.is_empty() || word.len() > 20 {
+        return None;
+    }
+    word.iter().try_fold(0_u64, |value, byte| {
+        let digit = byte.checked_sub(b'0').filter(|digit| *digit < 10)?;
+        value.checked_mul(10)?.checked_add(u64::from(digit))
+    })
+}
+
+/// A time to live: `Some(false)` for ever, `Some(true)` over at once; none if it is no whole number.
+///
+/// # Errors
+/// A time that is to come: documents do not expire.
+pub(crate) fn expires_at_once(word: &[u8]) -> Result<bool, Expires> {
+    match word.strip_prefix(b"-") {
+        Some(rest) => number(rest)
+            .map(|seconds| seconds > 0)
+            .ok_or(Expires::Malformed),
+        None => match number(word) {
+            None => Err(Expires::Malformed),
+            Some(0) => Ok(false),
+            Some(_) => Err(Expires::Later),
+        },
+    }
+}
+
+/// A time to live that can't be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expires {
+    Malformed,
+    Later,
+}
