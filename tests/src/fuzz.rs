@@ -13,6 +13,7 @@ mod documents;
 mod files;
 mod http;
 mod load;
+mod memcached;
 mod mutate;
 mod notes;
 pub mod run;
@@ -54,6 +55,7 @@ pub const TARGETS: &[Target] = &[
     http::BULK,
     http::BODIES,
     load::LOAD,
+    memcached::MEMCACHED,
 ];
 
 /// The target of this name.

@@ -67,8 +67,8 @@ const REQUESTS: &[(&str, &str)] = &[
     ("POST", "/docs/_count"),
 ];
 
-/// A server over a database on a simulated machine, with two documents.
-fn site() -> Router {
+/// A database on a simulated machine, with two documents.
+pub(super) fn database() -> Database {
     let options = Options {
         memory_bytes: 16 << 20,
         ..Options::default()
@@ -84,7 +84,7 @@ fn site() -> Router {
         );
         collection.put(&key.unwrap(), &document.unwrap()).unwrap();
     }
-    router(database, ServerOptions::default()).unwrap()
+    database
 }
 
 /// Sends the rest of the input to what its first byte picks: the answer is JSON, and never a failure of the server.
@@ -104,7 +104,8 @@ fn requests(requests: &[(&str, &str)], input: &[u8]) -> Way {
         let request = Request::builder().method(method).uri(uri);
         let request = request.header("content-type", "application/json");
         let request = request.body(Body::from(body.to_vec())).unwrap();
-        let response = site().oneshot(request).await.unwrap();
+        let site: Router = router(database(), ServerOptions::default()).unwrap();
+        let response = site.oneshot(request).await.unwrap();
         let status = response.status().as_u16();
         let answer = response.into_body().collect().await.unwrap().to_bytes();
         (status, answer)

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::connection::Connection;
 use super::counters::OpenConnection;
@@ -32,6 +32,8 @@ pub(crate) struct Port {
 struct Clients {
     state: Mutex<State>,
     is_stopping: AtomicBool,
+    /// A client waits for the place of an idle one.
+    is_waiting: AtomicBool,
     /// Told when the last one has gone.
     gone: Notify,
 }
@@ -57,11 +59,10 @@ impl Port {
         let mut stop = std::pin::pin!(stop);
         loop {
             let next = async {
-                // Where there is no slot the connection waits in the system's queue, unaccepted.
-                let slot = Arc::clone(&self.slots).acquire_owned().await;
-                (slot, accept(&listener).await)
+                let stream = accept(&listener).await;
+                (stream, self.slot().await)
             };
-            let (slot, stream) = tokio::select! {
+            let (stream, slot) = tokio::select! {
                 biased;
                 () = &mut stop => return,
                 next = next => next,
@@ -73,6 +74,17 @@ impl Port {
                 tracing::warn!(%error, "a memcached connection can't be served");
             }
         }
+    }
+
+    /// A place for a client: an idle one gives up its own if there is none free.
+    async fn slot(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
+        if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
+            return Ok(slot);
+        }
+        self.clients.is_waiting.store(true, Ordering::Release);
+        let slot = Arc::clone(&self.slots).acquire_owned().await;
+        self.clients.is_waiting.store(false, Ordering::Release);
+        slot
     }
 
     /// Starts a client's thread.
@@ -109,10 +121,10 @@ impl Port {
     /// Serves one client to its end.
     fn serve(&self, stream: &TcpStream) {
         let mut connection = Connection::new(Arc::clone(&self.server), stream, stream);
-        // An idle client stays as long as no other waits for its place.
+        // An idle client stays as long as no other waits for its place; one goes for one that waits.
         let is_wanted = |is_idle: bool| {
             !self.clients.is_stopping.load(Ordering::Acquire)
-                && !(is_idle && self.slots.available_permits() == 0)
+                && !(is_idle && self.clients.is_waiting.swap(false, Ordering::AcqRel))
         };
         match connection.run(&is_wanted) {
             Ok(false) => {}

@@ -14,6 +14,8 @@ mod documents;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod memcached;
+#[cfg(test)]
 mod mget;
 #[cfg(test)]
 mod site;

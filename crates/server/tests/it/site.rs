@@ -148,6 +148,7 @@ pub(crate) fn pieces(pieces: Vec<Result<Bytes, std::io::Error>>, apart: Duration
 pub(crate) struct Listening {
     pub(crate) database: Database,
     pub(crate) address: SocketAddr,
+    pub(crate) memcached: Option<SocketAddr>,
     shutdown: Arc<Notify>,
     task: JoinHandle<quire_server::Result<()>>,
     _dir: TempDir,
@@ -160,15 +161,18 @@ impl Listening {
             listen: "127.0.0.1:0".parse().unwrap(),
             ..options
         };
-        let listener = bind(&options).await.unwrap();
-        let address = listener.local_addr().unwrap();
+        let listeners = bind(&options).await.unwrap();
+        let address = listeners.http.local_addr().unwrap();
+        let memcached = listeners.memcached.as_ref();
+        let memcached = memcached.map(|memcached| memcached.local_addr().unwrap());
         let shutdown = Arc::new(Notify::new());
         let stop = Arc::clone(&shutdown);
         let stopped = async move { stop.notified().await };
-        let task = tokio::spawn(serve(database.clone(), listener, options, stopped));
+        let task = tokio::spawn(serve(database.clone(), listeners, options, stopped));
         Listening {
             database,
             address,
+            memcached,
             shutdown,
             task,
             _dir: dir,
