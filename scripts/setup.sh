@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes sure that what the build needs is there: cargo, a C compiler and its headers (for the allocator).
 # With `packages`, also that apt has an index of packages, which is what the demonstration loads. With `test`, also what
-# the tests run beside the engine: Python with venv, curl. With `torture`, also what `make torture` torments with: strace,
+# the tests run beside the engine: Python with venv, curl, memcached and libmemcached's tools. With `torture`, also what `make torture` torments with: strace,
 # ext4 and xfs on loop devices. Who is not root is tormented without.
 #
 # On Debian-like systems, as root, installs what is missing; otherwise says what to install.
@@ -51,6 +51,8 @@ test_tools() {
     command -v curl >/dev/null 2>&1 || missing="$missing curl"
     # Debian's python3 has the module venv, but not what it needs to make one.
     python3 -c 'import venv, ensurepip' 2>/dev/null || missing="$missing python3 python3-venv"
+    command -v memcached >/dev/null 2>&1 || missing="$missing memcached"
+    command -v memccat >/dev/null 2>&1 || missing="$missing libmemcached-tools"
     [ -n "$missing" ] || return 0
     if is_root && command -v apt-get >/dev/null 2>&1; then
         say "installing$missing"

@@ -53,10 +53,10 @@ const PHASES: [Phase; 4] = [
 ];
 
 /// A small generator of numbers.
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = mixed(self.0);
         self.0 % bound
     }
@@ -84,7 +84,7 @@ fn line(n: u64, keys: u64) -> String {
 }
 
 /// Where the moments come from: `QUIRE_TEST_SEED`, else somewhere.
-fn any_random() -> Random {
+pub(crate) fn any_random() -> Random {
     let seed = std::env::var("QUIRE_TEST_SEED").ok();
     let seed = seed.and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));

@@ -156,6 +156,7 @@ pub(crate) struct Server {
     child: Child,
     stdout: BufReader<ChildStdout>,
     pub(crate) address: SocketAddr,
+    memcached: Option<SocketAddr>,
 }
 
 impl Server {
@@ -188,11 +189,25 @@ impl Server {
             .trim_start_matches("http://")
             .parse()
             .unwrap();
+        let memcached = told["memcached"].as_str();
+        let memcached = memcached.map(|address| address.parse().unwrap());
         Server {
             child,
             stdout,
             address,
+            memcached,
         }
+    }
+
+    /// Serves a database on a free port for HTTP and another for memcached.
+    pub(crate) fn start_memcached(database: &Path, arguments: &[&str]) -> Server {
+        let memcached = ["--memcached", "127.0.0.1:0"];
+        Server::start(database, &[&memcached, arguments].concat())
+    }
+
+    /// Where it serves the memcached protocol.
+    pub(crate) fn memcached(&self) -> SocketAddr {
+        self.memcached.unwrap()
     }
 
     pub(crate) fn connect(&self) -> Connection {

@@ -107,15 +107,15 @@ impl<R: Read, W: Write> Connection<R, W> {
         loop {
             let (flow, wanted_bytes) = self.batch()?;
             if flow != Flow::On {
-                self.sink.send()?;
                 self.flush_tally();
+                self.sink.send()?;
                 return Ok(flow == Flow::Close);
             }
             let Some(wanted_bytes) = wanted_bytes else {
                 continue;
             };
-            self.sink.send()?;
             self.flush_tally();
+            self.sink.send()?;
             if !is_wanted(false) {
                 return Ok(false);
             }

@@ -123,8 +123,9 @@ impl Port {
         let mut connection = Connection::new(Arc::clone(&self.server), stream, stream);
         // An idle client stays as long as no other waits for its place; one goes for one that waits.
         let is_wanted = |is_idle: bool| {
-            !self.clients.is_stopping.load(Ordering::Acquire)
-                && !(is_idle && self.clients.is_waiting.swap(false, Ordering::AcqRel))
+            let is_place_wanted =
+                || is_idle && self.clients.is_waiting.swap(false, Ordering::AcqRel);
+            !self.clients.is_stopping.load(Ordering::Acquire) && !is_place_wanted()
         };
         match connection.run(&is_wanted) {
             Ok(false) => {}

@@ -35,10 +35,16 @@ pub(crate) fn number(word: &[u8]) -> Option<u64> {
     })
 }
 
-/// A time to live: `Some(false)` for ever, `Some(true)` over at once; none if it is no whole number.
+/// Longer times to live are seconds since 1970, as memcached has it.
+const RELATIVE_SECONDS_MAX: u64 = 30 * 24 * 60 * 60;
+
+/// The year 2020: whatever the clock says, times before it are over. Clients ask for such to store nothing.
+const PAST_SECONDS: u64 = 1_577_836_800;
+
+/// Whether a time to live is over at once; else it is for ever.
 ///
 /// # Errors
-/// A time that is to come: documents do not expire.
+/// A time that is to come: documents do not expire. What is no whole number.
 pub(crate) fn expires_at_once(word: &[u8]) -> Result<bool, Expires> {
     match word.strip_prefix(b"-") {
         Some(rest) => number(rest)
@@ -47,6 +53,7 @@ pub(crate) fn expires_at_once(word: &[u8]) -> Result<bool, Expires> {
         None => match number(word) {
             None => Err(Expires::Malformed),
             Some(0) => Ok(false),
+            Some(RELATIVE_SECONDS_MAX..PAST_SECONDS) => Ok(true),
             Some(_) => Err(Expires::Later),
         },
     }

@@ -23,6 +23,13 @@ struct Task<'w, 'a> {
     is_absent: bool,
 }
 
+/// Writes to one collection, and of each the task it is for and what it comes to.
+#[derive(Default)]
+struct Part<'w, 'a> {
+    writes: Vec<quiredb::Write>,
+    then: Vec<(Task<'w, 'a>, Outcome)>,
+}
+
 /// What a write comes to, given the document as it is.
 enum Plan {
     /// To be written, and then this.
@@ -107,8 +114,8 @@ fn round<'w, 'a>(
         .map(|task| task.write.key.as_ref())
         .collect();
     let mut found = session.look_up(&keys).into_iter();
-    let mut parts: Vec<(Vec<quiredb::Write>, Vec<(Task<'w, 'a>, Outcome)>)> = Vec::new();
-    parts.resize_with(collections.len(), Default::default);
+    let mut parts = Vec::new();
+    parts.resize_with(collections.len(), Part::default);
     for task in tasks {
         let plan = if looks(&&task) {
             let found = found.next().unwrap_or(Ok(None));
@@ -118,16 +125,16 @@ fn round<'w, 'a>(
         };
         match plan {
             Ok(Plan::Write(write, outcome)) => {
-                if let Some((writes, then)) = parts.get_mut(task.collection) {
-                    writes.push(write);
-                    then.push((task, outcome));
+                if let Some(part) = parts.get_mut(task.collection) {
+                    part.writes.push(write);
+                    part.then.push((task, outcome));
                 }
             }
             Ok(Plan::Answer(outcome)) | Err(outcome) => report(task.at, outcome),
         }
     }
     let mut again = Vec::new();
-    for (collection, (writes, then)) in collections.iter().zip(parts) {
+    for (collection, Part { writes, then }) in collections.iter().zip(parts) {
         if writes.is_empty() {
             continue;
         }
