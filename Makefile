@@ -27,6 +27,12 @@ bench-backup:
 	@scripts/setup.sh build
 	cd bench && cargo run --release --locked -- backup --count $(N)
 
+# Gets over the memcached protocol beside Debian's memcached: same client, same documents.
+.PHONY: bench-memcached
+bench-memcached: build
+	@scripts/setup.sh memcached
+	cd bench && cargo run --release --locked -- memcached --quire $(abspath $(target_dir))/release/quire
+
 # Runs a command and says how long it took.
 timed = @echo '$(1)'; begun=$$(date +%s); $(1) && echo "took $$(($$(date +%s) - begun)) s"
 

@@ -2,7 +2,8 @@
 # Makes sure that what the build needs is there: cargo, a C compiler and its headers (for the allocator).
 # With `packages`, also that apt has an index of packages, which is what the demonstration loads. With `test`, also what
 # the tests run beside the engine: Python with venv, curl, memcached and libmemcached's tools. With `torture`, also what `make torture` torments with: strace,
-# ext4 and xfs on loop devices. Who is not root is tormented without.
+# ext4 and xfs on loop devices. Who is not root is tormented without. With `memcached`, also the peer of
+# `make bench-memcached`.
 #
 # On Debian-like systems, as root, installs what is missing; otherwise says what to install.
 set -eu
@@ -65,6 +66,18 @@ test_tools() {
     fi
 }
 
+memcached_peer() {
+    command -v memcached >/dev/null 2>&1 && return 0
+    if is_root && command -v apt-get >/dev/null 2>&1; then
+        say "installing memcached"
+        has_index || apt update
+        apt install --no-install-recommends memcached
+    else
+        say "the benchmark needs memcached; on Debian: sudo apt-get install memcached"
+        exit 1
+    fi
+}
+
 torture_tools() {
     missing=""
     command -v strace >/dev/null 2>&1 || missing="$missing strace"
@@ -89,5 +102,6 @@ case "${1-build}" in
     test) build_tools; test_tools ;;
     torture) build_tools; torture_tools ;;
     packages) package_index ;;
-    *) say "usage: scripts/setup.sh [build|packages|test|torture]"; exit 2 ;;
+    memcached) memcached_peer ;;
+    *) say "usage: scripts/setup.sh [build|packages|test|torture|memcached]"; exit 2 ;;
 esac

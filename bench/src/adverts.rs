@@ -6,16 +6,21 @@
 use std::fmt::Write;
 
 /// SplitMix64 (Steele, Lea, Flood 2014): small, and the same for ever.
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
+    /// One of many rows of numbers.
+    pub(crate) fn new(seed: u64) -> Random {
+        Random(mix(seed))
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
 
     /// One of `0..count`.
-    fn below(&mut self, count: u64) -> u64 {
+    pub(crate) fn below(&mut self, count: u64) -> u64 {
         self.next() % count
     }
 

@@ -5,7 +5,7 @@
 //! next begins), and so on in pairs, the order turned round each time. A pair gives one ratio; reported are the medians and the
 //! spread. In the end a backup taken during the last slice is restored and compared.
 
-use crate::measure::Watch;
+use crate::measure::{Watch, median};
 use crate::{Result, adverts};
 use quiredb::{
     BackupOptions, Collection, CollectionSettings, Database, Document, Durability, Key, Options,
@@ -288,9 +288,4 @@ fn restore(from: &Path, to: &Path) -> Result<Database> {
         &mut |_, _| (),
     )?;
     Ok(Database::open(to)?)
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

@@ -12,6 +12,7 @@ mod backup;
 mod corpus;
 mod engine;
 mod measure;
+mod memcached;
 mod plan;
 mod report;
 mod task;
@@ -41,6 +42,8 @@ enum Command {
     Documents(plan::Plan),
     /// Write at full rate with and without a backup running
     Backup(backup::Plan),
+    /// Get documents over the memcached protocol: Quire, memcached
+    Memcached(memcached::Plan),
     /// Measure one engine once (started by the other commands)
     #[command(hide = true)]
     Task(task::Task),
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Documents(plan) => plan.run(),
         Command::Backup(plan) => plan.run(),
+        Command::Memcached(plan) => plan.run(),
         Command::Task(task) => task.run(),
     };
     match done {

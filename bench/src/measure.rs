@@ -72,6 +72,12 @@ pub(crate) fn disk_bytes(dir: &Path) -> Result<u64> {
     Ok(total)
 }
 
+/// The one in the middle.
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
 /// How long each operation took, in tenths of microseconds.
 #[derive(Debug, Default)]
 pub(crate) struct Latencies(Vec<u32>);
