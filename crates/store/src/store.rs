@@ -4,7 +4,7 @@ use crate::machine::apply;
 use crate::manifest::{self, Manifest, TreeFiles};
 use crate::publish::Publisher;
 use crate::shared::{Flushable, Shared};
-use crate::{Durability, Error, Machine, Result, StoreStats, View, admission};
+use crate::{Durability, Error, ErrorKind, Machine, Result, StoreStats, View, admission};
 use parking_lot::Mutex;
 use quire_env::{Gate, JobClass, Volumes};
 use quire_log::{Log, LogOptions};
@@ -323,7 +323,7 @@ impl<M: Machine> Store<M> {
     /// Slows down, or waits, when memtables are written faster than they can be flushed.
     ///
     /// # Errors
-    /// What `decide` returned; [`ErrorKind::Full`](crate::ErrorKind) if disk or memory has no room (nothing was written);
+    /// What `decide` returned; [`ErrorKind::Full`] if disk or memory has no room (nothing was written);
     /// `ReadOnly` or `Io` if the log could not be synced: whether the write survives is then unknown until the store
     /// is opened again.
     pub fn write<R, E: From<Error>>(
@@ -566,7 +566,9 @@ impl<M: Machine> Inner<M> {
             true => applied.max(Position(1)),
             false => applied.next(),
         };
-        let limit = self.shared.memtables().limit() / 4;
+        let memtables = self.shared.memtables();
+        let mut flush_at = memtables.limit() / 4;
+        let most = memtables.limit() + flush_at;
         for item in self.log.scan(from) {
             let (position, record) = item?;
             let full = {
@@ -581,11 +583,17 @@ impl<M: Machine> Inner<M> {
                 writer.unflushed_bytes += record.len() as u64;
                 writer.applied = position;
                 self.publisher.applied(position, writer.machine.summary());
-                self.memtable_bytes() >= limit
+                self.memtable_bytes() >= flush_at
             };
             if full {
                 self.publish(position);
-                self.flush()?;
+                match self.flush() {
+                    // A full disk can be read all the same. Whoever wrote this had no more memory, but for a last batch.
+                    Err(error) if error.kind() == ErrorKind::Full && memtables.used() < most => {
+                        flush_at = self.memtable_bytes() + memtables.limit() / 8;
+                    }
+                    flushed => flushed?,
+                }
             }
         }
         self.publish(self.log.last());

@@ -10,6 +10,7 @@ use quire_lsm::{MergeError, Merger, TreeSpec};
 use quire_model::Position;
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -321,6 +322,34 @@ fn a_close_on_a_full_disk_loses_nothing_and_is_no_error() {
     let store = open().unwrap();
     assert!(contents(&store).unwrap() == Model::of(words));
     store.close().unwrap();
+}
+
+#[test]
+fn memory_full_of_what_no_table_has_room_for_is_replayed_and_read() {
+    const MEMORY: u64 = 16 << 20;
+    let env = SimEnv::new(1);
+    let store = open_with(&env, MEMORY, StoreOptions::default()).unwrap();
+    let tables = Path::new("/db/c1/p0/tables");
+    env.set_capacity_below(tables, 1);
+    let words: Vec<_> = (0..20_000).map(|at| format!("{at:01000}")).collect();
+    let words: Vec<_> = words.iter().map(String::as_str).collect();
+    let mut written = 0;
+    let refused = words.chunks(100).find_map(|batch| {
+        let refused = write(&store, batch, Durability::None).err();
+        written += batch.len() * usize::from(refused.is_none());
+        refused
+    });
+    assert_eq!(refused.unwrap().kind(), ErrorKind::Full);
+    let model = Model::of(words.iter().copied().take(written));
+    drop(store);
+    for _ in 0..2 {
+        let store = open_with(&env, MEMORY, StoreOptions::default()).unwrap();
+        assert!(contents(&store).unwrap() == model);
+    }
+    env.set_capacity_below(tables, 1 << 30);
+    let store = open_with(&env, MEMORY, StoreOptions::default()).unwrap();
+    store.flush().unwrap();
+    assert!(contents(&store).unwrap() == model);
 }
 
 #[test]

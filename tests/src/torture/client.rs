@@ -222,7 +222,8 @@ impl Client {
                 self.book.check_read(&key, found)?;
                 Ok(ON)
             }
-            500..=599 if allowed == Allowed::Errors => {
+            // What opens for a get the first time may meet a call that says "no space".
+            429 | 500..=599 if allowed == Allowed::Errors => {
                 self.told.errors += 1;
                 Ok(ON)
             }
