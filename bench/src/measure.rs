@@ -29,8 +29,13 @@ impl Watch {
 
 /// CPU seconds of this process so far, in steps of 10 ms.
 fn cpu_seconds() -> Result<f64> {
+    cpu_seconds_of("self")
+}
+
+/// CPU seconds of a process so far, by its number, in steps of 10 ms.
+pub(crate) fn cpu_seconds_of(process: &str) -> Result<f64> {
     const TICKS_PER_SECOND: f64 = 100.0;
-    let stat = fs::read_to_string("/proc/self/stat")?;
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
     // The name in parentheses may hold spaces; user and system time are the 12th and 13th fields after it.
     let fields: Vec<&str> = stat
         .rsplit(')')
@@ -42,7 +47,7 @@ fn cpu_seconds() -> Result<f64> {
         fields
             .get(field)
             .and_then(|text| text.parse::<u64>().ok())
-            .ok_or("odd /proc/self/stat")
+            .ok_or("odd /proc/…/stat")
     };
     Ok((ticks(11)? + ticks(12)?) as f64 / TICKS_PER_SECOND)
 }

@@ -5,7 +5,7 @@
 //! pairs, the order turned round each time. Every answer is compared byte by byte. A pair gives one ratio; reported are the
 //! medians and the spread.
 
-use crate::measure::{Latencies, median};
+use crate::measure::{Latencies, cpu_seconds_of, median};
 use crate::{Result, adverts};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -74,6 +74,8 @@ struct Slice {
     requests_per_second: f64,
     p50_micros: f64,
     p99_micros: f64,
+    /// CPU time of the server, for each request.
+    cpu_micros: f64,
 }
 
 /// A server, stopped when dropped.
@@ -120,10 +122,10 @@ impl Plan {
             load(server.address, &documents)?;
         }
         println!(
-            "| {} connections | memcached, requests/s | Quire, requests/s | ratio, median (least to most) | p50, µs | p99, µs |",
+            "| {} connections | memcached, requests/s | Quire, requests/s | ratio, median (least to most) | p50, µs | p99, µs | CPU of the server, µs a request |",
             self.connections
         );
-        println!("| --- | ---: | ---: | ---: | ---: | ---: |");
+        println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: |");
         for way in WAYS.iter().filter(|way| way.name.contains(&self.only)) {
             self.pairs(way, &servers, &documents)?;
         }
@@ -176,7 +178,7 @@ impl Plan {
         let mut slices = [Vec::new(), Vec::new()];
         // The first slices find everything cold: they are not counted.
         for server in servers {
-            self.slice(way, server.address, documents)?;
+            self.slice(way, server, documents)?;
         }
         for pair in 0..self.pairs {
             for turn in 0..2 {
@@ -185,7 +187,7 @@ impl Plan {
                 else {
                     continue;
                 };
-                let slice = self.slice(way, server.address, documents)?;
+                let slice = self.slice(way, server, documents)?;
                 eprintln!("{}, pair {pair}, server {which}: {slice:?}", way.name);
                 slices.push(slice);
             }
@@ -206,20 +208,23 @@ impl Plan {
             )
         };
         println!(
-            "| {} | {:.0} | {:.0} | {} | {} | {} |",
+            "| {} | {:.0} | {:.0} | {} | {} | {} | {} |",
             way.name,
             middle(&memcached, |slice| slice.requests_per_second),
             middle(&quire, |slice| slice.requests_per_second),
             spread(ratios),
             both(|slice| slice.p50_micros),
             both(|slice| slice.p99_micros),
+            both(|slice| slice.cpu_micros),
         );
         Ok(())
     }
 
     /// Asks one server for so long.
-    fn slice(&self, way: &Way, address: SocketAddr, documents: &[Document]) -> Result<Slice> {
+    fn slice(&self, way: &Way, server: &Server, documents: &[Document]) -> Result<Slice> {
         let is_over = AtomicBool::new(false);
+        let (address, process) = (server.address, server.child.id().to_string());
+        let cpu_seconds = cpu_seconds_of(&process)?;
         let begun = Instant::now();
         let (mut all, mut requests) = (Latencies::default(), 0);
         std::thread::scope(|scope| -> Result<()> {
@@ -243,6 +248,7 @@ impl Plan {
             requests_per_second: requests as f64 / seconds,
             p50_micros,
             p99_micros,
+            cpu_micros: (cpu_seconds_of(&process)? - cpu_seconds) * 1e6 / requests as f64,
         })
     }
 }
