@@ -66,7 +66,8 @@ impl World {
             let named = damage.iter().any(|one| path.starts_with(&one.file));
             let mut copy = copy;
             copy.check_all();
-            let harmless = copy.excused.get() == 0 && damage == before;
+            // What was told before may be told no more: the bit may be of what is left of a footer.
+            let harmless = copy.excused.get() == 0 && damage.iter().all(|one| before.contains(one));
             assert!(
                 named || unreadable || harmless,
                 "bit {bit_index} of {} changed: {} errors, and verify found {damage:?}",
