@@ -353,6 +353,10 @@ impl Session {
         let mut flow = Flow::On;
         for (write, outcome) in writes.iter().zip(&outcomes) {
             self.count(write, outcome);
+            // Those after one that ends the connection may have been done with it, but are not answered.
+            if flow == Flow::Close {
+                continue;
+            }
             outcome.answer(write, output.buffer());
             // Nobody may be told, and it must not be missed.
             if outcome.is_error() && write.reply == (Reply::Text { noreply: true }) {
