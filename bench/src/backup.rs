@@ -5,7 +5,7 @@
 //! next begins), and so on in pairs, the order turned round each time. A pair gives one ratio; reported are the medians and the
 //! spread. In the end a backup taken during the last slice is restored and compared.
 
-use crate::measure::{Watch, median};
+use crate::measure::{Watch, in_directory, median};
 use crate::{Result, adverts};
 use quiredb::{
     BackupOptions, Collection, CollectionSettings, Database, Document, Durability, Key, Options,
@@ -61,10 +61,7 @@ impl Batches {
 
 impl Plan {
     pub(crate) fn run(&self) -> Result<()> {
-        std::fs::create_dir_all(&self.dir)?;
-        let measured = self.measure();
-        std::fs::remove_dir_all(&self.dir)?;
-        measured
+        in_directory(&self.dir, || self.measure())
     }
 
     fn options(&self) -> BackupOptions {

@@ -77,6 +77,14 @@ pub(crate) fn disk_bytes(dir: &Path) -> Result<u64> {
     Ok(total)
 }
 
+/// Runs `measure` with a directory that is made before and removed after, whatever comes of it.
+pub(crate) fn in_directory<T>(dir: &Path, measure: impl FnOnce() -> Result<T>) -> Result<T> {
+    fs::create_dir_all(dir)?;
+    let measured = measure();
+    fs::remove_dir_all(dir)?;
+    measured
+}
+
 /// The one in the middle.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);

@@ -5,7 +5,7 @@
 //! pairs, the order turned round each time. Every answer is compared byte by byte. A pair gives one ratio; reported are the
 //! medians and the spread.
 
-use crate::measure::{Latencies, cpu_seconds_of, median};
+use crate::measure::{Latencies, cpu_seconds_of, in_directory, median};
 use crate::{Result, adverts};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -100,10 +100,7 @@ struct Document {
 
 impl Plan {
     pub(crate) fn run(&self) -> Result<()> {
-        std::fs::create_dir_all(&self.dir)?;
-        let measured = self.measure();
-        std::fs::remove_dir_all(&self.dir)?;
-        measured
+        in_directory(&self.dir, || self.measure())
     }
 
     fn measure(&self) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use crate::corpus::{self, Size};
 use crate::engine::Name;
+use crate::measure::in_directory;
 use crate::report::{Figures, table};
 use crate::task::Job;
 use crate::{Error, Result};
@@ -44,10 +45,8 @@ pub(crate) struct Plan {
 impl Plan {
     /// Measures everything and prints the table.
     pub(crate) fn run(&self) -> Result<()> {
-        std::fs::create_dir_all(&self.dir)?;
-        let measured = self.measure();
-        std::fs::remove_dir_all(&self.dir)?;
-        println!("\n{}", table(&measured?, &self.engines));
+        let measured = in_directory(&self.dir, || self.measure())?;
+        println!("\n{}", table(&measured, &self.engines));
         Ok(())
     }
 
