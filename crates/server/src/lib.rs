@@ -45,6 +45,7 @@ mod call;
 mod cat;
 mod cluster;
 mod collections;
+mod connections;
 mod documents;
 mod error;
 mod failure;

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use axum::http::{Method, StatusCode};
 use parking_lot::Mutex;
 use quiredb::{CollectionStats, DatabaseStats};
 
+use crate::connections::Connections;
 use crate::memcached::Counters;
 
 /// Upper bounds of the latency buckets, in seconds.
@@ -21,8 +23,7 @@ const BUCKETS: [f64; 14] = [
 /// What the server counts.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    connections: AtomicU64,
-    connections_opened: AtomicU64,
+    pub(crate) connections: Arc<Connections>,
     received_bytes: AtomicU64,
     sent_bytes: AtomicU64,
     bulk_items: AtomicU64,
@@ -38,23 +39,6 @@ struct RouteMetrics {
     buckets: [u64; BUCKETS.len()],
     requests_all: u64,
     seconds_all: f64,
-}
-
-/// A connection that is open as long as this lives.
-pub(crate) struct OpenConnection(std::sync::Arc<Metrics>);
-
-impl OpenConnection {
-    pub(crate) fn new(metrics: std::sync::Arc<Metrics>) -> OpenConnection {
-        metrics.connections.fetch_add(1, Ordering::Relaxed);
-        metrics.connections_opened.fetch_add(1, Ordering::Relaxed);
-        OpenConnection(metrics)
-    }
-}
-
-impl Drop for OpenConnection {
-    fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 impl Metrics {
@@ -117,9 +101,9 @@ impl Metrics {
             "quire_http_connections",
             "gauge",
             "Connections open now",
-            load(&self.connections),
+            self.connections.open(),
         );
-        let opened = load(&self.connections_opened);
+        let opened = self.connections.opened();
         text.one(
             "quire_http_connections_total",
             "counter",

@@ -18,7 +18,6 @@ use tokio::task::JoinSet;
 use crate::accept::accept;
 use crate::io::ClientIo;
 use crate::memcached::Port;
-use crate::metrics::OpenConnection;
 use crate::options::ServerOptions;
 use crate::routes;
 use crate::state::Server;
@@ -156,7 +155,7 @@ pub async fn serve(
             tracing::debug!(%error, "a connection went away before it was served");
             continue;
         }
-        let open = OpenConnection::new(Arc::clone(&server.metrics));
+        let open = server.metrics.connections.begin();
         let client = ClientIo::new(stream, Arc::clone(&server.metrics), options.idle_timeout);
         let connection = http
             .serve_connection(TokioIo::new(client), service.clone())

@@ -3,8 +3,10 @@
 //! A connection counts a batch of requests on its own and adds it up once, so that connections do not fight over the
 //! counters.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::connections::Connections;
 use crate::metrics::Exposition;
 
 /// A counter of requests: the name it has in `stats`, and command and result in `/metrics`.
@@ -78,36 +80,13 @@ impl Tally {
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     counts: [AtomicU64; Count::All as usize],
-    connections: AtomicU64,
-    connections_opened: AtomicU64,
-}
-
-/// A connection that is open as long as this lives.
-#[derive(Debug)]
-pub(crate) struct OpenConnection(std::sync::Arc<Counters>);
-
-impl OpenConnection {
-    pub(crate) fn new(counters: std::sync::Arc<Counters>) -> OpenConnection {
-        counters.connections.fetch_add(1, Ordering::Relaxed);
-        counters.connections_opened.fetch_add(1, Ordering::Relaxed);
-        OpenConnection(counters)
-    }
-}
-
-impl Drop for OpenConnection {
-    fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::Relaxed);
-    }
+    pub(crate) connections: Arc<Connections>,
 }
 
 impl Counters {
     fn get(&self, count: Count) -> u64 {
         let counter = self.counts.get(count as usize);
         counter.map_or(0, |counter| counter.load(Ordering::Relaxed))
-    }
-
-    pub(crate) fn connections(&self) -> u64 {
-        self.connections.load(Ordering::Relaxed)
     }
 
     /// Begins anew, but for connections.
@@ -120,11 +99,8 @@ impl Counters {
     /// What `stats` says of them, in memcached's names.
     pub(crate) fn stats(&self) -> Vec<(&'static str, u64)> {
         let mut stats = vec![
-            ("curr_connections", self.connections()),
-            (
-                "total_connections",
-                self.connections_opened.load(Ordering::Relaxed),
-            ),
+            ("curr_connections", self.connections.open()),
+            ("total_connections", self.connections.opened()),
             (
                 "cmd_get",
                 self.get(Count::GetHits) + self.get(Count::GetMisses),
@@ -147,13 +123,13 @@ impl Counters {
             "quire_memcached_connections",
             "gauge",
             "Connections open now to the memcached port",
-            self.connections(),
+            self.connections.open(),
         );
         text.one(
             "quire_memcached_connections_total",
             "counter",
             "Connections accepted on the memcached port",
-            self.connections_opened.load(Ordering::Relaxed),
+            self.connections.opened(),
         );
         text.one(
             "quire_memcached_received_bytes_total",

@@ -12,7 +12,6 @@ use tokio::net::TcpListener;
 use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::connection::Connection;
-use super::counters::OpenConnection;
 use crate::accept::accept;
 use crate::state::Server;
 
@@ -106,7 +105,7 @@ impl Port {
         };
         let port = self.clone();
         let run = move || {
-            let open = OpenConnection::new(Arc::clone(&port.server.memcached));
+            let open = port.server.memcached.connections.begin();
             port.serve(&stream);
             // In this order: who waits for the last client to leave finds all else done.
             drop((stream, open, slot, port));
