@@ -29,5 +29,6 @@ mod scrub;
 mod sim_backup;
 mod sim_damage;
 mod sim_faults;
+mod space;
 mod torture;
 mod verify_online;

@@ -1,13 +1,15 @@
 //! Checking that a partition's trees agree with its log.
 //!
 //! One pass over the log, nothing kept per document. A docid is created once, deleted at most once and never used
-//! again; so for every record the trees must say exactly whether it is the live one, and the totals settle the rest.
+//! again; so for every record the trees must say exactly whether it is the live one, and the totals settle the rest:
+//! compaction leaves a record of every document that there is and of every deletion that there was.
 
 use crate::documents::{KEYS, ROWS, docid_bytes, parse_docid, parse_position};
 use crate::record::{Kind, Record};
 use crate::{Partition, PartitionView, Result};
 use bytes::Bytes;
 use quire_model::{Document, Key, Position};
+use quire_store::StoreStats;
 use std::ops::Bound;
 
 /// Records are checked so many at a time.
@@ -34,9 +36,10 @@ pub struct Disagreement {
 #[derive(Debug, Default)]
 struct Totals {
     records: u64,
-    created: u64,
     deleted: u64,
     live: u64,
+    /// Bytes of records that others supersede.
+    dead_bytes: u64,
 }
 
 impl Partition {
@@ -45,10 +48,11 @@ impl Partition {
     /// # Errors
     /// Damaged bytes, by file and offset; disagreements are reported to `on_problem` and do not end the check.
     pub fn check(&self, on_problem: &mut dyn FnMut(Disagreement)) -> Result<Checked> {
+        let before = self.stats();
         let view = self.view()?;
         let mut totals = Totals::default();
         let mut batch: Vec<(Position, Bytes)> = Vec::with_capacity(BATCH);
-        for item in self.records(&view)? {
+        for item in view.store_view().log() {
             batch.push(item?);
             if batch.len() == BATCH {
                 check_batch(&view, &batch, &mut totals, on_problem)?;
@@ -57,10 +61,39 @@ impl Partition {
         }
         check_batch(&view, &batch, &mut totals, on_problem)?;
         check_totals(&view, &totals, on_problem)?;
+        self.check_space(&view, &totals, &before, on_problem);
         Ok(Checked {
             records: totals.records,
             documents: totals.live,
         })
+    }
+}
+
+impl Partition {
+    /// Compares what is counted as reclaimable with what was found, if nothing has changed since.
+    fn check_space(
+        &self,
+        view: &PartitionView,
+        totals: &Totals,
+        before: &StoreStats,
+        on_problem: &mut dyn FnMut(Disagreement),
+    ) {
+        let still = |stats: &StoreStats| {
+            stats.segments_uncounted == 0
+                && stats.log.last == view.position()
+                && stats.segments_compacted == before.segments_compacted
+        };
+        let counted = before.log_dead_bytes;
+        if still(before) && still(&self.stats()) && counted != totals.dead_bytes {
+            let what = format!(
+                "{counted} bytes of the log are counted as superseded, and {} are",
+                totals.dead_bytes
+            );
+            on_problem(Disagreement {
+                position: view.position(),
+                what,
+            });
+        }
     }
 }
 
@@ -98,7 +131,6 @@ fn check_batch(
     )?;
     for (((position, record, bytes), row), key) in records.into_iter().zip(rows).zip(keys) {
         totals.records += 1;
-        totals.created += u64::from(record.created);
         let row = row.as_deref().and_then(parse_position);
         let named = key.as_deref().and_then(parse_docid) == Some(record.docid);
         let name = Key::decode(record.key).map_or_else(
@@ -132,7 +164,7 @@ fn check_batch(
                     format!("document {name}: the index is at version {row}, before this record"),
                 );
             }
-            _ => {}
+            _ => totals.dead_bytes += bytes.len() as u64,
         }
     }
     Ok(())
@@ -145,13 +177,20 @@ fn check_totals(
 ) -> Result<()> {
     let counted = [
         ("live records of the log", totals.live),
-        (
-            "documents created less those deleted",
-            totals.created.saturating_sub(totals.deleted),
-        ),
         ("entries of the keys tree", entries(view, KEYS)?),
         ("entries of the rows tree", entries(view, ROWS)?),
     ];
+    let deleted = view.store_view().summary().deleted;
+    if totals.deleted != deleted {
+        let what = format!(
+            "{} deletions in the log, but {deleted} documents were deleted",
+            totals.deleted
+        );
+        on_problem(Disagreement {
+            position: view.position(),
+            what,
+        });
+    }
     for (what, found) in counted {
         if found != view.count() {
             let what = format!("{found} {what}, but {} documents are counted", view.count());

@@ -1,14 +1,16 @@
 //! The state machine of a partition: records of document changes applied to `keys` and `rows`.
 
-use crate::record::{Kind, Record};
-use quire_lsm::{Codec, TreeSpec};
+use crate::record::{Kind, Record, Row};
+use bytes::Bytes;
+use quire_lsm::{Codec, TreeSnapshot, TreeSpec};
 use quire_model::{DocId, Position};
 use quire_planted::{Bug, planted};
 use quire_store::{ApplyError, Machine, TreeWriter};
 
 /// The tree from encoded key to docid (4 bytes, big-endian).
 pub(crate) const KEYS: usize = 0;
-/// The tree from docid (4 bytes, big-endian) to position (8 bytes, little-endian).
+/// The tree from docid (4 bytes, big-endian) to the position of its newest record (8 bytes, little-endian) and that
+/// record's length (4 bytes; rows of the first version have none).
 pub(crate) const ROWS: usize = 1;
 
 const STATE_VERSION: u8 = 1;
@@ -18,6 +20,8 @@ const STATE_VERSION: u8 = 1;
 pub struct Totals {
     /// Documents.
     pub documents: u64,
+    /// Documents that there were and that have been deleted: the log keeps a record of each.
+    pub deleted: u64,
 }
 
 /// The state machine: its own state is the next docid and the number of documents.
@@ -65,10 +69,13 @@ impl Machine for Documents {
         let documents = rest
             .try_into()
             .map_err(|_| "the state has a wrong length".to_string())?;
+        let next_docid = u32::from_le_bytes([*d0, *d1, *d2, *d3]);
+        let documents = u64::from_le_bytes(documents);
         Ok(Documents {
-            next_docid: u32::from_le_bytes([*d0, *d1, *d2, *d3]),
+            next_docid,
             totals: Totals {
-                documents: u64::from_le_bytes(documents),
+                documents,
+                deleted: u64::from(next_docid).saturating_sub(documents),
             },
         })
     }
@@ -84,8 +91,8 @@ impl Machine for Documents {
         self.totals
     }
 
-    fn apply(&mut self, record: &[u8], trees: &TreeWriter<'_>) -> Result<(), ApplyError> {
-        let record = Record::decode(record).map_err(ApplyError::Record)?;
+    fn apply(&mut self, bytes: &[u8], trees: &TreeWriter<'_>) -> Result<(), ApplyError> {
+        let record = Record::decode(bytes).map_err(ApplyError::Record)?;
         let docid = docid_bytes(record.docid);
         if record.created && record.docid.0 != self.next_docid {
             let what = format!(
@@ -93,6 +100,13 @@ impl Machine for Documents {
                 record.docid, self.next_docid
             );
             return Err(ApplyError::Record(what));
+        }
+        if let Some(row) = record.superseded {
+            if row.position >= trees.position() {
+                let what = format!("it supersedes the one at position {}", row.position);
+                return Err(ApplyError::Record(what));
+            }
+            trees.supersede(row.position, row.bytes.into());
         }
         match record.kind {
             Kind::Put | Kind::Patch => {
@@ -103,7 +117,11 @@ impl Machine for Documents {
                     trees.put(KEYS, record.key, &docid)?;
                     self.totals.documents += 1;
                 }
-                trees.put(ROWS, &docid, &position_bytes(trees.position()))
+                let row = Row {
+                    position: trees.position(),
+                    bytes: bytes.len() as u32,
+                };
+                trees.put(ROWS, &docid, &row.encode())
             }
             Kind::Delete => {
                 trees.delete(KEYS, record.key)?;
@@ -111,9 +129,38 @@ impl Machine for Documents {
                     trees.delete(ROWS, &docid)?;
                 }
                 self.totals.documents = self.totals.documents.saturating_sub(1);
+                self.totals.deleted += 1;
                 Ok(())
             }
         }
+    }
+
+    /// A document's newest record is needed, and the record of each deletion: a follower that saw the document needs it,
+    /// and so does whoever rebuilds the trees from a log that still has an older record of the document.
+    fn needed(
+        records: &[(Position, Bytes)],
+        trees: &[TreeSnapshot],
+    ) -> Result<Vec<bool>, ApplyError> {
+        let decoded: Vec<_> = records
+            .iter()
+            .map(|(_, bytes)| Record::decode(bytes).map_err(ApplyError::Record))
+            .collect::<Result<_, _>>()?;
+        let docids: Vec<_> = decoded
+            .iter()
+            .map(|record| docid_bytes(record.docid))
+            .collect();
+        let docids: Vec<_> = docids.iter().map(<[u8; 4]>::as_slice).collect();
+        let rows = trees
+            .get(ROWS)
+            .ok_or_else(|| ApplyError::Record(format!("no tree {ROWS}")))?
+            .get_many(&docids)?;
+        let needed =
+            |((position, _), (record, row)): (&(Position, Bytes), (&Record<'_>, Option<Bytes>))| {
+                record.kind == Kind::Delete
+                    || row.as_deref().and_then(parse_position) == Some(*position)
+            };
+        let answers = records.iter().zip(decoded.iter().zip(rows));
+        Ok(answers.map(needed).collect())
     }
 }
 
@@ -125,10 +172,10 @@ pub(crate) fn parse_docid(bytes: &[u8]) -> Option<DocId> {
     Some(DocId(u32::from_be_bytes(bytes.try_into().ok()?)))
 }
 
-pub(crate) fn position_bytes(position: Position) -> [u8; 8] {
-    position.0.to_le_bytes()
-}
-
+/// The position in a row, with or without a length after it.
 pub(crate) fn parse_position(bytes: &[u8]) -> Option<Position> {
-    Some(Position(u64::from_le_bytes(bytes.try_into().ok()?)))
+    match bytes.try_into() {
+        Ok(position) => Some(Position(u64::from_le_bytes(position))),
+        Err(_) => Some(Row::decode(bytes)?.position),
+    }
 }

@@ -129,18 +129,6 @@ impl Partition {
         }))
     }
 
-    /// The raw records that a view sees, from the first that the log holds.
-    pub(crate) fn records(
-        &self,
-        view: &PartitionView,
-    ) -> Result<impl Iterator<Item = Result<(Position, bytes::Bytes)>> + use<>> {
-        let end = view.position();
-        let records = self.store.tail(Position(0))?;
-        Ok(records
-            .map(|item| item.map_err(Error::from))
-            .take_while(move |item| item.as_ref().map_or(true, |(position, _)| *position <= end)))
-    }
-
     /// The files that make up the partition now.
     pub fn files(&self) -> Vec<StoreFile> {
         self.store.files()
@@ -170,7 +158,7 @@ impl Partition {
         Ok(self.store.flush()?)
     }
 
-    /// Merges every tree into one run.
+    /// Merges every tree into one run, and removes from the log what no document needs.
     ///
     /// # Errors
     /// As of [`Store::compact`].

@@ -3,20 +3,25 @@
 //! # Invariants
 //! 1. A record says all that applying it needs: nothing is read, so the same records give the same trees.
 //! 2. Put and patch hold the whole document as it was after the change: one read serves it.
+//! 3. A record that makes an earlier one needless says which, and how long that was: what can be reclaimed is known
+//!    without reading. Only records of the first version, and those that create a document, do not.
 //!
 //! # Layout (little-endian)
 //! ```text
-//! 0      1       2               10      14           16       16+k
-//! | kind | flags | time (µs) i64 | docid | key bytes k | key    | document (to the end; none for a delete) |
-//!   kind: 1 put, 2 patch, 3 delete; flags: bit 0 the document was created by this record
-//!   key as `Key::encode` writes it; document as `Document` is encoded
+//! 0      1       2               10      14           16
+//! | kind | flags | time (µs) i64 | docid | key bytes k | superseded | key | document (to the end; none for a delete) |
+//!   kind: 1 put, 2 patch, 3 delete
+//!   flags: bit 0 the document was created by this record; bit 1 there is a superseded record
+//!   superseded: if bit 1 is set, the position (u64) and the bytes (u32) of the document's record before this one
+//!   key, k bytes, as `Key::encode` writes it; document as `Document` is encoded
 //! ```
 
 use bytes::Bytes;
-use quire_model::DocId;
+use quire_model::{DocId, Position};
 
 const HEADER_BYTES: usize = 16;
 const CREATED: u8 = 1;
+const SUPERSEDES: u8 = 2;
 
 /// What a record did. Values are on disk and never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +32,34 @@ pub(crate) enum Kind {
     Delete = 3,
 }
 
+/// A document's record: where it is, and how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) position: Position,
+    pub(crate) bytes: u32,
+}
+
+const ROW_BYTES: usize = 12;
+
+impl Row {
+    /// Layout: position u64, bytes u32 (little-endian).
+    pub(crate) fn encode(self) -> [u8; ROW_BYTES] {
+        let mut out = [0; ROW_BYTES];
+        let (position, bytes) = out.split_at_mut(8);
+        position.copy_from_slice(&self.position.0.to_le_bytes());
+        bytes.copy_from_slice(&self.bytes.to_le_bytes());
+        out
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Row> {
+        let (position, bytes) = bytes.split_first_chunk::<8>()?;
+        Some(Row {
+            position: Position(u64::from_le_bytes(*position)),
+            bytes: u32::from_le_bytes(bytes.try_into().ok()?),
+        })
+    }
+}
+
 /// A record's parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Record<'a> {
@@ -35,6 +68,8 @@ pub(crate) struct Record<'a> {
     pub(crate) created: bool,
     pub(crate) time_micros: i64,
     pub(crate) docid: DocId,
+    /// The document's record before this one.
+    pub(crate) superseded: Option<Row>,
     /// Encoded.
     pub(crate) key: &'a [u8],
     /// Encoded; empty for a delete.
@@ -43,13 +78,19 @@ pub(crate) struct Record<'a> {
 
 impl<'a> Record<'a> {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(HEADER_BYTES + self.key.len() + self.document.len());
+        let bytes = HEADER_BYTES + ROW_BYTES + self.key.len() + self.document.len();
+        let mut out = Vec::with_capacity(bytes);
         out.push(self.kind as u8);
-        out.push(if self.created { CREATED } else { 0 });
+        let created = if self.created { CREATED } else { 0 };
+        let supersedes = self.superseded.map_or(0, |_| SUPERSEDES);
+        out.push(created | supersedes);
         out.extend_from_slice(&self.time_micros.to_le_bytes());
         out.extend_from_slice(&self.docid.0.to_le_bytes());
         // A key is at most 1,024 bytes of text, so its encoding fits.
         out.extend_from_slice(&(self.key.len() as u16).to_le_bytes());
+        if let Some(row) = self.superseded {
+            out.extend_from_slice(&row.encode());
+        }
         out.extend_from_slice(self.key);
         out.extend_from_slice(self.document);
         out
@@ -84,10 +125,17 @@ impl<'a> Record<'a> {
             3 => Kind::Delete,
             other => return Err(format!("unknown kind of record {other}")),
         };
-        if flags & !CREATED != 0 {
+        if flags & !(CREATED | SUPERSEDES) != 0 {
             return Err(format!("unknown flags {flags:#x} in a record"));
         }
         let key_bytes = usize::from(u16::from_le_bytes([k0, k1]));
+        let (superseded, rest) = match flags & SUPERSEDES {
+            0 => (None, rest),
+            _ => {
+                let (row, rest) = rest.split_at_checked(ROW_BYTES).ok_or_else(short)?;
+                (Row::decode(row), rest)
+            }
+        };
         let (key, document) = rest.split_at_checked(key_bytes).ok_or_else(short)?;
         if key.is_empty() || (kind == Kind::Delete) != document.is_empty() {
             return Err("a record without its key or its document".into());
@@ -97,6 +145,7 @@ impl<'a> Record<'a> {
             created: flags & CREATED != 0,
             time_micros: i64::from_le_bytes([t0, t1, t2, t3, t4, t5, t6, t7]),
             docid: DocId(u32::from_le_bytes([d0, d1, d2, d3])),
+            superseded,
             key,
             document,
         })
@@ -114,19 +163,35 @@ mod tests {
 
     #[test]
     fn round_trips_and_every_cut_of_the_header_or_key_is_an_error() {
+        let row = Row {
+            position: Position(1 << 40),
+            bytes: 70_000,
+        };
+        for (superseded, header) in [(None, HEADER_BYTES), (Some(row), HEADER_BYTES + ROW_BYTES)] {
+            let record = Record {
+                kind: Kind::Patch,
+                created: superseded.is_none(),
+                time_micros: -5,
+                docid: DocId(77),
+                superseded,
+                key: b"key",
+                document: b"document",
+            };
+            let bytes = record.encode();
+            assert_eq!(Record::decode(&bytes), Ok(record));
+            for end in 0..=header + 3 {
+                assert!(Record::decode(&bytes[..end]).is_err(), "cut at {end}");
+            }
+        }
         let record = Record {
-            kind: Kind::Patch,
-            created: true,
-            time_micros: -5,
-            docid: DocId(77),
+            kind: Kind::Put,
+            created: false,
+            time_micros: 9,
+            docid: DocId(1),
+            superseded: Some(row),
             key: b"key",
             document: b"document",
         };
-        let bytes = record.encode();
-        assert_eq!(Record::decode(&bytes), Ok(record));
-        for end in 0..=HEADER_BYTES + 3 {
-            assert!(Record::decode(&bytes[..end]).is_err(), "cut at {end}");
-        }
         let delete = Record {
             kind: Kind::Delete,
             created: false,
@@ -143,6 +208,7 @@ mod tests {
             created: false,
             time_micros: 0,
             docid: DocId(0),
+            superseded: None,
             key: b"k",
             document: b"d",
         }
@@ -150,7 +216,7 @@ mod tests {
         bytes[0] = 9;
         assert!(Record::decode(&bytes).is_err());
         bytes[0] = 1;
-        bytes[1] = 2;
+        bytes[1] = 4;
         assert!(Record::decode(&bytes).is_err());
     }
 }

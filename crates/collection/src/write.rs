@@ -1,7 +1,7 @@
 //! Deciding writes: what each does, given the newest state and the writes before it in its batch.
 
 use crate::documents::{Documents, KEYS, ROWS, docid_bytes, parse_docid, parse_position};
-use crate::record::{Kind, Record};
+use crate::record::{Kind, Record, Row};
 use crate::{Action, Condition, Effect, Error, Result, Write, Written};
 use bytes::Bytes;
 use quire_model::{DocId, Document, Key, Position};
@@ -18,7 +18,8 @@ enum State {
     Absent,
     Present {
         docid: DocId,
-        version: Option<Position>,
+        /// Where its record is, if this batch wrote it.
+        row: Option<Row>,
         document: Option<Document>,
     },
 }
@@ -69,8 +70,9 @@ impl<'a, 'b> Decider<'a, 'b> {
         self.check(write, &state)?;
         match (&write.action, state) {
             (Action::Put(document), State::Absent) => self.create(encoded, document),
-            (Action::Put(document), State::Present { docid, .. }) => {
-                self.update(Kind::Put, encoded, docid, document.clone())
+            (Action::Put(document), State::Present { docid, row, .. }) => {
+                let old = self.row(docid, row)?;
+                self.update(Kind::Put, encoded, docid, old, document.clone())
             }
             (Action::Patch(_), State::Absent) => Err(Error::NotFound {
                 key: write.key.clone(),
@@ -79,28 +81,29 @@ impl<'a, 'b> Decider<'a, 'b> {
                 Action::Patch(patch),
                 State::Present {
                     docid,
-                    version,
+                    row,
                     document,
                 },
             ) => {
-                let version = self.version(docid, version)?;
+                let row = self.row(docid, row)?;
                 let old = match document {
                     Some(document) => document,
-                    None => self.document(version)?,
+                    None => self.document(row.position)?,
                 };
                 let new = old.merge_patch(patch)?;
                 if new == old {
-                    return Ok(self.unchanged(version));
+                    return Ok(self.unchanged(row.position));
                 }
-                self.update(Kind::Patch, encoded, docid, new)
+                self.update(Kind::Patch, encoded, docid, row, new)
             }
             (Action::Delete, State::Absent) => Ok(self.unchanged(Position(0))),
-            (Action::Delete, State::Present { docid, .. }) => {
-                let version = self.append(Kind::Delete, false, docid, &encoded, &[]);
+            (Action::Delete, State::Present { docid, row, .. }) => {
+                let old = self.row(docid, row)?;
+                let row = self.append(Kind::Delete, Some(old), docid, &encoded, &[]);
                 self.written.insert(encoded, State::Absent);
                 Ok(Written {
                     effect: Effect::Deleted,
-                    version,
+                    version: row.position,
                     partition: self.partition,
                 })
             }
@@ -126,7 +129,7 @@ impl<'a, 'b> Decider<'a, 'b> {
             .ok_or_else(|| self.corrupt("a docid in the keys tree has a wrong length"))?;
         Ok(State::Present {
             docid,
-            version: None,
+            row: None,
             document: None,
         })
     }
@@ -140,15 +143,15 @@ impl<'a, 'b> Decider<'a, 'b> {
         };
         match (write.condition, state) {
             (Condition::Always, _) | (Condition::IfAbsent, State::Absent) => Ok(()),
-            (Condition::IfAbsent, State::Present { docid, version, .. }) => {
-                let version = self.version(*docid, *version)?;
+            (Condition::IfAbsent, State::Present { docid, row, .. }) => {
+                let version = self.row(*docid, *row)?.position;
                 conflict(format!("it exists already (version {version})"))
             }
             (Condition::IfVersion(required), State::Absent) => conflict(format!(
                 "version {required} required, but it does not exist"
             )),
-            (Condition::IfVersion(required), State::Present { docid, version, .. }) => {
-                let version = self.version(*docid, *version)?;
+            (Condition::IfVersion(required), State::Present { docid, row, .. }) => {
+                let version = self.row(*docid, *row)?.position;
                 if version == required {
                     return Ok(());
                 }
@@ -159,18 +162,27 @@ impl<'a, 'b> Decider<'a, 'b> {
         }
     }
 
-    fn version(&self, docid: DocId, known: Option<Position>) -> Result<Position> {
-        if let Some(version) = known {
-            return Ok(version);
+    /// Where a document's record is, and how long.
+    fn row(&self, docid: DocId, known: Option<Row>) -> Result<Row> {
+        if let Some(row) = known {
+            return Ok(row);
         }
-        let row = self
+        let value = self
             .transaction
             .tree(ROWS)
             .get(&docid_bytes(docid))
             .map_err(quire_store::Error::from)?;
-        row.as_deref()
-            .and_then(parse_position)
-            .ok_or_else(|| self.corrupt(&format!("document number {docid} has no row")))
+        let no_row = || self.corrupt(&format!("document number {docid} has no row"));
+        let value = value.ok_or_else(no_row)?;
+        match Row::decode(&value) {
+            Some(row) => Ok(row),
+            // A row of the first version does not say how long its record is.
+            None => {
+                let position = parse_position(&value).ok_or_else(no_row)?;
+                let bytes = self.transaction.record(position)?.len() as u32;
+                Ok(Row { position, bytes })
+            }
+        }
     }
 
     fn document(&self, version: Position) -> Result<Document> {
@@ -198,14 +210,14 @@ impl<'a, 'b> Decider<'a, 'b> {
                 });
             }
         };
-        let version = self.append(Kind::Put, true, docid, &encoded, document.as_bytes());
+        let row = self.append(Kind::Put, None, docid, &encoded, document.as_bytes());
         if !planted(Bug::DocidGivenTwice) {
             self.created += 1;
         }
-        self.remember(encoded, docid, version, document.clone());
+        self.remember(encoded, docid, row, document.clone());
         Ok(Written {
             effect: Effect::Created,
-            version,
+            version: row.position,
             partition: self.partition,
         })
     }
@@ -215,47 +227,54 @@ impl<'a, 'b> Decider<'a, 'b> {
         kind: Kind,
         encoded: Bytes,
         docid: DocId,
+        old: Row,
         document: Document,
     ) -> Result<Written> {
-        let version = self.append(kind, false, docid, &encoded, document.as_bytes());
-        self.remember(encoded, docid, version, document);
+        let row = self.append(kind, Some(old), docid, &encoded, document.as_bytes());
+        self.remember(encoded, docid, row, document);
         Ok(Written {
             effect: Effect::Updated,
-            version,
+            version: row.position,
             partition: self.partition,
         })
     }
 
-    fn remember(&mut self, encoded: Bytes, docid: DocId, version: Position, document: Document) {
+    fn remember(&mut self, encoded: Bytes, docid: DocId, row: Row, document: Document) {
         self.written.insert(
             encoded,
             State::Present {
                 docid,
-                version: Some(version),
+                row: Some(row),
                 document: Some(document),
             },
         );
     }
 
+    /// Appends a record; one that supersedes none creates its document.
     fn append(
         &mut self,
         kind: Kind,
-        created: bool,
+        superseded: Option<Row>,
         docid: DocId,
         key: &[u8],
         document: &[u8],
-    ) -> Position {
+    ) -> Row {
         let record = Record {
             kind,
-            created,
+            created: superseded.is_none(),
             time_micros: self.time_micros,
             docid,
+            superseded,
             key,
             document,
         }
         .encode();
-        self.bytes += record.len();
-        self.transaction.append(record)
+        let bytes = record.len();
+        self.bytes += bytes;
+        Row {
+            position: self.transaction.append(record),
+            bytes: bytes as u32,
+        }
     }
 
     fn unchanged(&self, version: Position) -> Written {

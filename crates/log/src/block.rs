@@ -14,7 +14,7 @@
 //! | magic | kind | codec | flags, dictionary | records | span | raw length | stored length |
 //! 24      32        40            44           48
 //! | first | durable | payload crc | header crc | payload: stored length bytes |
-//!   kind: 1 records, 2 footer (3 is kept for records with gaps between their positions)
+//!   kind: 1 records, 2 footer, 3 records with gaps between their positions, in compacted segments
 //!   codec: 0 none, 1 LZ4 block format; flags, one byte: bit 0, the last group goes on in the next block
 //!   dictionary, one byte: which one the codec uses, 0 for none
 //!   records: how many; span: last position - first position + 1, so the same as records unless there are gaps
@@ -37,7 +37,7 @@ const _: () = assert!(BLOCK_HEADER_BYTES == 4 + 1 + 1 + 2 + 4 * 4 + 8 + 8 + 4 + 
 const GOES_ON: u8 = 1;
 pub(crate) const BLOCK_MAGIC: [u8; 4] = [0xB1, b'Q', b'L', 0x0C];
 /// The most raw bytes of a block of records: the largest record with its table, on its own.
-pub(crate) const BLOCK_RAW_MAX: usize = RECORD_BYTES_MAX + 8;
+pub(crate) const BLOCK_RAW_MAX: usize = RECORD_BYTES_MAX + 12;
 const _: () = assert!(BLOCK_RAW_MAX > 2 * BLOCK_BYTES_MAX);
 
 /// Whose checksums these are: folded into each, so that no other log's or segment's bytes pass.
@@ -64,6 +64,7 @@ impl Salt {
 pub(crate) enum BlockKind {
     Records = 1,
     Footer = 2,
+    Sparse = 3,
 }
 
 /// A block's header, checked.
@@ -149,6 +150,7 @@ impl BlockHeader {
             kind: match le::u8_at(bytes, 4)? {
                 1 => BlockKind::Records,
                 2 => BlockKind::Footer,
+                3 => BlockKind::Sparse,
                 _ => return None,
             },
             codec: Codec::decode(le::u8_at(bytes, 5)?)?,
@@ -166,13 +168,12 @@ impl BlockHeader {
             Codec::None => header.stored_length == header.raw_length,
             Codec::Lz4 => header.stored_length < header.raw_length,
         };
+        let records_hold = header.records > 0
+            && header.raw_length as usize <= BLOCK_RAW_MAX
+            && header.first.0.checked_add(u64::from(header.span)).is_some();
         let kind_holds = match header.kind {
-            BlockKind::Records => {
-                header.records > 0
-                    && header.span == header.records
-                    && header.raw_length as usize <= BLOCK_RAW_MAX
-                    && header.first.0.checked_add(u64::from(header.span)).is_some()
-            }
+            BlockKind::Records => records_hold && header.span == header.records,
+            BlockKind::Sparse => records_hold && header.span >= header.records && !header.goes_on,
             BlockKind::Footer => header.codec == Codec::None && header.span == 0 && !header.goes_on,
         };
         (flags <= GOES_ON && dictionary == 0 && sizes_hold && kind_holds).then_some(header)
@@ -256,11 +257,11 @@ pub(crate) fn encode_records(
         }
     };
     let header = BlockHeader {
-        kind: BlockKind::Records,
+        kind: block.kind(),
         codec,
         goes_on: block.goes_on(),
         records: block.records(),
-        span: block.records(),
+        span: block.span(),
         raw_length: raw.len() as u32,
         stored_length: (out.len() - payload) as u32,
         first: block.first(),

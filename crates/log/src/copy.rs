@@ -30,7 +30,7 @@ const PIECE_BYTES: usize = 256 << 10;
 /// While it is held, the segments that the log has now stay its segments: none is dropped or replaced by another.
 #[derive(Debug)]
 pub struct SegmentsKept<'a> {
-    _dropping: MutexGuard<'a, ()>,
+    _changing: MutexGuard<'a, ()>,
 }
 
 /// A segment's file, or the front of it up to a position. Holds the file open: it can be read though it is removed.
@@ -43,10 +43,11 @@ pub struct SegmentCopy {
 }
 
 impl Log {
-    /// Keeps the segments that there are until the guard is dropped. Waits for a drop of segments that is under way.
+    /// Keeps the segments that there are until the guard is dropped. Waits for a drop or a compaction of segments
+    /// that is under way.
     pub fn keep_segments(&self) -> SegmentsKept<'_> {
         SegmentsKept {
-            _dropping: self.shared().keep_segments(),
+            _changing: self.shared().keep_segments(),
         }
     }
 
@@ -67,10 +68,11 @@ impl Log {
                 "position {upto} is not durable yet: it can't be copied"
             )));
         }
-        let segments = self.shared().segments();
+        let segments = self.shared().segments.load_full();
         let newest = segments.last().map(|segment| segment.base());
         segments
-            .into_iter()
+            .iter()
+            .cloned()
             .take_while(|segment| segment.base() <= upto.next())
             .map(|segment| {
                 let sealed = Some(segment.base()) != newest;

@@ -98,13 +98,7 @@ impl Place {
         carried: Option<&Carried>,
         reserve: Reserve<'_>,
     ) -> Result<(BlockIndex, u64)> {
-        let mut file = match self.env.create(path) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                self.env.remove(path)?;
-                self.env.create(path)?
-            }
-            created => created?,
-        };
+        let mut file = self.create_temporary(path)?;
         let carried_bytes = carried.map_or(0, |carried| carried.end.saturating_sub(carried.start));
         let born = HEADER_BYTES as u64 + carried_bytes;
         file.append(
@@ -112,6 +106,7 @@ impl Place {
                 identity: self.identity,
                 base,
                 born,
+                span: None,
             }
             .encode(),
         )?;
@@ -129,6 +124,17 @@ impl Place {
             file.sync()?;
         }
         Ok((index, reserved))
+    }
+
+    /// A new file at `path`, which may hold what an attempt before this one left.
+    pub(crate) fn create_temporary(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
+        Ok(match self.env.create(path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                self.env.remove(path)?;
+                self.env.create(path)?
+            }
+            created => created?,
+        })
     }
 
     fn open(

@@ -14,6 +14,8 @@ pub enum ErrorKind {
     NotFound,
     /// The record was there and has been dropped.
     Dropped,
+    /// The record was there, was superseded by a later one, and compaction has removed it.
+    Superseded,
     /// Bytes on disk are not what was written, or a file is missing.
     Corrupt,
     /// The caller's mistake.
@@ -68,6 +70,14 @@ pub enum Error {
         position: Position,
         /// The first that the log holds.
         first: Position,
+    },
+    /// The record was superseded by a later one, and compaction has removed it.
+    #[error(
+        "the record at position {position} was superseded by a later one, and its bytes have been reclaimed"
+    )]
+    Superseded {
+        /// The position asked for.
+        position: Position,
     },
     /// A record or group over the limit.
     #[error("{what} of {found} is over the limit of {limit}")]
@@ -152,6 +162,7 @@ impl Error {
             Error::Corrupt { .. } => ErrorKind::Corrupt,
             Error::NotFound { .. } => ErrorKind::NotFound,
             Error::Dropped { .. } => ErrorKind::Dropped,
+            Error::Superseded { .. } => ErrorKind::Superseded,
             Error::TooLarge { .. } => ErrorKind::TooLarge,
             Error::InvalidArgument(_) => ErrorKind::InvalidArgument,
             Error::Poisoned => ErrorKind::Poisoned,

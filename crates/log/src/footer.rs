@@ -14,6 +14,14 @@
 //!   next: the position after the last record; raw bytes: of all payloads, before compression
 //!   first: position of a block's first record, less the segment's base; offset: of the block's header in the file
 //! ```
+//! In a compacted segment there is one more total, which reading the blocks would not give; such a segment is whole
+//! from the start, so one without its footer is damaged:
+//! ```text
+//! 0      8         16          24              32
+//! | next | records | raw bytes | removed bytes | entry 0 | entry 1 | … |
+//!   next: the position after the last that the segment stands for; records: that are left
+//!   removed bytes: of all records that compactions ever removed from the segment's positions
+//! ```
 //! The trailer:
 //! ```text
 //! 0               8               12    16      24
@@ -23,7 +31,7 @@
 //! ```
 
 use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Salt};
-use crate::index::{BlockEntry, BlockIndex};
+use crate::index::{BlockEntry, BlockIndex, Compacted};
 use crate::{Codec, ErrorKind, Result, le};
 use quire_env::{AppendFile, Env, ReadFile};
 use quire_model::Position;
@@ -32,6 +40,7 @@ use std::path::Path;
 
 pub(crate) const TRAILER_BYTES: usize = 24;
 const TOTALS_BYTES: usize = 24;
+const COMPACTED_TOTALS_BYTES: usize = 32;
 /// Bytes of the index for each block.
 pub(crate) const ENTRY_BYTES: usize = 8;
 const MAGIC: [u8; 8] = *b"QLOGSEAL";
@@ -39,16 +48,23 @@ const MAGIC: [u8; 8] = *b"QLOGSEAL";
 pub(crate) const FOOTER_FIXED_BYTES: usize = BLOCK_HEADER_BYTES + TOTALS_BYTES + TRAILER_BYTES;
 
 /// Footer and trailer of a segment whose blocks `index` lists.
-fn encode(index: &BlockIndex, base: Position, salt: Salt) -> Vec<u8> {
+pub(crate) fn encode(index: &BlockIndex, base: Position, salt: Salt) -> Vec<u8> {
     let offset = index.end();
     let entries = index.entries();
-    let length = BLOCK_HEADER_BYTES + TOTALS_BYTES + entries.len() * ENTRY_BYTES;
+    let totals = match index.compaction() {
+        None => TOTALS_BYTES,
+        Some(_) => COMPACTED_TOTALS_BYTES,
+    };
+    let length = BLOCK_HEADER_BYTES + totals + entries.len() * ENTRY_BYTES;
     let mut out = vec![0; BLOCK_HEADER_BYTES];
     out.reserve_exact(length + TRAILER_BYTES - BLOCK_HEADER_BYTES);
-    let next = index.next().0 - u64::from(planted(Bug::FooterOneRecordShort));
-    out.extend_from_slice(&next.to_le_bytes());
-    out.extend_from_slice(&(next - base.0).to_le_bytes());
+    let short = u64::from(planted(Bug::FooterOneRecordShort));
+    out.extend_from_slice(&(index.next().0 - short).to_le_bytes());
+    out.extend_from_slice(&(index.records() - short.min(index.records())).to_le_bytes());
     out.extend_from_slice(&index.raw_bytes().to_le_bytes());
+    if let Some(compacted) = index.compaction() {
+        out.extend_from_slice(&compacted.removed_bytes.to_le_bytes());
+    }
     for entry in entries {
         out.extend_from_slice(&entry.first.to_le_bytes());
         out.extend_from_slice(&entry.offset.to_le_bytes());
@@ -162,7 +178,16 @@ pub(crate) fn decode_payload(
 ) -> Option<BlockIndex> {
     let (next, records) = (le::u64_at(payload, 0)?, le::u64_at(payload, 8)?);
     let raw_bytes = le::u64_at(payload, 16)?;
-    let table = payload.get(TOTALS_BYTES..)?;
+    let entries_bytes = (header.records as usize).checked_mul(ENTRY_BYTES)?;
+    let (totals, table) = payload.split_at_checked(payload.len().checked_sub(entries_bytes)?)?;
+    let compacted = match totals.len() {
+        TOTALS_BYTES => None,
+        COMPACTED_TOTALS_BYTES => Some(Compacted {
+            records,
+            removed_bytes: le::u64_at(totals, 24)?,
+        }),
+        _ => return None,
+    };
     let entries: Vec<BlockEntry> = table
         .chunks_exact(ENTRY_BYTES)
         .map(|entry| {
@@ -174,12 +199,14 @@ pub(crate) fn decode_payload(
         .collect::<Option<_>>()?;
     let agrees = header.kind == BlockKind::Footer
         && header.first == base
-        && next.checked_sub(base.0) == Some(records)
-        && (header.records as usize).checked_mul(ENTRY_BYTES) == Some(table.len());
+        && match compacted {
+            None => next.checked_sub(base.0) == Some(records),
+            Some(_) => next.checked_sub(base.0) >= Some(records),
+        };
     if !agrees {
         return None;
     }
-    BlockIndex::from_parts(base, entries, offset, Position(next), raw_bytes)
+    BlockIndex::from_parts(base, entries, offset, Position(next), raw_bytes, compacted)
 }
 
 #[cfg(test)]
@@ -190,10 +217,22 @@ mod tests {
     #[test]
     fn footer_comes_back_and_any_changed_byte_is_refused() {
         let (base, salt) = (Position(5), Salt::new(LogIdentity([3; 16]), Position(5)));
-        let mut index = BlockIndex::new(base);
-        assert!(index.push(3, 100, 200) && index.push(1, 60, 20));
-        let bytes = encode(&index, base, salt);
-        assert_eq!(bytes.len(), FOOTER_FIXED_BYTES + 2 * ENTRY_BYTES);
+        let mut written = BlockIndex::new(base);
+        assert!(written.push(3, 100, 200) && written.push(1, 60, 20));
+        assert_eq!(
+            encode(&written, base, salt).len(),
+            FOOTER_FIXED_BYTES + 2 * ENTRY_BYTES
+        );
+        let mut compacted = BlockIndex::compacted(base);
+        assert!(compacted.push_at(Position(9), 3, 8, 100, 200));
+        compacted.finish_compacted(Position(40), 12345);
+        for index in [written, compacted] {
+            check(&index, base, salt);
+        }
+    }
+
+    fn check(index: &BlockIndex, base: Position, salt: Salt) {
+        let bytes = encode(index, base, salt);
         let read = |bytes: &[u8]| {
             let split = bytes.len() - TRAILER_BYTES;
             let (offset, length) =

@@ -2,13 +2,17 @@
 //!
 //! # Invariants
 //! 1. A segment gets its name when its first `born` bytes are durable: the header, and the blocks it began with.
+//! 2. A *compacted* segment, version 2, gets its name when all of it is durable. It stands for every position of its
+//!    span: segments with other bases in there are what it was made from, and a crash kept from being removed.
 //!
 //! # Layout (little-endian)
 //! ```text
-//! 0       8         12      16         32     40     44    48
-//! | magic | version | flags | identity | base | born | crc |
-//!   identity: the log's; base: position of the first record, as in the file's name; flags: zero
-//!   born: bytes of the file when it got its name, 48 if it began with no blocks
+//! 0       8         12     16         32     40     44    48
+//! | magic | version | span | identity | base | born | crc |
+//!   identity: the log's; base: the first position, as in the file's name
+//!   version: 1, of a segment as it was written; 2, of a compacted one
+//!   span: zero in version 1; in version 2 the positions that the segment stands for, live or not
+//!   born: bytes of the file when it got its name, 48 if it began with no blocks; 48 in version 2
 //!   crc: CRC-32C of bytes 0..44. Size, and the places of magic, version and crc, are the same in all versions.
 //! ```
 
@@ -19,8 +23,10 @@ use std::path::{Path, PathBuf};
 
 pub(crate) const HEADER_BYTES: usize = 48;
 const MAGIC: [u8; 8] = *b"QUIRELOG";
-/// The format version of segments, and of all that is in them.
-const VERSION: u32 = 1;
+/// The format version of segments as they are written, and of all that is in them.
+const VERSION_WRITTEN: u32 = 1;
+/// The format version of compacted segments.
+const VERSION_COMPACTED: u32 = 2;
 const _: () = assert!(HEADER_BYTES == 8 + 4 + 4 + 16 + 8 + 4 + 4);
 
 /// What a segment says about itself.
@@ -30,6 +36,8 @@ pub(crate) struct SegmentHeader {
     pub(crate) base: Position,
     /// At most `u32::MAX`.
     pub(crate) born: u64,
+    /// Of a compacted segment: how many positions it stands for, from `base` on.
+    pub(crate) span: Option<u32>,
 }
 
 /// Why bytes are not a header.
@@ -49,7 +57,7 @@ impl HeaderFault {
             HeaderFault::Version(found) => Error::UnsupportedVersion {
                 path: path.to_path_buf(),
                 found,
-                supported: VERSION,
+                supported: VERSION_COMPACTED,
             },
         }
     }
@@ -59,7 +67,12 @@ impl SegmentHeader {
     pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        let (version, span) = match self.span {
+            None => (VERSION_WRITTEN, 0),
+            Some(span) => (VERSION_COMPACTED, span),
+        };
+        bytes[8..12].copy_from_slice(&version.to_le_bytes());
+        bytes[12..16].copy_from_slice(&span.to_le_bytes());
         bytes[16..32].copy_from_slice(&self.identity.0);
         bytes[32..40].copy_from_slice(&self.base.0.to_le_bytes());
         bytes[40..44].copy_from_slice(&(self.born as u32).to_le_bytes());
@@ -79,10 +92,11 @@ impl SegmentHeader {
             return Err(HeaderFault::Invalid("segment header checksum mismatch"));
         }
         let version = le::u32_at(bytes, 8).ok_or(short)?;
-        let flags = le::u32_at(bytes, 12).ok_or(short)?;
-        if version != VERSION || flags != 0 {
-            return Err(HeaderFault::Version(version));
-        }
+        let span = match (version, le::u32_at(bytes, 12).ok_or(short)?) {
+            (VERSION_WRITTEN, 0) => None,
+            (VERSION_COMPACTED, span) if span > 0 => Some(span),
+            _ => return Err(HeaderFault::Version(version)),
+        };
         let identity = LogIdentity(le::bytes16_at(bytes, 16).ok_or(short)?);
         let base = Position(le::u64_at(bytes, 32).ok_or(short)?);
         let born = u64::from(le::u32_at(bytes, 40).ok_or(short)?);
@@ -90,7 +104,14 @@ impl SegmentHeader {
             identity,
             base,
             born,
+            span,
         })
+    }
+
+    /// The position after the last that a compacted segment stands for.
+    pub(crate) fn covers_to(&self) -> Option<Position> {
+        self.span
+            .map(|span| Position(self.base.0.saturating_add(u64::from(span))))
     }
 }
 
@@ -123,18 +144,21 @@ mod tests {
 
     #[test]
     fn header_comes_back_and_any_changed_byte_is_refused() {
-        let header = SegmentHeader {
-            identity: LogIdentity([9; 16]),
-            base: Position(77),
-            born: 4_000_000_000,
-        };
-        let bytes = header.encode();
-        assert_eq!(SegmentHeader::decode(&bytes), Ok(header));
-        for at in 0..bytes.len() {
-            let mut changed = bytes;
-            changed[at] ^= 0x10;
-            assert!(SegmentHeader::decode(&changed).is_err(), "byte {at}");
-            assert!(SegmentHeader::decode(&bytes[..at]).is_err(), "cut at {at}");
+        for span in [None, Some(3_000_000_000)] {
+            let header = SegmentHeader {
+                identity: LogIdentity([9; 16]),
+                base: Position(77),
+                born: 4_000_000_000,
+                span,
+            };
+            let bytes = header.encode();
+            assert_eq!(SegmentHeader::decode(&bytes), Ok(header));
+            for at in 0..bytes.len() {
+                let mut changed = bytes;
+                changed[at] ^= 0x10;
+                assert!(SegmentHeader::decode(&changed).is_err(), "byte {at}");
+                assert!(SegmentHeader::decode(&bytes[..at]).is_err(), "cut at {at}");
+            }
         }
     }
 
@@ -144,12 +168,13 @@ mod tests {
             identity: LogIdentity([9; 16]),
             base: Position(1),
             born: 48,
+            span: None,
         }
         .encode();
-        bytes[8] = 2;
+        bytes[8] = 3;
         let crc = crc32c::crc32c(&bytes[..44]);
         bytes[44..].copy_from_slice(&crc.to_le_bytes());
-        assert_eq!(SegmentHeader::decode(&bytes), Err(HeaderFault::Version(2)));
+        assert_eq!(SegmentHeader::decode(&bytes), Err(HeaderFault::Version(3)));
     }
 
     #[test]

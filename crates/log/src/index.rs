@@ -1,11 +1,15 @@
 //! Block index: where in its segment each block of records is, in 8 bytes a block.
 //!
 //! # Invariants
-//! 1. Entries ascend strictly in position and in offset; the first is (0, the end of the segment header).
+//! 1. Entries ascend strictly in position and in offset; the first is at the end of the segment header, and in a
+//!    segment as it was written at its base.
 //! 2. Blocks lie one after another: a block ends where the next begins, the last at `end`.
+//! 3. In a compacted segment there may be gaps before, between and after blocks. Up to `next`, a position without a
+//!    record had one that was removed.
 
 use crate::block::BLOCK_HEADER_BYTES;
 use crate::header::HEADER_BYTES;
+use crate::records::{COUNT_BYTES, TABLE_ENTRY_BYTES};
 use quire_model::Position;
 
 /// Where a block is.
@@ -13,7 +17,7 @@ use quire_model::Position;
 pub(crate) struct BlockSpan {
     /// Position of its first record.
     pub(crate) first: Position,
-    /// The position after its last record.
+    /// The position after its last record; before a gap, at most that where the gap ends.
     pub(crate) next: Position,
     /// Offset of its header in the segment.
     pub(crate) offset: u64,
@@ -45,6 +49,16 @@ pub(crate) struct BlockIndex {
     end: u32,
     next: Position,
     raw_bytes: u64,
+    compacted: Option<Compacted>,
+}
+
+/// What an index says of a compacted segment beyond its blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Compacted {
+    /// Records that are left.
+    pub(crate) records: u64,
+    /// Bytes of all records that compactions ever removed from these positions.
+    pub(crate) removed_bytes: u64,
 }
 
 impl BlockIndex {
@@ -56,6 +70,15 @@ impl BlockIndex {
             end: HEADER_BYTES as u32,
             next: base,
             raw_bytes: 0,
+            compacted: None,
+        }
+    }
+
+    /// The index of a compacted segment with no blocks yet; [`finish_compacted`](Self::finish_compacted) says the rest.
+    pub(crate) fn compacted(base: Position) -> BlockIndex {
+        BlockIndex {
+            compacted: Some(Compacted::default()),
+            ..BlockIndex::new(base)
         }
     }
 
@@ -66,15 +89,17 @@ impl BlockIndex {
         end: u64,
         next: Position,
         raw_bytes: u64,
+        compacted: Option<Compacted>,
     ) -> Option<BlockIndex> {
         let end = u32::try_from(end).ok()?;
-        let records = u32::try_from(next.0.checked_sub(base.0)?).ok()?;
+        let span = u32::try_from(next.0.checked_sub(base.0)?).ok()?;
         let mut expected = BlockEntry {
             first: 0,
             offset: HEADER_BYTES as u32,
         };
         for (index, entry) in entries.iter().enumerate() {
             let holds = match index {
+                0 if compacted.is_some() => entry.offset == expected.offset,
                 0 => *entry == expected,
                 _ => entry.first >= expected.first && entry.offset >= expected.offset,
             };
@@ -88,9 +113,9 @@ impl BlockIndex {
             };
         }
         let whole = if entries.is_empty() {
-            records == 0 && end == expected.offset
+            (span == 0 || compacted.is_some()) && end == expected.offset
         } else {
-            records >= expected.first && end >= expected.offset
+            span >= expected.first && end >= expected.offset
         };
         whole.then_some(BlockIndex {
             base,
@@ -98,20 +123,34 @@ impl BlockIndex {
             end,
             next,
             raw_bytes,
+            compacted,
         })
     }
 
     /// Adds the block that lies at `end` and holds the positions from `next`. False, and nothing changes, if the
     /// segment would outgrow its 32-bit offsets or positions.
     pub(crate) fn push(&mut self, records: u32, length: u64, raw_bytes: u64) -> bool {
-        let first = self.next.0 - self.base.0;
+        self.push_at(self.next, records, records, length, raw_bytes)
+    }
+
+    /// Adds the block that lies at `end` and holds `records` of the `span` positions from `first` on, which is not
+    /// before `next`. False, and nothing changes, as for [`push`](Self::push).
+    pub(crate) fn push_at(
+        &mut self,
+        first: Position,
+        records: u32,
+        span: u32,
+        length: u64,
+        raw_bytes: u64,
+    ) -> bool {
+        let relative = first.0.saturating_sub(self.base.0);
         let (Ok(first_relative), Ok(end)) = (
-            u32::try_from(first),
+            u32::try_from(relative),
             u32::try_from(u64::from(self.end) + length),
         ) else {
             return false;
         };
-        if first + u64::from(records) > u64::from(u32::MAX) {
+        if relative + u64::from(span) > u64::from(u32::MAX) || first < self.next {
             return false;
         }
         self.entries.push(BlockEntry {
@@ -119,9 +158,21 @@ impl BlockIndex {
             offset: self.end,
         });
         self.end = end;
-        self.next = Position(self.next.0 + u64::from(records));
+        self.next = Position(first.0 + u64::from(span));
         self.raw_bytes += raw_bytes;
+        if let Some(compacted) = &mut self.compacted {
+            compacted.records += u64::from(records);
+        }
         true
+    }
+
+    /// Says which position comes after the last that a compacted segment stands for, and how many bytes of records
+    /// were ever removed from it.
+    pub(crate) fn finish_compacted(&mut self, next: Position, removed_bytes: u64) {
+        self.next = self.next.max(next);
+        if let Some(compacted) = &mut self.compacted {
+            compacted.removed_bytes = removed_bytes;
+        }
     }
 
     /// Offset of the byte after the last block.
@@ -129,9 +180,28 @@ impl BlockIndex {
         u64::from(self.end)
     }
 
-    /// The position after the last record.
+    /// The position after the last record, or in a compacted segment after the last that it stands for.
     pub(crate) fn next(&self) -> Position {
         self.next
+    }
+
+    /// What is said of a compacted segment.
+    pub(crate) fn compaction(&self) -> Option<Compacted> {
+        self.compacted
+    }
+
+    /// How many records there are.
+    pub(crate) fn records(&self) -> u64 {
+        self.compacted
+            .map_or(self.next.0 - self.base.0, |compacted| compacted.records)
+    }
+
+    /// Bytes of the records alone.
+    pub(crate) fn record_bytes(&self) -> u64 {
+        let tables = 1 + u64::from(self.compacted.is_some());
+        let overhead = self.records() * tables * TABLE_ENTRY_BYTES as u64
+            + (self.entries.len() * COUNT_BYTES) as u64;
+        self.raw_bytes.saturating_sub(overhead)
     }
 
     /// Raw payload bytes of all blocks.
@@ -143,17 +213,26 @@ impl BlockIndex {
         &self.entries
     }
 
-    /// The block that holds `position`.
+    /// The block that holds `position`; in a compacted segment the one that would, if there is one.
     pub(crate) fn find(&self, position: Position) -> Option<BlockSpan> {
+        self.span(self.entries_to(position)?.checked_sub(1)?)
+    }
+
+    /// The block that `find` gives, or else the first of the segment.
+    pub(crate) fn find_or_first(&self, position: Position) -> Option<BlockSpan> {
+        self.span(self.entries_to(position)?.saturating_sub(1))
+    }
+
+    /// How many blocks begin at `position` or before; `None` if it is not of this segment.
+    fn entries_to(&self, position: Position) -> Option<usize> {
         if position >= self.next {
             return None;
         }
         let relative = u32::try_from(position.0.checked_sub(self.base.0)?).ok()?;
-        let after = self
-            .entries
-            .partition_point(|entry| entry.first <= relative);
-        let entry = self.entries.get(after.checked_sub(1)?)?;
-        Some(self.span(entry, after))
+        Some(
+            self.entries
+                .partition_point(|entry| entry.first <= relative),
+        )
     }
 
     /// The block that begins at `offset`.
@@ -163,24 +242,24 @@ impl BlockIndex {
             .entries
             .binary_search_by_key(&offset, |entry| entry.offset)
             .ok()?;
-        Some(self.span(self.entries.get(at)?, at + 1))
+        self.span(at)
     }
 
-    /// Where a block is that the entry numbered `after` follows.
-    fn span(&self, entry: &BlockEntry, after: usize) -> BlockSpan {
-        let (next, end) = match self.entries.get(after) {
+    fn span(&self, at: usize) -> Option<BlockSpan> {
+        let entry = self.entries.get(at)?;
+        let (next, end) = match self.entries.get(at + 1) {
             Some(following) => (
                 Position(self.base.0 + u64::from(following.first)),
                 following.offset,
             ),
             None => (self.next, self.end),
         };
-        BlockSpan {
+        Some(BlockSpan {
             first: Position(self.base.0 + u64::from(entry.first)),
             next,
             offset: u64::from(entry.offset),
             length: end.saturating_sub(entry.offset) as usize,
-        }
+        })
     }
 }
 
@@ -215,15 +294,47 @@ mod tests {
             index.end(),
             index.next(),
             30,
+            None,
         );
         assert_eq!(parts, Some(index));
+    }
+
+    #[test]
+    fn a_compacted_segment_has_blocks_between_gaps_or_none_at_all() {
+        let mut index = BlockIndex::compacted(Position(100));
+        assert!(index.push_at(Position(103), 2, 5, 60, 28));
+        assert!(index.push_at(Position(120), 1, 1, 50, 22));
+        assert!(!index.push_at(Position(120), 1, 1, 50, 22), "not ascending");
+        index.finish_compacted(Position(130), 77);
+        assert_eq!((index.next(), index.records()), (Position(130), 3));
+        assert_eq!(index.record_bytes(), 50 - 2 * 4 - 3 * 8);
+        let first = |span: Option<BlockSpan>| span.map(|span| span.first.0);
+        assert_eq!(first(index.find(Position(102))), None);
+        assert_eq!(first(index.find_or_first(Position(102))), Some(103));
+        assert_eq!(first(index.find(Position(119))), Some(103));
+        assert_eq!(first(index.find(Position(129))), Some(120));
+        assert_eq!(index.find(Position(130)), None);
+
+        let mut none = BlockIndex::compacted(Position(100));
+        none.finish_compacted(Position(130), 900);
+        assert_eq!(none.find_or_first(Position(110)), None);
+        let parts = BlockIndex::from_parts(
+            Position(100),
+            Vec::new(),
+            none.end(),
+            none.next(),
+            0,
+            none.compaction(),
+        );
+        assert_eq!(parts, Some(none));
     }
 
     #[test]
     fn parts_out_of_order_are_refused() {
         let entry = |first, offset| BlockEntry { first, offset };
         let from = |entries: &[BlockEntry], end, next| {
-            BlockIndex::from_parts(Position(1), entries.to_vec(), end, Position(next), 0).is_some()
+            let entries = entries.to_vec();
+            BlockIndex::from_parts(Position(1), entries, end, Position(next), 0, None).is_some()
         };
         assert!(from(&[], 48, 1));
         assert!(from(&[entry(0, 48), entry(2, 100)], 160, 4));

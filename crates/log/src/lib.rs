@@ -22,7 +22,8 @@
 //!    is there whole or not at all: recovery cuts off one whose last block is missing.
 //! 3. No byte is served unless the checksums over it hold.
 //! 4. A segment that has a successor is *sealed*: its records were durable before the successor had its name, and it
-//!    never changes again, but for a footer that a crash cut short.
+//!    never changes again, but for a footer that a crash cut short. Compaction replaces sealed segments by one that holds
+//!    fewer records, each under its own position (`compact.rs`).
 //! 5. What recovery finds is durable when [`Log::open`] returns. Only where the disk is too full to prove it, it is served before
 //!    it is: [`Log::durable`] does not count it, and no `sync` or append succeeds until there was room.
 //! 6. Room on disk for every accepted record, its block's header, and the footer of its segment is reserved before the
@@ -52,6 +53,7 @@
 //! [`Position`]: quire_model::Position
 
 mod block;
+mod compact;
 mod copy;
 mod create;
 mod error;
@@ -68,9 +70,11 @@ mod salvage;
 mod scan;
 mod segment;
 mod verify;
+mod view;
 mod walk;
 mod writer;
 
+pub use compact::{Compacted, SegmentInfo};
 pub use copy::{SegmentCopy, SegmentPieces, SegmentsKept};
 pub use error::{Error, ErrorKind, Result};
 pub use header::segment_path;
@@ -82,3 +86,4 @@ pub use recover::Recovery;
 pub use salvage::{identities, salvage};
 pub use scan::LogScan;
 pub use verify::{Damage, Finding, Inspection, VerifySummary, verify};
+pub use view::LogView;

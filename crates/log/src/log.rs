@@ -1,4 +1,4 @@
-//! The log's face: appends, group commit, reads.
+//! The log's face: appends, group commit, reads. `view.rs` has how reading is done, `compact.rs` how old segments change.
 
 use crate::create::{NotCreated, Place};
 use crate::error::{Error, ErrorKind, Result};
@@ -8,46 +8,59 @@ use crate::records::RecordBlock;
 use crate::recover::{Recovered, Recovery, recover};
 use crate::segment::Segment;
 use crate::verify::{Inspection, SegmentFile};
+use crate::view::LogView;
 use crate::writer::{Secured, Writer};
 use crate::{LogIdentity, LogOptions, LogScan};
+use arc_swap::ArcSwap;
 use bytes::Bytes;
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::{Mutex, MutexGuard};
 use quire_env::{BlockCache, Env};
 use quire_model::Position;
 use quire_planted::{Bug, planted};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 /// A log, open. Shared by reference: one writer appends at a time, any number of threads read and sync.
 ///
 /// Dropping it without [`close`](Log::close) is like a crash: what was not synced may be lost.
 #[derive(Debug)]
 pub struct Log {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 /// What a log and its scans share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    env: Arc<dyn Env>,
-    identity: LogIdentity,
-    dir: PathBuf,
-    cache: Arc<BlockCache>,
-    pending_bytes_max: usize,
-    /// Ascending, dense, never empty; the last is the writer's.
-    segments: RwLock<Vec<Arc<Segment>>>,
-    writer: Mutex<Writer>,
+    pub(crate) place: Place,
+    pub(crate) options: LogOptions,
+    /// Ascending, without a gap between them, never empty; the last is the writer's.
+    pub(crate) segments: ArcSwap<Vec<Arc<Segment>>>,
+    /// The newest segment, as far as opening found it proven durable, if what follows is still to be carried over to a
+    /// segment of its own.
+    pub(crate) proven: Weak<Segment>,
+    pub(crate) writer: Mutex<Writer>,
     /// Taken after `writer` where both are.
-    pending: Mutex<Pending>,
-    /// One drop of segments at a time.
-    dropping: Mutex<()>,
+    pub(crate) pending: Mutex<Pending>,
+    /// Held by the one who changes old segments, or keeps them from being changed.
+    pub(crate) changing: Mutex<()>,
+    /// Held for a moment only.
+    pub(crate) old: Mutex<OldFiles>,
     last: AtomicU64,
     /// The last position that is in a segment's index.
     written: AtomicU64,
     durable: AtomicU64,
     syncs: AtomicU64,
     poisoned: AtomicBool,
+}
+
+/// Files that are no longer of the log.
+#[derive(Debug, Default)]
+pub(crate) struct OldFiles {
+    /// Still have their names: what they were compacted into stands for them.
+    pub(crate) leftovers: Vec<PathBuf>,
+    /// Have no name any more, and may be held open by views.
+    pub(crate) retired: Vec<Weak<Segment>>,
 }
 
 /// How large a log is, and how far it has got.
@@ -62,6 +75,12 @@ pub struct LogStats {
     pub disk_bytes: u64,
     /// Bytes of the blocks before compression.
     pub raw_bytes: u64,
+    /// Records in the segments.
+    pub records: u64,
+    /// Bytes of those records alone.
+    pub record_bytes: u64,
+    /// Bytes of files that compaction replaced and that views still hold open: the disk has them back when the views go.
+    pub held_bytes: u64,
     /// Position of the first record kept.
     pub first: Position,
     /// Position of the last record accepted.
@@ -92,10 +111,10 @@ impl Log {
     ) -> Result<(Log, Recovery)> {
         options.check()?;
         let place = Place {
-            env: env.clone(),
+            env,
             dir: dir.to_path_buf(),
             identity,
-            cache: cache.clone(),
+            cache,
         };
         let Recovered {
             segments,
@@ -108,22 +127,21 @@ impl Log {
         };
         let mut pending = Pending::new(next, options.block_bytes);
         pending.begin_segment(newest.segment.index().read().entries().len(), 0);
-        let pending_bytes_max = options.pending_bytes_max;
-        let writer = Writer::new(place, options, newest);
+        let writer = Writer::new(place.clone(), options.clone(), newest);
         let durable = match writer.first_unproven() {
             Some(first) => first.0.saturating_sub(1),
             None => recovery.last.0,
         };
+        let proven = writer.proven().map(Arc::downgrade).unwrap_or_default();
         let shared = Shared {
-            env,
-            identity,
-            dir: dir.to_path_buf(),
-            cache,
-            pending_bytes_max,
-            segments: RwLock::new(segments),
+            place,
+            options,
+            segments: ArcSwap::from_pointee(segments),
+            proven,
             writer: Mutex::new(writer),
             pending: Mutex::new(pending),
-            dropping: Mutex::new(()),
+            changing: Mutex::new(()),
+            old: Mutex::new(OldFiles::default()),
             last: AtomicU64::new(recovery.last.0),
             written: AtomicU64::new(recovery.last.0),
             durable: AtomicU64::new(durable),
@@ -205,17 +223,10 @@ impl Log {
     /// The record at `position`: from memory, or with one read of the disk. It shares memory with the block it is in.
     ///
     /// # Errors
-    /// [`Error::NotFound`] past the last, [`Error::Dropped`] before the first, [`Error::Corrupt`] if its block is
-    /// damaged; other blocks go on being served.
+    /// [`Error::NotFound`] past the last, [`Error::Dropped`] before the first, [`Error::Superseded`] if compaction has
+    /// removed it, [`Error::Corrupt`] if its block is damaged; other blocks go on being served.
     pub fn read(&self, position: Position) -> Result<Bytes> {
-        self.shared.check_accepted(position)?;
-        match self.shared.pending_record(position) {
-            Some(record) => Ok(record),
-            None => self
-                .shared
-                .segment_of(position)?
-                .record(position, &self.shared.cache),
-        }
+        self.shared.read(&self.shared.segments.load(), position)
     }
 
     /// The records at `positions`, in that order. Reads in the order of the disk, each block once.
@@ -223,46 +234,21 @@ impl Log {
     /// # Errors
     /// As [`read`](Log::read), for the first in disk order that fails.
     pub fn read_many(&self, positions: &[Position]) -> Result<Vec<Bytes>> {
-        let mut order: Vec<usize> = (0..positions.len()).collect();
-        order.sort_by_key(|at| positions.get(*at));
-        let mut records = vec![Bytes::new(); positions.len()];
-        let mut block = None;
-        for at in order {
-            let (Some(position), Some(slot)) = (positions.get(at), records.get_mut(at)) else {
-                continue;
-            };
-            self.shared.check_accepted(*position)?;
-            *slot = match self.shared.pending_record(*position) {
-                Some(record) => record,
-                None => self.shared.record_near(*position, &mut block)?,
-            };
-        }
-        Ok(records)
+        self.shared
+            .read_many(&self.shared.segments.load(), positions)
+    }
+
+    /// The segments as they are now: whatever compaction removes later, and every record accepted so far that it has not
+    /// removed yet, can be read through it.
+    pub fn view(&self) -> LogView {
+        LogView::new(self.shared.clone())
     }
 
     /// The records from `from` on, up to the last that the log holds now, read in large pieces and past the cache.
-    /// See [`LogScan::until`] to end sooner. The first item is an error if `from` is 0 or has been dropped.
+    /// Those that compaction has removed are passed over; later compactions and drops are not seen. See
+    /// [`LogScan::until`] to end sooner. The first item is an error if `from` is 0 or has been dropped.
     pub fn scan(&self, from: Position) -> LogScan {
-        LogScan::new(self.shared.clone(), from, self.last())
-    }
-
-    /// Removes the segments all of whose records are before `position`, oldest first; never the newest. Returns the
-    /// bytes freed. Reads in progress go on.
-    ///
-    /// # Errors
-    /// What was removed before the error stays removed; the log is whole either way.
-    pub fn drop_before(&self, position: Position) -> Result<u64> {
-        let shared = &*self.shared;
-        let _one_at_a_time = shared.dropping.lock();
-        let mut freed = 0;
-        while let Some(segment) = shared.oldest_before(position) {
-            shared.env.remove(segment.path())?;
-            shared.segments.write().remove(0);
-            // One by one: were a crash to undo an older removal and not a newer, the log would have a gap.
-            shared.env.sync_dir(&shared.dir)?;
-            freed += segment.file_bytes();
-        }
-        Ok(freed)
+        self.view().scan(from)
     }
 
     /// Writes everything out, makes it durable, ends the newest segment with its footer and gives back reserved room.
@@ -284,16 +270,10 @@ impl Log {
         }
     }
 
-    /// The positions that the segments begin with, as they are now.
-    pub fn segments(&self) -> Vec<Position> {
-        let segments = self.shared.segments.read();
-        segments.iter().map(|segment| segment.base()).collect()
-    }
-
     /// Reads every byte of the segment that begins with `base`, while appends go on: of the newest, as far as records are
     /// in it now. Any invalid byte among them is damage. `None` if there is no such segment any more.
     pub fn inspect(&self, base: Position) -> Option<Inspection> {
-        let segments = self.shared.segments.read();
+        let segments = self.shared.segments.load_full();
         let at = segments.iter().position(|segment| segment.base() == base)?;
         let segment = segments.get(at)?;
         let after = segments.get(at + 1).map(|next| next.base());
@@ -309,27 +289,32 @@ impl Log {
         };
         let last = Position(next.0.saturating_sub(1));
         let newest = at + 2 == segments.len();
-        let identity = self.shared.identity;
+        let identity = self.shared.place.identity;
         Some(Inspection::of_open(identity, file, last, after, newest))
     }
 
     /// How large the log is, and how far it has got.
     pub fn stats(&self) -> LogStats {
-        let segments = self.shared.segments.read().clone();
+        let segments = self.shared.segments.load_full();
         let mut stats = LogStats {
             segments: segments.len() as u64,
             blocks: 0,
             disk_bytes: 0,
             raw_bytes: 0,
+            records: 0,
+            record_bytes: 0,
+            held_bytes: self.shared.old.lock().held_bytes(),
             first: self.first(),
             last: self.last(),
             durable: self.durable(),
             syncs: self.shared.syncs.load(Ordering::Relaxed),
         };
-        for segment in &segments {
+        for segment in segments.iter() {
             let index = segment.index().read();
             stats.blocks += index.entries().len() as u64;
             stats.raw_bytes += index.raw_bytes();
+            stats.records += index.records();
+            stats.record_bytes += index.record_bytes();
             stats.disk_bytes += segment.file_bytes();
         }
         stats
@@ -342,15 +327,19 @@ impl Log {
     }
 }
 
-impl Shared {
-    /// The segments, ascending.
-    pub(crate) fn segments(&self) -> Vec<Arc<Segment>> {
-        self.segments.read().clone()
+impl OldFiles {
+    /// Bytes of files without a name that somebody has open.
+    fn held_bytes(&mut self) -> u64 {
+        self.retired.retain(|segment| segment.strong_count() > 0);
+        let held = self.retired.iter().filter_map(Weak::upgrade);
+        held.map(|segment| segment.file_bytes()).sum()
     }
+}
 
-    /// While the guard is held no segment is dropped.
+impl Shared {
+    /// While the guard is held no segment is dropped or compacted.
     pub(crate) fn keep_segments(&self) -> MutexGuard<'_, ()> {
-        self.dropping.lock()
+        self.changing.lock()
     }
 
     /// Ends the block being filled; returns the position of the last record.
@@ -360,15 +349,24 @@ impl Shared {
         Position(pending.next().0 - 1)
     }
 
-    fn last(&self) -> Position {
+    pub(crate) fn last(&self) -> Position {
         Position(self.last.load(Ordering::Acquire))
     }
 
     pub(crate) fn first(&self) -> Position {
         self.segments
-            .read()
+            .load()
             .first()
             .map_or(Position(1), |segment| segment.base())
+    }
+
+    /// Changes the list of segments in one step.
+    pub(crate) fn change_segments(&self, change: impl Fn(&mut Vec<Arc<Segment>>)) {
+        self.segments.rcu(|segments| {
+            let mut segments = Vec::clone(segments);
+            change(&mut segments);
+            segments
+        });
     }
 
     fn check_healthy(&self) -> Result<()> {
@@ -379,7 +377,7 @@ impl Shared {
         }
     }
 
-    fn check_open(&self, pending: &Pending) -> Result<()> {
+    pub(crate) fn check_open(&self, pending: &Pending) -> Result<()> {
         self.check_healthy()?;
         if pending.closed {
             Err(Error::Closed)
@@ -406,7 +404,7 @@ impl Shared {
         if full_bytes == 0 {
             return Ok(());
         }
-        let writer = if full_bytes >= self.pending_bytes_max {
+        let writer = if full_bytes >= self.options.pending_bytes_max {
             Some(self.writer.lock())
         } else {
             self.writer.try_lock()
@@ -468,7 +466,7 @@ impl Shared {
             return Ok(());
         }
         if !writer.is_open() || writer.is_full(claimed, next) {
-            return self.begin_segment(&mut writer, need);
+            return self.begin_segment(&mut writer, need, true);
         }
         let reserved = writer.reserve(claimed, need)?;
         self.pending.lock().set_reserved(reserved);
@@ -486,11 +484,10 @@ impl Shared {
             return Ok(false);
         };
         let blocks = writer.segment().index().read().entries().len();
-        {
-            let mut listed = self.segments.write();
+        self.change_segments(|listed| {
             listed.pop();
-            listed.extend(segments);
-        }
+            listed.extend(segments.iter().cloned());
+        });
         self.durable.store(self.last().0, Ordering::Release);
         self.pending.lock().begin_segment(blocks, reserved);
         Ok(true)
@@ -516,27 +513,27 @@ impl Shared {
         Ok(())
     }
 
-    /// Goes over to a new segment with room for `need` bytes of records.
-    fn begin_segment(&self, writer: &mut Writer, need: u64) -> Result<()> {
+    /// Goes over to a new segment with room for `need` bytes of records; one in the place of the present, if that is
+    /// small and was closed, and `carry` says so.
+    pub(crate) fn begin_segment(&self, writer: &mut Writer, need: u64, carry: bool) -> Result<()> {
         self.pending.lock().freeze();
         self.sync_all(writer)?;
         // One that recovery left for appending has none reserved; a full disk is told before anything is begun.
         self.reserve_footer(writer)?;
         let next = self.last().next();
         let new = writer
-            .create_next(next, need)
+            .create_next(next, need, carry)
             .map_err(|failed| self.not_created(failed))?;
         let (segment, reserved) = (new.segment.clone(), new.reserved);
         let replaces = segment.base() == writer.segment().base();
         writer.go_over(new).map_err(|error| self.poison(error))?;
         let blocks = segment.index().read().entries().len();
-        {
-            let mut segments = self.segments.write();
+        self.change_segments(|segments| {
             if replaces {
                 segments.pop();
             }
-            segments.push(segment);
-        }
+            segments.push(segment.clone());
+        });
         self.pending.lock().begin_segment(blocks, reserved);
         Ok(())
     }
@@ -556,7 +553,7 @@ impl Shared {
     }
 
     /// The record at `position`, if it is not in a segment yet.
-    fn pending_record(&self, position: Position) -> Option<Bytes> {
+    pub(crate) fn pending_record(&self, position: Position) -> Option<Bytes> {
         if self.is_pending(position) {
             self.pending.lock().record(position)
         } else {
@@ -571,37 +568,5 @@ impl Shared {
         } else {
             None
         }
-    }
-
-    /// The segment that holds `position`, which is in one unless it was dropped.
-    pub(crate) fn segment_of(&self, position: Position) -> Result<Arc<Segment>> {
-        let segments = self.segments.read();
-        let after = segments.partition_point(|segment| segment.base() <= position);
-        match after.checked_sub(1).and_then(|at| segments.get(at)) {
-            Some(segment) => Ok(segment.clone()),
-            None => {
-                let first = segments.first().map_or(position, |segment| segment.base());
-                Err(Error::Dropped { position, first })
-            }
-        }
-    }
-
-    /// The record at `position`, from `block` if it is there; else `block` becomes the one that holds it.
-    fn record_near(&self, position: Position, block: &mut Option<RecordBlock>) -> Result<Bytes> {
-        if let Some(record) = block.as_ref().and_then(|block| block.record(position)) {
-            return Ok(record);
-        }
-        let segment = self.segment_of(position)?;
-        let found = segment.block(position, &self.cache)?;
-        let record = segment.record_in(&found, position)?;
-        *block = Some(found);
-        Ok(record)
-    }
-
-    /// The oldest segment, if all its records are before `position` and it is not the newest.
-    fn oldest_before(&self, position: Position) -> Option<Arc<Segment>> {
-        let segments = self.segments.read();
-        let successor = segments.get(1)?;
-        (successor.base() <= position).then(|| segments.first().cloned())?
     }
 }

@@ -2,26 +2,32 @@
 //!
 //! # Invariants
 //! 1. A [`RecordBlock`] that was decoded from disk has a table that ascends and ends where the records do.
-//! 2. Positions in a block are dense: the n-th record has position first + n.
+//! 2. Positions in a block as it was written are dense: the n-th record has position first + n.
+//! 3. Positions in a *sparse* block, of a compacted segment, ascend strictly from the first to the last of its span.
 //!
 //! # Layout (little-endian)
 //! ```text
 //! | record bytes … | end of record 0, u32 | end of record 1 | … | number of records, u32 |
 //!   ends are offsets in the payload; a record begins where the one before it ends, the first at 0
 //! ```
-//! The table comes last so that a block grows in place, and is handed on without a copy.
+//! A sparse block has a second table:
+//! ```text
+//! | record bytes … | end of record 0, u32 | … | place of record 0, u32 | … | number of records, u32 |
+//!   place: the record's position less the block's first, so 0 for record 0
+//! ```
+//! The tables come last so that a block grows in place, and is handed on without a copy.
 
-use crate::block::{BlockHeader, Fault};
+use crate::block::{BlockHeader, BlockKind, Fault};
 use crate::le;
 use bytes::Bytes;
 use quire_model::Position;
 
 /// Bytes of a payload that are not of a record: the table's count.
 pub(crate) const COUNT_BYTES: usize = 4;
-/// Bytes of the table for each record.
+/// Bytes of a table for each record.
 pub(crate) const TABLE_ENTRY_BYTES: usize = 4;
 
-/// Records at consecutive positions, raw. Cheap to clone.
+/// Records at ascending positions, raw. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct RecordBlock {
     first: Position,
@@ -29,6 +35,8 @@ pub(crate) struct RecordBlock {
     payload: Bytes,
     /// The last group of records goes on in the next block.
     goes_on: bool,
+    /// There may be gaps between the positions.
+    sparse: bool,
 }
 
 impl RecordBlock {
@@ -40,8 +48,9 @@ impl RecordBlock {
             records: header.records,
             payload,
             goes_on: header.goes_on,
+            sparse: header.kind == BlockKind::Sparse,
         };
-        if block.table_holds() {
+        if block.tables_hold(header.span) {
             Ok(block)
         } else {
             Err(Fault::certain("block with an impossible record table"))
@@ -49,41 +58,73 @@ impl RecordBlock {
     }
 
     /// A payload that this type checked before, from the cache; where its groups end is not known.
-    pub(crate) fn from_checked(first: Position, payload: Bytes) -> Option<RecordBlock> {
+    pub(crate) fn from_checked(
+        first: Position,
+        payload: Bytes,
+        sparse: bool,
+    ) -> Option<RecordBlock> {
         let records = le::u32_at(&payload, payload.len().checked_sub(COUNT_BYTES)?)?;
         Some(RecordBlock {
             first,
             records,
             payload,
             goes_on: false,
+            sparse,
         })
     }
 
-    fn table_start(&self) -> Option<usize> {
-        let table = (self.records as usize)
-            .checked_mul(TABLE_ENTRY_BYTES)?
-            .checked_add(COUNT_BYTES)?;
-        self.payload.len().checked_sub(table)
+    /// Bytes of one table.
+    fn table_bytes(&self) -> Option<usize> {
+        (self.records as usize).checked_mul(TABLE_ENTRY_BYTES)
     }
 
-    fn table_holds(&self) -> bool {
-        let Some(start) = self.table_start() else {
-            return false;
-        };
-        let (Some(table), Some(count)) = (
-            self.payload.get(start..self.payload.len() - COUNT_BYTES),
-            le::u32_at(&self.payload, self.payload.len() - COUNT_BYTES),
-        ) else {
-            return false;
-        };
+    /// Where the table of places begins; in a dense block the count, which is where it would.
+    fn places_start(&self) -> Option<usize> {
+        let after = self.payload.len().checked_sub(COUNT_BYTES)?;
+        match self.sparse {
+            true => after.checked_sub(self.table_bytes()?),
+            false => Some(after),
+        }
+    }
+
+    fn ends_start(&self) -> Option<usize> {
+        self.places_start()?.checked_sub(self.table_bytes()?)
+    }
+
+    fn tables_hold(&self, span: u32) -> bool {
+        self.ends_hold() == Some(true)
+            && match self.sparse {
+                true => self.places_hold(span) == Some(true),
+                false => span == self.records,
+            }
+    }
+
+    fn ends_hold(&self) -> Option<bool> {
+        let start = self.ends_start()?;
+        let table = self.payload.get(start..self.places_start()?)?;
+        let count = le::u32_at(&self.payload, self.payload.len() - COUNT_BYTES)?;
         let mut end = 0;
         for entry in table.chunks_exact(TABLE_ENTRY_BYTES) {
-            match le::u32_at(entry, 0) {
-                Some(next) if next >= end => end = next,
-                _ => return false,
+            match le::u32_at(entry, 0)? {
+                next if next >= end => end = next,
+                _ => return Some(false),
             }
         }
-        count == self.records && end as usize == start
+        Some(count == self.records && end as usize == start)
+    }
+
+    fn places_hold(&self, span: u32) -> Option<bool> {
+        let start = self.places_start()?;
+        let table = self.payload.get(start..start + self.table_bytes()?)?;
+        let mut next = 0;
+        for (at, entry) in table.chunks_exact(TABLE_ENTRY_BYTES).enumerate() {
+            let place = le::u32_at(entry, 0)?;
+            if place < next || (at == 0 && place != 0) {
+                return Some(false);
+            }
+            next = place.checked_add(1)?;
+        }
+        Some(next == span)
     }
 
     pub(crate) fn first(&self) -> Position {
@@ -92,7 +133,13 @@ impl RecordBlock {
 
     /// The last position.
     pub(crate) fn last(&self) -> Position {
-        Position(self.first.0 + u64::from(self.records).saturating_sub(1))
+        let place = self.place(self.records.saturating_sub(1));
+        Position(self.first.0 + u64::from(place.unwrap_or_default()))
+    }
+
+    /// Last position - first position + 1.
+    pub(crate) fn span(&self) -> u32 {
+        (self.last().0 - self.first.0) as u32 + 1
     }
 
     /// Whether the last group of records goes on in the next block.
@@ -105,24 +152,67 @@ impl RecordBlock {
         self.records
     }
 
-    /// The raw payload, table included.
+    /// Whether there may be gaps, as the block's header says.
+    pub(crate) fn kind(&self) -> BlockKind {
+        match self.sparse {
+            true => BlockKind::Sparse,
+            false => BlockKind::Records,
+        }
+    }
+
+    /// The raw payload, tables included.
     pub(crate) fn payload(&self) -> &Bytes {
         &self.payload
     }
 
+    /// The position of the record at `index`, less the block's first.
+    fn place(&self, index: u32) -> Option<u32> {
+        match self.sparse {
+            true => le::u32_at(
+                &self.payload,
+                self.places_start()? + index as usize * TABLE_ENTRY_BYTES,
+            ),
+            false => Some(index),
+        }
+    }
+
+    /// How many records come before `place`.
+    fn records_before(&self, place: u32) -> u32 {
+        if !self.sparse {
+            return place.min(self.records);
+        }
+        let (mut low, mut high) = (0, self.records);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.place(middle) {
+                Some(found) if found < place => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        low
+    }
+
     /// The record at `position`, sharing the block's memory; `None` if it is not in this block.
     pub(crate) fn record(&self, position: Position) -> Option<Bytes> {
-        let index = u32::try_from(position.0.checked_sub(self.first.0)?).ok()?;
+        let (found, record) = self.next_record(position)?;
+        (found == position).then_some(record)
+    }
+
+    /// The first record at or after `position`, which is not before the block; `None` if all are before.
+    pub(crate) fn next_record(&self, position: Position) -> Option<(Position, Bytes)> {
+        let wanted = u32::try_from(position.0.checked_sub(self.first.0)?).ok()?;
+        let index = self.records_before(wanted);
         if index >= self.records {
             return None;
         }
-        let entry = self.table_start()? + index as usize * TABLE_ENTRY_BYTES;
+        let entry = self.ends_start()? + index as usize * TABLE_ENTRY_BYTES;
         let start = match index {
             0 => 0,
             _ => le::u32_at(&self.payload, entry - TABLE_ENTRY_BYTES)? as usize,
         };
         let end = le::u32_at(&self.payload, entry)? as usize;
-        (start <= end && end <= self.payload.len()).then(|| self.payload.slice(start..end))
+        let found = Position(self.first.0 + u64::from(self.place(index)?));
+        (start <= end && end <= self.payload.len()).then(|| (found, self.payload.slice(start..end)))
     }
 }
 
@@ -132,6 +222,8 @@ pub(crate) struct BlockBuilder {
     first: Position,
     data: Vec<u8>,
     ends: Vec<u32>,
+    /// Of a sparse block: one for each record.
+    places: Option<Vec<u32>>,
 }
 
 impl BlockBuilder {
@@ -141,10 +233,19 @@ impl BlockBuilder {
             first,
             data: Vec::with_capacity(bytes),
             ends: Vec::new(),
+            places: None,
         }
     }
 
-    /// Raw bytes that `bytes` of `records` records add to a block.
+    /// An empty sparse block; its first record decides where it begins.
+    pub(crate) fn sparse(bytes: usize) -> BlockBuilder {
+        BlockBuilder {
+            places: Some(Vec::new()),
+            ..BlockBuilder::new(Position(0), bytes)
+        }
+    }
+
+    /// Raw bytes that `bytes` of `records` records add to a dense block.
     pub(crate) fn added_bytes(bytes: usize, records: usize) -> usize {
         bytes + records * TABLE_ENTRY_BYTES
     }
@@ -155,7 +256,8 @@ impl BlockBuilder {
 
     /// Length of the payload, as it would be now.
     pub(crate) fn raw_bytes(&self) -> usize {
-        self.data.len() + self.ends.len() * TABLE_ENTRY_BYTES + COUNT_BYTES
+        let tables = 1 + usize::from(self.places.is_some());
+        self.data.len() + self.ends.len() * TABLE_ENTRY_BYTES * tables + COUNT_BYTES
     }
 
     /// Adds a record. The caller keeps blocks within their limit.
@@ -164,7 +266,21 @@ impl BlockBuilder {
         self.ends.push(self.data.len() as u32);
     }
 
-    /// A copy of the record at `position`; `None` if it is not in this block.
+    /// Adds the record at `position` to a sparse block. False, and nothing changes, if that is too far from its first.
+    pub(crate) fn push_at(&mut self, position: Position, record: &[u8]) -> bool {
+        if self.is_empty() {
+            self.first = position;
+        }
+        let place = position.0.checked_sub(self.first.0).map(u32::try_from);
+        match (&mut self.places, place) {
+            (Some(places), Some(Ok(place))) if place < u32::MAX => places.push(place),
+            _ => return false,
+        }
+        self.push(record);
+        true
+    }
+
+    /// A copy of the record at `position` of a dense block; `None` if it is not in this block.
     pub(crate) fn record(&self, position: Position) -> Option<Bytes> {
         let index = usize::try_from(position.0.checked_sub(self.first.0)?).ok()?;
         let end = *self.ends.get(index)? as usize;
@@ -181,11 +297,14 @@ impl BlockBuilder {
             first,
             mut data,
             ends,
+            places,
         } = self;
         let records = ends.len() as u32;
-        data.reserve_exact(ends.len() * TABLE_ENTRY_BYTES + COUNT_BYTES);
-        for end in ends {
-            data.extend_from_slice(&end.to_le_bytes());
+        let sparse = places.is_some();
+        let table = ends.into_iter().chain(places.into_iter().flatten());
+        data.reserve_exact(table.size_hint().0 * TABLE_ENTRY_BYTES + COUNT_BYTES);
+        for entry in table {
+            data.extend_from_slice(&entry.to_le_bytes());
         }
         data.extend_from_slice(&records.to_le_bytes());
         RecordBlock {
@@ -193,6 +312,43 @@ impl BlockBuilder {
             records,
             payload: Bytes::from(data),
             goes_on,
+            sparse,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sparse_blocks_give_each_record_at_its_place_and_the_next_across_gaps() {
+        let mut builder = BlockBuilder::sparse(0);
+        for (position, record) in [(7, "a"), (9, "bc"), (10, ""), (500, "d")] {
+            assert!(builder.push_at(Position(position), record.as_bytes()));
+        }
+        let raw_bytes = builder.raw_bytes();
+        let block = builder.finish(false);
+        assert_eq!(block.payload().len(), raw_bytes);
+        assert_eq!((block.records(), block.span()), (4, 494));
+        assert!(block.tables_hold(494) && !block.tables_hold(493));
+        let next = |at| block.next_record(Position(at)).map(|(found, _)| found.0);
+        assert_eq!(
+            [6, 7, 8, 9, 10, 11, 500, 501].map(next),
+            [
+                None,
+                Some(7),
+                Some(9),
+                Some(9),
+                Some(10),
+                Some(500),
+                Some(500),
+                None
+            ]
+        );
+        assert_eq!(block.record(Position(9)).unwrap().as_ref(), b"bc");
+        assert_eq!(block.record(Position(8)), None);
+        let again = RecordBlock::from_checked(Position(7), block.payload().clone(), true).unwrap();
+        assert_eq!(again.record(Position(500)).unwrap().as_ref(), b"d");
     }
 }

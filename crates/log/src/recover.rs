@@ -3,6 +3,8 @@
 //! | found | taken for |
 //! | --- | --- |
 //! | file that ends in `.log.tmp` | a segment whose creation was cut short: removed |
+//! | segment among the positions that a compacted segment before it stands for | what that was made from: removed |
+//! | compacted segment without a whole footer | damaged: it was whole before it had its name |
 //! | segment with a successor and a whole footer | sealed: its blocks are checked when they are read |
 //! | segment with a successor and no whole footer | read whole; if every record up to the successor's is there, the footer was cut short or damaged, and is written anew; else damage |
 //! | newest segment with a whole footer | closed: as a sealed one |
@@ -97,11 +99,11 @@ pub(crate) fn recover(place: &Place) -> Result<Recovered> {
             env.remove(&dir.join(name))?;
         }
     }
-    let bases = list_segments(env, dir)?;
     // Names that a killed process made may not be durable yet, and what follows relies on them.
     if !planted(Bug::FoundSegmentNameBelieved) {
         env.sync_dir(dir)?;
     }
+    let bases = remove_leftovers(place, list_segments(env, dir)?)?;
 
     let mut opening = Opening {
         place,
@@ -144,6 +146,42 @@ pub(crate) fn list_segments(env: &dyn Env, dir: &Path) -> Result<Vec<Position>> 
     }
     bases.sort_unstable();
     Ok(bases)
+}
+
+/// Removes the segments that compacted ones stand for, and returns the bases of the others.
+fn remove_leftovers(place: &Place, bases: Vec<Position>) -> Result<Vec<Position>> {
+    let (env, dir) = (place.env.as_ref(), place.dir.as_path());
+    let mut kept = Vec::with_capacity(bases.len());
+    let mut bases = bases.into_iter().peekable();
+    while let Some(base) = bases.next() {
+        kept.push(base);
+        let file = env.open_read(&segment_path(dir, base))?;
+        let header = read_header(file.as_ref(), base, Some(place.identity))?;
+        let Some(next) = header.covers_to() else {
+            continue;
+        };
+        load_compacted(file.as_ref(), header)?;
+        while let Some(leftover) = bases.next_if(|base| *base < next) {
+            env.remove(&segment_path(dir, leftover))?;
+        }
+    }
+    Ok(kept)
+}
+
+/// The index of a compacted segment, which has one unless it is damaged.
+fn load_compacted(file: &dyn ReadFile, header: SegmentHeader) -> Result<BlockIndex> {
+    let salt = Salt::new(header.identity, header.base);
+    match footer::load(file, file.len()?, header.base, salt)? {
+        Some(index) if index.compaction().is_some() && Some(index.next()) == header.covers_to() => {
+            Ok(index)
+        }
+        _ => {
+            let what = "compacted segment without its whole footer";
+            let last = header.covers_to().map_or(header.base, before);
+            let positions = Some((header.base, last));
+            Err(Error::corrupt(file.path(), 0, what, positions))
+        }
+    }
 }
 
 /// Reads and checks the header of the segment that the file's name says begins at `base`.
@@ -273,21 +311,35 @@ impl Opening<'_> {
         Ok((file, header, file_bytes))
     }
 
+    /// The index of a segment, from its footer; `None` if it was not compacted and has none.
+    fn load(
+        &self,
+        file: &dyn ReadFile,
+        header: SegmentHeader,
+        file_bytes: u64,
+    ) -> Result<Option<BlockIndex>> {
+        if header.span.is_some() {
+            return load_compacted(file, header).map(Some);
+        }
+        let index = footer::load(file, file_bytes, header.base, self.salt(header.base))?;
+        // One of another kind is not this segment's.
+        Ok(index.filter(|index| index.compaction().is_none()))
+    }
+
     /// Opens a segment that has a successor.
     fn sealed(&mut self, base: Position, next_base: Position) -> Result<()> {
         let (file, header, file_bytes) = self.open(base)?;
-        let (index, file_bytes) =
-            match footer::load(file.as_ref(), file_bytes, base, self.salt(base))? {
-                Some(index) => (index, file_bytes),
-                None => {
-                    let blocks = self.read_blocks(&file, header, file_bytes, Some(next_base))?;
-                    check_successor(file.path(), blocks.next, next_base)?;
-                    let index = self.index_of(file.path(), base, &blocks.sizes)?;
-                    self.footers_rebuilt += 1;
-                    let file_bytes = self.write_footer(file.path(), base, &index)?;
-                    (index, file_bytes)
-                }
-            };
+        let (index, file_bytes) = match self.load(file.as_ref(), header, file_bytes)? {
+            Some(index) => (index, file_bytes),
+            None => {
+                let blocks = self.read_blocks(&file, header, file_bytes, Some(next_base))?;
+                check_successor(file.path(), blocks.next, next_base)?;
+                let index = self.index_of(file.path(), base, &blocks.sizes)?;
+                self.footers_rebuilt += 1;
+                let file_bytes = self.write_footer(file.path(), base, &index)?;
+                (index, file_bytes)
+            }
+        };
         check_successor(file.path(), index.next(), next_base)?;
         let segment = self.segment(base, file, file_bytes, index);
         self.segments.push(segment);
@@ -298,7 +350,7 @@ impl Opening<'_> {
     fn newest(&mut self, base: Position) -> Result<Newest> {
         let (file, header, file_bytes) = self.open(base)?;
         let path = file.path().to_path_buf();
-        if let Some(index) = footer::load(file.as_ref(), file_bytes, base, self.salt(base))? {
+        if let Some(index) = self.load(file.as_ref(), header, file_bytes)? {
             return Ok(Newest::found(
                 self.segment(base, file, file_bytes, index),
                 None,
@@ -384,7 +436,9 @@ impl Opening<'_> {
                     blocks.durable = blocks.durable.max(block.durable);
                     break;
                 }
-                Step::Block(block, _) if block.first == blocks.next => {
+                Step::Block(block, _)
+                    if block.kind == BlockKind::Records && block.first == blocks.next =>
+                {
                     blocks.durable = blocks.durable.max(block.durable);
                     blocks.next = block.next();
                     blocks.end = blocks.walk.offset;

@@ -1,19 +1,20 @@
 //! Scanning: records in order, read in large pieces, past the cache.
 
-use crate::log::Shared;
+use crate::Result;
 use crate::records::RecordBlock;
 use crate::segment::Segment;
+use crate::view::LogView;
 use crate::walk::Window;
-use crate::{Error, Result};
+
 use bytes::Bytes;
 use quire_model::Position;
 use std::fmt;
 use std::sync::Arc;
 
-/// Records in order of position. Appends and drops may go on meanwhile; ends after the first error, which is
-/// [`Error::Dropped`] if the records to come were dropped.
+/// Records in order of position, without those that compaction had removed when the scan was made. Appends, drops and
+/// compactions may go on meanwhile, and are not seen. Ends after the first error.
 pub struct LogScan {
-    log: Arc<Shared>,
+    view: LogView,
     next: Position,
     to: Position,
     block: Option<RecordBlock>,
@@ -29,10 +30,17 @@ impl fmt::Debug for LogScan {
     }
 }
 
+/// What is at a position or after it.
+enum Ahead {
+    Block(RecordBlock),
+    /// Nothing before this position.
+    Gap(Position),
+}
+
 impl LogScan {
-    pub(crate) fn new(log: Arc<Shared>, from: Position, to: Position) -> LogScan {
+    pub(crate) fn new(view: LogView, from: Position, to: Position) -> LogScan {
         LogScan {
-            log,
+            view,
             next: from,
             to,
             block: None,
@@ -47,42 +55,57 @@ impl LogScan {
         self
     }
 
-    fn record(&mut self) -> Result<Bytes> {
-        if let Some(record) = self
-            .block
-            .as_ref()
-            .and_then(|block| block.record(self.next))
-        {
-            return Ok(record);
+    /// The first record from `next` to `to`.
+    fn record(&mut self) -> Result<Option<(Position, Bytes)>> {
+        while self.next <= self.to {
+            let block = self.block.as_ref();
+            if let Some(found) = block.and_then(|block| block.next_record(self.next)) {
+                return Ok((found.0 <= self.to).then_some(found));
+            }
+            match self.read_ahead()? {
+                Ahead::Block(block) => {
+                    self.next = self.next.max(block.first());
+                    self.block = Some(block);
+                }
+                Ahead::Gap(next) => self.next = next,
+            }
         }
-        let block = self.read_block()?;
-        let record = block.record(self.next);
-        self.block = Some(block);
-        record.ok_or(Error::NotFound {
-            position: self.next,
-            last: self.to,
-        })
+        Ok(None)
     }
 
-    fn read_block(&mut self) -> Result<RecordBlock> {
-        self.log.check_accepted(self.next)?;
-        if let Some(block) = self.log.pending_block(self.next) {
-            return Ok(block);
+    fn read_ahead(&mut self) -> Result<Ahead> {
+        let log = self.view.log();
+        log.check_accepted(self.next)?;
+        if let Some(block) = log.pending_block(self.next) {
+            return Ok(Ahead::Block(block));
         }
-        let segment = self.log.segment_of(self.next)?;
+        let segment = self.view.segment_of(self.next)?;
+        let (end, segment_next) = {
+            let index = segment.index().read();
+            (index.end(), index.next())
+        };
+        let span = match segment.span_near(self.next) {
+            None if segment.is_compacted() && self.next < segment_next => {
+                return Ok(Ahead::Gap(segment_next));
+            }
+            None => segment.span(self.next)?,
+            Some(span) => span,
+        };
         let window = match &mut self.open {
-            Some((open, window)) if Arc::ptr_eq(open, &segment) => window,
+            Some((open, window)) if Arc::ptr_eq(open, segment) => window,
             open => {
                 let window = Window::new(segment.file().clone());
                 &mut open.insert((segment.clone(), window)).1
             }
         };
-        let span = segment.span(self.next)?;
-        let end = segment.index().read().end();
         let bytes = window
             .bytes(span.offset, span.length, end)
             .map_err(|error| segment.read_error(error, span))?;
-        segment.decode(span, &bytes)
+        let block = segment.decode(span, &bytes)?;
+        Ok(match block.last() < self.next {
+            true => Ahead::Gap(span.next),
+            false => Ahead::Block(block),
+        })
     }
 }
 
@@ -90,15 +113,12 @@ impl Iterator for LogScan {
     type Item = Result<(Position, Bytes)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.next > self.to {
-            return None;
-        }
-        let position = self.next;
         match self.record() {
-            Ok(record) => {
+            Ok(Some((position, record))) => {
                 self.next = position.next();
                 Some(Ok((position, record)))
             }
+            Ok(None) => None,
             Err(error) => {
                 self.to = Position(0);
                 self.next = Position(1);

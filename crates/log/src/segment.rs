@@ -21,6 +21,8 @@ pub(crate) struct Segment {
     /// This open file's name in the cache.
     owner: u64,
     index: RwLock<BlockIndex>,
+    /// Records are missing that were removed.
+    compacted: bool,
     file_bytes: AtomicU64,
 }
 
@@ -38,6 +40,7 @@ impl Segment {
             salt: Salt::new(identity, base),
             file,
             owner: cache.new_owner(),
+            compacted: index.compaction().is_some(),
             index: RwLock::new(index),
             file_bytes: AtomicU64::new(file_bytes),
         }
@@ -57,6 +60,11 @@ impl Segment {
 
     pub(crate) fn file(&self) -> &Arc<dyn ReadFile> {
         &self.file
+    }
+
+    /// Whether records of this segment may have been removed.
+    pub(crate) fn is_compacted(&self) -> bool {
+        self.compacted
     }
 
     /// Bytes on disk.
@@ -80,7 +88,7 @@ impl Segment {
 
     /// The record at `position` of a block of this segment.
     pub(crate) fn record_in(&self, block: &RecordBlock, position: Position) -> Result<Bytes> {
-        block.record(position).ok_or_else(|| self.unknown(position))
+        block.record(position).ok_or_else(|| self.missing(position))
     }
 
     /// The block that holds `position`: from the cache, or with one read, and then cached.
@@ -92,7 +100,7 @@ impl Segment {
         };
         if let Some(block) = cache
             .get(key)
-            .and_then(|payload| RecordBlock::from_checked(span.first, payload))
+            .and_then(|payload| RecordBlock::from_checked(span.first, payload, self.compacted))
         {
             return Ok(block);
         }
@@ -110,7 +118,13 @@ impl Segment {
         self.index
             .read()
             .find(position)
-            .ok_or_else(|| self.unknown(position))
+            .ok_or_else(|| self.missing(position))
+    }
+
+    /// Where the block is that holds `position`, or else one before or after the gap that `position` is in; `None` if
+    /// the segment has no blocks.
+    pub(crate) fn span_near(&self, position: Position) -> Option<BlockSpan> {
+        self.index.read().find_or_first(position)
     }
 
     /// Checks and decodes the block that was read from `span`.
@@ -137,11 +151,11 @@ impl Segment {
         bytes: &[u8],
     ) -> std::result::Result<BlockHeader, Fault> {
         let header = BlockHeader::decode(bytes, self.salt, span.offset)?;
-        if header.kind != BlockKind::Records
-            || header.first != span.first
-            || header.next() != span.next
-            || header.file_bytes() != span.length as u64
-        {
+        let is_meant = match self.compacted {
+            false => header.kind == BlockKind::Records && header.next() == span.next,
+            true => header.kind == BlockKind::Sparse && header.next() <= span.next,
+        };
+        if !is_meant || header.first != span.first || header.file_bytes() != span.length as u64 {
             return Err(Fault::certain("block that is not the one in the index"));
         }
         Ok(header)
@@ -162,7 +176,11 @@ impl Segment {
         Error::corrupt(self.path(), span.offset, what, Some((span.first, last)))
     }
 
-    fn unknown(&self, position: Position) -> Error {
+    /// Why a position of this segment has no record.
+    fn missing(&self, position: Position) -> Error {
+        if self.compacted && position >= self.base && position < self.index.read().next() {
+            return Error::Superseded { position };
+        }
         Error::corrupt(
             self.path(),
             0,

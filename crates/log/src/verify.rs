@@ -10,12 +10,14 @@
 //!    place: a file whose sync has failed may forget that it was cut and sealed since.
 //! 4. Records are given in the order of their positions, each once, as recovery would keep them: those of a group whose
 //!    end was torn off are not. Where damage cut a group, what is whole of it is given, and said to be a part.
+//! 5. A compacted segment was whole before it had its name: anything wrong in it is damage. Where records were removed
+//!    nothing is lost. Segments that it stands for are leftovers, which are counted and not read.
 
 use crate::LogIdentity;
 use crate::block::{BlockHeader, BlockKind, Fault, Salt};
 use crate::error::{Error, ErrorKind, Result};
 use crate::footer;
-use crate::header::{HEADER_BYTES, parse_segment_name, segment_path};
+use crate::header::{HEADER_BYTES, SegmentHeader, parse_segment_name, segment_path};
 use crate::index::BlockIndex;
 use crate::pending::footer_bytes;
 use crate::records::RecordBlock;
@@ -59,8 +61,8 @@ pub struct VerifySummary {
     pub first: Position,
     /// Position of the last record that there is, or that anything proves there was.
     pub last: Position,
-    /// Bytes that a crash left behind the last whole block of a segment, which the next opening will cut off; not
-    /// damage.
+    /// Bytes that a crash left behind the last whole block of a segment, or of segments that were compacted into another:
+    /// the next opening will remove them; not damage.
     pub torn_bytes: u64,
     /// Damages reported.
     pub damages: u64,
@@ -152,6 +154,8 @@ pub struct Inspection {
     reading: Option<Reading>,
     /// The position that the next block should begin with.
     expected: Position,
+    /// A compacted segment stands for all positions before this one.
+    covered: Position,
     /// The newest segment, if it was not closed.
     open_base: Option<Position>,
     /// Records up to here are known to have been durable, or written: that they are not there is no torn tail.
@@ -174,6 +178,8 @@ struct Reading {
     file: Arc<dyn ReadFile>,
     file_bytes: u64,
     walk: BlockWalk,
+    /// Records were removed from it.
+    compacted: bool,
     /// What its footer should say; `None` once anything was damaged.
     index: Option<BlockIndex>,
     /// Bytes proven durable so far.
@@ -229,6 +235,7 @@ impl Inspection {
             files,
             reading: None,
             expected: first,
+            covered: Position(0),
             open_base: None,
             known,
             salvage: None,
@@ -382,9 +389,9 @@ impl Inspection {
         };
         for block in salvage.held.drain(..) {
             let mut position = salvage.next.max(block.first());
-            while let Some(record) = block.record(position) {
-                self.found.push_back(Finding::Record(position, record));
-                position = position.next();
+            while let Some((at, record)) = block.next_record(position) {
+                self.found.push_back(Finding::Record(at, record));
+                position = at.next();
             }
             salvage.next = salvage.next.max(block.last().next());
         }
@@ -395,6 +402,12 @@ impl Inspection {
         let next_base = self.files.front().map(|file| file.base).or(self.after);
         let (path, length) = (file.path().to_path_buf(), file.len()?);
         let file_bytes = end.map_or(length, |end| end.min(length));
+        if base < self.covered {
+            self.summary.disk_bytes += file_bytes;
+            self.summary.torn_bytes += file_bytes;
+            self.found.push_back(Finding::Read(file_bytes));
+            return Ok(());
+        }
         self.summary.segments += 1;
         self.summary.disk_bytes += file_bytes;
         if base > self.expected {
@@ -411,13 +424,27 @@ impl Inspection {
             self.damage(&path, 0, what, None);
         }
         self.expected = base;
-        let Some((identity, born)) = self.header(file.as_ref(), base, next_base)? else {
+        let Some((identity, header)) = self.header(file.as_ref(), base, next_base)? else {
             self.found.push_back(Finding::Read(file_bytes));
             return Ok(());
         };
         let (salt, start) = (Salt::new(identity, base), HEADER_BYTES as u64);
         let walk = BlockWalk::new(file.clone(), salt, start.min(file_bytes), file_bytes);
-        let index = Some(BlockIndex::new(base));
+        // The footer knows it too, if the header is damaged.
+        let compacted = match header {
+            Some(header) => header.covers_to(),
+            None => footer::load(file.as_ref(), file_bytes, base, salt)?
+                .filter(|index| index.compaction().is_some())
+                .map(|index| index.next()),
+        };
+        self.covered = compacted.unwrap_or(self.covered);
+        let next_base = self.files.iter().map(|file| file.base);
+        let next_base = next_base.filter(|base| *base >= self.covered).min();
+        let next_base = next_base.or(self.after);
+        let (compacted, index) = match compacted {
+            Some(_) => (true, Some(BlockIndex::compacted(base))),
+            None => (false, Some(BlockIndex::new(base))),
+        };
         self.reading = Some(Reading {
             path,
             salt,
@@ -426,25 +453,26 @@ impl Inspection {
             file,
             file_bytes,
             walk,
+            compacted,
             index,
-            durable: born,
+            durable: header.map_or(start, |header| header.born),
             unfinished: None,
             told: 0,
         });
         Ok(())
     }
 
-    /// Whose segment it is, and how many of its bytes were durable from the start; `None` if its blocks can't be read.
+    /// Whose segment it is, and its header if that is whole; `None` if its blocks can't be read.
     fn header(
         &mut self,
         file: &dyn ReadFile,
         base: Position,
         next_base: Option<Position>,
-    ) -> Result<Option<(LogIdentity, u64)>> {
+    ) -> Result<Option<(LogIdentity, Option<SegmentHeader>)>> {
         let error = match read_header(file, base, self.identity) {
             Ok(header) => {
                 self.identity = Some(header.identity);
-                return Ok(Some((header.identity, header.born)));
+                return Ok(Some((header.identity, Some(header))));
             }
             Err(Error::Env(error)) => return Err(Error::Env(error)),
             Err(error) => error,
@@ -461,13 +489,16 @@ impl Inspection {
         if readable.is_none() {
             self.expected = next;
         }
-        Ok(readable.map(|identity| (identity, HEADER_BYTES as u64)))
+        Ok(readable.map(|identity| (identity, None)))
     }
 
     /// Whether all that remains of a segment is what a crash left of it: its successor is new, or the file forgot that it
     /// was cut and sealed, as one does whose sync has failed. Counts it.
     fn ends_in_leftovers(&mut self, reading: &mut Reading) -> Result<bool> {
-        if reading.next_base != Some(self.expected) || reading.footer()?.is_some() {
+        if reading.compacted
+            || reading.next_base != Some(self.expected)
+            || reading.footer()?.is_some()
+        {
             return Ok(false);
         }
         let successor_is_open = reading.next_base == self.open_base;
@@ -491,6 +522,13 @@ impl Inspection {
                 Ok(true)
             }
             Step::Fault(fault) => self.fault(reading, offset, fault),
+            Step::End if reading.compacted => {
+                let next = reading.next_base.unwrap_or(self.expected);
+                let what = "compacted segment cut short".to_string();
+                self.damage(&reading.path, offset, what, range(self.expected, next));
+                self.expected = self.expected.max(next);
+                Ok(false)
+            }
             Step::End => {
                 if reading.next_base.is_some_and(|next| self.expected < next) {
                     let what = "file cut short before its last records";
@@ -514,7 +552,11 @@ impl Inspection {
 
     fn block(&mut self, reading: &mut Reading, offset: u64, header: &BlockHeader, stored: Bytes) {
         reading.durable = reading.durable.max(header.durable);
-        if header.first != self.expected {
+        let follows = match reading.compacted {
+            true => header.kind == BlockKind::Sparse && header.first >= self.expected,
+            false => header.kind == BlockKind::Records && header.first == self.expected,
+        };
+        if !follows {
             let what = format!(
                 "block begins with position {}, not {}",
                 header.first, self.expected
@@ -560,7 +602,13 @@ impl Inspection {
         };
         let raw_bytes = u64::from(header.raw_length);
         if let Some(index) = &mut reading.index
-            && !index.push(header.records, header.file_bytes(), raw_bytes)
+            && !index.push_at(
+                header.first,
+                header.records,
+                header.span,
+                header.file_bytes(),
+                raw_bytes,
+            )
         {
             reading.index = None;
         }
@@ -574,6 +622,18 @@ impl Inspection {
         payload: &[u8],
     ) -> Result<()> {
         let found = footer::decode_payload(header, payload, offset, reading.base);
+        let compacted = found
+            .as_ref()
+            .and_then(|found| Some((found.next(), found.compaction()?)));
+        if let Some((next, compacted)) = compacted
+            && reading.compacted
+        {
+            // What the blocks can't say.
+            if let Some(index) = &mut reading.index {
+                index.finish_compacted(next, compacted.removed_bytes);
+            }
+            self.expected = self.expected.max(next);
+        }
         let agrees = match &reading.index {
             Some(index) => found.as_ref() == Some(index),
             None => found.is_some(),
@@ -587,7 +647,7 @@ impl Inspection {
             );
         } else if reading.footer()?.is_none() {
             let end = reading.walk.offset;
-            if reading.next_base.is_some() {
+            if reading.next_base.is_some() || reading.compacted {
                 self.damage(
                     &reading.path,
                     end,
@@ -626,6 +686,7 @@ impl Inspection {
                 .find_header(offset + 1, &mut |_, header| wanted(header))
         };
         if reading.next_base.is_none()
+            && !reading.compacted
             && !fault.certain
             && durable <= offset
             && expected > self.known
@@ -638,7 +699,7 @@ impl Inspection {
         let found =
             later(&mut |header| header.kind == BlockKind::Footer || header.first >= expected)?;
         let next = match &found {
-            Some((_, header)) if header.kind == BlockKind::Records => header.first,
+            Some((_, header)) if header.kind != BlockKind::Footer => header.first,
             // All that remains is the footer, or nothing.
             _ => match (reading.next_base, reading.footer()?) {
                 (Some(next_base), _) => next_base.max(expected),

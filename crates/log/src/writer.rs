@@ -82,6 +82,11 @@ impl Writer {
         self.unproven.as_ref().map(Unproven::first)
     }
 
+    /// The newest segment without what is unproven, if both will be segments of the log.
+    pub(crate) fn proven(&self) -> Option<&Arc<Segment>> {
+        self.unproven.as_ref()?.proven()
+    }
+
     /// Carries what is unproven over to a new segment, with room for `need` bytes of records, and goes over to it. Gives the
     /// segments that take the place of the present one and the bytes of room; `None` if all was proven. On failure nothing has
     /// changed, unless the new segment is named.
@@ -168,15 +173,20 @@ impl Writer {
 
     /// Creates the segment that comes after the present one, all of which is synced, with room for `need` bytes of
     /// records: for those from `next` on, or, if the present one is small and was closed, in its place and with all
-    /// that it holds.
+    /// that it holds, and `carry` says so.
     pub(crate) fn create_next(
         &self,
         next: Position,
         need: u64,
+        carry: bool,
     ) -> std::result::Result<NewSegment, NotCreated> {
         let mut make_room =
             |file: &mut dyn AppendFile, blocks| self.reserve_in(file, footer_bytes(blocks), need);
-        if !self.is_open() && self.segment.file_bytes() < CARRY_BYTES_MAX && !self.is_full(0, next)
+        if carry
+            && !self.is_open()
+            && !self.segment.is_compacted()
+            && self.segment.file_bytes() < CARRY_BYTES_MAX
+            && !self.is_full(0, next)
         {
             let carried = Carried {
                 file: self.segment.file().clone(),

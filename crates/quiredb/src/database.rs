@@ -486,6 +486,7 @@ impl Database {
     fn store_options(&self) -> StoreOptions {
         let mut options = StoreOptions {
             replay_bytes_max: self.inner.options.replay_bytes_max,
+            log_live_percent: self.inner.options.log_live_percent,
             ..StoreOptions::default()
         };
         options.log.segment_bytes = self.inner.options.segment_bytes;

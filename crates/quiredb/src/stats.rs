@@ -47,6 +47,16 @@ pub struct CollectionStats {
     pub log_raw_bytes: u64,
     /// Log segments.
     pub log_segments: u64,
+    /// Bytes of the records in the log that documents need, before compression.
+    pub log_live_bytes: u64,
+    /// Bytes of the records in the log that later ones have superseded: compaction reclaims them.
+    pub log_dead_bytes: u64,
+    /// Bytes of log files that compaction replaced and that views hold still.
+    pub log_held_bytes: u64,
+    /// Log segments that compaction has rewritten or merged.
+    pub log_segments_compacted: u64,
+    /// Bytes of log files that this gave back.
+    pub log_reclaimed_bytes: u64,
     /// Bytes of table files on disk.
     pub table_bytes: u64,
     /// Table files.
@@ -83,6 +93,11 @@ impl CollectionStats {
         self.log_bytes += store.log.disk_bytes;
         self.log_raw_bytes += store.log.raw_bytes;
         self.log_segments += store.log.segments;
+        self.log_live_bytes += store.log.record_bytes.saturating_sub(store.log_dead_bytes);
+        self.log_dead_bytes += store.log_dead_bytes;
+        self.log_held_bytes += store.log.held_bytes;
+        self.log_segments_compacted += store.segments_compacted;
+        self.log_reclaimed_bytes += store.log_bytes_reclaimed;
         self.syncs += store.log.syncs;
         for (_, tree) in &store.trees {
             self.table_bytes += tree.table_bytes;

@@ -101,6 +101,28 @@ pub(crate) async fn flush(call: Call) -> Outcome<Answer> {
     call.server.write(work).await?
 }
 
+/// `POST /_forcemerge`: gives back the room of what was overwritten and deleted, all of it, whatever part was asked for.
+pub(crate) async fn force_merge(call: Call) -> Outcome<Answer> {
+    for flag in ["flush", "only_expunge_deletes", "primary_only"] {
+        call.params.flag(flag)?;
+    }
+    call.params.number::<u64>("max_num_segments")?;
+    let why = "the answer comes when it is done";
+    call.params
+        .only("wait_for_completion", &["", "true"], why)?;
+    let selection = Selection::of(&call)?;
+    let work = move |server: &Server| {
+        let collections = selection.collections(server)?;
+        for collection in &collections {
+            collection
+                .compact()
+                .map_err(|error| Failure::engine(&error, Some(collection.name())))?;
+        }
+        Ok(Answer::ok(&json!({"_shards": shards(&collections)})))
+    };
+    call.server.write(work).await?
+}
+
 fn shards(collections: &[Collection]) -> Value {
     let partitions: u64 = collections
         .iter()

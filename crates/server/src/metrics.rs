@@ -266,6 +266,36 @@ fn render_database(text: &mut Exposition, stats: &DatabaseStats) {
         &|stats| stats.log_bytes as f64,
     );
     each(
+        "quire_log_live_bytes",
+        "gauge",
+        "Bytes of log records that documents need, uncompressed",
+        &|stats| stats.log_live_bytes as f64,
+    );
+    each(
+        "quire_log_dead_bytes",
+        "gauge",
+        "Bytes of log records that later ones supersede, uncompressed",
+        &|stats| stats.log_dead_bytes as f64,
+    );
+    each(
+        "quire_log_held_bytes",
+        "gauge",
+        "Bytes of compacted log files that views hold still",
+        &|stats| stats.log_held_bytes as f64,
+    );
+    each(
+        "quire_log_segments_compacted_total",
+        "counter",
+        "Log segments rewritten or merged",
+        &|stats| stats.log_segments_compacted as f64,
+    );
+    each(
+        "quire_log_reclaimed_bytes_total",
+        "counter",
+        "Bytes of log files that compaction gave back",
+        &|stats| stats.log_reclaimed_bytes as f64,
+    );
+    each(
         "quire_table_bytes",
         "gauge",
         "Bytes of table files",

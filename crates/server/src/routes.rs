@@ -148,6 +148,16 @@ const HEALTH: &[&str] = &[
     "wait_for_no_relocating_shards",
     "wait_for_status",
 ];
+const MERGE: &[&str] = &[
+    "allow_no_indices",
+    "expand_wildcards",
+    "flush",
+    "ignore_unavailable",
+    "max_num_segments",
+    "only_expunge_deletes",
+    "primary_only",
+    "wait_for_completion",
+];
 const BACKUP: &[&str] = &["keep", "rate_bytes"];
 const CAT: &[&str] = &[
     "allow_no_indices",
@@ -194,6 +204,8 @@ pub(crate) static ROUTES: &[Route] = routes! {
     GET_POST, "/{collection}/_refresh", SELECT, collections::refresh, "Nothing to do: what is acknowledged is seen";
     GET_POST, "/_flush", SELECT, collections::flush, "Write memory out to files";
     GET_POST, "/{collection}/_flush", SELECT, collections::flush, "Write memory out to files";
+    POST, "/_forcemerge", MERGE, collections::force_merge, "Give back the room of what was overwritten and deleted";
+    POST, "/{collection}/_forcemerge", MERGE, collections::force_merge, "Give back the room of what was overwritten and deleted";
     GET_POST, "/_count", COUNT, collections::count, "Count all documents";
     GET_POST, "/{collection}/_count", COUNT, collections::count, "Count the documents of collections";
 

@@ -7,6 +7,7 @@
 
 use crate::manifest;
 use crate::shared::Flushable;
+use crate::space::Space;
 use crate::store::{Inner, Store};
 use crate::{Error, ErrorKind, Machine, Result};
 use quire_env::JobClass;
@@ -27,6 +28,7 @@ const CLOSE_FLUSH_BYTES: u64 = 4 << 20;
 struct Cut {
     position: Position,
     state: Vec<u8>,
+    space: Space,
 }
 
 impl<M: Machine> Store<M> {
@@ -39,11 +41,14 @@ impl<M: Machine> Store<M> {
         self.inner.flush()
     }
 
-    /// Merges every tree into one run. Long: reads and writes all table files.
+    /// Merges every tree into one run, and removes from the log all records that are not needed. Long: reads and writes all
+    /// table files, and all segments of which anything can be reclaimed.
     ///
     /// # Errors
     /// As of [`flush`](Store::flush).
     pub fn compact(&self) -> Result<()> {
+        self.inner.check_open()?;
+        self.inner.seal_log()?;
         self.flush()?;
         let _one = self.inner.compacting.lock();
         self.inner.check_open()?;
@@ -52,7 +57,7 @@ impl<M: Machine> Store<M> {
                 self.inner.compact(index, compaction)?;
             }
         }
-        Ok(())
+        self.inner.compact_log_whole()
     }
 
     /// Syncs and closes. Later calls fail with [`Error::Closed`]. A store that is dropped without it loses nothing that
@@ -75,8 +80,8 @@ impl<M: Machine> Store<M> {
             Ok(())
         };
         // What is under way ends first (a compaction sees the flag and stops): nothing is written after the close.
-        let _flushing = inner.flushing.lock();
         let _compacting = inner.compacting.lock();
+        let _flushing = inner.flushing.lock();
         if !planted(Bug::CloseWithoutSync) {
             inner.log.close()?;
         }
@@ -147,6 +152,10 @@ impl<M: Machine> Inner<M> {
                 false => writer.applied,
             },
             state: writer.machine.encode(),
+            space: {
+                let applied = writer.applied;
+                writer.space.cut(&self.log.segments(), applied)
+            },
         }
     }
 
@@ -191,6 +200,7 @@ impl<M: Machine> Inner<M> {
             if !planted(Bug::StateNotReplaced) {
                 next.state = cut.state;
             }
+            next.space = cut.space;
         }
         let path = manifest::path(&self.dir);
         if let Err(error) = self.shared.env().replace(&path, &next.encode()) {
@@ -229,7 +239,7 @@ impl<M: Machine> Inner<M> {
         Ok(true)
     }
 
-    /// Does the first compaction that a tree's policy asks for. Returns whether there was one.
+    /// Does the first compaction that a tree's policy asks for, or else the log's. Returns whether there was one.
     fn compact_next(&self) -> Result<bool> {
         let _one = self.compacting.lock();
         if self.closed.load(Ordering::Acquire) || self.read_only.load(Ordering::Acquire) {
@@ -240,7 +250,7 @@ impl<M: Machine> Inner<M> {
                 return self.compact(index, compaction);
             }
         }
-        Ok(false)
+        self.compact_log_next()
     }
 
     /// Starts a flush in the background, unless one is due already.

@@ -66,14 +66,12 @@ impl<M: Machine> Store<M> {
     /// The files that make up the store now, in their order.
     pub fn files(&self) -> Vec<StoreFile> {
         let inner = &*self.inner;
-        let log = inner.log.stats();
         let segments = inner.log.segments();
-        let each = log.disk_bytes / (segments.len() as u64).max(1);
         let mut files: Vec<StoreFile> = segments
             .into_iter()
-            .map(|base| StoreFile {
-                bytes: each,
-                name: FileName::Segment(base),
+            .map(|segment| StoreFile {
+                bytes: segment.file_bytes,
+                name: FileName::Segment(segment.base),
             })
             .collect();
         for tree in &inner.trees {

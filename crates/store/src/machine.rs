@@ -1,8 +1,10 @@
 //! The seam between the store and what its records mean.
 
 use crate::Result;
-use quire_lsm::{Op, Tree, TreeSpec};
+use bytes::Bytes;
+use quire_lsm::{Op, Tree, TreeSnapshot, TreeSpec};
 use quire_model::Position;
+use std::cell::RefCell;
 use std::fmt;
 
 /// A deterministic state machine over the trees: the same records give the same trees, always and everywhere.
@@ -40,6 +42,17 @@ pub trait Machine: Sized + Send + 'static {
         record: &[u8],
         trees: &TreeWriter<'_>,
     ) -> std::result::Result<(), ApplyError>;
+
+    /// Which of these records of the log are needed, one answer each, now that the trees are as `trees` shows them: the
+    /// others are removed from it. What later records need is needed. Of each record that is not needed, one before it
+    /// told [`TreeWriter::supersede`].
+    ///
+    /// # Errors
+    /// [`ApplyError::Record`] if a record makes no sense, or a tree's error; nothing is removed then.
+    fn needed(
+        records: &[(Position, Bytes)],
+        trees: &[TreeSnapshot],
+    ) -> std::result::Result<Vec<bool>, ApplyError>;
 }
 
 /// Why a record was not applied.
@@ -62,12 +75,18 @@ impl From<quire_lsm::Error> for ApplyError {
 pub struct TreeWriter<'a> {
     pub(crate) trees: &'a [Tree],
     pub(crate) position: Position,
+    superseded: RefCell<Vec<(Position, u64)>>,
 }
 
 impl TreeWriter<'_> {
     /// The record's position.
     pub fn position(&self) -> Position {
         self.position
+    }
+
+    /// Says that this record makes an earlier one needless: the one at `position`, of so many bytes. Each is named once.
+    pub fn supersede(&self, position: Position, bytes: u64) {
+        self.superseded.borrow_mut().push((position, bytes));
     }
 
     /// Sets `key` to `value` in a tree.
@@ -113,22 +132,36 @@ impl TreeWriter<'_> {
     }
 }
 
-/// Applies one record, with the store's word for what can go wrong.
+/// Applies one record, with the store's word for what can go wrong. Returns the records that it made needless, and their
+/// bytes.
 pub(crate) fn apply<M: Machine>(
     machine: &mut M,
     trees: &[Tree],
     position: Position,
     record: &[u8],
     path: &std::path::Path,
-) -> Result<()> {
+) -> Result<Vec<(Position, u64)>> {
+    let writer = TreeWriter {
+        trees,
+        position,
+        superseded: RefCell::default(),
+    };
     machine
-        .apply(record, &TreeWriter { trees, position })
-        .map_err(|error| match error {
+        .apply(record, &writer)
+        .map_err(|error| error.at(path, position))?;
+    Ok(writer.superseded.into_inner())
+}
+
+impl ApplyError {
+    /// As the store's error, about the record at `position`.
+    pub(crate) fn at(self, path: &std::path::Path, position: Position) -> crate::Error {
+        match self {
             ApplyError::Record(reason) => crate::Error::Record {
                 path: path.to_path_buf(),
                 position,
                 reason,
             },
             ApplyError::Tree(error) => error.into(),
-        })
+        }
+    }
 }

@@ -12,10 +12,13 @@
 //! | "QUIREMAN" | version | length n | body (n bytes)       | crc  |
 //!   crc is CRC-32C of all bytes before it
 //! body: identity 16 | sequence u64 | applied u64 | synced u64 | next file number u64
-//!       | state length u32, state | tree count u32, trees
+//!       | state length u32, state | tree count u32, trees | segment count u32, segments
 //! tree: id u32 | name length u16, name | run count u32, runs (newest first, as quire-lsm encodes them)
+//! segment: base u64 | superseded bytes u64 | counted u8 (see `space.rs`)
 //! ```
+//! Version 1 has no segments.
 
+use crate::space::{Space, Superseded};
 use crate::{Error, Result};
 use quire_env::Env;
 use quire_lsm::RunMeta;
@@ -24,7 +27,9 @@ use quire_planted::{Bug, planted};
 use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8; 8] = b"QUIREMAN";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// The version without segments, which is read still.
+const VERSION_WITHOUT_SEGMENTS: u32 = 1;
 const HEADER_BYTES: usize = 20;
 const CRC_BYTES: usize = 4;
 
@@ -59,6 +64,8 @@ pub(crate) struct Manifest {
     /// The machine's own state at `applied`.
     pub(crate) state: Vec<u8>,
     pub(crate) trees: Vec<TreeFiles>,
+    /// What was superseded in each log segment by the records up to `applied`.
+    pub(crate) space: Space,
 }
 
 impl Manifest {
@@ -79,6 +86,12 @@ impl Manifest {
             for run in &tree.runs {
                 run.encode(&mut body);
             }
+        }
+        body.extend_from_slice(&(self.space.iter().len() as u32).to_le_bytes());
+        for (base, superseded) in self.space.iter() {
+            body.extend_from_slice(&base.0.to_le_bytes());
+            body.extend_from_slice(&superseded.bytes.to_le_bytes());
+            body.push(u8::from(superseded.counted));
         }
         let mut bytes = Vec::with_capacity(HEADER_BYTES + body.len() + CRC_BYTES);
         bytes.extend_from_slice(MAGIC);
@@ -108,9 +121,9 @@ impl Manifest {
         let version = header
             .u32()
             .map_err(|at| bad("the manifest is cut short".into(), at))?;
-        if version != VERSION {
+        if version != VERSION && version != VERSION_WITHOUT_SEGMENTS {
             return Err(bad(
-                format!("manifest version {version}; this program knows version {VERSION}"),
+                format!("manifest version {version}; this program knows versions up to {VERSION}"),
                 8,
             ));
         }
@@ -137,7 +150,7 @@ impl Manifest {
             rest: body,
             total: HEADER_BYTES + body.len(),
         };
-        let manifest = reader.body().map_err(|(what, at)| bad(what, at))?;
+        let manifest = reader.body(version).map_err(|(what, at)| bad(what, at))?;
         Ok(manifest)
     }
 
@@ -192,7 +205,7 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    fn body(&mut self) -> std::result::Result<Manifest, (String, usize)> {
+    fn body(&mut self, version: u32) -> std::result::Result<Manifest, (String, usize)> {
         let short = |at: usize| ("the manifest's body is cut short".to_string(), at);
         let identity = self.array().map_err(short)?;
         let sequence = self.u64().map_err(short)?;
@@ -225,8 +238,12 @@ impl<'a> Reader<'a> {
             }
             trees.push(TreeFiles { id, name, runs });
         }
+        let space = match version {
+            VERSION_WITHOUT_SEGMENTS => Space::unknown(),
+            _ => self.space().map_err(short)?,
+        };
         if !self.rest.is_empty() {
-            return Err(("bytes after the last tree".to_string(), self.offset()));
+            return Err(("bytes after the last field".to_string(), self.offset()));
         }
         Ok(Manifest {
             identity,
@@ -236,7 +253,19 @@ impl<'a> Reader<'a> {
             next_file,
             state,
             trees,
+            space,
         })
+    }
+
+    fn space(&mut self) -> std::result::Result<Space, usize> {
+        let mut segments = Vec::new();
+        for _ in 0..self.u32()? {
+            let base = Position(self.u64()?);
+            let bytes = self.u64()?;
+            let counted = self.array::<1>()? != [0];
+            segments.push((base, Superseded { bytes, counted }));
+        }
+        Ok(Space::new(segments))
     }
 }
 
@@ -267,7 +296,28 @@ mod tests {
                     runs: Vec::new(),
                 },
             ],
+            space: Space::new(
+                [(1, 90, true), (30, 7, false)]
+                    .map(|(base, bytes, counted)| (Position(base), Superseded { bytes, counted })),
+            ),
         }
+    }
+
+    #[test]
+    fn a_manifest_without_segments_is_read() {
+        let manifest = Manifest {
+            space: Space::unknown(),
+            ..sample()
+        };
+        let mut bytes = manifest.encode();
+        bytes.truncate(bytes.len() - CRC_BYTES - 4);
+        bytes[8] = 1;
+        let length = (bytes.len() - HEADER_BYTES) as u64;
+        bytes[12..20].copy_from_slice(&length.to_le_bytes());
+        let crc = crc32c::crc32c(&bytes);
+        bytes.extend_from_slice(&crc.to_le_bytes());
+        let read = Manifest::decode(Path::new("MANIFEST"), &bytes).unwrap();
+        assert_eq!(read, manifest);
     }
 
     #[test]

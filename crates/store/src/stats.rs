@@ -27,8 +27,16 @@ pub struct StoreStats {
     pub stall_micros_max: u64,
     /// Flushes done.
     pub flushes: u64,
-    /// Compactions done.
+    /// Compactions done, of trees.
     pub compactions: u64,
+    /// Bytes of records in the log that later ones have superseded, and that compaction can reclaim.
+    pub log_dead_bytes: u64,
+    /// Segments of which that is not known yet: compaction will count it.
+    pub segments_uncounted: u64,
+    /// Log segments that were rewritten or merged.
+    pub segments_compacted: u64,
+    /// Bytes of log files that this gave back.
+    pub log_bytes_reclaimed: u64,
     /// Why background work last failed, if it did and has not succeeded since.
     pub background_error: Option<String>,
 }

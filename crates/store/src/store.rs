@@ -4,6 +4,7 @@ use crate::machine::apply;
 use crate::manifest::{self, Manifest, TreeFiles};
 use crate::publish::Publisher;
 use crate::shared::{Flushable, Shared};
+use crate::space::Space;
 use crate::{Durability, Error, ErrorKind, Machine, Result, StoreStats, View, admission};
 use parking_lot::Mutex;
 use quire_env::{Gate, JobClass, Volumes};
@@ -11,6 +12,7 @@ use quire_log::{Log, LogOptions};
 use quire_lsm::{TableFiles, Tree, TreeContext, TreeSnapshot};
 use quire_model::Position;
 use quire_planted::{Bug, planted};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -61,6 +63,9 @@ pub struct StoreOptions {
     /// Record bytes after which memtables are flushed even if they are small, so that opening replays a bounded part
     /// of the log. More makes larger, fewer flushes; less makes opening after a crash faster. Default 256 MiB.
     pub replay_bytes_max: u64,
+    /// How much of the sealed part of the log is to be live, 0 to 100 percent: as long as less of it is, segments are
+    /// compacted. So at 70 it takes up to 1.43 times what is live in it. More saves disk; less copies less. Default 70.
+    pub log_live_percent: u32,
 }
 
 impl Default for StoreOptions {
@@ -68,6 +73,7 @@ impl Default for StoreOptions {
         StoreOptions {
             log: LogOptions::default(),
             replay_bytes_max: 256 << 20,
+            log_live_percent: 70,
         }
     }
 }
@@ -112,6 +118,8 @@ pub(crate) struct Inner<M: Machine> {
     pub(crate) flushing: Mutex<()>,
     /// Held by the one compaction that runs.
     pub(crate) compacting: Mutex<()>,
+    /// Segments that compaction found damaged, by base.
+    pub(crate) unreadable: Mutex<BTreeSet<Position>>,
     pub(crate) flush_due: AtomicBool,
     pub(crate) compaction_due: AtomicBool,
     /// When the next timed sync of the log is due; none if none is.
@@ -131,6 +139,8 @@ pub(crate) struct Writer<M> {
     pub(crate) applied: Position,
     /// Record bytes since the memtables were last frozen.
     pub(crate) unflushed_bytes: u64,
+    /// What the records up to `applied` have superseded.
+    pub(crate) space: Space,
 }
 
 #[derive(Debug, Default)]
@@ -142,6 +152,8 @@ pub(crate) struct Counters {
     stall_micros_max: AtomicU64,
     pub(crate) flushes: AtomicU64,
     pub(crate) compactions: AtomicU64,
+    pub(crate) segments_compacted: AtomicU64,
+    pub(crate) log_bytes_reclaimed: AtomicU64,
 }
 
 /// A write being decided: the newest state to read, and the records to append.
@@ -210,6 +222,7 @@ impl<M: Machine> Store<M> {
             next_file: 1,
             state: M::new().encode(),
             trees,
+            space: Space::new([]),
         };
         Ok(env.replace(&manifest::path(&dir), &manifest.encode())?)
     }
@@ -228,7 +241,7 @@ impl<M: Machine> Store<M> {
     ) -> Result<Store<M>> {
         let env = Arc::clone(shared.env());
         let dir = place.dir();
-        let manifest = Manifest::read(&*env, &dir)?;
+        let mut manifest = Manifest::read(&*env, &dir)?;
         // One whose writer could not sync its name must not give way to the one before it: files that only that one
         // names are removed below.
         if !planted(Bug::FoundManifestBelieved) {
@@ -283,6 +296,7 @@ impl<M: Machine> Store<M> {
                 synced: manifest.synced,
             });
         }
+        manifest.space.open(&log.segments(), manifest.applied);
         let inner = Arc::new_cyclic(|me| Inner {
             me: Weak::clone(me),
             publisher: Publisher::new(manifest.applied, machine.summary()),
@@ -290,6 +304,7 @@ impl<M: Machine> Store<M> {
                 machine,
                 applied: manifest.applied,
                 unflushed_bytes: 0,
+                space: manifest.space.clone(),
             }),
             manifest: Mutex::new(manifest),
             shared,
@@ -301,6 +316,7 @@ impl<M: Machine> Store<M> {
             changed,
             flushing: Mutex::new(()),
             compacting: Mutex::new(()),
+            unreadable: Mutex::new(BTreeSet::new()),
             flush_due: AtomicBool::new(false),
             compaction_due: AtomicBool::new(false),
             sync_due: Mutex::new(None),
@@ -408,6 +424,9 @@ impl<M: Machine> Store<M> {
         inner.check_open()?;
         loop {
             let published = inner.publisher.current();
+            // Before the trees: what compaction has taken from these segments was superseded by what is in the trees'
+            // files, so that the check below covers the log too.
+            let log = inner.log.view();
             let trees: Vec<_> = inner
                 .trees
                 .iter()
@@ -426,7 +445,7 @@ impl<M: Machine> Store<M> {
                     position: published.position,
                     summary: published.summary.clone(),
                     trees,
-                    log: Arc::clone(&inner.log),
+                    log,
                 });
             }
         }
@@ -437,7 +456,8 @@ impl<M: Machine> Store<M> {
         self.inner.publisher.current().position
     }
 
-    /// The records after `seen` that are visible now, in order.
+    /// The records after `seen` that are visible now, in order. Those that compaction has removed are passed over: each
+    /// was superseded by one that comes later.
     ///
     /// # Errors
     /// `Gone` if the log no longer holds the first of them.
@@ -446,16 +466,15 @@ impl<M: Machine> Store<M> {
         seen: Position,
     ) -> Result<impl Iterator<Item = Result<(Position, bytes::Bytes)>> + use<M>> {
         self.inner.check_open()?;
+        // In this order: what compaction has taken was superseded by a record that is visible.
+        let log = self.inner.log.view();
         let end = self.position();
-        let first = self.inner.log.first();
-        if seen.next() < first && seen < end {
+        if seen.next() < log.first() && seen < end {
             // Say so at once, not at the first record read.
-            self.inner.log.read(seen.next())?;
+            log.read(seen.next())?;
         }
-        let scan = self.inner.log.scan(seen.next());
-        Ok(scan
-            .map(|item| item.map_err(Error::from))
-            .take_while(move |item| item.as_ref().map_or(true, |(position, _)| *position <= end)))
+        let scan = log.scan(seen.next()).until(end);
+        Ok(scan.map(|item| item.map_err(Error::from)))
     }
 
     /// Makes everything written so far durable and visible.
@@ -471,6 +490,7 @@ impl<M: Machine> Store<M> {
     pub fn stats(&self) -> StoreStats {
         let inner = &*self.inner;
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (log_dead_bytes, segments_uncounted) = inner.log_dead_bytes();
         StoreStats {
             position: self.position(),
             applied: inner.manifest.lock().applied,
@@ -487,6 +507,10 @@ impl<M: Machine> Store<M> {
             stall_micros_max: load(&inner.counters.stall_micros_max),
             flushes: load(&inner.counters.flushes),
             compactions: load(&inner.counters.compactions),
+            log_dead_bytes,
+            segments_uncounted,
+            segments_compacted: load(&inner.counters.segments_compacted),
+            log_bytes_reclaimed: load(&inner.counters.log_bytes_reclaimed),
             background_error: inner.background_error.lock().clone(),
         }
     }
@@ -520,19 +544,11 @@ impl<M: Machine> Inner<M> {
         let first = self.log.append(&slices)?;
         let mut position = first;
         for record in slices {
-            if let Err(error) = apply(
-                &mut writer.machine,
-                &self.trees,
-                position,
-                record,
-                &self.dir,
-            ) {
+            if let Err(error) = self.apply(writer, position, record) {
                 // The log holds a record that the trees do not: nothing after it may be acknowledged.
                 self.read_only.store(true, Ordering::Release);
                 return Err(error);
             }
-            writer.unflushed_bytes += record.len() as u64;
-            writer.applied = position;
             position = position.next();
         }
         let last = self.log.last();
@@ -547,6 +563,26 @@ impl<M: Machine> Inner<M> {
             self.schedule_flush(Duration::ZERO);
         }
         Ok(last)
+    }
+
+    /// Applies one record, the next.
+    fn apply(&self, writer: &mut Writer<M>, position: Position, record: &[u8]) -> Result<()> {
+        let superseded = apply(
+            &mut writer.machine,
+            &self.trees,
+            position,
+            record,
+            &self.dir,
+        )?;
+        for (position, bytes) in superseded {
+            // Of what was dropped nothing is left to reclaim.
+            if let Ok(base) = self.log.segment_base(position) {
+                writer.space.add(base, bytes);
+            }
+        }
+        writer.unflushed_bytes += record.len() as u64;
+        writer.applied = position;
+        Ok(())
     }
 
     pub(crate) fn memtable_bytes(&self) -> u64 {
@@ -573,15 +609,7 @@ impl<M: Machine> Inner<M> {
             let (position, record) = item?;
             let full = {
                 let mut writer = self.writer.lock();
-                apply(
-                    &mut writer.machine,
-                    &self.trees,
-                    position,
-                    &record,
-                    &self.dir,
-                )?;
-                writer.unflushed_bytes += record.len() as u64;
-                writer.applied = position;
+                self.apply(&mut writer, position, &record)?;
                 self.publisher.applied(position, writer.machine.summary());
                 self.memtable_bytes() >= flush_at
             };

@@ -2,10 +2,9 @@
 
 use crate::Result;
 use bytes::Bytes;
-use quire_log::Log;
+use quire_log::LogView;
 use quire_lsm::TreeSnapshot;
 use quire_model::Position;
-use std::sync::Arc;
 
 /// A consistent read: exactly the records up to its position, in every tree. It pins the memtables and files that
 /// it needs, so one that is kept long holds memory and disk.
@@ -14,7 +13,7 @@ pub struct View<S> {
     pub(crate) position: Position,
     pub(crate) summary: S,
     pub(crate) trees: Vec<TreeSnapshot>,
-    pub(crate) log: Arc<Log>,
+    pub(crate) log: LogView,
 }
 
 impl<S> View<S> {
@@ -39,6 +38,12 @@ impl<S> View<S> {
     /// As of [`Log::read`].
     pub fn record(&self, position: Position) -> Result<Bytes> {
         Ok(self.log.read(position)?)
+    }
+
+    /// All records that the view sees and the log held when it was made, from the first on, in order.
+    pub fn log(&self) -> impl Iterator<Item = Result<(Position, Bytes)>> + use<S> {
+        let scan = self.log.scan(self.log.first()).until(self.position);
+        scan.map(|item| Ok(item?))
     }
 
     /// The records at many positions, in the order asked for, read in disk order.

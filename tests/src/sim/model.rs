@@ -102,6 +102,21 @@ impl Partition {
         state
     }
 
+    /// Whether the record at a position must be in the log, compacted or not: it is its document's newest, or removed it.
+    pub(crate) fn is_needed(&self, position: u64) -> bool {
+        let (before, after) = self.records.split_at(position as usize);
+        let Some(record) = before.last() else {
+            return false;
+        };
+        record.document.is_none() || after.iter().all(|later| later.key != record.key)
+    }
+
+    /// How many records must be in the log.
+    pub(crate) fn needed(&self) -> u64 {
+        let needed = (1..=self.last()).filter(|position| self.is_needed(*position));
+        needed.count() as u64
+    }
+
     /// Adds a batch's records, which were acknowledged.
     pub(crate) fn write(&mut self, records: Vec<Record>) {
         if !records.is_empty() {
@@ -125,25 +140,26 @@ impl Partition {
         }
     }
 
-    /// How many of the records that follow are those of a batch in doubt.
-    fn matching(&self, batch: &InDoubt, rest: &[Record]) -> usize {
+    /// Which of the records that follow are those of a batch in doubt: as they were written.
+    fn matching(&self, batch: &InDoubt, rest: &[Option<Record>]) -> Vec<Record> {
         let mut decider = Decider::new(self);
         for write in &batch.writes {
             let before = decider.clone();
             decider.decide(write);
-            if batch.in_part && !rest.starts_with(&decider.records) {
+            if batch.in_part && !begins_with(rest, &decider.records) {
                 decider = before;
             }
         }
-        match rest.starts_with(&decider.records) {
-            true => decider.records.len(),
-            false => 0,
+        match begins_with(rest, &decider.records) {
+            true => decider.records,
+            false => Vec::new(),
         }
     }
 
     /// Takes note that the partition goes on with `more` records after its last: each batch in doubt is there, in
-    /// order, or it is not. Those that were `seen` while the database was open were as durable by then as was asked.
-    pub(crate) fn found(&mut self, more: &[Record], seen: bool, when: &str) {
+    /// order, or it is not. Those that were `seen` while the database was open were as durable by then as was asked. A
+    /// record that is missing was superseded by one that is not, and removed.
+    pub(crate) fn found(&mut self, more: &[Option<Record>], seen: bool, when: &str) {
         let mut rest = more;
         while !rest.is_empty() {
             assert!(
@@ -151,11 +167,13 @@ impl Partition {
                 "{when}: records that nobody wrote, or half a batch: {rest:?}"
             );
             let batch = self.in_doubt.remove(0);
-            let (found, after) = rest.split_at(self.matching(&batch, rest));
-            rest = after;
-            self.write(found.to_vec());
-            if seen && batch.sync && !found.is_empty() {
+            let records = self.matching(&batch, rest);
+            rest = &rest[records.len()..];
+            if seen && batch.sync && !records.is_empty() {
+                self.write(records);
                 self.durable = self.last();
+            } else {
+                self.write(records);
             }
         }
     }
@@ -190,6 +208,20 @@ impl Partition {
         self.durable_by.clear();
         self.in_doubt.clear();
     }
+}
+
+/// Whether what was found begins with these records, but for those that later ones supersede.
+fn begins_with(found: &[Option<Record>], records: &[Record]) -> bool {
+    let superseded = |at: usize, record: &Record| {
+        let mut later = found[at + 1..].iter().flatten();
+        record.document.is_some() && later.any(|later| later.key == record.key)
+    };
+    let mut pairs = found.iter().zip(records).enumerate();
+    found.len() >= records.len()
+        && pairs.all(|(at, (found, record))| match found {
+            Some(found) => found == record,
+            None => superseded(at, record),
+        })
 }
 
 /// What a write must answer.

@@ -175,9 +175,17 @@ impl World {
                 durability,
                 writes,
             } => self.write(*name, writes, *durability),
-            Op::Sync(name) => self.settle_by(*name, |collection| collection.sync()),
-            Op::Flush(name) => self.settle_by(*name, |collection| collection.flush()),
-            Op::Compact(name) => self.settle_by(*name, |collection| collection.compact()),
+            Op::Sync(name) => {
+                self.settle_by(*name, |collection| collection.sync());
+            }
+            Op::Flush(name) => {
+                self.settle_by(*name, |collection| collection.flush());
+            }
+            Op::Compact(name) => {
+                if self.settle_by(*name, |collection| collection.compact()) {
+                    self.check_compacted(*name);
+                }
+            }
             Op::Create(name, partitions) => self.create(*name, *partitions),
             Op::Drop(name) => self.drop_collection(*name),
             Op::Check(name) => self.check(*name),

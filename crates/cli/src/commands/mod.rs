@@ -3,6 +3,7 @@
 mod backup;
 mod backups;
 mod collections;
+mod compact;
 mod count;
 mod create;
 mod delete;
@@ -35,6 +36,7 @@ pub(crate) enum Command {
     Create(create::Create),
     Drop(drop::Drop),
     Stats(stats::Stats),
+    Compact(compact::Compact),
     Verify(verify::Verify),
     Repair(repair::Repair),
     Backup(backup::Backup),
@@ -59,6 +61,7 @@ impl Command {
             Command::Create(command) => command.run(context),
             Command::Drop(command) => command.run(context),
             Command::Stats(command) => command.run(context),
+            Command::Compact(command) => command.run(context),
             Command::Verify(command) => command.run(context),
             Command::Repair(command) => command.run(context),
             Command::Backup(command) => command.run(context),

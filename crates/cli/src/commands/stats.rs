@@ -38,13 +38,14 @@ impl Stats {
     }
 }
 
-const COLUMNS: [&str; 8] = [
+const COLUMNS: [&str; 9] = [
     "collection",
     "documents",
     "partitions",
     "disk",
     "log",
     "uncompressed",
+    "superseded",
     "trees",
     "table files",
 ];
@@ -60,6 +61,7 @@ pub(crate) fn table(stats: &DatabaseStats) -> Vec<String> {
             Size(collection.disk_bytes).to_string(),
             Size(collection.log_bytes).to_string(),
             Size(collection.log_raw_bytes).to_string(),
+            Size(collection.log_dead_bytes).to_string(),
             Size(collection.table_bytes).to_string(),
             count(collection.tables),
         ]);

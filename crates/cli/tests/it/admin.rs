@@ -85,6 +85,39 @@ fn stats_show_documents_and_sizes() {
 }
 
 #[test]
+fn compact_gives_back_what_was_overwritten_and_deleted() {
+    let documents = |round: u32| -> String {
+        (0..2_000)
+            .map(|id| format!("{{\"_id\":{id},\"text\":\"{:x}\"}}\n", id * 7_919 + round))
+            .collect()
+    };
+    let quire = Quire::with_documents(&documents(0));
+    for round in 1..4 {
+        let done = quire.pipe(&["load", "db", "c"], documents(round));
+        assert_eq!(done.code, 0, "{done:?}");
+    }
+    quire.ok(&["delete", "db", "c", "7"]);
+    let dead = |quire: &Quire| {
+        let stats = quire.json(&["stats", "db"]);
+        let collection = &stats["collections"][0];
+        let figure = |name: &str| collection[name].as_u64().unwrap();
+        (figure("log_live_bytes"), figure("log_dead_bytes"))
+    };
+    let (live, superseded) = dead(&quire);
+    assert!(superseded > live * 2, "{superseded} of {live}");
+    let done = quire.json(&["compact", "db", "c"]);
+    assert!(done["disk_bytes"].as_u64() < done["disk_bytes_before"].as_u64());
+    assert_eq!(dead(&quire).1, 0);
+    assert!(quire.ok(&["compact", "db"]).starts_with("c: "));
+    assert_eq!(quire.ok(&["count", "db", "c"]).trim(), "1999");
+    assert!(
+        quire
+            .ok(&["verify", "db"])
+            .starts_with("no damage: 1,999 documents in 1 collection")
+    );
+}
+
+#[test]
 fn verify_names_the_damaged_file() {
     let documents: String = (0..2_000)
         .map(|id| format!("{{\"_id\":{id},\"text\":\"some text {id}\"}}\n"))
@@ -217,6 +250,7 @@ fn wrong_command_lines_end_with_2_and_help_with_0() {
         "create",
         "drop",
         "stats",
+        "compact",
         "verify",
         "serve",
         "demo",

@@ -140,11 +140,10 @@ fn dropped_records_are_reported_as_dropped_and_the_rest_stays() {
         log.scan(Position(1)).next().unwrap().unwrap_err().kind(),
         ErrorKind::Dropped
     );
-    let rest: Vec<_> = scan.collect();
     assert_eq!(
-        rest.last().unwrap().as_ref().unwrap_err().kind(),
-        ErrorKind::Dropped,
-        "a scan can't jump the gap"
+        scan.map(|item| item.unwrap()).count(),
+        59,
+        "a scan under way goes on"
     );
     check_all(&log);
     log.drop_before(Position(u64::MAX)).unwrap();

@@ -8,6 +8,7 @@
 )]
 
 mod basics;
+mod compact;
 mod crash;
 mod damage;
 mod model;

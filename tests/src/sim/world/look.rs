@@ -82,7 +82,7 @@ impl World {
         if let Some(count) = self.accepted(collection.count(), "count") {
             assert_eq!(count, view.count(), "count");
         }
-        let read = check_tail(&collection, model, &positions);
+        let read = check_tail(&collection, model, &positions, false);
         self.accepted(read, "read the log");
     }
 
@@ -91,6 +91,22 @@ impl World {
         if let Some((collection, held)) = self.hold_view(name) {
             let rebuilt = rebuild(&collection, &held.positions, &held.state);
             self.accepted(rebuilt, "read the log");
+        }
+    }
+
+    /// What is left in the log of a collection that was compacted just now is what is needed, and its figures say so.
+    pub(super) fn check_compacted(&mut self, name: Name) {
+        let Some(collection) = self.collection(name) else {
+            return;
+        };
+        let Some(view) = self.observe(name, &collection) else {
+            return;
+        };
+        let model = &self.collections[&name];
+        let read = check_tail(&collection, model, &positions_of(&view), true);
+        self.accepted(read, "read the log");
+        if let Some(stats) = self.accepted(collection.stats(), "figures") {
+            assert_eq!(stats.log_dead_bytes, 0, "dead bytes after a compaction");
         }
     }
 

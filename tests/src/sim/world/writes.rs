@@ -165,18 +165,24 @@ impl World {
     }
 
     /// Does what makes everything durable and visible, so that no doubt is left.
-    pub(super) fn settle_by(&mut self, name: Name, act: impl Fn(&Collection) -> Result<()>) {
+    /// Returns whether it was done.
+    pub(super) fn settle_by(
+        &mut self,
+        name: Name,
+        act: impl Fn(&Collection) -> Result<()>,
+    ) -> bool {
         let Some(collection) = self.collection(name) else {
-            return;
+            return false;
         };
         let done = self.accepted(act(&collection), "sync, flush or compact");
         if done.is_none() || self.observe(name, &collection).is_none() {
-            return;
+            return false;
         }
         for partition in &mut self.collections.get_mut(&name).unwrap().partitions {
             partition.durable = partition.last();
             partition.no_more();
         }
+        true
     }
 
     /// Writing goes on.

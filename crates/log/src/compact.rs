@@ -1,0 +1,468 @@
+//! Old segments: what is in them, rewriting them without the records that are no longer needed, and dropping them.
+//!
+//! # Compaction keeps positions
+//! Neighbouring sealed segments are rewritten as one that stands for all their positions and holds, under their old
+//! positions, the records that somebody else says are needed. Where a record was removed there is a gap.
+//!
+//! # The swap
+//! 1. Write the new segment under a temporary name, footer included, and sync it. A crash leaves a file that the next
+//!    opening removes.
+//! 2. Rename it over the first of the old ones. Either is whole, and the header of the new one says for which positions it
+//!    stands: whoever finds others in there knows that they are leftovers.
+//! 3. Sync the directory. If that fails, nothing was removed: a crash keeps the old ones, or the new one and leftovers.
+//! 4. Let readers see the new one. Those who read the old ones have them open.
+//! 5. Remove the other old ones.
+
+use crate::block::{BlockKind, Salt, encode_records};
+use crate::create::WRITE_BYTES;
+use crate::footer;
+use crate::header::{HEADER_BYTES, SegmentHeader, segment_path};
+use crate::index::BlockIndex;
+use crate::log::{Log, Shared};
+use crate::records::{BlockBuilder, RecordBlock};
+use crate::segment::Segment;
+use crate::view::segment_of;
+use crate::walk::{BlockWalk, Step};
+use crate::{Error, Result};
+use bytes::Bytes;
+use quire_env::AppendFile;
+use quire_model::Position;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A segment, as whoever decides about compaction sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SegmentInfo {
+    /// The first position that it stands for.
+    pub base: Position,
+    /// The position after the last that it stands for.
+    pub next: Position,
+    /// Records in it.
+    pub records: u64,
+    /// Bytes of those records alone.
+    pub record_bytes: u64,
+    /// Bytes of all records that compactions ever removed from these positions.
+    pub removed_bytes: u64,
+    /// Bytes on disk.
+    pub file_bytes: u64,
+    /// Whether it has a successor, and so may be compacted.
+    pub sealed: bool,
+}
+
+impl SegmentInfo {
+    fn new(segment: &Segment, sealed: bool) -> SegmentInfo {
+        let index = segment.index().read();
+        let compaction = index.compaction();
+        SegmentInfo {
+            base: segment.base(),
+            next: index.next(),
+            records: index.records(),
+            record_bytes: index.record_bytes(),
+            removed_bytes: compaction.map_or(0, |compacted| compacted.removed_bytes),
+            file_bytes: segment.file_bytes(),
+            sealed,
+        }
+    }
+
+    /// What comes after `first`, which it begins with.
+    fn without(self, first: &SegmentInfo) -> SegmentInfo {
+        SegmentInfo {
+            base: first.next,
+            records: self.records.saturating_sub(first.records),
+            record_bytes: self.record_bytes.saturating_sub(first.record_bytes),
+            file_bytes: self.file_bytes.saturating_sub(first.file_bytes),
+            ..self
+        }
+    }
+}
+
+/// What a compaction did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Compacted {
+    /// Records removed.
+    pub records: u64,
+    /// Their bytes, before compression.
+    pub record_bytes: u64,
+    /// Bytes that the files took before.
+    pub file_bytes_before: u64,
+    /// Bytes that the new file takes.
+    pub file_bytes_after: u64,
+}
+
+impl Log {
+    /// The segments, oldest first. What recovery had no room to carry over to a segment of its own stands for one already.
+    pub fn segments(&self) -> Vec<SegmentInfo> {
+        let proven = self.shared.proven.upgrade();
+        let segments = self.shared.segments.load_full();
+        let infos = segments.iter().enumerate();
+        let infos = infos.map(|(at, segment)| SegmentInfo::new(segment, at + 1 < segments.len()));
+        let mut infos: Vec<SegmentInfo> = infos.collect();
+        if let Some(proven) = proven
+            && let Some(newest) = infos.pop_if(|newest| newest.base == proven.base())
+        {
+            let first = SegmentInfo::new(&proven, false);
+            infos.extend([first, newest.without(&first)]);
+        }
+        infos
+    }
+
+    /// The base of the segment that a record accepted is in, or will be when it is written out or carried over.
+    ///
+    /// # Errors
+    /// [`Error::Dropped`] before the first.
+    pub fn segment_base(&self, position: Position) -> Result<Position> {
+        let base = segment_of(&self.shared.segments.load(), position)?.base();
+        if let Some(proven) = self.shared.proven.upgrade()
+            && proven.base() == base
+        {
+            let next = proven.index().read().next();
+            return Ok(if position < next { base } else { next });
+        }
+        Ok(base)
+    }
+
+    /// Goes over to a new segment, so that all records so far are in sealed ones; nothing if the newest has none.
+    ///
+    /// # Errors
+    /// As of [`append`](Log::append).
+    pub fn roll(&self) -> Result<()> {
+        let shared = &*self.shared;
+        let mut writer = shared.writer.lock();
+        let next = {
+            let pending = shared.pending.lock();
+            shared.check_open(&pending)?;
+            pending.next()
+        };
+        if next == writer.segment().base() {
+            return Ok(());
+        }
+        shared.begin_segment(&mut writer, 0, false)
+    }
+
+    /// Rewrites the sealed segments that stand for the positions from `from` up to `next` as one, of the records that
+    /// `keep` says are needed. `keep` is given records in order, some at a time, and answers for each. `stop` is asked
+    /// now and then; if it says true the work ends with `None`, and nothing has changed.
+    ///
+    /// All records must be durable, and those that make others needless too.
+    ///
+    /// # Errors
+    /// Nothing has changed then, whatever it is: what `keep` returned, [`Error::Corrupt`] for a damaged block,
+    /// [`Error::InvalidArgument`] if the segments are not there or not sealed, kind `NoSpace` if the disk is full.
+    pub fn compact<E: From<Error>>(
+        &self,
+        from: Position,
+        next: Position,
+        keep: &mut dyn FnMut(&[(Position, Bytes)]) -> std::result::Result<Vec<bool>, E>,
+        stop: &dyn Fn() -> bool,
+    ) -> std::result::Result<Option<Compacted>, E> {
+        let shared = &*self.shared;
+        let _changing = shared.changing.lock();
+        shared.check_open(&shared.pending.lock())?;
+        shared.remove_leftovers()?;
+        let inputs = shared.sealed(from, next)?;
+        let temporary = segment_path(&shared.place.dir, from).with_extension("log.tmp");
+        let compacted = match shared.write_compacted(&temporary, &inputs, next, keep, stop) {
+            Ok(Some((index, compacted))) => shared
+                .swap(&temporary, &inputs, index, compacted)
+                .map(Some)
+                .map_err(E::from),
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
+        };
+        if !matches!(compacted, Ok(Some(_))) {
+            // It would take room. Nobody reads it, and the next opening removes it too.
+            let _ = shared.place.env.remove(&temporary);
+        }
+        compacted
+    }
+
+    /// Removes the segments all of whose positions are before `position`, oldest first; never the newest. Returns the
+    /// bytes freed. Views and scans made before go on.
+    ///
+    /// # Errors
+    /// What was removed before the error stays removed; the log is whole either way.
+    pub fn drop_before(&self, position: Position) -> Result<u64> {
+        let shared = &*self.shared;
+        let _changing = shared.changing.lock();
+        // Without the segment that stands for them, leftovers would be taken for segments.
+        shared.remove_leftovers()?;
+        let mut freed = 0;
+        while let Some(segment) = shared.oldest_before(position) {
+            shared.place.env.remove(segment.path())?;
+            shared.change_segments(|segments| {
+                segments.remove(0);
+            });
+            shared.old.lock().retired.push(Arc::downgrade(&segment));
+            // One by one: were a crash to undo an older removal and not a newer, the log would have a gap.
+            shared.place.env.sync_dir(&shared.place.dir)?;
+            freed += segment.file_bytes();
+        }
+        Ok(freed)
+    }
+}
+
+impl Shared {
+    /// The oldest segment, if all its positions are before `position` and it is not the newest.
+    fn oldest_before(&self, position: Position) -> Option<Arc<Segment>> {
+        let segments = self.segments.load();
+        let successor = segments.get(1)?;
+        (successor.base() <= position).then(|| segments.first().cloned())?
+    }
+
+    /// The sealed segments that stand for exactly these positions.
+    fn sealed(&self, from: Position, next: Position) -> Result<Vec<Arc<Segment>>> {
+        let segments = self.segments.load();
+        let (first, after) = (
+            segments.partition_point(|segment| segment.base() < from),
+            segments.partition_point(|segment| segment.base() < next),
+        );
+        let inputs = segments.get(first..after).unwrap_or_default();
+        let begins = inputs.first().is_some_and(|input| input.base() == from);
+        // The segment after them shows that they are sealed.
+        let ends = segments
+            .get(after)
+            .is_some_and(|after| after.base() == next);
+        if begins && ends && next.0 - from.0 < u64::from(u32::MAX) {
+            Ok(inputs.to_vec())
+        } else {
+            Err(Error::InvalidArgument(format!(
+                "no sealed segments stand for the positions from {from} up to {next}"
+            )))
+        }
+    }
+
+    /// Writes the segment that `inputs` are rewritten as, whole and synced, at `path`.
+    fn write_compacted<E: From<Error>>(
+        &self,
+        path: &Path,
+        inputs: &[Arc<Segment>],
+        next: Position,
+        keep: &mut dyn FnMut(&[(Position, Bytes)]) -> std::result::Result<Vec<bool>, E>,
+        stop: &dyn Fn() -> bool,
+    ) -> std::result::Result<Option<(BlockIndex, Compacted)>, E> {
+        let base = inputs.first().map_or(next, |input| input.base());
+        let file = self.place.create_temporary(path)?;
+        let mut output = Output::begin(self, file, base, next)?;
+        let mut removed = Compacted::default();
+        let mut removed_before = 0;
+        if stop() {
+            return Ok(None);
+        }
+        for input in inputs {
+            removed.file_bytes_before += input.file_bytes();
+            removed_before += input
+                .index()
+                .read()
+                .compaction()
+                .map_or(0, |compacted| compacted.removed_bytes);
+            let end = input.index().read().end();
+            let start = HEADER_BYTES as u64;
+            let mut walk = BlockWalk::new(input.file().clone(), input.salt(), start, end);
+            while let Some(block) = next_block(input, &mut walk)? {
+                if stop() {
+                    return Ok(None);
+                }
+                let records: Vec<(Position, Bytes)> = records_of(&block);
+                let needed = keep(&records)?;
+                assert_eq!(needed.len(), records.len(), "an answer for each record");
+                for ((position, record), needed) in records.iter().zip(needed) {
+                    if needed {
+                        output.push(*position, record)?;
+                    } else {
+                        removed.records += 1;
+                        removed.record_bytes += record.len() as u64;
+                    }
+                }
+            }
+        }
+        let index = output.finish(next, removed_before + removed.record_bytes)?;
+        Ok(Some((index, removed)))
+    }
+
+    /// Puts the segment written at `temporary` in the place of `inputs`.
+    fn swap(
+        &self,
+        temporary: &Path,
+        inputs: &[Arc<Segment>],
+        index: BlockIndex,
+        mut compacted: Compacted,
+    ) -> Result<Compacted> {
+        let (env, dir) = (&self.place.env, &self.place.dir);
+        let base = inputs.first().map_or(index.next(), |input| input.base());
+        let path = segment_path(dir, base);
+        env.rename(temporary, &path)?;
+        env.sync_dir(dir)?;
+        let file = env.open_read(&path)?;
+        compacted.file_bytes_after = file.len()?;
+        let segment = Arc::new(Segment::new(
+            self.place.identity,
+            base,
+            file,
+            compacted.file_bytes_after,
+            index,
+            &self.place.cache,
+        ));
+        self.change_segments(|segments| {
+            let first = segments.partition_point(|segment| segment.base() < base);
+            let replaced = first..first + inputs.len();
+            segments.splice(replaced, [segment.clone()]);
+        });
+        {
+            let mut old = self.old.lock();
+            for input in inputs {
+                old.retired.push(Arc::downgrade(input));
+                if input.base() != base {
+                    old.leftovers.push(input.path().to_path_buf());
+                }
+            }
+        }
+        // What can't be removed now is removed before the next change of old segments, or at the next opening.
+        let _ = self.remove_leftovers();
+        Ok(compacted)
+    }
+
+    /// Removes files that a compacted segment stands for. Called by the one who changes old segments.
+    fn remove_leftovers(&self) -> Result<()> {
+        let leftovers = self.old.lock().leftovers.clone();
+        if leftovers.is_empty() {
+            return Ok(());
+        }
+        for path in leftovers {
+            match self.place.env.remove(&path) {
+                Err(error) if error.kind() != quire_env::ErrorKind::NotFound => {
+                    return Err(error.into());
+                }
+                _ => self.old.lock().leftovers.retain(|other| *other != path),
+            }
+        }
+        Ok(self.place.env.sync_dir(&self.place.dir)?)
+    }
+}
+
+/// The next block of records that `walk` comes to; `None` at the end.
+fn next_block(segment: &Segment, walk: &mut BlockWalk) -> Result<Option<RecordBlock>> {
+    let offset = walk.offset;
+    let what = match walk.step()? {
+        Step::End => return Ok(None),
+        Step::Block(header, stored) if header.kind != BlockKind::Footer => {
+            match RecordBlock::decode(&header, stored) {
+                Ok(block) => return Ok(Some(block)),
+                Err(fault) => fault.what,
+            }
+        }
+        Step::Block(..) => "footer before the last block",
+        Step::Fault(fault) => fault.what,
+    };
+    Err(Error::corrupt(segment.path(), offset, what, None))
+}
+
+fn records_of(block: &RecordBlock) -> Vec<(Position, Bytes)> {
+    let mut next = block.first();
+    let following = || {
+        let (position, record) = block.next_record(next)?;
+        next = position.next();
+        Some((position, record))
+    };
+    std::iter::from_fn(following).collect()
+}
+
+/// A compacted segment being written.
+struct Output<'a> {
+    log: &'a Shared,
+    file: Box<dyn AppendFile>,
+    base: Position,
+    index: BlockIndex,
+    filling: BlockBuilder,
+    encoded: Vec<u8>,
+}
+
+impl<'a> Output<'a> {
+    fn begin(
+        log: &'a Shared,
+        mut file: Box<dyn AppendFile>,
+        base: Position,
+        next: Position,
+    ) -> Result<Output<'a>> {
+        let header = SegmentHeader {
+            identity: log.place.identity,
+            base,
+            born: HEADER_BYTES as u64,
+            span: Some((next.0 - base.0) as u32),
+        };
+        file.append(&header.encode())?;
+        Ok(Output {
+            log,
+            file,
+            base,
+            index: BlockIndex::compacted(base),
+            filling: BlockBuilder::sparse(log.options.block_bytes),
+            encoded: Vec::new(),
+        })
+    }
+
+    fn push(&mut self, position: Position, record: &[u8]) -> Result<()> {
+        let full = self.filling.raw_bytes() + record.len() > self.log.options.block_bytes;
+        if full && !self.filling.is_empty() {
+            self.end_block()?;
+        }
+        if !self.filling.push_at(position, record) {
+            self.end_block()?;
+            self.filling.push_at(position, record);
+        }
+        Ok(())
+    }
+
+    fn end_block(&mut self) -> Result<()> {
+        if self.filling.is_empty() {
+            return Ok(());
+        }
+        let next = BlockBuilder::sparse(self.log.options.block_bytes);
+        let block = std::mem::replace(&mut self.filling, next).finish(false);
+        let length = encode_records(
+            &block,
+            self.log.options.codec,
+            HEADER_BYTES as u64,
+            Salt::new(self.log.place.identity, self.base),
+            self.index.end(),
+            &mut self.encoded,
+        ) as u64;
+        let fits = self.index.push_at(
+            block.first(),
+            block.records(),
+            block.span(),
+            length,
+            block.payload().len() as u64,
+        );
+        if !fits {
+            return Err(Error::TooLarge {
+                what: "a compacted segment in bytes",
+                limit: u32::MAX.into(),
+                found: self.index.end() + length,
+            });
+        }
+        if self.encoded.len() >= WRITE_BYTES {
+            self.write_out()?;
+        }
+        Ok(())
+    }
+
+    fn write_out(&mut self) -> Result<()> {
+        self.file.append(&self.encoded)?;
+        self.encoded.clear();
+        self.encoded.shrink_to(2 * WRITE_BYTES);
+        Ok(())
+    }
+
+    fn finish(mut self, next: Position, removed_bytes: u64) -> Result<BlockIndex> {
+        self.end_block()?;
+        self.write_out()?;
+        self.index.finish_compacted(next, removed_bytes);
+        let salt = Salt::new(self.log.place.identity, self.base);
+        self.file
+            .append(&footer::encode(&self.index, self.base, salt))?;
+        self.file.sync()?;
+        Ok(self.index)
+    }
+}

@@ -1,0 +1,132 @@
+//! Reading: which segment, which block, which record.
+//!
+//! # Invariants
+//! 1. A [`LogView`] reads the segments that were there when it was made. Their files stay open, so nothing that a
+//!    compaction or a drop takes away later is missed by it. What the disk has to keep for it is in
+//!    [`LogStats::held_bytes`](crate::LogStats::held_bytes).
+//! 2. A record accepted before the view was made is in one of those segments, or pending and goes into the last of them:
+//!    the log goes over to a new segment only when nothing is pending.
+
+use crate::log::Shared;
+use crate::records::RecordBlock;
+use crate::segment::Segment;
+use crate::{Error, LogScan, Result};
+use bytes::Bytes;
+use quire_model::Position;
+use std::sync::Arc;
+
+/// Segments, ascending, without a gap between them.
+pub(crate) type Segments = Arc<Vec<Arc<Segment>>>;
+
+/// A log as it was at one moment: see [`Log::view`](crate::Log::view). Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct LogView {
+    log: Arc<Shared>,
+    segments: Segments,
+}
+
+impl LogView {
+    pub(crate) fn new(log: Arc<Shared>) -> LogView {
+        let segments = log.segments.load_full();
+        LogView { log, segments }
+    }
+
+    /// Position of the first record kept.
+    pub fn first(&self) -> Position {
+        self.segments
+            .first()
+            .map_or(Position(1), |segment| segment.base())
+    }
+
+    /// As [`Log::read`](crate::Log::read).
+    ///
+    /// # Errors
+    /// As of [`Log::read`](crate::Log::read).
+    pub fn read(&self, position: Position) -> Result<Bytes> {
+        self.log.read(&self.segments, position)
+    }
+
+    /// As [`Log::read_many`](crate::Log::read_many).
+    ///
+    /// # Errors
+    /// As of [`Log::read`](crate::Log::read), for the first in disk order that fails.
+    pub fn read_many(&self, positions: &[Position]) -> Result<Vec<Bytes>> {
+        self.log.read_many(&self.segments, positions)
+    }
+
+    /// As [`Log::scan`](crate::Log::scan).
+    pub fn scan(&self, from: Position) -> LogScan {
+        LogScan::new(self.clone(), from, self.log.last())
+    }
+
+    pub(crate) fn log(&self) -> &Shared {
+        &self.log
+    }
+
+    pub(crate) fn segment_of(&self, position: Position) -> Result<&Arc<Segment>> {
+        segment_of(&self.segments, position)
+    }
+}
+
+/// The segment that holds `position`, which is in one unless it was dropped.
+pub(crate) fn segment_of(segments: &[Arc<Segment>], position: Position) -> Result<&Arc<Segment>> {
+    let after = segments.partition_point(|segment| segment.base() <= position);
+    match after.checked_sub(1).and_then(|at| segments.get(at)) {
+        Some(segment) => Ok(segment),
+        None => {
+            let first = segments.first().map_or(position, |segment| segment.base());
+            Err(Error::Dropped { position, first })
+        }
+    }
+}
+
+impl Shared {
+    /// The record at `position`: pending, or in one of `segments`.
+    pub(crate) fn read(&self, segments: &[Arc<Segment>], position: Position) -> Result<Bytes> {
+        self.check_accepted(position)?;
+        match self.pending_record(position) {
+            Some(record) => Ok(record),
+            None => segment_of(segments, position)?.record(position, &self.place.cache),
+        }
+    }
+
+    /// The records at `positions`, in that order, read in the order of the disk.
+    pub(crate) fn read_many(
+        &self,
+        segments: &[Arc<Segment>],
+        positions: &[Position],
+    ) -> Result<Vec<Bytes>> {
+        let mut order: Vec<usize> = (0..positions.len()).collect();
+        order.sort_by_key(|at| positions.get(*at));
+        let mut records = vec![Bytes::new(); positions.len()];
+        let mut block = None;
+        for at in order {
+            let (Some(position), Some(slot)) = (positions.get(at), records.get_mut(at)) else {
+                continue;
+            };
+            self.check_accepted(*position)?;
+            *slot = match self.pending_record(*position) {
+                Some(record) => record,
+                None => self.record_near(segments, *position, &mut block)?,
+            };
+        }
+        Ok(records)
+    }
+
+    /// The record at `position`, from `block` if it is there; else `block` becomes the one that holds it.
+    fn record_near(
+        &self,
+        segments: &[Arc<Segment>],
+        position: Position,
+        block: &mut Option<RecordBlock>,
+    ) -> Result<Bytes> {
+        if let Some(record) = block.as_ref().and_then(|block| block.record(position)) {
+            return Ok(record);
+        }
+        let segment = segment_of(segments, position)?;
+        let found = segment.block(position, &self.place.cache)?;
+        let record = segment.record_in(&found, position)?;
+        *block = Some(found);
+        Ok(record)
+    }
+}

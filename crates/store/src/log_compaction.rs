@@ -1,0 +1,268 @@
+//! Compacting the log: rewriting segments without the records that are no longer needed.
+//!
+//! # Invariants
+//! 1. A segment is compacted only when all its records are at or below the manifest's `applied`: no opening will replay
+//!    them.
+//! 2. What is needed is judged by the trees at exactly that position. All that made a record needless is therefore durable,
+//!    in the log and in the trees' files, and visible to every new view.
+//! 3. Views made before hold the segments that were there then.
+//!
+//! A segment that is damaged stays as it is, and is left alone until the store is opened again.
+
+use crate::reclaim::{Candidate, pick, pick_all};
+use crate::space::{Space, Superseded};
+use crate::store::Inner;
+use crate::{Error, Machine, Result};
+use bytes::Bytes;
+use quire_log::SegmentInfo;
+use quire_lsm::TreeSnapshot;
+use quire_model::Position;
+use std::sync::atomic::Ordering;
+
+/// Records are judged so many at a time, where a segment is counted.
+const BATCH: usize = 1024;
+
+/// The trees and the sums at the manifest's position.
+struct Applied {
+    position: Position,
+    trees: Vec<TreeSnapshot>,
+    space: Space,
+}
+
+impl<M: Machine> Inner<M> {
+    /// Has everything so far in sealed segments, if that lets anything be reclaimed.
+    pub(crate) fn seal_log(&self) -> Result<()> {
+        let reclaimable = {
+            let writer = self.writer.lock();
+            let newest = self.log.segments().pop();
+            newest.is_some_and(|newest| {
+                let superseded = writer.space.of(newest.base, newest.next);
+                superseded.bytes > 0 || !superseded.counted
+            })
+        };
+        match reclaimable {
+            true => Ok(self.log.roll()?),
+            false => Ok(()),
+        }
+    }
+
+    /// Removes all that is not needed from all segments that are eligible now. Called with the lock on compactions.
+    pub(crate) fn compact_log_whole(&self) -> Result<()> {
+        self.count_all()?;
+        let candidates = self.candidates();
+        for range in pick_all(&candidates, self.options.log.segment_bytes) {
+            if self.stops() {
+                return Ok(());
+            }
+            self.compact_segments(candidates.get(range).unwrap_or_default())?;
+        }
+        Ok(())
+    }
+
+    /// Does what the policy asks for next, if anything. Returns whether there was something. Called with the lock on
+    /// compactions.
+    pub(crate) fn compact_log_next(&self) -> Result<bool> {
+        if let Some(segment) = self.uncounted().first() {
+            self.count(segment)?;
+            return Ok(true);
+        }
+        let candidates = self.candidates();
+        let ratio = f64::from(self.options.log_live_percent) / 100.0;
+        let segment_bytes = self.options.log.segment_bytes;
+        match pick(&candidates, ratio, segment_bytes) {
+            Some(range) => self.compact_segments(candidates.get(range).unwrap_or_default()),
+            None => Ok(false),
+        }
+    }
+
+    /// Bytes of records that are known to be needless, and how many segments it is not known of.
+    pub(crate) fn log_dead_bytes(&self) -> (u64, u64) {
+        let (mut dead, mut uncounted) = (0, 0);
+        let writer = self.writer.lock();
+        for segment in self.log.segments() {
+            let superseded = writer.space.of(segment.base, segment.next);
+            match superseded.counted {
+                true => dead += superseded.bytes.saturating_sub(segment.removed_bytes),
+                false => uncounted += 1,
+            }
+        }
+        (dead, uncounted)
+    }
+
+    /// Segments none of whose records will be replayed, and that are not known to be damaged.
+    fn eligible(&self, applied: Position) -> Vec<SegmentInfo> {
+        let unreadable = self.unreadable.lock();
+        let segments = self.log.segments().into_iter();
+        segments
+            .filter(|segment| segment.sealed && segment.next <= applied.next())
+            .filter(|segment| !unreadable.contains(&segment.base))
+            .collect()
+    }
+
+    /// Eligible segments whose dead bytes are not known.
+    fn uncounted(&self) -> Vec<SegmentInfo> {
+        let manifest = self.manifest.lock();
+        let eligible = self.eligible(manifest.applied).into_iter();
+        eligible
+            .filter(|segment| !manifest.space.of(segment.base, segment.next).counted)
+            .collect()
+    }
+
+    fn candidates(&self) -> Vec<Candidate> {
+        let manifest = self.manifest.lock();
+        let candidate = |segment: SegmentInfo| {
+            let superseded = manifest.space.of(segment.base, segment.next);
+            let dead_bytes = superseded.bytes.saturating_sub(segment.removed_bytes);
+            Candidate {
+                base: segment.base,
+                next: segment.next,
+                live_bytes: segment.record_bytes.saturating_sub(dead_bytes),
+                dead_bytes,
+                file_bytes: segment.file_bytes,
+            }
+        };
+        let eligible = self.eligible(manifest.applied);
+        eligible.into_iter().map(candidate).collect()
+    }
+
+    /// The trees' files, and what was superseded, at the manifest's position.
+    fn applied(&self) -> Applied {
+        // A flush is installed under this lock, so that none comes between.
+        let manifest = self.manifest.lock();
+        let position = manifest.applied;
+        let trees = self.trees.iter().map(|tree| tree.snapshot(position));
+        Applied {
+            position,
+            trees: trees.collect(),
+            space: manifest.space.clone(),
+        }
+    }
+
+    fn needed(&self, applied: &Applied, records: &[(Position, Bytes)]) -> Result<Vec<bool>> {
+        let first = records.first().map_or(Position(0), |(first, _)| *first);
+        M::needed(records, &applied.trees).map_err(|error| error.at(&self.dir, first))
+    }
+
+    /// Rewrites neighbouring segments as one. Returns whether it did.
+    fn compact_segments(&self, segments: &[Candidate]) -> Result<bool> {
+        let (Some(first), Some(last)) = (segments.first(), segments.last()) else {
+            return Ok(false);
+        };
+        let (base, next) = (first.base, last.next);
+        let applied = self.applied();
+        debug_assert!(
+            next <= applied.position.next(),
+            "replay needs what is after"
+        );
+        let compacted = self.log.compact(
+            base,
+            next,
+            &mut |records| self.needed(&applied, records),
+            &|| self.stops(),
+        );
+        let compacted = match compacted {
+            Ok(Some(compacted)) => compacted,
+            Ok(None) => return Ok(false),
+            Err(error) => {
+                self.leave_alone(&error, segments.iter().map(|segment| segment.base));
+                return Err(error);
+            }
+        };
+        let removed = self.log.segments().into_iter();
+        let removed = removed
+            .filter(|segment| segment.base == base)
+            .map(|segment| segment.removed_bytes)
+            .sum();
+        self.settle(&applied.space, base, next, removed);
+        let counters = &self.counters;
+        counters
+            .segments_compacted
+            .fetch_add(segments.len() as u64, Ordering::Relaxed);
+        let reclaimed = compacted
+            .file_bytes_before
+            .saturating_sub(compacted.file_bytes_after);
+        counters
+            .log_bytes_reclaimed
+            .fetch_add(reclaimed, Ordering::Relaxed);
+        Ok(true)
+    }
+
+    fn count_all(&self) -> Result<()> {
+        for segment in self.uncounted() {
+            if self.stops() {
+                break;
+            }
+            self.count(&segment)?;
+        }
+        Ok(())
+    }
+
+    /// Reads a segment to find out how much of it is needed.
+    fn count(&self, segment: &SegmentInfo) -> Result<()> {
+        let applied = self.applied();
+        let last = Position(segment.next.0 - 1);
+        let mut scan = self.log.scan(segment.base).until(last);
+        let mut dead = 0;
+        loop {
+            let batch: std::result::Result<Vec<_>, _> = scan.by_ref().take(BATCH).collect();
+            let batch = batch.map_err(Error::from).inspect_err(|error| {
+                self.leave_alone(error, [segment.base]);
+            })?;
+            if batch.is_empty() {
+                break;
+            }
+            if self.stops() {
+                return Ok(());
+            }
+            for ((_, record), needed) in batch.iter().zip(self.needed(&applied, &batch)?) {
+                if !needed {
+                    dead += record.len() as u64;
+                }
+            }
+        }
+        let superseded = segment.removed_bytes + dead;
+        self.settle(&applied.space, segment.base, segment.next, superseded);
+        Ok(())
+    }
+
+    /// It has turned out what was superseded, from `base` up to `next`, when the sums were `then`.
+    fn settle(&self, then: &Space, base: Position, next: Position, superseded: u64) {
+        let then = then.of(base, next);
+        let found = Superseded {
+            bytes: superseded,
+            counted: true,
+        };
+        if then == found {
+            return;
+        }
+        if then.counted {
+            let dir = self.dir.display();
+            let counted = then.bytes;
+            tracing::error!(partition = %dir, %base, counted, superseded, "needless bytes were counted wrong");
+            debug_assert!(
+                !then.counted,
+                "{counted} bytes were superseded from {base} up to {next}, and {superseded} found"
+            );
+        }
+        // A flush on its way would bring the old sums back.
+        let _flushing = self.flushing.lock();
+        self.writer
+            .lock()
+            .space
+            .settle(then, base, next, superseded);
+        self.manifest
+            .lock()
+            .space
+            .settle(then, base, next, superseded);
+    }
+
+    fn leave_alone(&self, error: &Error, segments: impl IntoIterator<Item = Position>) {
+        if error.kind() == crate::ErrorKind::Corrupt {
+            self.unreadable.lock().extend(segments);
+        }
+    }
+
+    fn stops(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+}

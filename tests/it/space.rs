@@ -1,0 +1,141 @@
+//! Steady overwrites on real files: the log takes at most 1.5 times what is live in it, and every answer is right.
+
+use crate::quire;
+use quiredb::{
+    Collection, CollectionSettings, Database, Document, Durability, Key, Options, OsEnv, Volumes,
+    Write,
+};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const DOCUMENTS: u64 = 6_000;
+const OVERWRITES: u64 = 10 * DOCUMENTS;
+const BATCH: u64 = 100;
+
+fn random(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+/// A document of about 1 KB that does not compress well, by its number and version.
+fn document(number: u64, version: u64) -> Document {
+    let mut state = (number << 20 | version).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let text: String = (0..60)
+        .map(|_| format!("{:016x}", random(&mut state)))
+        .collect();
+    Document::from_json(format!(r#"{{"version":{version},"text":"{text}"}}"#).as_bytes()).unwrap()
+}
+
+fn key(number: u64) -> Key {
+    Key::from(number as i64)
+}
+
+fn write(collection: &Collection, batch: impl Iterator<Item = (u64, u64)>) {
+    let batch = batch.map(|(number, version)| Write::put(key(number), document(number, version)));
+    for result in collection.write_batch(batch.collect(), Some(Durability::None)) {
+        result.unwrap();
+    }
+}
+
+fn check(collection: &Collection, versions: &[u64]) {
+    let view = collection.view().unwrap();
+    assert_eq!(view.count(), DOCUMENTS);
+    for (number, version) in (0..).zip(versions) {
+        let found = view.get(&key(number)).unwrap().unwrap();
+        assert_eq!(
+            found.document,
+            document(number, *version),
+            "document {number}"
+        );
+    }
+}
+
+fn open(path: &Path) -> Database {
+    let options = Options {
+        segment_bytes: 256 << 10,
+        replay_bytes_max: 512 << 10,
+        ..Options::default()
+    };
+    Database::open_with(OsEnv::new().unwrap(), Volumes::single(path), options).unwrap()
+}
+
+#[test]
+fn steady_overwrites_take_at_most_one_and_a_half_times_what_is_live() {
+    let dir = tempfile::tempdir_in(quire::target_dir()).unwrap();
+    let database = open(dir.path());
+    let settings = CollectionSettings {
+        partitions: 1,
+        ..CollectionSettings::default()
+    };
+    let collection = database.create_collection("c", settings).unwrap();
+    let mut versions = vec![0; DOCUMENTS as usize];
+    for from in (0..DOCUMENTS).step_by(BATCH as usize) {
+        write(&collection, (from..from + BATCH).map(|number| (number, 0)));
+    }
+    let at_first = collection.view().unwrap();
+    let mut state = 7;
+    for from in (0..OVERWRITES).step_by(BATCH as usize) {
+        let batch: Vec<_> = (from..from + BATCH)
+            .map(|at| (random(&mut state) % DOCUMENTS, at + 1))
+            .collect();
+        for (number, version) in &batch {
+            versions[*number as usize] = *version;
+        }
+        write(&collection, batch.into_iter());
+    }
+    collection.flush().unwrap();
+    // What the background still does is bounded: nothing is written any more.
+    let log_bytes = |collection: &Collection| collection.stats().unwrap().log_bytes;
+    let deadline = Instant::now() + Duration::from_secs(120);
+    let mut taken = log_bytes(&collection);
+    loop {
+        thread::sleep(Duration::from_millis(500));
+        let now = log_bytes(&collection);
+        if now == taken || Instant::now() > deadline {
+            break;
+        }
+        taken = now;
+    }
+    let stats = collection.stats().unwrap();
+    assert!(
+        stats.log_segments_compacted > 0 && stats.log_held_bytes > 0,
+        "{stats:?}"
+    );
+    assert_eq!(stats.background_errors, Vec::<String>::new());
+    check(&collection, &versions);
+    // A view keeps what it shows, whatever was compacted since.
+    for number in (0..DOCUMENTS).step_by(7) {
+        let found = at_first.get(&key(number)).unwrap().unwrap();
+        assert_eq!(
+            found.document,
+            document(number, 0),
+            "document {number} at first"
+        );
+    }
+    drop(at_first);
+    assert_eq!(collection.stats().unwrap().log_held_bytes, 0);
+
+    collection.compact().unwrap();
+    let live = log_bytes(&collection);
+    println!(
+        "{taken} bytes of log before the last compaction, {live} after it: {:.2} times; {} given back in all",
+        taken as f64 / live as f64,
+        stats.log_reclaimed_bytes
+    );
+    assert!(
+        taken * 2 <= live * 3,
+        "{taken} bytes of log, {live} of them live"
+    );
+    assert_eq!(collection.stats().unwrap().log_dead_bytes, 0);
+    check(&collection, &versions);
+    drop(collection);
+    database.close().unwrap();
+    drop(database);
+
+    let database = open(dir.path());
+    check(&database.collection("c").unwrap(), &versions);
+    database.close().unwrap();
+}
