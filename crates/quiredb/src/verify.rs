@@ -194,7 +194,11 @@ fn verify_partition(
         Arc::clone(shared),
         place,
         number,
-        StoreOptions::default(),
+        StoreOptions {
+            // Looking at a log does not change it.
+            log_live_percent: 0,
+            ..StoreOptions::default()
+        },
         gate,
     )
     .and_then(|partition| {
