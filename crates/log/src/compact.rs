@@ -77,6 +77,9 @@ impl SegmentInfo {
     }
 }
 
+/// Says which of some records are needed, one answer for each.
+pub type Keep<'a, E> = &'a mut dyn FnMut(&[(Position, Bytes)]) -> std::result::Result<Vec<bool>, E>;
+
 /// What a compaction did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -154,7 +157,7 @@ impl Log {
         &self,
         from: Position,
         next: Position,
-        keep: &mut dyn FnMut(&[(Position, Bytes)]) -> std::result::Result<Vec<bool>, E>,
+        keep: Keep<'_, E>,
         stop: &dyn Fn() -> bool,
     ) -> std::result::Result<Option<Compacted>, E> {
         let shared = &*self.shared;
@@ -239,7 +242,7 @@ impl Shared {
         path: &Path,
         inputs: &[Arc<Segment>],
         next: Position,
-        keep: &mut dyn FnMut(&[(Position, Bytes)]) -> std::result::Result<Vec<bool>, E>,
+        keep: Keep<'_, E>,
         stop: &dyn Fn() -> bool,
     ) -> std::result::Result<Option<(BlockIndex, Compacted)>, E> {
         let base = inputs.first().map_or(next, |input| input.base());

@@ -74,7 +74,7 @@ mod view;
 mod walk;
 mod writer;
 
-pub use compact::{Compacted, SegmentInfo};
+pub use compact::{Compacted, Keep, SegmentInfo};
 pub use copy::{SegmentCopy, SegmentPieces, SegmentsKept};
 pub use error::{Error, ErrorKind, Result};
 pub use header::segment_path;

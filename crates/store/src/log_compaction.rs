@@ -7,7 +7,8 @@
 //!    in the log and in the trees' files, and visible to every new view.
 //! 3. Views made before hold the segments that were there then.
 //!
-//! A segment that is damaged stays as it is, and is left alone until the store is opened again.
+//! A segment that is found damaged stays as it is, and is left alone in the background from then on; a compaction by force
+//! tries again, and fails if it still is.
 
 use crate::reclaim::{Candidate, pick, pick_all};
 use crate::space::{Space, Superseded};
@@ -48,6 +49,8 @@ impl<M: Machine> Inner<M> {
 
     /// Removes all that is not needed from all segments that are eligible now. Called with the lock on compactions.
     pub(crate) fn compact_log_whole(&self) -> Result<()> {
+        // A read that came back short looks like damage: whoever asks wants to know.
+        self.unreadable.lock().clear();
         self.count_all()?;
         let candidates = self.candidates();
         for range in pick_all(&candidates, self.options.log.segment_bytes) {

@@ -4,10 +4,9 @@ use crate::{
     ApplyError, Durability, Error, ErrorKind, Machine, Place, Shared, Store, StoreOptions,
     TreeWriter,
 };
-use bytes::Bytes;
 use proptest::prelude::*;
 use quire_env::{Env, Fault, SimEnv, Volumes};
-use quire_lsm::{MergeError, Merger, TreeSnapshot, TreeSpec};
+use quire_lsm::{MergeError, Merger, TreeSpec};
 use quire_model::Position;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -106,10 +105,6 @@ impl Machine for Words {
                 trees.put(LAST, word, &trees.position().0.to_le_bytes())
             }
         }
-    }
-
-    fn needed(records: &[(Position, Bytes)], _: &[TreeSnapshot]) -> Result<Vec<bool>, ApplyError> {
-        Ok(vec![true; records.len()])
     }
 }
 

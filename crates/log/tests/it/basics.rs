@@ -141,7 +141,7 @@ fn dropped_records_are_reported_as_dropped_and_the_rest_stays() {
         ErrorKind::Dropped
     );
     assert_eq!(
-        scan.map(|item| item.unwrap()).count(),
+        scan.collect::<Result<Vec<_>, _>>().unwrap().len(),
         59,
         "a scan under way goes on"
     );
