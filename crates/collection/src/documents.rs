@@ -107,6 +107,9 @@ impl Machine for Documents {
                 return Err(ApplyError::Record(what));
             }
             trees.supersede(row.position, row.bytes.into());
+        } else if !record.created {
+            // A record of the first version.
+            trees.supersede_unknown();
         }
         match record.kind {
             Kind::Put | Kind::Patch => {

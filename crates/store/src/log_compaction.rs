@@ -92,12 +92,13 @@ impl<M: Machine> Inner<M> {
         (dead, uncounted)
     }
 
-    /// Segments none of whose records will be replayed, and that are not known to be damaged.
+    /// Segments none of whose records will be replayed, that can be counted, and that are not known to be damaged.
     fn eligible(&self, applied: Position) -> Vec<SegmentInfo> {
         let unreadable = self.unreadable.lock();
+        let counts = applied.0 >= self.uncounted_until.load(Ordering::Acquire);
         let segments = self.log.segments().into_iter();
         segments
-            .filter(|segment| segment.sealed && segment.next <= applied.next())
+            .filter(|segment| counts && segment.sealed && segment.next <= applied.next())
             .filter(|segment| !unreadable.contains(&segment.base))
             .collect()
     }

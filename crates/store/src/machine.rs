@@ -73,12 +73,21 @@ impl From<quire_lsm::Error> for ApplyError {
     }
 }
 
+/// What a record made needless.
+#[derive(Debug, Default)]
+pub(crate) struct Superseded {
+    /// Records, and their bytes.
+    pub(crate) records: Vec<(Position, u64)>,
+    /// Whether there were more that the record does not name.
+    pub(crate) unknown: bool,
+}
+
 /// Writes of one record to the trees, all at the record's position.
 #[derive(Debug)]
 pub struct TreeWriter<'a> {
     pub(crate) trees: &'a [Tree],
     pub(crate) position: Position,
-    superseded: RefCell<Vec<(Position, u64)>>,
+    superseded: RefCell<Superseded>,
 }
 
 impl TreeWriter<'_> {
@@ -89,7 +98,12 @@ impl TreeWriter<'_> {
 
     /// Says that this record makes an earlier one needless: the one at `position`, of so many bytes. Each is named once.
     pub fn supersede(&self, position: Position, bytes: u64) {
-        self.superseded.borrow_mut().push((position, bytes));
+        self.superseded.borrow_mut().records.push((position, bytes));
+    }
+
+    /// Says that this record makes an earlier one needless, and does not say which: it is of an older version.
+    pub fn supersede_unknown(&self) {
+        self.superseded.borrow_mut().unknown = true;
     }
 
     /// Sets `key` to `value` in a tree.
@@ -135,15 +149,14 @@ impl TreeWriter<'_> {
     }
 }
 
-/// Applies one record, with the store's word for what can go wrong. Returns the records that it made needless, and their
-/// bytes.
+/// Applies one record, with the store's word for what can go wrong. Returns what it made needless.
 pub(crate) fn apply<M: Machine>(
     machine: &mut M,
     trees: &[Tree],
     position: Position,
     record: &[u8],
     path: &std::path::Path,
-) -> Result<Vec<(Position, u64)>> {
+) -> Result<Superseded> {
     let writer = TreeWriter {
         trees,
         position,

@@ -239,7 +239,7 @@ impl<'a> Reader<'a> {
             trees.push(TreeFiles { id, name, runs });
         }
         let space = match version {
-            VERSION_WITHOUT_SEGMENTS => Space::unknown(),
+            VERSION_WITHOUT_SEGMENTS => Space::new([]),
             _ => self.space().map_err(short)?,
         };
         if !self.rest.is_empty() {
@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn a_manifest_without_segments_is_read() {
         let manifest = Manifest {
-            space: Space::unknown(),
+            space: Space::new([]),
             ..sample()
         };
         let mut bytes = manifest.encode();

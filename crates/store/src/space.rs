@@ -30,8 +30,6 @@ pub(crate) struct Superseded {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Space {
     segments: BTreeMap<Position, Superseded>,
-    /// Whether records say what they supersede, as those of the first version did not.
-    complete: bool,
 }
 
 impl Space {
@@ -39,15 +37,6 @@ impl Space {
     pub(crate) fn new(segments: impl IntoIterator<Item = (Position, Superseded)>) -> Space {
         Space {
             segments: segments.into_iter().collect(),
-            complete: true,
-        }
-    }
-
-    /// The sums of a manifest that has none.
-    pub(crate) fn unknown() -> Space {
-        Space {
-            segments: BTreeMap::new(),
-            complete: false,
         }
     }
 
@@ -60,18 +49,27 @@ impl Space {
     pub(crate) fn open(&mut self, segments: &[SegmentInfo], applied: Position) {
         let mut unknown = Vec::new();
         for (at, segment) in segments.iter().enumerate() {
-            let is_new = segment.base > applied && self.complete;
-            if !is_new && !self.segments.contains_key(&segment.base) {
+            if segment.base <= applied && !self.segments.contains_key(&segment.base) {
                 unknown.extend(at.checked_sub(1).and_then(|at| segments.get(at)));
                 unknown.push(segment);
             }
         }
         for segment in unknown {
-            let sum = self.of(segment.base, segment.next);
-            let counted = false;
-            self.set(segment.base, segment.next, Superseded { counted, ..sum });
+            self.forget(segment);
         }
-        self.complete = true;
+    }
+
+    /// Takes note that the record at `position` superseded another, and that it is not known which.
+    pub(crate) fn lose_count(&mut self, segments: &[SegmentInfo], position: Position) {
+        for segment in segments.iter().filter(|segment| segment.base <= position) {
+            self.forget(segment);
+        }
+    }
+
+    fn forget(&mut self, segment: &SegmentInfo) {
+        let sum = self.of(segment.base, segment.next);
+        let counted = false;
+        self.set(segment.base, segment.next, Superseded { counted, ..sum });
     }
 
     /// Takes note that a record of `bytes` was superseded in the segment that begins at `base`.

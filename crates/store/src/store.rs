@@ -118,6 +118,8 @@ pub(crate) struct Inner<M: Machine> {
     pub(crate) flushing: Mutex<()>,
     /// Held by the one compaction that runs.
     pub(crate) compacting: Mutex<()>,
+    /// The last record that did not say what it superseded: nothing can be counted before the trees' files have it.
+    pub(crate) uncounted_until: AtomicU64,
     /// Segments that compaction found damaged, by base.
     pub(crate) unreadable: Mutex<BTreeSet<Position>>,
     pub(crate) flush_due: AtomicBool,
@@ -316,6 +318,7 @@ impl<M: Machine> Store<M> {
             changed,
             flushing: Mutex::new(()),
             compacting: Mutex::new(()),
+            uncounted_until: AtomicU64::new(0),
             unreadable: Mutex::new(BTreeSet::new()),
             flush_due: AtomicBool::new(false),
             compaction_due: AtomicBool::new(false),
@@ -574,7 +577,11 @@ impl<M: Machine> Inner<M> {
             record,
             &self.dir,
         )?;
-        for (position, bytes) in superseded {
+        if superseded.unknown {
+            writer.space.lose_count(&self.log.segments(), position);
+            self.uncounted_until.store(position.0, Ordering::Release);
+        }
+        for (position, bytes) in superseded.records {
             // Of what was dropped nothing is left to reclaim.
             if let Ok(base) = self.log.segment_base(position) {
                 writer.space.add(base, bytes);
