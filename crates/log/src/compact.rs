@@ -197,7 +197,7 @@ impl Log {
             shared.change_segments(|segments| {
                 segments.remove(0);
             });
-            shared.old.lock().retired.push(Arc::downgrade(&segment));
+            shared.old.lock().retire(&segment);
             // One by one: were a crash to undo an older removal and not a newer, the log would have a gap.
             shared.place.env.sync_dir(&shared.place.dir)?;
             freed += segment.file_bytes();
@@ -315,7 +315,7 @@ impl Shared {
         {
             let mut old = self.old.lock();
             for input in inputs {
-                old.retired.push(Arc::downgrade(input));
+                old.retire(input);
                 if input.base() != base {
                     old.leftovers.push(input.path().to_path_buf());
                 }

@@ -60,7 +60,7 @@ pub(crate) struct OldFiles {
     /// Still have their names: what they were compacted into stands for them.
     pub(crate) leftovers: Vec<PathBuf>,
     /// Have no name any more, and may be held open by views.
-    pub(crate) retired: Vec<Weak<Segment>>,
+    retired: Vec<Weak<Segment>>,
 }
 
 /// How large a log is, and how far it has got.
@@ -328,9 +328,14 @@ impl Log {
 }
 
 impl OldFiles {
-    /// Bytes of files without a name that somebody has open.
-    fn held_bytes(&mut self) -> u64 {
+    /// Takes note that a segment is no longer of the log.
+    pub(crate) fn retire(&mut self, segment: &Arc<Segment>) {
         self.retired.retain(|segment| segment.strong_count() > 0);
+        self.retired.push(Arc::downgrade(segment));
+    }
+
+    /// Bytes of files without a name that somebody has open.
+    fn held_bytes(&self) -> u64 {
         let held = self.retired.iter().filter_map(Weak::upgrade);
         held.map(|segment| segment.file_bytes()).sum()
     }

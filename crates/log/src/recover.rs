@@ -151,7 +151,8 @@ pub(crate) fn list_segments(env: &dyn Env, dir: &Path) -> Result<Vec<Position>> 
 /// Removes the segments that compacted ones stand for, and returns the bases of the others.
 fn remove_leftovers(place: &Place, bases: Vec<Position>) -> Result<Vec<Position>> {
     let (env, dir) = (place.env.as_ref(), place.dir.as_path());
-    let mut kept = Vec::with_capacity(bases.len());
+    let found = bases.len();
+    let mut kept = Vec::with_capacity(found);
     let mut bases = bases.into_iter().peekable();
     while let Some(base) = bases.next() {
         kept.push(base);
@@ -164,6 +165,10 @@ fn remove_leftovers(place: &Place, bases: Vec<Position>) -> Result<Vec<Position>
         while let Some(leftover) = bases.next_if(|base| *base < next) {
             env.remove(&segment_path(dir, leftover))?;
         }
+    }
+    if kept.len() < found {
+        // One that came back after what stands for it was dropped would be taken for a segment.
+        env.sync_dir(dir)?;
     }
     Ok(kept)
 }

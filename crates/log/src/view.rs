@@ -5,7 +5,8 @@
 //!    compaction or a drop takes away later is missed by it. What the disk has to keep for it is in
 //!    [`LogStats::held_bytes`](crate::LogStats::held_bytes).
 //! 2. A record accepted before the view was made is in one of those segments, or pending and goes into the last of them:
-//!    the log goes over to a new segment only when nothing is pending.
+//!    the log goes over to a new segment only when nothing is pending. One accepted later may be in a segment that the
+//!    view does not know: a scan of the view ends before it.
 
 use crate::log::Shared;
 use crate::records::RecordBlock;
@@ -23,12 +24,24 @@ pub(crate) type Segments = Arc<Vec<Arc<Segment>>>;
 pub struct LogView {
     log: Arc<Shared>,
     segments: Segments,
+    /// The last record accepted when it was made.
+    last: Position,
 }
 
 impl LogView {
     pub(crate) fn new(log: Arc<Shared>) -> LogView {
-        let segments = log.segments.load_full();
-        LogView { log, segments }
+        loop {
+            let segments = log.segments.load_full();
+            let last = log.last();
+            // If they are still the same, no record up to `last` is in another.
+            if Arc::ptr_eq(&segments, &log.segments.load()) {
+                return LogView {
+                    log,
+                    segments,
+                    last,
+                };
+            }
+        }
     }
 
     /// Position of the first record kept.
@@ -54,9 +67,9 @@ impl LogView {
         self.log.read_many(&self.segments, positions)
     }
 
-    /// As [`Log::scan`](crate::Log::scan).
+    /// As [`Log::scan`](crate::Log::scan), up to the last record that was accepted when the view was made.
     pub fn scan(&self, from: Position) -> LogScan {
-        LogScan::new(self.clone(), from, self.log.last())
+        LogScan::new(self.clone(), from, self.last)
     }
 
     pub(crate) fn log(&self) -> &Shared {

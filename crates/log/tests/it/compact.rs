@@ -201,6 +201,9 @@ proptest! {
                 for (position, found) in positions.iter().zip(view.read_many(&positions).unwrap()) {
                     prop_assert_eq!(found, record(position.0));
                 }
+                let scanned: Result<Vec<_>> = view.scan(view.first()).collect();
+                let scanned: Vec<Position> = scanned.unwrap().into_iter().map(|(at, _)| at).collect();
+                prop_assert_eq!(scanned, positions);
             }
             check(&log, &gone);
         }
