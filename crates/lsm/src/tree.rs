@@ -188,6 +188,23 @@ impl Tree {
         TreeSnapshot::new(self.version.load_full(), Arc::clone(&self.folder), at)
     }
 
+    /// What the runs hold, without memtables: all up to the last flush. Holds files until dropped, and no memory of
+    /// writes.
+    pub fn snapshot_of_runs(&self) -> TreeSnapshot {
+        let version = self.version.load();
+        let version = Version {
+            active: Arc::new(Memtable::new(&self.context.budget, version.flushed)),
+            frozen: Vec::new(),
+            runs: version.runs.clone(),
+            flushed: version.flushed,
+        };
+        TreeSnapshot::new(
+            Arc::new(version),
+            Arc::clone(&self.folder),
+            Position(u64::MAX),
+        )
+    }
+
     /// Writes all frozen memtables as one new run, files and their directories synced. `None` if there is nothing to
     /// flush, or another flush is out. The run takes effect by [`install`](Self::install).
     ///

@@ -16,7 +16,7 @@ use crate::store::Inner;
 use crate::{Error, Machine, Result};
 use bytes::Bytes;
 use quire_log::SegmentInfo;
-use quire_lsm::TreeSnapshot;
+use quire_lsm::{Tree, TreeSnapshot};
 use quire_model::Position;
 use std::sync::atomic::Ordering;
 
@@ -72,10 +72,17 @@ impl<M: Machine> Inner<M> {
         let candidates = self.candidates();
         let ratio = f64::from(self.options.log_live_percent) / 100.0;
         let segment_bytes = self.options.log.segment_bytes;
-        match pick(&candidates, ratio, segment_bytes) {
-            Some(range) => self.compact_segments(candidates.get(range).unwrap_or_default()),
-            None => Ok(false),
-        }
+        let Some(range) = pick(&candidates, ratio, segment_bytes) else {
+            return Ok(false);
+        };
+        let segments = candidates.get(range).unwrap_or_default();
+        Ok(self.has_room(segments)? && self.compact_segments(segments)?)
+    }
+
+    /// Whether the disk has room for the new file of these segments, and as much again for those who write meanwhile.
+    fn has_room(&self, segments: &[Candidate]) -> Result<bool> {
+        let needed: u64 = segments.iter().map(Candidate::file_bytes_after).sum();
+        Ok(self.shared.env().free_bytes(&self.dir)? / 2 >= needed)
     }
 
     /// Bytes of records that are known to be needless, and how many segments it is not known of.
@@ -133,10 +140,10 @@ impl<M: Machine> Inner<M> {
     fn applied(&self) -> Applied {
         // A flush is installed under this lock, so that none comes between.
         let manifest = self.manifest.lock();
-        let position = manifest.applied;
-        let trees = self.trees.iter().map(|tree| tree.snapshot(position));
+        // Without memtables: they could not be freed before the compaction ends.
+        let trees = self.trees.iter().map(Tree::snapshot_of_runs);
         Applied {
-            position,
+            position: manifest.applied,
             trees: trees.collect(),
             space: manifest.space.clone(),
         }

@@ -29,7 +29,7 @@ impl Candidate {
     }
 
     /// About what it will take when it is rewritten.
-    fn file_bytes_after(&self) -> u64 {
+    pub(crate) fn file_bytes_after(&self) -> u64 {
         (self.file_bytes as f64 * self.live_part()) as u64
     }
 }

@@ -578,8 +578,12 @@ impl<M: Machine> Inner<M> {
             &self.dir,
         )?;
         if superseded.unknown {
-            writer.space.lose_count(&self.log.segments(), position);
-            self.uncounted_until.store(position.0, Ordering::Release);
+            let before = self.uncounted_until.swap(position.0, Ordering::AcqRel);
+            let base = |position| self.log.segment_base(position).ok();
+            // One of the same segment has had the same marked.
+            if base(Position(before)) != base(position) {
+                writer.space.lose_count(&self.log.segments(), position);
+            }
         }
         for (position, bytes) in superseded.records {
             // Of what was dropped nothing is left to reclaim.
