@@ -27,6 +27,7 @@ use crate::{Error, Result};
 use bytes::Bytes;
 use quire_env::AppendFile;
 use quire_model::Position;
+use quire_planted::{Bug, planted};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -296,7 +297,9 @@ impl Shared {
         let base = inputs.first().map_or(index.next(), |input| input.base());
         let path = segment_path(dir, base);
         env.rename(temporary, &path)?;
-        env.sync_dir(dir)?;
+        if !planted(Bug::CompactedNameUnsynced) {
+            env.sync_dir(dir)?;
+        }
         let file = env.open_read(&path)?;
         compacted.file_bytes_after = file.len()?;
         let segment = Arc::new(Segment::new(
@@ -465,7 +468,9 @@ impl<'a> Output<'a> {
         let salt = Salt::new(self.log.place.identity, self.base);
         self.file
             .append(&footer::encode(&self.index, self.base, salt))?;
-        self.file.sync()?;
+        if !planted(Bug::CompactedUnsynced) {
+            self.file.sync()?;
+        }
         Ok(self.index)
     }
 }

@@ -70,6 +70,16 @@ bugs! {
     /// After recovery, the last record's position is given out again.
     PositionUsedTwice,
 
+    // log: compaction.
+    /// A compacted segment gets its name before its bytes are synced.
+    CompactedUnsynced,
+    /// Segments are removed before the name of the one that they were compacted into is synced.
+    CompactedNameUnsynced,
+    /// Recovery takes segments that a compaction was kept from removing for segments of the log.
+    LeftoversBelieved,
+    /// A view reads the log's segments of now, and not those of when it was made.
+    ViewReadsNewestLog,
+
     // lsm: tables.
     /// Blocks and ends of a table are taken as they are, whatever their checksums.
     TableChecksumUnchecked,
@@ -136,6 +146,14 @@ bugs! {
     /// A view reads the newest memtable entries, not those of its position.
     ViewSeesLaterWrites,
 
+    // store: compaction of the log.
+    /// What a compaction of the log keeps is judged by the newest writes, and not by those in the trees' files.
+    LivenessOfNewestTrees,
+    /// Segments are compacted whose records the next opening has to replay.
+    UnflushedSegmentCompacted,
+    /// The end of the log is noted with the dead bytes of now, and not with those of the manifest's position.
+    DeadBytesOfNow,
+
     // collection and quiredb.
     /// A write is decided without the writes before it in its batch.
     BatchDecidedApart,
@@ -143,6 +161,8 @@ bugs! {
     DocidGivenTwice,
     /// A document's row outlives it.
     RowLeft,
+    /// A compaction of the log drops the records of deletions.
+    DeletionForgotten,
     /// Results of a batch are put where they stand in their partition's part.
     ResultsInOtherPlaces,
     /// A scan ends when the first partition has no more.

@@ -201,6 +201,8 @@ impl<M: Machine> Inner<M> {
                 next.state = cut.state;
             }
             next.space = cut.space;
+        } else if planted(Bug::DeadBytesOfNow) {
+            next.space = self.writer.lock().space.clone();
         }
         let path = manifest::path(&self.dir);
         if let Err(error) = self.shared.env().replace(&path, &next.encode()) {

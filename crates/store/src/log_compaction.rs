@@ -18,6 +18,7 @@ use bytes::Bytes;
 use quire_log::SegmentInfo;
 use quire_lsm::{Tree, TreeSnapshot};
 use quire_model::Position;
+use quire_planted::{Bug, planted};
 use std::sync::atomic::Ordering;
 
 /// Records are judged so many at a time, where a segment is counted.
@@ -105,7 +106,10 @@ impl<M: Machine> Inner<M> {
         let counts = applied.0 >= self.uncounted_until.load(Ordering::Acquire);
         let segments = self.log.segments().into_iter();
         segments
-            .filter(|segment| counts && segment.sealed && segment.next <= applied.next())
+            .filter(|segment| counts && segment.sealed)
+            .filter(|segment| {
+                segment.next <= applied.next() || planted(Bug::UnflushedSegmentCompacted)
+            })
             .filter(|segment| !unreadable.contains(&segment.base))
             .collect()
     }
@@ -140,11 +144,14 @@ impl<M: Machine> Inner<M> {
     fn applied(&self) -> Applied {
         // A flush is installed under this lock, so that none comes between.
         let manifest = self.manifest.lock();
-        // Without memtables: they could not be freed before the compaction ends.
-        let trees = self.trees.iter().map(Tree::snapshot_of_runs);
+        let snapshot = |tree: &Tree| match planted(Bug::LivenessOfNewestTrees) {
+            true => tree.snapshot(Position(u64::MAX)),
+            // Without memtables: they could not be freed before the compaction ends.
+            false => tree.snapshot_of_runs(),
+        };
         Applied {
             position: manifest.applied,
-            trees: trees.collect(),
+            trees: self.trees.iter().map(snapshot).collect(),
             space: manifest.space.clone(),
         }
     }
@@ -162,7 +169,7 @@ impl<M: Machine> Inner<M> {
         let (base, next) = (first.base, last.next);
         let applied = self.applied();
         debug_assert!(
-            next <= applied.position.next(),
+            next <= applied.position.next() || planted(Bug::UnflushedSegmentCompacted),
             "replay needs what is after"
         );
         let compacted = self.log.compact(
