@@ -9,7 +9,9 @@
 use crate::quire::root;
 use crate::sim_damage;
 use quire_planted::{Bug, plant};
-use quire_tests::sim::{self, Failure, Profile, counters, exhaustive, kept_histories, quietly};
+use quire_tests::sim::{
+    self, Failure, History, Profile, RunStats, counters, exhaustive, kept_histories, quietly,
+};
 use std::fmt::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,7 +48,15 @@ fn hunt(bug: Bug) -> Option<Found> {
         | Bug::UnprovenBelieved
         | Bug::FoundManifestBelieved
         | Bug::DoubtfulManifestGivenUp => counters_exhaustive(),
-        Bug::FoundCatalogBelieved => documents_exhaustive(),
+        Bug::FoundCatalogBelieved => documents_exhaustive("a fault, then a crash,", |history| {
+            exhaustive::fault_then_crash(history, 2)
+        }),
+        // Mistakes of one or two steps of many.
+        Bug::CompactedRemovedFirst | Bug::LeftoversBelieved => {
+            documents_exhaustive("a crash", |history| {
+                exhaustive::crash_at_every_step(history, 6)
+            })
+        }
         _ => random(),
     }?;
     Some(Found {
@@ -83,13 +93,14 @@ fn counters_exhaustive() -> Option<(String, String)> {
     ))
 }
 
-fn documents_exhaustive() -> Option<(String, String)> {
+fn documents_exhaustive(
+    what: &str,
+    act: impl Fn(&History) -> Result<RunStats, Failure>,
+) -> Option<(String, String)> {
     let short = kept_histories("short");
-    let failure = short
-        .iter()
-        .find_map(|(_, history)| exhaustive::fault_then_crash(history, 2).err())?;
-    let by = "documents, a fault, then a crash, at every step";
-    Some((by.into(), failure.to_string()))
+    let failure = short.iter().find_map(|(_, history)| act(history).err())?;
+    let by = format!("documents, {what} at every step");
+    Some((by, failure.to_string()))
 }
 
 /// A way to look for a bug, in words, and the test that fails if it is there.

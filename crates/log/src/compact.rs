@@ -296,10 +296,13 @@ impl Shared {
         let (env, dir) = (&self.place.env, &self.place.dir);
         let base = inputs.first().map_or(index.next(), |input| input.base());
         let path = segment_path(dir, base);
-        env.rename(temporary, &path)?;
-        if !planted(Bug::CompactedNameUnsynced) {
-            env.sync_dir(dir)?;
+        if planted(Bug::CompactedRemovedFirst) {
+            for input in inputs.iter().filter(|input| input.base() != base) {
+                env.remove(input.path())?;
+            }
         }
+        env.rename(temporary, &path)?;
+        env.sync_dir(dir)?;
         let file = env.open_read(&path)?;
         compacted.file_bytes_after = file.len()?;
         let segment = Arc::new(Segment::new(

@@ -73,8 +73,8 @@ bugs! {
     // log: compaction.
     /// A compacted segment gets its name before its bytes are synced.
     CompactedUnsynced,
-    /// Segments are removed before the name of the one that they were compacted into is synced.
-    CompactedNameUnsynced,
+    /// Segments are removed before the one that they were compacted into has its name.
+    CompactedRemovedFirst,
     /// Recovery takes segments that a compaction was kept from removing for segments of the log.
     LeftoversBelieved,
     /// A view reads the log's segments of now, and not those of when it was made.

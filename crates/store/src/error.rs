@@ -157,7 +157,7 @@ fn log_kind(kind: quire_log::ErrorKind, error: &quire_log::Error) -> ErrorKind {
     match (kind, error) {
         (_, quire_log::Error::Env(error)) => env_kind(error.kind()),
         (Log::NotFound, _) => ErrorKind::NotFound,
-        (Log::Dropped, _) => ErrorKind::Gone,
+        (Log::Dropped | Log::Superseded, _) => ErrorKind::Gone,
         (Log::Corrupt | Log::Foreign | Log::Unsupported, _) => ErrorKind::Corrupt,
         (Log::InvalidArgument, _) => ErrorKind::Invalid,
         (Log::TooLarge, _) => ErrorKind::TooLarge,
