@@ -17,7 +17,7 @@ demo: build
 
 # Load and get beside SQLite and fjall, on N generated documents: `make bench N=1000000`.
 N ?= 200000
-.PHONY: bench bench-documents bench-backup
+.PHONY: bench bench-documents bench-backup bench-overwrites
 bench bench-documents:
 	@scripts/setup.sh build
 	cd bench && cargo run --release --locked -- documents --count $(N)
@@ -32,6 +32,11 @@ bench-backup:
 bench-memcached: build
 	@scripts/setup.sh memcached
 	cd bench && cargo run --release --locked -- memcached --quire $(abspath $(target_dir))/release/quire
+
+# What overwriting N generated documents costs: the room that the log takes, and reads beside its compaction.
+bench-overwrites:
+	@scripts/setup.sh build
+	cd bench && cargo run --release --locked -- overwrites --count $(N)
 
 # Runs a command and says how long it took.
 timed = @echo '$(1)'; begun=$$(date +%s); $(1) && echo "took $$(($$(date +%s) - begun)) s"

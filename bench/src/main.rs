@@ -13,6 +13,7 @@ mod corpus;
 mod engine;
 mod measure;
 mod memcached;
+mod overwrites;
 mod plan;
 mod report;
 mod task;
@@ -44,6 +45,8 @@ enum Command {
     Backup(backup::Plan),
     /// Get documents over the memcached protocol: Quire, memcached
     Memcached(memcached::Plan),
+    /// Overwrite documents: the room that the log takes, and reads with and without its compaction
+    Overwrites(overwrites::Plan),
     /// Measure one engine once (started by the other commands)
     #[command(hide = true)]
     Task(task::Task),
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Command::Documents(plan) => plan.run(),
         Command::Backup(plan) => plan.run(),
         Command::Memcached(plan) => plan.run(),
+        Command::Overwrites(plan) => plan.run(),
         Command::Task(task) => task.run(),
     };
     match done {

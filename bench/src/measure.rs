@@ -85,10 +85,17 @@ pub(crate) fn in_directory<T>(dir: &Path, measure: impl FnOnce() -> Result<T>) -
     measured
 }
 
-/// The one in the middle.
+/// The middle one; of an even number, the greater of the two.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// The median, and the least and the most in parentheses.
+pub(crate) fn spread(values: Vec<f64>) -> String {
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    format!("{:.2} ({least:.2} to {most:.2})", median(values))
 }
 
 /// How long each operation took, in tenths of microseconds.
@@ -108,6 +115,11 @@ impl Latencies {
         self.0
             .push(u32::try_from(start.elapsed().as_nanos() / 100).unwrap_or(u32::MAX));
         done
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// Adds those of another thread.
