@@ -259,7 +259,8 @@ impl Collection {
     }
 
     /// The changes from position `from` on, in every partition, as far as they are visible now: each partition's in
-    /// order, partitions interleaved by time.
+    /// order, partitions interleaved by time. A change that a later one of the same document superseded may be missing, if
+    /// it was compacted away.
     ///
     /// # Errors
     /// `Gone` if a log no longer holds that position.
