@@ -73,8 +73,9 @@ fn writes_flushes_and_compactions_go_on_meanwhile_and_the_rate_is_kept() {
         .unwrap();
     assert_eq!(report.damage, []);
     assert_eq!(report.documents, 50);
+    // Segments that were compacted into others meanwhile are not there to be read.
     assert!(
-        report.bytes as usize > bytes * 9 / 10,
+        report.bytes as usize > bytes / 2,
         "{} of {bytes}",
         report.bytes
     );
