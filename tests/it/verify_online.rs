@@ -73,7 +73,7 @@ fn writes_flushes_and_compactions_go_on_meanwhile_and_the_rate_is_kept() {
         .unwrap();
     assert_eq!(report.damage, []);
     assert_eq!(report.documents, 50);
-    // Segments that were compacted into others meanwhile are not there to be read.
+    // Superseded records that compaction removed meanwhile are not there to be read.
     assert!(
         report.bytes as usize > bytes / 2,
         "{} of {bytes}",
@@ -95,6 +95,47 @@ fn writes_flushes_and_compactions_go_on_meanwhile_and_the_rate_is_kept() {
         ControlFlow::Continue(())
     });
     assert_eq!(ended.unwrap_err().kind(), ErrorKind::Closed);
+}
+
+#[test]
+fn records_that_compaction_moves_into_a_segment_that_was_read_are_read_there() {
+    let env = SimEnv::new(7);
+    let (database, letters) = open(&env);
+    // Of each segment a part is needed, so that few are left.
+    for number in 0..600 {
+        let key = match number % 4 {
+            0 => number,
+            _ => 1000 + number % 8,
+        };
+        let document = Document::from_json(format!(r#"{{"n":{number}}}"#).as_bytes()).unwrap();
+        letters.put(&Key::from(key), &document).unwrap();
+    }
+    let log_files = || {
+        let mut files = data_files(&env);
+        files.retain(|path| path.extension().is_some_and(|ext| ext == "log"));
+        files
+    };
+    let before = log_files().len();
+    let mut damaged = None;
+    let report = database
+        .verify(&VerifyOptions::default(), &mut |_, _| {
+            if damaged.is_none() {
+                letters.compact().unwrap();
+                assert!(log_files().len() < before, "{before} segments");
+                let first = log_files().into_iter().min().unwrap();
+                let length = env.read_all(&first).unwrap().len() as u64;
+                env.flip_bit(&first, length * 6).unwrap();
+                damaged = Some(first);
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    let damaged = damaged.unwrap();
+    let is_named = |path: &Path| {
+        let files = report.damage.iter().map(|found| Path::new(&found.file));
+        files.filter(|file| *file == path).count() == 1
+    };
+    assert!(is_named(&damaged), "{damaged:?}: {report:?}");
 }
 
 #[test]

@@ -52,7 +52,7 @@ pub struct SegmentInfo {
 }
 
 impl SegmentInfo {
-    fn new(segment: &Segment, sealed: bool) -> SegmentInfo {
+    pub(crate) fn new(segment: &Segment, sealed: bool) -> SegmentInfo {
         let index = segment.index().read();
         let compaction = index.compaction();
         SegmentInfo {

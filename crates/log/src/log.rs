@@ -1,5 +1,6 @@
 //! The log's face: appends, group commit, reads. `view.rs` has how reading is done, `compact.rs` how old segments change.
 
+use crate::compact::SegmentInfo;
 use crate::create::{NotCreated, Place};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::check_group;
@@ -270,11 +271,13 @@ impl Log {
         }
     }
 
-    /// Reads every byte of the segment that begins with `base`, while appends go on: of the newest, as far as records are
-    /// in it now. Any invalid byte among them is damage. `None` if there is no such segment any more.
-    pub fn inspect(&self, base: Position) -> Option<Inspection> {
+    /// Reads every byte of the segment that stands for `position` now, and says which that is; appends and compactions go
+    /// on. Of the newest it reads as far as records are in it now. Any invalid byte among them is damage. `None` if the
+    /// position was dropped.
+    pub fn inspect(&self, position: Position) -> Option<(SegmentInfo, Inspection)> {
         let segments = self.shared.segments.load_full();
-        let at = segments.iter().position(|segment| segment.base() == base)?;
+        let after = segments.partition_point(|segment| segment.base() <= position);
+        let at = after.checked_sub(1)?;
         let segment = segments.get(at)?;
         let after = segments.get(at + 1).map(|next| next.base());
         let (next, end) = {
@@ -283,14 +286,18 @@ impl Log {
         };
         let file = SegmentFile {
             file: segment.file().clone(),
-            base,
+            base: segment.base(),
             // What comes after the blocks of the newest is being written.
             end: after.is_none().then_some(end),
         };
         let last = Position(next.0.saturating_sub(1));
         let newest = at + 2 == segments.len();
         let identity = self.shared.place.identity;
-        Some(Inspection::of_open(identity, file, last, after, newest))
+        let info = SegmentInfo::new(segment, after.is_some());
+        Some((
+            info,
+            Inspection::of_open(identity, file, last, after, newest),
+        ))
     }
 
     /// How large the log is, and how far it has got.

@@ -232,8 +232,17 @@ impl Scrubber {
                     *work = Work::default();
                     return Ok(pause);
                 };
+                // It was compacted into one that was read since.
+                if self.notes.lock().cursor.as_ref() >= Some(&cursor) {
+                    continue;
+                }
                 match self.open(&cursor, &file) {
-                    Ok(reading) => work.reading = reading.map(|reading| (cursor, reading)),
+                    Ok(reading) => {
+                        work.reading = reading.map(|reading| {
+                            let (name, partition, _) = cursor;
+                            ((name, partition, reading.order()), reading)
+                        });
+                    }
                     Err(ended) => {
                         work.files.push_front((cursor, file));
                         return Err(ended);

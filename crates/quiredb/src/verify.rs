@@ -293,11 +293,17 @@ impl Database {
         }
         for (partition, view, listed) in files {
             let before = report.damage.len();
+            let mut read = None;
             for file in listed {
                 self.check_open()?;
+                // It was compacted into one that was read since.
+                if Some(file.order()) <= read {
+                    continue;
+                }
                 let Some(inspection) = partition.inspect(&file)? else {
                     continue;
                 };
+                read = Some(inspection.order());
                 report.files += 1;
                 for found in inspection {
                     match found.map_err(quire_collection::Error::from)? {

@@ -2,15 +2,16 @@
 //!
 //! # Invariants
 //! 1. Reads past the block cache, and changes nothing.
-//! 2. A file that a compaction took away meanwhile is no damage: there is nothing to inspect.
+//! 2. A table that a compaction took away meanwhile is no damage: there is nothing to inspect. Of a segment that was
+//!    compacted into another, that other one is read. So whoever inspects all files in their order, but none that comes at
+//!    or before the last one read, reads every record in the file that it is in then.
 
 use crate::store::Store;
 use crate::verify::{Damage, damaged, log_damage, table_damage};
 use crate::{Machine, Result};
 use quire_env::ErrorKind as EnvErrorKind;
-use quire_log::{Finding, Inspection};
+use quire_log::{Finding, Inspection, SegmentInfo};
 use quire_lsm::{ErrorKind as TreeErrorKind, TableMeta, TableVerify};
-use quire_model::Position;
 use std::path::PathBuf;
 
 /// A file of a store: a segment of its log, or a table of one of its trees.
@@ -23,18 +24,33 @@ pub struct StoreFile {
 
 #[derive(Debug, Clone)]
 enum FileName {
-    Segment(Position),
+    Segment(SegmentInfo),
     Table { tree: String, meta: TableMeta },
 }
 
 impl StoreFile {
-    /// Where it comes among the files of its store: segments by position, then tables as they were made.
+    /// Where it comes among the files of its store: segments by where they end, then tables as they were made.
     pub fn order(&self) -> (bool, u64) {
         match &self.name {
-            FileName::Segment(base) => (false, base.0),
-            FileName::Table { meta, .. } => (true, meta.file.number),
+            FileName::Segment(segment) => segment_order(segment),
+            FileName::Table { meta, .. } => table_order(meta),
         }
     }
+}
+
+/// A segment stands for no position that one before it in this order stands for; the newest has no end yet.
+fn segment_order(segment: &SegmentInfo) -> (bool, u64) {
+    (
+        false,
+        match segment.sealed {
+            true => segment.next.0,
+            false => u64::MAX,
+        },
+    )
+}
+
+fn table_order(table: &TableMeta) -> (bool, u64) {
+    (true, table.file.number)
 }
 
 /// What an inspection comes upon.
@@ -48,7 +64,17 @@ pub enum Inspected {
 
 /// A file being inspected: an iterator that holds it open. Ends after damage to a table.
 #[derive(Debug)]
-pub struct FileInspection(Reading);
+pub struct FileInspection {
+    order: (bool, u64),
+    reading: Reading,
+}
+
+impl FileInspection {
+    /// The [`order`](StoreFile::order) of the file that is read.
+    pub fn order(&self) -> (bool, u64) {
+        self.order
+    }
+}
 
 #[derive(Debug)]
 enum Reading {
@@ -71,7 +97,7 @@ impl<M: Machine> Store<M> {
             .into_iter()
             .map(|segment| StoreFile {
                 bytes: segment.file_bytes,
-                name: FileName::Segment(segment.base),
+                name: FileName::Segment(segment),
             })
             .collect();
         for tree in &inner.trees {
@@ -87,7 +113,7 @@ impl<M: Machine> Store<M> {
         files
     }
 
-    /// Begins to read a file; `None` if it is gone.
+    /// Begins to read a file, or the one that a segment was compacted into; `None` if it is gone.
     ///
     /// # Errors
     /// [`Error::Closed`](crate::Error::Closed), or those of the machine.
@@ -95,9 +121,12 @@ impl<M: Machine> Store<M> {
         let inner = &*self.inner;
         inner.check_open()?;
         let (tree, meta) = match &file.name {
-            FileName::Segment(base) => {
-                let inspection = inner.log.inspect(*base);
-                return Ok(inspection.map(|log| FileInspection(Reading::Segment(Box::new(log)))));
+            FileName::Segment(segment) => {
+                let inspection = inner.log.inspect(segment.base);
+                return Ok(inspection.map(|(segment, log)| FileInspection {
+                    order: segment_order(&segment),
+                    reading: Reading::Segment(Box::new(log)),
+                }));
             }
             FileName::Table { tree, meta } => (tree, meta),
         };
@@ -123,7 +152,10 @@ impl<M: Machine> Store<M> {
             }
             Err(error) => return Err(error.into()),
         };
-        Ok(Some(FileInspection(reading)))
+        Ok(Some(FileInspection {
+            order: table_order(meta),
+            reading,
+        }))
     }
 
     /// Whether a table is one of the store's still.
@@ -138,7 +170,7 @@ impl Iterator for FileInspection {
     type Item = Result<Inspected>;
 
     fn next(&mut self) -> Option<Result<Inspected>> {
-        match &mut self.0 {
+        match &mut self.reading {
             Reading::Damage(damage) => damage.take().map(|damage| Ok(Inspected::Damage(*damage))),
             Reading::Segment(log) => loop {
                 return Some(match log.next()? {
@@ -152,11 +184,11 @@ impl Iterator for FileInspection {
                 Ok(read) => read.map(|bytes| Ok(Inspected::Read(bytes))),
                 Err(error) if damaged(&error) => {
                     let damage = table_damage(error, path.clone(), std::mem::take(lost));
-                    self.0 = Reading::Damage(None);
+                    self.reading = Reading::Damage(None);
                     Some(Ok(Inspected::Damage(damage)))
                 }
                 Err(error) => {
-                    self.0 = Reading::Damage(None);
+                    self.reading = Reading::Damage(None);
                     Some(Err(error.into()))
                 }
             },
