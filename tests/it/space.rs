@@ -2,8 +2,8 @@
 
 use crate::quire;
 use quiredb::{
-    Collection, CollectionSettings, Database, Document, Durability, Key, Options, OsEnv, Volumes,
-    Write,
+    Collection, CollectionSettings, Database, Document, Durability, Key, Options, OsEnv, SimEnv,
+    Volumes, Write,
 };
 use std::path::Path;
 use std::thread;
@@ -138,4 +138,29 @@ fn steady_overwrites_take_at_most_one_and_a_half_times_what_is_live() {
     let database = open(dir.path());
     check(&database.collection("c").unwrap(), &versions);
     database.close().unwrap();
+}
+
+#[test]
+fn what_is_superseded_is_written_out_so_that_it_can_be_reclaimed() {
+    let flushes = |log_live_percent| {
+        let env = SimEnv::new(1);
+        let options = Options {
+            log_live_percent,
+            ..Options::default()
+        };
+        let volumes = Volumes::single("/db");
+        let database = Database::open_with(env.clone(), volumes, options).unwrap();
+        let settings = CollectionSettings {
+            partitions: 1,
+            ..CollectionSettings::default()
+        };
+        let collection = database.create_collection("c", settings).unwrap();
+        for version in 0..200 {
+            write(&collection, (0..BATCH).map(|number| (number, version)));
+        }
+        env.run_due();
+        collection.stats().unwrap().flushes
+    };
+    // 20 MB, of which next to nothing is live; far from any other reason to flush.
+    assert_eq!((flushes(0), flushes(70)), (0, 1));
 }

@@ -5,6 +5,7 @@
 //! see the files and drops the memtables. A crash between any two steps loses nothing: before (4) the old
 //! manifest and the log still give everything, and the new files are orphans.
 
+use crate::log_compaction::superseded_bytes_max;
 use crate::manifest;
 use crate::shared::Flushable;
 use crate::space::Space;
@@ -146,16 +147,17 @@ impl<M: Machine> Inner<M> {
             tree.freeze();
         }
         writer.unflushed_bytes = 0;
+        writer.superseded_bytes = 0;
+        let (applied, segments) = (writer.applied, self.log.segments());
+        let space = writer.space.cut(&segments, applied);
+        writer.superseded_bytes_max = superseded_bytes_max(&self.options, &space, &segments);
         Cut {
             position: match planted(Bug::FlushNamesLogEnd) {
                 true => self.log.last(),
                 false => writer.applied,
             },
             state: writer.machine.encode(),
-            space: {
-                let applied = writer.applied;
-                writer.space.cut(&self.log.segments(), applied)
-            },
+            space,
         }
     }
 

@@ -13,13 +13,16 @@
 use crate::reclaim::{Candidate, pick, pick_all};
 use crate::space::{Space, Superseded};
 use crate::store::Inner;
-use crate::{Error, Machine, Result};
+use crate::{Error, Machine, Result, StoreOptions};
 use bytes::Bytes;
 use quire_log::SegmentInfo;
 use quire_lsm::{Tree, TreeSnapshot};
 use quire_model::Position;
 use quire_planted::{Bug, planted};
 use std::sync::atomic::Ordering;
+
+/// Memtables are not flushed for fewer superseded bytes than this.
+const SUPERSEDED_BYTES_MIN: u64 = 16 << 20;
 
 /// Records are judged so many at a time, where a segment is counted.
 const BATCH: usize = 1024;
@@ -29,6 +32,23 @@ struct Applied {
     position: Position,
     trees: Vec<TreeSnapshot>,
     space: Space,
+}
+
+/// At how many superseded bytes memtables are flushed, so that these can be reclaimed: at a tenth of what is live.
+pub(crate) fn superseded_bytes_max(
+    options: &StoreOptions,
+    space: &Space,
+    segments: &[SegmentInfo],
+) -> u64 {
+    if options.log_live_percent == 0 {
+        return u64::MAX;
+    }
+    let live = |segment: &SegmentInfo| {
+        let dead_bytes = space.dead_bytes(segment);
+        segment.record_bytes.saturating_sub(dead_bytes)
+    };
+    let live: u64 = segments.iter().map(live).sum();
+    (live / 10).max(SUPERSEDED_BYTES_MIN)
 }
 
 impl<M: Machine> Inner<M> {
@@ -93,7 +113,7 @@ impl<M: Machine> Inner<M> {
         for segment in self.log.segments() {
             let superseded = writer.space.of(segment.base, segment.next);
             match superseded.counted {
-                true => dead += superseded.bytes.saturating_sub(segment.removed_bytes),
+                true => dead += writer.space.dead_bytes(&segment),
                 false => uncounted += 1,
             }
         }
@@ -126,8 +146,7 @@ impl<M: Machine> Inner<M> {
     fn candidates(&self) -> Vec<Candidate> {
         let manifest = self.manifest.lock();
         let candidate = |segment: SegmentInfo| {
-            let superseded = manifest.space.of(segment.base, segment.next);
-            let dead_bytes = superseded.bytes.saturating_sub(segment.removed_bytes);
+            let dead_bytes = manifest.space.dead_bytes(&segment);
             Candidate {
                 base: segment.base,
                 next: segment.next,

@@ -95,6 +95,12 @@ impl Space {
         })
     }
 
+    /// Bytes of records in `segment` that are known to be needless.
+    pub(crate) fn dead_bytes(&self, segment: &SegmentInfo) -> u64 {
+        let superseded = self.of(segment.base, segment.next);
+        superseded.bytes.saturating_sub(segment.removed_bytes)
+    }
+
     /// Replaces the sums from `base` up to `next` by one.
     pub(crate) fn set(&mut self, base: Position, next: Position, sum: Superseded) {
         self.segments.retain(|at, _| *at < base || *at >= next);

@@ -1,5 +1,6 @@
 //! One partition's store: opening, writing and reading it.
 
+use crate::log_compaction::superseded_bytes_max;
 use crate::machine::apply;
 use crate::manifest::{self, Manifest, TreeFiles};
 use crate::publish::Publisher;
@@ -141,6 +142,10 @@ pub(crate) struct Writer<M> {
     pub(crate) applied: Position,
     /// Record bytes since the memtables were last frozen.
     pub(crate) unflushed_bytes: u64,
+    /// Record bytes superseded since then: they can be reclaimed only once the memtables are flushed.
+    pub(crate) superseded_bytes: u64,
+    /// At so many the memtables are flushed.
+    pub(crate) superseded_bytes_max: u64,
     /// What the records up to `applied` have superseded.
     pub(crate) space: Space,
 }
@@ -298,7 +303,8 @@ impl<M: Machine> Store<M> {
                 synced: manifest.synced,
             });
         }
-        manifest.space.open(&log.segments(), manifest.applied);
+        let segments = log.segments();
+        manifest.space.open(&segments, manifest.applied);
         let inner = Arc::new_cyclic(|me| Inner {
             me: Weak::clone(me),
             publisher: Publisher::new(manifest.applied, machine.summary()),
@@ -306,6 +312,8 @@ impl<M: Machine> Store<M> {
                 machine,
                 applied: manifest.applied,
                 unflushed_bytes: 0,
+                superseded_bytes: 0,
+                superseded_bytes_max: superseded_bytes_max(&options, &manifest.space, &segments),
                 space: manifest.space.clone(),
             }),
             manifest: Mutex::new(manifest),
@@ -561,7 +569,9 @@ impl<M: Machine> Inner<M> {
             .records
             .fetch_add(records.len() as u64, Ordering::Relaxed);
         let share = self.shared.memtables().limit() / 4;
-        if self.memtable_bytes() >= share || writer.unflushed_bytes >= self.options.replay_bytes_max
+        if self.memtable_bytes() >= share
+            || writer.unflushed_bytes >= self.options.replay_bytes_max
+            || writer.superseded_bytes >= writer.superseded_bytes_max
         {
             self.schedule_flush(Duration::ZERO);
         }
@@ -589,6 +599,7 @@ impl<M: Machine> Inner<M> {
             // Of what was dropped nothing is left to reclaim.
             if let Ok(base) = self.log.segment_base(position) {
                 writer.space.add(base, bytes);
+                writer.superseded_bytes += bytes;
             }
         }
         writer.unflushed_bytes += record.len() as u64;
