@@ -90,13 +90,11 @@ fn steady_overwrites_take_at_most_one_and_a_half_times_what_is_live() {
     // What the background still does is bounded: nothing is written any more.
     let log_bytes = |collection: &Collection| collection.stats().unwrap().log_bytes;
     let deadline = Instant::now() + Duration::from_secs(120);
-    let mut taken = log_bytes(&collection);
-    loop {
+    let (mut taken, mut still) = (log_bytes(&collection), 0);
+    while still < 10 && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(500));
         let now = log_bytes(&collection);
-        if now == taken || Instant::now() > deadline {
-            break;
-        }
+        still = if now == taken { still + 1 } else { 0 };
         taken = now;
     }
     let stats = collection.stats().unwrap();
