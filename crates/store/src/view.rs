@@ -35,7 +35,7 @@ impl<S> View<S> {
     /// The record at a position.
     ///
     /// # Errors
-    /// As of [`Log::read`].
+    /// As of [`Log::read`](quire_log::Log::read).
     pub fn record(&self, position: Position) -> Result<Bytes> {
         Ok(self.log.read(position)?)
     }
@@ -49,7 +49,7 @@ impl<S> View<S> {
     /// The records at many positions, in the order asked for, read in disk order.
     ///
     /// # Errors
-    /// As of [`Log::read`], for the first that fails.
+    /// As of [`Log::read`](quire_log::Log::read), for the first that fails.
     pub fn records(&self, positions: &[Position]) -> Result<Vec<Bytes>> {
         Ok(self.log.read_many(positions)?)
     }
