@@ -10,7 +10,7 @@
 //!
 //! In the end every document is compared.
 
-use crate::measure::{Latencies, Watch, median, spread};
+use crate::measure::{Latencies, Watch, in_directory, median, spread};
 use crate::{Result, adverts};
 use quiredb::{
     Collection, CollectionSettings, Database, Document, Durability, Key, Options, OsEnv, Volumes,
@@ -122,10 +122,7 @@ fn write(adverts: &Collection, writes: Vec<Write>) -> Result<()> {
 
 impl Plan {
     pub(crate) fn run(&self) -> Result<()> {
-        std::fs::create_dir_all(&self.dir)?;
-        let measured = self.measure();
-        std::fs::remove_dir_all(&self.dir)?;
-        measured
+        in_directory(&self.dir, || self.measure())
     }
 
     fn open(&self, compaction: bool) -> Result<Database> {
