@@ -11,6 +11,7 @@ mod adverts;
 mod backup;
 mod corpus;
 mod engine;
+mod gets;
 mod measure;
 mod memcached;
 mod overwrites;
@@ -45,6 +46,8 @@ enum Command {
     Backup(backup::Plan),
     /// Get documents over the memcached protocol: Quire, memcached
     Memcached(memcached::Plan),
+    /// Get documents by key: from memory, and from disk where they do not fit
+    Gets(gets::Plan),
     /// Overwrite documents: the room that the log takes, and reads with and without its compaction
     Overwrites(overwrites::Plan),
     /// Measure one engine once (started by the other commands)
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         Command::Documents(plan) => plan.run(),
         Command::Backup(plan) => plan.run(),
         Command::Memcached(plan) => plan.run(),
+        Command::Gets(plan) => plan.run(),
         Command::Overwrites(plan) => plan.run(),
         Command::Task(task) => task.run(),
     };

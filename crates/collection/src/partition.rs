@@ -117,7 +117,7 @@ impl Partition {
             })?;
             let document = match record.document {
                 [] => None,
-                _ => Some(Document::from_bytes(record.document_bytes(&bytes))?),
+                _ => Some(Document::from_stored(record.document_bytes(&bytes))?),
             };
             Ok(Change {
                 version,

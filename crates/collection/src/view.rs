@@ -148,7 +148,7 @@ impl PartitionView {
                 &format!("the index has document {key} here, the log another record"),
             ));
         }
-        let document = Document::from_bytes(record.document_bytes(bytes))?;
+        let document = Document::from_stored(record.document_bytes(bytes))?;
         Ok(Found {
             key,
             version,

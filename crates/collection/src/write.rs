@@ -192,7 +192,7 @@ impl<'a, 'b> Decider<'a, 'b> {
             position: version,
             what,
         })?;
-        Ok(Document::from_bytes(record.document_bytes(&bytes))?)
+        Ok(Document::from_stored(record.document_bytes(&bytes))?)
     }
 
     fn create(&mut self, encoded: Bytes, document: &Document) -> Result<Written> {

@@ -6,7 +6,7 @@ use crate::json_out;
 use crate::layout::Container;
 use crate::patch;
 use crate::validate;
-use crate::value::{Fields, ObjectRef, ValueRef};
+use crate::value::{Fields, ObjectRef, Raw, ValueRef};
 use bytes::Bytes;
 use std::fmt;
 
@@ -66,6 +66,16 @@ impl Document {
         Ok(Document { bytes })
     }
 
+    /// Takes an encoded document whose bytes are known to be those that were stored, by a checksum: only the frame of the
+    /// root object is looked at. Of bytes that were never a document, what makes no sense reads as absent or null.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if `bytes` can't be a document of this version.
+    pub fn from_stored(bytes: Bytes) -> Result<Document, Error> {
+        validate::check_frame(&bytes)?;
+        Ok(Document { bytes })
+    }
+
     /// The encoding.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
@@ -116,13 +126,13 @@ impl Document {
 
     /// Appends the document as compact JSON: fields in their order, numbers as written.
     pub fn write_json(&self, out: &mut Vec<u8>) {
-        json_out::write_encoded(self.root_bytes(), out);
+        json_out::write_value(&Raw::Object(self.container()), out);
     }
 
     /// The document as compact JSON: fields in their order, numbers as written.
     #[must_use]
     pub fn to_json(&self) -> String {
-        json_out::to_json(self.root_bytes())
+        json_out::to_json(Raw::Object(self.container()), self.bytes.len())
     }
 
     /// This document changed by a JSON merge patch (RFC 7396): the patch's fields replace ours, objects merge field by
@@ -146,13 +156,10 @@ impl Document {
     }
 
     /// The root object, behind the version byte.
-    fn root_bytes(&self) -> &[u8] {
-        self.bytes.get(1..).unwrap_or_default()
-    }
-
     fn container(&self) -> Container<'_> {
         // A document is an object from its making on; the way out is for the compiler.
-        Container::object(self.root_bytes()).unwrap_or(Container::EMPTY)
+        let root = self.bytes.get(1..).unwrap_or_default();
+        Container::object(root, 1).unwrap_or(Container::EMPTY)
     }
 }
 

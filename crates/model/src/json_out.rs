@@ -5,20 +5,20 @@ use crate::float::Number;
 use crate::value::Raw;
 use std::io::Write;
 
-/// Appends the value encoded in `bytes`.
-pub(crate) fn write_encoded(bytes: &[u8], out: &mut Vec<u8>) {
-    // Documents are valid from their making on; what is not a value can't be met.
-    write_value(&Raw::parse(bytes).unwrap_or(Raw::Null), out);
-}
-
-/// The value encoded in `bytes` as text.
-pub(crate) fn to_json(bytes: &[u8]) -> String {
-    let mut out = Vec::with_capacity(bytes.len() + bytes.len() / 4);
-    write_encoded(bytes, &mut out);
+/// The value, whose encoding has so many bytes, as text.
+pub(crate) fn to_json(value: Raw<'_>, encoded_bytes: usize) -> String {
+    let mut out = Vec::with_capacity(encoded_bytes + encoded_bytes / 4);
+    write_value(&value, &mut out);
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// Appends `value`. Recursion is bounded by the nesting of a document.
+/// Appends the value encoded in `bytes`, nested `depth` deep.
+fn write_encoded(bytes: &[u8], depth: u8, out: &mut Vec<u8>) {
+    // A document was valid when it was made: what is not a value is met only in bytes that claim to be one.
+    write_value(&Raw::parse(bytes, depth).unwrap_or(Raw::Null), out);
+}
+
+/// Appends `value`. Recursion is bounded: nothing nested too deep is opened.
 pub(crate) fn write_value(value: &Raw<'_>, out: &mut Vec<u8>) {
     match value {
         Raw::Null => out.extend_from_slice(b"null"),
@@ -30,24 +30,23 @@ pub(crate) fn write_value(value: &Raw<'_>, out: &mut Vec<u8>) {
         Raw::String(text) => write_string(text, out),
         Raw::Array(array) => {
             out.push(b'[');
-            for index in 0..array.count {
+            for (index, item) in array.items().enumerate() {
                 if index > 0 {
                     out.push(b',');
                 }
-                write_encoded(array.item(index).unwrap_or_default(), out);
+                write_encoded(item, array.depth_inside(), out);
             }
             out.push(b']');
         }
         Raw::Object(object) => {
             out.push(b'{');
-            for index in 0..object.count {
+            for (index, (name, value)) in object.entries().enumerate() {
                 if index > 0 {
                     out.push(b',');
                 }
-                let (name, value) = object.entry(index).unwrap_or_default();
                 write_string(name, out);
                 out.push(b':');
-                write_encoded(value, out);
+                write_encoded(value, object.depth_inside(), out);
             }
             out.push(b'}');
         }

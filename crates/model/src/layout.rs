@@ -4,7 +4,8 @@
 //! 1. A value is a slice: its end comes from what holds it, so no value stores its own length, and any value can be
 //!    copied into another document as it is.
 //! 2. The encoding of a JSON text is unique up to white space and the spelling of string escapes.
-//! 3. Reading checks every bound: bytes that break these rules read as absent, never as a panic.
+//! 3. Reading checks every bound, and how deep values are nested, and items are gone through without meeting a byte
+//!    twice: bytes that break these rules read as absent or null, never as a panic, in bounded time.
 //!
 //! # Layout (little-endian)
 //! ```text
@@ -35,6 +36,7 @@
 //!   name bytewise: one or two names a bucket, and names chosen to collide cost a binary search, not a scan.
 //! ```
 
+use crate::document::DEPTH_MAX;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Version of the encoding, the first byte of every document.
@@ -108,6 +110,8 @@ pub(crate) struct Container<'a> {
     /// The whole value, from its tag.
     pub(crate) bytes: &'a [u8],
     pub(crate) width: Width,
+    /// Its nesting, 1 for the document itself.
+    depth: u8,
     pub(crate) count: usize,
     /// Where the table of ends starts: every item lies before.
     pub(crate) ends_at: usize,
@@ -120,22 +124,26 @@ impl<'a> Container<'a> {
     pub(crate) const EMPTY: Container<'static> = Container {
         bytes: &[tag::OBJECT, 0],
         width: Width::One,
+        depth: 1,
         count: 0,
         ends_at: 1,
         index_at: 1,
     };
 
-    /// Opens an array.
-    pub(crate) fn array(bytes: &'a [u8]) -> Option<Self> {
-        Self::open(bytes, tag::ARRAY)
+    /// Opens an array nested `depth` deep; none if that is too deep.
+    pub(crate) fn array(bytes: &'a [u8], depth: u8) -> Option<Self> {
+        Self::open(bytes, tag::ARRAY, depth)
     }
 
-    /// Opens an object.
-    pub(crate) fn object(bytes: &'a [u8]) -> Option<Self> {
-        Self::open(bytes, tag::OBJECT)
+    /// Opens an object nested `depth` deep; none if that is too deep.
+    pub(crate) fn object(bytes: &'a [u8], depth: u8) -> Option<Self> {
+        Self::open(bytes, tag::OBJECT, depth)
     }
 
-    fn open(bytes: &'a [u8], tag: u8) -> Option<Self> {
+    fn open(bytes: &'a [u8], tag: u8, depth: u8) -> Option<Self> {
+        if usize::from(depth) > DEPTH_MAX {
+            return None;
+        }
         let width = match bytes.first()?.checked_sub(tag)? {
             0 => Width::One,
             1 => Width::Two,
@@ -155,10 +163,16 @@ impl<'a> Container<'a> {
         (ends_at >= 1).then_some(Self {
             bytes,
             width,
+            depth,
             count,
             ends_at,
             index_at,
         })
+    }
+
+    /// How deep what it holds is nested.
+    pub(crate) fn depth_inside(&self) -> u8 {
+        self.depth.saturating_add(1)
     }
 
     /// Where item `index` ends, from the tag.
@@ -180,6 +194,20 @@ impl<'a> Container<'a> {
             return None;
         }
         self.bytes.get(self.start(index)?..self.end(index)?)
+    }
+
+    /// The items in order. Ends before one that does not lie behind the one before it.
+    pub(crate) fn items(&self) -> Items<'a> {
+        Items {
+            container: *self,
+            index: 0,
+            start: 1,
+        }
+    }
+
+    /// The entries of an object in order, names and values: see [`items`](Self::items).
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
+        self.items().map_while(split_entry)
     }
 
     /// Entry `index` of an object: name and value.
@@ -225,6 +253,35 @@ impl<'a> Container<'a> {
             }
         }
         None
+    }
+}
+
+/// The items of an array or object: see [`Container::items`].
+#[derive(Clone)]
+pub(crate) struct Items<'a> {
+    pub(crate) container: Container<'a>,
+    index: usize,
+    start: usize,
+}
+
+impl Items<'_> {
+    /// How many are left.
+    pub(crate) fn left(&self) -> usize {
+        self.container.count.saturating_sub(self.index)
+    }
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        if self.index >= self.container.count {
+            return None;
+        }
+        let end = self.container.end(self.index)?;
+        let item = self.container.bytes.get(self.start..end)?;
+        (self.index, self.start) = (self.index + 1, end);
+        Some(item)
     }
 }
 

@@ -32,45 +32,44 @@ fn merge_object(
     encoder: &mut Encoder,
 ) -> Result<(), DuplicateName> {
     let open = encoder.begin();
-    let entries = |object: Container<'_>| 0..object.count;
-    for (name, value) in target
-        .into_iter()
-        .flat_map(|target| entries(target).filter_map(move |at| target.entry(at)))
-    {
+    let depth = patch.depth_inside();
+    for (name, value) in target.iter().flat_map(Container::entries) {
         match patch.find(name) {
             None => {
                 encoder.name(name);
                 encoder.value(value);
             }
             Some(change) => {
-                if !write_change(name, Some(value), change, encoder)? {
+                if !write_change(name, Some(value), change, depth, encoder)? {
                     continue;
                 }
             }
         }
         encoder.end_item(open);
     }
-    for (name, change) in entries(patch).filter_map(|at| patch.entry(at)) {
+    for (name, change) in patch.entries() {
         let is_new = target.is_none_or(|target| target.find(name).is_none());
-        if is_new && write_change(name, None, change, encoder)? {
+        if is_new && write_change(name, None, change, depth, encoder)? {
             encoder.end_item(open);
         }
     }
     encoder.end_object(open)
 }
 
-/// Writes the field `name` as `change` makes it of `old`; false if that is no field.
+/// Writes the field `name`, nested `depth` deep, as `change` makes it of `old`; false if that is no field.
 fn write_change(
     name: &[u8],
     old: Option<&[u8]>,
     change: &[u8],
+    depth: u8,
     encoder: &mut Encoder,
 ) -> Result<bool, DuplicateName> {
-    match Raw::parse(change) {
+    match Raw::parse(change, depth) {
         Some(Raw::Null) => return Ok(false),
         Some(Raw::Object(patch)) => {
             encoder.name(name);
-            merge_object(old.and_then(Container::object), patch, encoder)?;
+            let old = old.and_then(|old| Container::object(old, depth));
+            merge_object(old, patch, encoder)?;
         }
         _ => {
             encoder.name(name);
@@ -86,7 +85,9 @@ fn check_text_bytes(document: &[u8]) -> Result<(), Error> {
         return Ok(());
     }
     let mut text = Vec::new();
-    json_out::write_encoded(document.get(1..).unwrap_or_default(), &mut text);
+    if let Some(root) = Container::object(document.get(1..).unwrap_or_default(), 1) {
+        json_out::write_value(&Raw::Object(root), &mut text);
+    }
     if text.len() > DOCUMENT_BYTES_MAX {
         return Err(Error::TooLarge {
             bytes: text.len(),

@@ -12,6 +12,11 @@ use crate::value::Raw;
 
 /// Checks `document`, all of it.
 pub(crate) fn check(document: &[u8]) -> Result<(), Error> {
+    check_value(check_frame(document)?, 1, 1)
+}
+
+/// Checks the version of `document` and that its root can be opened as an object, which it returns.
+pub(crate) fn check_frame(document: &[u8]) -> Result<&[u8], Error> {
     if document.len() > ENCODED_BYTES_MAX {
         return Err(Error::TooLarge {
             bytes: document.len(),
@@ -31,13 +36,17 @@ pub(crate) fn check(document: &[u8]) -> Result<(), Error> {
     {
         return corrupt(1, "a document must be an object");
     }
-    check_value(root, 1, 1)
+    match Container::object(root, 1) {
+        Some(_) => Ok(root),
+        None => corrupt(1, "no value of this format version"),
+    }
 }
 
 /// Checks a value that starts at `offset` of the document; an array or object is at nesting `depth`.
 fn check_value(bytes: &[u8], offset: usize, depth: usize) -> Result<(), Error> {
     let corrupt = |what| Err(Error::Corrupt { offset, what });
-    match Raw::parse(bytes) {
+    // How deep it is nested is told below, in words.
+    match Raw::parse(bytes, 1) {
         None => corrupt("no value of this format version"),
         Some(Raw::String(text)) if std::str::from_utf8(text).is_err() => {
             corrupt("a string that is not UTF-8")

@@ -2,7 +2,7 @@
 
 use crate::float::{Float, Number, Repr, SCALE_MAX};
 use crate::json_out;
-use crate::layout::{self, Container, tag};
+use crate::layout::{self, Container, split_entry, tag};
 
 /// One value of a document, borrowed from it. Strings are its bytes, arrays and objects are opened in constant time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,10 +46,10 @@ impl<'a> ValueRef<'a> {
         json_out::write_value(&(*self).into(), out);
     }
 
-    /// The value in `bytes`, which are of a valid document.
-    pub(crate) fn read(bytes: &'a [u8]) -> ValueRef<'a> {
-        // Documents are valid from their making on: the ways out of here are for the compiler.
-        let Some(raw) = Raw::parse(bytes) else {
+    /// The value in `bytes`, nested `depth` deep in a document.
+    pub(crate) fn read(bytes: &'a [u8], depth: u8) -> ValueRef<'a> {
+        // A document was valid when it was made: the way out of here is for bytes that only claim to be one.
+        let Some(raw) = Raw::parse(bytes, depth) else {
             return ValueRef::Null;
         };
         match raw {
@@ -82,8 +82,9 @@ pub(crate) enum Raw<'a> {
 
 impl<'a> Raw<'a> {
     /// Reads a value; none if its tag is unknown, its payload is not the one spelling of a value, or its tables do
-    /// not fit. Strings, and what arrays and objects hold, are not looked at.
-    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Raw<'a>> {
+    /// not fit, or if it is an array or object that `depth` says is nested too deep. Strings, and what arrays and
+    /// objects hold, are not looked at.
+    pub(crate) fn parse(bytes: &'a [u8], depth: u8) -> Option<Raw<'a>> {
         let (&tag, payload) = bytes.split_first()?;
         Some(match tag {
             tag::NULL if payload.is_empty() => Raw::Null,
@@ -104,8 +105,8 @@ impl<'a> Raw<'a> {
                 _ => return None,
             },
             tag::STRING => Raw::String(payload),
-            tag if tag & !0b11 == tag::ARRAY => Raw::Array(Container::array(bytes)?),
-            tag if tag & !0b11 == tag::OBJECT => Raw::Object(Container::object(bytes)?),
+            tag if tag & !0b11 == tag::ARRAY => Raw::Array(Container::array(bytes, depth)?),
+            tag if tag & !0b11 == tag::OBJECT => Raw::Object(Container::object(bytes, depth)?),
             _ => return None,
         })
     }
@@ -157,16 +158,14 @@ impl<'a> ArrayRef<'a> {
     /// Item `index`, counted from 0, in constant time.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<ValueRef<'a>> {
-        self.0.item(index).map(ValueRef::read)
+        let item = self.0.item(index)?;
+        Some(ValueRef::read(item, self.0.depth_inside()))
     }
 
     /// The items in order.
     #[must_use]
     pub fn iter(&self) -> Items<'a> {
-        Items {
-            container: self.0,
-            index: 0,
-        }
+        Items(self.0.items())
     }
 }
 
@@ -190,7 +189,8 @@ impl<'a> ObjectRef<'a> {
     /// The field `name`, in constant time.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<ValueRef<'a>> {
-        self.0.find(name.as_bytes()).map(ValueRef::read)
+        let value = self.0.find(name.as_bytes())?;
+        Some(ValueRef::read(value, self.0.depth_inside()))
     }
 
     /// The field at a dotted path, through objects only: `a.b.c` is field `c` of field `b` of field `a`. A name that
@@ -213,10 +213,7 @@ impl<'a> ObjectRef<'a> {
     /// The fields in the order they were written.
     #[must_use]
     pub fn fields(&self) -> Fields<'a> {
-        Fields {
-            container: self.0,
-            index: 0,
-        }
+        Fields(self.0.items())
     }
 }
 
@@ -235,13 +232,13 @@ impl PartialEq for ObjectRef<'_> {
 
 impl std::fmt::Debug for ArrayRef<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&json_out::to_json(self.0.bytes))
+        f.write_str(&json_out::to_json(Raw::Array(self.0), self.0.bytes.len()))
     }
 }
 
 impl std::fmt::Debug for ObjectRef<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&json_out::to_json(self.0.bytes))
+        f.write_str(&json_out::to_json(Raw::Object(self.0), self.0.bytes.len()))
     }
 }
 
@@ -265,23 +262,18 @@ impl<'a> IntoIterator for &ArrayRef<'a> {
 
 /// The items of an array: see [`ArrayRef::iter`].
 #[derive(Clone)]
-pub struct Items<'a> {
-    container: Container<'a>,
-    index: usize,
-}
+pub struct Items<'a>(layout::Items<'a>);
 
 impl<'a> Iterator for Items<'a> {
     type Item = ValueRef<'a>;
 
     fn next(&mut self) -> Option<ValueRef<'a>> {
-        let item = self.container.item(self.index)?;
-        self.index += 1;
-        Some(ValueRef::read(item))
+        let item = self.0.next()?;
+        Some(ValueRef::read(item, self.0.container.depth_inside()))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.container.count.saturating_sub(self.index);
-        (left, Some(left))
+        (self.0.left(), Some(self.0.left()))
     }
 }
 
@@ -289,23 +281,19 @@ impl ExactSizeIterator for Items<'_> {}
 
 /// The fields of an object, names and values: see [`ObjectRef::fields`].
 #[derive(Clone)]
-pub struct Fields<'a> {
-    container: Container<'a>,
-    index: usize,
-}
+pub struct Fields<'a>(layout::Items<'a>);
 
 impl<'a> Iterator for Fields<'a> {
     type Item = (&'a str, ValueRef<'a>);
 
     fn next(&mut self) -> Option<(&'a str, ValueRef<'a>)> {
-        let (name, value) = self.container.entry(self.index)?;
-        self.index += 1;
-        Some((utf8(name), ValueRef::read(value)))
+        let (name, value) = split_entry(self.0.next()?)?;
+        let value = ValueRef::read(value, self.0.container.depth_inside());
+        Some((utf8(name), value))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.container.count.saturating_sub(self.index);
-        (left, Some(left))
+        (self.0.left(), Some(self.0.left()))
     }
 }
 
