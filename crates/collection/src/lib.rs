@@ -7,6 +7,7 @@
 mod check;
 mod documents;
 mod error;
+mod lookup;
 mod partition;
 mod record;
 mod salvage;

@@ -1,11 +1,12 @@
 //! One partition of a collection: writes are decided here, one after the other; reads go through views.
 
 use crate::documents::Documents;
+use crate::lookup::DocumentLookup;
 use crate::record::Record;
 use crate::write::{Decider, key_of};
-use crate::{Change, Error, PartitionView, Result, Write, Written};
+use crate::{Change, Error, Found, PartitionView, Result, Write, Written};
 use quire_env::Gate;
-use quire_model::{Document, Position};
+use quire_model::{Document, Key, Position};
 use quire_store::{
     Capture, Durability, FileInspection, Place, Shared, Store, StoreFile, StoreOptions, StoreStats,
 };
@@ -94,6 +95,22 @@ impl Partition {
     /// When the store is closed.
     pub fn view(&self) -> Result<PartitionView> {
         Ok(PartitionView::new(self.number, self.store.view()?))
+    }
+
+    /// The document under `key`, as of now.
+    ///
+    /// # Errors
+    /// Damage on disk, by file and offset; or when the store is closed.
+    pub fn get(&self, key: &Key) -> Result<Option<Found>> {
+        DocumentLookup::new(self.number, &self.store.glance()?).get(key)
+    }
+
+    /// The documents under many keys as of now, in the order asked for; each step is done for all of them at once.
+    ///
+    /// # Errors
+    /// As of [`get`](Partition::get).
+    pub fn get_many(&self, keys: &[&Key]) -> Result<Vec<Option<Found>>> {
+        DocumentLookup::new(self.number, &self.store.glance()?).get_many(keys)
     }
 
     /// The last position that views see.

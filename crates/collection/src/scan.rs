@@ -42,22 +42,23 @@ impl PartitionScan {
     }
 
     fn fill(&mut self) -> Result<()> {
+        let lookup = self.view.lookup();
         let mut encoded: Vec<Bytes> = Vec::with_capacity(self.ahead_count);
         let mut docids: Vec<DocId> = Vec::with_capacity(self.ahead_count);
         for item in self.keys.by_ref().take(self.ahead_count) {
             let (key, value) = item.map_err(quire_store::Error::from)?;
-            docids.push(self.view.docid(&value)?);
+            docids.push(lookup.docid(&value)?);
             encoded.push(key);
         }
-        let positions = self.view.positions(&docids)?;
-        let records = self.view.records(&positions)?;
+        let versions = lookup.versions(&docids)?;
+        let records = lookup.records(&versions)?;
         let bytes: usize = records.iter().map(Bytes::len).sum();
         for (((encoded, docid), version), record) in
-            encoded.iter().zip(docids).zip(positions).zip(records)
+            encoded.iter().zip(docids).zip(versions).zip(records)
         {
             let key = Key::decode(encoded)?;
             self.ahead
-                .push_back(self.view.found(key, encoded, docid, version, &record)?);
+                .push_back(lookup.found(key, docid, version, &record)?);
         }
         self.ahead_count = match bytes {
             0..AHEAD_BYTES => (self.ahead_count * 2).min(AHEAD_MAX),

@@ -117,12 +117,7 @@ impl<'a, 'b> Decider<'a, 'b> {
         {
             return Ok(state.clone());
         }
-        let Some(value) = self
-            .transaction
-            .tree(KEYS)
-            .get(encoded)
-            .map_err(quire_store::Error::from)?
-        else {
+        let Some(value) = self.transaction.get(KEYS, encoded)? else {
             return Ok(State::Absent);
         };
         let docid = parse_docid(&value)
@@ -167,11 +162,7 @@ impl<'a, 'b> Decider<'a, 'b> {
         if let Some(row) = known {
             return Ok(row);
         }
-        let value = self
-            .transaction
-            .tree(ROWS)
-            .get(&docid_bytes(docid))
-            .map_err(quire_store::Error::from)?;
+        let value = self.transaction.get(ROWS, &docid_bytes(docid))?;
         let no_row = || self.corrupt(&format!("document number {docid} has no row"));
         let value = value.ok_or_else(no_row)?;
         match Row::decode(&value) {

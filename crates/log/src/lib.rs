@@ -86,4 +86,4 @@ pub use recover::Recovery;
 pub use salvage::{identities, salvage};
 pub use scan::LogScan;
 pub use verify::{Damage, Finding, Inspection, VerifySummary, verify};
-pub use view::LogView;
+pub use view::{LogReader, LogView};

@@ -9,7 +9,7 @@ use crate::records::RecordBlock;
 use crate::recover::{Recovered, Recovery, recover};
 use crate::segment::Segment;
 use crate::verify::{Inspection, SegmentFile};
-use crate::view::LogView;
+use crate::view::{LogReader, LogView};
 use crate::writer::{Secured, Writer};
 use crate::{LogIdentity, LogOptions, LogScan};
 use arc_swap::ArcSwap;
@@ -243,6 +243,11 @@ impl Log {
     /// removed yet, can be read through it.
     pub fn view(&self) -> LogView {
         LogView::new(self.shared.clone())
+    }
+
+    /// The segments as they are now, for reads that are over soon.
+    pub fn reader(&self) -> LogReader<'_> {
+        LogReader::new(&self.shared)
     }
 
     /// The records from `from` on, up to the last that the log holds now, read in large pieces and past the cache.

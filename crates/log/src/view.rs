@@ -12,6 +12,7 @@ use crate::log::Shared;
 use crate::records::RecordBlock;
 use crate::segment::Segment;
 use crate::{Error, LogScan, Result};
+use arc_swap::Guard;
 use bytes::Bytes;
 use quire_model::Position;
 use quire_planted::{Bug, planted};
@@ -82,6 +83,39 @@ impl LogView {
 
     pub(crate) fn segment_of(&self, position: Position) -> Result<&Arc<Segment>> {
         segment_of(&self.segments, position)
+    }
+}
+
+/// The segments of a log as they were at one moment, like a [`LogView`], for reads that are over soon: making one touches no
+/// count that other threads touch.
+#[derive(Debug)]
+pub struct LogReader<'a> {
+    log: &'a Shared,
+    segments: Guard<Segments>,
+}
+
+impl<'a> LogReader<'a> {
+    pub(crate) fn new(log: &'a Shared) -> LogReader<'a> {
+        LogReader {
+            log,
+            segments: log.segments.load(),
+        }
+    }
+
+    /// As [`Log::read`](crate::Log::read).
+    ///
+    /// # Errors
+    /// As of [`Log::read`](crate::Log::read).
+    pub fn read(&self, position: Position) -> Result<Bytes> {
+        self.log.read(&self.segments, position)
+    }
+
+    /// As [`Log::read_many`](crate::Log::read_many).
+    ///
+    /// # Errors
+    /// As of [`Log::read`](crate::Log::read), for the first in disk order that fails.
+    pub fn read_many(&self, positions: &[Position]) -> Result<Vec<Bytes>> {
+        self.log.read_many(&self.segments, positions)
     }
 }
 

@@ -84,4 +84,4 @@ pub use merger::{MergeError, Merger};
 pub use meta::{RunMeta, TableMeta};
 pub use spec::{Codec, KEY_BYTES_MAX, Op, TreeContext, TreeSpec, VALUE_BYTES_MAX};
 pub use table::{TableCheck, TableCopy, TablePieces, TableVerify, verify_table};
-pub use tree::{Compaction, Scan, Tree, TreeEdit, TreeSnapshot, TreeStats};
+pub use tree::{Compaction, Scan, Tree, TreeEdit, TreeReader, TreeSnapshot, TreeStats};

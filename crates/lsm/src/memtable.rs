@@ -106,6 +106,9 @@ impl Memtable {
 
     /// What it says of `key` at `at`.
     pub(crate) fn get(&self, key: &[u8], at: Position) -> Option<&Entry> {
+        if self.is_empty() {
+            return None;
+        }
         self.list.visible(self.list.find(key)?, at)
     }
 

@@ -16,7 +16,7 @@ mod version;
 
 pub use edit::{Compaction, TreeEdit};
 pub use scan::Scan;
-pub use snapshot::TreeSnapshot;
+pub use snapshot::{TreeReader, TreeSnapshot};
 
 use crate::compaction::{CompactionPolicy, Geometric};
 use crate::fold::Folder;
@@ -186,6 +186,11 @@ impl Tree {
     /// again with a later position.
     pub fn snapshot(&self, at: Position) -> TreeSnapshot {
         TreeSnapshot::new(self.version.load_full(), Arc::clone(&self.folder), at)
+    }
+
+    /// As [`snapshot`](Self::snapshot), for lookups that are over soon.
+    pub fn reader(&self, at: Position) -> TreeReader<'_> {
+        TreeReader::new(self.version.load(), &self.folder, at)
     }
 
     /// What the runs hold, without memtables: all up to the last flush. Holds files until dropped, and no memory of

@@ -1,7 +1,7 @@
 //! A collection: documents by key, spread over partitions by a hash of the key.
 
 use crate::database::first_error;
-use crate::read::{Scan, View};
+use crate::read::{self, Scan, View};
 use crate::tail::Tail;
 use crate::{CollectionSettings, CollectionStats, Error, Result};
 use quire_collection::{Found, Partition, Write, Written};
@@ -217,15 +217,18 @@ impl Collection {
     /// # Errors
     /// `Corrupt` if the bytes on disk are damaged: the error names file and offset.
     pub fn get(&self, key: &Key) -> Result<Option<Found>> {
-        Ok(self.partition(key).view()?.get(key)?)
+        Ok(self.partition(key).get(key)?)
     }
 
-    /// The documents under many keys, in the order asked for.
+    /// The documents under many keys, in the order asked for, each partition as of now. A [`view`](Collection::view) gives
+    /// them as of the moment when it was made.
     ///
     /// # Errors
     /// As of [`get`](Collection::get).
     pub fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Found>>> {
-        self.view()?.get_many(keys)
+        read::get_many(self, keys, |partition, keys| {
+            self.inner.partitions[partition].get_many(keys)
+        })
     }
 
     /// The documents in a range of keys, in key order, as of now.

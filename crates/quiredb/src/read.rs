@@ -50,24 +50,9 @@ impl View {
     /// # Errors
     /// `Corrupt` if the bytes on disk are damaged.
     pub fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Found>>> {
-        let mut found: Vec<Option<Found>> = Vec::new();
-        found.resize_with(keys.len(), || None);
-        let mut by_partition: Vec<(Vec<usize>, Vec<Key>)> =
-            vec![Default::default(); self.partitions.len()];
-        for (index, key) in keys.iter().enumerate() {
-            let (indices, part) = &mut by_partition[self.collection.partition_of(key) as usize];
-            indices.push(index);
-            part.push(key.clone());
-        }
-        for (partition, (indices, part)) in self.partitions.iter().zip(by_partition) {
-            if part.is_empty() {
-                continue;
-            }
-            for (index, document) in indices.into_iter().zip(partition.get_many(&part)?) {
-                found[index] = document;
-            }
-        }
-        Ok(found)
+        get_many(&self.collection, keys, |partition, keys| {
+            self.partitions[partition].get_many(keys)
+        })
     }
 
     /// The documents of one partition, in key order.
@@ -93,6 +78,32 @@ impl View {
         }
         Ok(scan)
     }
+}
+
+/// The documents under many keys, in the order asked for: `get` is asked once for each partition that has any, by number.
+pub(crate) fn get_many(
+    collection: &Collection,
+    keys: &[Key],
+    get: impl Fn(usize, &[&Key]) -> quire_collection::Result<Vec<Option<Found>>>,
+) -> Result<Vec<Option<Found>>> {
+    let mut found: Vec<Option<Found>> = Vec::new();
+    found.resize_with(keys.len(), || None);
+    let partitions = collection.partitions().len();
+    let mut by_partition: Vec<(Vec<usize>, Vec<&Key>)> = vec![Default::default(); partitions];
+    for (index, key) in keys.iter().enumerate() {
+        let (indices, part) = &mut by_partition[collection.partition_of(key) as usize];
+        indices.push(index);
+        part.push(key);
+    }
+    for (partition, (indices, part)) in by_partition.into_iter().enumerate() {
+        if part.is_empty() {
+            continue;
+        }
+        for (index, document) in indices.into_iter().zip(get(partition, &part)?) {
+            found[index] = document;
+        }
+    }
+    Ok(found)
 }
 
 /// Documents in key order, merged from the partitions. Ends after the first error.

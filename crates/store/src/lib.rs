@@ -40,4 +40,4 @@ pub use shared::Shared;
 pub use stats::StoreStats;
 pub use store::{Place, Store, StoreOptions, Transaction};
 pub use verify::{Damage, Verified, verify};
-pub use view::View;
+pub use view::{Glance, Lookup, View};

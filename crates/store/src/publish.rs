@@ -34,6 +34,11 @@ impl<S: Clone> Publisher<S> {
         self.current.load_full()
     }
 
+    /// The last position that views see now.
+    pub(crate) fn position(&self) -> Position {
+        self.current.load().position
+    }
+
     /// Notes that everything up to `position` is applied. Called in order, under the writer's lock.
     pub(crate) fn applied(&self, position: Position, summary: S) {
         self.applied

@@ -6,13 +6,15 @@ use crate::manifest::{self, Manifest, TreeFiles};
 use crate::publish::Publisher;
 use crate::shared::{Flushable, Shared};
 use crate::space::Space;
-use crate::{Durability, Error, ErrorKind, Machine, Result, StoreStats, View, admission};
+use crate::view::TREES;
+use crate::{Durability, Error, ErrorKind, Glance, Machine, Result, StoreStats, View, admission};
 use parking_lot::Mutex;
 use quire_env::{Gate, JobClass, Volumes};
 use quire_log::{Log, LogOptions};
-use quire_lsm::{TableFiles, Tree, TreeContext, TreeSnapshot};
+use quire_lsm::{TableFiles, Tree, TreeContext};
 use quire_model::Position;
 use quire_planted::{Bug, planted};
+use smallvec::SmallVec;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
@@ -172,9 +174,12 @@ pub struct Transaction<'a, M: Machine> {
 }
 
 impl<M: Machine> Transaction<'_, M> {
-    /// The newest state of a tree, acknowledged or not: writes are decided in the order of the log.
-    pub fn tree(&self, index: usize) -> TreeSnapshot {
-        self.inner.trees[index].snapshot(Position(u64::MAX))
+    /// The newest value of a key in a tree, acknowledged or not: writes are decided in the order of the log.
+    ///
+    /// # Errors
+    /// As of [`TreeReader::get`](quire_lsm::TreeReader::get).
+    pub fn get(&self, tree: usize, key: &[u8]) -> Result<Option<bytes::Bytes>> {
+        Ok(self.inner.trees[tree].reader(Position(u64::MAX)).get(key)?)
     }
 
     /// The newest record at a position.
@@ -462,9 +467,36 @@ impl<M: Machine> Store<M> {
         }
     }
 
+    /// A consistent read as of [`view`](Self::view), for a few lookups at once.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn glance(&self) -> Result<Glance<'_>> {
+        let inner = &*self.inner;
+        inner.check_open()?;
+        loop {
+            let position = inner.publisher.position();
+            // In the order in which a view is made, and for its reasons.
+            let log = inner.log.reader();
+            let at = match planted(Bug::ViewSeesLaterWrites) {
+                true => Position(u64::MAX),
+                false => position,
+            };
+            let trees: SmallVec<[_; TREES]> =
+                inner.trees.iter().map(|tree| tree.reader(at)).collect();
+            if trees.iter().all(|tree| tree.flushed() <= position) {
+                return Ok(Glance {
+                    position,
+                    trees,
+                    log,
+                });
+            }
+        }
+    }
+
     /// The last position that views see.
     pub fn position(&self) -> Position {
-        self.inner.publisher.current().position
+        self.inner.publisher.position()
     }
 
     /// The records after `seen` that are visible now, in order. Those that compaction has removed are passed over: each

@@ -1,10 +1,97 @@
-//! A consistent read.
+//! A consistent read: to keep, or for a few lookups.
 
 use crate::Result;
 use bytes::Bytes;
-use quire_log::LogView;
-use quire_lsm::TreeSnapshot;
+use quire_log::{LogReader, LogView};
+use quire_lsm::{TreeReader, TreeSnapshot};
 use quire_model::Position;
+use smallvec::SmallVec;
+
+/// Lookups at one position.
+pub trait Lookup {
+    /// The last record that they see.
+    fn position(&self) -> Position;
+
+    /// The value of a key in a tree, by its number in [`Machine::trees`](crate::Machine::trees).
+    ///
+    /// # Errors
+    /// As of [`TreeSnapshot::get`].
+    fn get(&self, tree: usize, key: &[u8]) -> Result<Option<Bytes>>;
+
+    /// The values of many keys in a tree, in the order asked for.
+    ///
+    /// # Errors
+    /// As of [`TreeSnapshot::get`].
+    fn get_many(&self, tree: usize, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>>;
+
+    /// The record at a position.
+    ///
+    /// # Errors
+    /// As of [`Log::read`](quire_log::Log::read).
+    fn record(&self, position: Position) -> Result<Bytes>;
+
+    /// The records at many positions, in the order asked for, read in disk order.
+    ///
+    /// # Errors
+    /// As of [`Log::read`](quire_log::Log::read), for the first that fails.
+    fn records(&self, positions: &[Position]) -> Result<Vec<Bytes>>;
+}
+
+/// A consistent read like a [`View`], for lookups that are over soon. It is bound to the store and the thread, and making one
+/// touches no count that other threads touch.
+#[derive(Debug)]
+pub struct Glance<'a> {
+    pub(crate) position: Position,
+    pub(crate) trees: SmallVec<[TreeReader<'a>; TREES]>,
+    pub(crate) log: LogReader<'a>,
+}
+
+/// So many trees of a store need no memory of their own in a [`Glance`].
+pub(crate) const TREES: usize = 2;
+
+impl Lookup for Glance<'_> {
+    fn position(&self) -> Position {
+        self.position
+    }
+
+    fn get(&self, tree: usize, key: &[u8]) -> Result<Option<Bytes>> {
+        Ok(self.trees[tree].get(key)?)
+    }
+
+    fn get_many(&self, tree: usize, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
+        Ok(self.trees[tree].get_many(keys)?)
+    }
+
+    fn record(&self, position: Position) -> Result<Bytes> {
+        Ok(self.log.read(position)?)
+    }
+
+    fn records(&self, positions: &[Position]) -> Result<Vec<Bytes>> {
+        Ok(self.log.read_many(positions)?)
+    }
+}
+
+impl<S> Lookup for View<S> {
+    fn position(&self) -> Position {
+        self.position
+    }
+
+    fn get(&self, tree: usize, key: &[u8]) -> Result<Option<Bytes>> {
+        Ok(self.trees[tree].get(key)?)
+    }
+
+    fn get_many(&self, tree: usize, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
+        Ok(self.trees[tree].get_many(keys)?)
+    }
+
+    fn record(&self, position: Position) -> Result<Bytes> {
+        Ok(self.log.read(position)?)
+    }
+
+    fn records(&self, positions: &[Position]) -> Result<Vec<Bytes>> {
+        Ok(self.log.read_many(positions)?)
+    }
+}
 
 /// A consistent read: exactly the records up to its position, in every tree. It pins the memtables and files that
 /// it needs, so one that is kept long holds memory and disk.
@@ -32,25 +119,9 @@ impl<S> View<S> {
         &self.trees[index]
     }
 
-    /// The record at a position.
-    ///
-    /// # Errors
-    /// As of [`Log::read`](quire_log::Log::read).
-    pub fn record(&self, position: Position) -> Result<Bytes> {
-        Ok(self.log.read(position)?)
-    }
-
     /// All records that the view sees and the log held when it was made, from the first on, in order.
     pub fn log(&self) -> impl Iterator<Item = Result<(Position, Bytes)>> + use<S> {
         let scan = self.log.scan(self.log.first()).until(self.position);
         scan.map(|item| Ok(item?))
-    }
-
-    /// The records at many positions, in the order asked for, read in disk order.
-    ///
-    /// # Errors
-    /// As of [`Log::read`](quire_log::Log::read), for the first that fails.
-    pub fn records(&self, positions: &[Position]) -> Result<Vec<Bytes>> {
-        Ok(self.log.read_many(positions)?)
     }
 }

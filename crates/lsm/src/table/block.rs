@@ -14,6 +14,7 @@ use crate::{Damage, varint};
 use bytes::Bytes;
 use quire_planted::{Bug, planted};
 use smallvec::SmallVec;
+use std::cmp::Ordering as Order;
 use std::ops::Range;
 
 /// Entries per restart in a data block.
@@ -169,9 +170,19 @@ impl Block {
     fn entry(&self, at: usize) -> Result<Place, Damage> {
         let entries = self.bytes.get(..self.entries_end).unwrap_or_default();
         let mut next = at;
-        let shared = varint::get(entries, &mut next)?;
-        let unshared = varint::get(entries, &mut next)?;
-        let tag = varint::get(entries, &mut next)?;
+        let head = entries.get(at..).and_then(|rest| rest.first_chunk::<3>());
+        let (shared, unshared, tag) = match head {
+            // Mostly all three are short.
+            Some(&[shared, unshared, tag]) if (shared | unshared | tag) < 0x80 => {
+                next += 3;
+                (shared.into(), unshared.into(), tag.into())
+            }
+            _ => (
+                varint::get(entries, &mut next)?,
+                varint::get(entries, &mut next)?,
+                varint::get(entries, &mut next)?,
+            ),
+        };
         let kind = Kind::from_number(tag & 3)
             .ok_or_else(|| Damage::new("kind of an entry", at, 2u64, tag & 3))?;
         let too_long = |length| Damage::new("length in an entry", at, entries.len() - next, length);
@@ -211,6 +222,63 @@ impl Block {
             ));
         }
         Ok(self.slice(place.unshared))
+    }
+
+    /// The first entry at or after `key`, and whether its key is `key`.
+    fn search(&self, key: &[u8]) -> Result<Option<(Place, bool)>, Damage> {
+        // The last restart before the key, or the first of all.
+        let (mut low, mut high) = (0, self.restarts);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if self.restart_key(middle)? < key {
+                low = middle + usize::from(planted(Bug::RestartOneTooFar) && middle + 1 < high);
+            } else {
+                high = middle;
+            }
+        }
+        let mut next = self.restart(low)?;
+        // Of the entry before, which is before the key: its length, and how many bytes it has in common with the key.
+        let (mut before, mut common) = (0, 0);
+        while next < self.entries_end {
+            let place = self.entry(next)?;
+            place.check_shared(next, before)?;
+            before = place.shared + place.unshared.len();
+            // One that has more in common with the entry before than the key has is before the key too.
+            if place.shared <= common {
+                let own = self.slice(place.unshared.clone());
+                let rest = key.get(place.shared..).unwrap_or_default();
+                match own.cmp(rest) {
+                    Order::Less => common = place.shared + shared_bytes(own, rest),
+                    order => return Ok(Some((place, order == Order::Equal))),
+                }
+            }
+            next = place.value.end;
+        }
+        Ok(None)
+    }
+
+    /// What it says of `key`.
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Entry>, Damage> {
+        let found = self.search(key)?.filter(|(_, is_key)| *is_key);
+        Ok(found.map(|(place, _)| Entry {
+            kind: place.kind,
+            value: self.bytes.slice(place.value),
+        }))
+    }
+
+    /// The value of the first entry at or after `key`.
+    pub(crate) fn value_from(&self, key: &[u8]) -> Result<Option<&[u8]>, Damage> {
+        Ok(self.search(key)?.map(|(place, _)| self.slice(place.value)))
+    }
+}
+
+impl Place {
+    /// Refuses an entry at `at` that shares more than there is of the key before.
+    fn check_shared(&self, at: usize, before: usize) -> Result<(), Damage> {
+        match self.shared > before {
+            true => Err(Damage::new("shared key bytes", at, before, self.shared)),
+            false => Ok(()),
+        }
     }
 }
 
@@ -269,23 +337,24 @@ impl BlockCursor {
 
     /// Moves to the first entry at or after `key`.
     pub(crate) fn seek(&mut self, block: &Block, key: &[u8]) -> Result<(), Damage> {
-        // The last restart before the key, or the first of all.
-        let (mut low, mut high) = (0, block.restarts);
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            if block.restart_key(middle)? < key {
-                low = middle + usize::from(planted(Bug::RestartOneTooFar) && middle + 1 < high);
-            } else {
-                high = middle;
-            }
-        }
-        self.key.clear();
-        self.next = block.restart(low)?;
-        self.advance(block)?;
-        while self.key().is_some_and(|found| found < key) {
-            self.advance(block)?;
+        (self.valid, self.next) = (false, block.entries_end);
+        if let Some((place, _)) = block.search(key)? {
+            // What it shares with the entry before, that shares with `key`.
+            self.key.clear();
+            self.key
+                .extend_from_slice(key.get(..place.shared).unwrap_or_default());
+            self.stand_on(block, place);
         }
         Ok(())
+    }
+
+    /// Stands on an entry; `key` holds what that shares.
+    fn stand_on(&mut self, block: &Block, place: Place) {
+        self.key.extend_from_slice(block.slice(place.unshared));
+        self.kind = place.kind;
+        self.next = place.value.end;
+        self.value = place.value;
+        self.valid = true;
     }
 
     /// Moves to the next entry.
@@ -295,20 +364,9 @@ impl BlockCursor {
             // Not valid until the entry has proved whole.
             self.valid = false;
             let place = block.entry(self.next)?;
-            if place.shared > self.key.len() {
-                return Err(Damage::new(
-                    "shared key bytes",
-                    self.next,
-                    self.key.len(),
-                    place.shared,
-                ));
-            }
+            place.check_shared(self.next, self.key.len())?;
             self.key.truncate(place.shared);
-            self.key.extend_from_slice(block.slice(place.unshared));
-            self.kind = place.kind;
-            self.next = place.value.end;
-            self.value = place.value;
-            self.valid = true;
+            self.stand_on(block, place);
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! A table file open for reading.
 
-use super::block::{Block, BlockCursor};
+use super::block::Block;
 use super::filter;
 use super::footer::{FOOTER_BYTES, Footer, HEADER_BYTES};
 use super::frame::{self, Handle, TRAILER_BYTES};
@@ -303,22 +303,16 @@ impl Table {
         let Some(data) = self.child(&self.block(leaf)?, leaf.offset, key)? else {
             return Ok(None);
         };
-        let block = self.block(data)?;
-        let mut cursor = BlockCursor::new();
-        cursor
-            .seek(&block, key)
-            .map_err(self.frames.damaged(data.offset))?;
-        Ok((cursor.key() == Some(key)).then(|| cursor.entry(&block)))
+        let found = self.block(data)?.get(key);
+        found.map_err(self.frames.damaged(data.offset))
     }
 
     /// The block below the index block at `offset` where `key` would be.
     fn child(&self, block: &Block, offset: u64, key: &[u8]) -> Result<Option<Handle>> {
-        let mut cursor = BlockCursor::new();
-        cursor
-            .seek(block, key)
-            .map_err(self.frames.damaged(offset))?;
-        let found = cursor.key().map(|_| index::decode(cursor.value(block)));
-        found.transpose().map_err(self.frames.damaged(offset))
+        let found = block
+            .value_from(key)
+            .and_then(|value| value.map(index::decode).transpose());
+        found.map_err(self.frames.damaged(offset))
     }
 
     /// Whether the filter lets a key of this hash through.

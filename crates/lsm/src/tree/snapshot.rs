@@ -1,10 +1,10 @@
-//! Snapshot: a tree as it was at a position.
+//! Snapshot: a tree as it was at a position, to keep or for a few lookups.
 
 use super::scan::Scan;
 use super::version::Version;
 use crate::Result;
-use crate::fold::{Fold, Folder};
-use crate::table;
+use crate::fold::Folder;
+use arc_swap::Guard;
 use bytes::Bytes;
 use quire_model::Position;
 use std::ops::Bound;
@@ -44,31 +44,7 @@ impl TreeSnapshot {
     /// # Errors
     /// `Corrupt`, `Merge`, or those of the machine.
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        let mut fold = Fold::default();
-        if !self.fold_memtables(key, &mut fold)? && !self.version.runs.is_empty() {
-            let hash = table::hash(key);
-            for run in &self.version.runs {
-                if let Some(entry) = run.get(key, hash)?
-                    && fold.push(&self.folder, key, entry)?
-                {
-                    break;
-                }
-            }
-        }
-        let entry = fold.finish(&self.folder, key, true)?;
-        Ok(entry.and_then(|entry| entry.into_value()))
-    }
-
-    /// Adds what the memtables say; true if nothing older matters.
-    fn fold_memtables(&self, key: &[u8], fold: &mut Fold) -> Result<bool> {
-        for memtable in self.version.memtables() {
-            if let Some(entry) = memtable.get(key, self.at)
-                && fold.push(&self.folder, key, entry.clone())?
-            {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        self.version.get(&self.folder, key, self.at)
     }
 
     /// The values of `keys`, in their order. Looked up in key order, so that neighbours find their blocks in the cache.
@@ -76,15 +52,7 @@ impl TreeSnapshot {
     /// # Errors
     /// As for [`get`](Self::get).
     pub fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
-        let mut order: Vec<_> = keys.iter().enumerate().collect();
-        order.sort_unstable_by_key(|(_, key)| **key);
-        let mut values = vec![None; keys.len()];
-        for (index, key) in order {
-            if let Some(slot) = values.get_mut(index) {
-                *slot = self.get(key)?;
-            }
-        }
-        Ok(values)
+        self.version.get_many(&self.folder, keys, self.at)
     }
 
     /// The entries from `from` to `to`, in key order. The scan holds what the snapshot holds, on its own.
@@ -93,5 +61,49 @@ impl TreeSnapshot {
     /// `Corrupt`, or those of the machine.
     pub fn scan(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<Scan> {
         Scan::open(&self.version, Arc::clone(&self.folder), self.at, from, to)
+    }
+}
+
+/// A tree as it was at a position, like a [`TreeSnapshot`], for lookups that are over soon: making one touches no count
+/// that other threads touch. A thread that keeps more than a few makes the next ones dearer.
+#[derive(Debug)]
+pub struct TreeReader<'a> {
+    version: Guard<Arc<Version>>,
+    folder: &'a Folder,
+    at: Position,
+}
+
+impl<'a> TreeReader<'a> {
+    pub(super) fn new(
+        version: Guard<Arc<Version>>,
+        folder: &'a Folder,
+        at: Position,
+    ) -> TreeReader<'a> {
+        TreeReader {
+            version,
+            folder,
+            at,
+        }
+    }
+
+    /// As of [`TreeSnapshot::flushed`].
+    pub fn flushed(&self) -> Position {
+        self.version.flushed
+    }
+
+    /// As of [`TreeSnapshot::get`].
+    ///
+    /// # Errors
+    /// As of [`TreeSnapshot::get`].
+    pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.version.get(self.folder, key, self.at)
+    }
+
+    /// As of [`TreeSnapshot::get_many`].
+    ///
+    /// # Errors
+    /// As of [`TreeSnapshot::get`].
+    pub fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
+        self.version.get_many(self.folder, keys, self.at)
     }
 }

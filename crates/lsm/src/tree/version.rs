@@ -1,7 +1,11 @@
 //! Version: the memtables and runs that were current at one moment.
 
+use crate::Result;
+use crate::fold::{Entry, Fold, Folder};
 use crate::memtable::Memtable;
 use crate::run::Run;
+use crate::table;
+use bytes::Bytes;
 use quire_model::Position;
 use std::fmt;
 use std::sync::Arc;
@@ -20,6 +24,59 @@ impl Version {
     /// All memtables.
     pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
         std::iter::once(&self.active).chain(&self.frozen)
+    }
+
+    /// The value of `key` at `at`.
+    pub(crate) fn get(&self, folder: &Folder, key: &[u8], at: Position) -> Result<Option<Bytes>> {
+        let mut fold = Fold::default();
+        if !self.fold_memtables(folder, key, at, &mut fold)? && !self.runs.is_empty() {
+            let hash = table::hash(key);
+            for run in &self.runs {
+                if let Some(entry) = run.get(key, hash)?
+                    && fold.push(folder, key, entry)?
+                {
+                    break;
+                }
+            }
+        }
+        let entry = fold.finish(folder, key, true)?;
+        Ok(entry.and_then(Entry::into_value))
+    }
+
+    /// The values of `keys` at `at`, in their order; looked up in key order.
+    pub(crate) fn get_many(
+        &self,
+        folder: &Folder,
+        keys: &[&[u8]],
+        at: Position,
+    ) -> Result<Vec<Option<Bytes>>> {
+        let mut order: Vec<_> = keys.iter().enumerate().collect();
+        order.sort_unstable_by_key(|(_, key)| **key);
+        let mut values = vec![None; keys.len()];
+        for (index, key) in order {
+            if let Some(slot) = values.get_mut(index) {
+                *slot = self.get(folder, key, at)?;
+            }
+        }
+        Ok(values)
+    }
+
+    /// Adds what the memtables say; true if nothing older matters.
+    fn fold_memtables(
+        &self,
+        folder: &Folder,
+        key: &[u8],
+        at: Position,
+        fold: &mut Fold,
+    ) -> Result<bool> {
+        for memtable in self.memtables() {
+            if let Some(entry) = memtable.get(key, at)
+                && fold.push(folder, key, entry.clone())?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 

@@ -1,0 +1,122 @@
+//! Looking documents up as of one position: key → docid → position → record.
+
+use crate::documents::{KEYS, ROWS, docid_bytes, parse_docid, parse_position};
+use crate::record::{Kind, Record};
+use crate::{Error, Found, Result};
+use bytes::Bytes;
+use quire_model::{DocId, Document, Key, Position};
+use quire_store::Lookup;
+
+/// Looks documents of a partition up.
+#[derive(Debug)]
+pub(crate) struct DocumentLookup<'a, L> {
+    partition: u32,
+    store: &'a L,
+}
+
+impl<'a, L: Lookup> DocumentLookup<'a, L> {
+    pub(crate) fn new(partition: u32, store: &'a L) -> Self {
+        DocumentLookup { partition, store }
+    }
+
+    /// The document under `key`.
+    ///
+    /// # Errors
+    /// Damage on disk, by file and offset.
+    pub(crate) fn get(&self, key: &Key) -> Result<Option<Found>> {
+        let Some(docid) = self.store.get(KEYS, key.encoded())? else {
+            return Ok(None);
+        };
+        let docid = self.docid(&docid)?;
+        let version = self.version(docid, self.store.get(ROWS, &docid_bytes(docid))?)?;
+        let record = self.store.record(version)?;
+        self.found(key.clone(), docid, version, &record).map(Some)
+    }
+
+    /// The documents under many keys, in the order asked for; each step is done for all of them at once.
+    ///
+    /// # Errors
+    /// Damage on disk, by file and offset.
+    pub(crate) fn get_many(&self, keys: &[&Key]) -> Result<Vec<Option<Found>>> {
+        if let [key] = keys {
+            return Ok(vec![self.get(key)?]);
+        }
+        let encoded: Vec<&[u8]> = keys.iter().map(|key| key.encoded()).collect();
+        let mut wanted = Vec::with_capacity(keys.len());
+        let mut docids = Vec::with_capacity(keys.len());
+        for (index, docid) in self.store.get_many(KEYS, &encoded)?.iter().enumerate() {
+            if let Some(docid) = docid {
+                wanted.push(index);
+                docids.push(self.docid(docid)?);
+            }
+        }
+        let versions = self.versions(&docids)?;
+        let records = self.store.records(&versions)?;
+        let mut found = Vec::new();
+        found.resize_with(keys.len(), || None);
+        let documents = docids.iter().zip(&versions).zip(&records);
+        for (index, ((docid, version), record)) in wanted.into_iter().zip(documents) {
+            if let (Some(slot), Some(key)) = (found.get_mut(index), keys.get(index)) {
+                *slot = Some(self.found(Key::clone(key), *docid, *version, record)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The docid that the keys tree gives.
+    pub(crate) fn docid(&self, value: &[u8]) -> Result<DocId> {
+        let what = "a docid in the keys tree has a wrong length";
+        parse_docid(value).ok_or_else(|| self.corrupt(self.store.position(), what))
+    }
+
+    /// The versions of documents that the keys tree names, so each must have one.
+    pub(crate) fn versions(&self, docids: &[DocId]) -> Result<Vec<Position>> {
+        let keys: Vec<_> = docids.iter().map(|docid| docid_bytes(*docid)).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(<[u8; 4]>::as_slice).collect();
+        let rows = self.store.get_many(ROWS, &keys)?;
+        let rows = rows.into_iter().zip(docids);
+        rows.map(|(row, docid)| self.version(*docid, row)).collect()
+    }
+
+    fn version(&self, docid: DocId, row: Option<Bytes>) -> Result<Position> {
+        row.as_deref().and_then(parse_position).ok_or_else(|| {
+            let what = format!("document number {docid} has no row");
+            self.corrupt(self.store.position(), &what)
+        })
+    }
+
+    /// The records at positions.
+    pub(crate) fn records(&self, positions: &[Position]) -> Result<Vec<Bytes>> {
+        Ok(self.store.records(positions)?)
+    }
+
+    /// The document in a record that the index led to: checks that it is the one meant.
+    pub(crate) fn found(
+        &self,
+        key: Key,
+        docid: DocId,
+        version: Position,
+        bytes: &Bytes,
+    ) -> Result<Found> {
+        let record = Record::decode(bytes).map_err(|what| self.corrupt(version, &what))?;
+        if record.kind == Kind::Delete || record.docid != docid || record.key != key.encoded() {
+            let what = format!("the index has document {key} here, the log another record");
+            return Err(self.corrupt(version, &what));
+        }
+        let document = Document::from_stored(record.document_bytes(bytes))?;
+        Ok(Found {
+            key,
+            version,
+            partition: self.partition,
+            document,
+        })
+    }
+
+    fn corrupt(&self, position: Position, what: &str) -> Error {
+        Error::Corrupt {
+            partition: self.partition,
+            position,
+            what: what.to_string(),
+        }
+    }
+}
