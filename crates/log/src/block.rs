@@ -14,19 +14,22 @@
 //! | magic | kind | codec | flags, dictionary | records | span | raw length | stored length |
 //! 24      32        40            44           48
 //! | first | durable | payload crc | header crc | payload: stored length bytes |
-//!   kind: 1 records, 2 footer, 3 records with gaps between their positions, in compacted segments
-//!   codec: 0 none, 1 LZ4 block format; flags, one byte: bit 0, the last group goes on in the next block
-//!   dictionary, one byte: which one the codec uses, 0 for none
+//!   kind: 1 records, 2 footer, 3 records with gaps between their positions, in compacted segments, 4 dictionary
+//!   codec: 0 none, 1 LZ4 block format, 2 a frame of zstd; flags, one byte: bit 0, the last group goes on in the next block
+//!   dictionary, one byte: 1 if zstd needs the segment's (see `dictionary.rs`), 0 if it needs none
 //!   records: how many; span: last position - first position + 1, so the same as records unless there are gaps
 //!   raw length: of the payload before compression; first: position of the first record
 //!   durable: offset in this file below which all was known durable when the block was written
 //!   payload crc: CRC-32C of the payload as stored
 //!   header crc: CRC-32C of the salt (identity, base as u64, the block's offset as u64), then of bytes 0..44
 //! ```
-//! A footer has the number of its entries in `records`, 0 in `span`, and the segment's base in `first`.
+//! A footer has the number of its entries in `records`, 0 in `span`, and the segment's base in `first`. Codec 2 and kind 4 are
+//! only in segments whose header says so.
 
-use crate::options::{BLOCK_BYTES_MAX, RECORD_BYTES_MAX};
-use crate::{Codec, LogIdentity, le};
+use crate::codec::{Packer, Packing, unpack};
+use crate::dictionary::Dictionary;
+use crate::options::{BLOCK_BYTES_MAX, DICTIONARY_BYTES_MAX, RECORD_BYTES_MAX};
+use crate::{LogIdentity, le};
 use bytes::Bytes;
 use quire_model::Position;
 use quire_planted::{Bug, planted};
@@ -65,15 +68,18 @@ pub(crate) enum BlockKind {
     Records = 1,
     Footer = 2,
     Sparse = 3,
+    Dictionary = 4,
 }
 
 /// A block's header, checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BlockHeader {
     pub(crate) kind: BlockKind,
-    pub(crate) codec: Codec,
+    pub(crate) packing: Packing,
     /// The last group of records goes on in the next block.
     pub(crate) goes_on: bool,
+    /// The payload can't be unpacked without the segment's dictionary.
+    pub(crate) with_dictionary: bool,
     pub(crate) records: u32,
     pub(crate) span: u32,
     pub(crate) raw_length: u32,
@@ -114,8 +120,9 @@ impl BlockHeader {
         let mut bytes = [0; BLOCK_HEADER_BYTES];
         bytes[..4].copy_from_slice(&BLOCK_MAGIC);
         bytes[4] = self.kind as u8;
-        bytes[5] = self.codec as u8;
+        bytes[5] = self.packing as u8;
         bytes[6] = if self.goes_on { GOES_ON } else { 0 };
+        bytes[7] = u8::from(self.with_dictionary);
         bytes[8..12].copy_from_slice(&self.records.to_le_bytes());
         bytes[12..16].copy_from_slice(&self.span.to_le_bytes());
         bytes[16..20].copy_from_slice(&self.raw_length.to_le_bytes());
@@ -145,16 +152,18 @@ impl BlockHeader {
     }
 
     fn fields(bytes: &[u8]) -> Option<BlockHeader> {
-        let flags = le::u8_at(bytes, 6)?;
+        let (flags, dictionary) = (le::u8_at(bytes, 6)?, le::u8_at(bytes, 7)?);
         let header = BlockHeader {
             kind: match le::u8_at(bytes, 4)? {
                 1 => BlockKind::Records,
                 2 => BlockKind::Footer,
                 3 => BlockKind::Sparse,
+                4 => BlockKind::Dictionary,
                 _ => return None,
             },
-            codec: Codec::decode(le::u8_at(bytes, 5)?)?,
+            packing: Packing::decode(le::u8_at(bytes, 5)?)?,
             goes_on: flags == GOES_ON,
+            with_dictionary: dictionary == 1,
             records: le::u32_at(bytes, 8)?,
             span: le::u32_at(bytes, 12)?,
             raw_length: le::u32_at(bytes, 16)?,
@@ -163,10 +172,13 @@ impl BlockHeader {
             durable: le::u64_at(bytes, 32)?,
             payload_crc: le::u32_at(bytes, 40)?,
         };
-        let dictionary = le::u8_at(bytes, 7)?;
-        let sizes_hold = match header.codec {
-            Codec::None => header.stored_length == header.raw_length,
-            Codec::Lz4 => header.stored_length < header.raw_length,
+        let sizes_hold = match header.packing {
+            Packing::None => header.stored_length == header.raw_length,
+            Packing::Lz4 | Packing::Zstd => header.stored_length < header.raw_length,
+        };
+        let dictionary_holds = match dictionary {
+            0 => true,
+            _ => dictionary == 1 && header.packing == Packing::Zstd,
         };
         let records_hold = header.records > 0
             && header.raw_length as usize <= BLOCK_RAW_MAX
@@ -174,9 +186,18 @@ impl BlockHeader {
         let kind_holds = match header.kind {
             BlockKind::Records => records_hold && header.span == header.records,
             BlockKind::Sparse => records_hold && header.span >= header.records && !header.goes_on,
-            BlockKind::Footer => header.codec == Codec::None && header.span == 0 && !header.goes_on,
+            BlockKind::Footer => {
+                header.packing == Packing::None && header.span == 0 && !header.goes_on
+            }
+            BlockKind::Dictionary => {
+                header.packing == Packing::None
+                    && header.records == 0
+                    && header.span == 0
+                    && !header.goes_on
+                    && (1..=DICTIONARY_BYTES_MAX).contains(&(header.raw_length as usize))
+            }
         };
-        (flags <= GOES_ON && dictionary == 0 && sizes_hold && kind_holds).then_some(header)
+        (flags <= GOES_ON && dictionary_holds && sizes_hold && kind_holds).then_some(header)
     }
 
     /// The position after the last record.
@@ -205,18 +226,23 @@ impl BlockHeader {
         Ok(())
     }
 
-    /// The raw payload of a checked one. Allocates `raw_length` at most.
-    pub(crate) fn decompress(&self, stored: Bytes) -> Result<Bytes, Fault> {
-        match self.codec {
-            Codec::None => Ok(stored),
-            Codec::Lz4 => {
-                let mut raw = vec![0; self.raw_length as usize];
-                match lz4_flex::block::decompress_into(&stored, &mut raw) {
-                    Ok(length) if length == raw.len() => Ok(Bytes::from(raw)),
-                    _ => Err(Fault::certain("block payload does not decompress")),
-                }
+    /// The raw payload of a checked one, with the segment's dictionary if it has one. Allocates `raw_length` at most.
+    pub(crate) fn decompress(
+        &self,
+        stored: Bytes,
+        dictionary: Option<&Dictionary>,
+    ) -> Result<Bytes, Fault> {
+        let dictionary = match self.with_dictionary {
+            false => None,
+            true if dictionary.is_some() => dictionary,
+            true => {
+                return Err(Fault::certain(
+                    "block whose dictionary is missing or damaged",
+                ));
             }
-        }
+        };
+        unpack(self.packing, stored, self.raw_length as usize, dictionary)
+            .ok_or(Fault::certain("block payload does not decompress"))
     }
 }
 
@@ -224,7 +250,7 @@ impl BlockHeader {
 /// block begins. Returns its bytes in the file: at most the header and the raw payload.
 pub(crate) fn encode_records(
     block: &crate::records::RecordBlock,
-    codec: Codec,
+    packer: &mut Packer,
     durable: u64,
     salt: Salt,
     offset: u64,
@@ -233,33 +259,13 @@ pub(crate) fn encode_records(
     let raw: &[u8] = block.payload();
     let start = out.len();
     let payload = start + BLOCK_HEADER_BYTES;
-    let compressed = match codec {
-        Codec::None => None,
-        Codec::Lz4 => {
-            out.resize(
-                payload + lz4_flex::block::get_maximum_output_size(raw.len()),
-                0,
-            );
-            lz4_flex::block::compress_into(raw, &mut out[payload..])
-                .ok()
-                .filter(|length| *length < raw.len())
-        }
-    };
-    let codec = match compressed {
-        Some(length) => {
-            out.truncate(payload + length);
-            codec
-        }
-        None => {
-            out.resize(payload, 0);
-            out.extend_from_slice(raw);
-            Codec::None
-        }
-    };
+    out.resize(payload, 0);
+    let (packing, with_dictionary) = packer.pack(raw, out);
     let header = BlockHeader {
         kind: block.kind(),
-        codec,
+        packing,
         goes_on: block.goes_on(),
+        with_dictionary,
         records: block.records(),
         span: block.span(),
         raw_length: raw.len() as u32,
@@ -275,6 +281,7 @@ pub(crate) fn encode_records(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Codec;
     use crate::records::{BlockBuilder, RecordBlock};
 
     fn block(records: &[&[u8]]) -> RecordBlock {
@@ -285,20 +292,42 @@ mod tests {
         builder.finish(false)
     }
 
-    fn decode(bytes: &[u8], salt: Salt, offset: u64) -> Result<RecordBlock, Fault> {
+    fn decode(
+        bytes: &[u8],
+        salt: Salt,
+        offset: u64,
+        dictionary: Option<&Dictionary>,
+    ) -> Result<RecordBlock, Fault> {
         let header = BlockHeader::decode(bytes, salt, offset)?;
         let stored = bytes.get(BLOCK_HEADER_BYTES..).unwrap_or_default();
         header.check_payload(stored)?;
-        RecordBlock::decode(&header, Bytes::copy_from_slice(stored))
+        RecordBlock::decode(&header, Bytes::copy_from_slice(stored), dictionary)
     }
 
     #[test]
     fn blocks_come_back_and_any_changed_byte_or_place_is_refused() {
         let salt = Salt::new(LogIdentity([1; 16]), Position(1));
-        for codec in [Codec::None, Codec::Lz4] {
+        let zstd = Codec::Zstd {
+            level: 3,
+            dictionary_bytes: 256,
+        };
+        let trained = Dictionary::train(b"aaaabcdaaaabcd", &[7, 7], 256).unwrap();
+        for (codec, packing, dictionary) in [
+            (Codec::None, Packing::None, None),
+            (Codec::Lz4, Packing::Lz4, None),
+            (zstd, Packing::Zstd, None),
+            (zstd, Packing::Zstd, Some(&trained)),
+        ] {
+            let decode = |bytes: &[u8], salt, offset| decode(bytes, salt, offset, dictionary);
             let original = block(&[b"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", b"", b"bcd"]);
             let mut bytes = Vec::new();
-            encode_records(&original, codec, 48, salt, 480, &mut bytes);
+            let mut packer = Packer::new(codec, dictionary);
+            encode_records(&original, &mut packer, 48, salt, 480, &mut bytes);
+            let header = BlockHeader::decode(&bytes, salt, 480).unwrap();
+            assert_eq!(
+                (header.packing, header.with_dictionary),
+                (packing, dictionary.is_some())
+            );
             let back = decode(&bytes, salt, 480).unwrap();
             assert_eq!(
                 back.record(Position(10)).unwrap(),
@@ -331,11 +360,31 @@ mod tests {
         let salt = Salt::new(LogIdentity([1; 16]), Position(1));
         let original = block(&[&[1, 93, 27, 201, 5, 77]]);
         let mut bytes = Vec::new();
-        let length = encode_records(&original, Codec::Lz4, 0, salt, 48, &mut bytes);
+        let mut packer = Packer::new(Codec::Lz4, None);
+        let length = encode_records(&original, &mut packer, 0, salt, 48, &mut bytes);
         assert_eq!(length, BLOCK_HEADER_BYTES + original.payload().len());
         assert_eq!(
-            BlockHeader::decode(&bytes, salt, 48).unwrap().codec,
-            Codec::None
+            BlockHeader::decode(&bytes, salt, 48).unwrap().packing,
+            Packing::None
         );
+    }
+
+    #[test]
+    fn frame_that_holds_another_length_than_the_header_says_is_refused() {
+        let zstd = Codec::Zstd {
+            level: 3,
+            dictionary_bytes: 0,
+        };
+        let mut frame = Vec::new();
+        let raw = [7; 1 << 20];
+        assert_eq!(
+            Packer::new(zstd, None).pack(&raw, &mut frame),
+            (Packing::Zstd, false)
+        );
+        let unpack = |length| unpack(Packing::Zstd, frame.clone().into(), length, None);
+        assert_eq!(unpack(raw.len()).unwrap(), raw.as_slice());
+        for wrong in [0, 100, raw.len() - 1, raw.len() + 1] {
+            assert_eq!(unpack(wrong), None, "{wrong}");
+        }
     }
 }

@@ -14,9 +14,10 @@
 //! 5. Remove the other old ones.
 
 use crate::block::{BlockKind, Salt, encode_records};
+use crate::codec::Packer;
 use crate::create::WRITE_BYTES;
 use crate::footer;
-use crate::header::{HEADER_BYTES, SegmentHeader, segment_path};
+use crate::header::{HEADER_BYTES, segment_path};
 use crate::index::BlockIndex;
 use crate::log::{Log, Shared};
 use crate::records::{BlockBuilder, RecordBlock};
@@ -261,8 +262,10 @@ impl Shared {
                 .read()
                 .compaction()
                 .map_or(0, |compacted| compacted.removed_bytes);
-            let end = input.index().read().end();
-            let start = HEADER_BYTES as u64;
+            let (start, end) = {
+                let index = input.index().read();
+                (index.start(), index.end())
+            };
             let mut walk = BlockWalk::new(input.file().clone(), input.salt(), start, end);
             while let Some(block) = next_block(input, &mut walk)? {
                 if stop() {
@@ -305,14 +308,8 @@ impl Shared {
         env.sync_dir(dir)?;
         let file = env.open_read(&path)?;
         compacted.file_bytes_after = file.len()?;
-        let segment = Arc::new(Segment::new(
-            self.place.identity,
-            base,
-            file,
-            compacted.file_bytes_after,
-            index,
-            &self.place.cache,
-        ));
+        let file_bytes = compacted.file_bytes_after;
+        let segment = Arc::new(Segment::new(&self.place, base, file, file_bytes, index));
         self.change_segments(|segments| {
             let first = segments.partition_point(|segment| segment.base() < base);
             let replaced = first..first + inputs.len();
@@ -356,7 +353,8 @@ fn next_block(segment: &Segment, walk: &mut BlockWalk) -> Result<Option<RecordBl
     let what = match walk.step()? {
         Step::End => return Ok(None),
         Step::Block(header, stored) if header.kind != BlockKind::Footer => {
-            match RecordBlock::decode(&header, stored) {
+            let dictionary = segment.dictionary_for(&header)?;
+            match RecordBlock::decode(&header, stored, dictionary.map(Arc::as_ref)) {
                 Ok(block) => return Ok(Some(block)),
                 Err(fault) => fault.what,
             }
@@ -383,6 +381,8 @@ struct Output<'a> {
     file: Box<dyn AppendFile>,
     base: Position,
     index: BlockIndex,
+    block_bytes: usize,
+    packer: Packer,
     filling: BlockBuilder,
     encoded: Vec<u8>,
 }
@@ -394,25 +394,25 @@ impl<'a> Output<'a> {
         base: Position,
         next: Position,
     ) -> Result<Output<'a>> {
-        let header = SegmentHeader {
-            identity: log.place.identity,
-            base,
-            born: HEADER_BYTES as u64,
-            span: Some((next.0 - base.0) as u32),
-        };
-        file.append(&header.encode())?;
+        let (front, packer) = log.place.front(None)?;
+        let span = Some((next.0 - base.0) as u32);
+        let identity = log.place.identity;
+        file.append(&front.encode(identity, base, HEADER_BYTES as u64, span))?;
+        let block_bytes = log.place.making.lock().block_bytes;
         Ok(Output {
             log,
             file,
             base,
-            index: BlockIndex::compacted(base),
-            filling: BlockBuilder::sparse(log.options.block_bytes),
+            index: BlockIndex::compacted(base, front.bytes()),
+            block_bytes,
+            packer,
+            filling: BlockBuilder::sparse(block_bytes),
             encoded: Vec::new(),
         })
     }
 
     fn push(&mut self, position: Position, record: &[u8]) -> Result<()> {
-        let full = self.filling.raw_bytes() + record.len() > self.log.options.block_bytes;
+        let full = self.filling.raw_bytes() + record.len() > self.block_bytes;
         if full && !self.filling.is_empty() {
             self.end_block()?;
         }
@@ -427,11 +427,11 @@ impl<'a> Output<'a> {
         if self.filling.is_empty() {
             return Ok(());
         }
-        let next = BlockBuilder::sparse(self.log.options.block_bytes);
+        let next = BlockBuilder::sparse(self.block_bytes);
         let block = std::mem::replace(&mut self.filling, next).finish(false);
         let length = encode_records(
             &block,
-            self.log.options.codec,
+            &mut self.packer,
             HEADER_BYTES as u64,
             Salt::new(self.log.place.identity, self.base),
             self.index.end(),

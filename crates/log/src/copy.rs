@@ -11,7 +11,6 @@
 
 use crate::block::{BLOCK_HEADER_BYTES, BlockHeader};
 use crate::footer;
-use crate::header::HEADER_BYTES;
 use crate::index::BlockSpan;
 use crate::log::Log;
 use crate::recover::read_header;
@@ -90,7 +89,7 @@ impl SegmentCopy {
                 (index.end(), true)
             } else {
                 match index.find(upto) {
-                    None => (HEADER_BYTES as u64, false),
+                    None => (index.start(), false),
                     Some(span) if span.next == upto.next() => (span.end(), false),
                     Some(_) => {
                         let what = format!("position {upto} does not end a block");
@@ -166,8 +165,13 @@ impl SegmentCopy {
 
     /// Whether a piece may begin or end here.
     fn is_bound(&self, at: u64) -> bool {
-        [0, HEADER_BYTES as u64, self.blocks_end, self.bytes].contains(&at)
+        [0, self.blocks_start(), self.blocks_end, self.bytes].contains(&at)
             || self.span_at(at).is_some()
+    }
+
+    /// Where the first block begins: after the header and the dictionary.
+    fn blocks_start(&self) -> u64 {
+        self.segment.index().read().start()
     }
 
     /// The block that begins at an offset.
@@ -178,15 +182,15 @@ impl SegmentCopy {
         self.segment.index().read().find_at(offset)
     }
 
-    /// The segment's header, or its footer: what there is besides blocks.
+    /// The segment's header with its dictionary, or its footer: what there is besides blocks of records.
     fn end_piece(&self, at: u64) -> Result<Bytes> {
         let (segment, file) = (&self.segment, self.segment.file());
         let length = match at {
-            0 => HEADER_BYTES as u64,
+            0 => self.blocks_start(),
             _ => self.bytes - self.blocks_end,
         };
         let damaged = |what| Error::corrupt(segment.path(), at, what, None);
-        let length = usize::try_from(length).map_err(|_| damaged("footer too long"))?;
+        let length = usize::try_from(length).map_err(|_| damaged("header or footer too long"))?;
         let bytes = file
             .read_at(at, length)
             .map_err(|error| match error.kind() {
@@ -195,6 +199,7 @@ impl SegmentCopy {
             })?;
         if at == 0 {
             read_header(file.as_ref(), segment.base(), None)?;
+            segment.load_dictionary()?;
         } else {
             let found = footer::load(file.as_ref(), self.bytes, segment.base(), segment.salt())?;
             if at != self.blocks_end || found.as_ref() != Some(&*segment.index().read()) {

@@ -5,11 +5,15 @@
 //! show it to readers and call later syncs of that file a success. What is carried over is in a file of its own.
 
 use crate::block::{BlockHeader, Salt};
+use crate::codec::Packer;
+use crate::dictionary::{Dictionaries, Dictionary};
 use crate::header::{HEADER_BYTES, SegmentHeader, segment_path};
 use crate::index::BlockIndex;
+use crate::making::Making;
 use crate::segment::Segment;
 use crate::walk::{BlockWalk, Step};
-use crate::{Error, LogIdentity, Result};
+use crate::{Error, LogIdentity, LogOptions, Result};
+use parking_lot::Mutex;
 use quire_env::{AppendFile, BlockCache, Env, ErrorKind, ReadFile};
 use quire_model::Position;
 use quire_planted::{Bug, planted};
@@ -28,6 +32,17 @@ pub(crate) struct Place {
     pub(crate) dir: PathBuf,
     pub(crate) identity: LogIdentity,
     pub(crate) cache: Arc<BlockCache>,
+    pub(crate) dictionaries: Arc<Dictionaries>,
+    /// How new segments are made. Held for a moment only.
+    pub(crate) making: Arc<Mutex<Making>>,
+}
+
+/// What comes before the blocks of a new segment.
+#[derive(Debug)]
+pub(crate) struct Front {
+    /// There may be blocks in zstd.
+    zstd: bool,
+    dictionary: Option<Arc<Dictionary>>,
 }
 
 /// Whole blocks of another segment, to begin a new one with.
@@ -47,6 +62,8 @@ pub(crate) struct Carried {
 pub(crate) struct NewSegment {
     pub(crate) segment: Arc<Segment>,
     pub(crate) file: Box<dyn AppendFile>,
+    /// Packs its blocks.
+    pub(crate) packer: Packer,
     /// Bytes of room past its end.
     pub(crate) reserved: u64,
 }
@@ -62,7 +79,72 @@ pub(crate) struct NotCreated {
 /// Makes room in a segment with so many blocks, and says how many bytes.
 pub(crate) type Reserve<'a> = &'a mut dyn FnMut(&mut dyn AppendFile, usize) -> Result<u64>;
 
+impl Front {
+    /// Offset of the first block.
+    pub(crate) fn bytes(&self) -> u64 {
+        let dictionary = self.dictionary.as_ref();
+        HEADER_BYTES as u64 + dictionary.map_or(0, |dictionary| dictionary.block_bytes())
+    }
+
+    /// Header and dictionary of the segment that begins with `base`.
+    pub(crate) fn encode(
+        &self,
+        identity: LogIdentity,
+        base: Position,
+        born: u64,
+        span: Option<u32>,
+    ) -> Vec<u8> {
+        let header = SegmentHeader {
+            identity,
+            base,
+            born,
+            span,
+            zstd: self.zstd,
+        };
+        let mut bytes = header.encode().to_vec();
+        if let Some(dictionary) = &self.dictionary {
+            dictionary.encode(base, born, Salt::new(identity, base), &mut bytes);
+        }
+        bytes
+    }
+}
+
 impl Place {
+    pub(crate) fn new(
+        env: Arc<dyn Env>,
+        dir: &Path,
+        identity: LogIdentity,
+        cache: Arc<BlockCache>,
+        options: &LogOptions,
+    ) -> Place {
+        let making = Making::new(options.block_bytes, options.codec);
+        Place {
+            env,
+            dir: dir.to_path_buf(),
+            identity,
+            cache,
+            dictionaries: Arc::default(),
+            making: Arc::new(Mutex::new(making)),
+        }
+    }
+
+    /// How a new segment begins as settings are now, and what packs its blocks. One that begins with blocks of another keeps
+    /// the other's dictionary: they may need it.
+    pub(crate) fn front(&self, carried: Option<&Carried>) -> Result<(Front, Packer)> {
+        let making = self.making.lock().clone();
+        let mut front = match carried {
+            Some(carried) => carried.front(&self.dictionaries)?,
+            None => Front {
+                zstd: false,
+                dictionary: None,
+            },
+        };
+        front.zstd |= making.codec.is_zstd();
+        front.dictionary = front.dictionary.or_else(|| making.dictionary());
+        let packer = Packer::new(making.codec, front.dictionary.as_deref());
+        Ok((front, packer))
+    }
+
     /// Creates the segment whose first record has position `base`, beginning with `carried`; replaces the one of that
     /// name in one step if there is one.
     pub(crate) fn create(
@@ -77,8 +159,8 @@ impl Place {
             .write(&temporary, base, carried, reserve)
             .and_then(|made| Ok(self.env.rename(&temporary, &path).map(|()| made)?));
         match made {
-            Ok((index, reserved)) => self
-                .open(&path, base, index, reserved)
+            Ok(written) => self
+                .open(&path, base, written)
                 .map_err(|error| NotCreated { error, named: true }),
             Err(error) => {
                 // It would take room. Nobody reads it, and the next opening removes it too.
@@ -97,20 +179,13 @@ impl Place {
         base: Position,
         carried: Option<&Carried>,
         reserve: Reserve<'_>,
-    ) -> Result<(BlockIndex, u64)> {
+    ) -> Result<(BlockIndex, Packer, u64)> {
+        let (front, packer) = self.front(carried)?;
         let mut file = self.create_temporary(path)?;
         let carried_bytes = carried.map_or(0, |carried| carried.end.saturating_sub(carried.start));
-        let born = HEADER_BYTES as u64 + carried_bytes;
-        file.append(
-            &SegmentHeader {
-                identity: self.identity,
-                base,
-                born,
-                span: None,
-            }
-            .encode(),
-        )?;
-        let mut index = BlockIndex::new(base);
+        let born = front.bytes() + carried_bytes;
+        file.append(&front.encode(self.identity, base, born, None))?;
+        let mut index = BlockIndex::new(base, front.bytes());
         if let Some(carried) = carried {
             carried.copy(
                 file.as_mut(),
@@ -123,7 +198,7 @@ impl Place {
         if !planted(Bug::SegmentUnsynced) {
             file.sync()?;
         }
-        Ok((index, reserved))
+        Ok((index, packer, reserved))
     }
 
     /// A new file at `path`, which may hold what an attempt before this one left.
@@ -141,8 +216,7 @@ impl Place {
         &self,
         path: &Path,
         base: Position,
-        index: BlockIndex,
-        reserved: u64,
+        (index, packer, reserved): (BlockIndex, Packer, u64),
     ) -> Result<NewSegment> {
         // A new name is not durable until its directory is.
         if !planted(Bug::SegmentNameUnsynced) {
@@ -150,23 +224,34 @@ impl Place {
         }
         let file = self.env.open_append(path)?;
         let read_file = self.env.open_read(path)?;
-        let segment = Segment::new(
-            self.identity,
-            base,
-            read_file,
-            file.len(),
-            index,
-            &self.cache,
-        );
+        let segment = Segment::new(self, base, read_file, file.len(), index);
         Ok(NewSegment {
             segment: Arc::new(segment),
             file,
+            packer,
             reserved,
         })
     }
 }
 
 impl Carried {
+    /// What comes before the blocks of the segment that they are in.
+    fn front(&self, dictionaries: &Dictionaries) -> Result<Front> {
+        let file = self.file.as_ref();
+        let bytes = file.read_at(0, HEADER_BYTES)?;
+        let header =
+            SegmentHeader::decode(&bytes).map_err(|fault| fault.into_error(file.path()))?;
+        let dictionary = match header.zstd && self.end > HEADER_BYTES as u64 {
+            true if planted(Bug::DictionaryNotCarried) => None,
+            true => dictionaries.load(file, self.salt)?,
+            false => None,
+        };
+        Ok(Front {
+            zstd: header.zstd,
+            dictionary,
+        })
+    }
+
     /// Appends the blocks to `file`, under headers of their new place.
     fn copy(
         &self,

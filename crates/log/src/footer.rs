@@ -31,8 +31,9 @@
 //! ```
 
 use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Salt};
+use crate::codec::Packing;
 use crate::index::{BlockEntry, BlockIndex, Compacted};
-use crate::{Codec, ErrorKind, Result, le};
+use crate::{ErrorKind, Result, le};
 use quire_env::{AppendFile, Env, ReadFile};
 use quire_model::Position;
 use quire_planted::{Bug, planted};
@@ -72,8 +73,9 @@ pub(crate) fn encode(index: &BlockIndex, base: Position, salt: Salt) -> Vec<u8> 
     let payload_length = (length - BLOCK_HEADER_BYTES) as u32;
     let header = BlockHeader {
         kind: BlockKind::Footer,
-        codec: Codec::None,
+        packing: Packing::None,
         goes_on: false,
+        with_dictionary: false,
         records: entries.len() as u32,
         span: 0,
         raw_length: payload_length,
@@ -213,17 +215,18 @@ pub(crate) fn decode_payload(
 mod tests {
     use super::*;
     use crate::LogIdentity;
+    use crate::header::HEADER_BYTES;
 
     #[test]
     fn footer_comes_back_and_any_changed_byte_is_refused() {
         let (base, salt) = (Position(5), Salt::new(LogIdentity([3; 16]), Position(5)));
-        let mut written = BlockIndex::new(base);
+        let mut written = BlockIndex::new(base, HEADER_BYTES as u64);
         assert!(written.push(3, 100, 200) && written.push(1, 60, 20));
         assert_eq!(
             encode(&written, base, salt).len(),
             FOOTER_FIXED_BYTES + 2 * ENTRY_BYTES
         );
-        let mut compacted = BlockIndex::compacted(base);
+        let mut compacted = BlockIndex::compacted(base, 500);
         assert!(compacted.push_at(Position(9), 3, 8, 100, 200));
         compacted.finish_compacted(Position(40), 12345);
         for index in [written, compacted] {

@@ -1,8 +1,8 @@
 //! Segment header: the first 48 bytes of a segment.
 //!
 //! # Invariants
-//! 1. A segment gets its name when its first `born` bytes are durable: the header, and the blocks it began with.
-//! 2. A *compacted* segment, version 2, gets its name when all of it is durable. It stands for every position of its
+//! 1. A segment gets its name when its first `born` bytes are durable: the header, its dictionary, and the blocks it began with.
+//! 2. A *compacted* segment, version 2 or 4, gets its name when all of it is durable. It stands for every position of its
 //!    span: segments with other bases in there are what it was made from, and a crash kept from being removed.
 //!
 //! # Layout (little-endian)
@@ -10,9 +10,10 @@
 //! 0       8         12     16         32     40     44    48
 //! | magic | version | span | identity | base | born | crc |
 //!   identity: the log's; base: the first position, as in the file's name
-//!   version: 1, of a segment as it was written; 2, of a compacted one
-//!   span: zero in version 1; in version 2 the positions that the segment stands for, live or not
-//!   born: bytes of the file when it got its name, 48 if it began with no blocks; 48 in version 2
+//!   version: 1, of a segment as it was written; 2, of a compacted one; 3 and 4, as 1 and 2, but there may be blocks in zstd,
+//!     and a dictionary before them. So programs that do not know zstd say so, and do not take it for damage.
+//!   span: zero in versions 1 and 3; in 2 and 4 the positions that the segment stands for, live or not
+//!   born: bytes of the file when it got its name, 48 if it began with no blocks and no dictionary; 48 in versions 2 and 4
 //!   crc: CRC-32C of bytes 0..44. Size, and the places of magic, version and crc, are the same in all versions.
 //! ```
 
@@ -27,6 +28,10 @@ const MAGIC: [u8; 8] = *b"QUIRELOG";
 const VERSION_WRITTEN: u32 = 1;
 /// The format version of compacted segments.
 const VERSION_COMPACTED: u32 = 2;
+/// As [`VERSION_WRITTEN`], of segments that may hold blocks in zstd.
+const VERSION_WRITTEN_ZSTD: u32 = 3;
+/// As [`VERSION_COMPACTED`], of segments that may hold blocks in zstd.
+const VERSION_COMPACTED_ZSTD: u32 = 4;
 const _: () = assert!(HEADER_BYTES == 8 + 4 + 4 + 16 + 8 + 4 + 4);
 
 /// What a segment says about itself.
@@ -38,6 +43,8 @@ pub(crate) struct SegmentHeader {
     pub(crate) born: u64,
     /// Of a compacted segment: how many positions it stands for, from `base` on.
     pub(crate) span: Option<u32>,
+    /// There may be blocks in zstd, and a dictionary.
+    pub(crate) zstd: bool,
 }
 
 /// Why bytes are not a header.
@@ -57,7 +64,7 @@ impl HeaderFault {
             HeaderFault::Version(found) => Error::UnsupportedVersion {
                 path: path.to_path_buf(),
                 found,
-                supported: VERSION_COMPACTED,
+                supported: VERSION_COMPACTED_ZSTD,
             },
         }
     }
@@ -67,9 +74,11 @@ impl SegmentHeader {
     pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
-        let (version, span) = match self.span {
-            None => (VERSION_WRITTEN, 0),
-            Some(span) => (VERSION_COMPACTED, span),
+        let (version, span) = match (self.span, self.zstd) {
+            (None, false) => (VERSION_WRITTEN, 0),
+            (None, true) => (VERSION_WRITTEN_ZSTD, 0),
+            (Some(span), false) => (VERSION_COMPACTED, span),
+            (Some(span), true) => (VERSION_COMPACTED_ZSTD, span),
         };
         bytes[8..12].copy_from_slice(&version.to_le_bytes());
         bytes[12..16].copy_from_slice(&span.to_le_bytes());
@@ -92,9 +101,11 @@ impl SegmentHeader {
             return Err(HeaderFault::Invalid("segment header checksum mismatch"));
         }
         let version = le::u32_at(bytes, 8).ok_or(short)?;
-        let span = match (version, le::u32_at(bytes, 12).ok_or(short)?) {
-            (VERSION_WRITTEN, 0) => None,
-            (VERSION_COMPACTED, span) if span > 0 => Some(span),
+        let (span, zstd) = match (version, le::u32_at(bytes, 12).ok_or(short)?) {
+            (VERSION_WRITTEN, 0) => (None, false),
+            (VERSION_WRITTEN_ZSTD, 0) => (None, true),
+            (VERSION_COMPACTED, span) if span > 0 => (Some(span), false),
+            (VERSION_COMPACTED_ZSTD, span) if span > 0 => (Some(span), true),
             _ => return Err(HeaderFault::Version(version)),
         };
         let identity = LogIdentity(le::bytes16_at(bytes, 16).ok_or(short)?);
@@ -105,6 +116,7 @@ impl SegmentHeader {
             base,
             born,
             span,
+            zstd,
         })
     }
 
@@ -144,12 +156,17 @@ mod tests {
 
     #[test]
     fn header_comes_back_and_any_changed_byte_is_refused() {
-        for span in [None, Some(3_000_000_000)] {
+        let spans = [None, Some(3_000_000_000)];
+        for (span, zstd) in spans
+            .into_iter()
+            .flat_map(|span| [(span, false), (span, true)])
+        {
             let header = SegmentHeader {
                 identity: LogIdentity([9; 16]),
                 base: Position(77),
                 born: 4_000_000_000,
                 span,
+                zstd,
             };
             let bytes = header.encode();
             assert_eq!(SegmentHeader::decode(&bytes), Ok(header));
@@ -169,12 +186,13 @@ mod tests {
             base: Position(1),
             born: 48,
             span: None,
+            zstd: false,
         }
         .encode();
-        bytes[8] = 3;
+        bytes[8] = 5;
         let crc = crc32c::crc32c(&bytes[..44]);
         bytes[44..].copy_from_slice(&crc.to_le_bytes());
-        assert_eq!(SegmentHeader::decode(&bytes), Err(HeaderFault::Version(3)));
+        assert_eq!(SegmentHeader::decode(&bytes), Err(HeaderFault::Version(5)));
     }
 
     #[test]

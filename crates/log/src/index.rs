@@ -1,8 +1,8 @@
 //! Block index: where in its segment each block of records is, in 8 bytes a block.
 //!
 //! # Invariants
-//! 1. Entries ascend strictly in position and in offset; the first is at the end of the segment header, and in a
-//!    segment as it was written at its base.
+//! 1. Entries ascend strictly in position and in offset; the first is at the end of the segment header, or of the dictionary
+//!    after it, and in a segment as it was written at its base.
 //! 2. Blocks lie one after another: a block ends where the next begins, the last at `end`.
 //! 3. In a compacted segment there may be gaps before, between and after blocks. Up to `next`, a position without a
 //!    record had one that was removed.
@@ -45,6 +45,8 @@ pub(crate) struct BlockEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BlockIndex {
     base: Position,
+    /// Where the first block is or will be.
+    start: u32,
     entries: Vec<BlockEntry>,
     end: u32,
     next: Position,
@@ -62,12 +64,15 @@ pub(crate) struct Compacted {
 }
 
 impl BlockIndex {
-    /// The index of a segment with no blocks.
-    pub(crate) fn new(base: Position) -> BlockIndex {
+    /// The index of a segment with no blocks, the first of which will be at `start`: after the segment's header and its
+    /// dictionary, if it has one.
+    pub(crate) fn new(base: Position, start: u64) -> BlockIndex {
+        let start = u32::try_from(start).unwrap_or(u32::MAX);
         BlockIndex {
             base,
+            start,
             entries: Vec::new(),
-            end: HEADER_BYTES as u32,
+            end: start,
             next: base,
             raw_bytes: 0,
             compacted: None,
@@ -75,10 +80,10 @@ impl BlockIndex {
     }
 
     /// The index of a compacted segment with no blocks yet; [`finish_compacted`](Self::finish_compacted) says the rest.
-    pub(crate) fn compacted(base: Position) -> BlockIndex {
+    pub(crate) fn compacted(base: Position, start: u64) -> BlockIndex {
         BlockIndex {
             compacted: Some(Compacted::default()),
-            ..BlockIndex::new(base)
+            ..BlockIndex::new(base, start)
         }
     }
 
@@ -93,9 +98,14 @@ impl BlockIndex {
     ) -> Option<BlockIndex> {
         let end = u32::try_from(end).ok()?;
         let span = u32::try_from(next.0.checked_sub(base.0)?).ok()?;
+        let start = entries.first().map_or(end, |first| first.offset);
+        let header = HEADER_BYTES as u32;
+        if start != header && start <= header + BLOCK_HEADER_BYTES as u32 {
+            return None;
+        }
         let mut expected = BlockEntry {
             first: 0,
-            offset: HEADER_BYTES as u32,
+            offset: start,
         };
         for (index, entry) in entries.iter().enumerate() {
             let holds = match index {
@@ -119,6 +129,7 @@ impl BlockIndex {
         };
         whole.then_some(BlockIndex {
             base,
+            start,
             entries,
             end,
             next,
@@ -166,6 +177,12 @@ impl BlockIndex {
         true
     }
 
+    /// Says where the first block will be. There is none yet.
+    pub(crate) fn begin_at(&mut self, start: u64) {
+        let start = u32::try_from(start).unwrap_or(u32::MAX);
+        (self.start, self.end) = (start, start);
+    }
+
     /// Says which position comes after the last that a compacted segment stands for, and how many bytes of records
     /// were ever removed from it.
     pub(crate) fn finish_compacted(&mut self, next: Position, removed_bytes: u64) {
@@ -173,6 +190,11 @@ impl BlockIndex {
         if let Some(compacted) = &mut self.compacted {
             compacted.removed_bytes = removed_bytes;
         }
+    }
+
+    /// Offset of the first block: of the byte after the segment's header and its dictionary.
+    pub(crate) fn start(&self) -> u64 {
+        u64::from(self.start)
     }
 
     /// Offset of the byte after the last block.
@@ -269,7 +291,7 @@ mod tests {
 
     #[test]
     fn finds_the_block_of_every_position_and_none_outside() {
-        let mut index = BlockIndex::new(Position(100));
+        let mut index = BlockIndex::new(Position(100), HEADER_BYTES as u64);
         for records in [1, 5, 2] {
             assert!(index.push(records, 60 + u64::from(records), 10));
         }
@@ -301,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_compacted_segment_has_blocks_between_gaps_or_none_at_all() {
-        let mut index = BlockIndex::compacted(Position(100));
+        let mut index = BlockIndex::compacted(Position(100), HEADER_BYTES as u64);
         assert!(index.push_at(Position(103), 2, 5, 60, 28));
         assert!(index.push_at(Position(120), 1, 1, 50, 22));
         assert!(!index.push_at(Position(120), 1, 1, 50, 22), "not ascending");
@@ -315,7 +337,7 @@ mod tests {
         assert_eq!(first(index.find(Position(129))), Some(120));
         assert_eq!(index.find(Position(130)), None);
 
-        let mut none = BlockIndex::compacted(Position(100));
+        let mut none = BlockIndex::compacted(Position(100), HEADER_BYTES as u64);
         none.finish_compacted(Position(130), 900);
         assert_eq!(none.find_or_first(Position(110)), None);
         let parts = BlockIndex::from_parts(

@@ -32,11 +32,11 @@
 //! # Layout
 //! A log is a directory of segment files, each named by the position of its first record (20 digits, `.log`):
 //! ```text
-//! | segment header | block | block | … | footer (a block of its own kind) | trailer |
+//! | segment header | dictionary, if it has one | block | block | … | footer (a block of its own kind) | trailer |
 //! ```
 //! The newest segment has footer and trailer only after a clean close. No file is written by two openings of a log: the
 //! first append goes over to a new segment, one that takes the place and the blocks of the newest if that is small. Bytes
-//! are drawn in the files that code them: `header.rs`, `block.rs`, `records.rs`, `footer.rs`.
+//! are drawn in the files that code them: `header.rs`, `dictionary.rs`, `block.rs`, `records.rs`, `footer.rs`.
 //!
 //! # What a crash leaves, and what damage is
 //! The newest segment may end in a *torn tail*: blocks not yet synced, any sectors of which may be missing. Each block
@@ -53,15 +53,18 @@
 //! [`Position`]: quire_model::Position
 
 mod block;
+mod codec;
 mod compact;
 mod copy;
 mod create;
+mod dictionary;
 mod error;
 mod footer;
 mod header;
 mod index;
 mod le;
 mod log;
+mod making;
 mod options;
 mod pending;
 mod records;

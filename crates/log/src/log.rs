@@ -111,23 +111,20 @@ impl Log {
         options: LogOptions,
     ) -> Result<(Log, Recovery)> {
         options.check()?;
-        let place = Place {
-            env,
-            dir: dir.to_path_buf(),
-            identity,
-            cache,
-        };
+        let place = Place::new(env, dir, identity, cache, &options);
         let Recovered {
             segments,
             newest,
             recovery,
         } = recover(&place)?;
+        place.find_dictionary(&segments);
         let next = match planted(Bug::PositionUsedTwice) {
             true => recovery.last,
             false => recovery.last.next(),
         };
         let mut pending = Pending::new(next, options.block_bytes);
-        pending.begin_segment(newest.segment.index().read().entries().len(), 0);
+        let blocks = newest.segment.index().read().entries().len();
+        pending.begin_segment(blocks, 0, options.block_bytes);
         let writer = Writer::new(place.clone(), options.clone(), newest);
         let durable = match writer.first_unproven() {
             Some(first) => first.0.saturating_sub(1),
@@ -506,7 +503,7 @@ impl Shared {
             listed.extend(segments.iter().cloned());
         });
         self.durable.store(self.last().0, Ordering::Release);
-        self.pending.lock().begin_segment(blocks, reserved);
+        self.begin_pending(blocks, reserved);
         Ok(true)
     }
 
@@ -551,8 +548,15 @@ impl Shared {
             }
             segments.push(segment.clone());
         });
-        self.pending.lock().begin_segment(blocks, reserved);
+        self.begin_pending(blocks, reserved);
         Ok(())
+    }
+
+    /// Goes over to the newest segment, of `blocks` blocks, with so many bytes of room.
+    fn begin_pending(&self, blocks: usize, reserved: u64) {
+        let block_bytes = self.place.making.lock().block_bytes;
+        let mut pending = self.pending.lock();
+        pending.begin_segment(blocks, reserved, block_bytes);
     }
 
     /// Fails unless the log has accepted a record at `position`.

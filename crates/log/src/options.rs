@@ -15,6 +15,12 @@ pub(crate) const BLOCK_BYTES_MAX: usize = 16 << 20;
 pub(crate) const SEGMENT_BYTES_MAX: u64 = 2 << 30;
 /// The most room reserved at a time.
 pub(crate) const RESERVE_BYTES_MAX: u64 = 1 << 30;
+/// The highest level of zstd: those above take memory by the hundred megabytes.
+const ZSTD_LEVEL_MAX: u8 = 19;
+/// zstd makes none smaller.
+const DICTIONARY_BYTES_MIN: usize = 256;
+/// The largest dictionary.
+pub(crate) const DICTIONARY_BYTES_MAX: usize = 1 << 20;
 /// A segment is sealed at this many records: positions in a segment are 32 bits wide, relative to its base.
 pub(crate) const SEGMENT_RECORDS_MAX: u64 = 1 << 31;
 
@@ -28,25 +34,58 @@ impl fmt::Display for LogIdentity {
     }
 }
 
-/// How new blocks are compressed. A log may mix blocks of all codecs, so this can change at every open.
+/// How new blocks are compressed. A log may mix blocks of all codecs, so this can change from segment to segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[repr(u8)]
 pub enum Codec {
     /// As they are: least CPU, most disk.
-    None = 0,
+    None,
     /// LZ4: several times smaller for text, at a cost far below that of the disk read it saves.
     #[default]
-    Lz4 = 1,
+    Lz4,
+    /// zstd: smaller still, at a few times the CPU of LZ4.
+    Zstd {
+        /// From 1, which is fast, to 19, which is slow and small.
+        level: u8,
+        /// The most bytes of a dictionary trained on the log's own records, which each segment then holds; 0 for none,
+        /// else from 256 to 1 MiB. Pays where records are alike and blocks small.
+        dictionary_bytes: u32,
+    },
 }
 
 impl Codec {
-    /// The codec that this byte of a block header names.
-    pub(crate) fn decode(byte: u8) -> Option<Codec> {
-        match byte {
-            0 => Some(Codec::None),
-            1 => Some(Codec::Lz4),
-            _ => None,
+    fn check(self) -> Result<()> {
+        let Codec::Zstd {
+            level,
+            dictionary_bytes,
+        } = self
+        else {
+            return Ok(());
+        };
+        if level == 0 || level > ZSTD_LEVEL_MAX {
+            let what = format!("zstd's level is {level}, and must be from 1 to {ZSTD_LEVEL_MAX}");
+            return Err(Error::InvalidArgument(what));
         }
+        let bytes = dictionary_bytes as usize;
+        if bytes != 0 && !(DICTIONARY_BYTES_MIN..=DICTIONARY_BYTES_MAX).contains(&bytes) {
+            return Err(Error::InvalidArgument(format!(
+                "dictionary_bytes is {bytes}, and must be 0 or from {DICTIONARY_BYTES_MIN} to {DICTIONARY_BYTES_MAX}"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The most bytes of a dictionary; 0 without.
+    pub(crate) fn dictionary_bytes(self) -> usize {
+        match self {
+            Codec::Zstd {
+                dictionary_bytes, ..
+            } => dictionary_bytes as usize,
+            Codec::None | Codec::Lz4 => 0,
+        }
+    }
+
+    pub(crate) fn is_zstd(self) -> bool {
+        matches!(self, Codec::Zstd { .. })
     }
 }
 
@@ -84,12 +123,7 @@ impl Default for LogOptions {
 impl LogOptions {
     /// Refuses what the format can't hold.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.block_bytes == 0 || self.block_bytes > BLOCK_BYTES_MAX {
-            return Err(Error::InvalidArgument(format!(
-                "block_bytes is {}, and must be from 1 to {BLOCK_BYTES_MAX}",
-                self.block_bytes
-            )));
-        }
+        check_blocks(self.block_bytes, self.codec)?;
         if self.segment_bytes == 0 || self.segment_bytes > SEGMENT_BYTES_MAX {
             return Err(Error::InvalidArgument(format!(
                 "segment_bytes is {}, and must be from 1 to {SEGMENT_BYTES_MAX}",
@@ -104,6 +138,16 @@ impl LogOptions {
         }
         Ok(())
     }
+}
+
+/// Refuses blocks that the format can't hold.
+pub(crate) fn check_blocks(block_bytes: usize, codec: Codec) -> Result<()> {
+    if block_bytes == 0 || block_bytes > BLOCK_BYTES_MAX {
+        return Err(Error::InvalidArgument(format!(
+            "block_bytes is {block_bytes}, and must be from 1 to {BLOCK_BYTES_MAX}"
+        )));
+    }
+    codec.check()
 }
 
 /// Checks a group to be appended, and returns the bytes of its records.

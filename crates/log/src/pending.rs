@@ -165,8 +165,10 @@ impl Pending {
         self.frozen = true;
     }
 
-    /// Goes over to a segment of `blocks` blocks with `reserved` bytes of room. Nothing is pending.
-    pub(crate) fn begin_segment(&mut self, blocks: usize, reserved: u64) {
+    /// Goes over to a segment of `blocks` blocks with `reserved` bytes of room, whose new blocks are full at `block_bytes`.
+    /// Nothing is pending.
+    pub(crate) fn begin_segment(&mut self, blocks: usize, reserved: u64, block_bytes: usize) {
+        self.block_bytes = block_bytes;
         self.claimed = footer_bytes(blocks);
         self.set_reserved(reserved);
     }

@@ -18,6 +18,7 @@
 //! The tables come last so that a block grows in place, and is handed on without a copy.
 
 use crate::block::{BlockHeader, BlockKind, Fault};
+use crate::dictionary::Dictionary;
 use crate::le;
 use bytes::Bytes;
 use quire_model::Position;
@@ -40,9 +41,14 @@ pub(crate) struct RecordBlock {
 }
 
 impl RecordBlock {
-    /// Decompresses and checks the payload that was stored under `header`, its checksum already checked.
-    pub(crate) fn decode(header: &BlockHeader, stored: Bytes) -> Result<RecordBlock, Fault> {
-        let payload = header.decompress(stored)?;
+    /// Decompresses and checks the payload that was stored under `header`, its checksum already checked. The dictionary is
+    /// the segment's, if the header says that it is needed.
+    pub(crate) fn decode(
+        header: &BlockHeader,
+        stored: Bytes,
+        dictionary: Option<&Dictionary>,
+    ) -> Result<RecordBlock, Fault> {
+        let payload = header.decompress(stored, dictionary)?;
         let block = RecordBlock {
             first: header.first,
             records: header.records,

@@ -15,13 +15,14 @@
 //! them over or fails.
 
 use crate::block::{BlockKind, Salt};
+use crate::codec::Packer;
 use crate::create::{Carried, NewSegment, NotCreated, Place, Reserve, TEMPORARY_SUFFIX};
 use crate::footer;
 use crate::header::{HEADER_BYTES, SegmentHeader, parse_segment_name, segment_path};
 use crate::index::BlockIndex;
 use crate::segment::Segment;
 use crate::walk::{BlockWalk, Step};
-use crate::{Error, ErrorKind, LogIdentity, Result};
+use crate::{Codec, Error, ErrorKind, LogIdentity, Result};
 use quire_env::{AppendFile, Env, ReadFile};
 use quire_model::Position;
 use quire_planted::{Bug, planted};
@@ -55,6 +56,8 @@ pub(crate) struct Newest {
     pub(crate) segment: Arc<Segment>,
     /// If this opening made it.
     pub(crate) file: Option<Box<dyn AppendFile>>,
+    /// Of that file; packs nothing without.
+    pub(crate) packer: Packer,
     /// If not all of it is durable.
     pub(crate) unproven: Option<Unproven>,
 }
@@ -254,6 +257,8 @@ struct BlockSize {
 /// What reading a segment's blocks found.
 struct Blocks {
     sizes: Vec<BlockSize>,
+    /// Where the first of them begins.
+    start: u64,
     /// Where the last of them ends.
     end: u64,
     next: Position,
@@ -267,6 +272,7 @@ impl Newest {
         Newest {
             segment: new.segment,
             file: Some(new.file),
+            packer: new.packer,
             unproven: None,
         }
     }
@@ -275,6 +281,7 @@ impl Newest {
         Newest {
             segment,
             file: None,
+            packer: Packer::new(Codec::None, None),
             unproven,
         }
     }
@@ -299,14 +306,7 @@ impl Opening<'_> {
         file_bytes: u64,
         index: BlockIndex,
     ) -> Arc<Segment> {
-        Arc::new(Segment::new(
-            self.place.identity,
-            base,
-            file,
-            file_bytes,
-            index,
-            &self.place.cache,
-        ))
+        Arc::new(Segment::new(self.place, base, file, file_bytes, index))
     }
 
     fn open(&self, base: Position) -> Result<(Arc<dyn ReadFile>, SegmentHeader, u64)> {
@@ -342,7 +342,7 @@ impl Opening<'_> {
             None => {
                 let blocks = self.read_blocks(&file, header, file_bytes, Some(next_base))?;
                 check_successor(file.path(), blocks.next, next_base)?;
-                let index = self.index_of(file.path(), base, &blocks.sizes)?;
+                let index = self.index_of(file.path(), base, blocks.start, &blocks.sizes)?;
                 self.footers_rebuilt += 1;
                 let file_bytes = self.write_footer(file.path(), base, &index)?;
                 (index, file_bytes)
@@ -373,14 +373,15 @@ impl Opening<'_> {
         }
         self.torn_bytes += file_bytes - blocks.end;
 
-        let (mut certain, mut start) = (0, HEADER_BYTES as u64);
+        let (mut certain, mut start) = (0, blocks.start);
         while let Some(size) = blocks.sizes.get(certain)
             && (start < blocks.durable || planted(Bug::FoundBlocksBelieved))
         {
             certain += 1;
             start += u64::from(size.length);
         }
-        let proven = self.index_of(&path, base, blocks.sizes.get(..certain).unwrap_or_default())?;
+        let sizes = blocks.sizes.get(..certain).unwrap_or_default();
+        let proven = self.index_of(&path, base, blocks.start, sizes)?;
         if start == blocks.end {
             let file_bytes = self.write_footer(&path, base, &proven)?;
             return Ok(Newest::found(
@@ -401,7 +402,7 @@ impl Opening<'_> {
             Ok(new) => new,
             // A full disk can be read all the same.
             Err(failed) if failed.error.kind() == ErrorKind::NoSpace && !failed.named => {
-                let index = self.index_of(&path, base, &blocks.sizes)?;
+                let index = self.index_of(&path, base, blocks.start, &blocks.sizes)?;
                 let whole = self.segment(base, file, blocks.end, index);
                 let believed = planted(Bug::UnprovenBelieved);
                 return Ok(Newest::found(whole, (!believed).then_some(unproven)));
@@ -432,6 +433,7 @@ impl Opening<'_> {
         let walk = BlockWalk::new(file.clone(), self.salt(header.base), start, file_bytes);
         let mut blocks = Blocks {
             sizes: Vec::new(),
+            start,
             end: start,
             next: header.base,
             durable: header.born,
@@ -443,6 +445,13 @@ impl Opening<'_> {
                 Step::Block(block, _) if block.kind == BlockKind::Footer => {
                     blocks.durable = blocks.durable.max(block.durable);
                     break;
+                }
+                Step::Block(block, _)
+                    if block.kind == BlockKind::Dictionary && blocks.end == start =>
+                {
+                    blocks.end = blocks.walk.offset;
+                    blocks.start = blocks.end;
+                    continue;
                 }
                 Step::Block(block, _)
                     if block.kind == BlockKind::Records && block.first == blocks.next =>
@@ -473,8 +482,14 @@ impl Opening<'_> {
         Ok(blocks)
     }
 
-    fn index_of(&self, path: &Path, base: Position, sizes: &[BlockSize]) -> Result<BlockIndex> {
-        let mut index = BlockIndex::new(base);
+    fn index_of(
+        &self,
+        path: &Path,
+        base: Position,
+        start: u64,
+        sizes: &[BlockSize],
+    ) -> Result<BlockIndex> {
+        let mut index = BlockIndex::new(base, start);
         for size in sizes {
             if !index.push(
                 size.records,

@@ -1,16 +1,19 @@
 //! A segment as its readers see it: a file, and the index of the blocks that are in it so far.
 
 use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Fault, Salt};
+use crate::create::Place;
+use crate::dictionary::{Dictionaries, Dictionary};
+use crate::header::HEADER_BYTES;
 use crate::index::{BlockIndex, BlockSpan};
 use crate::records::RecordBlock;
-use crate::{Error, LogIdentity, Result};
+use crate::{Error, Result};
 use bytes::Bytes;
 use parking_lot::RwLock;
 use quire_env::{BlockCache, BlockKey, ReadFile};
 use quire_model::Position;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// A segment file, open for reading.
 #[derive(Debug)]
@@ -24,22 +27,26 @@ pub(crate) struct Segment {
     /// Records are missing that were removed.
     compacted: bool,
     file_bytes: AtomicU64,
+    dictionaries: Arc<Dictionaries>,
+    /// Its own, once a block needed it.
+    dictionary: OnceLock<Arc<Dictionary>>,
 }
 
 impl Segment {
     pub(crate) fn new(
-        identity: LogIdentity,
+        place: &Place,
         base: Position,
         file: Arc<dyn ReadFile>,
         file_bytes: u64,
         index: BlockIndex,
-        cache: &BlockCache,
     ) -> Segment {
         Segment {
             base,
-            salt: Salt::new(identity, base),
+            salt: Salt::new(place.identity, base),
             file,
-            owner: cache.new_owner(),
+            owner: place.cache.new_owner(),
+            dictionaries: place.dictionaries.clone(),
+            dictionary: OnceLock::new(),
             compacted: index.compaction().is_some(),
             index: RwLock::new(index),
             file_bytes: AtomicU64::new(file_bytes),
@@ -129,19 +136,47 @@ impl Segment {
 
     /// Checks and decodes the block that was read from `span`.
     pub(crate) fn decode(&self, span: BlockSpan, bytes: &Bytes) -> Result<RecordBlock> {
-        self.try_decode(span, bytes)
-            .map_err(|fault| self.corrupt(span, fault.what))
+        let corrupt = |fault: Fault| self.corrupt(span, fault.what);
+        let header = self.header_of(span, bytes).map_err(corrupt)?;
+        let stored = bytes.slice(BLOCK_HEADER_BYTES.min(bytes.len())..);
+        header.check_payload(&stored).map_err(corrupt)?;
+        let dictionary = self.dictionary_for(&header)?;
+        RecordBlock::decode(&header, stored, dictionary.map(Arc::as_ref)).map_err(corrupt)
     }
 
-    fn try_decode(
-        &self,
-        span: BlockSpan,
-        bytes: &Bytes,
-    ) -> std::result::Result<RecordBlock, Fault> {
-        let header = self.header_of(span, bytes)?;
-        let stored = bytes.slice(BLOCK_HEADER_BYTES.min(bytes.len())..);
-        header.check_payload(&stored)?;
-        RecordBlock::decode(&header, stored)
+    /// Whether there is a dictionary before the blocks.
+    pub(crate) fn has_dictionary(&self) -> bool {
+        self.index.read().start() > HEADER_BYTES as u64
+    }
+
+    /// The dictionary, if there is one.
+    pub(crate) fn load_dictionary(&self) -> Result<Option<Arc<Dictionary>>> {
+        match self.has_dictionary() {
+            true => self.dictionaries.load(self.file.as_ref(), self.salt),
+            false => Ok(None),
+        }
+    }
+
+    /// The dictionary, if a block needs it: with a read of the disk for the first one that does.
+    pub(crate) fn dictionary_for(&self, header: &BlockHeader) -> Result<Option<&Arc<Dictionary>>> {
+        if header.with_dictionary && self.dictionary.get().is_none() {
+            let loaded = self.load_dictionary().map_err(|error| match error {
+                // It is the block's records that are lost.
+                Error::Corrupt {
+                    path, offset, what, ..
+                } => Error::Corrupt {
+                    path,
+                    offset,
+                    what,
+                    positions: Some((header.first, header.last())),
+                },
+                error => error,
+            })?;
+            if let Some(dictionary) = loaded {
+                let _ = self.dictionary.set(dictionary);
+            }
+        }
+        Ok(self.dictionary.get())
     }
 
     /// The header of the block that was read from `span`.

@@ -15,6 +15,7 @@
 
 use crate::LogIdentity;
 use crate::block::{BlockHeader, BlockKind, Fault, Salt};
+use crate::dictionary::{Dictionaries, Dictionary};
 use crate::error::{Error, ErrorKind, Result};
 use crate::footer;
 use crate::header::{HEADER_BYTES, SegmentHeader, parse_segment_name, segment_path};
@@ -160,6 +161,7 @@ pub struct Inspection {
     open_base: Option<Position>,
     /// Records up to here are known to have been durable, or written: that they are not there is no torn tail.
     known: Position,
+    dictionaries: Dictionaries,
     salvage: Option<Salvage>,
     /// The base of the segment that follows those to be read, if one does.
     after: Option<Position>,
@@ -178,6 +180,8 @@ struct Reading {
     file: Arc<dyn ReadFile>,
     file_bytes: u64,
     walk: BlockWalk,
+    /// Its own, if it has one that can be had.
+    dictionary: Option<Arc<Dictionary>>,
     /// Records were removed from it.
     compacted: bool,
     /// What its footer should say; `None` once anything was damaged.
@@ -238,6 +242,7 @@ impl Inspection {
             covered: Position(0),
             open_base: None,
             known,
+            dictionaries: Dictionaries::default(),
             salvage: None,
             after: None,
             found: VecDeque::new(),
@@ -442,8 +447,12 @@ impl Inspection {
         let next_base = next_base.filter(|base| *base >= self.covered).min();
         let next_base = next_base.or(self.after);
         let (compacted, index) = match compacted {
-            Some(_) => (true, Some(BlockIndex::compacted(base))),
-            None => (false, Some(BlockIndex::new(base))),
+            Some(_) => (true, Some(BlockIndex::compacted(base, start))),
+            None => (false, Some(BlockIndex::new(base, start))),
+        };
+        let dictionary = match header.is_none_or(|header| header.zstd) {
+            true => self.dictionary_of(file.as_ref(), salt, identity)?,
+            false => None,
         };
         self.reading = Some(Reading {
             path,
@@ -453,6 +462,7 @@ impl Inspection {
             file,
             file_bytes,
             walk,
+            dictionary,
             compacted,
             index,
             durable: header.map_or(start, |header| header.born),
@@ -517,6 +527,10 @@ impl Inspection {
                 self.footer(reading, offset, &header, &stored)?;
                 Ok(false)
             }
+            Step::Block(header, _) if header.kind == BlockKind::Dictionary => {
+                self.dictionary(reading, offset, &header);
+                Ok(true)
+            }
             Step::Block(header, stored) => {
                 self.block(reading, offset, &header, stored);
                 Ok(true)
@@ -550,6 +564,42 @@ impl Inspection {
         }
     }
 
+    /// The dictionary of a segment; if that is damaged, the same one of a segment that comes later.
+    fn dictionary_of(
+        &self,
+        file: &dyn ReadFile,
+        salt: Salt,
+        identity: LogIdentity,
+    ) -> Result<Option<Arc<Dictionary>>> {
+        let load = |file: &dyn ReadFile, salt| match self.dictionaries.load(file, salt) {
+            // The walk reports it.
+            Err(error) if error.kind() == ErrorKind::Corrupt => Ok(Err(error)),
+            Err(error) => Err(error),
+            Ok(found) => Ok(Ok(found)),
+        };
+        if let Ok(found) = load(file, salt)? {
+            return Ok(found);
+        }
+        let mut held = Vec::new();
+        for other in &self.files {
+            let salt = Salt::new(identity, other.base);
+            held.extend(load(other.file.as_ref(), salt)?);
+        }
+        Ok(load(file, salt)?.unwrap_or_default())
+    }
+
+    /// Judges the block of a dictionary, which was read before.
+    fn dictionary(&mut self, reading: &mut Reading, offset: u64, header: &BlockHeader) {
+        reading.durable = reading.durable.max(header.durable);
+        if offset != HEADER_BYTES as u64 || reading.dictionary.is_none() {
+            let what = "dictionary that can't be used, or is not where one is".to_string();
+            self.damage(&reading.path, offset, what, None);
+            reading.index = None;
+        } else if let Some(index) = &mut reading.index {
+            index.begin_at(reading.walk.offset);
+        }
+    }
+
     fn block(&mut self, reading: &mut Reading, offset: u64, header: &BlockHeader, stored: Bytes) {
         reading.durable = reading.durable.max(header.durable);
         let follows = match reading.compacted {
@@ -571,7 +621,7 @@ impl Inspection {
             self.cut_group();
         }
         self.expected = header.next();
-        match RecordBlock::decode(header, stored) {
+        match RecordBlock::decode(header, stored, reading.dictionary.as_deref()) {
             Ok(block) => {
                 self.summary.blocks += 1;
                 self.summary.records += u64::from(block.records());

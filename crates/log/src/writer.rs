@@ -8,9 +8,9 @@
 //!    records can be found by reading it: recovery does, and writes the footer.
 
 use crate::block;
+use crate::codec::Packer;
 use crate::create::{Carried, NewSegment, NotCreated, Place, WRITE_BYTES};
 use crate::footer;
-use crate::header::HEADER_BYTES;
 use crate::options::SEGMENT_RECORDS_MAX;
 use crate::pending::footer_bytes;
 use crate::records::RecordBlock;
@@ -45,6 +45,8 @@ pub(crate) struct Writer {
     segment: Arc<Segment>,
     /// None while the newest segment is one that an earlier opening wrote: the first append goes over to a new one.
     file: Option<Box<dyn AppendFile>>,
+    /// Of that file.
+    packer: Packer,
     /// What of the newest segment is not durable, though an earlier opening wrote it. There is no file then.
     unproven: Option<Unproven>,
     /// Bytes of the file known durable.
@@ -61,6 +63,7 @@ impl Writer {
             options,
             segment: newest.segment,
             file: newest.file,
+            packer: newest.packer,
             unproven: newest.unproven,
             durable,
             encoded: Vec::new(),
@@ -135,13 +138,13 @@ impl Writer {
         let mut ready = Vec::new();
         for (at, block) in blocks.iter().enumerate() {
             let offset = file.len() + self.encoded.len() as u64;
-            let (codec, salt) = (self.options.codec, self.segment.salt());
+            let (packer, salt) = (&mut self.packer, self.segment.salt());
             let durable = match planted(Bug::DurableOffsetTooFar) {
                 true => offset,
                 false => self.durable,
             };
             let length =
-                block::encode_records(block, codec, durable, salt, offset, &mut self.encoded);
+                block::encode_records(block, packer, durable, salt, offset, &mut self.encoded);
             ready.push((block.records(), length as u64, block.payload().len() as u64));
             if self.encoded.len() >= WRITE_BYTES || at + 1 == blocks.len() {
                 file.append(&self.encoded)?;
@@ -188,11 +191,15 @@ impl Writer {
             && self.segment.file_bytes() < CARRY_BYTES_MAX
             && !self.is_full(0, next)
         {
+            let (start, end) = {
+                let index = self.segment.index().read();
+                (index.start(), index.end())
+            };
             let carried = Carried {
                 file: self.segment.file().clone(),
                 salt: self.segment.salt(),
-                start: HEADER_BYTES as u64,
-                end: self.segment.index().read().end(),
+                start,
+                end,
             };
             match self
                 .place
@@ -219,6 +226,7 @@ impl Writer {
         self.durable = new.segment.index().read().end();
         self.segment = new.segment;
         self.file = Some(new.file);
+        self.packer = new.packer;
     }
 
     /// Writes the footer of a segment all of which is synced, if it has none, gives back reserved room, and lets go of

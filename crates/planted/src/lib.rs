@@ -77,6 +77,8 @@ bugs! {
     CompactedRemovedFirst,
     /// Recovery takes segments that a compaction was kept from removing for segments of the log.
     LeftoversBelieved,
+    /// Blocks of the log that are carried over to a new segment leave the dictionary that they need behind.
+    DictionaryNotCarried,
     /// A view reads the log's segments of now, and not those of when it was made.
     ViewReadsNewestLog,
 

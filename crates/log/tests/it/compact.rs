@@ -5,7 +5,9 @@ use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use quire_env::{Env, Fault, SimEnv};
-use quire_log::{Compacted, Error, ErrorKind, Log, LogView, Result, SegmentInfo};
+use quire_log::{
+    Codec, Compacted, Error, ErrorKind, Log, LogOptions, LogView, Result, SegmentInfo,
+};
 use quire_model::Position;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -141,8 +143,10 @@ fn any_op() -> impl Strategy<Value = Op> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
     #[test]
-    fn what_is_needed_reads_as_before_and_the_rest_is_superseded(ops in vec(any_op(), 1..50)) {
+    fn what_is_needed_reads_as_before_and_the_rest_is_superseded(ops in vec(any_op(), 1..50), zstd in any::<bool>()) {
         let env = SimEnv::new(1);
+        let options = LogOptions { codec: if zstd { DICTIONARY } else { Codec::Lz4 }, ..tiny() };
+        let open = |env| open_with(env, options.clone());
         let (mut log, _) = open(&env).unwrap();
         let mut gone = BTreeSet::new();
         let mut views: Vec<(LogView, BTreeSet<u64>)> = Vec::new();
@@ -290,147 +294,155 @@ fn goes_on(env: &Arc<SimEnv>, told: &mut Told) {
 
 #[test]
 fn a_crash_at_any_step_of_a_compaction_loses_nothing_that_is_needed() {
-    for step in 0..steps_of_history() {
-        let env = SimEnv::new(step);
-        env.crash_at(step);
-        let mut told = Told::default();
-        history(&env, &mut told).unwrap_err();
-        for seed in 0..12 {
-            let mut told = told.clone();
-            let after = env.after_crash(seed);
-            if after.exists(dir()).unwrap() {
-                assert_eq!(verify_all(&after).1, [], "step {step} seed {seed}");
+    in_both_codecs(|| {
+        for step in 0..steps_of_history() {
+            let env = SimEnv::new(step);
+            env.crash_at(step);
+            let mut told = Told::default();
+            history(&env, &mut told).unwrap_err();
+            for seed in 0..12 {
+                let mut told = told.clone();
+                let after = env.after_crash(seed);
+                if after.exists(dir()).unwrap() {
+                    assert_eq!(verify_all(&after).1, [], "step {step} seed {seed}");
+                }
+                // Once more at a step of the recovery.
+                if seed % 3 == 0 {
+                    let before = after.operations();
+                    after.crash_at(before + seed / 3);
+                    let _ = told.clone().check(&after);
+                    goes_on(&after.after_crash(seed), &mut told.clone());
+                }
+                let after = env.after_crash(seed);
+                goes_on(&after, &mut told);
+                goes_on(&after.after_crash(seed + 100), &mut told);
             }
-            // Once more at a step of the recovery.
-            if seed % 3 == 0 {
-                let before = after.operations();
-                after.crash_at(before + seed / 3);
-                let _ = told.clone().check(&after);
-                goes_on(&after.after_crash(seed), &mut told.clone());
-            }
-            let after = env.after_crash(seed);
-            goes_on(&after, &mut told);
-            goes_on(&after.after_crash(seed + 100), &mut told);
         }
-    }
+    });
 }
 
 #[test]
 fn a_fault_at_any_step_of_a_compaction_changes_nothing_and_the_log_goes_on() {
-    for (fault, lasting) in [
-        (Fault::Eio, false),
-        (Fault::Enospc, false),
-        (Fault::Enospc, true),
-    ] {
-        for step in 0..steps_of_history() {
-            let env = SimEnv::new(step);
-            match lasting {
-                true => env.fail_from(step, fault),
-                false => env.fail_at(step, fault),
+    in_both_codecs(|| {
+        for (fault, lasting) in [
+            (Fault::Eio, false),
+            (Fault::Enospc, false),
+            (Fault::Enospc, true),
+        ] {
+            for step in 0..steps_of_history() {
+                let env = SimEnv::new(step);
+                match lasting {
+                    true => env.fail_from(step, fault),
+                    false => env.fail_at(step, fault),
+                }
+                let mut told = Told::default();
+                let _ = history(&env, &mut told);
+                env.heal();
+                for seed in 0..3 {
+                    drop(told.clone().check(&env.after_crash(seed)).unwrap());
+                }
+                goes_on(&env, &mut told);
+                goes_on(&env.after_crash(step), &mut told);
             }
-            let mut told = Told::default();
-            let _ = history(&env, &mut told);
-            env.heal();
-            for seed in 0..3 {
-                drop(told.clone().check(&env.after_crash(seed)).unwrap());
-            }
-            goes_on(&env, &mut told);
-            goes_on(&env.after_crash(step), &mut told);
         }
-    }
+    });
 }
 
 #[test]
 fn a_compaction_that_fails_leaves_a_log_that_takes_writes_and_can_try_again() {
-    let whole = SimEnv::new(4);
-    let mut steps = 0..0;
-    // The first run finds out which steps are those of the compaction.
-    for failing in std::iter::once(None).chain((0..40).map(Some)) {
-        let env = match failing {
-            None => whole.clone(),
-            Some(_) => SimEnv::new(4),
-        };
-        let (log, _) = open(&env).unwrap();
-        append_synced(&log, 80);
-        log.roll().unwrap();
-        let begin = env.operations();
-        if let Some(failing) = failing {
-            if failing >= steps.end {
-                break;
-            }
-            let fault = if failing % 2 == 0 {
-                Fault::Eio
-            } else {
-                Fault::Enospc
+    in_both_codecs(|| {
+        let whole = SimEnv::new(4);
+        let mut steps = 0..0;
+        // The first run finds out which steps are those of the compaction.
+        for failing in std::iter::once(None).chain((0..40).map(Some)) {
+            let env = match failing {
+                None => whole.clone(),
+                Some(_) => SimEnv::new(4),
             };
-            env.fail_at(begin + failing, fault);
+            let (log, _) = open(&env).unwrap();
+            append_synced(&log, 80);
+            log.roll().unwrap();
+            let begin = env.operations();
+            if let Some(failing) = failing {
+                if failing >= steps.end {
+                    break;
+                }
+                let fault = if failing % 2 == 0 {
+                    Fault::Eio
+                } else {
+                    Fault::Enospc
+                };
+                env.fail_at(begin + failing, fault);
+            }
+            let mut gone = BTreeSet::new();
+            let needed = Needed {
+                seed: 9,
+                density: 4,
+            };
+            let first = compact(&log, needed, 1, 3, &mut gone);
+            if failing.is_none() {
+                steps = 0..env.operations() - begin;
+            } else if let Err(error) = &first {
+                assert!(
+                    matches!(error.kind(), ErrorKind::Io | ErrorKind::NoSpace),
+                    "{error}"
+                );
+            }
+            check(&log, &gone);
+            append_synced(&log, 84);
+            let again = compact(&log, needed, 1, 3, &mut gone).unwrap();
+            assert!(again.is_some());
+            check(&log, &gone);
+            let there = check(&log, &gone);
+            for seed in 0..6 {
+                let (log, _) = open(&env.after_crash(seed)).unwrap();
+                assert_eq!(check(&log, &gone), there);
+            }
         }
-        let mut gone = BTreeSet::new();
-        let needed = Needed {
-            seed: 9,
-            density: 4,
-        };
-        let first = compact(&log, needed, 1, 3, &mut gone);
-        if failing.is_none() {
-            steps = 0..env.operations() - begin;
-        } else if let Err(error) = &first {
-            assert!(
-                matches!(error.kind(), ErrorKind::Io | ErrorKind::NoSpace),
-                "{error}"
-            );
-        }
-        check(&log, &gone);
-        append_synced(&log, 84);
-        let again = compact(&log, needed, 1, 3, &mut gone).unwrap();
-        assert!(again.is_some());
-        check(&log, &gone);
-        let there = check(&log, &gone);
-        for seed in 0..6 {
-            let (log, _) = open(&env.after_crash(seed)).unwrap();
-            assert_eq!(check(&log, &gone), there);
-        }
-    }
-    assert!(steps.end > 5, "{steps:?}");
+        assert!(steps.end > 5, "{steps:?}");
+    });
 }
 
 #[test]
 fn any_flipped_byte_of_a_compacted_segment_is_damage_and_never_served() {
-    let env = SimEnv::new(6);
-    let (log, _) = open(&env).unwrap();
-    append_synced(&log, 60);
-    log.roll().unwrap();
-    let mut gone = BTreeSet::new();
-    let needed = Needed {
-        seed: 2,
-        density: 5,
-    };
-    compact(&log, needed, 0, 2, &mut gone).unwrap();
-    log.close().unwrap();
-    drop(log);
-    let path = segments(&env).remove(0);
-    let length = env.open_read(&path).unwrap().len().unwrap();
-    for at in 0..length {
-        let env = env.after_crash(1);
-        env.flip_bit(&path, at * 8 + 3).unwrap();
-        assert!(!verify_all(&env).1.is_empty(), "byte {at} goes unnoticed");
-        let Ok((log, _)) = open(&env) else { continue };
-        for position in 1..=log.last().0 {
-            match log.read(Position(position)) {
-                Ok(found) => assert_eq!(found, record(position), "byte {at}"),
-                Err(Error::Superseded { .. }) => assert!(gone.contains(&position), "byte {at}"),
-                Err(error) => assert_eq!(error.kind(), ErrorKind::Corrupt),
+    in_both_codecs(|| {
+        let env = SimEnv::new(6);
+        let (log, _) = open(&env).unwrap();
+        append_synced(&log, 60);
+        log.roll().unwrap();
+        let mut gone = BTreeSet::new();
+        let needed = Needed {
+            seed: 2,
+            density: 5,
+        };
+        compact(&log, needed, 0, 2, &mut gone).unwrap();
+        log.close().unwrap();
+        drop(log);
+        let path = segments(&env).remove(0);
+        let length = env.open_read(&path).unwrap().len().unwrap();
+        for at in 0..length {
+            let env = env.after_crash(1);
+            env.flip_bit(&path, at * 8 + 3).unwrap();
+            assert!(!verify_all(&env).1.is_empty(), "byte {at} goes unnoticed");
+            let Ok((log, _)) = open(&env) else { continue };
+            for position in 1..=log.last().0 {
+                match log.read(Position(position)) {
+                    Ok(found) => assert_eq!(found, record(position), "byte {at}"),
+                    Err(Error::Superseded { .. }) => assert!(gone.contains(&position), "byte {at}"),
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::Corrupt),
+                }
             }
         }
-    }
-    for cut in 0..length {
-        let env = env.after_crash(1);
-        env.truncate_file(&path, cut).unwrap();
-        assert!(
-            !verify_all(&env).1.is_empty(),
-            "a cut at {cut} goes unnoticed"
-        );
-        assert!(open(&env).is_err(), "a cut at {cut} goes unnoticed");
-    }
+        for cut in 0..length {
+            let env = env.after_crash(1);
+            env.truncate_file(&path, cut).unwrap();
+            assert!(
+                !verify_all(&env).1.is_empty(),
+                "a cut at {cut} goes unnoticed"
+            );
+            assert!(open(&env).is_err(), "a cut at {cut} goes unnoticed");
+        }
+    });
 }
 
 #[test]

@@ -126,18 +126,20 @@ fn goes_on(env: &Arc<SimEnv>, told: &mut Told) {
 
 #[test]
 fn a_crash_at_any_step_keeps_a_prefix_with_all_that_was_synced() {
-    for step in 0..steps_of_history() {
-        let (crashed, told) = crashed_at(step);
-        for seed in 0..24 {
-            let mut told = told.clone();
-            let env = crashed.after_crash(seed);
-            let damages = damages_or_new(&env);
-            assert_eq!(damages, [], "step {step} seed {seed}");
-            goes_on(&env, &mut told);
-            let env = env.after_crash(seed + 1000);
-            goes_on(&env, &mut told);
+    in_both_codecs(|| {
+        for step in 0..steps_of_history() {
+            let (crashed, told) = crashed_at(step);
+            for seed in 0..24 {
+                let mut told = told.clone();
+                let env = crashed.after_crash(seed);
+                let damages = damages_or_new(&env);
+                assert_eq!(damages, [], "step {step} seed {seed}");
+                goes_on(&env, &mut told);
+                let env = env.after_crash(seed + 1000);
+                goes_on(&env, &mut told);
+            }
         }
-    }
+    });
 }
 
 /// What verification calls damage, if there is a log at all.
@@ -152,46 +154,50 @@ fn damages_or_new(env: &Arc<SimEnv>) -> Vec<Damage> {
 
 #[test]
 fn a_crash_at_any_step_of_recovery_loses_nothing_more() {
-    for step in (0..steps_of_history()).step_by(2) {
-        let (crashed, told) = crashed_at(step);
-        for seed in 0..6 {
-            let whole = crashed.after_crash(seed);
-            let before = whole.operations();
-            drop(told.clone().check(&whole).unwrap());
-            for recovery_step in before..whole.operations() {
-                let env = crashed.after_crash(seed);
-                env.crash_at(recovery_step);
-                let mut told = told.clone();
-                assert!(told.clone().check(&env).is_err());
-                let env = env.after_crash(seed + 7);
-                let damages = damages_or_new(&env);
-                assert_eq!(damages, [], "step {step} seed {seed}, then {recovery_step}");
-                goes_on(&env, &mut told);
+    in_both_codecs(|| {
+        for step in (0..steps_of_history()).step_by(2) {
+            let (crashed, told) = crashed_at(step);
+            for seed in 0..6 {
+                let whole = crashed.after_crash(seed);
+                let before = whole.operations();
+                drop(told.clone().check(&whole).unwrap());
+                for recovery_step in before..whole.operations() {
+                    let env = crashed.after_crash(seed);
+                    env.crash_at(recovery_step);
+                    let mut told = told.clone();
+                    assert!(told.clone().check(&env).is_err());
+                    let env = env.after_crash(seed + 7);
+                    let damages = damages_or_new(&env);
+                    assert_eq!(damages, [], "step {step} seed {seed}, then {recovery_step}");
+                    goes_on(&env, &mut told);
+                }
             }
         }
-    }
+    });
 }
 
 #[test]
 fn a_failed_sync_poisons_and_reopening_makes_durable_what_it_keeps() {
-    for step in 0..steps_of_history() {
-        let env = SimEnv::new(step);
-        env.fail_at(step, quire_env::Fault::Eio);
-        let mut told = Told::default();
-        if history(&env, &mut told).is_ok() {
-            continue; // the failure was of no consequence
+    in_both_codecs(|| {
+        for step in 0..steps_of_history() {
+            let env = SimEnv::new(step);
+            env.fail_at(step, quire_env::Fault::Eio);
+            let mut told = Told::default();
+            if history(&env, &mut told).is_ok() {
+                continue; // the failure was of no consequence
+            }
+            env.heal();
+            // The process goes on and opens the log again: what the system shows it may never have reached the disk.
+            drop(told.check(&env).unwrap());
+            for seed in 0..6 {
+                drop(told.clone().check(&env.after_crash(seed)).unwrap());
+            }
+            goes_on(&env, &mut told);
+            for seed in 0..6 {
+                goes_on(&env.after_crash(seed), &mut told.clone());
+            }
         }
-        env.heal();
-        // The process goes on and opens the log again: what the system shows it may never have reached the disk.
-        drop(told.check(&env).unwrap());
-        for seed in 0..6 {
-            drop(told.clone().check(&env.after_crash(seed)).unwrap());
-        }
-        goes_on(&env, &mut told);
-        for seed in 0..6 {
-            goes_on(&env.after_crash(seed), &mut told.clone());
-        }
-    }
+    });
 }
 
 #[test]

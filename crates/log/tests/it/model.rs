@@ -15,6 +15,9 @@ enum Op {
     ReadMany(Vec<prop::sample::Index>),
     Scan(prop::sample::Index, prop::sample::Index),
     DropBefore(prop::sample::Index),
+    /// Settings that hold from the next segment on.
+    SetBlocks(usize, Codec),
+    Train,
     /// Close, and open with options that may differ.
     Reopen(Option<LogOptions>),
     /// Open without a close: nothing is lost, for the machine runs on, but what was never written out.
@@ -29,19 +32,32 @@ fn any_record() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
+fn any_codec() -> impl Strategy<Value = Codec> {
+    prop_oneof![
+        Just(Codec::None),
+        Just(Codec::Lz4),
+        (1_u8..6, prop_oneof![Just(0_u32), 256..600_u32]).prop_map(|(level, dictionary_bytes)| {
+            Codec::Zstd {
+                level,
+                dictionary_bytes,
+            }
+        }),
+    ]
+}
+
 fn any_options() -> impl Strategy<Value = LogOptions> {
     (
         1_usize..800,
         1_u64..4000,
-        any::<bool>(),
+        any_codec(),
         0_usize..2000,
         0_u64..3000,
     )
         .prop_map(
-            |(block_bytes, segment_bytes, lz4, pending_bytes_max, reserve_bytes)| LogOptions {
+            |(block_bytes, segment_bytes, codec, pending_bytes_max, reserve_bytes)| LogOptions {
                 block_bytes,
                 segment_bytes,
-                codec: if lz4 { Codec::Lz4 } else { Codec::None },
+                codec,
                 pending_bytes_max,
                 reserve_bytes,
             },
@@ -57,6 +73,8 @@ fn any_op() -> impl Strategy<Value = Op> {
         1 => vec(index(), 0..10).prop_map(Op::ReadMany),
         2 => (index(), index()).prop_map(|(from, to)| Op::Scan(from, to)),
         1 => index().prop_map(Op::DropBefore),
+        1 => (1_usize..800, any_codec()).prop_map(|(block_bytes, codec)| Op::SetBlocks(block_bytes, codec)),
+        2 => Just(Op::Train),
         1 => proptest::option::of(any_options()).prop_map(Op::Reopen),
         1 => Just(Op::Abandon),
     ]
@@ -120,6 +138,10 @@ proptest! {
                     log.drop_before(position(index)).unwrap();
                     prop_assert!(log.first() >= Position(first));
                     prop_assert!(log.first() <= position(index).max(Position(first)));
+                }
+                Op::SetBlocks(block_bytes, codec) => log.set_blocks(block_bytes, codec).unwrap(),
+                Op::Train => {
+                    log.train_dictionary().unwrap();
                 }
                 Op::Reopen(new_options) => {
                     log.close().unwrap();

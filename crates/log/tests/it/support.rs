@@ -6,6 +6,7 @@ use quire_log::{
     Codec, Damage, Log, LogIdentity, LogOptions, Recovery, Result, VerifySummary, verify,
 };
 use quire_model::Position;
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,12 +16,30 @@ pub(crate) fn dir() -> &'static Path {
     Path::new("/log")
 }
 
+/// zstd with a dictionary, of a size that suits the tests' segments.
+pub(crate) const DICTIONARY: Codec = Codec::Zstd {
+    level: 3,
+    dictionary_bytes: 300,
+};
+
+thread_local! {
+    static CODEC: Cell<Codec> = const { Cell::new(Codec::Lz4) };
+}
+
+/// Runs a test over logs of LZ4, and of zstd with a dictionary.
+pub(crate) fn in_both_codecs(test: impl Fn()) {
+    for codec in [Codec::Lz4, DICTIONARY] {
+        CODEC.set(codec);
+        test();
+    }
+}
+
 /// Blocks of a few records, segments of a few blocks.
 pub(crate) fn tiny() -> LogOptions {
     LogOptions {
         block_bytes: 120,
         segment_bytes: 1500,
-        codec: Codec::Lz4,
+        codec: CODEC.get(),
         pending_bytes_max: 400,
         reserve_bytes: 300,
     }
@@ -54,6 +73,8 @@ pub(crate) fn open(env: &Arc<SimEnv>) -> Result<(Log, Recovery)> {
 
 /// Appends a group of the next `count` records, and returns the last position.
 pub(crate) fn append(log: &Log, count: u64) -> Result<Position> {
+    // What fails here fails below.
+    let _ = log.train_dictionary();
     let next = log.last().0 + 1;
     let records: Vec<Vec<u8>> = (next..next + count).map(record).collect();
     let group: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
@@ -112,6 +133,17 @@ pub(crate) fn verify_all(env: &Arc<SimEnv>) -> (VerifySummary, Vec<Damage>) {
         "progress accounts for every byte"
     );
     (summary, damages)
+}
+
+/// Whether a byte of a segment is of its dictionary.
+pub(crate) fn is_of_dictionary(env: &SimEnv, path: &Path, byte: u64) -> bool {
+    let bytes = env.read_all(path).unwrap();
+    let Some(header) = bytes.get(48..96) else {
+        return false;
+    };
+    let length = u32::from_le_bytes(header[20..24].try_into().unwrap());
+    let is_one = bytes[8] >= 3 && header[4] == 4;
+    is_one && (48..96 + u64::from(length)).contains(&byte)
 }
 
 /// The segment files on the machine's disk, oldest first.

@@ -1,0 +1,150 @@
+//! Packing the payloads of blocks, and unpacking them.
+//!
+//! # Invariants
+//! 1. Unpacking allocates the raw length that a checked header says, and no more: whatever a payload claims to hold, one
+//!    that holds anything else is refused.
+//! 2. Contexts of zstd that are kept for later are few: they take some 160 KiB each.
+
+use crate::Codec;
+use crate::dictionary::Dictionary;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::fmt;
+use zstd::zstd_safe::{CCtx, CDict, DCtx, compress_bound, get_frame_content_size};
+
+/// How a payload is stored, as its block's header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Packing {
+    /// As it is.
+    None = 0,
+    /// In the block format of LZ4.
+    Lz4 = 1,
+    /// A frame of zstd that says its raw length.
+    Zstd = 2,
+}
+
+impl Packing {
+    /// The packing that this byte of a block header names.
+    pub(crate) fn decode(byte: u8) -> Option<Packing> {
+        match byte {
+            0 => Some(Packing::None),
+            1 => Some(Packing::Lz4),
+            2 => Some(Packing::Zstd),
+            _ => None,
+        }
+    }
+}
+
+/// Packs the payloads of one segment.
+pub(crate) struct Packer {
+    codec: Codec,
+    zstd: Option<Zstd>,
+}
+
+struct Zstd {
+    context: CCtx<'static>,
+    level: i32,
+    dictionary: Option<CDict<'static>>,
+}
+
+impl fmt::Debug for Packer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Packer")
+            .field("codec", &self.codec)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Packer {
+    /// For blocks in `codec`; zstd uses the dictionary, which the segment holds.
+    pub(crate) fn new(codec: Codec, dictionary: Option<&Dictionary>) -> Packer {
+        let zstd = match codec {
+            Codec::None | Codec::Lz4 => None,
+            Codec::Zstd { level, .. } => CCtx::try_create().map(|context| Zstd {
+                context,
+                level: level.into(),
+                dictionary: dictionary
+                    .and_then(|dictionary| CDict::try_create(dictionary.bytes(), level.into())),
+            }),
+        };
+        Packer { codec, zstd }
+    }
+
+    /// Appends `raw` to `out`, packed if that makes it smaller. Says how, and whether with the dictionary.
+    pub(crate) fn pack(&mut self, raw: &[u8], out: &mut Vec<u8>) -> (Packing, bool) {
+        let start = out.len();
+        let packed = match self.codec {
+            Codec::None => None,
+            Codec::Lz4 => {
+                out.resize(
+                    start + lz4_flex::block::get_maximum_output_size(raw.len()),
+                    0,
+                );
+                let length = lz4_flex::block::compress_into(raw, &mut out[start..]).ok();
+                length.map(|length| (length, Packing::Lz4, false))
+            }
+            Codec::Zstd { .. } => self.zstd.as_mut().and_then(|zstd| {
+                out.resize(start + compress_bound(raw.len()), 0);
+                let room = &mut out[start..];
+                let (context, dictionary) = (&mut zstd.context, &zstd.dictionary);
+                let length = match dictionary {
+                    Some(dictionary) => context.compress_using_cdict(room, raw, dictionary),
+                    None => context.compress(room, raw, zstd.level),
+                };
+                Some((length.ok()?, Packing::Zstd, dictionary.is_some()))
+            }),
+        };
+        match packed {
+            Some((length, packing, with_dictionary)) if length < raw.len() => {
+                out.truncate(start + length);
+                (packing, with_dictionary)
+            }
+            _ => {
+                out.truncate(start);
+                out.extend_from_slice(raw);
+                (Packing::None, false)
+            }
+        }
+    }
+}
+
+/// The `raw_length` bytes that were packed as `stored`; `None` if it holds anything else.
+pub(crate) fn unpack(
+    packing: Packing,
+    stored: Bytes,
+    raw_length: usize,
+    dictionary: Option<&Dictionary>,
+) -> Option<Bytes> {
+    let mut raw = match packing {
+        Packing::None => return (stored.len() == raw_length).then_some(stored),
+        Packing::Zstd if get_frame_content_size(&stored).ok()? != Some(raw_length as u64) => {
+            return None;
+        }
+        Packing::Lz4 | Packing::Zstd => vec![0; raw_length],
+    };
+    let length = match packing {
+        Packing::Zstd => unpack_zstd(&stored, &mut raw, dictionary),
+        _ => lz4_flex::block::decompress_into(&stored, &mut raw).ok(),
+    };
+    (length == Some(raw_length)).then(|| Bytes::from(raw))
+}
+
+/// Contexts that nobody uses now.
+static SPARE: Mutex<Vec<DCtx<'static>>> = Mutex::new(Vec::new());
+/// So many are kept.
+const SPARE_MAX: usize = 16;
+
+fn unpack_zstd(stored: &[u8], raw: &mut [u8], dictionary: Option<&Dictionary>) -> Option<usize> {
+    let spare = SPARE.lock().pop();
+    let mut context = spare.or_else(DCtx::try_create)?;
+    let length = match dictionary {
+        Some(dictionary) => context.decompress_using_ddict(raw, stored, dictionary.decoder()),
+        None => context.decompress(raw, stored),
+    };
+    let mut spare = SPARE.lock();
+    if spare.len() < SPARE_MAX {
+        spare.push(context);
+    }
+    length.ok()
+}

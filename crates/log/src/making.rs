@@ -1,0 +1,181 @@
+//! Making: how new blocks are made, which may change while the log is open, and the dictionary that they use.
+//!
+//! # Invariants
+//! 1. What is set holds for segments begun afterwards: all blocks that are written to a segment are packed in one way.
+//! 2. A dictionary is trained on records of one sealed segment, and on nothing else: the same log trains the same one.
+
+use crate::block::BLOCK_HEADER_BYTES;
+use crate::create::Place;
+use crate::dictionary::Dictionary;
+use crate::index::BlockSpan;
+use crate::log::{Log, Shared};
+use crate::options::check_blocks;
+use crate::segment::Segment;
+use crate::{Codec, Result};
+use quire_model::Position;
+use std::sync::Arc;
+
+/// A dictionary is trained anew after so many segments: often enough to follow the records as they change, and seldom enough
+/// to cost next to nothing.
+const SEGMENTS_A_DICTIONARY: usize = 16;
+/// A dictionary is trained on at most so many times its own bytes, as zstd advises,
+const SAMPLES_A_BYTE: usize = 100;
+/// and on no more than this.
+const SAMPLE_BYTES_MAX: usize = 16 << 20;
+/// Of a long record so much is looked at.
+const SAMPLE_RECORD_BYTES_MAX: usize = 16 << 10;
+
+/// How new segments are made.
+#[derive(Debug, Clone)]
+pub(crate) struct Making {
+    pub(crate) block_bytes: usize,
+    pub(crate) codec: Codec,
+    /// The dictionary for new segments, and the segment it came from.
+    trained: Option<(Arc<Dictionary>, Position)>,
+}
+
+impl Making {
+    pub(crate) fn new(block_bytes: usize, codec: Codec) -> Making {
+        Making {
+            block_bytes,
+            codec,
+            trained: None,
+        }
+    }
+
+    /// The dictionary that a new segment is to have.
+    pub(crate) fn dictionary(&self) -> Option<Arc<Dictionary>> {
+        let trained = self.trained.as_ref();
+        trained.map(|(dictionary, _)| dictionary.clone())
+    }
+
+    fn set_dictionary(&mut self, dictionary: Arc<Dictionary>, from: Position) {
+        let wanted = 1..=self.codec.dictionary_bytes();
+        if wanted.contains(&dictionary.bytes().len()) {
+            self.trained = Some((dictionary, from));
+        }
+    }
+}
+
+impl Place {
+    /// Takes the dictionary of the newest segment that has one for new segments, if they are to have any.
+    pub(crate) fn find_dictionary(&self, segments: &[Arc<Segment>]) {
+        if self.making.lock().codec.dictionary_bytes() == 0 {
+            return;
+        }
+        let has_one = |segment: &&Arc<Segment>| segment.has_dictionary();
+        if let Some(segment) = segments.iter().rev().find(has_one)
+            // One that can't be read is trained anew.
+            && let Ok(Some(dictionary)) = segment.load_dictionary()
+        {
+            self.making
+                .lock()
+                .set_dictionary(dictionary, segment.base());
+        }
+    }
+}
+
+impl Log {
+    /// Changes the size and the codec of blocks, from the next segment on; blocks that are there stay as they are until
+    /// compaction rewrites them.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for what [`Log::open`] would refuse.
+    pub fn set_blocks(&self, block_bytes: usize, codec: Codec) -> Result<()> {
+        check_blocks(block_bytes, codec)?;
+        let place = &self.shared().place;
+        let changed = {
+            let mut making = place.making.lock();
+            let changed = making.codec.dictionary_bytes() != codec.dictionary_bytes();
+            making.block_bytes = block_bytes;
+            making.codec = codec;
+            if changed {
+                making.trained = None;
+            }
+            changed
+        };
+        if changed {
+            place.find_dictionary(&self.shared().segments.load());
+        }
+        Ok(())
+    }
+
+    /// Trains a dictionary on the newest sealed segment, if new segments are to have one and there is none or it has got old.
+    /// Returns whether it did. For the background: reads some megabytes, and takes up to seconds of CPU.
+    ///
+    /// # Errors
+    /// Those of reading the segment.
+    pub fn train_dictionary(&self) -> Result<bool> {
+        let shared = self.shared();
+        let (bytes, trained) = {
+            let making = shared.place.making.lock();
+            let trained = making.trained.as_ref();
+            (
+                making.codec.dictionary_bytes(),
+                trained.map(|(_, from)| *from),
+            )
+        };
+        let segments = shared.segments.load_full();
+        let sealed = segments.split_last().map_or(&[][..], |(_, sealed)| sealed);
+        let is_young = trained.is_some_and(|from| {
+            let after = sealed.partition_point(|segment| segment.base() <= from);
+            sealed.len() - after < SEGMENTS_A_DICTIONARY
+        });
+        let Some(newest) = sealed.last() else {
+            return Ok(false);
+        };
+        if bytes == 0 || is_young {
+            return Ok(false);
+        }
+        let Some(dictionary) = shared.train(newest, bytes)? else {
+            return Ok(false);
+        };
+        shared
+            .place
+            .making
+            .lock()
+            .set_dictionary(dictionary, newest.base());
+        Ok(true)
+    }
+}
+
+impl Shared {
+    /// A dictionary of at most `bytes`, trained on records from all over `segment`.
+    fn train(&self, segment: &Segment, bytes: usize) -> Result<Option<Arc<Dictionary>>> {
+        let sample_bytes_max = (SAMPLES_A_BYTE * bytes).min(SAMPLE_BYTES_MAX);
+        let (mut samples, mut lengths) = (Vec::new(), Vec::new());
+        for span in spread(segment, sample_bytes_max) {
+            let read = segment.file().read_at(span.offset, span.length);
+            let stored = read.map_err(|error| segment.read_error(error, span))?;
+            let block = segment.decode(span, &stored)?;
+            let mut next = block.first();
+            while let Some((position, record)) = block.next_record(next) {
+                let length = record.len().min(SAMPLE_RECORD_BYTES_MAX);
+                if samples.len() + length > sample_bytes_max {
+                    break;
+                }
+                samples.extend_from_slice(record.get(..length).unwrap_or_default());
+                lengths.push(length);
+                next = position.next();
+            }
+        }
+        let dictionary = Dictionary::train(&samples, &lengths, bytes);
+        Ok(dictionary.and_then(|dictionary| {
+            let bytes = dictionary.bytes().clone();
+            self.place.dictionaries.get(bytes)
+        }))
+    }
+}
+
+/// Blocks from all over a segment, of about so many raw bytes.
+fn spread(segment: &Segment, raw_bytes: usize) -> Vec<BlockSpan> {
+    let index = segment.index().read();
+    let blocks = index.entries().len();
+    let block_bytes = index.raw_bytes() / (blocks as u64).max(1) + BLOCK_HEADER_BYTES as u64;
+    let wanted = (raw_bytes as u64 / block_bytes).max(1) as usize;
+    let step = (blocks / wanted).max(1);
+    let starts = index.entries().iter().step_by(step);
+    starts
+        .filter_map(|entry| index.find_at(entry.offset.into()))
+        .collect()
+}
