@@ -9,6 +9,7 @@
 
 mod adverts;
 mod backup;
+mod codecs;
 mod corpus;
 mod engine;
 mod gets;
@@ -50,6 +51,8 @@ enum Command {
     Gets(gets::Plan),
     /// Overwrite documents: the room that the log takes, and reads with and without its compaction
     Overwrites(overwrites::Plan),
+    /// Load and get documents under each codec: disk and CPU
+    Codecs(codecs::Plan),
     /// Measure one engine once (started by the other commands)
     #[command(hide = true)]
     Task(task::Task),
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Command::Memcached(plan) => plan.run(),
         Command::Gets(plan) => plan.run(),
         Command::Overwrites(plan) => plan.run(),
+        Command::Codecs(plan) => plan.run(),
         Command::Task(task) => task.run(),
     };
     match done {

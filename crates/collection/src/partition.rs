@@ -8,7 +8,8 @@ use crate::{Change, Error, Found, PartitionView, Result, Write, Written};
 use quire_env::Gate;
 use quire_model::{Document, Key, Position};
 use quire_store::{
-    Capture, Durability, FileInspection, Place, Shared, Store, StoreFile, StoreOptions, StoreStats,
+    Capture, Durability, FileInspection, LogSettings, Place, Shared, Store, StoreFile,
+    StoreOptions, StoreStats,
 };
 use std::sync::Arc;
 
@@ -181,6 +182,14 @@ impl Partition {
     /// As of [`Store::compact`].
     pub fn compact(&self) -> Result<()> {
         Ok(self.store.compact()?)
+    }
+
+    /// Changes settings of the log. What is on disk stays as it is.
+    ///
+    /// # Errors
+    /// As of [`Store::set_log`].
+    pub fn set_log(&self, settings: LogSettings) -> Result<()> {
+        Ok(self.store.set_log(settings)?)
     }
 
     /// Syncs and closes.

@@ -246,6 +246,12 @@ impl BlockHeader {
     }
 }
 
+/// Checks that `bytes` are a whole block as it was written at `offset`.
+pub(crate) fn check_block(bytes: &[u8], salt: Salt, offset: u64) -> Result<(), Fault> {
+    let header = BlockHeader::decode(bytes, salt, offset)?;
+    header.check_payload(bytes.get(BLOCK_HEADER_BYTES..).unwrap_or_default())
+}
+
 /// Appends a block of records to `out`, compressed if that makes it smaller. `offset` is where in the segment the
 /// block begins. Returns its bytes in the file: at most the header and the raw payload.
 pub(crate) fn encode_records(

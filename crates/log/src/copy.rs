@@ -9,8 +9,9 @@
 //! 2. A segment's bytes below the end of a block never change. So two ranges of a segment with the same digest, which
 //!    covers the header, with checksum, of each block in them, hold the same bytes.
 
-use crate::block::{BLOCK_HEADER_BYTES, BlockHeader};
+use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, check_block};
 use crate::footer;
+use crate::header::HEADER_BYTES;
 use crate::index::BlockSpan;
 use crate::log::Log;
 use crate::recover::read_header;
@@ -199,7 +200,10 @@ impl SegmentCopy {
             })?;
         if at == 0 {
             read_header(file.as_ref(), segment.base(), None)?;
-            segment.load_dictionary()?;
+            if let Some(dictionary) = bytes.get(HEADER_BYTES..).filter(|block| !block.is_empty()) {
+                check_block(dictionary, segment.salt(), HEADER_BYTES as u64)
+                    .map_err(|fault| damaged(fault.what))?;
+            }
         } else {
             let found = footer::load(file.as_ref(), self.bytes, segment.base(), segment.salt())?;
             if at != self.blocks_end || found.as_ref() != Some(&*segment.index().read()) {

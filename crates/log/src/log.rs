@@ -52,6 +52,8 @@ pub(crate) struct Shared {
     written: AtomicU64,
     durable: AtomicU64,
     syncs: AtomicU64,
+    /// A segment was sealed since it was last asked whether a dictionary is to be trained.
+    pub(crate) training_due: AtomicBool,
     poisoned: AtomicBool,
 }
 
@@ -144,6 +146,7 @@ impl Log {
             written: AtomicU64::new(recovery.last.0),
             durable: AtomicU64::new(durable),
             syncs: AtomicU64::new(0),
+            training_due: AtomicBool::new(true),
             poisoned: AtomicBool::new(false),
         };
         Ok((
@@ -549,6 +552,7 @@ impl Shared {
             segments.push(segment.clone());
         });
         self.begin_pending(blocks, reserved);
+        self.training_due.store(true, Ordering::Release);
         Ok(())
     }
 

@@ -14,6 +14,7 @@ use crate::segment::Segment;
 use crate::{Codec, Result};
 use quire_model::Position;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A dictionary is trained anew after so many segments: often enough to follow the records as they change, and seldom enough
 /// to cost next to nothing.
@@ -91,6 +92,7 @@ impl Log {
             making.codec = codec;
             if changed {
                 making.trained = None;
+                self.shared().training_due.store(true, Ordering::Release);
             }
             changed
         };
@@ -100,6 +102,14 @@ impl Log {
         Ok(())
     }
 
+    /// Whether to call [`train_dictionary`](Log::train_dictionary): a segment was sealed since the last call, and new ones are to
+    /// have a dictionary.
+    pub fn dictionary_is_due(&self) -> bool {
+        let shared = self.shared();
+        shared.training_due.load(Ordering::Acquire)
+            && shared.place.making.lock().codec.dictionary_bytes() > 0
+    }
+
     /// Trains a dictionary on the newest sealed segment, if new segments are to have one and there is none or it has got old.
     /// Returns whether it did. For the background: reads some megabytes, and takes up to seconds of CPU.
     ///
@@ -107,6 +117,7 @@ impl Log {
     /// Those of reading the segment.
     pub fn train_dictionary(&self) -> Result<bool> {
         let shared = self.shared();
+        shared.training_due.store(false, Ordering::Release);
         let (bytes, trained) = {
             let making = shared.place.making.lock();
             let trained = making.trained.as_ref();

@@ -4,6 +4,7 @@ use crate::database::first_error;
 use crate::read::{self, Scan, View};
 use crate::tail::Tail;
 use crate::{CollectionSettings, CollectionStats, Error, Result};
+use parking_lot::RwLock;
 use quire_collection::{Found, Partition, Write, Written};
 use quire_env::Gate;
 use quire_model::{Document, Key, Position};
@@ -53,7 +54,7 @@ pub struct Collection {
 #[derive(Debug)]
 struct Inner {
     name: String,
-    settings: CollectionSettings,
+    settings: RwLock<Arc<CollectionSettings>>,
     partitions: Vec<Partition>,
     /// Told whenever something new is visible in any partition.
     changed: Arc<dyn Gate>,
@@ -69,7 +70,7 @@ impl Collection {
         Collection {
             inner: Arc::new(Inner {
                 name,
-                settings,
+                settings: RwLock::new(Arc::new(settings)),
                 partitions,
                 changed,
             }),
@@ -81,9 +82,19 @@ impl Collection {
         &self.inner.name
     }
 
-    /// Its settings.
-    pub fn settings(&self) -> &CollectionSettings {
-        &self.inner.settings
+    /// Its settings, as they are now.
+    pub fn settings(&self) -> Arc<CollectionSettings> {
+        Arc::clone(&self.inner.settings.read())
+    }
+
+    /// Takes settings over that are in the catalog.
+    pub(crate) fn set_settings(&self, settings: CollectionSettings) -> Result<()> {
+        let log = settings.log();
+        *self.inner.settings.write() = Arc::new(settings);
+        for partition in self.partitions() {
+            partition.set_log(log)?;
+        }
+        Ok(())
     }
 
     /// The key that a document carries in the collection's key field.
@@ -91,7 +102,8 @@ impl Collection {
     /// # Errors
     /// `Invalid` if it has none, or one that can't be a key.
     pub fn key_of(&self, document: &Document) -> Result<Key> {
-        let field = &self.inner.settings.key_field;
+        let settings = self.settings();
+        let field = &settings.key_field;
         match document.get(field) {
             Some(value) => Ok(Key::from_value(value)?),
             None => Err(Error::Invalid(format!(
@@ -160,7 +172,7 @@ impl Collection {
         writes: Vec<Write>,
         durability: Option<Durability>,
     ) -> Vec<Result<Written>> {
-        let durability = durability.unwrap_or(self.inner.settings.durability);
+        let durability = durability.unwrap_or(self.settings().durability);
         let mut results: Vec<Option<Result<Written>>> = Vec::new();
         results.resize_with(writes.len(), || None);
         let mut by_partition: BTreeMap<u32, (Vec<usize>, Vec<Write>)> = BTreeMap::new();
@@ -363,7 +375,7 @@ impl Collection {
         let mut stats = CollectionStats {
             name: self.inner.name.clone(),
             documents: self.count()?,
-            partitions: self.inner.settings.partitions,
+            partitions: self.settings().partitions,
             ..CollectionStats::default()
         };
         for partition in &self.inner.partitions {

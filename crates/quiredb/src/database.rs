@@ -222,6 +222,32 @@ impl Database {
         }
     }
 
+    /// Changes the settings of a collection: all but the number of partitions and the key field, which stay what they are. Durable
+    /// when it returns. What documents are on disk stay as they are; new segments of the log, and those that are
+    /// compacted, are made as the settings say then.
+    ///
+    /// # Errors
+    /// `NotFound`; `Invalid` for a bad setting, or another value of one that is fixed.
+    pub fn change_settings(&self, name: &str, settings: CollectionSettings) -> Result<Collection> {
+        let mut state = self.state()?;
+        let Some(entry) = state.catalog.find(name).cloned() else {
+            return Err(Error::NoCollection {
+                name: name.to_string(),
+                existing: state.catalog.existing(),
+            });
+        };
+        entry.settings.check_change(&settings)?;
+        let collection = self.open_locked(&mut state, &entry)?;
+        let mut catalog = state.catalog.clone();
+        let entries = catalog.collections.iter_mut();
+        for entry in entries.filter(|other| other.id == entry.id) {
+            entry.settings = settings.clone();
+        }
+        self.replace_catalog(&mut state, catalog)?;
+        collection.set_settings(settings)?;
+        Ok(collection)
+    }
+
     /// The names of the collections, sorted.
     pub fn collections(&self) -> Vec<String> {
         let state = self.inner.state.lock();
@@ -458,7 +484,7 @@ impl Database {
             self.replace_catalog(state, state.catalog.clone())?;
         }
         let changed = self.env().gate();
-        let options = self.store_options();
+        let options = self.store_options(&entry.settings);
         let mut partitions = Vec::new();
         for number in 0..entry.settings.partitions {
             partitions.push(Partition::open(
@@ -483,13 +509,17 @@ impl Database {
         place(&self.inner.volumes, catalog, entry, partition)
     }
 
-    fn store_options(&self) -> StoreOptions {
+    fn store_options(&self, settings: &CollectionSettings) -> StoreOptions {
+        let log = settings.log();
         let mut options = StoreOptions {
             replay_bytes_max: self.inner.options.replay_bytes_max,
             log_live_percent: self.inner.options.log_live_percent,
+            segment_age: log.segment_age,
             ..StoreOptions::default()
         };
         options.log.segment_bytes = self.inner.options.segment_bytes;
+        options.log.block_bytes = log.block_bytes;
+        options.log.codec = log.codec;
         options
     }
 }

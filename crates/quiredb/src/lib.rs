@@ -23,6 +23,7 @@
 
 mod backup;
 mod catalog;
+mod codec;
 mod collection;
 mod database;
 mod error;
@@ -41,6 +42,7 @@ mod verify;
 mod tests;
 
 pub use backup::{BackupOptions, BackupReport, PartitionPosition, SnapshotInfo, snapshots};
+pub use codec::Codec;
 pub use collection::Collection;
 pub use database::Database;
 pub use error::{Error, ErrorKind, Result};

@@ -1,12 +1,22 @@
-//! Settings: of a database each time it is opened, of a collection once, when it is made.
+//! Settings: of a database each time it is opened; of a collection when it is made, and some of them later.
 
+use crate::codec::Codec;
 use crate::{Error, Result};
-use quire_store::Durability;
+use quire_store::{Durability, LogSettings};
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// The least memory that a database can work in.
 const MEMORY_BYTES_MIN: u64 = 16 << 20;
+
+/// The sizes that blocks of the log may have, before compression.
+const BLOCK_BYTES: RangeInclusive<u32> = 1 << 10..=16 << 20;
+
+const BLOCK_BYTES_DEFAULT: u32 = 16 << 10;
+
+/// The sizes that a dictionary may have.
+const DICTIONARY_BYTES: RangeInclusive<u32> = 1 << 10..=1 << 20;
 
 /// The most partitions that a collection can have.
 const PARTITIONS_MAX: u32 = 1024;
@@ -83,8 +93,32 @@ pub struct CollectionSettings {
     /// The field that holds a document's key where none is given beside it. Default `_id`.
     pub key_field: String,
     /// Of writes that do not say. Default `sync`.
-    #[serde(with = "durability_text")]
+    #[serde(with = "text")]
     pub durability: Durability,
+    /// How documents are compressed on disk. May change; what is on disk stays as it is until compaction rewrites it. Default
+    /// `lz4`.
+    #[serde(with = "text", skip_serializing_if = "is_default")]
+    pub codec: Codec,
+    /// Bytes of documents that are compressed and read together, 1 KiB to 16 MiB. Larger blocks take less disk, and make
+    /// reading a single document dearer. May change, as the codec. Default 16 KiB.
+    #[serde(skip_serializing_if = "is_default_block")]
+    pub block_bytes: u32,
+    /// With `zstd`: the most bytes of a dictionary trained on the documents, 1 KiB to 1 MiB; 0 for none. Makes small documents
+    /// that are alike much smaller. May change, as the codec. Default 0.
+    #[serde(skip_serializing_if = "is_default")]
+    pub dictionary_bytes: u32,
+    /// Seconds after which the log's newest segment is sealed even if it is small; 0 for never, the default: a collection that
+    /// is seldom written to would get many small files. Worth setting where segments are copied or compacted by the day.
+    #[serde(skip_serializing_if = "is_default")]
+    pub segment_age_secs: u64,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+fn is_default_block(bytes: &u32) -> bool {
+    *bytes == BLOCK_BYTES_DEFAULT
 }
 
 impl Default for CollectionSettings {
@@ -96,6 +130,10 @@ impl Default for CollectionSettings {
                 .min(PARTITIONS_MAX),
             key_field: "_id".to_string(),
             durability: Durability::Sync,
+            codec: Codec::default(),
+            block_bytes: BLOCK_BYTES_DEFAULT,
+            dictionary_bytes: 0,
+            segment_age_secs: 0,
         }
     }
 }
@@ -137,7 +175,50 @@ impl CollectionSettings {
                 "key_field must be 1 to 1,024 bytes long".into(),
             ));
         }
+        self.codec.check().map_err(Error::Invalid)?;
+        if !BLOCK_BYTES.contains(&self.block_bytes) {
+            let (least, most) = (BLOCK_BYTES.start(), BLOCK_BYTES.end());
+            let what = format!(
+                "block_bytes is {}; it must be {least} to {most}",
+                self.block_bytes
+            );
+            return Err(Error::Invalid(what));
+        }
+        if self.dictionary_bytes != 0 && !DICTIONARY_BYTES.contains(&self.dictionary_bytes) {
+            let (least, most) = (DICTIONARY_BYTES.start(), DICTIONARY_BYTES.end());
+            let what = format!(
+                "dictionary_bytes is {}; it must be 0, or {least} to {most}",
+                self.dictionary_bytes
+            );
+            return Err(Error::Invalid(what));
+        }
+        if self.dictionary_bytes != 0 && !matches!(self.codec, Codec::Zstd(_)) {
+            let what = format!("dictionary_bytes is for zstd; the codec is {}", self.codec);
+            return Err(Error::Invalid(what));
+        }
         Ok(())
+    }
+
+    /// Those of a partition's log.
+    pub(crate) fn log(&self) -> LogSettings {
+        let age = (self.segment_age_secs > 0).then_some(self.segment_age_secs);
+        LogSettings {
+            block_bytes: self.block_bytes as usize,
+            codec: self.codec.of_log(self.dictionary_bytes),
+            segment_age: age.map(Duration::from_secs),
+        }
+    }
+
+    /// Refuses to become `next` where that differs in what is fixed.
+    pub(crate) fn check_change(&self, next: &CollectionSettings) -> Result<()> {
+        next.check()?;
+        let fixed = match () {
+            () if self.partitions != next.partitions => "partitions",
+            () if self.key_field != next.key_field => "key_field",
+            () => return Ok(()),
+        };
+        let what = format!("{fixed} is fixed when a collection is made");
+        Err(Error::Invalid(what))
     }
 }
 
@@ -157,20 +238,21 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
     )))
 }
 
-mod durability_text {
-    use quire_store::Durability;
+mod text {
     use serde::{Deserialize, Deserializer, Serializer};
+    use std::fmt::Display;
+    use std::str::FromStr;
 
-    pub(super) fn serialize<S: Serializer>(
-        durability: &Durability,
+    pub(super) fn serialize<T: Display, S: Serializer>(
+        value: &T,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(durability)
+        serializer.collect_str(value)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(super) fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
         deserializer: D,
-    ) -> Result<Durability, D::Error> {
+    ) -> Result<T, D::Error> {
         String::deserialize(deserializer)?
             .parse()
             .map_err(serde::de::Error::custom)
@@ -190,10 +272,19 @@ mod tests {
             (settings.partitions, settings.key_field.as_str()),
             (3, "_id")
         );
-        assert_eq!(
-            CollectionSettings::from_json(settings.to_json().as_bytes()).unwrap(),
-            settings
-        );
+        let packed = CollectionSettings {
+            codec: "zstd(7)".parse().unwrap(),
+            block_bytes: 1 << 16,
+            dictionary_bytes: 1 << 15,
+            segment_age_secs: 86_400,
+            ..settings.clone()
+        };
+        for settings in [settings, packed] {
+            assert_eq!(
+                CollectionSettings::from_json(settings.to_json().as_bytes()).unwrap(),
+                settings
+            );
+        }
     }
 
     #[test]
@@ -204,6 +295,14 @@ mod tests {
             (r#"{"partitions":1025}"#, "partitions"),
             (r#"{"key_field":""}"#, "key_field"),
             (r#"{"durability":"fast"}"#, "fast"),
+            (r#"{"codec":"lzma"}"#, "lzma"),
+            (r#"{"codec":"zstd(20)"}"#, "zstd"),
+            (r#"{"block_bytes":1000}"#, "block_bytes"),
+            (r#"{"dictionary_bytes":65536}"#, "dictionary_bytes"),
+            (
+                r#"{"codec":"zstd","dictionary_bytes":5}"#,
+                "dictionary_bytes",
+            ),
             ("[]", "settings"),
         ] {
             let error = CollectionSettings::from_json(json.as_bytes()).unwrap_err();

@@ -52,6 +52,25 @@ pub(crate) async fn get(call: Call) -> Outcome<Answer> {
     call.server.read(work).await?
 }
 
+/// `PUT /{collection}/_settings`: new segments are made as the settings say from then on.
+pub(crate) async fn change_settings(call: Call) -> Outcome<Answer> {
+    let (server, index) = (call.server.clone(), call.collection());
+    let body = call.take_small_body().await?;
+    let work = move |server: &Server| {
+        let refused = |error: quiredb::Error| match error.kind() {
+            ErrorKind::NotFound => Failure::index_not_found(&index),
+            ErrorKind::Invalid => Failure::illegal_argument(error.to_string()),
+            _ => Failure::engine(&error, Some(&index)),
+        };
+        let collection = server.database.collection(&index).map_err(refused)?;
+        let settings = settings::parse_change(&body.bytes, &collection.settings())?;
+        let changed = server.database.change_settings(&index, settings);
+        changed.map_err(refused)?;
+        Ok(Answer::ok(&json!({"acknowledged": true})))
+    };
+    server.write(work).await?
+}
+
 /// `DELETE /{collection}`
 pub(crate) async fn delete(call: Call) -> Outcome<Answer> {
     let index = call.collection();

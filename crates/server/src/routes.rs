@@ -200,6 +200,7 @@ pub(crate) static ROUTES: &[Route] = routes! {
     &[Method::PUT], "/{collection}", ADMIN, collections::create, "Create a collection";
     GET, "/{collection}", LOOKUP, collections::get, "A collection's settings; HEAD tells whether it exists";
     &[Method::DELETE], "/{collection}", DROP, collections::delete, "Drop a collection and all that is in it";
+    &[Method::PUT], "/{collection}/_settings", ADMIN, collections::change_settings, "Change a collection's settings";
     GET_POST, "/_refresh", SELECT, collections::refresh, "Nothing to do: what is acknowledged is seen";
     GET_POST, "/{collection}/_refresh", SELECT, collections::refresh, "Nothing to do: what is acknowledged is seen";
     GET_POST, "/_flush", SELECT, collections::flush, "Write memory out to files";

@@ -20,6 +20,7 @@ mod manifest;
 mod publish;
 mod reclaim;
 mod salvage;
+mod sealing;
 mod shared;
 mod space;
 mod stats;
@@ -38,6 +39,8 @@ pub use machine::{ApplyError, Machine, TreeWriter};
 pub use salvage::{Salvage, Salvaged, SalvagedTrees, identities, salvage};
 pub use shared::Shared;
 pub use stats::StoreStats;
-pub use store::{Place, Store, StoreOptions, Transaction};
+pub use store::{LogSettings, Place, Store, StoreOptions, Transaction};
 pub use verify::{Damage, Verified, verify};
 pub use view::{Glance, Lookup, View};
+
+pub use quire_log::Codec;

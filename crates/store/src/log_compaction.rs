@@ -72,6 +72,7 @@ impl<M: Machine> Inner<M> {
     pub(crate) fn compact_log_whole(&self) -> Result<()> {
         // A read that came back short looks like damage: whoever asks wants to know.
         self.unreadable.lock().clear();
+        self.train()?;
         self.count_all()?;
         let candidates = self.candidates();
         for range in pick_all(&candidates, self.options.log.segment_bytes) {
@@ -86,6 +87,9 @@ impl<M: Machine> Inner<M> {
     /// Does what the policy asks for next, if anything. Returns whether there was something. Called with the lock on
     /// compactions.
     pub(crate) fn compact_log_next(&self) -> Result<bool> {
+        if self.train()? {
+            return Ok(true);
+        }
         if let Some(segment) = self.uncounted().first() {
             self.count(segment)?;
             return Ok(true);
@@ -98,6 +102,14 @@ impl<M: Machine> Inner<M> {
         };
         let segments = candidates.get(range).unwrap_or_default();
         Ok(self.has_room(segments)? && self.compact_segments(segments)?)
+    }
+
+    /// Trains a dictionary for new segments, if it is time to. One that can't be trained is done without.
+    fn train(&self) -> Result<bool> {
+        match self.log.train_dictionary() {
+            Err(error) if error.kind() == quire_log::ErrorKind::Corrupt => Ok(false),
+            trained => Ok(trained?),
+        }
     }
 
     /// Whether the disk has room for the new file of these segments, and as much again for those who write meanwhile.

@@ -4,13 +4,14 @@ use crate::log_compaction::superseded_bytes_max;
 use crate::machine::apply;
 use crate::manifest::{self, Manifest, TreeFiles};
 use crate::publish::Publisher;
+use crate::sealing::Sealing;
 use crate::shared::{Flushable, Shared};
 use crate::space::Space;
 use crate::view::TREES;
 use crate::{Durability, Error, ErrorKind, Glance, Machine, Result, StoreStats, View, admission};
 use parking_lot::Mutex;
 use quire_env::{Gate, JobClass, Volumes};
-use quire_log::{Log, LogOptions};
+use quire_log::{Codec, Log, LogOptions};
 use quire_lsm::{TableFiles, Tree, TreeContext};
 use quire_model::Position;
 use quire_planted::{Bug, planted};
@@ -69,6 +70,19 @@ pub struct StoreOptions {
     /// How much of the sealed part of the log is to be live, 0 to 100 percent: as long as less of it is, segments are
     /// compacted. So at 70 it takes up to 1.43 times what is live in it. More saves disk; less copies less. Default 70.
     pub log_live_percent: u32,
+    /// The newest segment of the log is sealed this long after its first record; only at its size if `None`, the default.
+    pub segment_age: Option<Duration>,
+}
+
+/// Settings of a store's log that may change while it is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogSettings {
+    /// As of [`LogOptions`], for segments begun from now on.
+    pub block_bytes: usize,
+    /// As of [`LogOptions`], for segments begun from now on.
+    pub codec: Codec,
+    /// As of [`StoreOptions`], for segments whose first record is still to come.
+    pub segment_age: Option<Duration>,
 }
 
 impl Default for StoreOptions {
@@ -77,6 +91,7 @@ impl Default for StoreOptions {
             log: LogOptions::default(),
             replay_bytes_max: 256 << 20,
             log_live_percent: 70,
+            segment_age: None,
         }
     }
 }
@@ -129,6 +144,7 @@ pub(crate) struct Inner<M: Machine> {
     pub(crate) compaction_due: AtomicBool,
     /// When the next timed sync of the log is due; none if none is.
     sync_due: Mutex<Option<Duration>>,
+    pub(crate) sealing: Mutex<Sealing>,
     pub(crate) closed: AtomicBool,
     /// Set when what is on disk is unknown: nothing is acknowledged any more.
     pub(crate) read_only: AtomicBool,
@@ -310,6 +326,7 @@ impl<M: Machine> Store<M> {
         }
         let segments = log.segments();
         manifest.space.open(&segments, manifest.applied);
+        let sealing = Sealing::new(options.segment_age);
         let inner = Arc::new_cyclic(|me| Inner {
             me: Weak::clone(me),
             publisher: Publisher::new(manifest.applied, machine.summary()),
@@ -336,6 +353,7 @@ impl<M: Machine> Store<M> {
             flush_due: AtomicBool::new(false),
             compaction_due: AtomicBool::new(false),
             sync_due: Mutex::new(None),
+            sealing: Mutex::new(sealing),
             closed: AtomicBool::new(false),
             read_only: AtomicBool::new(false),
             counters: Counters::default(),
@@ -529,6 +547,18 @@ impl<M: Machine> Store<M> {
         self.acknowledge(self.inner.log.last(), Durability::Sync)
     }
 
+    /// Changes settings of the log. What is on disk stays as it is.
+    ///
+    /// # Errors
+    /// Of kind `Log` for what [`Store::open`] would refuse.
+    pub fn set_log(&self, settings: LogSettings) -> Result<()> {
+        let inner = &*self.inner;
+        inner.check_open()?;
+        inner.log.set_blocks(settings.block_bytes, settings.codec)?;
+        inner.sealing.lock().set_age(settings.segment_age);
+        Ok(())
+    }
+
     /// Figures.
     pub fn stats(&self) -> StoreStats {
         let inner = &*self.inner;
@@ -585,6 +615,10 @@ impl<M: Machine> Inner<M> {
         }
         let slices: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
         let first = self.log.append(&slices)?;
+        self.schedule_seal(first);
+        if self.log.dictionary_is_due() {
+            self.schedule_compaction();
+        }
         let mut position = first;
         for record in slices {
             if let Err(error) = self.apply(writer, position, record) {

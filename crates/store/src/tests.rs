@@ -1,8 +1,8 @@
 //! The store with a machine as small as can be: words counted by merging, and a total in its state.
 
 use crate::{
-    ApplyError, Durability, Error, ErrorKind, Machine, Place, Shared, Store, StoreOptions,
-    TreeWriter,
+    ApplyError, Durability, Error, ErrorKind, LogSettings, Machine, Place, Shared, Store,
+    StoreOptions, TreeWriter,
 };
 use proptest::prelude::*;
 use quire_env::{Env, Fault, SimEnv, Volumes};
@@ -472,6 +472,62 @@ fn each_timed_write_is_durable_in_its_own_time() {
         let store = open(&env.after_crash(seed)).unwrap();
         assert_eq!(contents(&store).unwrap(), Model::of(["slow", "fast"]));
     }
+}
+
+#[test]
+fn a_segment_is_sealed_when_it_is_old_and_never_when_it_is_empty() {
+    const AGE: Duration = Duration::from_secs(100);
+    let env = SimEnv::new(1);
+    let mut options = StoreOptions {
+        segment_age: Some(AGE),
+        ..options()
+    };
+    options.log.segment_bytes = 1 << 20;
+    let settings = LogSettings {
+        block_bytes: options.log.block_bytes,
+        codec: options.log.codec,
+        segment_age: None,
+    };
+    let store = open_with(&env, 16 << 20, options).unwrap();
+    let segments = || store.stats().log.segments;
+    let pass = |time| {
+        env.advance(time);
+        env.run_due();
+    };
+    pass(3 * AGE);
+    assert_eq!(segments(), 1, "an empty segment has no age");
+    for round in 1..4 {
+        write(&store, &["word"], Durability::None).unwrap();
+        pass(AGE / 2);
+        write(&store, &["more"], Durability::None).unwrap();
+        pass(AGE / 2 - Duration::from_millis(1));
+        assert_eq!(segments(), round, "it is younger than that");
+        pass(Duration::from_millis(1));
+        assert_eq!(segments(), round + 1);
+        pass(5 * AGE);
+        assert_eq!(segments(), round + 1, "nothing was written since");
+    }
+    // One that was sealed by its size is not sealed again, and its successor has an age of its own.
+    write(&store, &["word"], Durability::Sync).unwrap();
+    pass(AGE / 2);
+    store.inner.log.roll().unwrap();
+    write(&store, &["word"], Durability::Sync).unwrap();
+    pass(AGE / 2);
+    assert_eq!(segments(), 5);
+    pass(AGE / 2);
+    assert_eq!(segments(), 6);
+    store.set_log(settings).unwrap();
+    write(&store, &["word"], Durability::Sync).unwrap();
+    pass(2 * AGE);
+    assert_eq!(segments(), 6, "the setting was taken back");
+    assert_eq!(
+        contents(&store).unwrap(),
+        Model::of(
+            std::iter::repeat_n(["word", "more"], 3)
+                .flatten()
+                .chain(["word"; 3])
+        )
+    );
 }
 
 #[test]

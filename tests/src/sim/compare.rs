@@ -5,8 +5,8 @@ use super::history;
 use super::model::{self, Answer, Collection, Decider, Record, State};
 use quire_env::SimEnv;
 use quiredb::{
-    Change, Database, Document, Durability, Effect, ErrorKind, Found, Key, Options, Position,
-    Result, VerifyReport, View, Volumes, Write, Written,
+    Change, CollectionSettings, Database, Document, Durability, Effect, ErrorKind, Found, Key,
+    Options, Position, Result, VerifyReport, View, Volumes, Write, Written,
 };
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
@@ -62,7 +62,10 @@ pub(crate) fn rebuild(
     let database = Database::open_with(SimEnv::new(0), Volumes::single("/new"), Options::default());
     let rebuilt = database
         .unwrap()
-        .create_collection(collection.name(), collection.settings().clone())
+        .create_collection(
+            collection.name(),
+            CollectionSettings::clone(&collection.settings()),
+        )
         .unwrap();
     for change in collection.tail(Position(1))? {
         let Change { key, document, .. } = change?;

@@ -158,8 +158,17 @@ pub fn generate(seed: u64, profile: Profile) -> History {
             3 => 1 << 20,
             _ => 256 << 20,
         },
-        ops: Vec::new(),
+        ..History::default()
     };
+    // Drawn apart, so that they change nothing else of a history.
+    let mut storage = Rng::new(!history.seed);
+    if storage.one_in(3) {
+        history.zstd_level = storage.within(1..=4);
+        history.dictionary_bytes = storage.one_of(&[0, 1 << 10, 1 << 10, 16 << 10]);
+    }
+    if storage.one_in(4) {
+        history.segment_age_secs = storage.within(1..=5);
+    }
     while history.ops.len() < count as usize {
         temper.add(&mut rng, &mut history.ops);
     }

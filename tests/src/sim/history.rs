@@ -1,6 +1,6 @@
 //! Histories: what is done to a database, and what the machine does to it, as plain data.
 
-use quiredb::{Durability, Medium, Options, Volumes};
+use quiredb::{Codec, CollectionSettings, Durability, Medium, Options, Volumes};
 use std::path::PathBuf;
 
 /// The most volumes of a history.
@@ -22,6 +22,12 @@ pub struct History {
     pub segment_bytes: u64,
     /// As of [`Options`].
     pub replay_bytes_max: u64,
+    /// Of collections: the level of zstd; 0 for the default codec.
+    pub zstd_level: u64,
+    /// As of [`CollectionSettings`], with zstd.
+    pub dictionary_bytes: u64,
+    /// As of [`CollectionSettings`].
+    pub segment_age_secs: u64,
     /// What happens, in order.
     pub ops: Vec<Op>,
 }
@@ -36,6 +42,9 @@ impl Default for History {
             memory_bytes: 16 << 20,
             segment_bytes: 1 << 20,
             replay_bytes_max: 256 << 20,
+            zstd_level: 0,
+            dictionary_bytes: 0,
+            segment_age_secs: 0,
             ops: Vec::new(),
         }
     }
@@ -47,6 +56,21 @@ impl History {
         let dirs = VOLUME_DIRS.map(PathBuf::from).into_iter();
         let dirs = dirs.take(self.volumes as usize);
         Volumes::new(dirs.map(|dir| (dir, Medium::Hdd))).unwrap()
+    }
+
+    /// Of a collection that is made.
+    pub(crate) fn settings(&self) -> CollectionSettings {
+        let (codec, dictionary_bytes) = match self.zstd_level {
+            0 => (Codec::default(), 0),
+            level => (Codec::Zstd(level as u8), self.dictionary_bytes as u32),
+        };
+        CollectionSettings {
+            partitions: self.partitions,
+            codec,
+            dictionary_bytes,
+            segment_age_secs: self.segment_age_secs,
+            ..CollectionSettings::default()
+        }
     }
 
     pub(crate) fn options(&self) -> Options {

@@ -80,12 +80,15 @@ impl<F: FnMut(&History) -> bool> Search<F> {
     /// Whether any could be.
     fn simplify_settings(&mut self) -> bool {
         let plain = History::default();
-        let changes: [fn(&mut History, &History); 6] = [
+        let changes: [fn(&mut History, &History); 9] = [
             |history, plain| history.volumes = plain.volumes,
             |history, plain| history.partitions = plain.partitions,
             |history, plain| history.memory_bytes = plain.memory_bytes,
             |history, plain| history.segment_bytes = plain.segment_bytes,
             |history, plain| history.replay_bytes_max = plain.replay_bytes_max,
+            |history, plain| history.zstd_level = plain.zstd_level,
+            |history, plain| history.dictionary_bytes = plain.dictionary_bytes,
+            |history, plain| history.segment_age_secs = plain.segment_age_secs,
             |history, plain| history.seed = plain.seed,
         ];
         let mut any = false;

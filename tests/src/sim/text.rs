@@ -10,6 +10,9 @@
 //! memory-bytes 16777216
 //! segment-bytes 1048576
 //! replay-bytes-max 20000
+//! zstd-level 3            # 0 for the default codec
+//! dictionary-bytes 1024
+//! segment-age-secs 60
 //!
 //! write alpha sync: put 3 bytes 200; patch 4 shape 5; delete 6 if-absent
 //! write beta async(5): put 1 bytes 0 if-stale    # or none; a condition is if-absent, if-current or if-stale
@@ -68,6 +71,9 @@ impl fmt::Display for History {
         writeln!(f, "memory-bytes {}", self.memory_bytes)?;
         writeln!(f, "segment-bytes {}", self.segment_bytes)?;
         writeln!(f, "replay-bytes-max {}", self.replay_bytes_max)?;
+        writeln!(f, "zstd-level {}", self.zstd_level)?;
+        writeln!(f, "dictionary-bytes {}", self.dictionary_bytes)?;
+        writeln!(f, "segment-age-secs {}", self.segment_age_secs)?;
         writeln!(f)?;
         self.ops.iter().try_for_each(|op| writeln!(f, "{op}"))
     }
@@ -187,6 +193,9 @@ fn parse_line(history: &mut History, line: &str) -> Result<(), String> {
         "memory-bytes" => &mut history.memory_bytes,
         "segment-bytes" => &mut history.segment_bytes,
         "replay-bytes-max" => &mut history.replay_bytes_max,
+        "zstd-level" => &mut history.zstd_level,
+        "dictionary-bytes" => &mut history.dictionary_bytes,
+        "segment-age-secs" => &mut history.segment_age_secs,
         "partitions" => {
             history.partitions = words.partitions()?;
             return words.end();

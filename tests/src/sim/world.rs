@@ -24,7 +24,7 @@ use super::model::{Collection, Partition, State};
 use super::run::RunStats;
 use backup::Snapshot;
 use quire_env::{Env, SimEnv};
-use quiredb::{Database, Options, View, Volumes};
+use quiredb::{CollectionSettings, Database, Options, View, Volumes};
 use rot::Rotten;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -40,7 +40,8 @@ pub(crate) struct World {
     pub(crate) env: Arc<SimEnv>,
     options: Options,
     volumes: Volumes,
-    partitions: u32,
+    /// Of collections that are made.
+    settings: CollectionSettings,
     database: Option<Database>,
     collections: BTreeMap<Name, Collection>,
     views: Vec<HeldView>,
@@ -87,7 +88,7 @@ impl World {
             env: SimEnv::new(history.seed),
             options: history.options(),
             volumes: history.volumes(),
-            partitions: history.partitions,
+            settings: history.settings(),
             database: None,
             collections: BTreeMap::new(),
             views: Vec::new(),

@@ -1,5 +1,6 @@
 //! `quire create`: a new collection, with its settings.
 
+use super::storage::{self, Storage};
 use crate::Context;
 use crate::database;
 use crate::error::{Error, Result};
@@ -12,7 +13,8 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   quire create ./db papers
-  quire create ./db products --key sku --partitions 4 --durability 'async(200)'")]
+  quire create ./db products --key sku --partitions 4 --durability 'async(200)'
+  quire create ./db events --codec zstd --dictionary 64KiB")]
 pub(crate) struct Create {
     /// The database's directory
     db: PathBuf,
@@ -27,6 +29,8 @@ pub(crate) struct Create {
     /// When writes are acknowledged, where they do not say: sync, async, async(MS) or none [default: sync]
     #[arg(long)]
     durability: Option<Durability>,
+    #[command(flatten)]
+    storage: Storage,
 }
 
 impl Create {
@@ -41,6 +45,7 @@ impl Create {
         if let Some(durability) = self.durability {
             settings.durability = durability;
         }
+        self.storage.apply(&mut settings);
         let database = database::open_or_create(context, &self.db, None)?;
         let name = &self.collection;
         let collection = database
@@ -56,10 +61,11 @@ impl Create {
             ))
         } else {
             context.out.line(format_args!(
-                "created {name}: key field {}, {}, durability {}",
+                "created {name}: key field {}, {}, durability {}, {}",
                 settings.key_field,
                 counted(settings.partitions.into(), "partition", "partitions"),
-                settings.durability
+                settings.durability,
+                storage::words(&settings)
             ))
         }
     }

@@ -1,5 +1,6 @@
 //! The subcommands, one a file: its arguments, its help, and what it does.
 
+mod alter;
 mod backup;
 mod backups;
 mod collections;
@@ -16,6 +17,7 @@ mod restore;
 mod scan;
 pub(crate) mod serve;
 pub(crate) mod stats;
+mod storage;
 mod tail;
 pub(crate) mod verify;
 
@@ -34,6 +36,7 @@ pub(crate) enum Command {
     Tail(tail::Tail),
     Collections(collections::Collections),
     Create(create::Create),
+    Alter(alter::Alter),
     Drop(drop::Drop),
     Stats(stats::Stats),
     Compact(compact::Compact),
@@ -59,6 +62,7 @@ impl Command {
             Command::Tail(command) => command.run(context),
             Command::Collections(command) => command.run(context),
             Command::Create(command) => command.run(context),
+            Command::Alter(command) => command.run(context),
             Command::Drop(command) => command.run(context),
             Command::Stats(command) => command.run(context),
             Command::Compact(command) => command.run(context),

@@ -180,6 +180,7 @@ impl Surveyed {
                     partitions: least,
                     key_field: "_id".to_string(),
                     durability: Durability::Sync,
+                    ..CollectionSettings::default()
                 };
                 Surveyed {
                     id,

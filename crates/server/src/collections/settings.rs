@@ -5,7 +5,7 @@
 //! | `settings.index.number_of_shards` (nested or dotted, `index.` may be left out) | `partitions` |
 //! | `settings.number_of_replicas` | a number, which changes nothing: there are no replicas |
 //! | `settings.refresh_interval` | anything, which changes nothing: a write is seen as soon as it is acknowledged |
-//! | `settings.quire.*`, `quire.*` | Quire's own settings: `partitions`, `key_field`, `durability` |
+//! | `settings.quire.*`, `quire.*` | Quire's own settings: `partitions`, `key_field`, `durability`, `codec`, `block_bytes`, `dictionary_bytes`, `segment_age_secs` |
 //! | `mappings` | accepted as far as it changes nothing of what is stored and returned: `properties`, `dynamic` other than strict … |
 //! | `aliases` | must be empty |
 //!
@@ -48,6 +48,22 @@ pub(super) fn parse(body: &[u8]) -> Outcome<CollectionSettings> {
         set(&mut ours, &name, value)?;
     }
     // The text of an object is an object.
+    let text = Value::Object(ours).to_string();
+    CollectionSettings::from_json(text.as_bytes())
+        .map_err(|error| Failure::illegal_argument(error.to_string()))
+}
+
+/// Reads the body of a request that changes settings: what is given replaces what is there.
+pub(super) fn parse_change(body: &[u8], now: &CollectionSettings) -> Outcome<CollectionSettings> {
+    let body: Map<String, Value> =
+        serde_json::from_slice(body).map_err(|error| Failure::parse(error.to_string()))?;
+    let mut changes = Map::new();
+    for (name, value) in flat(body) {
+        let name = name.strip_prefix("settings.").unwrap_or(&name);
+        set(&mut changes, name, value)?;
+    }
+    let mut ours: Map<String, Value> = serde_json::from_str(&now.to_json()).unwrap_or_default();
+    ours.extend(changes);
     let text = Value::Object(ours).to_string();
     CollectionSettings::from_json(text.as_bytes())
         .map_err(|error| Failure::illegal_argument(error.to_string()))

@@ -143,6 +143,45 @@ async fn what_cannot_be_honoured_is_refused_by_name_and_nothing_made() {
 }
 
 #[tokio::test]
+async fn settings_of_the_log_change_and_fixed_ones_do_not() {
+    let site = Site::new();
+    site.call("PUT /jobs", r#"{"quire":{"codec":"none"}}"#)
+        .await
+        .done(200);
+    let change = r#"{"index":{"quire":{"codec":"zstd(5)","dictionary_bytes":16384}}}"#;
+    site.call("PUT /jobs/_settings", change).await.done(200);
+    site.call("PUT /jobs/_settings", r#"{"quire.block_bytes":65536}"#)
+        .await
+        .done(200);
+    let shown = site.call("GET /jobs", "").await.done(200);
+    let ours = &shown["jobs"]["settings"]["quire"];
+    assert_eq!(
+        (
+            &ours["codec"],
+            &ours["dictionary_bytes"],
+            &ours["block_bytes"]
+        ),
+        (&json!("zstd(5)"), &json!(16384), &json!(65536))
+    );
+    for (body, name) in [
+        (r#"{"quire":{"partitions":77}}"#, "partitions"),
+        (r#"{"quire.key_field":"id"}"#, "key_field"),
+        (r#"{"quire.codec":"brotli"}"#, "brotli"),
+        (r#"{"quire.codec":"lz4"}"#, "dictionary_bytes"),
+        (r#"{"index":{"sort":"a"}}"#, "index.sort"),
+    ] {
+        let reason = site
+            .call("PUT /jobs/_settings", body)
+            .await
+            .refused(400, "illegal_argument_exception");
+        assert!(reason.contains(name), "{reason}");
+    }
+    site.call("PUT /nothing/_settings", "{}")
+        .await
+        .refused(404, "index_not_found_exception");
+}
+
+#[tokio::test]
 async fn documents_are_counted_and_queries_refused_by_name() {
     let site = Site::new();
     for (name, documents) in [("jobs", 3), ("jobs-old", 2), ("other", 1)] {

@@ -36,7 +36,7 @@ impl World {
             .is_some_and(|known| known.certain);
         let settings = CollectionSettings {
             partitions,
-            ..CollectionSettings::default()
+            ..self.settings.clone()
         };
         match database.create_collection(name.as_str(), settings) {
             Ok(_) => {

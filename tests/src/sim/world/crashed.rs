@@ -67,7 +67,7 @@ impl Crashed {
             env: self.env.after_crash(seed),
             options: self.options.clone(),
             volumes: self.volumes.clone(),
-            partitions: self.partitions,
+            settings: self.settings.clone(),
             database: None,
             collections: self.collections.clone(),
             views: Vec::new(),

@@ -97,7 +97,7 @@ impl World {
     /// The collection, made where it is certain that there is none, with no partition in doubt.
     fn ready(&mut self, name: Name) -> Option<Collection> {
         if !self.collections.contains_key(&name) {
-            self.create(name, self.partitions);
+            self.create(name, self.settings.partitions);
         }
         let collection = self.collection(name)?;
         for number in 0..collection.settings().partitions {
