@@ -141,6 +141,7 @@ fn write_a_database_of_this_format() {
         partitions,
         key_field: key_field.to_string(),
         durability,
+        ..CollectionSettings::default()
     };
     let gone = settings(1, "_id", Durability::Sync);
     database.create_collection("gone", gone).unwrap();

@@ -8,7 +8,7 @@ use crate::sim::history::Name;
 use crate::sim::model::Collection;
 use crate::sim::run::RunStats;
 use quire_env::SimEnv;
-use quiredb::{Options, Volumes};
+use quiredb::{CollectionSettings, Options, Volumes};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(crate) struct Crashed {
     env: Arc<SimEnv>,
     options: Options,
     volumes: Volumes,
-    partitions: u32,
+    settings: CollectionSettings,
     collections: BTreeMap<Name, Collection>,
     backups: Vec<Snapshot>,
     snapshot_max: u64,
@@ -34,7 +34,7 @@ impl World {
             env,
             options,
             volumes,
-            partitions,
+            settings,
             database,
             collections,
             views,
@@ -50,7 +50,7 @@ impl World {
             env,
             options,
             volumes,
-            partitions,
+            settings,
             collections,
             backups,
             snapshot_max,
