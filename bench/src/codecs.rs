@@ -110,7 +110,9 @@ impl Plan {
             documents.len(),
             json_bytes / documents.len().max(1)
         );
-        println!("| codec | block | dictionary | log / JSON bytes | load, CPU µs each | get, CPU µs each |");
+        println!(
+            "| codec | block | dictionary | log / JSON bytes | load, CPU µs each | get, CPU µs each |"
+        );
         println!("| --- | --- | --- | --- | --- | --- |");
         for ((codec, block_bytes, dictionary_bytes), rounds) in SETTINGS.iter().zip(&rounds) {
             let figure = |of: fn(&Round) -> f64, scale: f64| {
