@@ -2,7 +2,7 @@
 
 use super::{Target, Way, is_below_checksums};
 use quire_env::{BlockCache, Budget, Env, SimEnv};
-use quire_log::{Log, LogIdentity, LogOptions};
+use quire_log::{Codec, Log, LogIdentity, LogOptions};
 use quire_lsm::{Op, RunMeta, TableFiles, Tree, TreeContext, TreeSpec};
 use quiredb::{
     CollectionSettings, Database, Document, Durability, Key, Options, Position, Volumes, Write,
@@ -75,23 +75,31 @@ pub(super) fn place(env: &dyn Env, path: &str, bytes: &[u8]) {
     env.replace(path, bytes).unwrap();
 }
 
-fn open_log(env: &Arc<SimEnv>) -> quire_log::Result<Log> {
+fn open_log(env: &Arc<SimEnv>, codec: Codec) -> quire_log::Result<Log> {
     let identity = LogIdentity(*b"fuzzing the log!");
     let options = LogOptions {
         block_bytes: 500,
+        codec,
         ..LogOptions::default()
     };
     let cache = BlockCache::new(1 << 20);
     Log::open(env.clone(), Path::new("/log"), identity, cache, options).map(|(log, _)| log)
 }
 
-/// Segments closed and not, of one block and of many.
+/// Segments closed and not, of one block and of many, in LZ4 and in zstd; and a compacted one with a dictionary.
 fn log_seeds() -> Vec<Vec<u8>> {
+    let zstd = Codec::Zstd {
+        level: 3,
+        dictionary_bytes: 300,
+    };
     let mut seeds = Vec::new();
-    for records in [0, 1, 40] {
+    for (records, codec) in [0, 1, 40]
+        .into_iter()
+        .flat_map(|records| [(records, Codec::Lz4), (records, zstd)])
+    {
         for close in [false, true] {
             let env = SimEnv::new(1);
-            let log = open_log(&env).unwrap();
+            let log = open_log(&env, codec).unwrap();
             for n in 0..records {
                 let record = format!("record {n} {}", "word ".repeat(n % 7 * 10));
                 let position = log.append(&[record.as_bytes(), b"and one more"]).unwrap();
@@ -100,7 +108,14 @@ fn log_seeds() -> Vec<Vec<u8>> {
                 }
             }
             log.sync(log.last()).unwrap();
-            if close {
+            if close && codec == zstd && records > 1 {
+                log.roll().unwrap();
+                assert!(log.train_dictionary().unwrap());
+                let next = log.last().next();
+                let mut keep = |records: &[_]| quire_log::Result::Ok(vec![true; records.len()]);
+                let compacted = log.compact(log.first(), next, &mut keep, &|| false);
+                assert!(compacted.unwrap().is_some());
+            } else if close {
                 log.close().unwrap();
             }
             seeds.push(file(&env.read_all(Path::new(LOG_PATH)).unwrap()));
@@ -133,7 +148,7 @@ fn log(input: &[u8]) -> Way {
 }
 
 fn read_log(env: &Arc<SimEnv>) -> quire_log::Result<u64> {
-    let log = open_log(env)?;
+    let log = open_log(env, Codec::Lz4)?;
     let read = |log: &Log| -> quire_log::Result<Vec<(Position, Vec<u8>)>> {
         let scanned = log.scan(log.first()).take(READ_MAX);
         let scanned: Vec<_> = scanned.collect::<quire_log::Result<_>>()?;
@@ -148,7 +163,7 @@ fn read_log(env: &Arc<SimEnv>) -> quire_log::Result<u64> {
     let position = log.append(&[b"after all"])?;
     log.sync(position)?;
     log.close()?;
-    let again = open_log(env)?;
+    let again = open_log(env, Codec::Lz4)?;
     let after = read(&again)?;
     assert!(after.starts_with(&before), "records changed by writing on");
     if before.len() < READ_MAX {

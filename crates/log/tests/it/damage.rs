@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use quire_env::{Env, SimEnv};
-use quire_log::{Error, ErrorKind, Log};
+use quire_log::{Codec, Error, ErrorKind, Log, LogOptions};
 use quire_model::Position;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -231,6 +231,74 @@ fn missing_renamed_and_duplicated_segments_are_refused_and_named() {
         copy(&env, &files[0], &dir().join("notes.txt"));
         check_all(&open(&env).unwrap().0);
     });
+}
+
+#[test]
+fn a_damaged_dictionary_costs_nothing_where_another_segment_holds_the_same() {
+    let options = LogOptions {
+        codec: DICTIONARY,
+        ..tiny()
+    };
+    let template = SimEnv::new(1);
+    let (log, _) = open_with(&template, options.clone()).unwrap();
+    append_synced(&log, 90);
+    log.close().unwrap();
+    drop(log);
+    let files = segments(&template);
+    let with_dictionary = files
+        .iter()
+        .filter(|path| is_of_dictionary(&template, path, 48));
+    let with_dictionary: Vec<_> = with_dictionary.collect();
+    assert!(with_dictionary.len() > 3, "{files:?}");
+    let [first, .., last] = with_dictionary.as_slice() else {
+        panic!("{files:?}")
+    };
+    for byte in (96..).take_while(|byte| is_of_dictionary(&template, first, *byte)) {
+        let env = template.after_crash(0);
+        env.flip_bit(first, byte * 8).unwrap();
+        let (_, damages) = verify_all(&env);
+        assert_eq!(damages.len(), 1, "{damages:?}");
+        assert_eq!((&damages[0].path, damages[0].lost), (*first, None));
+        let (log, _) = open_with(&env, options.clone()).unwrap();
+        // The other one is in memory then.
+        let base = last.file_stem().unwrap().to_str().unwrap().parse().unwrap();
+        assert_eq!(log.read(Position(base)).unwrap(), record(base));
+        check_all(&log);
+        // What is damaged is not handed on.
+        let mut copies = log.copies(log.last()).unwrap().into_iter();
+        let copy = copies.find(|copy| copy.path() == first.as_path()).unwrap();
+        let error = copy.pieces(0, copy.bytes()).find_map(Result::err).unwrap();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "byte {byte}");
+    }
+}
+
+#[test]
+fn blocks_of_every_codec_lie_in_one_log_and_only_zstd_needs_a_new_version() {
+    let env = SimEnv::new(1);
+    let (log, _) = open(&env).unwrap();
+    let codecs = [(Codec::None, 1), (DICTIONARY, 3), (Codec::Lz4, 1)];
+    let mut versions = vec![1];
+    for (codec, version) in codecs.repeat(2) {
+        append_synced(&log, log.last().0 + 4);
+        log.set_blocks(200, codec).unwrap();
+        log.roll().unwrap();
+        versions.push(version);
+    }
+    append_synced(&log, log.last().0 + 4);
+    check_all(&log);
+    let version = |path: &PathBuf| env.read_all(path).unwrap()[8];
+    let found: Vec<_> = segments(&env).iter().map(version).collect();
+    assert_eq!(found, versions);
+    // Rewritten, all are as the settings say now.
+    log.roll().unwrap();
+    let mut all = |records: &[_]| quire_log::Result::Ok(vec![true; records.len()]);
+    log.set_blocks(200, DICTIONARY).unwrap();
+    let next = log.last().next();
+    log.compact(Position(1), next, &mut all, &|| false).unwrap();
+    check_all(&log);
+    log.close().unwrap();
+    assert_eq!(version(&segments(&env)[0]), 4);
+    assert_eq!(verify_all(&env).1, []);
 }
 
 #[test]
