@@ -1,6 +1,8 @@
 //! What a database does with its directory; documents are tested in `tests/`.
 
-use crate::{Database, Document, ErrorKind, Key, Options, SimEnv, Volumes};
+use crate::{
+    Codec, CollectionSettings, Database, Document, ErrorKind, Key, Options, SimEnv, Volumes,
+};
 use quire_env::Env;
 use std::path::Path;
 use std::sync::Arc;
@@ -32,6 +34,72 @@ fn a_collection_outlives_its_database_and_keeps_the_lock() {
             .unwrap(),
         1
     );
+}
+
+#[test]
+fn settings_change_while_documents_are_written_and_outlive_the_database() {
+    let env = SimEnv::new(1);
+    let open = || {
+        let options = Options {
+            segment_bytes: 10_000,
+            ..Options::default()
+        };
+        Database::open_with(env.clone(), Volumes::single("/db"), options).unwrap()
+    };
+    let number = |number: u32| {
+        let words = "a kettle of copper, ".repeat(number as usize % 7 + 1);
+        let json = format!(r#"{{"number":{number},"words":"{words}"}}"#);
+        Document::from_json(json.as_bytes()).unwrap()
+    };
+    let database = open();
+    let made = CollectionSettings {
+        partitions: 1,
+        codec: Codec::None,
+        ..CollectionSettings::default()
+    };
+    let collection = database.create_collection("jobs", made.clone()).unwrap();
+    let log_bytes = || collection.stats().unwrap().log_bytes;
+    let mut next = 0;
+    let mut grows_by = |count: u32| {
+        let before = log_bytes();
+        for key in next..next + count {
+            collection.put(&Key::from(key), &number(key)).unwrap();
+        }
+        next += count;
+        env.run_due();
+        collection.flush().unwrap();
+        log_bytes() - before
+    };
+    let plain = grows_by(1000);
+    let settings = CollectionSettings {
+        codec: Codec::Zstd(3),
+        dictionary_bytes: 1024,
+        ..made.clone()
+    };
+    let changed = database.change_settings("jobs", settings.clone()).unwrap();
+    assert_eq!(*changed.settings(), settings);
+    assert_eq!(*collection.settings(), settings, "one that was open too");
+    grows_by(200);
+    let packed = grows_by(1000);
+    assert!(packed * 4 < plain * 3, "{packed} bytes, {plain} before");
+
+    let fixed = CollectionSettings {
+        partitions: 2,
+        ..settings.clone()
+    };
+    let error = database.change_settings("jobs", fixed).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    let error = database.change_settings("none", made).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    database.close().unwrap();
+    drop((database, changed, collection));
+
+    let collection = open().collection("jobs").unwrap();
+    assert_eq!(*collection.settings(), settings);
+    for key in 0..2200 {
+        let found = collection.get(&Key::from(key)).unwrap().unwrap();
+        assert_eq!(found.document, number(key));
+    }
 }
 
 #[test]
