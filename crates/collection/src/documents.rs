@@ -92,20 +92,11 @@ impl Machine for Documents {
     }
 
     fn apply(&mut self, bytes: &[u8], trees: &TreeWriter<'_>) -> Result<(), ApplyError> {
-        let record = Record::decode(bytes).map_err(ApplyError::Record)?;
+        let record = self
+            .decode_next(trees.position(), bytes)
+            .map_err(ApplyError::Record)?;
         let docid = docid_bytes(record.docid);
-        if record.created && record.docid.0 != self.next_docid {
-            let what = format!(
-                "it creates document number {}, expected {}",
-                record.docid, self.next_docid
-            );
-            return Err(ApplyError::Record(what));
-        }
         if let Some(row) = record.superseded {
-            if row.position >= trees.position() {
-                let what = format!("it supersedes the one at position {}", row.position);
-                return Err(ApplyError::Record(what));
-            }
             trees.supersede(row.position, row.bytes.into());
         } else if !record.created {
             // A record of the first version.
@@ -114,9 +105,7 @@ impl Machine for Documents {
         match record.kind {
             Kind::Put | Kind::Patch => {
                 if record.created {
-                    let next = record.docid.0.checked_add(1);
-                    self.next_docid = next
-                        .ok_or_else(|| ApplyError::Record("no docid comes after its own".into()))?;
+                    self.next_docid = record.docid.0 + 1;
                     trees.put(KEYS, record.key, &docid)?;
                     self.totals.documents += 1;
                 }
@@ -136,6 +125,20 @@ impl Machine for Documents {
                 Ok(())
             }
         }
+    }
+
+    fn check(&self, first: Position, records: &[Bytes]) -> Result<(), (Position, String)> {
+        let (mut state, mut position) = (*self, first);
+        for bytes in records {
+            let record = state
+                .decode_next(position, bytes)
+                .map_err(|what| (position, what))?;
+            if record.created {
+                state.next_docid = record.docid.0 + 1;
+            }
+            position = position.next();
+        }
+        Ok(())
     }
 
     /// A document's newest record is needed, and the record of each deletion: a follower that saw the document needs it,
@@ -164,6 +167,29 @@ impl Machine for Documents {
             };
         let answers = records.iter().zip(decoded.iter().zip(rows));
         Ok(answers.map(needed).collect())
+    }
+}
+
+impl Documents {
+    /// The record, if it can be the next, at `position`.
+    fn decode_next<'a>(&self, position: Position, bytes: &'a [u8]) -> Result<Record<'a>, String> {
+        let record = Record::decode(bytes)?;
+        if record.created && record.docid.0 != self.next_docid {
+            return Err(format!(
+                "it creates document number {}, expected {}",
+                record.docid, self.next_docid
+            ));
+        }
+        if record.created && record.docid.0 == u32::MAX {
+            return Err("no docid comes after its own".into());
+        }
+        match record.superseded {
+            Some(row) if row.position >= position => Err(format!(
+                "it supersedes the one at position {}",
+                row.position
+            )),
+            _ => Ok(record),
+        }
     }
 }
 

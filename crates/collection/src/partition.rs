@@ -5,11 +5,12 @@ use crate::lookup::DocumentLookup;
 use crate::record::Record;
 use crate::write::{Decider, key_of};
 use crate::{Change, Error, Found, PartitionView, Result, Write, Written};
+use bytes::Bytes;
 use quire_env::Gate;
 use quire_model::{Document, Key, Position};
 use quire_store::{
-    Capture, Durability, FileInspection, LogSettings, Place, Shared, Store, StoreFile,
-    StoreOptions, StoreStats,
+    Capture, Durability, FileInspection, LogReach, LogSettings, Place, Shared, Shipped, Store,
+    StoreFile, StoreOptions, StoreStats,
 };
 use std::sync::Arc;
 
@@ -145,6 +146,49 @@ impl Partition {
                 document,
             })
         }))
+    }
+
+    /// How far its log is.
+    pub fn reach(&self) -> LogReach {
+        self.store.reach()
+    }
+
+    /// Durable records after `seen`, for a follower. See [`Store::ship`].
+    ///
+    /// # Errors
+    /// As of [`Store::ship`].
+    pub fn ship(&self, seen: Position, bytes_max: usize) -> Result<Shipped> {
+        Ok(self.store.ship(seen, bytes_max)?)
+    }
+
+    /// A checksum of the record at a position, if it is there still. See [`Store::fingerprint`].
+    ///
+    /// # Errors
+    /// As of [`Store::fingerprint`].
+    pub fn fingerprint(&self, position: Position) -> Result<Option<u64>> {
+        Ok(self.store.fingerprint(position)?)
+    }
+
+    /// Makes all records accepted durable. See [`Store::sync_log`].
+    ///
+    /// # Errors
+    /// As of [`Store::sync_log`].
+    pub fn sync_log(&self) -> Result<()> {
+        Ok(self.store.sync_log()?)
+    }
+
+    /// Takes records of the partition that this one follows. See [`Store::ingest`].
+    ///
+    /// # Errors
+    /// As of [`Store::ingest`].
+    pub fn ingest(
+        &self,
+        first: Position,
+        records: &[Bytes],
+        visible: bool,
+        durability: Durability,
+    ) -> Result<()> {
+        Ok(self.store.ingest(first, records, visible, durability)?)
     }
 
     /// The files that make up the partition now.

@@ -1,6 +1,7 @@
 //! Scanning: records in order, read in large pieces, past the cache.
 
 use crate::Result;
+use crate::block::BlockKind;
 use crate::records::RecordBlock;
 use crate::segment::Segment;
 use crate::view::LogView;
@@ -53,6 +54,19 @@ impl LogScan {
     pub fn until(mut self, to: Position) -> LogScan {
         self.to = self.to.min(to);
         self
+    }
+
+    /// Whether a group of records ended with the one handed out last, so that a state after it is one that could be seen.
+    /// Of records that compaction copied that is known where their segment ends, and else the answer is no.
+    pub fn at_group_end(&self) -> bool {
+        match &self.block {
+            Some(block) if block.last() >= self.next => false,
+            Some(block) if block.kind() == BlockKind::Records => !block.goes_on(),
+            _ => self
+                .view
+                .segment_of(self.next)
+                .is_ok_and(|segment| segment.base() == self.next),
+        }
     }
 
     /// The first record from `next` to `to`.

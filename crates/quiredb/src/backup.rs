@@ -29,8 +29,8 @@ mod copy;
 mod directory;
 mod snapshot;
 
-pub(crate) use directory::BackupDir;
-pub(crate) use snapshot::{PartitionFiles, Snapshot, StoredFile};
+pub(crate) use directory::{BackupDir, partition_path};
+pub(crate) use snapshot::{PartitionFiles, Piece, Snapshot, StoredFile};
 
 use crate::catalog::Catalog;
 use crate::{Database, Error, Result};
@@ -235,7 +235,7 @@ impl Database {
     }
 
     /// The catalog and all partitions at one moment.
-    fn capture(&self) -> Result<(Catalog, Vec<Capture>)> {
+    pub(crate) fn capture(&self) -> Result<(Catalog, Vec<Capture>)> {
         loop {
             let catalog = self.catalog()?;
             let mut partitions = Vec::new();

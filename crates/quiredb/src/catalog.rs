@@ -62,11 +62,11 @@ impl Catalog {
         Ok(env.replace(&Catalog::path(root), &self.encode())?)
     }
 
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         seal(KIND, VERSION, &serde_json::json!(self).to_string())
     }
 
-    fn decode(bytes: &[u8]) -> std::result::Result<Catalog, String> {
+    pub(crate) fn decode(bytes: &[u8]) -> std::result::Result<Catalog, String> {
         let json = unseal(KIND, VERSION, "catalog", bytes)?;
         let catalog: Catalog = serde_json::from_str(json)
             .map_err(|error| format!("the catalog is damaged: {error}"))?;

@@ -56,7 +56,7 @@ struct Inner {
     name: String,
     settings: RwLock<Arc<CollectionSettings>>,
     partitions: Vec<Partition>,
-    /// Told whenever something new is visible in any partition.
+    /// Told whenever something new is visible in any partition; the database's, so in other collections too.
     changed: Arc<dyn Gate>,
 }
 

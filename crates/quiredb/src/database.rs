@@ -10,7 +10,7 @@ use crate::settings::check_name;
 use crate::{CollectionSettings, DatabaseStats, Error, Options, Result, ScrubStats};
 use parking_lot::Mutex;
 use quire_collection::Partition;
-use quire_env::{Env, ErrorKind as EnvErrorKind, OsEnv, Volumes};
+use quire_env::{Env, ErrorKind as EnvErrorKind, Gate, OsEnv, Volumes};
 use quire_planted::{Bug, planted};
 use quire_store::{Place, Shared, StoreOptions};
 use std::collections::BTreeMap;
@@ -48,6 +48,7 @@ struct Inner {
     volumes: Volumes,
     options: Options,
     state: Mutex<State>,
+    changed: Arc<dyn Gate>,
     /// Set first when it is closed, so that what takes long ends.
     closing: AtomicBool,
     scrubber: Option<Arc<Scrubber>>,
@@ -162,10 +163,11 @@ impl Database {
                 Scrubber::start(env, me, volumes.root(), period)
             });
             Inner {
-                shared,
+                changed: shared.env().gate(),
                 volumes,
                 options,
                 state,
+                shared,
                 closing: AtomicBool::new(false),
                 scrubber,
             }
@@ -274,13 +276,17 @@ impl Database {
                 existing: state.catalog.existing(),
             });
         };
+        self.drop_locked(&mut state, &entry)
+    }
+
+    fn drop_locked(&self, state: &mut State, entry: &Entry) -> Result<()> {
         let mut catalog = state.catalog.clone();
         catalog.collections.retain(|other| other.id != entry.id);
         if planted(Bug::DroppedFilesRemovedFirst) {
             remove_collection(&**self.env(), &self.inner.volumes, entry.id)?;
         }
-        if let Err(error) = self.replace_catalog(&mut state, catalog) {
-            if self.catalog_is_in_doubt(&state) {
+        if let Err(error) = self.replace_catalog(state, catalog) {
+            if self.catalog_is_in_doubt(state) {
                 state.in_doubt = Some(entry.id);
                 if let Some(collection) = state.open.remove(&entry.id) {
                     let _ = collection.close();
@@ -293,6 +299,42 @@ impl Database {
             let _ = collection.close();
         }
         remove_collection(&**self.env(), &self.inner.volumes, entry.id)
+    }
+
+    /// Makes and drops collections until they are those of `leader`, under the same ids. Documents of a collection that
+    /// both have stay.
+    pub(crate) fn take_collections_of(&self, leader: &Catalog) -> Result<()> {
+        let mut state = self.state()?;
+        let ours = state.catalog.collections.iter();
+        let gone: Vec<_> = ours
+            .filter(|entry| !leader.collections.iter().any(|other| other.id == entry.id))
+            .cloned()
+            .collect();
+        for entry in gone {
+            self.drop_locked(&mut state, &entry)?;
+        }
+        for entry in &leader.collections {
+            let ours = &state.catalog.collections;
+            if !ours.iter().any(|other| other.id == entry.id) {
+                self.make_locked(&mut state, entry.clone())?;
+            }
+        }
+        if state.catalog.next_collection < leader.next_collection {
+            let mut catalog = state.catalog.clone();
+            catalog.next_collection = leader.next_collection;
+            self.replace_catalog(&mut state, catalog)?;
+        }
+        Ok(())
+    }
+
+    /// Told whenever something new is visible in a collection, and when there is another collection or one less.
+    pub(crate) fn changed(&self) -> &Arc<dyn Gate> {
+        &self.inner.changed
+    }
+
+    /// Whether this is the only handle to it.
+    pub fn is_unshared(&self) -> bool {
+        Arc::strong_count(&self.inner) == 1
     }
 
     /// Writes all memtables out. Everything acknowledged before is durable when it returns.
@@ -440,17 +482,21 @@ impl Database {
                 name: name.to_string(),
             });
         }
-        // An id is used once, even if the attempt fails: its catalog may be on disk all the same.
-        let id = state.catalog.next_collection;
-        state.catalog.next_collection += 1;
-        let mut catalog = state.catalog.clone();
         let entry = Entry {
-            id,
+            id: state.catalog.next_collection,
             name: name.to_string(),
             settings,
         };
+        self.make_locked(state, entry)
+    }
+
+    /// Makes the collection of this entry, whose id was never used.
+    fn make_locked(&self, state: &mut State, entry: Entry) -> Result<Collection> {
+        // An id is used once, even if the attempt fails: its catalog may be on disk all the same.
+        state.catalog.next_collection = entry.id.saturating_add(1);
+        let mut catalog = state.catalog.clone();
         // What an earlier attempt under this id may have left.
-        remove_collection(&**self.env(), &self.inner.volumes, id)?;
+        remove_collection(&**self.env(), &self.inner.volumes, entry.id)?;
         for partition in 0..entry.settings.partitions {
             Partition::create(&self.inner.shared, &self.place(&catalog, &entry, partition))?;
         }
@@ -464,6 +510,7 @@ impl Database {
         next.write(&**self.env(), self.inner.volumes.root())?;
         state.catalog = next;
         state.in_doubt = None;
+        self.inner.changed.notify();
         Ok(())
     }
 
@@ -483,7 +530,7 @@ impl Database {
         if state.in_doubt == Some(entry.id) {
             self.replace_catalog(state, state.catalog.clone())?;
         }
-        let changed = self.env().gate();
+        let changed = Arc::clone(&self.inner.changed);
         let options = self.store_options(&entry.settings);
         let mut partitions = Vec::new();
         for number in 0..entry.settings.partitions {

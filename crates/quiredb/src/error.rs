@@ -120,6 +120,22 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
+    /// A follower and its leader differ: nothing was changed.
+    #[error("this follower is no copy of its leader: {0}")]
+    Diverged(String),
+    /// What a leader sent can't be used, or it sends no more.
+    #[error("{0}")]
+    Leader(String),
+    /// The directory holds something else than what a follower made.
+    #[error(
+        "{path}: {what}; give a new or an empty directory, or that of a follower of this database"
+    )]
+    ForeignFollower {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: &'static str,
+    },
     /// A backup was stopped by the one who asked for it.
     #[error("the backup was stopped; the next one goes on with what was copied")]
     Stopped,
@@ -146,7 +162,10 @@ impl Error {
             Error::Foreign { .. }
             | Error::Restoring { .. }
             | Error::ForeignBackup { .. }
+            | Error::ForeignFollower { .. }
             | Error::Invalid(_) => ErrorKind::Invalid,
+            Error::Diverged(_) => ErrorKind::Conflict,
+            Error::Leader(_) => ErrorKind::Io,
             Error::Catalog { .. } | Error::Backup { .. } => ErrorKind::Corrupt,
             Error::Closed | Error::Stopped => ErrorKind::Closed,
             Error::Partition(error) => partition_kind(error.kind()),
@@ -158,6 +177,12 @@ impl Error {
     pub fn advice(&self) -> Option<&'static str> {
         if self.kind() == ErrorKind::Full {
             return Some("make room on the disk");
+        }
+        if matches!(self, Error::Diverged(_)) {
+            return Some(
+                "nothing was changed: if the leader is right, remove the follower's directory and follow anew; if the \
+                 follower is, stop writing to the leader and serve the follower's copy in its place",
+            );
         }
         match machine_kind(self)? {
             io::ErrorKind::ReadOnlyFilesystem => {

@@ -27,6 +27,7 @@ mod codec;
 mod collection;
 mod database;
 mod error;
+mod follow;
 mod pace;
 mod read;
 mod repair;
@@ -46,6 +47,10 @@ pub use codec::Codec;
 pub use collection::Collection;
 pub use database::Database;
 pub use error::{Error, ErrorKind, Result};
+pub use follow::{
+    Applied, FollowerDir, Frame, Head, IncomingCopy, Lag, LeaderCopy, LeaderStream, Records,
+    Replica,
+};
 pub use read::{Scan, View};
 pub use repair::{LostKey, RepairEvent, RepairReport, repair};
 pub use restore::{RestoreReport, restore};

@@ -24,7 +24,7 @@ pub(crate) const RESTORING_NAME: &str = "RESTORING";
 const CHUNK_BYTES: u64 = 256 << 10;
 
 /// The most that a manifest may hold, as of the store.
-const MANIFEST_BYTES_MAX: u64 = 256 << 20;
+pub(crate) const MANIFEST_BYTES_MAX: u64 = 256 << 20;
 
 /// What a restore did.
 #[derive(Debug, Clone, Serialize)]
@@ -80,7 +80,7 @@ pub fn restore(
             .find(|entry| entry.id == files.collection);
         if let Some(entry) = entry {
             let place = place(volumes, &catalog, entry, files.partition);
-            restoring.partition(&place, files)?;
+            place_partition(&env, &place, files, &mut restoring)?;
         }
     }
     catalog.write(&*env, volumes.root())?;
@@ -149,6 +149,58 @@ fn begin(env: &dyn Env, volume: &Path) -> Result<()> {
     Ok(env.sync_dir(volume)?)
 }
 
+/// Where the files of a partition come from.
+pub(crate) trait FileSource {
+    /// Makes the file at `to`, durably but for its name.
+    ///
+    /// # Errors
+    /// If it is damaged, and those of the machine.
+    fn place(&mut self, files: &PartitionFiles, file: &StoredFile, to: &Path) -> Result<()>;
+
+    /// The bytes of a manifest.
+    ///
+    /// # Errors
+    /// If it is damaged, and those of the machine.
+    fn manifest(&mut self, files: &PartitionFiles, file: &StoredFile) -> Result<Vec<u8>>;
+}
+
+/// Puts the files of a partition in their places, the manifest last.
+pub(crate) fn place_partition(
+    env: &Arc<dyn Env>,
+    place: &Place,
+    files: &PartitionFiles,
+    source: &mut dyn FileSource,
+) -> Result<()> {
+    let count = u16::try_from(place.volumes.iter().count()).unwrap_or(u16::MAX);
+    let to = move |volume: VolumeId| VolumeId(volume.0 % count.max(1));
+    let dirs = place.dirs();
+    for dir in &dirs {
+        env.create_dir_all(dir)?;
+    }
+    for file in &files.files {
+        let name = match file.name() {
+            FileName::Manifest(_) => continue,
+            FileName::Table(table) => FileName::Table(FileId {
+                volume: to(table.volume),
+                ..table
+            }),
+            name => name,
+        };
+        source.place(files, file, &name.path(place, env).map_err(engine)?)?;
+    }
+    for dir in &dirs {
+        env.sync_dir(dir)?;
+    }
+    for file in &files.files {
+        if let name @ FileName::Manifest(_) = file.name() {
+            let manifest = source.manifest(files, file)?;
+            let moved = move_manifest(place, &manifest, &to).map_err(engine)?;
+            env.replace(&name.path(place, env).map_err(engine)?, &moved)?;
+        }
+    }
+    Ok(())
+}
+
 /// A restore under way.
 struct Restoring<'a> {
     env: &'a Arc<dyn Env>,
@@ -158,53 +210,28 @@ struct Restoring<'a> {
     progress: &'a mut dyn FnMut(u64, u64),
 }
 
-impl Restoring<'_> {
-    /// Restores the files of a partition, the manifest last.
-    fn partition(&mut self, place: &Place, files: &PartitionFiles) -> Result<()> {
-        let count = u16::try_from(place.volumes.iter().count()).unwrap_or(u16::MAX);
-        let to = move |volume: VolumeId| VolumeId(volume.0 % count.max(1));
-        let dirs = place.dirs();
-        for dir in &dirs {
-            self.env.create_dir_all(dir)?;
-        }
-        for file in &files.files {
-            let name = match file.name() {
-                FileName::Manifest(_) => continue,
-                FileName::Table(table) => FileName::Table(FileId {
-                    volume: to(table.volume),
-                    ..table
-                }),
-                name => name,
-            };
-            let path = name.path(place, self.env).map_err(engine)?;
-            let mut target = self.env.create(&path)?;
-            self.pieces(files, file, &mut |bytes| Ok(target.append(bytes)?))?;
-            target.sync()?;
-        }
-        for dir in &dirs {
-            self.env.sync_dir(dir)?;
-        }
-        for file in &files.files {
-            if let name @ FileName::Manifest(_) = file.name() {
-                let mut manifest = Vec::new();
-                if file.bytes() > MANIFEST_BYTES_MAX {
-                    return Err(damaged(
-                        self.backup.root().to_path_buf(),
-                        "a manifest too long",
-                    ));
-                }
-                self.pieces(files, file, &mut |bytes| {
-                    manifest.extend_from_slice(bytes);
-                    Ok(())
-                })?;
-                let moved = move_manifest(place, &manifest, &to).map_err(engine)?;
-                let path = name.path(place, self.env).map_err(engine)?;
-                self.env.replace(&path, &moved)?;
-            }
-        }
-        Ok(())
+impl FileSource for Restoring<'_> {
+    fn place(&mut self, files: &PartitionFiles, file: &StoredFile, to: &Path) -> Result<()> {
+        let mut target = self.env.create(to)?;
+        self.pieces(files, file, &mut |bytes| Ok(target.append(bytes)?))?;
+        Ok(target.sync()?)
     }
 
+    fn manifest(&mut self, files: &PartitionFiles, file: &StoredFile) -> Result<Vec<u8>> {
+        if file.bytes() > MANIFEST_BYTES_MAX {
+            let path = self.backup.root().to_path_buf();
+            return Err(damaged(path, "a manifest too long"));
+        }
+        let mut manifest = Vec::new();
+        self.pieces(files, file, &mut |bytes| {
+            manifest.extend_from_slice(bytes);
+            Ok(())
+        })?;
+        Ok(manifest)
+    }
+}
+
+impl Restoring<'_> {
     /// Reads the pieces of a file, checks them, and hands their bytes on. Those of a piece that is damaged are handed on
     /// in part before that shows.
     fn pieces(

@@ -111,6 +111,9 @@ pub enum Error {
         /// The partition's directory.
         path: PathBuf,
     },
+    /// The caller's mistake, in words.
+    #[error("{0}")]
+    Invalid(String),
     /// The store was closed.
     #[error("the database is closed")]
     Closed,
@@ -135,6 +138,7 @@ impl Error {
             Error::Exists { .. } => ErrorKind::AlreadyExists,
             Error::MemoryFull { .. } => ErrorKind::Full,
             Error::ReadOnly { .. } => ErrorKind::ReadOnly,
+            Error::Invalid(_) => ErrorKind::Invalid,
             Error::Closed => ErrorKind::Closed,
         }
     }

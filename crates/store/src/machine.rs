@@ -43,6 +43,17 @@ pub trait Machine: Sized + Send + 'static {
         trees: &TreeWriter<'_>,
     ) -> std::result::Result<(), ApplyError>;
 
+    /// Whether [`apply`](Machine::apply) would take these records one after the other, the first of them at position `first`: asked
+    /// before records of another store are written to the log.
+    ///
+    /// # Errors
+    /// Which one makes no sense, and why.
+    fn check(
+        &self,
+        first: Position,
+        records: &[Bytes],
+    ) -> std::result::Result<(), (Position, String)>;
+
     /// Which of these records of the log are needed, one answer each, now that the trees are as `trees` shows them: the
     /// others are removed from it. What later records need is needed. Of each record that is not needed, one before it
     /// told [`TreeWriter::supersede`]. All are, of a machine that never does.

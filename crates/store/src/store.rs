@@ -397,10 +397,7 @@ impl<M: Machine> Store<M> {
         decide: impl FnOnce(&mut Transaction<'_, M>) -> std::result::Result<R, E>,
     ) -> std::result::Result<(R, Position), E> {
         let inner = &*self.inner;
-        inner.admit()?;
-        let (result, position, added) = {
-            let mut writer = inner.writer.lock();
-            inner.check_writable()?;
+        self.with_writer(|writer| {
             let mut transaction = Transaction {
                 inner,
                 machine: &writer.machine,
@@ -408,18 +405,29 @@ impl<M: Machine> Store<M> {
                 records: Vec::new(),
             };
             let result = decide(&mut transaction)?;
-            let records = transaction.records;
+            let records: Vec<&[u8]> = transaction.records.iter().map(Vec::as_slice).collect();
+            let position = inner.append(writer, &records)?;
+            Ok((result, position))
+        })
+    }
+
+    /// Does what appends records, at the pace that the memory for memtables allows.
+    pub(crate) fn with_writer<R, E: From<Error>>(
+        &self,
+        write: impl FnOnce(&mut Writer<M>) -> std::result::Result<(R, Position), E>,
+    ) -> std::result::Result<(R, Position), E> {
+        let inner = &*self.inner;
+        inner.admit()?;
+        let (written, added) = {
+            let mut writer = inner.writer.lock();
+            inner.check_writable()?;
             let before = inner.memtable_bytes();
-            let position = inner.append(&mut writer, &records)?;
-            (
-                result,
-                position,
-                inner.memtable_bytes().saturating_sub(before),
-            )
+            let written = write(&mut writer)?;
+            (written, inner.memtable_bytes().saturating_sub(before))
         };
         inner.slow_down(added);
         inner.shared.relieve();
-        Ok((result, position))
+        Ok(written)
     }
 
     /// Makes everything up to `position` as durable as asked, and visible.
@@ -609,18 +617,17 @@ impl<M: Machine> Inner<M> {
     }
 
     /// Appends a group of records and applies it. Called with the writer's lock. Returns the log's last position.
-    fn append(&self, writer: &mut Writer<M>, records: &[Vec<u8>]) -> Result<Position> {
+    pub(crate) fn append(&self, writer: &mut Writer<M>, records: &[&[u8]]) -> Result<Position> {
         if records.is_empty() {
             return Ok(self.log.last());
         }
-        let slices: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
-        let first = self.log.append(&slices)?;
+        let first = self.log.append(records)?;
         self.schedule_seal(first);
         if self.log.dictionary_is_due() {
             self.schedule_compaction();
         }
         let mut position = first;
-        for record in slices {
+        for record in records {
             if let Err(error) = self.apply(writer, position, record) {
                 // The log holds a record that the trees do not: nothing after it may be acknowledged.
                 self.read_only.store(true, Ordering::Release);

@@ -4,6 +4,7 @@ use crate::{
     ApplyError, Durability, Error, ErrorKind, LogSettings, Machine, Place, Shared, Store,
     StoreOptions, TreeWriter,
 };
+use bytes::Bytes;
 use proptest::prelude::*;
 use quire_env::{Env, Fault, SimEnv, Volumes};
 use quire_lsm::{MergeError, Merger, TreeSpec};
@@ -13,6 +14,8 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+mod follow;
 
 /// Counts: the value is a u64, an operand is added to it.
 #[derive(Debug)]
@@ -90,6 +93,13 @@ impl Machine for Words {
 
     fn summary(&self) -> u64 {
         self.total
+    }
+
+    fn check(&self, first: Position, records: &[Bytes]) -> Result<(), (Position, String)> {
+        match records.iter().position(Bytes::is_empty) {
+            Some(at) => Err((Position(first.0 + at as u64), "an empty word".into())),
+            None => Ok(()),
+        }
     }
 
     fn apply(&mut self, record: &[u8], trees: &TreeWriter<'_>) -> Result<(), ApplyError> {
