@@ -15,6 +15,7 @@ mod bad_input;
 mod concurrency;
 mod crate_graph;
 mod docs;
+mod follow;
 mod formats;
 mod histories;
 mod kill;

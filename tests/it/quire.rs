@@ -171,9 +171,15 @@ impl Server {
         command
             .arg("serve")
             .arg(database)
-            .args(["--listen", "127.0.0.1:0", "--json", "--quiet"])
+            .args(["--listen", "127.0.0.1:0"])
             .args(arguments);
+        Server::launch(command)
+    }
+
+    /// Runs a command that serves, until it says where.
+    pub(crate) fn launch(mut command: Command) -> Server {
         let mut child = command
+            .args(["--json", "--quiet"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -226,6 +232,10 @@ impl Server {
 
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
     }
 
     /// Stops it as an operator would; it must end well, and soon.

@@ -300,6 +300,12 @@ impl Collection {
         Tail::new(&self.inner.partitions, seen)
     }
 
+    /// The last position that is visible of each partition.
+    pub fn positions(&self) -> Vec<Position> {
+        let partitions = self.inner.partitions.iter();
+        partitions.map(Partition::position).collect()
+    }
+
     /// Waits until something newer than `seen` (one position per partition) is visible, and says whether it is; false
     /// when the time is over or the collection is closed.
     pub fn wait_for_change(&self, seen: &[Position], timeout: Duration) -> bool {

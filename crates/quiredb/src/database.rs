@@ -238,14 +238,23 @@ impl Database {
                 existing: state.catalog.existing(),
             });
         };
+        self.change_locked(&mut state, &entry, settings)
+    }
+
+    fn change_locked(
+        &self,
+        state: &mut State,
+        entry: &Entry,
+        settings: CollectionSettings,
+    ) -> Result<Collection> {
         entry.settings.check_change(&settings)?;
-        let collection = self.open_locked(&mut state, &entry)?;
+        let collection = self.open_locked(state, entry)?;
         let mut catalog = state.catalog.clone();
         let entries = catalog.collections.iter_mut();
         for entry in entries.filter(|other| other.id == entry.id) {
             entry.settings = settings.clone();
         }
-        self.replace_catalog(&mut state, catalog)?;
+        self.replace_catalog(state, catalog)?;
         collection.set_settings(settings)?;
         Ok(collection)
     }
@@ -301,8 +310,8 @@ impl Database {
         remove_collection(&**self.env(), &self.inner.volumes, entry.id)
     }
 
-    /// Makes and drops collections until they are those of `leader`, under the same ids. Documents of a collection that
-    /// both have stay.
+    /// Makes, drops and changes collections until they are those of `leader`, under the same ids, with the same settings.
+    /// Documents of a collection that both have stay.
     pub(crate) fn take_collections_of(&self, leader: &Catalog) -> Result<()> {
         let mut state = self.state()?;
         let ours = state.catalog.collections.iter();
@@ -314,9 +323,14 @@ impl Database {
             self.drop_locked(&mut state, &entry)?;
         }
         for entry in &leader.collections {
-            let ours = &state.catalog.collections;
-            if !ours.iter().any(|other| other.id == entry.id) {
-                self.make_locked(&mut state, entry.clone())?;
+            let ours = state.catalog.collections.iter();
+            match ours.cloned().find(|other| other.id == entry.id) {
+                None => drop(self.make_locked(&mut state, entry.clone())?),
+                Some(ours) if ours.settings != entry.settings => {
+                    let settings = entry.settings.clone();
+                    self.change_locked(&mut state, &ours, settings)?;
+                }
+                Some(_) => {}
             }
         }
         if state.catalog.next_collection < leader.next_collection {

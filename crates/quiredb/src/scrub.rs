@@ -43,7 +43,7 @@ const SAVE_MICROS: i64 = 60_000_000;
 const DAMAGES_MAX: usize = 1000;
 
 /// What scrubbing has done and found.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ScrubStats {
     /// The time that a pass takes, in seconds.

@@ -1,10 +1,11 @@
 //! Figures about a database.
 
 use crate::ScrubStats;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Figures about a database. Events are counted since it was opened.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct DatabaseStats {
     /// Its first volume's directory.
@@ -30,7 +31,8 @@ pub struct DatabaseStats {
 }
 
 /// Figures about a collection. Events are counted since it was opened.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct CollectionStats {
     /// Its name.

@@ -66,6 +66,10 @@ enum Content {
     Parts(Vec<Bytes>, Option<Held>),
     /// JSON made as the client reads it, its fields already filtered.
     Stream(BoxStream<'static, io::Result<Bytes>>),
+    /// Lines of JSON, as they are.
+    Lines(Vec<u8>),
+    /// Bytes made as the client reads them.
+    Frames(BoxStream<'static, io::Result<Bytes>>),
     Text(&'static str, String),
 }
 
@@ -92,10 +96,25 @@ impl Answer {
         }
     }
 
+    /// Lines of JSON.
+    pub(crate) fn lines(lines: Vec<u8>) -> Answer {
+        Answer {
+            status: StatusCode::OK,
+            content: Content::Lines(lines),
+        }
+    }
+
     pub(crate) fn stream(stream: BoxStream<'static, io::Result<Bytes>>) -> Answer {
         Answer {
             status: StatusCode::OK,
             content: Content::Stream(stream),
+        }
+    }
+
+    pub(crate) fn frames(stream: BoxStream<'static, io::Result<Bytes>>) -> Answer {
+        Answer {
+            status: StatusCode::OK,
+            content: Content::Frames(stream),
         }
     }
 
@@ -123,8 +142,22 @@ impl Answer {
     fn into_body(self, look: &Look, buffers: &Buffers) -> Outcome<(&'static str, Body)> {
         let (parts, held) = match self.content {
             Content::Json(json) => (vec![Bytes::from(filtered(json, &look.filter)?)], None),
+            Content::Lines(lines) => {
+                let held = match lines.len() > SMALL_BYTES {
+                    true => Some(buffers.hold_now(lines.len())?),
+                    false => None,
+                };
+                let parts = VecDeque::from([Bytes::from(lines)]);
+                return Ok((
+                    "application/x-ndjson",
+                    Body::new(PartsBody { parts, _held: held }),
+                ));
+            }
             Content::Parts(parts, held) => (parts, held),
             Content::Stream(stream) => return Ok((JSON, streamed(stream, look.pretty))),
+            Content::Frames(stream) => {
+                return Ok(("application/octet-stream", Body::from_stream(stream)));
+            }
             Content::Text(content_type, text) => return Ok((content_type, Body::from(text))),
         };
         let parts = if look.pretty {

@@ -42,7 +42,7 @@ pub(crate) async fn begin(call: Call) -> Outcome<Answer> {
     let (to, named) = (dir.join(&name), name.clone());
     call.server
         .backups
-        .begin(&call.server.database, about, is_being_made, {
+        .begin(&call.server.database(), about, is_being_made, {
             move |database, tell| {
                 let result = database.backup(&to, &options, tell);
                 if let Err(error) = &result {
@@ -57,7 +57,7 @@ pub(crate) async fn begin(call: Call) -> Outcome<Answer> {
 
 /// `GET /_backup`
 pub(crate) async fn state(call: Call) -> Outcome<Answer> {
-    let now = call.server.database.env().monotonic();
+    let now = call.server.database().env().monotonic();
     Ok(Answer::ok(&call.server.backups.describe(now)))
 }
 

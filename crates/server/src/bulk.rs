@@ -41,7 +41,7 @@ const ITEM_BYTES: usize = 256;
 pub(crate) async fn bulk(call: Call) -> Outcome<Answer> {
     check_write(&call.params, None)?;
     let server = Arc::clone(&call.server);
-    let begun = server.database.env().monotonic();
+    let begun = server.database().env().monotonic();
     let default_index = call.place("collection").map(Arc::from);
     let held = server
         .buffers
@@ -66,7 +66,12 @@ pub(crate) async fn bulk(call: Call) -> Outcome<Answer> {
         }
         return Err(failure.because(&applied));
     }
-    let took = bulk.server.database.env().monotonic().saturating_sub(begun);
+    let took = bulk
+        .server
+        .database()
+        .env()
+        .monotonic()
+        .saturating_sub(begun);
     let held = bulk.lines.into_held(bulk.report.bytes())?;
     Ok(Answer::parts(
         bulk.report.finish(took.as_millis()),

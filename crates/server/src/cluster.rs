@@ -17,7 +17,7 @@ const API_VERSION: &str = "2.19.0";
 pub(crate) async fn info(call: Call) -> Outcome<Answer> {
     let path = |server: &Server| {
         server
-            .database
+            .database()
             .stats()
             .map(|stats| stats.path)
             .unwrap_or_default()
@@ -59,7 +59,7 @@ fn uuid_of(path: &str) -> String {
 /// How the database is: that there is an answer says that it serves, so it is green, unless a scrub has found damage. It is
 /// yellow if that is to the index alone, which the log can give again, and red if documents are lost by it.
 fn status(server: &Server) -> &'static str {
-    match server.database.scrub_stats() {
+    match server.database().scrub_stats() {
         Some(scrub) if scrub.damage.iter().any(|found| found.positions.is_some()) => "red",
         Some(scrub) if !scrub.damage.is_empty() => "yellow",
         _ => "green",
@@ -109,11 +109,14 @@ pub(crate) async fn health(call: Call) -> Outcome<Answer> {
 pub(crate) async fn stats(call: Call) -> Outcome<Answer> {
     let work = |server: &Server| {
         let stats = server
-            .database
+            .database()
             .stats()
             .map_err(|error| Failure::engine(&error, None))?;
-        let stats =
+        let mut stats =
             serde_json::to_value(&stats).map_err(|error| Failure::internal(error.to_string()))?;
+        if let Some(following) = &server.following {
+            stats["following"] = following.describe(server.database().env().monotonic());
+        }
         Ok(Answer::ok(&stats))
     };
     call.server.read(work).await?
@@ -123,10 +126,10 @@ pub(crate) async fn stats(call: Call) -> Outcome<Answer> {
 pub(crate) async fn metrics(call: Call) -> Outcome<Answer> {
     let work = |server: &Server| {
         let stats = server
-            .database
+            .database()
             .stats()
             .map_err(|error| Failure::engine(&error, None))?;
-        let text = server.metrics.render(
+        let mut text = server.metrics.render(
             &stats,
             server.buffers.used_bytes(),
             server
@@ -135,9 +138,12 @@ pub(crate) async fn metrics(call: Call) -> Outcome<Answer> {
                 .as_ref()
                 .map(|_| &*server.memcached),
         );
+        if let Some(following) = &server.following {
+            following.render(server.database().env().monotonic(), &mut text);
+        }
         Ok(Answer::text(
             "text/plain; version=0.0.4; charset=utf-8",
-            text,
+            text.text(),
         ))
     };
     call.server.read(work).await?

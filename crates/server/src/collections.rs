@@ -19,7 +19,7 @@ pub(crate) async fn create(call: Call) -> Outcome<Answer> {
     let (server, index) = (call.server.clone(), call.collection());
     let body = call.take_small_body().await?;
     let settings = settings::parse(&body.bytes)?;
-    let work = move |server: &Server| match server.database.create_collection(&index, settings) {
+    let work = move |server: &Server| match server.database().create_collection(&index, settings) {
         Ok(_) => Ok(Answer::ok(
             &json!({"acknowledged": true, "shards_acknowledged": true, "index": index}),
         )),
@@ -80,7 +80,7 @@ pub(crate) async fn delete(call: Call) -> Outcome<Answer> {
         )));
     }
     let ignore_missing = call.params.flag("ignore_unavailable")?.unwrap_or(false);
-    let work = move |server: &Server| match server.database.drop_collection(&index) {
+    let work = move |server: &Server| match server.database().drop_collection(&index) {
         Ok(()) => Ok(Answer::ok(&json!({"acknowledged": true}))),
         Err(error) => match error.kind() {
             ErrorKind::NotFound | ErrorKind::Invalid if ignore_missing => {
@@ -223,7 +223,7 @@ impl Selection {
     /// # Errors
     /// 404 for a name without a collection. A pattern may match none.
     pub(crate) fn collections(&self, server: &Server) -> Outcome<Vec<Collection>> {
-        let all = server.database.collections();
+        let all = server.database().collections();
         let mut chosen = Vec::new();
         for name in &self.names {
             let pattern = if name == "_all" { "*" } else { name };

@@ -64,7 +64,7 @@ pub fn memcached(
     writer: impl io::Write,
 ) -> io::Result<()> {
     options.check(options.listen).map_err(io::Error::other)?;
-    let server = Arc::new(Server::new(database, options));
+    let server = Arc::new(Server::new(database, options, None));
     Connection::new(server, reader, writer).run(&|_| true)?;
     Ok(())
 }

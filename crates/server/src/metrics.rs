@@ -85,14 +85,14 @@ impl Metrics {
         stats: &DatabaseStats,
         buffer_bytes: u64,
         memcached: Option<&Counters>,
-    ) -> String {
+    ) -> Exposition {
         let mut text = Exposition::default();
         self.render_http(&mut text, buffer_bytes);
         if let Some(memcached) = memcached {
             memcached.render(&mut text);
         }
         render_database(&mut text, stats);
-        text.0
+        text
     }
 
     fn render_http(&self, text: &mut Exposition, buffer_bytes: u64) {
@@ -350,6 +350,10 @@ fn render_database(text: &mut Exposition, stats: &DatabaseStats) {
 pub(crate) struct Exposition(String);
 
 impl Exposition {
+    pub(crate) fn text(self) -> String {
+        self.0
+    }
+
     pub(crate) fn head(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to a String can't fail.
         let _ = write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
@@ -408,7 +412,7 @@ mod tests {
             StatusCode::METHOD_NOT_ALLOWED,
             0,
         );
-        let text = metrics.render(&DatabaseStats::default(), 7, None);
+        let text = metrics.render(&DatabaseStats::default(), 7, None).text();
         for line in [
             r#"quire_http_requests_total{route="/{collection}",method="GET",status="200"} 2"#,
             r#"quire_http_requests_total{route="/{collection}",method="other",status="405"} 1"#,

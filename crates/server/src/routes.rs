@@ -19,7 +19,8 @@ use crate::failure::{Failure, Outcome};
 use crate::params::Params;
 use crate::state::Server;
 use crate::{
-    auth, backup, bulk, cat, cluster, collections, documents, mget, openapi, update, verify,
+    auth, backup, bulk, cat, changes, cluster, collections, documents, follow, mget, openapi,
+    update, verify,
 };
 
 type Handler = fn(Call) -> BoxFuture<'static, Outcome<Answer>>;
@@ -158,6 +159,7 @@ const MERGE: &[&str] = &[
     "primary_only",
     "wait_for_completion",
 ];
+const CHANGES: &[&str] = &["after", "limit", "partition", "prefix", "wait_ms"];
 const BACKUP: &[&str] = &["keep", "rate_bytes"];
 const CAT: &[&str] = &[
     "allow_no_indices",
@@ -182,6 +184,16 @@ macro_rules! routes {
     };
 }
 
+impl Route {
+    /// Whether a request of it changes documents or collections: a follower takes none such.
+    fn changes_documents(&self, method: &Method) -> bool {
+        let is_write = *method != Method::GET && *method != Method::HEAD;
+        let what = self.path.strip_prefix("/{collection}").unwrap_or(self.path);
+        let writes = ["", "/_settings", "/_doc", "/_create", "/_update", "/_bulk"];
+        is_write && writes.contains(&what.trim_end_matches("/{id}"))
+    }
+}
+
 /// Every route.
 pub(crate) static ROUTES: &[Route] = routes! {
     GET, "/", &[], cluster::info, "What is served here";
@@ -195,12 +207,17 @@ pub(crate) static ROUTES: &[Route] = routes! {
     POST, "/_backup/{name}", BACKUP, backup::begin, "Begin a backup, below the directory that the server was given";
     GET, "/_verify", &[], verify::state, "How far verifying is, and what the last one found";
     POST, "/_verify", &["rate_bytes"], verify::begin, "Begin to read and check every byte, while all is served";
+    POST, "/_follow", &[], follow::follow, "What a follower does not have yet, and what comes";
+    POST, "/_follow/copy/{id}", &[], follow::copy, "All files as of now, for a follower to take";
+    GET, "/_follow/copy/{id}/{name}", &[], follow::file, "One of these files";
+    &[Method::DELETE], "/_follow/copy/{id}", &[], follow::drop_copy, "The follower has them";
     GET, "/openapi.json", &[], openapi::document, "This description";
 
     &[Method::PUT], "/{collection}", ADMIN, collections::create, "Create a collection";
     GET, "/{collection}", LOOKUP, collections::get, "A collection's settings; HEAD tells whether it exists";
     &[Method::DELETE], "/{collection}", DROP, collections::delete, "Drop a collection and all that is in it";
     &[Method::PUT], "/{collection}/_settings", ADMIN, collections::change_settings, "Change a collection's settings";
+    GET, "/{collection}/_changes", CHANGES, changes::changes, "Changes after a cursor, and what comes while the caller waits; lines of JSON";
     GET_POST, "/_refresh", SELECT, collections::refresh, "Nothing to do: what is acknowledged is seen";
     GET_POST, "/{collection}/_refresh", SELECT, collections::refresh, "Nothing to do: what is acknowledged is seen";
     GET_POST, "/_flush", SELECT, collections::flush, "Write memory out to files";
@@ -263,10 +280,10 @@ fn served(server: Arc<Server>, route: &'static Route, filter: MethodFilter) -> M
     let handler = move |places: Result<RawPathParams, RawPathParamsRejection>, request: Request| {
         let server = Arc::clone(&server);
         async move {
-            let begun = server.database.env().monotonic();
+            let begun = server.database().env().monotonic();
             let method = request.method().clone();
             let answer = answer(&server, route, places, request).await;
-            let took = server.database.env().monotonic().saturating_sub(begun);
+            let took = server.database().env().monotonic().saturating_sub(begun);
             server
                 .metrics
                 .answered(route.path, &method, answer.status(), took);
@@ -299,6 +316,9 @@ async fn answer(
             .iter()
             .map(|(place, text)| (place.to_owned(), text.to_owned()));
         let places: Vec<(String, String)> = places.collect();
+        if route.changes_documents(&parts.method) {
+            server.check_writable()?;
+        }
         if places.iter().any(is_api) {
             return Err(Failure::no_handler(&parts.method, parts.uri.path()));
         }

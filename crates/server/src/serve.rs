@@ -4,6 +4,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -39,7 +40,9 @@ const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 /// no loopback address and no token is set.
 pub fn router(database: Database, options: ServerOptions) -> Result<Router> {
     options.check(options.listen)?;
-    Ok(routes::router(Arc::new(Server::new(database, options))))
+    Ok(routes::router(Arc::new(Server::new(
+        database, options, None,
+    ))))
 }
 
 /// Where a server listens.
@@ -110,16 +113,26 @@ pub async fn serve(
     options: ServerOptions,
     shutdown: impl Future<Output = ()>,
 ) -> Result<()> {
+    let server = Arc::new(Server::new(database, options.clone(), None));
+    serve_with(server, listeners.into(), options, shutdown).await
+}
+
+/// [`serve()`], of what `server` has.
+pub(crate) async fn serve_with(
+    server: Arc<Server>,
+    listeners: Listeners,
+    options: ServerOptions,
+    shutdown: impl Future<Output = ()>,
+) -> Result<()> {
     let Listeners {
         http: listener,
         memcached,
-    } = listeners.into();
+    } = listeners;
     let address = checked_address(&listener, &options)?;
     if let Some(memcached) = &memcached {
         let address = checked_address(memcached, &options)?;
         tracing::info!(%address, "serving the memcached protocol");
     }
-    let server = Arc::new(Server::new(database, options.clone()));
     let service = TowerToHyperService::new(routes::router(Arc::clone(&server)));
     let http = protocol(&options);
     let slots = Arc::new(Semaphore::new(
@@ -170,6 +183,7 @@ pub async fn serve(
         while connections.try_join_next().is_some() {}
     }
     drop((listener, stop_port));
+    server.stopping.store(true, Ordering::Release);
     if let Some(accepting) = accepting {
         // It ends now that the sender is gone.
         let _ = accepting.await;
@@ -188,6 +202,7 @@ pub async fn serve(
     connections.shutdown().await;
     server.backups.stop().await;
     server.verifications.stop().await;
+    server.copies.clear();
     Ok(())
 }
 

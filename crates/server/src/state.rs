@@ -1,15 +1,18 @@
 //! What all requests share: the database, the bounds, and the way from an async request to a blocking engine.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use parking_lot::RwLock;
 use quiredb::{Collection, CollectionSettings, Database, ErrorKind};
 use tokio::sync::Semaphore;
 
 use crate::backup::Backups;
 use crate::buffers::Buffers;
 use crate::failure::{Failure, Outcome};
+use crate::follow::{Following, LeaderCopies};
 use crate::memcached::Counters;
 use crate::metrics::Metrics;
 use crate::options::ServerOptions;
@@ -17,7 +20,13 @@ use crate::verify::Verifications;
 
 /// What all requests share.
 pub(crate) struct Server {
-    pub(crate) database: Database,
+    served: RwLock<Database>,
+    /// What is known of the leader, if this is a follower: then nothing is written but what comes from there.
+    pub(crate) following: Option<Arc<Following>>,
+    /// What followers copy of this one.
+    pub(crate) copies: Arc<LeaderCopies>,
+    /// Set when it stops: answers without end end then.
+    pub(crate) stopping: AtomicBool,
     pub(crate) options: ServerOptions,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) buffers: Buffers,
@@ -31,7 +40,11 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn new(database: Database, options: ServerOptions) -> Server {
+    pub(crate) fn new(
+        database: Database,
+        options: ServerOptions,
+        following: Option<Arc<Following>>,
+    ) -> Server {
         Server {
             metrics: Arc::default(),
             backups: Arc::default(),
@@ -45,8 +58,38 @@ impl Server {
             writes: Arc::new(Semaphore::new(
                 options.writes_max.min(Semaphore::MAX_PERMITS),
             )),
-            database,
+            served: RwLock::new(database),
+            following,
+            copies: Arc::default(),
+            stopping: AtomicBool::new(false),
             options,
+        }
+    }
+
+    /// The database that is served now.
+    pub(crate) fn database(&self) -> Database {
+        self.served.read().clone()
+    }
+
+    /// Whether it is stopping: what waits is to end.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Serves another database from now on; returns the one before.
+    pub(crate) fn serve_instead(&self, database: Database) -> Database {
+        std::mem::replace(&mut *self.served.write(), database)
+    }
+
+    /// Refuses what would make a follower differ from its leader.
+    pub(crate) fn check_writable(&self) -> Outcome<()> {
+        match &self.following {
+            None => Ok(()),
+            Some(following) => Err(Failure::new(
+                StatusCode::FORBIDDEN,
+                "cluster_block_exception",
+                following.refusal(),
+            )),
         }
     }
 
@@ -104,7 +147,7 @@ impl Server {
 
     /// An existing collection.
     pub(crate) fn collection(&self, name: &str) -> Outcome<Collection> {
-        self.database
+        self.database()
             .collection(name)
             .map_err(|error| match error.kind() {
                 ErrorKind::NotFound | ErrorKind::Invalid => Failure::index_not_found(name),
@@ -115,7 +158,7 @@ impl Server {
     /// A collection to write to, made with default settings if there is none.
     pub(crate) fn collection_or_create(&self, name: &str) -> Outcome<Collection> {
         let made = self
-            .database
+            .database()
             .collection_or_create(name, CollectionSettings::default);
         made.map_err(|error| match error.kind() {
             ErrorKind::Invalid => invalid_name(&error, name),
@@ -126,7 +169,7 @@ impl Server {
     /// A new id: 20 characters that need no escape in a URL.
     pub(crate) fn new_id(&self) -> String {
         let mut bytes = [0; 20];
-        self.database.env().random(&mut bytes);
+        self.database().env().random(&mut bytes);
         bytes.map(letter).iter().collect()
     }
 }

@@ -32,7 +32,7 @@ pub(crate) async fn begin(call: Call) -> Outcome<Answer> {
     };
     call.server
         .verifications
-        .begin(&call.server.database, Map::new(), being_verified, {
+        .begin(&call.server.database(), Map::new(), being_verified, {
             move |database, tell| {
                 let result = database.verify(&options, tell);
                 match &result {
@@ -52,6 +52,6 @@ pub(crate) async fn begin(call: Call) -> Outcome<Answer> {
 
 /// `GET /_verify`
 pub(crate) async fn state(call: Call) -> Outcome<Answer> {
-    let now = call.server.database.env().monotonic();
+    let now = call.server.database().env().monotonic();
     Ok(Answer::ok(&call.server.verifications.describe(now)))
 }

@@ -9,6 +9,7 @@ mod count;
 mod create;
 mod delete;
 mod drop;
+mod follow;
 mod get;
 pub(crate) mod load;
 mod put;
@@ -46,6 +47,7 @@ pub(crate) enum Command {
     Backups(backups::Backups),
     Restore(restore::Restore),
     Serve(serve::Serve),
+    Follow(follow::Follow),
     Demo(demo::Demo),
 }
 
@@ -72,6 +74,7 @@ impl Command {
             Command::Backups(command) => command.run(context),
             Command::Restore(command) => command.run(context),
             Command::Serve(command) => command.run(context),
+            Command::Follow(command) => command.run(context),
             Command::Demo(command) => command.run(context),
         }
     }

@@ -8,6 +8,7 @@ use quire_server::{Listeners, MemcachedOptions, ServerOptions};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// More than any token.
@@ -31,6 +32,13 @@ stops at once.")]
 pub(crate) struct Serve {
     /// The database's directory; made if absent
     db: PathBuf,
+    #[command(flatten)]
+    serving: Serving,
+}
+
+/// Where and how a server listens.
+#[derive(Debug, clap::Args)]
+pub(super) struct Serving {
     /// Where to listen; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9200")]
     listen: SocketAddr,
@@ -49,17 +57,51 @@ pub(crate) struct Serve {
     memcached_field: Option<String>,
     /// Memory that the database may use [default: 256MiB]
     #[arg(long, value_name = "SIZE")]
-    memory: Option<Size>,
+    pub(super) memory: Option<Size>,
     /// Let callers have backups made below this directory: `quire backup http://ADDRESS:PORT NAME`
     #[arg(long, value_name = "DIR")]
     backup_dir: Option<PathBuf>,
     /// Say nothing on standard error while all is well
     #[arg(long)]
-    quiet: bool,
+    pub(super) quiet: bool,
 }
 
 impl Serve {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
+        let options = self.serving.options()?;
+        let runtime = runtime()?;
+        let database = database::open_or_create(context, &self.db, self.serving.memory)?;
+        let served = runtime.block_on(async {
+            let (listeners, stop) = self.serving.listen(context).await?;
+            quire_server::serve(database.clone(), listeners, options, stop)
+                .await
+                .map_err(|error| Error::Failed(crate::error::causes(&error)))
+        });
+        let closed = database
+            .close()
+            .map_err(Error::engine("cannot close the database"));
+        served.and(closed)?;
+        if !self.serving.quiet {
+            tell("quire: stopped; everything is durable");
+        }
+        Ok(())
+    }
+}
+
+/// The threads of a server.
+pub(super) fn runtime() -> Result<Runtime> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    runtime.map_err(|error| Error::Failed(format!("cannot start the server's threads: {error}")))
+}
+
+impl Serving {
+    /// How the server is run.
+    ///
+    /// # Errors
+    /// If others could reach it and it asks for no token, or the token can't be read.
+    pub(super) fn options(&self) -> Result<ServerOptions> {
         let token = self.token_file.as_deref().map(read_token).transpose()?;
         let is_open = |address: &SocketAddr| !address.ip().to_canonical().is_loopback();
         let mut addresses = [Some(self.listen), self.memcached].into_iter().flatten();
@@ -73,62 +115,52 @@ impl Serve {
         }
         let memcached = self.memcached.map(|listen| MemcachedOptions {
             listen,
-            collection: self.memcached_collection,
-            field: self.memcached_field,
+            collection: self.memcached_collection.clone(),
+            field: self.memcached_field.clone(),
         });
-        let options = ServerOptions {
+        Ok(ServerOptions {
             listen: self.listen,
             token,
-            backup_dir: self.backup_dir,
+            backup_dir: self.backup_dir.clone(),
             memcached,
             ..ServerOptions::default()
+        })
+    }
+
+    /// Listens, and says where. What it returns then is ready when a signal says to stop.
+    ///
+    /// # Errors
+    /// If the system refuses an address.
+    pub(super) async fn listen(
+        &self,
+        context: &mut Context,
+    ) -> Result<(Listeners, impl Future<Output = ()> + use<>)> {
+        let (http, address) = listen(self.listen).await?;
+        let memcached = match self.memcached {
+            Some(address) => Some(listen(address).await?),
+            None => None,
         };
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| {
-                Error::Failed(format!("cannot start the server's threads: {error}"))
-            })?;
-        let database = database::open_or_create(context, &self.db, self.memory)?;
-        let served = runtime.block_on(async {
-            let (http, address) = listen(self.listen).await?;
-            let memcached = match self.memcached {
-                Some(address) => Some(listen(address).await?),
-                None => None,
-            };
-            let (memcached, memcached_address) = memcached.unzip();
-            // From here on a signal means to stop well, so nothing that is said below may be missed.
-            let signals = Signals::new()?;
-            let stop = signals.first(self.quiet);
-            if context.out.is_json() {
-                let memcached = memcached_address
-                    .map(|address| format!(",\"memcached\":\"{address}\""))
-                    .unwrap_or_default();
-                context.out.line(format_args!(
-                    "{{\"listening\":\"http://{address}\"{memcached}}}"
-                ))?;
-            } else {
-                context
-                    .out
-                    .line(format_args!("listening on http://{address}"))?;
-                if let Some(address) = memcached_address {
-                    context.out.line(format_args!("memcached on {address}"))?;
-                }
+        let (memcached, memcached_address) = memcached.unzip();
+        // From here on a signal means to stop well, so nothing that is said below may be missed.
+        let signals = Signals::new()?;
+        let stop = signals.first(self.quiet);
+        if context.out.is_json() {
+            let memcached = memcached_address
+                .map(|address| format!(",\"memcached\":\"{address}\""))
+                .unwrap_or_default();
+            context.out.line(format_args!(
+                "{{\"listening\":\"http://{address}\"{memcached}}}"
+            ))?;
+        } else {
+            context
+                .out
+                .line(format_args!("listening on http://{address}"))?;
+            if let Some(address) = memcached_address {
+                context.out.line(format_args!("memcached on {address}"))?;
             }
-            context.out.flush()?;
-            let listeners = Listeners { http, memcached };
-            quire_server::serve(database.clone(), listeners, options, stop)
-                .await
-                .map_err(|error| Error::Failed(crate::error::causes(&error)))
-        });
-        let closed = database
-            .close()
-            .map_err(Error::engine("cannot close the database"));
-        served.and(closed)?;
-        if !self.quiet {
-            tell("quire: stopped; everything is durable");
         }
-        Ok(())
+        context.out.flush()?;
+        Ok((Listeners { http, memcached }, stop))
     }
 }
 

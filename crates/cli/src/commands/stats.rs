@@ -1,26 +1,51 @@
 //! `quire stats`: what a database holds and what it takes.
 
 use crate::Context;
+use crate::client::Client;
 use crate::database;
 use crate::error::{Error, Result};
 use crate::size::{Size, count};
 use quiredb::DatabaseStats;
-use std::path::PathBuf;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
 
 /// Show documents, files and sizes of each collection
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  quire stats ./db")]
+#[command(after_help = "\
+Examples:
+  quire stats ./db
+  quire stats http://127.0.0.1:9200            of a running server; of a follower, also how far behind its leader it is")]
 pub(crate) struct Stats {
-    /// The database's directory
-    db: PathBuf,
+    /// The database's directory; or a server of it, as http://HOST:PORT
+    db: String,
+    /// A file that holds the token that the server asks of its callers
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
 }
 
 impl Stats {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
-        let database = database::open_existing(context, &self.db)?;
-        let stats = database
-            .stats()
-            .map_err(Error::engine("cannot read the statistics"))?;
+        let (stats, following) = match self.db.strip_prefix("http://") {
+            Some(server) => {
+                let client = Client::new(server, self.token_file.as_deref())?;
+                let mut answer = client.request("GET", "/_quire/stats")?;
+                if context.out.is_json() {
+                    return context.out.json_line(&answer);
+                }
+                let following = answer["following"].take();
+                let stats = serde_json::from_value(answer).map_err(|error| {
+                    Error::Failed(format!("http://{server} is no server of Quire: {error}"))
+                })?;
+                (stats, following)
+            }
+            None => {
+                let database = database::open_existing(context, Path::new(&self.db))?;
+                let stats = database
+                    .stats()
+                    .map_err(Error::engine("cannot read the statistics"))?;
+                (stats, Value::Null)
+            }
+        };
         if context.out.is_json() {
             return context.out.json_line(&stats);
         }
@@ -34,8 +59,32 @@ impl Stats {
                 found.file, found.offset, found.what, found.lost
             ))?;
         }
+        if !following.is_null() {
+            context.out.line(how_it_follows(&following))?;
+        }
         Ok(())
     }
+}
+
+/// What a server says of how it follows, in words.
+fn how_it_follows(following: &Value) -> String {
+    let text = |name: &str| following[name].as_str().unwrap_or_default();
+    let behind = match following["seconds_behind"].as_f64() {
+        Some(seconds) => format!("{seconds:.1} s"),
+        None => "since it began".to_owned(),
+    };
+    let mut line = format!(
+        "follower of {}: {}; {} records behind, {behind}",
+        text("leader"),
+        text("state"),
+        count(following["records_behind"].as_u64().unwrap_or(0)),
+    );
+    for (name, what) in [("started_over", "started over"), ("error", "error")] {
+        if !text(name).is_empty() {
+            line.push_str(&format!("\n{what}: {}", text(name)));
+        }
+    }
+    line
 }
 
 const COLUMNS: [&str; 9] = [

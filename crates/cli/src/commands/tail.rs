@@ -23,6 +23,7 @@ A line is {\"partition\":P,\"position\":N,\"time_micros\":T,\"key\":K,\"document
 Examples:
   quire tail ./db papers --limit 10
   quire tail ./db papers --from 1000
+  quire tail ./db papers --prefix 2101.      of keys that begin so
   quire tail ./db papers --follow            go on with what other commands write, until interrupted")]
 pub(crate) struct Tail {
     /// The database's directory
@@ -35,6 +36,9 @@ pub(crate) struct Tail {
     /// Wait for more; while another process has the database open, its changes show when it closes it
     #[arg(long)]
     follow: bool,
+    /// Only changes of documents whose key begins with this
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    prefix: String,
     /// At most this many changes
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
@@ -49,14 +53,14 @@ impl Tail {
             let mut changes = collection
                 .tail(Position(self.from))
                 .map_err(Error::engine("cannot read the log"))?;
-            return print(context, &mut changes, &mut left);
+            return print(context, &mut changes, &self.prefix, &mut left);
         }
         let mut seen: Option<Vec<Position>> = None;
         loop {
             let database = self.open_when_free(context)?;
             let collection = database::collection(&database, &self.db, &self.collection)?;
             let mut changes = self.changes_after(&collection, seen.as_deref())?;
-            print(context, &mut changes, &mut left)?;
+            print(context, &mut changes, &self.prefix, &mut left)?;
             context.out.flush()?;
             if left == 0 {
                 return Ok(());
@@ -102,15 +106,16 @@ impl Tail {
     }
 }
 
-/// Prints changes, up to the limit.
-fn print(context: &mut Context, changes: &mut Changes, left: &mut u64) -> Result<()> {
+/// Prints changes of keys that begin with `prefix`, up to the limit.
+fn print(context: &mut Context, changes: &mut Changes, prefix: &str, left: &mut u64) -> Result<()> {
     while *left > 0
         && let Some(change) = changes.next()
     {
-        context.out.line(as_json(
-            &change.map_err(Error::engine("cannot read the log"))?,
-        ))?;
-        *left -= 1;
+        let change = change.map_err(Error::engine("cannot read the log"))?;
+        if change.key.to_string().starts_with(prefix) {
+            context.out.line(as_json(&change))?;
+            *left -= 1;
+        }
     }
     Ok(())
 }

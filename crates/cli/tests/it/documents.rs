@@ -200,6 +200,10 @@ fn tail_shows_every_change_in_order() {
     );
     assert_eq!(tail(&["--from", "2", "--limit", "1"]), changes[1..2]);
     assert_eq!(tail(&["--from", "4", "--json"]), [Value::Null; 0]);
+    quire.ok(&["put", "db", "c", r#"{"_id":"ab","v":1}"#]);
+    assert_eq!(tail(&["--prefix", "a"]).len(), 4);
+    assert_eq!(tail(&["--prefix", "ab"])[0]["key"], "ab");
+    assert_eq!(tail(&["--prefix", "no such"]), [Value::Null; 0]);
 }
 
 #[test]

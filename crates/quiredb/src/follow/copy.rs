@@ -86,8 +86,9 @@ impl Database {
 
 impl LeaderCopy {
     /// What there is to copy, for [`FollowerDir::begin_copy`](super::FollowerDir::begin_copy).
-    pub fn plan(&self) -> Vec<u8> {
-        self.snapshot.encode()
+    pub fn plan(&self) -> String {
+        // Sealed text is UTF-8.
+        String::from_utf8(self.snapshot.encode()).unwrap_or_default()
     }
 
     /// Hands the messages that make up a file, by its place in the plan, to `send`, which may stop it; every checksum over the

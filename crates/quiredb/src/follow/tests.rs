@@ -77,7 +77,7 @@ impl Follower {
 
     fn copy(&mut self, env: &Arc<SimEnv>, leader: &Database) -> Result<()> {
         let from = leader.copy_for_follower().unwrap();
-        let copy = self.dir.begin_copy(&from.plan())?;
+        let copy = self.dir.begin_copy(from.plan().as_bytes())?;
         for index in copy.missing()? {
             let mut bytes = Vec::new();
             from.send(index, &mut |piece| {
@@ -224,7 +224,7 @@ fn what_has_come_of_a_copy_is_not_sent_again() {
     {
         let follower = Follower::open(&env).unwrap();
         let from = leader.database.copy_for_follower().unwrap();
-        let copy = follower.dir.begin_copy(&from.plan()).unwrap();
+        let copy = follower.dir.begin_copy(from.plan().as_bytes()).unwrap();
         let all = copy.missing().unwrap();
         for index in &all[1..] {
             let mut bytes = Vec::new();

@@ -166,7 +166,7 @@ impl<R: Read, W: Write> Connection<R, W> {
         let server = &self.session.server;
         let is_idle = self.input.filled().is_empty() && !self.parser.is_amid();
         if !is_idle {
-            let now = server.database.env().monotonic();
+            let now = server.database().env().monotonic();
             let begun = *self.begun.get_or_insert(now);
             if now.saturating_sub(begun) > server.options.request_timeout {
                 return Err(too_slow());

@@ -223,7 +223,7 @@ impl Session {
 
     /// The collection of this name, if there is one.
     pub(crate) fn existing(&self, name: &str) -> quiredb::Result<Option<Collection>> {
-        match self.server.database.collection(name) {
+        match self.server.database().collection(name) {
             Ok(collection) => Ok(Some(collection)),
             Err(error) => match error.kind() {
                 ErrorKind::NotFound | ErrorKind::Invalid => Ok(None),

@@ -10,11 +10,12 @@ pub(crate) const VERSION: &str = concat!("1.6.18-quire-", env!("CARGO_PKG_VERSIO
 
 /// Appends the answer to `stats`.
 pub(crate) fn write(server: &Server, out: &mut Vec<u8>) {
-    let database: DatabaseStats = server.database.stats().unwrap_or_default();
-    let env = server.database.env();
+    let database = server.database();
+    let env = database.env();
+    let stats: DatabaseStats = database.stats().unwrap_or_default();
     let uptime = env.monotonic().saturating_sub(server.begun);
     let sum = |each: &dyn Fn(&quiredb::CollectionStats) -> u64| {
-        database.collections.iter().map(each).sum::<u64>()
+        stats.collections.iter().map(each).sum::<u64>()
     };
     let numbers = [
         ("pid", u64::from(std::process::id())),
@@ -25,10 +26,10 @@ pub(crate) fn write(server: &Server, out: &mut Vec<u8>) {
         ),
         ("pointer_size", u64::from(usize::BITS)),
         ("max_connections", server.options.connections_max as u64),
-        ("limit_maxbytes", database.memory_bytes),
-        ("bytes", sum(&|stats| stats.disk_bytes)),
-        ("curr_items", sum(&|stats| stats.documents)),
-        ("total_items", sum(&|stats| stats.records)),
+        ("limit_maxbytes", stats.memory_bytes),
+        ("bytes", sum(&|each| each.disk_bytes)),
+        ("curr_items", sum(&|each| each.documents)),
+        ("total_items", sum(&|each| each.records)),
         ("evictions", 0),
     ];
     line(&format!("STAT version {VERSION}"), out);

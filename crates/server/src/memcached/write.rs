@@ -40,6 +40,9 @@ enum Plan {
 
 /// Does all writes; one outcome for each, in their order.
 pub(crate) fn write_all(session: &Session, writes: &[&Write<'_>]) -> Vec<Outcome> {
+    if let Some(following) = &session.server.following {
+        return vec![Outcome::server_error(&following.refusal()); writes.len()];
+    }
     let mut outcomes = Vec::with_capacity(writes.len());
     let mut collections = Vec::new();
     let mut tasks = Vec::with_capacity(writes.len());
@@ -83,7 +86,7 @@ fn prepare(
     let collection = match write.makes_a_document() {
         true => session
             .server
-            .database
+            .database()
             .collection_or_create(name, CollectionSettings::default)
             .map(Some),
         false => session.existing(name),

@@ -6,6 +6,8 @@ mod backup;
 #[cfg(test)]
 mod bulk;
 #[cfg(test)]
+mod changes;
+#[cfg(test)]
 mod collections;
 #[cfg(test)]
 mod connections;
