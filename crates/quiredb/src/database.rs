@@ -323,8 +323,8 @@ impl Database {
             self.drop_locked(&mut state, &entry)?;
         }
         for entry in &leader.collections {
-            let ours = state.catalog.collections.iter();
-            match ours.cloned().find(|other| other.id == entry.id) {
+            let mut ours = state.catalog.collections.iter();
+            match ours.find(|other| other.id == entry.id).cloned() {
                 None => drop(self.make_locked(&mut state, entry.clone())?),
                 Some(ours) if ours.settings != entry.settings => {
                     let settings = entry.settings.clone();

@@ -62,9 +62,9 @@ pub(crate) async fn change_settings(call: Call) -> Outcome<Answer> {
             ErrorKind::Invalid => Failure::illegal_argument(error.to_string()),
             _ => Failure::engine(&error, Some(&index)),
         };
-        let collection = server.database.collection(&index).map_err(refused)?;
+        let collection = server.database().collection(&index).map_err(refused)?;
         let settings = settings::parse_change(&body.bytes, &collection.settings())?;
-        let changed = server.database.change_settings(&index, settings);
+        let changed = server.database().change_settings(&index, settings);
         changed.map_err(refused)?;
         Ok(Answer::ok(&json!({"acknowledged": true})))
     };

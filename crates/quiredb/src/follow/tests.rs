@@ -153,6 +153,11 @@ impl Leader {
             1 => {
                 songs.delete(&Key::from(3)).unwrap();
                 put(&songs, 25..40, "third", Durability::None);
+                let changed = CollectionSettings {
+                    segment_age_secs: 77,
+                    ..CollectionSettings::clone(&songs.settings())
+                };
+                database.change_settings("songs", changed).unwrap();
                 database.drop_collection("gone").unwrap();
                 let new = database.collection_or_create("new", settings).unwrap();
                 put(&new, 0..9, "new", Durability::Sync);
@@ -210,6 +215,12 @@ fn a_follower_that_crashes_at_any_step_has_what_its_leader_has_in_the_end() {
         );
         let expected = contents(&leader.database).unwrap();
         assert_eq!(follower.contents(), expected, "crash at {step}");
+        let collections = |database: &Database| database.catalog().unwrap().collections;
+        let replica = follower.replica.as_ref().unwrap();
+        assert_eq!(
+            collections(replica.database()),
+            collections(&leader.database)
+        );
         follower.replica.take().unwrap().database().close().unwrap();
         drop(follower);
         assert_eq!(Follower::open(&env).unwrap().contents(), expected);
