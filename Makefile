@@ -38,6 +38,11 @@ bench-overwrites:
 	@scripts/setup.sh build
 	cd bench && cargo run --release --locked -- overwrites --count $(N)
 
+# A follower of a leader that takes 20,000 updates a second: how far it is behind, and how fast it catches up.
+.PHONY: bench-follow
+bench-follow: build
+	cd bench && cargo run --release --locked -- follow --count $(N) --quire $(abspath $(target_dir))/release/quire
+
 # Runs a command and says how long it took.
 timed = @echo '$(1)'; begun=$$(date +%s); $(1) && echo "took $$(($$(date +%s) - begun)) s"
 

@@ -12,6 +12,7 @@ mod backup;
 mod codecs;
 mod corpus;
 mod engine;
+mod follow;
 mod gets;
 mod measure;
 mod memcached;
@@ -53,6 +54,8 @@ enum Command {
     Overwrites(overwrites::Plan),
     /// Load and get documents under each codec: disk and CPU
     Codecs(codecs::Plan),
+    /// Follow a leader that is written at a fixed rate: the lag, and how fast a follower catches up
+    Follow(follow::Plan),
     /// Measure one engine once (started by the other commands)
     #[command(hide = true)]
     Task(task::Task),
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         Command::Gets(plan) => plan.run(),
         Command::Overwrites(plan) => plan.run(),
         Command::Codecs(plan) => plan.run(),
+        Command::Follow(plan) => plan.run(),
         Command::Task(task) => task.run(),
     };
     match done {
