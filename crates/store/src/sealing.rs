@@ -15,55 +15,83 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Sealing {
     age: Option<Duration>,
-    /// The base of the segment that a job was scheduled for.
-    scheduled: Option<Position>,
+    /// The base of the newest segment, and when its first record was written.
+    newest: Option<(Position, Duration)>,
+    /// A job will look.
+    scheduled: bool,
 }
 
 impl Sealing {
     pub(crate) fn new(age: Option<Duration>) -> Sealing {
         Sealing {
             age,
-            scheduled: None,
+            newest: None,
+            scheduled: false,
         }
     }
 
-    /// For segments that are not scheduled yet.
+    /// For the newest segment too, once more is written to it.
     pub(crate) fn set_age(&mut self, age: Option<Duration>) {
         self.age = age;
+        // A job that is on its way may come too late.
+        self.scheduled = false;
     }
 
-    /// How long from now the segment that begins with `base` is to be sealed; `None` if that is settled, or never.
-    fn schedule(&mut self, base: Position) -> Option<Duration> {
+    /// Takes note of a record in the segment that begins with `base`. How long from now a job is to look; `None` if one
+    /// will, or need not.
+    fn note(&mut self, base: Position, now: Duration) -> Option<Duration> {
         let age = self.age?;
-        (self.scheduled.replace(base) != Some(base)).then_some(age)
+        if self.newest.is_none_or(|(newest, _)| newest != base) {
+            self.newest = Some((base, now));
+        }
+        let is_scheduled = std::mem::replace(&mut self.scheduled, true);
+        (!is_scheduled).then_some(age)
+    }
+
+    /// What a job finds: the segment to be sealed, or how long from now it is to look again.
+    fn look(&mut self, now: Duration) -> Option<Result<Position, Duration>> {
+        self.scheduled = false;
+        let (age, (base, began)) = (self.age?, self.newest?);
+        let left = (began + age).saturating_sub(now);
+        if left.is_zero() {
+            self.newest = None;
+            return Some(Ok(base));
+        }
+        self.scheduled = true;
+        Some(Err(left))
     }
 }
 
 impl<M: Machine> Inner<M> {
     /// Sees to it that the segment that a new record is in is sealed in time.
-    pub(crate) fn schedule_seal(&self, position: Position) {
+    pub(crate) fn note_for_sealing(&self, position: Position) {
         let mut sealing = self.sealing.lock();
         if sealing.age.is_none() {
             return;
         }
-        let Some((base, age)) = self
-            .log
-            .segment_base(position)
-            .ok()
-            .and_then(|base| Some((base, sealing.schedule(base)?)))
-        else {
-            return;
-        };
+        let now = self.shared.env().monotonic();
+        let base = self.log.segment_base(position).ok();
+        let wait = base.and_then(|base| sealing.note(base, now));
         drop(sealing);
+        if let Some(wait) = wait {
+            self.schedule_seal(wait);
+        }
+    }
+
+    fn schedule_seal(&self, after: Duration) {
         let weak = self.me.clone();
         let job = move || {
-            if let Some(inner) = weak.upgrade() {
-                inner.seal(base);
+            let Some(inner) = weak.upgrade() else { return };
+            let found = inner.sealing.lock().look(inner.shared.env().monotonic());
+            match found {
+                Some(Ok(base)) => inner.seal(base),
+                Some(Err(wait)) => inner.schedule_seal(wait),
+                None => {}
             }
         };
         self.shared
             .env()
-            .schedule(JobClass::Flush, age, Box::new(job));
+            .schedule(JobClass::Flush, after, Box::new(job));
     }
 
     /// Seals the segment that begins with `base`, if it is still the newest.
@@ -75,7 +103,7 @@ impl<M: Machine> Inner<M> {
         match self.log.roll() {
             Ok(()) => self.schedule_compaction(),
             Err(error) => {
-                // It is sealed when it is large enough, or its successor is old enough.
+                // It is sealed when it is large enough, or when it is old enough once more.
                 tracing::warn!(partition = %self.dir.display(), %error, "a segment could not be sealed");
             }
         }

@@ -81,7 +81,7 @@ pub struct LogSettings {
     pub block_bytes: usize,
     /// As of [`LogOptions`], for segments begun from now on.
     pub codec: Codec,
-    /// As of [`StoreOptions`], for segments whose first record is still to come.
+    /// As of [`StoreOptions`], from the next record on.
     pub segment_age: Option<Duration>,
 }
 
@@ -622,7 +622,7 @@ impl<M: Machine> Inner<M> {
             return Ok(self.log.last());
         }
         let first = self.log.append(records)?;
-        self.schedule_seal(first);
+        self.note_for_sealing(first);
         if self.log.dictionary_is_due() {
             self.schedule_compaction();
         }
