@@ -6,12 +6,16 @@
 //!
 //! An operand over an entry of the same memtable is folded into it when written, so a key has at most one entry here
 //! at any position. The older versions stay, for snapshots at older positions.
+//!
+//! Keys are found one by one through a hash index, in order through a skip list.
 
+mod hash_index;
 mod pages;
 mod skiplist;
 
 use crate::fold::{Entry, Folder};
-use crate::{Error, Op, Result};
+use crate::{Error, Op, Result, table};
+use hash_index::HashIndex;
 use parking_lot::Mutex;
 use quire_env::{Budget, Charge};
 use quire_model::Position;
@@ -25,6 +29,7 @@ const CHARGE_STEP: u64 = 64 << 10;
 
 pub(crate) struct Memtable {
     list: SkipList,
+    index: HashIndex,
     bytes: AtomicU64,
     writer: Mutex<Writer>,
 }
@@ -49,6 +54,7 @@ impl Memtable {
     pub(crate) fn new(budget: &Arc<Budget>, after: Position) -> Memtable {
         Memtable {
             list: SkipList::new(),
+            index: HashIndex::new(),
             bytes: AtomicU64::new(0),
             writer: Mutex::new(Writer {
                 growth: Growth::new(),
@@ -76,11 +82,16 @@ impl Memtable {
                 folder.tree, writer.newest
             )));
         }
-        let grown = self
-            .list
-            .upsert(&mut writer.growth, key, position, |before| {
-                folder.write(key, before, op)
-            })?;
+        let hash = table::hash(key);
+        let known = self.find(key, hash);
+        let (node, mut grown) =
+            self.list
+                .upsert(&mut writer.growth, key, known, position, |before| {
+                    folder.write(key, before, op)
+                })?;
+        if known.is_none() {
+            grown += self.index.insert(hash, node, writer.growth.nodes());
+        }
         writer.newest = position;
         let bytes = self.bytes.fetch_add(grown, Ordering::Relaxed) + grown;
         if bytes > writer.charge.bytes() {
@@ -104,12 +115,14 @@ impl Memtable {
         self.bytes() == 0
     }
 
-    /// What it says of `key` at `at`.
-    pub(crate) fn get(&self, key: &[u8], at: Position) -> Option<&Entry> {
-        if self.is_empty() {
-            return None;
-        }
-        self.list.visible(self.list.find(key)?, at)
+    /// What it says of `key`, whose hash is `hash`, at `at`.
+    pub(crate) fn get(&self, key: &[u8], hash: u64, at: Position) -> Option<&Entry> {
+        self.list.visible(self.find(key, hash)?, at)
+    }
+
+    fn find(&self, key: &[u8], hash: u64) -> Option<u32> {
+        self.index
+            .find(hash, |node| self.list.key(node) == Some(key))
     }
 
     /// A cursor over what is visible at `at`, on the first key at or after `from`.

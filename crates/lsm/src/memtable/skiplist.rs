@@ -81,6 +81,11 @@ impl Growth {
         }
     }
 
+    /// How many nodes there are.
+    pub(crate) fn nodes(&self) -> u32 {
+        self.nodes
+    }
+
     /// A height of 1 to [`HEIGHT_MAX`], each next one a quarter as likely. Always the same sequence.
     fn height(&mut self) -> usize {
         // Xorshift (Marsaglia 2003).
@@ -172,12 +177,6 @@ impl SkipList {
         self.descend(key, |_, _| ())
     }
 
-    /// The node of `key`.
-    pub(crate) fn find(&self, key: &[u8]) -> Option<u32> {
-        let found = self.seek(key);
-        (self.key(found)? == key).then_some(found)
-    }
-
     /// The node after `node`.
     pub(crate) fn after(&self, node: u32) -> u32 {
         self.next(node, 0)
@@ -207,26 +206,17 @@ impl SkipList {
             .is_some_and(|node| node.cmp(prefix(key), key) == Order::Less)
     }
 
-    /// Writes a version of `key`, made by `make` from the newest one there is. One caller at a time, positions
-    /// ascending. Returns the bytes this took. If `make` fails, nothing changes.
+    /// Writes a version of `key`, made by `make` from the newest one there is; its node is `known`, or there is none. One
+    /// caller at a time, positions ascending. Returns the node, and the bytes this took. If `make` fails, nothing changes.
     pub(crate) fn upsert(
         &self,
         growth: &mut Growth,
         key: &[u8],
+        known: Option<u32>,
         position: Position,
         make: impl FnOnce(Option<&Entry>) -> Result<Entry>,
-    ) -> Result<u64> {
-        let mut before = growth.last;
-        let found = if self.is_past_all(growth, key) {
-            END
-        } else {
-            self.descend(key, |level, node| {
-                if let Some(slot) = before.get_mut(level) {
-                    *slot = node;
-                }
-            })
-        };
-        let node = self.node(found).filter(|node| node.key.as_ref() == key);
+    ) -> Result<(u32, u64)> {
+        let node = known.and_then(|known| self.node(known));
         let version = number(growth.versions)?;
         let new_node = number(growth.nodes)?;
         let older = node.map_or(END, |node| node.latest.load(Ordering::Relaxed));
@@ -249,11 +239,21 @@ impl SkipList {
         match node {
             Some(node) => node.latest.store(version, Ordering::Release),
             None => {
+                let mut before = growth.last;
+                let next = if self.is_past_all(growth, key) {
+                    END
+                } else {
+                    self.descend(key, |level, node| {
+                        if let Some(slot) = before.get_mut(level) {
+                            *slot = node;
+                        }
+                    })
+                };
                 growth.nodes = new_node;
-                bytes += self.insert(growth, new_node, key, version, &before, found);
+                bytes += self.insert(growth, new_node, key, version, &before, next);
             }
         }
-        Ok(bytes)
+        Ok((known.unwrap_or(new_node), bytes))
     }
 
     /// Links a new node of one version behind the nodes in `before`, and before `next`. Returns the bytes this took.

@@ -48,7 +48,7 @@ proptest! {
                 model.range(from.to_vec()..).map(|(key, (kind, value))| (key.clone(), *kind, value.clone())).collect();
             prop_assert_eq!(seen(&memtable, at, from), expected);
             for (key, _) in &writes {
-                let found = memtable.get(key, at).map(|entry| (entry.kind, entry.value.to_vec()));
+                let found = memtable.get(key, table::hash(key), at).map(|entry| (entry.kind, entry.value.to_vec()));
                 prop_assert_eq!(found, model.get(key).cloned());
             }
         }
@@ -69,8 +69,14 @@ fn a_position_that_goes_back_is_refused_and_the_same_one_replaces() {
             .write(&folder, b"k", Position(4), Op::Delete)
             .is_err()
     );
-    assert_eq!(memtable.get(b"k", Position(5)).unwrap().value, &b"b"[..]);
-    assert_eq!(memtable.get(b"k", Position(4)), None);
+    assert_eq!(
+        memtable
+            .get(b"k", table::hash(b"k"), Position(5))
+            .unwrap()
+            .value,
+        &b"b"[..]
+    );
+    assert_eq!(memtable.get(b"k", table::hash(b"k"), Position(4)), None);
     assert_eq!(memtable.newest(), Position(5));
 }
 

@@ -29,8 +29,8 @@ impl Version {
     /// The value of `key` at `at`.
     pub(crate) fn get(&self, folder: &Folder, key: &[u8], at: Position) -> Result<Option<Bytes>> {
         let mut fold = Fold::default();
-        if !self.fold_memtables(folder, key, at, &mut fold)? && !self.runs.is_empty() {
-            let hash = table::hash(key);
+        let hash = table::hash(key);
+        if !self.fold_memtables(folder, key, hash, at, &mut fold)? {
             for run in &self.runs {
                 if let Some(entry) = run.get(key, hash)?
                     && fold.push(folder, key, entry)?
@@ -66,11 +66,12 @@ impl Version {
         &self,
         folder: &Folder,
         key: &[u8],
+        hash: u64,
         at: Position,
         fold: &mut Fold,
     ) -> Result<bool> {
         for memtable in self.memtables() {
-            if let Some(entry) = memtable.get(key, at)
+            if let Some(entry) = memtable.get(key, hash, at)
                 && fold.push(folder, key, entry.clone())?
             {
                 return Ok(true);

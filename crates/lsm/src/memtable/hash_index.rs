@@ -1,0 +1,123 @@
+//! Hash index: the node of a key, found without going down the skip list.
+//!
+//! Open addressing with linear probing. A slot holds 32 bits of a key's hash and its node's number; the upper bits of the
+//! hash say where to begin, so a larger table is filled from a smaller one without looking at a key. The one writer adds
+//! nodes and puts a larger table in the place of a full one; readers take no lock. Nothing is ever removed.
+
+use arc_swap::ArcSwap;
+use std::mem::size_of;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Slots of the first table, a power of two.
+const SLOTS_MIN: usize = 64;
+
+/// No node: nodes are numbered from 1.
+const EMPTY: u64 = 0;
+
+type Slots = Box<[AtomicU64]>;
+
+#[derive(Debug)]
+pub(crate) struct HashIndex {
+    slots: ArcSwap<Slots>,
+}
+
+fn empty(count: usize) -> Slots {
+    (0..count).map(|_| AtomicU64::new(EMPTY)).collect()
+}
+
+/// The part of a hash that a slot holds.
+fn tag(hash: u64) -> u64 {
+    hash & (u64::from(u32::MAX) << 32)
+}
+
+/// The slots from the one where a hash would be, once round.
+fn probe(slots: &[AtomicU64], hash: u64) -> impl Iterator<Item = &AtomicU64> {
+    // The upper half of the hash, scaled down to the table: at most 2^32 slots.
+    let begin = ((hash >> 32) * slots.len() as u64) >> 32;
+    let (before, after) = slots
+        .split_at_checked(begin as usize)
+        .unwrap_or((&[], slots));
+    after.iter().chain(before)
+}
+
+impl HashIndex {
+    pub(crate) fn new() -> HashIndex {
+        HashIndex {
+            slots: ArcSwap::from_pointee(empty(0)),
+        }
+    }
+
+    /// The node of a key of this hash, of which `is_node` knows whether it is the one.
+    pub(crate) fn find(&self, hash: u64, is_node: impl Fn(u32) -> bool) -> Option<u32> {
+        let slots = self.slots.load();
+        for slot in probe(&slots, hash) {
+            let entry = slot.load(Ordering::Acquire);
+            if entry == EMPTY {
+                return None;
+            }
+            let node = entry as u32;
+            if tag(entry) == tag(hash) && is_node(node) {
+                return Some(node);
+            }
+        }
+        None
+    }
+
+    /// Adds a node, the `count`th, of a key that has none yet. One caller at a time. Returns the bytes this took.
+    pub(crate) fn insert(&self, hash: u64, node: u32, count: u32) -> u64 {
+        let mut slots = self.slots.load_full();
+        let before = slots.len();
+        // At most three quarters are full.
+        if count as usize > before / 4 * 3 {
+            let larger = empty((before * 2).max(SLOTS_MIN));
+            for slot in slots.iter() {
+                let entry = slot.load(Ordering::Relaxed);
+                if entry != EMPTY {
+                    fill(&larger, entry);
+                }
+            }
+            slots = Arc::new(larger);
+            self.slots.store(Arc::clone(&slots));
+        }
+        fill(&slots, tag(hash) | u64::from(node));
+        ((slots.len() - before) * size_of::<AtomicU64>()) as u64
+    }
+}
+
+fn fill(slots: &[AtomicU64], entry: u64) {
+    let free = probe(slots, entry).find(|slot| slot.load(Ordering::Relaxed) == EMPTY);
+    if let Some(slot) = free {
+        slot.store(entry, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Few hashes, so that many collide; the keys behind them differ.
+        #[test]
+        fn nodes_are_found_by_hash_and_key_and_only_those(
+            hashes in vec(prop_oneof![any::<u64>(), (0u64..4).prop_map(|high| high << 62)], 1..700),
+            absent: u64,
+        ) {
+            let index = HashIndex::new();
+            let mut bytes = 0;
+            for (at, hash) in hashes.iter().enumerate() {
+                let node = at as u32 + 1;
+                prop_assert_eq!(index.find(*hash, |found| found == node), None);
+                bytes += index.insert(*hash, node, node);
+            }
+            for (at, hash) in hashes.iter().enumerate() {
+                let node = at as u32 + 1;
+                prop_assert_eq!(index.find(*hash, |found| found == node), Some(node));
+            }
+            prop_assert_eq!(index.find(absent, |_| false), None);
+            prop_assert_eq!(bytes, index.slots.load().len() as u64 * 8);
+        }
+    }
+}
