@@ -11,6 +11,7 @@ mod adverts;
 mod backup;
 mod codecs;
 mod corpus;
+mod docstore;
 mod engine;
 mod follow;
 mod gets;
@@ -48,6 +49,8 @@ enum Command {
     Backup(backup::Plan),
     /// Get documents over the memcached protocol: Quire, memcached
     Memcached(memcached::Plan),
+    /// Load documents by the command, then update them while they are read
+    Docstore(docstore::Plan),
     /// Get documents by key: from memory, and from disk where they do not fit
     Gets(gets::Plan),
     /// Overwrite documents: the room that the log takes, and reads with and without its compaction
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         Command::Documents(plan) => plan.run(),
         Command::Backup(plan) => plan.run(),
         Command::Memcached(plan) => plan.run(),
+        Command::Docstore(plan) => plan.run(),
         Command::Gets(plan) => plan.run(),
         Command::Overwrites(plan) => plan.run(),
         Command::Codecs(plan) => plan.run(),

@@ -9,13 +9,24 @@ use std::time::Instant;
 /// A stopwatch for wall time and for CPU time of all threads, the engine's own included.
 pub(crate) struct Watch {
     start: Instant,
+    cpu: fn() -> Result<f64>,
     cpu_seconds: f64,
 }
 
 impl Watch {
     pub(crate) fn start() -> Result<Watch> {
+        Watch::start_with(cpu_seconds)
+    }
+
+    /// One for the CPU time of processes that this one started and has waited for.
+    pub(crate) fn start_of_children() -> Result<Watch> {
+        Watch::start_with(children_cpu_seconds)
+    }
+
+    fn start_with(cpu: fn() -> Result<f64>) -> Result<Watch> {
         Ok(Watch {
-            cpu_seconds: cpu_seconds()?,
+            cpu,
+            cpu_seconds: cpu()?,
             start: Instant::now(),
         })
     }
@@ -23,7 +34,7 @@ impl Watch {
     /// Seconds since the start: wall, CPU.
     pub(crate) fn stop(&self) -> Result<(f64, f64)> {
         let wall = self.start.elapsed().as_secs_f64();
-        Ok((wall, cpu_seconds()? - self.cpu_seconds))
+        Ok((wall, (self.cpu)()? - self.cpu_seconds))
     }
 }
 
@@ -32,11 +43,21 @@ fn cpu_seconds() -> Result<f64> {
     cpu_seconds_of("self")
 }
 
+/// CPU seconds of the processes that this one has waited for, in steps of 10 ms.
+fn children_cpu_seconds() -> Result<f64> {
+    ticks_of("self", 13)
+}
+
 /// CPU seconds of a process so far, by its number, in steps of 10 ms.
 pub(crate) fn cpu_seconds_of(process: &str) -> Result<f64> {
+    ticks_of(process, 11)
+}
+
+/// Two times of a process, user and system, as seconds: by the place of the first in `/proc/…/stat`, after the name.
+fn ticks_of(process: &str, first: usize) -> Result<f64> {
     const TICKS_PER_SECOND: f64 = 100.0;
     let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
-    // The name in parentheses may hold spaces; user and system time are the 12th and 13th fields after it.
+    // The name in parentheses may hold spaces.
     let fields: Vec<&str> = stat
         .rsplit(')')
         .next()
@@ -49,7 +70,7 @@ pub(crate) fn cpu_seconds_of(process: &str) -> Result<f64> {
             .and_then(|text| text.parse::<u64>().ok())
             .ok_or("odd /proc/…/stat")
     };
-    Ok((ticks(11)? + ticks(12)?) as f64 / TICKS_PER_SECOND)
+    Ok((ticks(first)? + ticks(first + 1)?) as f64 / TICKS_PER_SECOND)
 }
 
 /// Bytes of a line of `/proc/self/status`, such as `VmHWM` (the most resident memory so far) or `VmRSS` (now).
