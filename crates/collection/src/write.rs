@@ -3,7 +3,6 @@
 use crate::documents::{Documents, KEYS, ROWS, docid_bytes, parse_docid, parse_position};
 use crate::record::{Kind, Record, Row};
 use crate::{Action, Condition, Effect, Error, Result, Write, Written};
-use bytes::Bytes;
 use quire_model::{DocId, Document, Key, Position};
 use quire_planted::{Bug, planted};
 use quire_store::Transaction;
@@ -13,29 +12,28 @@ use std::collections::HashMap;
 const GROUP_BYTES: usize = 32 << 20;
 
 /// What is known of a key in this batch.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 enum State {
     Absent,
     Present {
         docid: DocId,
         /// Where its record is, if this batch wrote it.
         row: Option<Row>,
-        document: Option<Document>,
     },
 }
 
 /// Decides a batch of writes in one transaction.
-pub(crate) struct Decider<'a, 'b> {
+pub(crate) struct Decider<'w, 'a, 'b> {
     partition: u32,
     time_micros: i64,
     transaction: &'a mut Transaction<'b, Documents>,
     /// Keys that this batch has written.
-    written: HashMap<Bytes, State>,
+    written: HashMap<&'w [u8], State>,
     created: u32,
     bytes: usize,
 }
 
-impl<'a, 'b> Decider<'a, 'b> {
+impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
     pub(crate) fn new(
         partition: u32,
         time_micros: i64,
@@ -53,7 +51,7 @@ impl<'a, 'b> Decider<'a, 'b> {
 
     /// Decides writes from the front, each on its own, until the group is full; at least one. Gives a result for each
     /// that was decided.
-    pub(crate) fn decide(mut self, writes: &[Write]) -> Vec<Result<Written>> {
+    pub(crate) fn decide(mut self, writes: &'w [Write]) -> Vec<Result<Written>> {
         let mut results = Vec::with_capacity(writes.len());
         for write in writes {
             if self.bytes >= GROUP_BYTES {
@@ -64,42 +62,32 @@ impl<'a, 'b> Decider<'a, 'b> {
         results
     }
 
-    fn one(&mut self, write: &Write) -> Result<Written> {
-        let encoded = Bytes::copy_from_slice(write.key.encoded());
-        let state = self.state(&encoded)?;
+    fn one(&mut self, write: &'w Write) -> Result<Written> {
+        let encoded = write.key.encoded();
+        let state = self.state(encoded)?;
         self.check(write, &state)?;
         match (&write.action, state) {
             (Action::Put(document), State::Absent) => self.create(encoded, document),
-            (Action::Put(document), State::Present { docid, row, .. }) => {
+            (Action::Put(document), State::Present { docid, row }) => {
                 let old = self.row(docid, row)?;
-                self.update(Kind::Put, encoded, docid, old, document.clone())
+                Ok(self.update(Kind::Put, encoded, docid, old, document))
             }
             (Action::Patch(_), State::Absent) => Err(Error::NotFound {
                 key: write.key.clone(),
             }),
-            (
-                Action::Patch(patch),
-                State::Present {
-                    docid,
-                    row,
-                    document,
-                },
-            ) => {
+            (Action::Patch(patch), State::Present { docid, row }) => {
                 let row = self.row(docid, row)?;
-                let old = match document {
-                    Some(document) => document,
-                    None => self.document(row.position)?,
-                };
+                let old = self.document(row.position)?;
                 let new = old.merge_patch(patch)?;
                 if new == old {
                     return Ok(self.unchanged(row.position));
                 }
-                self.update(Kind::Patch, encoded, docid, row, new)
+                Ok(self.update(Kind::Patch, encoded, docid, row, &new))
             }
             (Action::Delete, State::Absent) => Ok(self.unchanged(Position(0))),
-            (Action::Delete, State::Present { docid, row, .. }) => {
+            (Action::Delete, State::Present { docid, row }) => {
                 let old = self.row(docid, row)?;
-                let row = self.append(Kind::Delete, Some(old), docid, &encoded, &[]);
+                let row = self.append(Kind::Delete, Some(old), docid, encoded, &[]);
                 self.written.insert(encoded, State::Absent);
                 Ok(Written {
                     effect: Effect::Deleted,
@@ -111,22 +99,18 @@ impl<'a, 'b> Decider<'a, 'b> {
     }
 
     /// The key's newest state: from this batch, else from the trees.
-    fn state(&self, encoded: &Bytes) -> Result<State> {
+    fn state(&self, encoded: &[u8]) -> Result<State> {
         if let Some(state) = self.written.get(encoded)
             && !planted(Bug::BatchDecidedApart)
         {
-            return Ok(state.clone());
+            return Ok(*state);
         }
         let Some(value) = self.transaction.get(KEYS, encoded)? else {
             return Ok(State::Absent);
         };
         let docid = parse_docid(&value)
             .ok_or_else(|| self.corrupt("a docid in the keys tree has a wrong length"))?;
-        Ok(State::Present {
-            docid,
-            row: None,
-            document: None,
-        })
+        Ok(State::Present { docid, row: None })
     }
 
     fn check(&self, write: &Write, state: &State) -> Result<()> {
@@ -186,7 +170,7 @@ impl<'a, 'b> Decider<'a, 'b> {
         Ok(Document::from_stored(record.document_bytes(&bytes))?)
     }
 
-    fn create(&mut self, encoded: Bytes, document: &Document) -> Result<Written> {
+    fn create(&mut self, encoded: &'w [u8], document: &Document) -> Result<Written> {
         let next = self
             .transaction
             .machine()
@@ -201,11 +185,11 @@ impl<'a, 'b> Decider<'a, 'b> {
                 });
             }
         };
-        let row = self.append(Kind::Put, None, docid, &encoded, document.as_bytes());
+        let row = self.append(Kind::Put, None, docid, encoded, document.as_bytes());
         if !planted(Bug::DocidGivenTwice) {
             self.created += 1;
         }
-        self.remember(encoded, docid, row, document.clone());
+        self.remember(encoded, docid, row);
         Ok(Written {
             effect: Effect::Created,
             version: row.position,
@@ -216,29 +200,23 @@ impl<'a, 'b> Decider<'a, 'b> {
     fn update(
         &mut self,
         kind: Kind,
-        encoded: Bytes,
+        encoded: &'w [u8],
         docid: DocId,
         old: Row,
-        document: Document,
-    ) -> Result<Written> {
-        let row = self.append(kind, Some(old), docid, &encoded, document.as_bytes());
-        self.remember(encoded, docid, row, document);
-        Ok(Written {
+        document: &Document,
+    ) -> Written {
+        let row = self.append(kind, Some(old), docid, encoded, document.as_bytes());
+        self.remember(encoded, docid, row);
+        Written {
             effect: Effect::Updated,
             version: row.position,
             partition: self.partition,
-        })
+        }
     }
 
-    fn remember(&mut self, encoded: Bytes, docid: DocId, row: Row, document: Document) {
-        self.written.insert(
-            encoded,
-            State::Present {
-                docid,
-                row: Some(row),
-                document: Some(document),
-            },
-        );
+    fn remember(&mut self, encoded: &'w [u8], docid: DocId, row: Row) {
+        let row = Some(row);
+        self.written.insert(encoded, State::Present { docid, row });
     }
 
     /// Appends a record; one that supersedes none creates its document.

@@ -198,12 +198,16 @@ impl<M: Machine> Transaction<'_, M> {
         Ok(self.inner.trees[tree].reader(Position(u64::MAX)).get(key)?)
     }
 
-    /// The newest record at a position.
+    /// The record at a position, this write's own included.
     ///
     /// # Errors
     /// As of [`Log::read`].
     pub fn record(&self, position: Position) -> Result<bytes::Bytes> {
-        Ok(self.inner.log.read(position)?)
+        let own = position.0.checked_sub(self.first.0);
+        match own.and_then(|own| self.records.get(usize::try_from(own).ok()?)) {
+            Some(record) => Ok(bytes::Bytes::copy_from_slice(record)),
+            None => Ok(self.inner.log.read(position)?),
+        }
     }
 
     /// The machine's newest state.
