@@ -1,7 +1,7 @@
 //! `quire load`: files or standard input into a collection.
 
 use crate::error::{Error, Result};
-use crate::load::{BadDocument, Event, Format, Input, LoadOptions, Stop, Summary, load};
+use crate::load::{BadDocument, Event, Format, Input, LoadOptions, Resume, Stop, Summary, load};
 use crate::output::tell;
 use crate::progress::Progress;
 use crate::size::{Size, count, counted, per_second};
@@ -21,6 +21,7 @@ Examples:
   quire load ./db papers papers.ndjson
   quire load ./db products a.csv b.csv --key sku
   zstd -dc papers.ndjson.zst | quire load ./db papers -
+  quire load ./db papers *.ndjson --durability none --resume papers.state
   quire load ./db papers dump.ndjson --durability none --on-error skip
 
 A document replaces the one of the same key. What can't be read stops the load with its file, line and reason;
@@ -55,6 +56,9 @@ pub(crate) struct Load {
     /// … or so many documents
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     batch_documents: usize,
+    /// Keeps in this file how far the inputs are durable; a load of the same inputs that was interrupted goes on from there
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
     /// Memory that the database may use [default: 256MiB]
     #[arg(long, value_name = "SIZE")]
     memory: Option<Size>,
@@ -80,15 +84,34 @@ impl Load {
                 "a batch is 1 byte to 64 MiB and 1 to 1,000,000 documents".to_owned(),
             ));
         }
-        let options = LoadOptions {
+        let mut options = LoadOptions {
             durability: self.durability,
             skip_bad: self.on_error == OnError::Skip,
             batch_bytes: usize::try_from(self.batch_bytes.0).unwrap_or(usize::MAX),
             batch_documents: self.batch_documents,
+            ..LoadOptions::default()
         };
         let database = database::open_or_create(context, &self.db, self.memory)?;
         let collection = self.collection(&database)?;
-        let summary = run_with_progress(context, &collection, inputs, &options, total);
+        let open = |path| Resume::open(context.env.clone(), path, &collection, &inputs);
+        let resume = self.resume.as_deref().map(open).transpose();
+        let mut resume = resume.map_err(Error::Usage)?;
+        if let Some(resume) = &resume {
+            options.from = resume.place();
+            if resume.before().0 > 0 {
+                tell(format_args!(
+                    "quire: going on after {}",
+                    counted(resume.before().0, "document", "documents")
+                ));
+            }
+        }
+        let mut summary =
+            run_with_progress(context, &collection, inputs, &options, total, &mut resume);
+        if let Some(resume) = resume
+            && let Err(error) = resume.end(&collection, summary.stopped.is_none())
+        {
+            summary.stopped.get_or_insert(Stop::Engine(error));
+        }
         let closed = database
             .close()
             .map_err(Error::engine("cannot close the database"));
@@ -167,13 +190,26 @@ fn run_with_progress(
     inputs: Vec<Input>,
     options: &LoadOptions,
     total: Option<u64>,
+    resume: &mut Option<Resume>,
 ) -> Summary {
+    let bytes_before = resume.as_ref().map_or(0, |resume| resume.before().1);
     let progress = Progress::bytes(total);
     let (json, mut bad_count) = (context.out.is_json(), 0);
     let mut observe = |event: &Event<'_>| -> io::Result<()> {
         match event {
-            Event::Acknowledged { documents, bytes } => {
-                progress.at(*bytes, || counted(*documents, "document", "documents"));
+            Event::Acknowledged {
+                documents,
+                bytes,
+                place,
+            } => {
+                if let (Some(resume), Some(place)) = (&mut *resume, place) {
+                    resume
+                        .note(collection, *place, *documents, *bytes)
+                        .map_err(io::Error::other)?;
+                }
+                progress.at(bytes_before + *bytes, || {
+                    counted(*documents, "document", "documents")
+                });
                 if json {
                     // At once, past any buffer: whoever reads it may rely on it.
                     let mut out = io::stdout().lock();

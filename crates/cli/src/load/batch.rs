@@ -1,5 +1,6 @@
 //! Batch: a run of documents as text, as the reader hands them to a parser.
 
+use super::Place;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -8,6 +9,8 @@ use std::sync::Arc;
 pub(super) struct Batch {
     /// Its place in the input, dense from 0.
     pub(super) sequence: u64,
+    /// Where it begins.
+    pub(super) from: Place,
     /// The file, for messages.
     pub(super) file: Arc<str>,
     /// The text of the documents.
@@ -32,13 +35,22 @@ const LINE_BYTES: usize = 200;
 
 impl Batch {
     /// An empty one.
-    pub(super) fn new(sequence: u64, file: Arc<str>, text_bytes: usize) -> Batch {
+    pub(super) fn new(sequence: u64, from: Place, file: Arc<str>, text_bytes: usize) -> Batch {
         Batch {
             sequence,
+            from,
             file,
             text: Vec::with_capacity(text_bytes),
             lines: Vec::new(),
             input_bytes: 0,
+        }
+    }
+
+    /// Where it ends.
+    pub(super) fn end(&self) -> Place {
+        Place {
+            documents: self.from.documents + self.lines.len() as u64,
+            ..self.from
         }
     }
 

@@ -4,7 +4,9 @@ use super::flow::Flow;
 use super::input::Input;
 use super::parse::Parsed;
 use super::write::Failure;
-use super::{BadDocument, Event, LoadOptions, Observe, Part, Stop, Summary, parse, read, write};
+use super::{
+    BadDocument, Event, LoadOptions, Observe, Part, Place, Stop, Summary, parse, read, write,
+};
 use quiredb::{Collection, ErrorKind};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -150,6 +152,7 @@ struct InFlight {
     file: Arc<str>,
     weight: usize,
     input_bytes: u64,
+    end: Option<Place>,
     lines: Vec<u64>,
     parts_left: usize,
     failures: Vec<Failure>,
@@ -201,6 +204,7 @@ impl Coordinator<'_, '_> {
                 file: parsed.file,
                 weight: parsed.weight,
                 input_bytes: parsed.input_bytes,
+                end: parsed.end,
                 lines: parsed.lines,
                 parts_left: 0,
                 failures: Vec::new(),
@@ -249,9 +253,9 @@ impl Coordinator<'_, '_> {
             let documents = self.settled(batch.file, &batch.lines, batch.failures);
             if self.failed_write {
                 // Of a batch with a refused write, or after one, what is before it counts and nothing else.
-                self.acknowledge(documents, 0);
+                self.acknowledge(documents, 0, None);
             } else {
-                self.acknowledge(documents, batch.input_bytes);
+                self.acknowledge(documents, batch.input_bytes, batch.end);
             }
         }
     }
@@ -289,12 +293,16 @@ impl Coordinator<'_, '_> {
         (lines.len() as u64).saturating_sub(skipped)
     }
 
-    fn acknowledge(&mut self, documents: u64, bytes: u64) {
+    fn acknowledge(&mut self, documents: u64, bytes: u64, place: Option<Place>) {
         self.summary.documents += documents;
         self.summary.bytes += bytes;
         if documents > 0 {
             let (documents, bytes) = (self.summary.documents, self.summary.bytes);
-            self.tell(&Event::Acknowledged { documents, bytes });
+            self.tell(&Event::Acknowledged {
+                documents,
+                bytes,
+                place,
+            });
         }
     }
 

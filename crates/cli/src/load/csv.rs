@@ -145,10 +145,11 @@ impl<R: Read> Read for Bounded<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::Place;
 
     fn documents(input: impl Read) -> io::Result<Vec<(u64, Result<String, String>)>> {
         let mut reader = CsvReader::new(input)?;
-        let mut batch = Batch::new(0, "test".into(), 0);
+        let mut batch = Batch::new(0, Place::default(), "test".into(), 0);
         while reader.read_into(&mut batch)? {}
         let text = |line: &Line| {
             line.json

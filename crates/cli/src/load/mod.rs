@@ -26,14 +26,17 @@ mod input;
 mod ndjson;
 mod parse;
 mod read;
+mod resume;
 mod write;
 
 pub(crate) use input::{Format, Input};
+pub(crate) use resume::Resume;
 
 use crate::error::with_advice;
 use parse::Part;
 use quiredb::{Collection, Document, Durability};
 use read::DocumentReader;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -50,6 +53,17 @@ pub(crate) struct LoadOptions {
     pub(crate) batch_bytes: usize,
     /// … or this many documents.
     pub(crate) batch_documents: usize,
+    /// What is before this place is passed over.
+    pub(crate) from: Place,
+}
+
+/// A place between two documents of the inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Place {
+    /// Inputs before this one, from 0, have been read.
+    pub(crate) input: usize,
+    /// And so many documents of it, bad ones too.
+    pub(crate) documents: u64,
 }
 
 impl Default for LoadOptions {
@@ -59,6 +73,7 @@ impl Default for LoadOptions {
             skip_bad: false,
             batch_bytes: 1 << 20,
             batch_documents: 1_000,
+            from: Place::default(),
         }
     }
 }
@@ -72,6 +87,8 @@ pub(crate) enum Event<'a> {
         documents: u64,
         /// Bytes of input up to there.
         bytes: u64,
+        /// The end of the batch, if all of it is.
+        place: Option<Place>,
     },
     /// A document was skipped.
     Skipped(&'a BadDocument),
@@ -181,7 +198,7 @@ pub fn documents_of(
         true => Box::new(csv::CsvReader::new(input)?),
         false => Box::new(ndjson::NdjsonReader::new(io::BufReader::new(input))),
     };
-    let mut batch = batch::Batch::new(0, "input".into(), 0);
+    let mut batch = batch::Batch::new(0, Place::default(), "input".into(), 0);
     while reader.read_into(&mut batch)? {}
     let documents = batch.lines.iter().map(|line| {
         let document = parse::document(line, &batch.text);

@@ -78,11 +78,12 @@ impl<R: Read> DocumentReader for NdjsonReader<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::Place;
 
     /// (line number, text or reason) of every document of `input`.
     fn documents(input: impl Read) -> Vec<(u64, String)> {
         let mut reader = NdjsonReader::new(BufReader::with_capacity(7, input));
-        let mut batch = Batch::new(0, "test".into(), 0);
+        let mut batch = Batch::new(0, Place::default(), "test".into(), 0);
         while reader.read_into(&mut batch).unwrap() {}
         let text = |line: &Line| match &line.json {
             Ok(range) => String::from_utf8(batch.text[range.clone()].to_vec()).unwrap(),

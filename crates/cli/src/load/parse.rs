@@ -1,5 +1,6 @@
 //! Parser threads: the text of a batch into writes, shared out among the writers.
 
+use super::Place;
 use super::batch::{Batch, Line};
 use super::coordinator::Message;
 use crate::error::causes;
@@ -18,6 +19,8 @@ pub(super) struct Parsed {
     pub(super) weight: usize,
     /// Bytes of input it was read from.
     pub(super) input_bytes: u64,
+    /// Where it ends; none if what is after a bad document is not loaded.
+    pub(super) end: Option<Place>,
     /// The lines of its good documents, ascending.
     pub(super) lines: Vec<u64>,
     /// The good documents, one part a writer.
@@ -59,6 +62,7 @@ fn parse(collection: &Collection, writers: usize, skip_bad: bool, batch: Batch) 
         file: Arc::clone(&batch.file),
         weight: batch.weight(),
         input_bytes: batch.input_bytes,
+        end: Some(batch.end()),
         lines: Vec::with_capacity(batch.lines.len()),
         parts: Vec::new(),
         bad: Vec::new(),
@@ -85,6 +89,7 @@ fn parse(collection: &Collection, writers: usize, skip_bad: bool, batch: Batch) 
                     let bytes =
                         texts.filter_map(|line| Some(line.json.as_ref().ok()?.len() as u64 + 1));
                     parsed.input_bytes = bytes.sum();
+                    parsed.end = None;
                     break;
                 }
             }

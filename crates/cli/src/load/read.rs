@@ -6,7 +6,7 @@ use super::csv::CsvReader;
 use super::flow::Flow;
 use super::input::{Format, Input};
 use super::ndjson::NdjsonReader;
-use super::{LoadOptions, Stop};
+use super::{LoadOptions, Place, Stop};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -30,9 +30,13 @@ pub(super) fn run(
 ) {
     let mut sequence = 0;
     let mut failed = None;
-    for input in inputs {
+    for (number, input) in inputs.into_iter().enumerate().skip(options.from.input) {
         let name = input.name().into();
-        match read_input(input, options, flow, parsers, &mut sequence) {
+        let mut place = Place {
+            input: number,
+            documents: 0,
+        };
+        match read_input(input, &mut place, options, flow, parsers, &mut sequence) {
             Ok(true) => {}
             Ok(false) => break,
             Err(source) => {
@@ -51,6 +55,7 @@ pub(super) fn run(
 /// Reads one input; false if the load is over.
 fn read_input(
     input: Input,
+    place: &mut Place,
     options: &LoadOptions,
     flow: &Flow,
     parsers: &[Sender<Batch>],
@@ -61,8 +66,19 @@ fn read_input(
         Format::Ndjson => Box::new(NdjsonReader::new(opened.reader)),
         Format::Csv => Box::new(CsvReader::new(opened.reader)?),
     };
+    if place.input == options.from.input {
+        pass_over(reader.as_mut(), options.from.documents)?;
+        place.documents = options.from.documents;
+    }
     loop {
-        let (batch, outcome) = read_batch(reader.as_mut(), &opened.name, *sequence, options, flow);
+        let batch = Batch::new(
+            *sequence,
+            *place,
+            Arc::clone(&opened.name),
+            options.batch_bytes,
+        );
+        let (batch, outcome) = read_batch(reader.as_mut(), batch, options, flow);
+        *place = batch.end();
         // What was read before an error is loaded all the same.
         if !batch.lines.is_empty() && !send(batch, flow, parsers, sequence) {
             return Ok(false);
@@ -73,15 +89,29 @@ fn read_input(
     }
 }
 
-/// The next batch, and whether more may follow.
+/// Reads so many documents that an earlier load has read.
+fn pass_over(reader: &mut dyn DocumentReader, documents: u64) -> io::Result<()> {
+    let mut passed = Batch::new(0, Place::default(), "".into(), 0);
+    for number in 0..documents {
+        passed.text.clear();
+        passed.lines.clear();
+        if !reader.read_into(&mut passed)? {
+            let what = format!(
+                "it ends after {number} documents, of which {documents} were loaded before"
+            );
+            return Err(io::Error::other(what));
+        }
+    }
+    Ok(())
+}
+
+/// Fills a batch with what is next; and whether more may follow.
 fn read_batch(
     reader: &mut dyn DocumentReader,
-    name: &Arc<str>,
-    sequence: u64,
+    mut batch: Batch,
     options: &LoadOptions,
     flow: &Flow,
 ) -> (Batch, io::Result<bool>) {
-    let mut batch = Batch::new(sequence, Arc::clone(name), options.batch_bytes);
     while batch.text.len() < options.batch_bytes && batch.lines.len() < options.batch_documents {
         // Input that comes drop by drop: rather than wait for a full batch, write what there is.
         if !batch.lines.is_empty()

@@ -22,10 +22,12 @@ fn lines(output: &str) -> (Vec<u64>, Value) {
     )
 }
 
+fn document(id: usize) -> String {
+    format!("{{\"_id\":{id},\"text\":\"document {id}\"}}\n")
+}
+
 fn documents(count: usize) -> String {
-    (0..count)
-        .map(|id| format!("{{\"_id\":{id},\"text\":\"document {id}\"}}\n"))
-        .collect()
+    (0..count).map(document).collect()
 }
 
 #[test]
@@ -172,6 +174,86 @@ fn a_loader_that_is_killed_keeps_what_it_acknowledged() {
         .collect();
     assert_eq!(quire.ok(&arguments), documents(acknowledged as usize));
     quire.ok(&["verify", "db"]);
+}
+
+#[test]
+fn an_interrupted_load_goes_on_after_what_is_durable() {
+    let quire = Quire::new();
+    let (first, bad) = (documents(30_000), "{\"_id\":\"bad\",}\n");
+    let second: String = (30_000..40_000)
+        .map(|id| format!("{id},document {id}\n"))
+        .collect();
+    let third: String = (40_000..45_000).map(document).collect();
+    quire.file("first.ndjson", &first);
+    quire.file("second.csv", format!("_id,text\n{second}"));
+    quire.file("third.ndjson", format!("{third}{bad}{}", document(45_000)));
+    let mut arguments = vec![
+        "load",
+        "db",
+        "c",
+        "first.ndjson",
+        "second.csv",
+        "third.ndjson",
+    ];
+    arguments.extend(["--durability", "none", "--resume", "state", "--json"]);
+
+    // Killed as soon as the first file is acknowledged in part.
+    let mut load = quire
+        .command(&arguments)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(load.stdout.take().unwrap()).lines();
+    output.next().unwrap().unwrap();
+    load.kill().unwrap();
+    load.wait().unwrap();
+    let state: Value =
+        serde_json::from_slice(&std::fs::read(quire.path("state")).unwrap()).unwrap();
+    let durable = state["documents"].as_u64().unwrap();
+    assert!(durable > 0);
+
+    // Then stopped by a bad line, then mended.
+    let stopped = quire.fails(&arguments, 1, &["third.ndjson:5001: "]);
+    let loaded = format!("\"documents\":{}", 45_000 - durable);
+    assert!(stopped.stdout.contains(&loaded), "{stopped:?}");
+    quire.file("third.ndjson", format!("{third}{}", document(45_000)));
+    let (_, summary) = lines(&quire.ok(&arguments));
+    assert!(summary["documents"].as_u64().unwrap() <= 1_001, "{summary}");
+    assert_eq!(quire.ok(&["count", "db", "c"]).trim(), "45001");
+    assert_eq!(quire.ok(&["get", "db", "c", "29999"]), document(29_999));
+
+    // All is loaded: the next load begins anew. One of other inputs, or into a collection made anew, does not go on.
+    assert!(!quire.path("state").exists());
+    quire.fails(
+        &[
+            "load",
+            "db",
+            "c",
+            "first.ndjson",
+            "absent.csv",
+            "--resume",
+            "state",
+        ],
+        1,
+        &["absent.csv"],
+    );
+    quire.file("first.ndjson", format!("{first}{bad}"));
+    quire.fails(
+        &["load", "db", "c", "first.ndjson", "--resume", "state"],
+        1,
+        &["first.ndjson:30001: "],
+    );
+    quire.fails(
+        &["load", "db", "c", "second.csv", "--resume", "state"],
+        2,
+        &["other inputs", "remove it"],
+    );
+    quire.ok(&["drop", "db", "c", "--yes"]);
+    quire.fails(
+        &["load", "db", "c", "first.ndjson", "--resume", "state"],
+        2,
+        &["made anew", "remove it"],
+    );
 }
 
 #[test]

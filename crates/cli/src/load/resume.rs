@@ -1,0 +1,171 @@
+//! Where an interrupted load goes on: a small file, named by the user, that says how far the inputs are durable.
+//!
+//! It is written anew, in one step, every few seconds, each time after all that it speaks of was made durable; and removed
+//! when all is loaded. A load that begins with it checks that the inputs and the collection are those of the load before.
+
+use super::{Input, Place};
+use crate::files;
+use quiredb::{Collection, Env, Position};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often it is written.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// A longer file is not one.
+const BYTES_MAX: u64 = 16 << 20;
+
+const VERSION: u32 = 1;
+
+/// An input's name, and its bytes if it is a file.
+type SavedInput = (String, Option<u64>);
+
+/// What the file holds, as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Saved {
+    version: u32,
+    collection: String,
+    inputs: Vec<SavedInput>,
+    place: Place,
+    /// Documents and bytes of input that have been loaded.
+    documents: u64,
+    bytes: u64,
+    /// The last position of each partition.
+    positions: Vec<u64>,
+}
+
+/// The file, and what goes into it next.
+pub(crate) struct Resume {
+    env: Arc<dyn Env>,
+    path: PathBuf,
+    saved: Saved,
+    saved_at: Option<Duration>,
+    /// What earlier loads have loaded.
+    before: (u64, u64),
+}
+
+impl Resume {
+    /// Reads the file, if it is there.
+    ///
+    /// # Errors
+    /// A message for the user: it can't be read, or is of another load.
+    pub(crate) fn open(
+        env: Arc<dyn Env>,
+        path: &Path,
+        collection: &Collection,
+        inputs: &[Input],
+    ) -> Result<Resume, String> {
+        let size = |input: &Input| input.size().map_err(|error| error.to_string());
+        let inputs = inputs
+            .iter()
+            .map(|input| Ok((input.name(), size(input)?)))
+            .collect::<Result<_, String>>()?;
+        let fresh = Saved {
+            version: VERSION,
+            collection: collection.name().to_owned(),
+            inputs,
+            place: Place::default(),
+            documents: 0,
+            bytes: 0,
+            positions: Vec::new(),
+        };
+        let refuse = |what: &str| {
+            Err(format!(
+                "{} {what}; remove it to load from the beginning",
+                path.display()
+            ))
+        };
+        let saved = match files::read_text(path, BYTES_MAX) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => fresh.clone(),
+            Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
+            Ok(text) => match serde_json::from_str::<Saved>(&text) {
+                Ok(saved) if saved.version == VERSION => saved,
+                _ => return refuse("does not say how far a load has got"),
+            },
+        };
+        // The input where it stopped may have been mended since, and those after it.
+        let inputs = saved.inputs.iter().zip(&fresh.inputs).enumerate();
+        let is_same = |(number, (had, now)): (usize, (&SavedInput, &SavedInput))| {
+            had.0 == now.0 && (had.1 == now.1 || number >= saved.place.input)
+        };
+        if saved.collection != fresh.collection
+            || saved.inputs.len() != fresh.inputs.len()
+            || !inputs.map(is_same).all(|is_same| is_same)
+        {
+            return refuse("is of a load of other inputs, or into another collection");
+        }
+        let now = collection.positions();
+        let had = saved.positions.iter().map(|position| Position(*position));
+        if !saved.positions.is_empty()
+            && (saved.positions.len() != now.len() || had.zip(&now).any(|(had, now)| had > *now))
+        {
+            return refuse("is of a load into a collection that has been made anew since");
+        }
+        let before = (saved.documents, saved.bytes);
+        Ok(Resume {
+            env,
+            path: path.to_owned(),
+            saved,
+            saved_at: None,
+            before,
+        })
+    }
+
+    /// Where the load begins.
+    pub(crate) fn place(&self) -> Place {
+        self.saved.place
+    }
+
+    /// Documents and bytes of input that earlier loads have loaded.
+    pub(crate) fn before(&self) -> (u64, u64) {
+        self.before
+    }
+
+    /// Takes note of how far this load has got, with so many documents and bytes of its own; every few seconds durably.
+    ///
+    /// # Errors
+    /// Of making that durable.
+    pub(crate) fn note(
+        &mut self,
+        collection: &Collection,
+        place: Place,
+        documents: u64,
+        bytes: u64,
+    ) -> quiredb::Result<()> {
+        self.saved.place = place;
+        self.saved.documents = self.before.0 + documents;
+        self.saved.bytes = self.before.1 + bytes;
+        let now = self.env.monotonic();
+        if self
+            .saved_at
+            .is_none_or(|saved_at| now.saturating_sub(saved_at) >= EVERY)
+        {
+            collection.sync()?;
+            self.save(collection)?;
+            self.saved_at = Some(now);
+        }
+        Ok(())
+    }
+
+    /// The load has ended, and all that it wrote is durable: whole or not.
+    ///
+    /// # Errors
+    /// Of the machine.
+    pub(crate) fn end(mut self, collection: &Collection, is_whole: bool) -> quiredb::Result<()> {
+        match is_whole {
+            true if self.env.exists(&self.path)? => Ok(self.env.remove(&self.path)?),
+            true => Ok(()),
+            false => self.save(collection),
+        }
+    }
+
+    fn save(&mut self, collection: &Collection) -> quiredb::Result<()> {
+        let positions = collection.positions();
+        self.saved.positions = positions.iter().map(|position| position.0).collect();
+        let text = serde_json::to_string(&self.saved).unwrap_or_default();
+        Ok(self.env.replace(&self.path, text.as_bytes())?)
+    }
+}
