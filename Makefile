@@ -33,6 +33,16 @@ bench-memcached: build
 	@scripts/setup.sh memcached
 	cd bench && cargo run --release --locked -- memcached --quire $(abspath $(target_dir))/release/quire
 
+# Gets by key from memory, and with four times as much data as memory.
+.PHONY: bench-gets bench-docstore
+bench-gets:
+	@scripts/setup.sh build
+	cd bench && cargo run --release --locked -- gets --count $(N)
+
+# Loading by the command beside the disk's own rate, then a day's updates while documents are read: `make bench-docstore N=10000000`.
+bench-docstore: build
+	cd bench && cargo run --release --locked -- docstore --count $(N) --quire $(abspath $(target_dir))/release/quire
+
 # What overwriting N generated documents costs: the room that the log takes, and reads beside its compaction.
 bench-overwrites:
 	@scripts/setup.sh build
