@@ -1,7 +1,7 @@
 //! A day of a document store: loading it whole, and a day's updates while it is read.
 //!
-//! 1. The rate at which the disk takes a file written from front to back, and the rate of updates in place: a segment of
-//!    1,000 documents is read, one document is replaced, the segment is written anew and synced.
+//! 1. The rate at which the disk takes a file written from front to back, and the rate of updates in place, as the first
+//!    docstore made them: one of many segment files is read, one document in it is replaced, it is written anew and synced.
 //! 2. `quire load --durability none` of a file of generated documents, the last sync and the closing included.
 //! 3. Replacing documents of that database, 1.5 times each on average, by two threads, as durable as `async(100)` makes
 //!    them, while a third gets random documents at a fixed rate; timed to the moment when all is durable.
@@ -23,8 +23,10 @@ use std::time::{Duration, Instant};
 
 /// Bytes of the file that is written to measure the disk.
 const DISK_BYTES: u64 = 2 << 30;
-/// Documents in a segment that is updated in place.
-const SEGMENT_DOCUMENTS: u64 = 1000;
+/// Documents in a segment that is updated in place: small ones and larger ones.
+const SEGMENT_DOCUMENTS: [u64; 2] = [1_000, 10_000];
+/// Documents in all those segments.
+const IN_PLACE_DOCUMENTS: u64 = 500_000;
 /// Updates in place.
 const IN_PLACE_UPDATES: u64 = 500;
 /// Threads that update.
@@ -68,7 +70,6 @@ struct Loaded {
 impl Plan {
     pub(crate) fn run(&self) -> Result<()> {
         in_directory(&self.dir, || {
-            let in_place = self.in_place()?;
             let input = self.dir.join("adverts.ndjson");
             let size = corpus::generate(self.count, &input)?;
             eprintln!("{} documents, {} bytes", size.documents, size.bytes);
@@ -88,21 +89,26 @@ impl Plan {
                 megabytes.push(size.bytes as f64 / 1e6 / wall);
                 cpu.push(cpu_seconds * 1e6 / loaded.documents as f64);
             }
-            let times = rates.iter().map(|rate| rate / in_place).collect();
             println!(
                 "| loading {} documents of {} bytes on average | |\n| --- | ---: |",
                 size.documents,
                 size.bytes / size.documents.max(1)
             );
             println!("| MB of JSON a second | {} |", spread(megabytes));
-            println!("| documents a second | {} |", spread(rates));
+            println!("| documents a second | {} |", spread(rates.clone()));
             println!("| CPU µs each | {} |", spread(cpu));
             println!(
                 "| MB a second that the disk takes, written in order | {} |",
                 spread(disk)
             );
-            println!("| updates in place a second | {in_place:.0} |");
-            println!("| times as fast as updates in place | {} |", spread(times));
+            for documents in SEGMENT_DOCUMENTS {
+                let in_place = self.in_place(documents)?;
+                let times = rates.iter().map(|rate| rate / in_place).collect();
+                println!(
+                    "| times as fast as updates in segments of {documents} documents ({in_place:.0} a second) | {} |",
+                    spread(times)
+                );
+            }
             println!(
                 "| disk bytes / JSON bytes | {:.2} |\n",
                 disk_bytes(&self.dir.join("db"))? as f64 / size.bytes as f64
@@ -129,15 +135,29 @@ impl Plan {
         Ok(DISK_BYTES as f64 / 1e6 / seconds)
     }
 
-    /// Updates a second, each of which reads a segment of documents, writes it anew and syncs it.
-    fn in_place(&self) -> Result<f64> {
-        let path = self.dir.join("segment");
-        corpus::generate(SEGMENT_DOCUMENTS, &path)?;
+    /// Updates a second, each of which reads a segment of so many documents, writes it anew in its place and syncs it.
+    fn in_place(&self, documents: u64) -> Result<f64> {
+        let dir = self.dir.join("segments");
+        let path = |segment: u64| dir.join(segment.to_string());
+        let segments = IN_PLACE_DOCUMENTS / documents;
+        std::fs::create_dir_all(&dir)?;
+        let mut text = String::new();
+        for segment in 0..segments {
+            text.clear();
+            for number in segment * documents..(segment + 1) * documents {
+                adverts::write(number, &mut text);
+                text.push('\n');
+            }
+            let mut file = File::create(path(segment))?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+        }
         let mut random = Random::new(2);
         let begun = Instant::now();
         for update in 0..IN_PLACE_UPDATES {
+            let path = path(random.below(segments));
             let text = std::fs::read_to_string(&path)?;
-            let wanted = random.below(SEGMENT_DOCUMENTS);
+            let wanted = random.below(documents);
             let mut anew = String::with_capacity(text.len() + 100);
             for (number, line) in text.lines().enumerate() {
                 match number as u64 == wanted {
@@ -152,7 +172,7 @@ impl Plan {
             file.sync_data()?;
         }
         let seconds = begun.elapsed().as_secs_f64();
-        std::fs::remove_file(&path)?;
+        std::fs::remove_dir_all(&dir)?;
         Ok(IN_PLACE_UPDATES as f64 / seconds)
     }
 
