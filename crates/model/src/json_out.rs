@@ -102,18 +102,26 @@ fn plain_bytes(text: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = ONES << 7;
     let below = |word: u64, bound: u8| word.wrapping_sub(ONES * u64::from(bound)) & !word & HIGHS;
-    let (words, tail) = text.as_chunks::<8>();
-    for (index, word) in words.iter().enumerate() {
+    let plain_in = |word: &[u8; 8]| {
         let word = u64::from_le_bytes(*word);
         let quote = below(word ^ (ONES * u64::from(b'"')), 1);
         let backslash = below(word ^ (ONES * u64::from(b'\\')), 1);
         let found = below(word, 0x20) | quote | backslash;
-        if found != 0 {
-            return index * 8 + found.trailing_zeros() as usize / 8;
+        found.trailing_zeros() as usize / 8
+    };
+    let words = text.as_chunks::<8>().0;
+    let Some(last) = text.last_chunk::<8>() else {
+        let escaped = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
+        return text.iter().position(escaped).unwrap_or(text.len());
+    };
+    for (index, word) in words.iter().enumerate() {
+        let plain = plain_in(word);
+        if plain < 8 {
+            return index * 8 + plain;
         }
     }
-    let escaped = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
-    words.len() * 8 + tail.iter().position(escaped).unwrap_or(tail.len())
+    // What is left, and some bytes before it that are plain.
+    text.len() - 8 + plain_in(last)
 }
 
 #[cfg(test)]
