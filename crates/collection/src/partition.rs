@@ -191,6 +191,11 @@ impl Partition {
         Ok(self.store.ingest(first, records, visible, durability)?)
     }
 
+    /// Says whether its log is to be compacted in the background. See [`Store::hold_log_compaction`].
+    pub fn hold_log_compaction(&self, hold: bool) {
+        self.store.hold_log_compaction(hold);
+    }
+
     /// The files that make up the partition now.
     pub fn files(&self) -> Vec<StoreFile> {
         self.store.files()

@@ -65,4 +65,4 @@ pub use quire_env::{Env, Gate, Medium, OsEnv, SimEnv, Volumes};
 pub use quire_model::{
     ArrayRef, DOCUMENT_BYTES_MAX, Document, KEY_BYTES_MAX, Key, ObjectRef, Position, ValueRef,
 };
-pub use quire_store::Durability;
+pub use quire_store::{DELAY_BOUNDS_MICROS, Delays, Durability};

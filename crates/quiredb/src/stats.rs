@@ -83,6 +83,11 @@ pub struct CollectionStats {
     pub write_stall_micros: u64,
     /// The longest that one waited, in microseconds.
     pub write_stall_micros_max: u64,
+    /// How many writes (batches to one partition) were visible how long after they were applied, by the bounds of
+    /// [`DELAY_BOUNDS_MICROS`](crate::DELAY_BOUNDS_MICROS).
+    pub visible_delays: Vec<u64>,
+    /// The sum of these times, in microseconds.
+    pub visible_delay_micros: u64,
     /// The last visible position of each partition.
     pub positions: Vec<u64>,
     /// Why background work last failed, partition by partition, where it has not succeeded since.
@@ -115,6 +120,11 @@ impl CollectionStats {
         self.write_stalls += store.stalls;
         self.write_stall_micros += store.stall_micros;
         self.write_stall_micros_max = self.write_stall_micros_max.max(store.stall_micros_max);
+        self.visible_delays.resize(store.visible_delays.len(), 0);
+        for (sum, count) in self.visible_delays.iter_mut().zip(&store.visible_delays) {
+            *sum += count;
+        }
+        self.visible_delay_micros += store.visible_delay_micros;
         self.positions.push(store.position.0);
         self.background_errors
             .extend(store.background_error.clone());

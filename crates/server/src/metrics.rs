@@ -161,24 +161,17 @@ impl Metrics {
             "Time from the head of a request to that of its answer",
         );
         for (route, metrics) in routes.iter() {
-            let mut count = 0;
-            for (bound, bucket) in BUCKETS.iter().zip(metrics.buckets) {
-                count += bucket;
-                let labels = [("route", *route), ("le", &bound.to_string())];
-                text.sample("quire_http_request_seconds_bucket", &labels, count);
-            }
-            let (name, all) = ("quire_http_request_seconds", metrics.requests_all);
-            text.sample(
-                &format!("{name}_bucket"),
-                &[("route", *route), ("le", "+Inf")],
-                all,
+            let histogram = Histogram {
+                bounds: &BUCKETS,
+                counts: &metrics.buckets,
+                all: metrics.requests_all,
+                seconds: metrics.seconds_all,
+            };
+            text.histogram(
+                "quire_http_request_seconds",
+                &[("route", route)],
+                &histogram,
             );
-            text.sample(
-                &format!("{name}_sum"),
-                &[("route", *route)],
-                metrics.seconds_all,
-            );
-            text.sample(&format!("{name}_count"), &[("route", *route)], all);
         }
     }
 }
@@ -243,6 +236,14 @@ fn render_database(text: &mut Exposition, stats: &DatabaseStats) {
         "Blocks read from disk",
         stats.cache_misses,
     );
+
+    let name = "quire_visible_seconds";
+    let help = "Time from when a write was appended and applied until readers see it";
+    text.head(name, "histogram", help);
+    for collection in &stats.collections {
+        let (counts, micros) = (&collection.visible_delays, collection.visible_delay_micros);
+        text.delays(name, &[("collection", &collection.name)], counts, micros);
+    }
 
     let mut each = |name: &str, kind: &str, help: &str, value: &dyn Fn(&CollectionStats) -> f64| {
         text.head(name, kind, help);
@@ -345,6 +346,23 @@ fn render_database(text: &mut Exposition, stats: &DatabaseStats) {
     );
 }
 
+/// What a histogram shows.
+pub(crate) struct Histogram<'a> {
+    /// Upper bounds, in seconds.
+    pub(crate) bounds: &'a [f64],
+    /// How many took as long as the bound and longer than the one before.
+    pub(crate) counts: &'a [u64],
+    pub(crate) all: u64,
+    /// The sum of all.
+    pub(crate) seconds: f64,
+}
+
+/// The bounds of [`quiredb::Delays`], in seconds.
+fn delay_bounds() -> Vec<f64> {
+    let bounds = quiredb::DELAY_BOUNDS_MICROS.iter();
+    bounds.map(|micros| *micros as f64 / 1e6).collect()
+}
+
 /// The text as it grows.
 #[derive(Default)]
 pub(crate) struct Exposition(String);
@@ -357,6 +375,38 @@ impl Exposition {
     pub(crate) fn head(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to a String can't fail.
         let _ = write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+    }
+
+    /// The samples of a histogram, after its head.
+    fn histogram(&mut self, name: &str, labels: &[(&str, &str)], histogram: &Histogram<'_>) {
+        let mut count = 0;
+        for (bound, bucket) in histogram.bounds.iter().zip(histogram.counts) {
+            count += bucket;
+            let bound = bound.to_string();
+            let labels = [labels, &[("le", &bound)]].concat();
+            self.sample(&format!("{name}_bucket"), &labels, count);
+        }
+        let infinite = [labels, &[("le", "+Inf")]].concat();
+        self.sample(&format!("{name}_bucket"), &infinite, histogram.all);
+        self.sample(&format!("{name}_sum"), labels, histogram.seconds);
+        self.sample(&format!("{name}_count"), labels, histogram.all);
+    }
+
+    /// The samples of a histogram of delays, of the engine's buckets.
+    pub(crate) fn delays(
+        &mut self,
+        name: &str,
+        labels: &[(&str, &str)],
+        counts: &[u64],
+        micros: u64,
+    ) {
+        let histogram = Histogram {
+            bounds: &delay_bounds(),
+            counts,
+            all: counts.iter().sum(),
+            seconds: micros as f64 / 1e6,
+        };
+        self.histogram(name, labels, &histogram);
     }
 
     pub(crate) fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {

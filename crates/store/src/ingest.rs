@@ -8,6 +8,7 @@
 use crate::{Durability, Error, Machine, Result, Store};
 use bytes::Bytes;
 use quire_model::Position;
+use std::sync::atomic::Ordering;
 
 impl<M: Machine> Store<M> {
     /// Takes records of the store that this one follows, the first of them at position `first`. They survive a crash
@@ -47,6 +48,15 @@ impl<M: Machine> Store<M> {
         match visible {
             true => self.acknowledge(position, durability),
             false => Ok(()),
+        }
+    }
+
+    /// Says whether the log is to be compacted in the background. A follower that is far behind puts it off: what it copies now is
+    /// superseded by what comes next, and it takes what others could use to catch up.
+    pub fn hold_log_compaction(&self, hold: bool) {
+        let inner = &*self.inner;
+        if inner.log_compaction_held.swap(hold, Ordering::AcqRel) && !hold {
+            inner.schedule_compaction();
         }
     }
 }

@@ -10,6 +10,7 @@
 
 mod admission;
 mod capture;
+mod delays;
 mod durability;
 mod error;
 mod flush;
@@ -34,6 +35,7 @@ mod view;
 mod tests;
 
 pub use capture::{Capture, FileCopy, FileName, Pieces, capture, move_manifest};
+pub use delays::{DELAY_BOUNDS_MICROS, Delays};
 pub use durability::Durability;
 pub use error::{Error, ErrorKind, Result};
 pub use inspect::{FileInspection, Inspected, StoreFile};

@@ -94,6 +94,9 @@ impl<M: Machine> Inner<M> {
             self.count(segment)?;
             return Ok(true);
         }
+        if self.log_compaction_held.load(Ordering::Acquire) {
+            return Ok(false);
+        }
         let candidates = self.candidates();
         let ratio = f64::from(self.options.log_live_percent) / 100.0;
         let segment_bytes = self.options.log.segment_bytes;

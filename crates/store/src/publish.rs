@@ -1,10 +1,12 @@
 //! What views may see: the published position, and the machine's summary at it.
 
+use crate::delays::Delays;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use quire_model::Position;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A position and what the machine's state was just after its record.
 #[derive(Debug)]
@@ -17,8 +19,10 @@ pub(crate) struct Published<S> {
 #[derive(Debug)]
 pub(crate) struct Publisher<S> {
     current: ArcSwap<Published<S>>,
-    /// Writes applied and not yet published, in order.
-    applied: Mutex<VecDeque<Published<S>>>,
+    /// Writes applied and not yet published, in order, and when they were applied.
+    applied: Mutex<VecDeque<(Published<S>, Option<Duration>)>>,
+    /// How long writes took from when they were applied until they were visible.
+    pub(crate) delays: Delays,
 }
 
 impl<S: Clone> Publisher<S> {
@@ -26,6 +30,7 @@ impl<S: Clone> Publisher<S> {
         Publisher {
             current: ArcSwap::from_pointee(Published { position, summary }),
             applied: Mutex::new(VecDeque::new()),
+            delays: Delays::default(),
         }
     }
 
@@ -39,22 +44,26 @@ impl<S: Clone> Publisher<S> {
         self.current.load().position
     }
 
-    /// Notes that everything up to `position` is applied. Called in order, under the writer's lock.
-    pub(crate) fn applied(&self, position: Position, summary: S) {
-        self.applied
-            .lock()
-            .push_back(Published { position, summary });
+    /// Notes that everything up to `position` is applied, as of `now` by the monotonic clock if that is of interest. Called in order,
+    /// under the writer's lock.
+    pub(crate) fn applied(&self, position: Position, summary: S, now: Option<Duration>) {
+        let published = Published { position, summary };
+        self.applied.lock().push_back((published, now));
     }
 
-    /// Makes whole writes up to `position` visible. Returns whether anything new is.
-    pub(crate) fn publish(&self, position: Position) -> bool {
+    /// Makes whole writes up to `position` visible, `now` by the monotonic clock. Returns whether anything new is.
+    pub(crate) fn publish(&self, position: Position, now: Duration) -> bool {
         let mut applied = self.applied.lock();
         let mut newest = None;
         while applied
             .front()
-            .is_some_and(|write| write.position <= position)
+            .is_some_and(|(write, _)| write.position <= position)
+            && let Some((write, then)) = applied.pop_front()
         {
-            newest = applied.pop_front();
+            if let Some(then) = then {
+                self.delays.note(now.saturating_sub(then));
+            }
+            newest = Some(write);
         }
         let Some(newest) = newest else { return false };
         self.current.store(Arc::new(newest));
@@ -68,21 +77,24 @@ mod tests {
 
     #[test]
     fn whole_writes_become_visible_in_order_and_never_go_back() {
+        let millis = Duration::from_millis;
         let publisher = Publisher::new(Position(3), "three");
-        publisher.applied(Position(5), "five");
-        publisher.applied(Position(9), "nine");
+        publisher.applied(Position(5), "five", Some(millis(10)));
+        publisher.applied(Position(9), "nine", None);
         assert_eq!(publisher.current().position, Position(3));
         assert!(
-            !publisher.publish(Position(4)),
+            !publisher.publish(Position(4), millis(14)),
             "a write's records are seen together"
         );
-        assert!(publisher.publish(Position(8)));
+        assert!(publisher.publish(Position(8), millis(14)));
         assert_eq!(
             (publisher.current().position, publisher.current().summary),
             (Position(5), "five")
         );
-        assert!(publisher.publish(Position(9)));
-        assert!(!publisher.publish(Position(5)));
+        assert!(publisher.publish(Position(9), millis(14)));
+        assert!(!publisher.publish(Position(5), millis(14)));
         assert_eq!(publisher.current().summary, "nine");
+        assert_eq!(publisher.delays.micros(), 4_000);
+        assert_eq!(publisher.delays.counts().iter().sum::<u64>(), 1);
     }
 }

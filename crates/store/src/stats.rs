@@ -39,4 +39,8 @@ pub struct StoreStats {
     pub log_bytes_reclaimed: u64,
     /// Why background work last failed, if it did and has not succeeded since.
     pub background_error: Option<String>,
+    /// How many writes were visible how long after they were applied, by the bounds of [`Delays`](crate::Delays).
+    pub visible_delays: Vec<u64>,
+    /// The sum of these times, in microseconds.
+    pub visible_delay_micros: u64,
 }

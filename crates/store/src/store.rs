@@ -142,6 +142,8 @@ pub(crate) struct Inner<M: Machine> {
     pub(crate) unreadable: Mutex<BTreeSet<Position>>,
     pub(crate) flush_due: AtomicBool,
     pub(crate) compaction_due: AtomicBool,
+    /// Set while the log is not to be compacted in the background.
+    pub(crate) log_compaction_held: AtomicBool,
     /// When the next timed sync of the log is due; none if none is.
     sync_due: Mutex<Option<Duration>>,
     pub(crate) sealing: Mutex<Sealing>,
@@ -356,6 +358,7 @@ impl<M: Machine> Store<M> {
             unreadable: Mutex::new(BTreeSet::new()),
             flush_due: AtomicBool::new(false),
             compaction_due: AtomicBool::new(false),
+            log_compaction_held: AtomicBool::new(false),
             sync_due: Mutex::new(None),
             sealing: Mutex::new(sealing),
             closed: AtomicBool::new(false),
@@ -597,6 +600,8 @@ impl<M: Machine> Store<M> {
             segments_compacted: load(&inner.counters.segments_compacted),
             log_bytes_reclaimed: load(&inner.counters.log_bytes_reclaimed),
             background_error: inner.background_error.lock().clone(),
+            visible_delays: inner.publisher.delays.counts(),
+            visible_delay_micros: inner.publisher.delays.micros(),
         }
     }
 }
@@ -640,7 +645,9 @@ impl<M: Machine> Inner<M> {
             position = position.next();
         }
         let last = self.log.last();
-        self.publisher.applied(last, writer.machine.summary());
+        let now = self.shared.env().monotonic();
+        let summary = writer.machine.summary();
+        self.publisher.applied(last, summary, Some(now));
         self.counters.writes.fetch_add(1, Ordering::Relaxed);
         self.counters
             .records
@@ -689,7 +696,8 @@ impl<M: Machine> Inner<M> {
     }
 
     pub(crate) fn publish(&self, position: Position) {
-        if self.publisher.publish(position) {
+        let now = self.shared.env().monotonic();
+        if self.publisher.publish(position, now) {
             self.changed.notify();
         }
     }
@@ -709,7 +717,8 @@ impl<M: Machine> Inner<M> {
             let full = {
                 let mut writer = self.writer.lock();
                 self.apply(&mut writer, position, &record)?;
-                self.publisher.applied(position, writer.machine.summary());
+                let summary = writer.machine.summary();
+                self.publisher.applied(position, summary, None);
                 self.memtable_bytes() >= flush_at
             };
             if full {

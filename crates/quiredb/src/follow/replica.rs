@@ -15,6 +15,10 @@ const SYNC_AFTER: Duration = Duration::from_millis(500);
 /// How many of its records a follower shows its leader: the newest, then ever older ones, twice as far back each time.
 const RECORDS_SHOWN: u32 = 16;
 
+/// So many records behind it does nothing but catch up, until it is only so few.
+const FAR_BEHIND: u64 = 20_000;
+const NEARLY_LEVEL: u64 = 2_000;
+
 /// Messages about how far the leader was, kept until the follower is as far.
 const HEADS_MAX: usize = 256;
 
@@ -31,6 +35,8 @@ pub struct Replica {
     newest: Vec<Head>,
     /// When it was last known to hold all that the leader had.
     level: Option<Duration>,
+    /// It is far behind: compaction of logs is put off.
+    far_behind: bool,
 }
 
 /// What became of a message.
@@ -63,6 +69,7 @@ impl Replica {
             ahead: VecDeque::new(),
             newest: Vec::new(),
             level: None,
+            far_behind: false,
         }
     }
 
@@ -125,6 +132,11 @@ impl Replica {
                 }
                 self.ahead.push_back((then, heads));
                 self.look();
+                match self.missing(&self.newest) {
+                    0..NEARLY_LEVEL => self.put_off(false),
+                    FAR_BEHIND.. => self.put_off(true),
+                    _ => {}
+                }
                 Ok(Applied::Other)
             }
             Frame::StartOver(why) => Ok(Applied::StartOver(why)),
@@ -176,6 +188,22 @@ impl Replica {
     fn partition(&self, collection: u32, number: u32) -> Option<&Partition> {
         let collection = self.collections.get(&collection)?;
         collection.partitions().get(number as usize)
+    }
+
+    /// The leader is gone: until it is there again there is time for other work.
+    pub fn disconnected(&mut self) {
+        self.put_off(false);
+    }
+
+    /// Puts the compaction of logs off, or begins it again.
+    fn put_off(&mut self, put_off: bool) {
+        if self.far_behind != put_off {
+            self.far_behind = put_off;
+            for collection in self.collections.values() {
+                let partitions = collection.partitions().iter();
+                partitions.for_each(|partition| partition.hold_log_compaction(put_off));
+            }
+        }
     }
 
     /// A moment of the leader's clock by the clock here; earlier than it was rather than later. Neither clock ever jumps.

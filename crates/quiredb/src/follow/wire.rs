@@ -126,7 +126,7 @@ impl Frame {
         }
     }
 
-    /// The next frame; none where the bytes end between two. Holds no more memory than bytes have come.
+    /// The next frame; none where the bytes end between two. Holds little more memory than bytes have come.
     ///
     /// # Errors
     /// [`Error::Leader`] if the bytes are cut or garbled, or can't be read.
@@ -147,7 +147,7 @@ impl Frame {
         if length > PAYLOAD_BYTES_MAX {
             return Err(garbled("a message is too long"));
         }
-        let mut payload = Vec::with_capacity(length.min(1 << 20) as usize);
+        let mut payload = Vec::with_capacity(length.min(2 << 20) as usize);
         let read = source.take(length).read_to_end(&mut payload);
         read.map_err(|error| broken(&error))?;
         if payload.len() as u64 != length {

@@ -214,7 +214,8 @@ impl Follower {
                 };
                 match frame.and_then(|frame| replica.apply(frame)) {
                     Ok(Applied::StartOver(why)) => break Ok(why),
-                    Ok(Applied::Records(records, _)) => {
+                    Ok(Applied::Records(records, delay)) => {
+                        state.delays.note(delay);
                         state.records.fetch_add(records, Ordering::Relaxed);
                     }
                     Ok(Applied::Other) => {}
@@ -231,6 +232,7 @@ impl Follower {
             drop(receiver);
             ended
         });
+        replica.disconnected();
         let why = ended?;
         tracing::warn!(
             "starting over from a new copy of {}: {why}",

@@ -22,7 +22,7 @@ use crate::failure::{Failure, Outcome};
 use crate::state::Server;
 
 /// Copies held at once.
-const COPIES_MAX: usize = 4;
+const COPIES_MAX: usize = 8;
 
 /// A copy that nothing is asked of is held for so long.
 const LEASE: Duration = Duration::from_secs(120);

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use quiredb::Lag;
+use quiredb::{Delays, Lag};
 use serde_json::{Value, json};
 
 use crate::metrics::Exposition;
@@ -19,6 +19,8 @@ pub(crate) struct Following {
     pub(crate) copies: AtomicU64,
     pub(crate) copied_bytes: AtomicU64,
     pub(crate) records: AtomicU64,
+    /// From when records were seen durable at the leader until readers see them here.
+    pub(crate) delays: Delays,
     pub(crate) stopping: AtomicBool,
 }
 
@@ -63,6 +65,7 @@ impl Following {
             copies: AtomicU64::new(0),
             copied_bytes: AtomicU64::new(0),
             records: AtomicU64::new(0),
+            delays: Delays::default(),
             stopping: AtomicBool::new(false),
         }
     }
@@ -158,6 +161,11 @@ impl Following {
         let help = "Time since this follower was last known to hold all that its leader had";
         let seconds = seconds.unwrap_or(f64::NAN);
         text.one("quire_follow_lag_seconds", "gauge", help, seconds);
+        let name = "quire_follow_visible_seconds";
+        let help =
+            "Time from when records were seen durable at the leader until readers see them here";
+        text.head(name, "histogram", help);
+        text.delays(name, &[], &self.delays.counts(), self.delays.micros());
         let mut counter = |name, help, counter: &AtomicU64| {
             text.one(name, "counter", help, counter.load(Ordering::Relaxed));
         };
