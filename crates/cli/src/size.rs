@@ -70,6 +70,39 @@ impl fmt::Display for Size {
     }
 }
 
+/// An age from the command line, in seconds: `30d`, `12h`, `90m`, `45s`, or `0`. A number without a unit is refused: thirty
+/// days and thirty seconds should not be confused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Age(pub(crate) u64);
+
+const AGE_UNITS: [(&str, u64); 4] = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
+
+impl FromStr for Age {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Age, String> {
+        let trimmed = text.trim();
+        if trimmed == "0" {
+            return Ok(Age(0));
+        }
+        let seconds = AGE_UNITS.iter().find_map(|(unit, scale)| {
+            let number = trimmed.strip_suffix(unit)?.trim_end();
+            number.parse::<u64>().ok()?.checked_mul(*scale)
+        });
+        seconds
+            .map(Age)
+            .ok_or_else(|| format!("`{text}` is not an age; ages look like 30d, 12h, 90m or 45s"))
+    }
+}
+
+impl fmt::Display for Age {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fits = |(_, scale): &&(&str, u64)| self.0.is_multiple_of(*scale);
+        let (unit, scale) = AGE_UNITS.iter().find(fits).unwrap_or(&("s", 1));
+        write!(f, "{}{unit}", self.0 / scale)
+    }
+}
+
 /// Bytes in a second from the command line: `64MB/s`, `64MB`; `none` for no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rate(pub(crate) Option<u64>);
@@ -146,6 +179,23 @@ mod tests {
             "1e3",
         ] {
             assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn ages_have_a_unit() {
+        for (text, seconds, shown) in [
+            ("30d", 2_592_000, "30d"),
+            ("36 h", 129_600, "36h"),
+            ("60m", 3_600, "1h"),
+            ("45s", 45, "45s"),
+            ("0", 0, "0d"),
+        ] {
+            assert_eq!(text.parse(), Ok(Age(seconds)), "{text}");
+            assert_eq!(Age(seconds).to_string(), shown);
+        }
+        for text in ["", "30", "d", "-1d", "1.5d", "1w", "999999999999999999d"] {
+            assert!(text.parse::<Age>().is_err(), "{text}");
         }
     }
 

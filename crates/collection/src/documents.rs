@@ -22,6 +22,9 @@ pub struct Totals {
     pub documents: u64,
     /// Documents that there were and that have been deleted: the log keeps a record of each.
     pub deleted: u64,
+    /// By how many bytes the newest records of all documents have grown, or shrunk, since the partition was opened. Kept in
+    /// memory only, and right for records that say what they supersede.
+    pub grown_bytes: i64,
 }
 
 /// The state machine: its own state is the next docid and the number of documents.
@@ -76,6 +79,7 @@ impl Machine for Documents {
             totals: Totals {
                 documents,
                 deleted: u64::from(next_docid).saturating_sub(documents),
+                grown_bytes: 0,
             },
         })
     }
@@ -98,6 +102,7 @@ impl Machine for Documents {
         let docid = docid_bytes(record.docid);
         if let Some(row) = record.superseded {
             trees.supersede(row.position, row.bytes.into());
+            self.totals.grown_bytes -= i64::from(row.bytes);
         } else if !record.created {
             // A record of the first version.
             trees.supersede_unknown();
@@ -113,6 +118,7 @@ impl Machine for Documents {
                     position: trees.position(),
                     bytes: bytes.len() as u32,
                 };
+                self.totals.grown_bytes += i64::from(row.bytes);
                 trees.put(ROWS, &docid, &row.encode())
             }
             Kind::Delete => {

@@ -6,7 +6,7 @@ use crate::record::Record;
 use crate::write::{Decider, key_of};
 use crate::{Change, Error, Found, PartitionView, Result, Write, Written};
 use bytes::Bytes;
-use quire_env::Gate;
+use quire_env::{Env, Gate};
 use quire_model::{Document, Key, Position};
 use quire_store::{
     Capture, Durability, FileInspection, LogReach, LogSettings, Place, Shared, Shipped, Store,
@@ -48,6 +48,16 @@ impl Partition {
             shared,
             store,
         })
+    }
+
+    /// The machine.
+    pub fn env(&self) -> &Arc<dyn Env> {
+        self.shared.env()
+    }
+
+    /// A clock that never jumps. See [`Shared::steady_micros`].
+    pub(crate) fn steady_micros(&self) -> i64 {
+        self.shared.steady_micros()
     }
 
     /// Its number in the collection.

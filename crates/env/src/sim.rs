@@ -125,6 +125,8 @@ impl SimEnv {
             let clock_micros = state.clock_micros() + 1_000_000;
             let (capacities, latency) = (state.capacities.clone(), state.latency);
             let machine = Machine::with_disks(rng.next(), tree, clock_micros, capacities, latency);
+            let shift = state.wall_shift_micros;
+            machine.with(|state| state.wall_shift_micros = shift);
             (
                 machine,
                 state.crashed().then(|| std::mem::take(&mut state.jobs)),
@@ -144,6 +146,14 @@ impl SimEnv {
     /// Moves the clock.
     pub fn advance(&self, by: Duration) {
         self.machine.with(|state| state.advance(by));
+    }
+
+    /// Sets the wall clock forward, or back by a negative number, as somebody who mends it or breaks it does. The monotonic
+    /// clock, and with it every job, goes on as before. It stays shifted after a crash.
+    pub fn shift_wall_clock(&self, micros: i64) {
+        self.machine.with(|state| {
+            state.wall_shift_micros = state.wall_shift_micros.saturating_add(micros);
+        });
     }
 
     /// Runs the jobs that are due, and those that they schedule and are due then. How many ran.
@@ -336,7 +346,10 @@ impl Env for SimEnv {
 
     fn now_micros(&self) -> i64 {
         let micros = EPOCH_MICROS + self.machine.tick().as_micros() as u64;
-        i64::try_from(micros).unwrap_or(i64::MAX)
+        let shift = self.machine.with(|state| state.wall_shift_micros);
+        i64::try_from(micros)
+            .unwrap_or(i64::MAX)
+            .saturating_add(shift)
     }
 
     fn monotonic(&self) -> Duration {

@@ -2,6 +2,7 @@
 
 use crate::database::first_error;
 use crate::read::{self, Scan, View};
+use crate::retention::PartitionRetention;
 use crate::tail::Tail;
 use crate::{CollectionSettings, CollectionStats, Error, Result};
 use parking_lot::RwLock;
@@ -56,6 +57,8 @@ struct Inner {
     name: String,
     settings: RwLock<Arc<CollectionSettings>>,
     partitions: Vec<Partition>,
+    /// What deletes their documents in time; nothing where that is off.
+    retention: Vec<Arc<PartitionRetention>>,
     /// Told whenever something new is visible in any partition; the database's, so in other collections too.
     changed: Arc<dyn Gate>,
 }
@@ -66,11 +69,16 @@ impl Collection {
         settings: CollectionSettings,
         partitions: Vec<Partition>,
         changed: Arc<dyn Gate>,
+        retention: bool,
     ) -> Collection {
+        let retained = partitions.iter().filter(|_| retention);
+        let rule = settings.retention();
+        let retention = retained.map(|partition| PartitionRetention::start(partition, rule));
         Collection {
             inner: Arc::new(Inner {
                 name,
                 settings: RwLock::new(Arc::new(settings)),
+                retention: retention.collect(),
                 partitions,
                 changed,
             }),
@@ -89,10 +97,13 @@ impl Collection {
 
     /// Takes settings over that are in the catalog.
     pub(crate) fn set_settings(&self, settings: CollectionSettings) -> Result<()> {
-        let log = settings.log();
+        let (log, rule) = (settings.log(), settings.retention());
         *self.inner.settings.write() = Arc::new(settings);
         for partition in self.partitions() {
             partition.set_log(log)?;
+        }
+        for retention in &self.inner.retention {
+            retention.set(rule);
         }
         Ok(())
     }
@@ -386,6 +397,10 @@ impl Collection {
         };
         for partition in &self.inner.partitions {
             stats.add(&partition.stats());
+        }
+        for retention in &self.inner.retention {
+            stats.retention_deleted += retention.deleted();
+            stats.background_errors.extend(retention.error());
         }
         Ok(stats)
     }

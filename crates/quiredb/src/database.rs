@@ -561,6 +561,7 @@ impl Database {
             entry.settings.clone(),
             partitions,
             changed,
+            self.inner.options.retention,
         );
         state.open.insert(entry.id, collection.clone());
         Ok(collection)

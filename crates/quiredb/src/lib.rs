@@ -32,6 +32,7 @@ mod pace;
 mod read;
 mod repair;
 mod restore;
+mod retention;
 mod scrub;
 mod sealed;
 mod settings;

@@ -190,7 +190,12 @@ pub fn repair(
         total,
         on_event,
     };
-    let database = Database::open_with(env, to, Options::default())?;
+    let options = Options {
+        // All that is whole is to come out of it.
+        retention: false,
+        ..Options::default()
+    };
+    let database = Database::open_with(env, to, options)?;
     for damage in survey.damage.clone() {
         repair.damage("", 0, damage);
     }

@@ -2,6 +2,7 @@
 
 use crate::codec::Codec;
 use crate::{Error, Result};
+use quire_collection::RetentionRule;
 use quire_store::{Durability, LogSettings};
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
@@ -17,6 +18,9 @@ const BLOCK_BYTES_DEFAULT: u32 = 16 << 10;
 
 /// The sizes that a dictionary may have.
 const DICTIONARY_BYTES: RangeInclusive<u32> = 1 << 10..=1 << 20;
+
+/// The least that a partition's documents may be bounded to.
+const RETENTION_BYTES_MIN: u64 = 64 << 10;
 
 /// The most partitions that a collection can have.
 const PARTITIONS_MAX: u32 = 1024;
@@ -41,6 +45,9 @@ pub struct Options {
     /// in the background. At 75 they take up to 1.33 times what is live in them. More saves disk; less copies less.
     /// Default 75, at most 99; 0 leaves the log as it is, but for [`Collection::compact`](crate::Collection::compact).
     pub log_live_percent: u32,
+    /// Whether documents are deleted as the [retention](CollectionSettings::retention_secs) of their collections says. Off for
+    /// a database that follows another one: it gets that one's deletions. Default true.
+    pub retention: bool,
 }
 
 impl Default for Options {
@@ -52,6 +59,7 @@ impl Default for Options {
             segment_bytes: 256 << 20,
             scrub_period: Some(Duration::from_secs(7 * 24 * 3600)),
             log_live_percent: 75,
+            retention: true,
         }
     }
 }
@@ -111,6 +119,15 @@ pub struct CollectionSettings {
     /// is seldom written to would get many small files. Worth setting where segments are copied or compacted by the day.
     #[serde(skip_serializing_if = "is_default")]
     pub segment_age_secs: u64,
+    /// Documents that were not written for longer than so many seconds are deleted, in the background, while the collection is
+    /// open; 0 for never, the default. May change.
+    #[serde(skip_serializing_if = "is_default")]
+    pub retention_secs: u64,
+    /// While the documents take more bytes than this, before compression, those that were not written for longest are deleted,
+    /// in the background: each partition has an equal share. At least 64 KiB a partition; 0 for no bound, the default. May
+    /// change.
+    #[serde(skip_serializing_if = "is_default")]
+    pub retention_bytes: u64,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -134,6 +151,8 @@ impl Default for CollectionSettings {
             block_bytes: BLOCK_BYTES_DEFAULT,
             dictionary_bytes: 0,
             segment_age_secs: 0,
+            retention_secs: 0,
+            retention_bytes: 0,
         }
     }
 }
@@ -196,7 +215,24 @@ impl CollectionSettings {
             let what = format!("dictionary_bytes is for zstd; the codec is {}", self.codec);
             return Err(Error::Invalid(what));
         }
+        let least = RETENTION_BYTES_MIN * u64::from(self.partitions);
+        if self.retention_bytes != 0 && self.retention_bytes < least {
+            let what = format!(
+                "retention_bytes is {}; it must be 0, or at least {least}: {RETENTION_BYTES_MIN} a partition",
+                self.retention_bytes
+            );
+            return Err(Error::Invalid(what));
+        }
         Ok(())
+    }
+
+    /// What each partition is to delete.
+    pub(crate) fn retention(&self) -> RetentionRule {
+        let (age, bytes) = (self.retention_secs, self.retention_bytes);
+        RetentionRule {
+            age: (age > 0).then(|| Duration::from_secs(age)),
+            bytes: (bytes > 0).then(|| bytes / u64::from(self.partitions.max(1))),
+        }
     }
 
     /// Those of a partition's log.
@@ -277,6 +313,8 @@ mod tests {
             block_bytes: 1 << 16,
             dictionary_bytes: 1 << 15,
             segment_age_secs: 86_400,
+            retention_secs: 30 * 86_400,
+            retention_bytes: 100 << 30,
             ..settings.clone()
         };
         for settings in [settings, packed] {
@@ -303,6 +341,11 @@ mod tests {
                 r#"{"codec":"zstd","dictionary_bytes":5}"#,
                 "dictionary_bytes",
             ),
+            (
+                r#"{"partitions":2,"retention_bytes":131071}"#,
+                "retention_bytes",
+            ),
+            (r#"{"retention_secs":-1}"#, "-1"),
             ("[]", "settings"),
         ] {
             let error = CollectionSettings::from_json(json.as_bytes()).unwrap_err();

@@ -75,6 +75,8 @@ pub struct CollectionStats {
     pub syncs: u64,
     /// Memtable flushes done.
     pub flushes: u64,
+    /// Documents that retention has deleted.
+    pub retention_deleted: u64,
     /// Compactions done.
     pub compactions: u64,
     /// Writes that were slowed or waited because memtables were full.

@@ -297,6 +297,12 @@ fn render_database(text: &mut Exposition, stats: &DatabaseStats) {
         &|stats| stats.log_reclaimed_bytes as f64,
     );
     each(
+        "quire_retention_deleted_total",
+        "counter",
+        "Documents that retention has deleted",
+        &|stats| stats.retention_deleted as f64,
+    );
+    each(
         "quire_table_bytes",
         "gauge",
         "Bytes of table files",

@@ -4,6 +4,7 @@ use parking_lot::Mutex;
 use quire_env::{BlockCache, Budget, Env, FileLock, Gate};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 /// A store, as the one who frees memory sees it.
 pub(crate) trait Flushable: Send + Sync {
@@ -18,6 +19,8 @@ pub(crate) trait Flushable: Send + Sync {
 #[derive(Debug)]
 pub struct Shared {
     env: Arc<dyn Env>,
+    /// The wall clock, in microseconds since 1970 UTC, and the monotonic one, when this was made.
+    opened: (i64, Duration),
     cache: Arc<BlockCache>,
     memtables: Arc<Budget>,
     memory_bytes: u64,
@@ -48,6 +51,7 @@ impl Shared {
             memtables: Budget::new(memory_bytes / 4),
             memory_bytes,
             freed: env.gate(),
+            opened: (env.now_micros(), env.monotonic()),
             env,
             stores: Mutex::new(Vec::new()),
             relieving: AtomicBool::new(false),
@@ -63,6 +67,14 @@ impl Shared {
     /// The machine.
     pub fn env(&self) -> &Arc<dyn Env> {
         &self.env
+    }
+
+    /// Microseconds since 1970 UTC by the wall clock as it was at the beginning, and the time that has passed since: this
+    /// never jumps, however often the wall clock is set.
+    pub fn steady_micros(&self) -> i64 {
+        let (wall, monotonic) = self.opened;
+        let passed = self.env.monotonic().saturating_sub(monotonic).as_micros();
+        wall.saturating_add(i64::try_from(passed).unwrap_or(i64::MAX))
     }
 
     /// The block cache.

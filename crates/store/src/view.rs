@@ -121,7 +121,16 @@ impl<S> View<S> {
 
     /// All records that the view sees and the log held when it was made, from the first on, in order.
     pub fn log(&self) -> impl Iterator<Item = Result<(Position, Bytes)>> + use<S> {
-        let scan = self.log.scan(self.log.first()).until(self.position);
+        self.log_from(Position(0))
+    }
+
+    /// Those of [`log`](View::log) from a position on.
+    pub fn log_from(
+        &self,
+        from: Position,
+    ) -> impl Iterator<Item = Result<(Position, Bytes)>> + use<S> {
+        let first = from.max(self.log.first());
+        let scan = self.log.scan(first).until(self.position);
         scan.map(|item| Ok(item?))
     }
 }

@@ -14,7 +14,8 @@ use std::path::PathBuf;
 Examples:
   quire create ./db papers
   quire create ./db products --key sku --partitions 4 --durability 'async(200)'
-  quire create ./db events --codec zstd --dictionary 64KiB")]
+  quire create ./db events --codec zstd --dictionary 64KiB
+  quire create ./db readings --retention-age 30d --retention-size 100GiB")]
 pub(crate) struct Create {
     /// The database's directory
     db: PathBuf,

@@ -4,7 +4,7 @@ use crate::Context;
 use crate::client::Client;
 use crate::database;
 use crate::error::{Error, Result};
-use crate::size::{Size, count};
+use crate::size::{Size, count, counted};
 use quiredb::DatabaseStats;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -51,6 +51,15 @@ impl Stats {
         }
         for line in table(&stats) {
             context.out.line(line)?;
+        }
+        for collection in &stats.collections {
+            if collection.retention_deleted > 0 {
+                context.out.line(format_args!(
+                    "retention of {} has deleted {} since it was opened",
+                    collection.name,
+                    counted(collection.retention_deleted, "document", "documents")
+                ))?;
+            }
         }
         let damage = stats.scrub.iter().flat_map(|scrub| &scrub.damage);
         for found in damage {

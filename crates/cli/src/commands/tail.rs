@@ -89,6 +89,7 @@ impl Tail {
         loop {
             let options = Options {
                 create_if_missing: false,
+                retention: false,
                 ..Options::default()
             };
             match Database::open_with(context.env.clone(), Volumes::single(&self.db), options) {

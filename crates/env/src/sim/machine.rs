@@ -45,6 +45,8 @@ pub(super) struct State {
     pub(super) reads: u64,
     /// Microseconds since the first machine was switched on.
     clock_micros: u64,
+    /// How far the wall clock is from where it would be.
+    pub(super) wall_shift_micros: i64,
     crashed: bool,
 }
 
@@ -81,6 +83,7 @@ impl Machine {
             steps: 0,
             reads: 0,
             clock_micros,
+            wall_shift_micros: 0,
             crashed: false,
         }))
     }

@@ -14,6 +14,7 @@ use std::time::Duration;
 fn open(env: &Arc<SimEnv>, path: &Path) -> Result<Database> {
     let options = Options {
         segment_bytes: 2 << 10,
+        retention: path == Path::new("/leader"),
         ..Options::default()
     };
     Database::open_with(env.clone(), Volumes::single(path), options)
@@ -155,6 +156,7 @@ impl Leader {
                 put(&songs, 25..40, "third", Durability::None);
                 let changed = CollectionSettings {
                     segment_age_secs: 77,
+                    retention_bytes: 1 << 30,
                     ..CollectionSettings::clone(&songs.settings())
                 };
                 database.change_settings("songs", changed).unwrap();
@@ -286,6 +288,36 @@ fn a_follower_behind_a_compaction_starts_over_and_loses_nothing() {
     assert!(why.contains("no longer has"), "{why}");
     assert_eq!(follower.catch_up(&env, &leader.database).unwrap(), None);
     assert_eq!(follower.contents(), contents(&leader.database).unwrap());
+}
+
+#[test]
+fn a_follower_deletes_what_its_leader_deletes_and_nothing_else() {
+    let leader = Leader::new();
+    let env = SimEnv::new(2);
+    let settings = CollectionSettings {
+        retention_secs: 100,
+        ..settings(2)
+    };
+    let songs = leader
+        .database
+        .create_collection("songs", settings)
+        .unwrap();
+    put(&songs, 0..20, "old", Durability::Sync);
+    let mut follower = Follower::open(&env).unwrap();
+    follower.catch_up(&env, &leader.database).unwrap();
+    let pass = |env: &SimEnv, secs| {
+        env.advance(Duration::from_secs(secs));
+        env.run_due();
+    };
+    pass(&env, 1000);
+    assert_eq!(follower.contents()["songs"].len(), 20);
+    pass(&leader.env, 50);
+    put(&songs, 20..30, "new", Durability::Sync);
+    pass(&leader.env, 60);
+    pass(&leader.env, 2);
+    follower.catch_up(&env, &leader.database).unwrap();
+    assert_eq!(follower.contents(), contents(&leader.database).unwrap());
+    assert_eq!(follower.contents()["songs"].len(), 10);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! | `settings.index.number_of_shards` (nested or dotted, `index.` may be left out) | `partitions` |
 //! | `settings.number_of_replicas` | a number, which changes nothing: there are no replicas |
 //! | `settings.refresh_interval` | anything, which changes nothing: a write is seen as soon as it is acknowledged |
-//! | `settings.quire.*`, `quire.*` | Quire's own settings: `partitions`, `key_field`, `durability`, `codec`, `block_bytes`, `dictionary_bytes`, `segment_age_secs` |
+//! | `settings.quire.*`, `quire.*` | Quire's own settings: `partitions`, `key_field`, `durability`, `codec`, `block_bytes`, `dictionary_bytes`, `segment_age_secs`, `retention_secs`, `retention_bytes` |
 //! | `mappings` | accepted as far as it changes nothing of what is stored and returned: `properties`, `dynamic` other than strict … |
 //! | `aliases` | must be empty |
 //!

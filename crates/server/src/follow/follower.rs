@@ -122,6 +122,7 @@ impl Follower {
             token: options.token,
             options: Options {
                 create_if_missing: false,
+                retention: false,
                 ..options.database
             },
             state: Arc::new(Following::new(format!("http://{address}"))),

@@ -153,8 +153,14 @@ async fn settings_of_the_log_change_and_fixed_ones_do_not() {
     site.call("PUT /jobs/_settings", r#"{"quire.block_bytes":65536}"#)
         .await
         .done(200);
+    let change = r#"{"quire":{"retention_secs":2592000,"retention_bytes":107374182400}}"#;
+    site.call("PUT /jobs/_settings", change).await.done(200);
     let shown = site.call("GET /jobs", "").await.done(200);
     let ours = &shown["jobs"]["settings"]["quire"];
+    assert_eq!(
+        (&ours["retention_secs"], &ours["retention_bytes"]),
+        (&json!(2_592_000), &json!(107_374_182_400_u64))
+    );
     assert_eq!(
         (
             &ours["codec"],
@@ -168,6 +174,7 @@ async fn settings_of_the_log_change_and_fixed_ones_do_not() {
         (r#"{"quire.key_field":"id"}"#, "key_field"),
         (r#"{"quire.codec":"brotli"}"#, "brotli"),
         (r#"{"quire.codec":"lz4"}"#, "dictionary_bytes"),
+        (r#"{"quire.retention_bytes":100}"#, "retention_bytes"),
         (r#"{"index":{"sort":"a"}}"#, "index.sort"),
     ] {
         let reason = site
