@@ -87,13 +87,13 @@ impl Resume {
             },
         };
         // The input where it stopped may have been mended since, and those after it.
-        let inputs = saved.inputs.iter().zip(&fresh.inputs).enumerate();
+        let mut inputs = saved.inputs.iter().zip(&fresh.inputs).enumerate();
         let is_same = |(number, (had, now)): (usize, (&SavedInput, &SavedInput))| {
             had.0 == now.0 && (had.1 == now.1 || number >= saved.place.input)
         };
         if saved.collection != fresh.collection
             || saved.inputs.len() != fresh.inputs.len()
-            || !inputs.map(is_same).all(|is_same| is_same)
+            || !inputs.all(is_same)
         {
             return refuse("is of a load of other inputs, or into another collection");
         }
