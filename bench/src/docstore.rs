@@ -13,6 +13,7 @@ use crate::adverts::{self, Random};
 use crate::corpus;
 use crate::measure::{Latencies, Watch, disk_bytes, in_directory, spread};
 use quiredb::{Collection, Database, Document, Durability, Key, Options, OsEnv, Volumes, Write};
+use rustix::fs::{Advice, fadvise};
 use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::fs::FileExt;
@@ -23,8 +24,14 @@ use std::time::{Duration, Instant};
 
 /// Bytes of the file that is written to measure the disk.
 const DISK_BYTES: u64 = 2 << 30;
-/// Documents in a segment that is updated in place: small ones and larger ones.
-const SEGMENT_DOCUMENTS: [u64; 2] = [1_000, 10_000];
+/// Segments that are updated in place: documents in each, and whether the system's memory holds them. The first docstore had far
+/// more data than memory.
+const SEGMENTS: [(u64, bool); 4] = [
+    (1_000, true),
+    (1_000, false),
+    (10_000, true),
+    (10_000, false),
+];
 /// Documents in all those segments.
 const IN_PLACE_DOCUMENTS: u64 = 500_000;
 /// Updates in place.
@@ -101,11 +108,12 @@ impl Plan {
                 "| MB a second that the disk takes, written in order | {} |",
                 spread(disk)
             );
-            for documents in SEGMENT_DOCUMENTS {
-                let in_place = self.in_place(documents)?;
+            for (documents, cached) in SEGMENTS {
+                let in_place = self.in_place(documents, cached)?;
                 let times = rates.iter().map(|rate| rate / in_place).collect();
                 println!(
-                    "| times as fast as updates in segments of {documents} documents ({in_place:.0} a second) | {} |",
+                    "| times as fast as updates in segments of {documents} documents, {} ({in_place:.0} a second) | {} |",
+                    if cached { "in memory" } else { "not in memory" },
                     spread(times)
                 );
             }
@@ -136,7 +144,7 @@ impl Plan {
     }
 
     /// Updates a second, each of which reads a segment of so many documents, writes it anew in its place and syncs it.
-    fn in_place(&self, documents: u64) -> Result<f64> {
+    fn in_place(&self, documents: u64, cached: bool) -> Result<f64> {
         let dir = self.dir.join("segments");
         let path = |segment: u64| dir.join(segment.to_string());
         let segments = IN_PLACE_DOCUMENTS / documents;
@@ -156,6 +164,9 @@ impl Plan {
         let begun = Instant::now();
         for update in 0..IN_PLACE_UPDATES {
             let path = path(random.below(segments));
+            if !cached {
+                fadvise(File::open(&path)?, 0, None, Advice::DontNeed)?;
+            }
             let text = std::fs::read_to_string(&path)?;
             let wanted = random.below(documents);
             let mut anew = String::with_capacity(text.len() + 100);

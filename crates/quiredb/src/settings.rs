@@ -42,8 +42,8 @@ pub struct Options {
     /// rot are found early; off if `None`. A shorter time takes more of the disk. Default 7 days.
     pub scrub_period: Option<Duration>,
     /// How much of the log's sealed segments is to be live documents, in percent: as long as less is, segments are compacted
-    /// in the background. At 75 they take up to 1.33 times what is live in them. More saves disk; less copies less.
-    /// Default 75, at most 99; 0 leaves the log as it is, but for [`Collection::compact`](crate::Collection::compact).
+    /// in the background. At 80 they take up to 1.25 times what is live in them. More saves disk; less copies less.
+    /// Default 80, at most 99; 0 leaves the log as it is, but for [`Collection::compact`](crate::Collection::compact).
     pub log_live_percent: u32,
     /// Whether documents are deleted as the [retention](CollectionSettings::retention_secs) of their collections says. Off for
     /// a database that follows another one: it gets that one's deletions. Default true.
@@ -58,7 +58,7 @@ impl Default for Options {
             replay_bytes_max: 256 << 20,
             segment_bytes: 256 << 20,
             scrub_period: Some(Duration::from_secs(7 * 24 * 3600)),
-            log_live_percent: 75,
+            log_live_percent: 80,
             retention: true,
         }
     }

@@ -68,7 +68,7 @@ pub struct StoreOptions {
     /// of the log. More makes larger, fewer flushes; less makes opening after a crash faster. Default 256 MiB.
     pub replay_bytes_max: u64,
     /// How much of the sealed part of the log is to be live, 0 to 100 percent: as long as less of it is, segments are
-    /// compacted. So at 75 it takes up to 1.33 times what is live in it. More saves disk; less copies less. Default 75.
+    /// compacted. So at 80 it takes up to 1.25 times what is live in it. More saves disk; less copies less. Default 80.
     pub log_live_percent: u32,
     /// The newest segment of the log is sealed this long after its first record; only at its size if `None`, the default.
     pub segment_age: Option<Duration>,
@@ -90,7 +90,7 @@ impl Default for StoreOptions {
         StoreOptions {
             log: LogOptions::default(),
             replay_bytes_max: 256 << 20,
-            log_live_percent: 75,
+            log_live_percent: 80,
             segment_age: None,
         }
     }
