@@ -10,14 +10,15 @@
 //!
 //! In the end every document and version of the two is compared.
 
-use crate::measure::{Latencies, cpu_seconds_of, in_directory, spread};
+use crate::measure::{Latencies, in_directory, spread};
+use crate::server::Server;
 use crate::{Result, adverts};
 use quiredb::Database;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -59,55 +60,9 @@ pub(crate) struct Plan {
     dir: PathBuf,
 }
 
-/// A server, stopped when dropped.
-struct Server {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Server {
-    fn start(command: &mut Command) -> Result<Server> {
-        let mut child = command
-            .args(["--listen", "127.0.0.1:0", "--json", "--quiet"])
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let mut line = String::new();
-        if let Some(stdout) = child.stdout.take() {
-            BufReader::new(stdout).read_line(&mut line)?;
-        }
-        let told: Value = serde_json::from_str(&line)?;
-        let address = told["listening"]
-            .as_str()
-            .ok_or("the server does not start")?;
-        let address = address.trim_start_matches("http://").parse()?;
-        Ok(Server { child, address })
-    }
-
-    /// Stops it as an operator would.
-    fn stop(mut self) -> Result<()> {
-        let pid = self.child.id().to_string();
-        Command::new("kill").arg(pid).status()?;
-        match self.child.wait()?.success() {
-            true => Ok(()),
-            false => Err("the server did not end well".into()),
-        }
-    }
-
-    fn cpu_seconds(&self) -> Result<f64> {
-        cpu_seconds_of(&self.child.id().to_string())
-    }
-
-    fn stats(&self) -> Result<Value> {
-        Client::connect(self.address)?.json("GET", "/_quire/stats", b"")
-    }
+/// The figures of a server.
+fn stats(server: &Server) -> Result<Value> {
+    Client::connect(server.address)?.json("GET", "/_quire/stats", b"")
 }
 
 /// A connection that is kept open.
@@ -188,7 +143,8 @@ impl Plan {
 
     fn measure(&self) -> Result<()> {
         let leader_dir = self.dir.join("leader");
-        let leader = Server::start(Command::new(&self.quire).arg("serve").arg(&leader_dir))?;
+        let mut command = Command::new(&self.quire);
+        let leader = Server::start_quire(command.arg("serve").arg(&leader_dir), "listening")?;
         let mut client = Client::connect(leader.address)?;
         let settings = br#"{"settings":{"number_of_shards":2}}"#;
         for name in ["adverts", "marks"] {
@@ -217,12 +173,9 @@ impl Plan {
     fn follow(&self, leader: &Server) -> Result<Server> {
         let from = format!("http://{}", leader.address);
         let dir = self.dir.join("follower");
-        Server::start(
-            Command::new(&self.quire)
-                .arg("follow")
-                .arg(dir)
-                .args(["--from", &from]),
-        )
+        let mut command = Command::new(&self.quire);
+        command.arg("follow").arg(dir).args(["--from", &from]);
+        Server::start_quire(&mut command, "listening")
     }
 
     /// Replaces documents at the fixed rate until it is told to stop.
@@ -279,7 +232,7 @@ impl Plan {
         std::thread::sleep(Duration::from_secs(self.away));
         let follower = self.follow(leader)?;
         let (first, begun) = first_look(&follower)?;
-        let backlog = records(&leader.stats()?) - records(&first);
+        let backlog = records(&stats(leader)?) - records(&first);
         let last = wait_until_level(&follower)?;
         let took = begun.elapsed().as_secs_f64();
         let taken = records(&last) - records(&first);
@@ -403,7 +356,7 @@ fn records(stats: &Value) -> f64 {
 fn first_look(follower: &Server) -> Result<(Value, Instant)> {
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {
-        let stats = follower.stats()?;
+        let stats = stats(follower)?;
         if stats["following"]["connects"].as_u64() > Some(0) {
             return Ok((stats, Instant::now()));
         }
@@ -416,7 +369,7 @@ fn first_look(follower: &Server) -> Result<(Value, Instant)> {
 fn wait_until_level(follower: &Server) -> Result<Value> {
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {
-        let stats = follower.stats()?;
+        let stats = stats(follower)?;
         let behind = stats["following"]["seconds_behind"].as_f64();
         if behind.is_some_and(|behind| behind < begun.elapsed().as_secs_f64().min(LEVEL)) {
             return Ok(stats);

@@ -20,6 +20,7 @@ mod memcached;
 mod overwrites;
 mod plan;
 mod report;
+mod server;
 mod task;
 
 use clap::{Parser, Subcommand};

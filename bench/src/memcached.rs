@@ -5,12 +5,13 @@
 //! pairs, the order turned round each time. Every answer is compared byte by byte. A pair gives one ratio; reported are the
 //! medians and the spread.
 
-use crate::measure::{Latencies, cpu_seconds_of, in_directory, median};
+use crate::measure::{Latencies, in_directory, median};
+use crate::server::Server;
 use crate::{Result, adverts};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -78,20 +79,6 @@ struct Slice {
     cpu_micros: f64,
 }
 
-/// A server, stopped when dropped.
-struct Server {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// One document as it is asked for and answered.
 struct Document {
     key: String,
@@ -131,15 +118,11 @@ impl Plan {
 
     fn start_memcached(&self) -> Result<Server> {
         let free = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-        let child = Command::new(&self.memcached)
+        let mut command = Command::new(&self.memcached);
+        command
             .args(["-u", "nobody", "-l", "127.0.0.1", "-U", "0", "-m", "1024"])
-            .args(["-p", &free.port().to_string()])
-            .spawn()
-            .map_err(|error| format!("{}: {error}", self.memcached.display()))?;
-        let server = Server {
-            child,
-            address: free,
-        };
+            .args(["-p", &free.port().to_string()]);
+        let server = Server::start(&mut command, free)?;
         let begun = Instant::now();
         while TcpStream::connect(server.address).is_err() {
             if begun.elapsed() > Duration::from_secs(10) {
@@ -151,24 +134,14 @@ impl Plan {
     }
 
     fn start_quire(&self) -> Result<Server> {
-        let mut child = Command::new(&self.quire)
-            .arg("serve")
-            .arg(self.dir.join("db"))
-            .args(["--listen", "127.0.0.1:0", "--memcached", "127.0.0.1:0"])
-            .args(["--memory", "1GiB", "--json", "--quiet"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| format!("{}: {error}", self.quire.display()))?;
-        let mut line = String::new();
-        if let Some(stdout) = child.stdout.take() {
-            BufReader::new(stdout).read_line(&mut line)?;
-        }
-        let told: serde_json::Value = serde_json::from_str(&line)?;
-        let address = told.get("memcached").and_then(|address| address.as_str());
-        Ok(Server {
-            address: address.ok_or("quire does not serve memcached")?.parse()?,
-            child,
-        })
+        let mut command = Command::new(&self.quire);
+        command.arg("serve").arg(self.dir.join("db")).args([
+            "--memcached",
+            "127.0.0.1:0",
+            "--memory",
+            "1GiB",
+        ]);
+        Server::start_quire(&mut command, "memcached")
     }
 
     fn pairs(&self, way: &Way, servers: &[Server; 2], documents: &[Document]) -> Result<()> {
@@ -220,8 +193,7 @@ impl Plan {
     /// Asks one server for so long.
     fn slice(&self, way: &Way, server: &Server, documents: &[Document]) -> Result<Slice> {
         let is_over = AtomicBool::new(false);
-        let (address, process) = (server.address, server.child.id().to_string());
-        let cpu_seconds = cpu_seconds_of(&process)?;
+        let (address, cpu_seconds) = (server.address, server.cpu_seconds()?);
         let begun = Instant::now();
         let (mut all, mut requests) = (Latencies::default(), 0);
         std::thread::scope(|scope| -> Result<()> {
@@ -245,7 +217,7 @@ impl Plan {
             requests_per_second: requests as f64 / seconds,
             p50_micros,
             p99_micros,
-            cpu_micros: (cpu_seconds_of(&process)? - cpu_seconds) * 1e6 / requests as f64,
+            cpu_micros: (server.cpu_seconds()? - cpu_seconds) * 1e6 / requests as f64,
         })
     }
 }

@@ -9,7 +9,7 @@ use crate::record::{Kind, Record};
 use crate::{Partition, PartitionView, Result};
 use bytes::Bytes;
 use quire_model::{Document, Key, Position};
-use quire_store::{Lookup, StoreStats};
+use quire_store::StoreStats;
 use std::ops::Bound;
 
 /// Records are checked so many at a time.
@@ -204,7 +204,7 @@ fn check_totals(
 }
 
 fn get_many(view: &PartitionView, tree: usize, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
-    Ok(view.store_view().get_many(tree, keys)?)
+    Ok(view.store_view().glance().get_many(tree, keys)?)
 }
 
 fn entries(view: &PartitionView, tree: usize) -> Result<u64> {

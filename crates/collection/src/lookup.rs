@@ -5,17 +5,17 @@ use crate::record::{Kind, Record};
 use crate::{Error, Found, Result};
 use bytes::Bytes;
 use quire_model::{DocId, Document, Key, Position};
-use quire_store::Lookup;
+use quire_store::Glance;
 
 /// Looks documents of a partition up.
 #[derive(Debug)]
-pub(crate) struct DocumentLookup<'a, L> {
+pub(crate) struct DocumentLookup<'a> {
     partition: u32,
-    store: &'a L,
+    store: Glance<'a>,
 }
 
-impl<'a, L: Lookup> DocumentLookup<'a, L> {
-    pub(crate) fn new(partition: u32, store: &'a L) -> Self {
+impl<'a> DocumentLookup<'a> {
+    pub(crate) fn new(partition: u32, store: Glance<'a>) -> Self {
         DocumentLookup { partition, store }
     }
 

@@ -114,7 +114,7 @@ impl Partition {
     /// # Errors
     /// Damage on disk, by file and offset; or when the store is closed.
     pub fn get(&self, key: &Key) -> Result<Option<Found>> {
-        DocumentLookup::new(self.number, &self.store.glance()?).get(key)
+        DocumentLookup::new(self.number, self.store.glance()?).get(key)
     }
 
     /// The documents under many keys as of now, in the order asked for; each step is done for all of them at once.
@@ -122,7 +122,7 @@ impl Partition {
     /// # Errors
     /// As of [`get`](Partition::get).
     pub fn get_many(&self, keys: &[&Key]) -> Result<Vec<Option<Found>>> {
-        DocumentLookup::new(self.number, &self.store.glance()?).get_many(keys)
+        DocumentLookup::new(self.number, self.store.glance()?).get_many(keys)
     }
 
     /// The last position that views see.

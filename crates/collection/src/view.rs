@@ -70,7 +70,7 @@ impl PartitionView {
         &self.view
     }
 
-    pub(crate) fn lookup(&self) -> DocumentLookup<'_, quire_store::View<Totals>> {
-        DocumentLookup::new(self.partition, &self.view)
+    pub(crate) fn lookup(&self) -> DocumentLookup<'_> {
+        DocumentLookup::new(self.partition, self.view.glance())
     }
 }

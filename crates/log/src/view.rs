@@ -53,12 +53,20 @@ impl LogView {
             .map_or(Position(1), |segment| segment.base())
     }
 
+    /// The view, for reads.
+    pub fn reader(&self) -> LogReader<'_> {
+        LogReader {
+            log: &self.log,
+            segments: Held::OfView(&self.segments),
+        }
+    }
+
     /// As [`Log::read`](crate::Log::read).
     ///
     /// # Errors
     /// As of [`Log::read`](crate::Log::read).
     pub fn read(&self, position: Position) -> Result<Bytes> {
-        self.log.read(&self.segments, position)
+        self.reader().read(position)
     }
 
     /// As [`Log::read_many`](crate::Log::read_many).
@@ -66,10 +74,7 @@ impl LogView {
     /// # Errors
     /// As of [`Log::read`](crate::Log::read), for the first in disk order that fails.
     pub fn read_many(&self, positions: &[Position]) -> Result<Vec<Bytes>> {
-        if planted(Bug::ViewReadsNewestLog) {
-            return self.log.read_many(&self.log.segments.load(), positions);
-        }
-        self.log.read_many(&self.segments, positions)
+        self.reader().read_many(positions)
     }
 
     /// As [`Log::scan`](crate::Log::scan), up to the last record that was accepted when the view was made.
@@ -86,19 +91,33 @@ impl LogView {
     }
 }
 
-/// The segments of a log as they were at one moment, like a [`LogView`], for reads that are over soon: making one touches no
-/// count that other threads touch.
+/// The segments of a log as they were at one moment, for reads that are over soon: making one touches no count that other
+/// threads touch.
 #[derive(Debug)]
 pub struct LogReader<'a> {
     log: &'a Shared,
-    segments: Guard<Segments>,
+    segments: Held<'a>,
+}
+
+/// What keeps the segments.
+#[derive(Debug)]
+enum Held<'a> {
+    Current(Guard<Segments>),
+    OfView(&'a Segments),
 }
 
 impl<'a> LogReader<'a> {
     pub(crate) fn new(log: &'a Shared) -> LogReader<'a> {
         LogReader {
             log,
-            segments: log.segments.load(),
+            segments: Held::Current(log.segments.load()),
+        }
+    }
+
+    fn segments(&self) -> &[Arc<Segment>] {
+        match &self.segments {
+            Held::Current(segments) => segments,
+            Held::OfView(segments) => segments,
         }
     }
 
@@ -107,7 +126,7 @@ impl<'a> LogReader<'a> {
     /// # Errors
     /// As of [`Log::read`](crate::Log::read).
     pub fn read(&self, position: Position) -> Result<Bytes> {
-        self.log.read(&self.segments, position)
+        self.log.read(self.segments(), position)
     }
 
     /// As [`Log::read_many`](crate::Log::read_many).
@@ -115,7 +134,10 @@ impl<'a> LogReader<'a> {
     /// # Errors
     /// As of [`Log::read`](crate::Log::read), for the first in disk order that fails.
     pub fn read_many(&self, positions: &[Position]) -> Result<Vec<Bytes>> {
-        self.log.read_many(&self.segments, positions)
+        if planted(Bug::ViewReadsNewestLog) {
+            return self.log.read_many(&self.log.segments.load(), positions);
+        }
+        self.log.read_many(self.segments(), positions)
     }
 }
 

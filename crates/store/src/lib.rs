@@ -46,6 +46,6 @@ pub use ship::{LogReach, Shipped};
 pub use stats::StoreStats;
 pub use store::{LogSettings, Place, Store, StoreOptions, Transaction};
 pub use verify::{Damage, Verified, verify};
-pub use view::{Glance, Lookup, View};
+pub use view::{Glance, View};
 
 pub use quire_log::Codec;

@@ -7,38 +7,8 @@ use quire_lsm::{TreeReader, TreeSnapshot};
 use quire_model::Position;
 use smallvec::SmallVec;
 
-/// Lookups at one position.
-pub trait Lookup {
-    /// The last record that they see.
-    fn position(&self) -> Position;
-
-    /// The value of a key in a tree, by its number in [`Machine::trees`](crate::Machine::trees).
-    ///
-    /// # Errors
-    /// As of [`TreeSnapshot::get`].
-    fn get(&self, tree: usize, key: &[u8]) -> Result<Option<Bytes>>;
-
-    /// The values of many keys in a tree, in the order asked for.
-    ///
-    /// # Errors
-    /// As of [`TreeSnapshot::get`].
-    fn get_many(&self, tree: usize, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>>;
-
-    /// The record at a position.
-    ///
-    /// # Errors
-    /// As of [`Log::read`](quire_log::Log::read).
-    fn record(&self, position: Position) -> Result<Bytes>;
-
-    /// The records at many positions, in the order asked for, read in disk order.
-    ///
-    /// # Errors
-    /// As of [`Log::read`](quire_log::Log::read), for the first that fails.
-    fn records(&self, positions: &[Position]) -> Result<Vec<Bytes>>;
-}
-
-/// A consistent read like a [`View`], for lookups that are over soon. It is bound to the store and the thread, and making one
-/// touches no count that other threads touch.
+/// Lookups at one position, which are over soon: of what was current when it was made, or of a [`View`]. It is bound to the store
+/// or the view, and making one touches no count that other threads touch.
 #[derive(Debug)]
 pub struct Glance<'a> {
     pub(crate) position: Position,
@@ -49,46 +19,41 @@ pub struct Glance<'a> {
 /// So many trees of a store need no memory of their own in a [`Glance`].
 pub(crate) const TREES: usize = 2;
 
-impl Lookup for Glance<'_> {
-    fn position(&self) -> Position {
+impl Glance<'_> {
+    /// The last record that it sees.
+    pub fn position(&self) -> Position {
         self.position
     }
 
-    fn get(&self, tree: usize, key: &[u8]) -> Result<Option<Bytes>> {
+    /// The value of a key in a tree, by its number in [`Machine::trees`](crate::Machine::trees).
+    ///
+    /// # Errors
+    /// As of [`TreeReader::get`].
+    pub fn get(&self, tree: usize, key: &[u8]) -> Result<Option<Bytes>> {
         Ok(self.trees[tree].get(key)?)
     }
 
-    fn get_many(&self, tree: usize, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
+    /// The values of many keys in a tree, in the order asked for.
+    ///
+    /// # Errors
+    /// As of [`TreeReader::get`].
+    pub fn get_many(&self, tree: usize, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
         Ok(self.trees[tree].get_many(keys)?)
     }
 
-    fn record(&self, position: Position) -> Result<Bytes> {
+    /// The record at a position.
+    ///
+    /// # Errors
+    /// As of [`Log::read`](quire_log::Log::read).
+    pub fn record(&self, position: Position) -> Result<Bytes> {
         Ok(self.log.read(position)?)
     }
 
-    fn records(&self, positions: &[Position]) -> Result<Vec<Bytes>> {
-        Ok(self.log.read_many(positions)?)
-    }
-}
-
-impl<S> Lookup for View<S> {
-    fn position(&self) -> Position {
-        self.position
-    }
-
-    fn get(&self, tree: usize, key: &[u8]) -> Result<Option<Bytes>> {
-        Ok(self.trees[tree].get(key)?)
-    }
-
-    fn get_many(&self, tree: usize, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
-        Ok(self.trees[tree].get_many(keys)?)
-    }
-
-    fn record(&self, position: Position) -> Result<Bytes> {
-        Ok(self.log.read(position)?)
-    }
-
-    fn records(&self, positions: &[Position]) -> Result<Vec<Bytes>> {
+    /// The records at many positions, in the order asked for, read in disk order.
+    ///
+    /// # Errors
+    /// As of [`Log::read`](quire_log::Log::read), for the first that fails.
+    pub fn records(&self, positions: &[Position]) -> Result<Vec<Bytes>> {
         Ok(self.log.read_many(positions)?)
     }
 }
@@ -117,6 +82,15 @@ impl<S> View<S> {
     /// A tree, by its number in [`Machine::trees`](crate::Machine::trees).
     pub fn tree(&self, index: usize) -> &TreeSnapshot {
         &self.trees[index]
+    }
+
+    /// The view, for lookups.
+    pub fn glance(&self) -> Glance<'_> {
+        Glance {
+            position: self.position,
+            trees: self.trees.iter().map(TreeSnapshot::reader).collect(),
+            log: self.log.reader(),
+        }
     }
 
     /// All records that the view sees and the log held when it was made, from the first on, in order.

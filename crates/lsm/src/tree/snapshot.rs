@@ -39,20 +39,29 @@ impl TreeSnapshot {
         self.version.flushed
     }
 
-    /// The value of `key`. It shares memory with the block or memtable entry it is from: copy it to keep it for long.
+    /// The snapshot, for lookups.
+    pub fn reader(&self) -> TreeReader<'_> {
+        TreeReader {
+            version: Held::OfSnapshot(&self.version),
+            folder: &self.folder,
+            at: self.at,
+        }
+    }
+
+    /// The value of `key`: see [`TreeReader::get`].
     ///
     /// # Errors
     /// `Corrupt`, `Merge`, or those of the machine.
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        self.version.get(&self.folder, key, self.at)
+        self.reader().get(key)
     }
 
-    /// The values of `keys`, in their order. Looked up in key order, so that neighbours find their blocks in the cache.
+    /// The values of `keys`, in their order: see [`TreeReader::get_many`].
     ///
     /// # Errors
     /// As for [`get`](Self::get).
     pub fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
-        self.version.get_many(&self.folder, keys, self.at)
+        self.reader().get_many(keys)
     }
 
     /// The entries from `from` to `to`, in key order. The scan holds what the snapshot holds, on its own.
@@ -64,13 +73,20 @@ impl TreeSnapshot {
     }
 }
 
-/// A tree as it was at a position, like a [`TreeSnapshot`], for lookups that are over soon: making one touches no count
-/// that other threads touch. A thread that keeps more than a few makes the next ones dearer.
+/// A tree as it was at a position, for lookups that are over soon: making one touches no count that other threads touch. A
+/// thread that keeps more than a few makes the next ones dearer.
 #[derive(Debug)]
 pub struct TreeReader<'a> {
-    version: Guard<Arc<Version>>,
+    version: Held<'a>,
     folder: &'a Folder,
     at: Position,
+}
+
+/// What keeps a version.
+#[derive(Debug)]
+enum Held<'a> {
+    Current(Guard<Arc<Version>>),
+    OfSnapshot(&'a Version),
 }
 
 impl<'a> TreeReader<'a> {
@@ -79,6 +95,7 @@ impl<'a> TreeReader<'a> {
         folder: &'a Folder,
         at: Position,
     ) -> TreeReader<'a> {
+        let version = Held::Current(version);
         TreeReader {
             version,
             folder,
@@ -86,24 +103,39 @@ impl<'a> TreeReader<'a> {
         }
     }
 
+    fn version(&self) -> &Version {
+        match &self.version {
+            Held::Current(version) => version,
+            Held::OfSnapshot(version) => version,
+        }
+    }
+
     /// As of [`TreeSnapshot::flushed`].
     pub fn flushed(&self) -> Position {
-        self.version.flushed
+        self.version().flushed
     }
 
-    /// As of [`TreeSnapshot::get`].
+    /// The value of `key`. It shares memory with the block or memtable entry it is from: copy it to keep it for long.
     ///
     /// # Errors
-    /// As of [`TreeSnapshot::get`].
+    /// `Corrupt`, `Merge`, or those of the machine.
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        self.version.get(self.folder, key, self.at)
+        self.version().get(self.folder, key, self.at)
     }
 
-    /// As of [`TreeSnapshot::get_many`].
+    /// The values of `keys`, in their order. Looked up in key order, so that neighbours find their blocks in the cache.
     ///
     /// # Errors
-    /// As of [`TreeSnapshot::get`].
+    /// As for [`get`](Self::get).
     pub fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
-        self.version.get_many(self.folder, keys, self.at)
+        let mut order: Vec<_> = keys.iter().enumerate().collect();
+        order.sort_unstable_by_key(|(_, key)| **key);
+        let mut values = vec![None; keys.len()];
+        for (index, key) in order {
+            if let Some(slot) = values.get_mut(index) {
+                *slot = self.get(key)?;
+            }
+        }
+        Ok(values)
     }
 }

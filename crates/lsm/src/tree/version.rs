@@ -43,24 +43,6 @@ impl Version {
         Ok(entry.and_then(Entry::into_value))
     }
 
-    /// The values of `keys` at `at`, in their order; looked up in key order.
-    pub(crate) fn get_many(
-        &self,
-        folder: &Folder,
-        keys: &[&[u8]],
-        at: Position,
-    ) -> Result<Vec<Option<Bytes>>> {
-        let mut order: Vec<_> = keys.iter().enumerate().collect();
-        order.sort_unstable_by_key(|(_, key)| **key);
-        let mut values = vec![None; keys.len()];
-        for (index, key) in order {
-            if let Some(slot) = values.get_mut(index) {
-                *slot = self.get(folder, key, at)?;
-            }
-        }
-        Ok(values)
-    }
-
     /// Adds what the memtables say; true if nothing older matters.
     fn fold_memtables(
         &self,

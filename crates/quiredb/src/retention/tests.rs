@@ -178,14 +178,20 @@ fn exactly_the_documents_that_the_rule_keeps_are_there() {
     assert!(deleted > 1000, "{deleted} deleted");
 }
 
-#[test]
-fn a_document_that_is_written_between_the_look_and_the_deletion_is_spared() {
+/// A collection that keeps documents for [`AGE_SECS`], with ten of them.
+fn ten_documents() -> (Arc<SimEnv>, Database, Collection) {
     let env = SimEnv::new(1);
     let database = open(&env);
     let collection = database
         .create_collection("c", settings(1, AGE_SECS, 0))
         .unwrap();
     put(&collection, 0..10, 10);
+    (env, database, collection)
+}
+
+#[test]
+fn a_document_that_is_written_between_the_look_and_the_deletion_is_spared() {
+    let (env, _database, collection) = ten_documents();
     env.advance(Duration::from_secs(AGE_SECS + 1));
     // Applied, but not visible yet: whoever looks sees the version before.
     let partition = &collection.partitions()[0];
@@ -202,12 +208,7 @@ fn a_document_that_is_written_between_the_look_and_the_deletion_is_spared() {
 
 #[test]
 fn a_clock_that_is_set_while_the_database_is_open_deletes_nothing() {
-    let env = SimEnv::new(1);
-    let database = open(&env);
-    let collection = database
-        .create_collection("c", settings(1, AGE_SECS, 0))
-        .unwrap();
-    put(&collection, 0..10, 10);
+    let (env, _database, collection) = ten_documents();
     for (at, shift) in [(10, A_YEAR_MICROS), (20, -2 * A_YEAR_MICROS)] {
         env.shift_wall_clock(shift);
         pass(&env, PERIOD);
