@@ -233,11 +233,12 @@ impl Replica {
     /// How many records are missing for the leader to have been no further.
     fn missing(&self, heads: &[Head]) -> u64 {
         let missing = |head: &Head| {
-            let partition = self.partition(head.collection, head.partition);
-            let has = partition.map_or(Position(0), Partition::position);
-            head.last.0.saturating_sub(has.0)
+            // A collection that the leader had then, and that is not here, has been dropped since: a catalog comes before
+            // what is said of its collections.
+            let partition = self.partition(head.collection, head.partition)?;
+            Some(head.last.0.saturating_sub(partition.position().0))
         };
-        heads.iter().map(missing).sum()
+        heads.iter().filter_map(missing).sum()
     }
 
     /// How far it is behind.

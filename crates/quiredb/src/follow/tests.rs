@@ -425,3 +425,20 @@ fn garbled_messages_are_errors_and_change_nothing() {
     follower.catch_up(&env, &leader.database).unwrap();
     assert_eq!(follower.contents(), contents(&leader.database).unwrap());
 }
+
+/// What was said of a collection before it was dropped once kept a follower from ever being level again.
+#[test]
+fn records_of_a_dropped_collection_are_not_waited_for() {
+    let env = SimEnv::new(1);
+    let database = open(&env, Path::new("/follower")).unwrap();
+    let mut replica = Replica::new(database);
+    replica.hello().unwrap();
+    let dropped = Head {
+        collection: 7,
+        partition: 0,
+        last: crate::Position(5),
+    };
+    replica.apply(Frame::Heads(1, vec![dropped])).unwrap();
+    assert_eq!(replica.lag().records, 0);
+    assert!(replica.lag().time.is_some());
+}
