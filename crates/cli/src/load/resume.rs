@@ -33,7 +33,7 @@ struct Saved {
     /// Documents and bytes of input that have been loaded.
     documents: u64,
     bytes: u64,
-    /// The last position of each partition.
+    /// A position of each partition up to which it is durable.
     positions: Vec<u64>,
 }
 
@@ -143,8 +143,10 @@ impl Resume {
             .saved_at
             .is_none_or(|saved_at| now.saturating_sub(saved_at) >= EVERY)
         {
+            // In this order: writers go on, and what they write after the sync may be lost.
+            let positions = collection.positions();
             collection.sync()?;
-            self.save(collection)?;
+            self.save(&positions)?;
             self.saved_at = Some(now);
         }
         Ok(())
@@ -158,12 +160,12 @@ impl Resume {
         match is_whole {
             true if self.env.exists(&self.path)? => Ok(self.env.remove(&self.path)?),
             true => Ok(()),
-            false => self.save(collection),
+            false => self.save(&collection.positions()),
         }
     }
 
-    fn save(&mut self, collection: &Collection) -> quiredb::Result<()> {
-        let positions = collection.positions();
+    /// Writes the file; the collection is durable up to these positions.
+    fn save(&mut self, positions: &[Position]) -> quiredb::Result<()> {
         self.saved.positions = positions.iter().map(|position| position.0).collect();
         let text = serde_json::to_string(&self.saved).unwrap_or_default();
         Ok(self.env.replace(&self.path, text.as_bytes())?)
