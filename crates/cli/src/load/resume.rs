@@ -108,7 +108,10 @@ impl Resume {
         Ok(Resume {
             env,
             path: path.to_owned(),
-            saved,
+            saved: Saved {
+                inputs: fresh.inputs,
+                ..saved
+            },
             saved_at: None,
             before,
         })

@@ -257,6 +257,23 @@ fn an_interrupted_load_goes_on_after_what_is_durable() {
 }
 
 #[test]
+fn a_load_that_was_mended_once_can_be_mended_again_further_on() {
+    let quire = Quire::new();
+    let bad = "{\"_id\":\"bad\",}\n";
+    let second: String = (10..20).map(document).collect();
+    let mut arguments = vec!["load", "db", "c", "a.ndjson", "b.ndjson"];
+    arguments.extend(["--batch-documents", "5", "--resume", "state"]);
+    quire.file("a.ndjson", format!("{}{bad}", documents(10)));
+    quire.file("b.ndjson", format!("{second}{bad}"));
+    quire.fails(&arguments, 1, &["a.ndjson:11: "]);
+    quire.file("a.ndjson", documents(10));
+    quire.fails(&arguments, 1, &["b.ndjson:11: "]);
+    quire.file("b.ndjson", second);
+    quire.ok(&arguments);
+    assert_eq!(quire.ok(&["count", "db", "c"]).trim(), "20");
+}
+
+#[test]
 fn a_bad_line_stops_the_load_and_what_is_before_it_is_kept() {
     let quire = Quire::new();
     let text = format!(
