@@ -108,16 +108,7 @@ pub(crate) async fn flush(call: Call) -> Outcome<Answer> {
     call.params.flag("force")?;
     call.params.flag("wait_if_ongoing")?;
     let selection = Selection::of(&call)?;
-    let work = move |server: &Server| {
-        let collections = selection.collections(server)?;
-        for collection in &collections {
-            collection
-                .flush()
-                .map_err(|error| Failure::engine(&error, Some(collection.name())))?;
-        }
-        Ok(Answer::ok(&json!({"_shards": shards(&collections)})))
-    };
-    call.server.write(work).await?
+    on_each(call, selection, Collection::flush).await
 }
 
 /// `POST /_forcemerge`: gives back the room of what was overwritten and deleted, all of it, whatever part was asked for.
@@ -130,12 +121,19 @@ pub(crate) async fn force_merge(call: Call) -> Outcome<Answer> {
     call.params
         .only("wait_for_completion", &["", "true"], why)?;
     let selection = Selection::of(&call)?;
+    on_each(call, selection, Collection::compact).await
+}
+
+/// Does something with each of the collections.
+async fn on_each(
+    call: Call,
+    selection: Selection,
+    act: fn(&Collection) -> quiredb::Result<()>,
+) -> Outcome<Answer> {
     let work = move |server: &Server| {
         let collections = selection.collections(server)?;
         for collection in &collections {
-            collection
-                .compact()
-                .map_err(|error| Failure::engine(&error, Some(collection.name())))?;
+            act(collection).map_err(|error| Failure::engine(&error, Some(collection.name())))?;
         }
         Ok(Answer::ok(&json!({"_shards": shards(&collections)})))
     };
