@@ -1,0 +1,166 @@
+//! [`Filter`]: which documents, and the words to say it with.
+
+use crate::{Order, Path, Value};
+use quire_model::ordered::Direction;
+use std::ops::{Bound, Not, RangeBounds};
+
+/// Which documents a query is about.
+///
+/// A predicate on a field holds if any value that the document has at the path fulfils it. `Not` is the complement: a
+/// document without the field matches `not price = 1`. A range never matches a value of another type than its bounds'.
+///
+/// [`field`] makes filters.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Filter {
+    /// Every document.
+    All,
+    /// A value that equals this one. Null is a value too: a field that is there and null.
+    Eq(Path, Value),
+    /// A value that equals one of these.
+    In(Path, Vec<Value>),
+    /// One value between both bounds, which are of one type.
+    Range(Path, Bound<Value>, Bound<Value>),
+    /// A string that begins so.
+    Prefix(Path, String),
+    /// A value that is not null.
+    Exists(Path),
+    /// All of them; every document if there are none.
+    And(Vec<Filter>),
+    /// Any of them; no document if there are none.
+    Or(Vec<Filter>),
+    /// The documents that do not match.
+    Not(Box<Filter>),
+}
+
+impl Filter {
+    /// Both this and the other.
+    #[must_use]
+    pub fn and(self, other: Filter) -> Filter {
+        match (self, other) {
+            (Filter::And(mut all), Filter::And(more)) => {
+                all.extend(more);
+                Filter::And(all)
+            }
+            (Filter::And(mut all), one) => {
+                all.push(one);
+                Filter::And(all)
+            }
+            (one, other) => Filter::And(vec![one, other]),
+        }
+    }
+
+    /// This or the other, or both.
+    #[must_use]
+    pub fn or(self, other: Filter) -> Filter {
+        match (self, other) {
+            (Filter::Or(mut any), Filter::Or(more)) => {
+                any.extend(more);
+                Filter::Or(any)
+            }
+            (Filter::Or(mut any), one) => {
+                any.push(one);
+                Filter::Or(any)
+            }
+            (one, other) => Filter::Or(vec![one, other]),
+        }
+    }
+
+    /// No document.
+    #[must_use]
+    pub fn none() -> Filter {
+        Filter::Or(Vec::new())
+    }
+}
+
+impl Not for Filter {
+    type Output = Filter;
+
+    fn not(self) -> Filter {
+        Filter::Not(Box::new(self))
+    }
+}
+
+/// A field, to say something about.
+#[must_use]
+pub fn field(path: &str) -> Field {
+    Field(Path::new(path))
+}
+
+/// A field, to say something about: see [`field`].
+#[derive(Debug, Clone)]
+pub struct Field(Path);
+
+impl Field {
+    /// It has this value.
+    pub fn eq(self, value: impl Into<Value>) -> Filter {
+        Filter::Eq(self.0, value.into())
+    }
+
+    /// It does not have this value; so too where there is no such field.
+    pub fn ne(self, value: impl Into<Value>) -> Filter {
+        !self.eq(value)
+    }
+
+    /// It has one of these values.
+    pub fn is_in<V: Into<Value>>(self, values: impl IntoIterator<Item = V>) -> Filter {
+        Filter::In(self.0, values.into_iter().map(Into::into).collect())
+    }
+
+    /// It has a greater value.
+    pub fn gt(self, value: impl Into<Value>) -> Filter {
+        Filter::Range(self.0, Bound::Excluded(value.into()), Bound::Unbounded)
+    }
+
+    /// It has this value or a greater one.
+    pub fn gte(self, value: impl Into<Value>) -> Filter {
+        Filter::Range(self.0, Bound::Included(value.into()), Bound::Unbounded)
+    }
+
+    /// It has a lesser value.
+    pub fn lt(self, value: impl Into<Value>) -> Filter {
+        Filter::Range(self.0, Bound::Unbounded, Bound::Excluded(value.into()))
+    }
+
+    /// It has this value or a lesser one.
+    pub fn lte(self, value: impl Into<Value>) -> Filter {
+        Filter::Range(self.0, Bound::Unbounded, Bound::Included(value.into()))
+    }
+
+    /// It has a value from the first to the second, both included.
+    pub fn between(self, from: impl Into<Value>, to: impl Into<Value>) -> Filter {
+        let bounds = (from.into(), to.into());
+        Filter::Range(self.0, Bound::Included(bounds.0), Bound::Included(bounds.1))
+    }
+
+    /// It has a value in a range of Rust, such as `10..20`.
+    pub fn within<V: Into<Value> + Clone>(self, range: impl RangeBounds<V>) -> Filter {
+        let own = |bound: Bound<&V>| bound.map(|value| value.clone().into());
+        Filter::Range(self.0, own(range.start_bound()), own(range.end_bound()))
+    }
+
+    /// It has a string that begins so.
+    pub fn starts_with(self, prefix: impl Into<String>) -> Filter {
+        Filter::Prefix(self.0, prefix.into())
+    }
+
+    /// It has a value that is not null.
+    pub fn exists(self) -> Filter {
+        Filter::Exists(self.0)
+    }
+
+    /// Smallest first.
+    pub fn ascending(self) -> Order {
+        Order {
+            path: self.0,
+            direction: Direction::Ascending,
+        }
+    }
+
+    /// Largest first.
+    pub fn descending(self) -> Order {
+        Order {
+            path: self.0,
+            direction: Direction::Descending,
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! [`ModelShard`]: documents in memory, without any index.
+//!
+//! It is what other shards are tested against, so it is simple before all: every answer looks at every document.
+
+use crate::{
+    Column, Cost, End, Estimate, FieldInfo, Leaf, NO_RANK, Path, Ranks, Result, Shard, Value,
+};
+use quire_index::DocSet;
+use quire_model::Document;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+/// A shard of documents in memory. A docid is the document's place; there may be places without one.
+#[derive(Debug, Clone, Default)]
+pub struct ModelShard {
+    documents: Vec<Option<Document>>,
+}
+
+impl FromIterator<Document> for ModelShard {
+    fn from_iter<I: IntoIterator<Item = Document>>(documents: I) -> ModelShard {
+        documents.into_iter().map(Some).collect()
+    }
+}
+
+impl FromIterator<Option<Document>> for ModelShard {
+    fn from_iter<I: IntoIterator<Item = Option<Document>>>(documents: I) -> ModelShard {
+        let documents = documents.into_iter().collect();
+        ModelShard { documents }
+    }
+}
+
+/// The values that a document has at a path.
+fn values(document: &Document, path: &Path) -> BTreeSet<Value> {
+    let mut values = BTreeSet::new();
+    let _ = path.visit(document.root(), &mut |value| {
+        values.extend(Value::from_document(value));
+        ControlFlow::Continue(())
+    });
+    values
+}
+
+impl ModelShard {
+    /// Values of each document, by docid; none for a place without one.
+    fn values(&self, path: &Path) -> Vec<BTreeSet<Value>> {
+        let documents = self.documents.iter();
+        documents
+            .map(|document| document.as_ref().map(|document| values(document, path)))
+            .map(Option::unwrap_or_default)
+            .collect()
+    }
+}
+
+impl Shard for ModelShard {
+    fn doc_end(&self) -> u32 {
+        u32::try_from(self.documents.len()).unwrap_or(u32::MAX)
+    }
+
+    fn docs(&self) -> Result<DocSet> {
+        Ok((0..self.doc_end())
+            .zip(&self.documents)
+            .filter_map(|(doc, document)| document.is_some().then_some(doc))
+            .collect())
+    }
+
+    fn doc_count(&self) -> Result<u64> {
+        Ok(self.docs()?.len())
+    }
+
+    fn field(&self, path: &Path) -> Result<Option<FieldInfo<'_>>> {
+        let values = self.values(path);
+        let all: BTreeSet<_> = values.iter().flatten().collect();
+        let owned = |value: Option<&&Value>| Some(Cow::Owned(value?.term().to_vec()));
+        Ok((!all.is_empty()).then(|| FieldInfo {
+            filterable: true,
+            sortable: true,
+            many: values.iter().any(|values| values.len() > 1),
+            docs: values.iter().filter(|values| !values.is_empty()).count() as u64,
+            range: owned(all.first()).zip(owned(all.last())),
+            distinct: Some(all.len() as u64),
+        }))
+    }
+
+    fn estimate(&self, leaf: &Leaf) -> Result<Estimate> {
+        Ok(Estimate::exactly(self.matches(leaf)?.len(), Cost::Scanned))
+    }
+
+    fn matches(&self, leaf: &Leaf) -> Result<DocSet> {
+        let values = self.values(&leaf.path).into_iter();
+        Ok((0..)
+            .zip(values)
+            .filter(|(_, values)| values.iter().any(|value| leaf.test.accepts(value.term())))
+            .map(|(doc, _)| doc)
+            .collect())
+    }
+
+    fn column(&self, path: &Path) -> Result<Option<Box<dyn Column + '_>>> {
+        let of_docs = self.values(path);
+        let all: BTreeSet<_> = of_docs.iter().flatten().cloned().collect();
+        let values: Vec<_> = all.into_iter().collect();
+        Ok(Some(Box::new(ModelColumn { of_docs, values })))
+    }
+
+    fn document(&self, doc: u32) -> Result<Option<Document>> {
+        Ok(self.documents.get(doc as usize).cloned().flatten())
+    }
+}
+
+/// A value's rank is its place among all different ones.
+struct ModelColumn {
+    of_docs: Vec<BTreeSet<Value>>,
+    values: Vec<Value>,
+}
+
+impl ModelColumn {
+    fn ranks_of(&self, doc: u32) -> Vec<u64> {
+        let values = self.of_docs.get(doc as usize).into_iter().flatten();
+        values
+            .filter_map(|value| self.values.binary_search(value).ok())
+            .map(|place| place as u64)
+            .collect()
+    }
+}
+
+impl Column for ModelColumn {
+    fn rank_end(&self) -> u64 {
+        self.values.len() as u64
+    }
+
+    fn ends(&self, docs: &[u32], end: End, out: &mut Vec<u64>) -> Result<()> {
+        out.clear();
+        out.extend(docs.iter().map(|doc| {
+            let ranks = self.ranks_of(*doc);
+            let rank = match end {
+                End::Smallest => ranks.first(),
+                End::Largest => ranks.last(),
+            };
+            rank.copied().unwrap_or(NO_RANK)
+        }));
+        Ok(())
+    }
+
+    fn ranks(&self, docs: &[u32], out: &mut Ranks) -> Result<()> {
+        out.clear();
+        for doc in docs {
+            out.ranks.extend(self.ranks_of(*doc));
+            out.end_document();
+        }
+        Ok(())
+    }
+
+    fn term(&self, rank: u64, out: &mut Vec<u8>) -> Result<()> {
+        let value = usize::try_from(rank).ok();
+        let value = value.and_then(|rank| self.values.get(rank));
+        out.extend_from_slice(value.map_or(&[], Value::term));
+        Ok(())
+    }
+
+    fn rank_of(&self, term: &[u8]) -> Result<u64> {
+        Ok(self.values.partition_point(|value| value.term() < term) as u64)
+    }
+}

@@ -1,0 +1,148 @@
+//! [`Path`]: which field, through objects and arrays.
+
+use crate::{Error, Result};
+use quire_model::{ArrayRef, ObjectRef, ValueRef};
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Longest text of a path, in bytes.
+const PATH_BYTES_MAX: usize = 1024;
+
+/// Most names in a path.
+const PATH_NAMES_MAX: usize = 64;
+
+/// Dotted names of a field: `author.name` is field `name` of the object in field `author`.
+///
+/// Arrays on the way and at the end are gone through, however deep: a document has as many values at a path as there
+/// are scalars to be reached by it. They are a set: one that is there twice counts once. A field whose name has a dot
+/// in it is not reached.
+///
+/// Any text can be made a path. A query that has one with an empty name in it, or one that is too long, is an error.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Path(Arc<str>);
+
+impl Path {
+    /// The path of a text.
+    #[must_use]
+    pub fn new(text: &str) -> Path {
+        Path(text.into())
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Shows `visit` each scalar that `object` has at this path, in the order of the document, until it breaks.
+    pub fn visit<'a>(
+        &self,
+        object: ObjectRef<'a>,
+        visit: &mut dyn FnMut(ValueRef<'a>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        visit_object(object, &self.0, visit)
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        let why = if self.0.split('.').any(str::is_empty) {
+            "has an empty name"
+        } else if self.0.len() > PATH_BYTES_MAX {
+            "is longer than 1,024 bytes"
+        } else if self.0.split('.').count() > PATH_NAMES_MAX {
+            "has more than 64 names"
+        } else {
+            return Ok(());
+        };
+        let shown: String = self.0.chars().take(64).collect();
+        Err(Error::Invalid(format!("the path {shown:?} {why}")))
+    }
+}
+
+impl From<&str> for Path {
+    fn from(text: &str) -> Path {
+        Path::new(text)
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+// Recursion ends with the path and with the document, which is nested 128 deep at most.
+fn visit_object<'a>(
+    object: ObjectRef<'a>,
+    path: &str,
+    visit: &mut dyn FnMut(ValueRef<'a>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let (name, rest) = match path.split_once('.') {
+        Some((name, rest)) => (name, Some(rest)),
+        None => (path, None),
+    };
+    match object.get(name) {
+        Some(value) => visit_value(value, rest, visit),
+        None => ControlFlow::Continue(()),
+    }
+}
+
+fn visit_value<'a>(
+    value: ValueRef<'a>,
+    rest: Option<&str>,
+    visit: &mut dyn FnMut(ValueRef<'a>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    match (value, rest) {
+        (ValueRef::Array(items), rest) => visit_items(items, rest, visit),
+        (ValueRef::Object(object), Some(rest)) => visit_object(object, rest, visit),
+        (ValueRef::Object(_), None) | (_, Some(_)) => ControlFlow::Continue(()),
+        (scalar, None) => visit(scalar),
+    }
+}
+
+fn visit_items<'a>(
+    items: ArrayRef<'a>,
+    rest: Option<&str>,
+    visit: &mut dyn FnMut(ValueRef<'a>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    for item in items {
+        visit_value(item, rest, visit)?;
+    }
+    ControlFlow::Continue(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quire_model::Document;
+
+    fn values(document: &str, path: &str) -> Vec<String> {
+        let document = Document::from_json(document.as_bytes()).unwrap();
+        let mut out = Vec::new();
+        let _ = Path::new(path).visit(document.root(), &mut |value| {
+            let mut json = Vec::new();
+            value.write_json(&mut json);
+            out.push(String::from_utf8(json).unwrap());
+            ControlFlow::Continue(())
+        });
+        out
+    }
+
+    #[test]
+    fn every_scalar_that_a_path_reaches_is_a_value() {
+        let document = r#"{"a":1,"b":[2,[3,{"c":4}],{"c":[5,null]}],"d":{"e":[{"f":"x"},{"f":"y"},7]},"g.h":8,"i":{}}"#;
+        assert_eq!(values(document, "a"), ["1"]);
+        assert_eq!(values(document, "b"), ["2", "3"]);
+        assert_eq!(values(document, "b.c"), ["4", "5", "null"]);
+        assert_eq!(values(document, "d.e.f"), [r#""x""#, r#""y""#]);
+        for nothing in ["d", "g.h", "i", "a.b", "d.e.f.g", "z", ""] {
+            assert!(values(document, nothing).is_empty(), "{nothing}");
+        }
+    }
+}

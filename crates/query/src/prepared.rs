@@ -1,0 +1,97 @@
+//! [`Prepared`]: a query that was checked, ready to be asked of any number of shards, any number of times.
+
+use crate::tree::{Node, Planter};
+use crate::{Aggregate, Error, Filter, Measure, Query, Result};
+use quire_model::Document;
+
+/// How many orders a query may have.
+const ORDERS_MAX: usize = 16;
+
+/// How many aggregates a query may have.
+const AGGREGATES_MAX: usize = 256;
+
+/// A query that was checked, its filters simplified: see [`Query::prepare`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prepared {
+    query: Query,
+    root: Node,
+}
+
+impl Query {
+    /// Checks the query and makes it ready. It can be asked again and again.
+    ///
+    /// # Errors
+    /// `Invalid` if it makes no sense, or is larger than a query may be.
+    pub fn prepare(mut self) -> Result<Prepared> {
+        if self.order.len() > ORDERS_MAX {
+            let what = format!("a query has more than {ORDERS_MAX} orders");
+            return Err(Error::Invalid(what));
+        }
+        if self.aggregates.len() > AGGREGATES_MAX {
+            let what = format!("a query has more than {AGGREGATES_MAX} aggregates");
+            return Err(Error::Invalid(what));
+        }
+        self.order.iter().try_for_each(|order| order.path.check())?;
+        let fields = self.fields.iter().flatten();
+        fields.into_iter().try_for_each(|path| path.check())?;
+        let mut planter = Planter::default();
+        let filter = std::mem::replace(&mut self.filter, Filter::All);
+        let root = planter.plant(&filter)?;
+        for (_, Aggregate { what, filter }) in &self.aggregates {
+            what.path().map_or(Ok(()), |path| path.check())?;
+            if let Measure::Histogram { interval, .. } = what
+                && !(interval.is_finite() && *interval > 0.0)
+            {
+                let what = format!("the interval of a histogram is {interval}, not above 0");
+                return Err(Error::Invalid(what));
+            }
+            filter
+                .as_ref()
+                .map_or(Ok(Node::All), |filter| planter.plant(filter))?;
+        }
+        Ok(Prepared { query: self, root })
+    }
+}
+
+impl Prepared {
+    /// Whether a document matches the filter.
+    #[must_use]
+    pub fn accepts(&self, document: &Document) -> bool {
+        self.root.accepts(document.root(), &mut Vec::new())
+    }
+
+    /// What was asked, its filter taken out.
+    #[must_use]
+    pub fn query(&self) -> &Query {
+        &self.query
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DEPTH_MAX, IN_VALUES_MAX, field, find};
+
+    #[test]
+    fn a_query_that_makes_no_sense_is_an_error() {
+        let refused = [
+            find(field("a").eq(f64::NAN)),
+            find(field("a").is_in([1.0, f64::NAN])),
+            find(field("a").between(1, "z")),
+            find(field("").exists()),
+            find(field("a..b").eq(1)),
+            find(field(&"a".repeat(2000)).eq(1)),
+            find(Filter::All).order_by(field("a.").ascending()),
+            find(Filter::All).select(["."]),
+            find(Filter::All).aggregate("x", Aggregate::histogram("a", 0.0)),
+            find(Filter::All).aggregate("x", Aggregate::count().among(field("b").gt(f64::NAN))),
+            find((0..=DEPTH_MAX).fold(Filter::All, |filter, _| !(!filter))),
+            find(field("a").is_in(0..=IN_VALUES_MAX as i64)),
+        ];
+        for query in refused {
+            assert!(query.clone().prepare().is_err(), "{query:?}");
+        }
+        let most = field("a").is_in(0..IN_VALUES_MAX as i64);
+        assert!(find(most).prepare().is_ok());
+    }
+}

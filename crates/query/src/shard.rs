@@ -1,0 +1,186 @@
+//! [`Shard`]: documents that can be queried, wherever they are kept.
+
+use crate::{Leaf, Path, Result};
+use quire_index::DocSet;
+use quire_model::Document;
+use std::borrow::Cow;
+
+/// Documents with indexes: what the planner asks, and all that it knows.
+///
+/// Docids are below [`doc_end`](Shard::doc_end) and never change while the shard is there. Only the planner knows and, or, not: a shard
+/// answers a [`Leaf`] at a time. A field that the shard does not know has no values. What a shard can't do (filter by a
+/// field that is not filterable) the planner does not ask for.
+///
+/// A query may ask one shard from many threads at once.
+pub trait Shard: Send + Sync {
+    /// One more than the highest docid.
+    fn doc_end(&self) -> u32;
+
+    /// How many documents there are: as many as docids, unless some of these have none.
+    ///
+    /// # Errors
+    /// The shard can't be read; so too in what follows.
+    fn doc_count(&self) -> Result<u64> {
+        Ok(self.doc_end().into())
+    }
+
+    /// The documents that there are: [`DocSet::full`] unless some docids have none.
+    fn docs(&self) -> Result<DocSet> {
+        Ok(DocSet::full(self.doc_end()))
+    }
+
+    /// What is known of a field; none if no document has it. Reads no values.
+    fn field(&self, path: &Path) -> Result<Option<FieldInfo<'_>>>;
+
+    /// How many documents match, within bounds, and what it costs to know which. Reads no values; quick: it is asked of
+    /// every leaf in every shard, most of which are then passed over.
+    fn estimate(&self, leaf: &Leaf) -> Result<Estimate>;
+
+    /// How many documents match all of some leaves (one or more), if that can be had for less than the sets.
+    fn count(&self, leaves: &[&Leaf]) -> Result<Option<u64>> {
+        let _ = leaves;
+        Ok(None)
+    }
+
+    /// The documents that match.
+    fn matches(&self, leaf: &Leaf) -> Result<DocSet>;
+
+    /// Keeps the documents that match: by the set, or by looking at these documents alone where they are few.
+    fn retain(&self, leaf: &Leaf, docs: &mut DocSet) -> Result<()> {
+        *docs &= &self.matches(leaf)?;
+        Ok(())
+    }
+
+    /// The values of a field by document; none if it is not sortable.
+    fn column(&self, path: &Path) -> Result<Option<Box<dyn Column + '_>>>;
+
+    /// The document; none if there is none under this docid, or if the shard keeps no documents.
+    fn document(&self, doc: u32) -> Result<Option<Document>>;
+
+    /// Shows `read` the bytes that were given along with the document; false if there are none.
+    fn payload(&self, doc: u32, read: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        let _ = (doc, read);
+        Ok(false)
+    }
+}
+
+/// What a shard knows of a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldInfo<'a> {
+    /// Whether leaves about it can be answered.
+    pub filterable: bool,
+    /// Whether it has a [`Column`].
+    pub sortable: bool,
+    /// Whether some document has several values.
+    pub many: bool,
+    /// How many documents have a value, null included.
+    pub docs: u64,
+    /// The terms of its smallest and its largest value; they may be wider than what is there.
+    pub range: Option<TermPair<'a>>,
+    /// How many different values, if that is known.
+    pub distinct: Option<u64>,
+}
+
+/// Two terms.
+pub type TermPair<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
+
+/// How many documents a leaf matches, and at what cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Estimate {
+    /// So many at least.
+    pub at_least: u64,
+    /// So many at most.
+    pub at_most: u64,
+    /// What [`Shard::matches`] costs.
+    pub cost: Cost,
+}
+
+impl Estimate {
+    /// Exactly so many.
+    #[must_use]
+    pub fn exactly(docs: u64, cost: Cost) -> Estimate {
+        Estimate {
+            at_least: docs,
+            at_most: docs,
+            cost,
+        }
+    }
+}
+
+/// What the documents that match a leaf cost, the cheapest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cost {
+    /// The set is there.
+    Stored,
+    /// It is put together, for about the size of the answer.
+    Built,
+    /// The values of all documents are looked at.
+    Scanned,
+}
+
+/// Which of a document's values it is ordered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The smallest.
+    Smallest,
+    /// The largest.
+    Largest,
+}
+
+/// The rank that says that a document has no value.
+pub const NO_RANK: u64 = u64::MAX;
+
+/// The values of a field by document, as ranks: numbers whose order is that of the values, within this column alone.
+///
+/// Ranks are below [`rank_end`](Column::rank_end), need not be dense, and stand for one value each. Each call is about a batch of docids,
+/// ascending, of some 1,000.
+pub trait Column {
+    /// More than any rank, and at most [`NO_RANK`]. Small where ranks are numbers of a dictionary: what counts by rank
+    /// then takes an array.
+    fn rank_end(&self) -> u64;
+
+    /// Replaces `out` by one rank for each document: of its smallest or its largest value, [`NO_RANK`] without any.
+    fn ends(&self, docs: &[u32], end: End, out: &mut Vec<u64>) -> Result<()>;
+
+    /// Replaces `out` by all values of each document.
+    fn ranks(&self, docs: &[u32], out: &mut Ranks) -> Result<()>;
+
+    /// Appends the term of the value that a rank, which came from this column, stands for.
+    fn term(&self, rank: u64, out: &mut Vec<u8>) -> Result<()>;
+
+    /// The rank, met or not, from which on values are `term` or greater: those of lesser values are below it.
+    fn rank_of(&self, term: &[u8]) -> Result<u64>;
+}
+
+/// The values of a batch of documents.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Ranks {
+    /// Where the ranks of each document end.
+    pub ends: Vec<u32>,
+    /// The ranks, document after document; those of one document ascending, each once.
+    pub ranks: Vec<u64>,
+}
+
+impl Ranks {
+    /// Takes all out.
+    pub fn clear(&mut self) {
+        self.ends.clear();
+        self.ranks.clear();
+    }
+
+    /// Ends the ranks of a document: those pushed since the one before.
+    pub fn end_document(&mut self) {
+        // A batch has far fewer.
+        self.ends
+            .push(u32::try_from(self.ranks.len()).unwrap_or(u32::MAX));
+    }
+
+    /// The ranks of each document.
+    pub fn iter(&self) -> impl Iterator<Item = &[u64]> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        starts.zip(&self.ends).map(|(start, end)| {
+            let range = *start as usize..*end as usize;
+            self.ranks.get(range).unwrap_or_default()
+        })
+    }
+}

@@ -1,0 +1,220 @@
+//! A filter made ready: checked, its values as terms, simplified.
+//!
+//! # Invariants
+//! 1. `And` and `Or` have two children at least, and none of their own kind; `Not` has no `Not` below it.
+//! 2. `All` and `None` are there at the root alone.
+//! 3. Nesting is at most [`DEPTH_MAX`], so what walks the tree may recurse.
+
+use crate::leaf::{TermRange, is_nan};
+use crate::{Error, Filter, Leaf, Path, Result, Test, Value};
+use quire_model::ObjectRef;
+use std::collections::BTreeMap;
+
+/// How deep a filter may be nested.
+pub const DEPTH_MAX: usize = 64;
+
+/// How many predicates a query may have.
+pub const PREDICATES_MAX: usize = 10_000;
+
+/// How many values the lists of a query may have, all together.
+pub const IN_VALUES_MAX: usize = 1_000_000;
+
+/// A filter, ready to be asked.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Node {
+    All,
+    None,
+    Leaf(Leaf),
+    Not(Box<Node>),
+    And(Vec<Node>),
+    Or(Vec<Node>),
+}
+
+/// Makes the filters of one query ready.
+#[derive(Debug, Default)]
+pub(crate) struct Planter {
+    predicates: usize,
+    in_values: usize,
+}
+
+impl Planter {
+    /// # Errors
+    /// `Invalid` if the filter is nested too deep, has too many parts, or makes no sense.
+    pub(crate) fn plant(&mut self, filter: &Filter) -> Result<Node> {
+        self.node(filter, 0)
+    }
+
+    fn node(&mut self, filter: &Filter, depth: usize) -> Result<Node> {
+        if depth > DEPTH_MAX {
+            let what = format!("a filter is nested more than {DEPTH_MAX} deep");
+            return Err(Error::Invalid(what));
+        }
+        Ok(match filter {
+            Filter::All => Node::All,
+            Filter::And(all) => self.and(all, depth)?,
+            Filter::Or(any) => self.or(any, depth)?,
+            Filter::Not(one) => match self.node(one, depth + 1)? {
+                Node::All => Node::None,
+                Node::None => Node::All,
+                Node::Not(one) => *one,
+                node => Node::Not(Box::new(node)),
+            },
+            Filter::Eq(path, value) => {
+                self.values(path, std::slice::from_ref(value))?;
+                leaf(path, Some(Test::Eq(value.clone())))
+            }
+            Filter::In(path, values) => {
+                self.values(path, values)?;
+                leaf(path, one_of(values.clone()))
+            }
+            Filter::Range(path, lower, upper) => {
+                use std::ops::Bound::{Excluded, Included};
+                self.values(path, &[])?;
+                let mut is_bound = false;
+                for bound in [lower, upper] {
+                    if let Included(value) | Excluded(value) = bound {
+                        check(value)?;
+                        is_bound = true;
+                    }
+                }
+                match is_bound {
+                    true => {
+                        let range = TermRange::between(lower.as_ref(), upper.as_ref())?;
+                        leaf(path, range.map(Test::Range))
+                    }
+                    false => leaf(path, Some(Test::Exists)),
+                }
+            }
+            Filter::Prefix(path, prefix) => {
+                self.values(path, &[])?;
+                leaf(path, Some(Test::Range(TermRange::of_prefix(prefix))))
+            }
+            Filter::Exists(path) => {
+                self.values(path, &[])?;
+                leaf(path, Some(Test::Exists))
+            }
+        })
+    }
+
+    fn and(&mut self, all: &[Filter], depth: usize) -> Result<Node> {
+        let mut nodes = Vec::with_capacity(all.len());
+        let mut nothing = false;
+        for filter in all {
+            match self.node(filter, depth + 1)? {
+                Node::All => {}
+                // The others are still checked.
+                Node::None => nothing = true,
+                Node::And(more) => nodes.extend(more),
+                node => nodes.push(node),
+            }
+        }
+        Ok(match nodes.pop() {
+            _ if nothing => Node::None,
+            None => Node::All,
+            Some(only) if nodes.is_empty() => only,
+            Some(last) => {
+                nodes.push(last);
+                Node::And(nodes)
+            }
+        })
+    }
+
+    fn or(&mut self, any: &[Filter], depth: usize) -> Result<Node> {
+        let mut nodes: Vec<Node> = Vec::with_capacity(any.len());
+        let mut all = false;
+        for filter in any {
+            match self.node(filter, depth + 1)? {
+                Node::None => {}
+                Node::All => all = true,
+                Node::Or(more) => nodes.extend(more),
+                node => nodes.push(node),
+            }
+        }
+        let mut nodes = join_values(nodes);
+        Ok(match nodes.pop() {
+            _ if all => Node::All,
+            None => Node::None,
+            Some(only) if nodes.is_empty() => only,
+            Some(last) => {
+                nodes.push(last);
+                Node::Or(nodes)
+            }
+        })
+    }
+
+    /// Checks a predicate, and that there are not too many.
+    fn values(&mut self, path: &Path, values: &[Value]) -> Result<()> {
+        path.check()?;
+        values.iter().try_for_each(check)?;
+        self.predicates += 1;
+        self.in_values += values.len();
+        if self.predicates > PREDICATES_MAX {
+            let what = format!("a query has more than {PREDICATES_MAX} predicates");
+            return Err(Error::Invalid(what));
+        }
+        if self.in_values > IN_VALUES_MAX {
+            let what = format!("a query has more than {IN_VALUES_MAX} values to look for");
+            return Err(Error::Invalid(what));
+        }
+        Ok(())
+    }
+}
+
+fn check(value: &Value) -> Result<()> {
+    match is_nan(value) {
+        true => Err(Error::Invalid(
+            "a NaN equals nothing, and is neither more nor less than anything".into(),
+        )),
+        false => Ok(()),
+    }
+}
+
+fn leaf(path: &Path, test: Option<Test>) -> Node {
+    let path = path.clone();
+    test.map_or(Node::None, |test| Node::Leaf(Leaf { path, test }))
+}
+
+fn one_of(mut values: Vec<Value>) -> Option<Test> {
+    values.sort_unstable();
+    values.dedup();
+    match values.len() {
+        0 | 1 => values.pop().map(Test::Eq),
+        _ => Some(Test::In(values)),
+    }
+}
+
+/// Makes one list of all values that are looked for in one field: `a = 1 OR a = 2 OR b = 3` is `a IN (1, 2) OR b = 3`.
+fn join_values(nodes: Vec<Node>) -> Vec<Node> {
+    let mut lists: BTreeMap<Path, Vec<Value>> = BTreeMap::new();
+    let mut others = Vec::new();
+    for node in nodes {
+        match node {
+            Node::Leaf(Leaf {
+                path,
+                test: Test::Eq(value),
+            }) => lists.entry(path).or_default().push(value),
+            Node::Leaf(Leaf {
+                path,
+                test: Test::In(values),
+            }) => lists.entry(path).or_default().extend(values),
+            other => others.push(other),
+        }
+    }
+    let lists = lists.into_iter();
+    let lists = lists.map(|(path, values)| leaf(&path, one_of(values)));
+    lists.chain(others).collect()
+}
+
+impl Node {
+    /// Whether a document matches, found by looking at it.
+    pub(crate) fn accepts(&self, document: ObjectRef<'_>, term: &mut Vec<u8>) -> bool {
+        match self {
+            Node::All => true,
+            Node::None => false,
+            Node::Leaf(leaf) => leaf.accepts(document, term),
+            Node::Not(one) => !one.accepts(document, term),
+            Node::And(all) => all.iter().all(|node| node.accepts(document, term)),
+            Node::Or(any) => any.iter().any(|node| node.accepts(document, term)),
+        }
+    }
+}
