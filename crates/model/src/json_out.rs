@@ -2,8 +2,8 @@
 //! asks for. The text is never longer than the one the document was made from.
 
 use crate::float::Number;
+use crate::layout::tag;
 use crate::value::Raw;
-use std::io::Write;
 
 /// The value, whose encoding has so many bytes, as text.
 pub(crate) fn to_json(value: Raw<'_>, encoded_bytes: usize) -> String {
@@ -14,6 +14,10 @@ pub(crate) fn to_json(value: Raw<'_>, encoded_bytes: usize) -> String {
 
 /// Appends the value encoded in `bytes`, nested `depth` deep.
 fn write_encoded(bytes: &[u8], depth: u8, out: &mut Vec<u8>) {
+    // Most values are strings.
+    if let Some((&tag::STRING, text)) = bytes.split_first() {
+        return write_string(text, out);
+    }
     // A document was valid when it was made: what is not a value is met only in bytes that claim to be one.
     write_value(&Raw::parse(bytes, depth).unwrap_or(Raw::Null), out);
 }
@@ -24,8 +28,8 @@ pub(crate) fn write_value(value: &Raw<'_>, out: &mut Vec<u8>) {
         Raw::Null => out.extend_from_slice(b"null"),
         Raw::Bool(true) => out.extend_from_slice(b"true"),
         Raw::Bool(false) => out.extend_from_slice(b"false"),
-        Raw::Number(Number::Int(value)) => write_display(value, out),
-        Raw::Number(Number::UInt(value)) => write_display(value, out),
+        Raw::Number(Number::Int(value)) => write_integer(*value, out),
+        Raw::Number(Number::UInt(value)) => write_integer(*value, out),
         Raw::Number(Number::Float(value)) => value.write_text(out),
         Raw::String(text) => write_string(text, out),
         Raw::Array(array) => {
@@ -53,9 +57,8 @@ pub(crate) fn write_value(value: &Raw<'_>, out: &mut Vec<u8>) {
     }
 }
 
-fn write_display(number: impl std::fmt::Display, out: &mut Vec<u8>) {
-    // Writing to memory doesn't fail.
-    let _ = write!(out, "{number}");
+fn write_integer(number: impl itoa::Integer, out: &mut Vec<u8>) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 /// Appends `text`, which is UTF-8, in quotes.
@@ -95,33 +98,39 @@ fn write_escape(byte: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'\\', short]);
 }
 
+/// Whether a byte can't stand for itself in a JSON string.
+const fn is_escaped(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+/// [`is_escaped`] for every byte.
+const ESCAPED: [bool; 256] = {
+    let mut escaped = [false; 256];
+    let mut byte = 0;
+    while byte < escaped.len() {
+        escaped[byte] = is_escaped(byte as u8);
+        byte += 1;
+    }
+    escaped
+};
+
 /// How many bytes at the start of `text` stand for themselves in a JSON string.
 fn plain_bytes(text: &[u8]) -> usize {
-    // Eight bytes at a time: bit 7 of each byte of `found` says that the byte may need an escape. Subtraction can
-    // carry into later bytes only, so the first one found is right (Warren, "Hacker's Delight", 6-1).
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = ONES << 7;
-    let below = |word: u64, bound: u8| word.wrapping_sub(ONES * u64::from(bound)) & !word & HIGHS;
-    let plain_in = |word: &[u8; 8]| {
-        let word = u64::from_le_bytes(*word);
-        let quote = below(word ^ (ONES * u64::from(b'"')), 1);
-        let backslash = below(word ^ (ONES * u64::from(b'\\')), 1);
-        let found = below(word, 0x20) | quote | backslash;
-        found.trailing_zeros() as usize / 8
+    // Without a way out in the middle of a chunk it is a few instructions on vectors.
+    let is_plain = |chunk: &[u8; 16]| {
+        !chunk
+            .iter()
+            .fold(false, |any, byte| any | is_escaped(*byte))
     };
-    let words = text.as_chunks::<8>().0;
-    let Some(last) = text.last_chunk::<8>() else {
-        let escaped = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
-        return text.iter().position(escaped).unwrap_or(text.len());
-    };
-    for (index, word) in words.iter().enumerate() {
-        let plain = plain_in(word);
-        if plain < 8 {
-            return index * 8 + plain;
-        }
+    let chunks = text.as_chunks::<16>().0;
+    let plain = chunks.iter().take_while(|chunk| is_plain(chunk)).count();
+    // What is left, and some bytes before it.
+    if plain == chunks.len() && text.last_chunk().is_some_and(is_plain) {
+        return text.len();
     }
-    // What is left, and some bytes before it that are plain.
-    text.len() - 8 + plain_in(last)
+    let rest = text.get(16 * plain..).unwrap_or_default();
+    let escaped = rest.iter().position(|byte| ESCAPED[usize::from(*byte)]);
+    escaped.map_or(text.len(), |at| 16 * plain + at)
 }
 
 #[cfg(test)]
