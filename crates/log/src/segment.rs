@@ -100,7 +100,11 @@ impl Segment {
 
     /// The block that holds `position`: from the cache, or with one read, and then cached.
     pub(crate) fn block(&self, position: Position, cache: &BlockCache) -> Result<RecordBlock> {
-        let span = self.span(position)?;
+        self.block_at(self.span(position)?, cache)
+    }
+
+    /// The block at `span`: from the cache, or with one read, and then cached.
+    pub(crate) fn block_at(&self, span: BlockSpan, cache: &BlockCache) -> Result<RecordBlock> {
         let key = BlockKey {
             owner: self.owner,
             offset: span.offset,
@@ -126,6 +130,24 @@ impl Segment {
             .read()
             .find(position)
             .ok_or_else(|| self.missing(position))
+    }
+
+    /// Where the blocks are that hold positions, up to the first position, in ascending order, that is after this segment.
+    /// The first one is not.
+    pub(crate) fn spans(
+        &self,
+        mut positions: impl Iterator<Item = Position>,
+    ) -> Result<Vec<BlockSpan>> {
+        let Some(first) = positions.next() else {
+            return Ok(Vec::new());
+        };
+        let index = self.index.read();
+        let found = index.find(first).map(|span| {
+            let others = positions.map_while(|position| index.find(position));
+            std::iter::once(span).chain(others).collect()
+        });
+        drop(index);
+        found.ok_or_else(|| self.missing(first))
     }
 
     /// Where the block is that holds `position`, or else one before or after the gap that `position` is in; `None` if

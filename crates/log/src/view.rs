@@ -169,37 +169,35 @@ impl Shared {
         segments: &[Arc<Segment>],
         positions: &[Position],
     ) -> Result<Vec<Bytes>> {
+        let at = |index: &usize| positions.get(*index).copied().unwrap_or_default();
         let mut order: Vec<usize> = (0..positions.len()).collect();
-        order.sort_by_key(|at| positions.get(*at));
+        order.sort_by_key(at);
         let mut records = vec![Bytes::new(); positions.len()];
-        let mut block = None;
-        for at in order {
-            let (Some(position), Some(slot)) = (positions.get(at), records.get_mut(at)) else {
+        let mut rest = order.as_slice();
+        let mut block: Option<RecordBlock> = None;
+        while let Some((first, others)) = rest.split_first() {
+            self.check_accepted(at(first))?;
+            if let Some(record) = self.pending_record(at(first)) {
+                if let Some(slot) = records.get_mut(*first) {
+                    *slot = record;
+                }
+                rest = others;
                 continue;
-            };
-            self.check_accepted(*position)?;
-            *slot = match self.pending_record(*position) {
-                Some(record) => record,
-                None => self.record_near(segments, *position, &mut block)?,
-            };
+            }
+            let segment = segment_of(segments, at(first))?;
+            let spans = segment.spans(rest.iter().map(at))?;
+            for (index, span) in rest.iter().zip(&spans) {
+                let found = match block.take().filter(|block| block.first() == span.first) {
+                    Some(block) => block,
+                    None => segment.block_at(*span, &self.place.cache)?,
+                };
+                if let Some(slot) = records.get_mut(*index) {
+                    *slot = segment.record_in(&found, at(index))?;
+                }
+                block = Some(found);
+            }
+            rest = rest.get(spans.len()..).unwrap_or_default();
         }
         Ok(records)
-    }
-
-    /// The record at `position`, from `block` if it is there; else `block` becomes the one that holds it.
-    fn record_near(
-        &self,
-        segments: &[Arc<Segment>],
-        position: Position,
-        block: &mut Option<RecordBlock>,
-    ) -> Result<Bytes> {
-        if let Some(record) = block.as_ref().and_then(|block| block.record(position)) {
-            return Ok(record);
-        }
-        let segment = segment_of(segments, position)?;
-        let found = segment.block(position, &self.place.cache)?;
-        let record = segment.record_in(&found, position)?;
-        *block = Some(found);
-        Ok(record)
     }
 }
