@@ -8,6 +8,7 @@ use crate::documents::{KEYS, ROWS, docid_bytes, parse_docid, parse_position};
 use crate::record::{Kind, Record};
 use crate::{Partition, PartitionView, Result};
 use bytes::Bytes;
+use quire_lsm::SmallBytes;
 use quire_model::{Document, Key, Position};
 use quire_store::StoreStats;
 use std::ops::Bound;
@@ -203,7 +204,7 @@ fn check_totals(
     Ok(())
 }
 
-fn get_many(view: &PartitionView, tree: usize, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
+fn get_many(view: &PartitionView, tree: usize, keys: &[&[u8]]) -> Result<Vec<Option<SmallBytes>>> {
     Ok(view.store_view().glance().get_many(tree, keys)?)
 }
 

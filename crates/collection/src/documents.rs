@@ -2,7 +2,7 @@
 
 use crate::record::{Kind, Record, Row};
 use bytes::Bytes;
-use quire_lsm::{Codec, TreeSnapshot, TreeSpec};
+use quire_lsm::{Codec, SmallBytes, TreeSnapshot, TreeSpec};
 use quire_model::{DocId, Position};
 use quire_planted::{Bug, planted};
 use quire_store::{ApplyError, Machine, TreeWriter};
@@ -166,11 +166,13 @@ impl Machine for Documents {
             .get(ROWS)
             .ok_or_else(|| ApplyError::Record(format!("no tree {ROWS}")))?
             .get_many(&docids)?;
-        let needed =
-            |((position, _), (record, row)): (&(Position, Bytes), (&Record<'_>, Option<Bytes>))| {
-                (record.kind == Kind::Delete && !planted(Bug::DeletionForgotten))
-                    || row.as_deref().and_then(parse_position) == Some(*position)
-            };
+        let needed = |((position, _), (record, row)): (
+            &(Position, Bytes),
+            (&Record<'_>, Option<SmallBytes>),
+        )| {
+            (record.kind == Kind::Delete && !planted(Bug::DeletionForgotten))
+                || row.as_deref().and_then(parse_position) == Some(*position)
+        };
         let answers = records.iter().zip(decoded.iter().zip(rows));
         Ok(answers.map(needed).collect())
     }

@@ -6,6 +6,7 @@ use crate::record::{Kind, Record};
 use crate::write::key_of;
 use crate::{Error, Result, Write};
 use bytes::Bytes;
+use quire_lsm::SmallBytes;
 use quire_model::{Document, Key, Position};
 use quire_store::{Damage, Place, SalvagedTrees, Shared};
 use std::ops::Bound;
@@ -129,7 +130,7 @@ impl SalvagedIndex {
     fn versions(
         &self,
         rows: &quire_lsm::TreeSnapshot,
-        entries: &[(Bytes, Bytes)],
+        entries: &[(SmallBytes, SmallBytes)],
     ) -> Vec<Result<(Key, Position)>> {
         let docids: Vec<&[u8]> = entries.iter().map(|(_, docid)| docid.as_ref()).collect();
         let versions = match rows.get_many(&docids).map_err(quire_store::Error::from) {
@@ -137,7 +138,7 @@ impl SalvagedIndex {
             Err(error) => return vec![Err(error.into())],
         };
         let entries = entries.iter().zip(versions);
-        let entry = |((key, _), version): (&(Bytes, Bytes), Option<Bytes>)| {
+        let entry = |((key, _), version): (&(SmallBytes, SmallBytes), Option<SmallBytes>)| {
             let version = version.as_deref().and_then(parse_position);
             let version = version.ok_or_else(|| self.wrong("a document has no row"))?;
             Ok((Key::decode(key)?, version))

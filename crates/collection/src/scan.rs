@@ -2,6 +2,7 @@
 
 use crate::{Found, PartitionView, Result};
 use bytes::Bytes;
+use quire_lsm::SmallBytes;
 use quire_model::{DocId, Key};
 use std::collections::VecDeque;
 
@@ -43,7 +44,7 @@ impl PartitionScan {
 
     fn fill(&mut self) -> Result<()> {
         let lookup = self.view.lookup();
-        let mut encoded: Vec<Bytes> = Vec::with_capacity(self.ahead_count);
+        let mut encoded: Vec<SmallBytes> = Vec::with_capacity(self.ahead_count);
         let mut docids: Vec<DocId> = Vec::with_capacity(self.ahead_count);
         for item in self.keys.by_ref().take(self.ahead_count) {
             let (key, value) = item.map_err(quire_store::Error::from)?;

@@ -1,7 +1,6 @@
 //! Folding: the entries of one key, newest first, become one.
 
-use crate::{Error, MergeError, Merger, Op, Result, VALUE_BYTES_MAX};
-use bytes::Bytes;
+use crate::{Error, MergeError, Merger, Op, Result, SmallBytes, VALUE_BYTES_MAX};
 use quire_planted::{Bug, planted};
 use std::sync::Arc;
 
@@ -32,7 +31,7 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) kind: Kind,
-    pub(crate) value: Bytes,
+    pub(crate) value: SmallBytes,
 }
 
 impl Entry {
@@ -40,12 +39,12 @@ impl Entry {
     pub(crate) fn delete() -> Entry {
         Entry {
             kind: Kind::Delete,
-            value: Bytes::new(),
+            value: SmallBytes::EMPTY,
         }
     }
 
     /// The value it gives its key, once nothing older is left to fold.
-    pub(crate) fn into_value(self) -> Option<Bytes> {
+    pub(crate) fn into_value(self) -> Option<SmallBytes> {
         (self.kind == Kind::Put).then_some(self.value)
     }
 }
@@ -68,7 +67,7 @@ impl Folder {
             Op::Put(value) => {
                 return Ok(Entry {
                     kind: Kind::Put,
-                    value: Bytes::copy_from_slice(value),
+                    value: SmallBytes::copy_from_slice(value),
                 });
             }
             Op::Delete => return Ok(Entry::delete()),
@@ -78,7 +77,7 @@ impl Folder {
         match before {
             None => Ok(Entry {
                 kind: Kind::Merge,
-                value: Bytes::copy_from_slice(operand),
+                value: SmallBytes::copy_from_slice(operand),
             }),
             Some(before) => self.under(key, before, operand),
         }
@@ -107,7 +106,7 @@ impl Folder {
         self.check_value(out.len())?;
         Ok(Entry {
             kind,
-            value: Bytes::from(out),
+            value: SmallBytes::from(out),
         })
     }
 

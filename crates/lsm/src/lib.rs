@@ -69,6 +69,7 @@ mod merge;
 mod merger;
 mod meta;
 mod run;
+mod small_bytes;
 mod spec;
 mod table;
 #[cfg(test)]
@@ -82,6 +83,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use files::TableFiles;
 pub use merger::{MergeError, Merger};
 pub use meta::{RunMeta, TableMeta};
+pub use small_bytes::SmallBytes;
 pub use spec::{Codec, KEY_BYTES_MAX, Op, TreeContext, TreeSpec, VALUE_BYTES_MAX};
 pub use table::{TableCheck, TableCopy, TablePieces, TableVerify, verify_table};
 pub use tree::{Compaction, Scan, Tree, TreeEdit, TreeReader, TreeSnapshot, TreeStats};

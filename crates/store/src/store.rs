@@ -196,7 +196,7 @@ impl<M: Machine> Transaction<'_, M> {
     ///
     /// # Errors
     /// As of [`TreeReader::get`](quire_lsm::TreeReader::get).
-    pub fn get(&self, tree: usize, key: &[u8]) -> Result<Option<bytes::Bytes>> {
+    pub fn get(&self, tree: usize, key: &[u8]) -> Result<Option<quire_lsm::SmallBytes>> {
         Ok(self.inner.trees[tree].reader(Position(u64::MAX)).get(key)?)
     }
 

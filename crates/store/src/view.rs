@@ -3,7 +3,7 @@
 use crate::Result;
 use bytes::Bytes;
 use quire_log::{LogReader, LogView};
-use quire_lsm::{TreeReader, TreeSnapshot};
+use quire_lsm::{SmallBytes, TreeReader, TreeSnapshot};
 use quire_model::Position;
 use smallvec::SmallVec;
 
@@ -29,7 +29,7 @@ impl Glance<'_> {
     ///
     /// # Errors
     /// As of [`TreeReader::get`].
-    pub fn get(&self, tree: usize, key: &[u8]) -> Result<Option<Bytes>> {
+    pub fn get(&self, tree: usize, key: &[u8]) -> Result<Option<SmallBytes>> {
         Ok(self.trees[tree].get(key)?)
     }
 
@@ -37,7 +37,7 @@ impl Glance<'_> {
     ///
     /// # Errors
     /// As of [`TreeReader::get`].
-    pub fn get_many(&self, tree: usize, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
+    pub fn get_many(&self, tree: usize, keys: &[&[u8]]) -> Result<Vec<Option<SmallBytes>>> {
         Ok(self.trees[tree].get_many(keys)?)
     }
 

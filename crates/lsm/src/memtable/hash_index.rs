@@ -69,6 +69,18 @@ impl HashIndex {
         None
     }
 
+    /// For each hash the first node whose tag is the hash's: most often the one that [`find`](Self::find) finds. `EMPTY`
+    /// if there is none.
+    pub(crate) fn guess(&self, hashes: &[u64], nodes: &mut [u32]) {
+        let slots = self.slots.load();
+        for (hash, node) in hashes.iter().zip(nodes) {
+            let tag = tag(*hash);
+            let mut entries = probe(&slots, tag).map(|slot| slot.load(Ordering::Acquire));
+            let found = entries.find(|entry| *entry == EMPTY || entry & TAG == tag);
+            *node = found.unwrap_or(EMPTY) as u32;
+        }
+    }
+
     /// Adds a node, the `count`th, of a key that has none yet. One caller at a time. Returns the bytes this took.
     pub(crate) fn insert(&self, hash: u64, node: u32, count: u32) -> u64 {
         let mut slots = self.slots.load_full();

@@ -14,7 +14,7 @@
 
 use super::pages::Pages;
 use crate::fold::Entry;
-use crate::{Error, Result};
+use crate::{Error, Result, SmallBytes};
 use quire_model::Position;
 use std::cmp::Ordering as Order;
 use std::mem::size_of;
@@ -34,7 +34,7 @@ const ALLOCATION_BYTES: u64 = 16;
 #[derive(Debug)]
 struct Node {
     prefix: u64,
-    key: Box<[u8]>,
+    key: SmallBytes,
     /// Its newest version.
     latest: AtomicU32,
     /// The next node on the lowest level.
@@ -96,6 +96,14 @@ impl Growth {
     }
 }
 
+/// What bytes of a key or value cost beside their node or version.
+fn allocated(bytes: &SmallBytes) -> u64 {
+    match bytes.allocated() as u64 {
+        0 => 0,
+        allocated => allocated + ALLOCATION_BYTES,
+    }
+}
+
 /// The next number after `last`.
 fn number(last: u32) -> Result<u32> {
     last.checked_add(1)
@@ -115,9 +123,7 @@ fn prefix(key: &[u8]) -> u64 {
 
 impl Node {
     fn cmp(&self, prefix: u64, key: &[u8]) -> Order {
-        self.prefix
-            .cmp(&prefix)
-            .then_with(|| self.key.as_ref().cmp(key))
+        self.prefix.cmp(&prefix).then_with(|| (*self.key).cmp(key))
     }
 }
 
@@ -187,6 +193,19 @@ impl SkipList {
         Some(&self.node(node)?.key)
     }
 
+    /// The number of the newest version of `node`.
+    pub(crate) fn latest(&self, node: u32) -> u32 {
+        let latest = self
+            .node(node)
+            .map(|node| node.latest.load(Ordering::Acquire));
+        latest.unwrap_or(END)
+    }
+
+    /// Reads a version, by its number, and gives its position.
+    pub(crate) fn position(&self, version: u32) -> Option<Position> {
+        Some(self.versions.get(version)?.get()?.position)
+    }
+
     /// The newest version of `node` at or before `at`.
     pub(crate) fn visible(&self, node: u32, at: Position) -> Option<&Entry> {
         let mut version = self.node(node)?.latest.load(Ordering::Acquire);
@@ -227,7 +246,7 @@ impl SkipList {
                 .map(|older| &older.entry),
         )?;
 
-        let mut bytes = entry.value.len() as u64 + ALLOCATION_BYTES + self.versions.grow(version);
+        let mut bytes = allocated(&entry.value) + self.versions.grow(version);
         growth.versions = version;
         if let Some(slot) = self.versions.get(version) {
             slot.get_or_init(|| Version {
@@ -268,7 +287,8 @@ impl SkipList {
     ) -> u64 {
         let height = growth.height();
         let upper = growth.upper;
-        let mut bytes = key.len() as u64 + ALLOCATION_BYTES + self.nodes.grow(number);
+        let kept = SmallBytes::copy_from_slice(key);
+        let mut bytes = allocated(&kept) + self.nodes.grow(number);
         for (level, &node) in before.iter().enumerate().take(height).skip(1) {
             bytes += self.upper.grow(growth.upper);
             if let Some(link) = self.upper.get(growth.upper) {
@@ -280,7 +300,7 @@ impl SkipList {
         if let Some(slot) = self.nodes.get(number) {
             slot.get_or_init(|| Node {
                 prefix: prefix(key),
-                key: key.into(),
+                key: kept,
                 latest: AtomicU32::new(version),
                 next: AtomicU32::new(next),
                 upper,
@@ -302,4 +322,4 @@ impl SkipList {
 }
 
 /// Node, version and a share of the upper links: what an entry costs beside its key and value.
-const _: () = assert!(size_of::<OnceLock<Node>>() + size_of::<OnceLock<Version>>() <= 120);
+const _: () = assert!(size_of::<OnceLock<Node>>() + size_of::<OnceLock<Version>>() <= 128);

@@ -73,8 +73,9 @@ fn a_position_that_goes_back_is_refused_and_the_same_one_replaces() {
         memtable
             .get(b"k", table::hash(b"k"), Position(5))
             .unwrap()
-            .value,
-        &b"b"[..]
+            .value
+            .as_ref(),
+        b"b"
     );
     assert_eq!(memtable.get(b"k", table::hash(b"k"), Position(4)), None);
     assert_eq!(memtable.newest(), Position(5));

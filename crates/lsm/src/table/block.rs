@@ -10,7 +10,7 @@
 //! at most n entries. Kinds: 0 put, 1 delete, 2 merge. There is at least one entry, and the first is a restart.
 
 use crate::fold::{Entry, Kind};
-use crate::{Damage, varint};
+use crate::{Damage, SmallBytes, varint};
 use bytes::Bytes;
 use quire_planted::{Bug, planted};
 use smallvec::SmallVec;
@@ -262,7 +262,7 @@ impl Block {
         let found = self.search(key)?.filter(|(_, is_key)| *is_key);
         Ok(found.map(|(place, _)| Entry {
             kind: place.kind,
-            value: self.bytes.slice(place.value),
+            value: SmallBytes::part(&self.bytes, self.slice(place.value)),
         }))
     }
 
@@ -320,11 +320,11 @@ impl BlockCursor {
         block.slice(self.value.clone())
     }
 
-    /// The entry it is on; its value shares the block's memory.
+    /// The entry it is on; a value that is not short shares the block's memory.
     pub(crate) fn entry(&self, block: &Block) -> Entry {
         Entry {
             kind: self.kind,
-            value: block.bytes.slice(self.value.clone()),
+            value: SmallBytes::part(&block.bytes, self.value(block)),
         }
     }
 

@@ -1,8 +1,7 @@
 use super::*;
 use crate::fold::{Entry, Kind};
 use crate::testing::context;
-use crate::{Codec, Error, ErrorKind, Result, TableMeta, TreeContext, TreeSpec};
-use bytes::Bytes;
+use crate::{Codec, Error, ErrorKind, Result, SmallBytes, TableMeta, TreeContext, TreeSpec};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use quire_env::SimEnv;
@@ -24,7 +23,7 @@ fn spec(block_bytes: usize, codec: Codec, filter_bits_per_key: u32) -> TreeSpec 
 fn put(value: impl Into<Vec<u8>>) -> Entry {
     Entry {
         kind: Kind::Put,
-        value: Bytes::from(value.into()),
+        value: value.into().into(),
     }
 }
 
@@ -34,7 +33,7 @@ fn entries(count: u32, word: &str) -> Entries {
         3 => Entry::delete(),
         4 => Entry {
             kind: Kind::Merge,
-            value: Bytes::from(number.to_string()),
+            value: number.to_string().into_bytes().into(),
         },
         _ => put(format!("{word} {word} {word} {number}")),
     };
@@ -107,7 +106,7 @@ proptest! {
             vec(prop_oneof![Just(0u8), Just(255), any::<u8>()], 1..9),
             (0u64..3, vec(any::<u8>(), 0..30)).prop_map(|(kind, value)| {
                 let kind = Kind::from_number(kind).unwrap();
-                Entry { kind, value: if kind == Kind::Delete { Bytes::new() } else { Bytes::from(value) } }
+                Entry { kind, value: if kind == Kind::Delete { SmallBytes::EMPTY } else { value.into() } }
             }),
             1..300,
         ),

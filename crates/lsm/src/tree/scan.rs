@@ -1,12 +1,11 @@
 //! Scan: the entries of a snapshot in key order.
 
 use super::version::Version;
-use crate::Result;
 use crate::fold::Folder;
 use crate::merge::{Merge, Source};
 use crate::run::RunCursor;
 use crate::table::Access;
-use bytes::Bytes;
+use crate::{Result, SmallBytes};
 use quire_model::Position;
 use quire_planted::{Bug, planted};
 use std::ops::Bound;
@@ -49,7 +48,7 @@ impl Scan {
     }
 
     /// The next pair before the end of the range.
-    fn advance(&mut self) -> Result<Option<(Bytes, Bytes)>> {
+    fn advance(&mut self) -> Result<Option<(SmallBytes, SmallBytes)>> {
         let Some(merge) = &mut self.merge else {
             return Ok(None);
         };
@@ -66,7 +65,7 @@ impl Scan {
                 break;
             }
             if let Some(value) = entry.into_value() {
-                return Ok(Some((Bytes::copy_from_slice(merge.key()), value)));
+                return Ok(Some((SmallBytes::copy_from_slice(merge.key()), value)));
             }
         }
         Ok(None)
@@ -74,7 +73,7 @@ impl Scan {
 }
 
 impl Iterator for Scan {
-    type Item = Result<(Bytes, Bytes)>;
+    type Item = Result<(SmallBytes, SmallBytes)>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.advance().transpose();

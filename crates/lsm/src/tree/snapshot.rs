@@ -2,11 +2,12 @@
 
 use super::scan::Scan;
 use super::version::Version;
-use crate::Result;
 use crate::fold::Folder;
+use crate::table;
+use crate::{Result, SmallBytes};
 use arc_swap::Guard;
-use bytes::Bytes;
 use quire_model::Position;
+use smallvec::SmallVec;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -52,7 +53,7 @@ impl TreeSnapshot {
     ///
     /// # Errors
     /// `Corrupt`, `Merge`, or those of the machine.
-    pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+    pub fn get(&self, key: &[u8]) -> Result<Option<SmallBytes>> {
         self.reader().get(key)
     }
 
@@ -60,7 +61,7 @@ impl TreeSnapshot {
     ///
     /// # Errors
     /// As for [`get`](Self::get).
-    pub fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
+    pub fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<SmallBytes>>> {
         self.reader().get_many(keys)
     }
 
@@ -115,25 +116,31 @@ impl<'a> TreeReader<'a> {
         self.version().flushed
     }
 
-    /// The value of `key`. It shares memory with the block or memtable entry it is from: copy it to keep it for long.
+    /// The value of `key`. A long one shares memory with the block or memtable entry it is from: copy it to keep it for long.
     ///
     /// # Errors
     /// `Corrupt`, `Merge`, or those of the machine.
-    pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        self.version().get(self.folder, key, self.at)
+    pub fn get(&self, key: &[u8]) -> Result<Option<SmallBytes>> {
+        self.version()
+            .get(self.folder, key, table::hash(key), self.at)
     }
 
     /// The values of `keys`, in their order. Looked up in key order, so that neighbours find their blocks in the cache.
     ///
     /// # Errors
     /// As for [`get`](Self::get).
-    pub fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
-        let mut order: Vec<_> = keys.iter().enumerate().collect();
-        order.sort_unstable_by_key(|(_, key)| **key);
+    pub fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<SmallBytes>>> {
+        let version = self.version();
+        let hashes: SmallVec<[u64; 32]> = keys.iter().map(|key| table::hash(key)).collect();
+        for memtable in version.memtables() {
+            memtable.touch(&hashes);
+        }
+        let mut order: SmallVec<[_; 32]> = keys.iter().zip(hashes).enumerate().collect();
+        order.sort_unstable_by_key(|(_, (key, _))| **key);
         let mut values = vec![None; keys.len()];
-        for (index, key) in order {
+        for (index, (key, hash)) in order {
             if let Some(slot) = values.get_mut(index) {
-                *slot = self.get(key)?;
+                *slot = version.get(self.folder, key, hash, self.at)?;
             }
         }
         Ok(values)

@@ -1,7 +1,6 @@
 use super::*;
 use crate::testing::{Concat, Sum, context, number};
-use crate::{Codec, ErrorKind, Merger, verify_table};
-use bytes::Bytes;
+use crate::{Codec, ErrorKind, Merger, SmallBytes, verify_table};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use quire_env::{Fault, FileId, SimEnv};
@@ -281,7 +280,7 @@ impl Pair {
         keys.reverse();
         let expected: Vec<_> = keys
             .iter()
-            .map(|key| model.get(*key).cloned().map(Bytes::from))
+            .map(|key| model.get(*key).cloned().map(SmallBytes::from))
             .collect();
         assert_eq!(snapshot.get_many(&keys).unwrap(), expected);
         for (from, to) in [
@@ -519,7 +518,10 @@ fn replaced_files_go_when_the_last_snapshot_that_holds_them_does() {
     let snapshot = pair.tree.snapshot(pair.position());
     let mut scan = snapshot.scan(Bound::Unbounded, Bound::Unbounded).unwrap();
     let first = scan.next().unwrap().unwrap();
-    assert_eq!(first.0, pair.history.last().unwrap().keys().next().unwrap());
+    assert_eq!(
+        *first.0,
+        **pair.history.last().unwrap().keys().next().unwrap()
+    );
     pair.step(&Step::Compact { full: true });
     let all = pair.context.files.list().unwrap();
     assert!(old.iter().all(|file| all.contains(file)));
@@ -601,7 +603,7 @@ fn keys_and_values_past_the_limits_are_refused_and_those_at_the_limits_are_kept(
     pair.install(pair.tree.flush().unwrap().unwrap());
     let found = pair.tree.snapshot(at).get(&key).unwrap().unwrap();
     assert!(
-        found == longest[1..],
+        *found == longest[1..],
         "the longest value under the longest key"
     );
 }

@@ -1,11 +1,9 @@
 //! Version: the memtables and runs that were current at one moment.
 
-use crate::Result;
 use crate::fold::{Entry, Fold, Folder};
 use crate::memtable::Memtable;
 use crate::run::Run;
-use crate::table;
-use bytes::Bytes;
+use crate::{Result, SmallBytes};
 use quire_model::Position;
 use std::fmt;
 use std::sync::Arc;
@@ -26,10 +24,15 @@ impl Version {
         std::iter::once(&self.active).chain(&self.frozen)
     }
 
-    /// The value of `key` at `at`.
-    pub(crate) fn get(&self, folder: &Folder, key: &[u8], at: Position) -> Result<Option<Bytes>> {
+    /// The value of `key`, whose hash is `hash`, at `at`.
+    pub(crate) fn get(
+        &self,
+        folder: &Folder,
+        key: &[u8],
+        hash: u64,
+        at: Position,
+    ) -> Result<Option<SmallBytes>> {
         let mut fold = Fold::default();
-        let hash = table::hash(key);
         if !self.fold_memtables(folder, key, hash, at, &mut fold)? {
             for run in &self.runs {
                 if let Some(entry) = run.get(key, hash)?

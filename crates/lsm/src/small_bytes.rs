@@ -1,0 +1,114 @@
+//! Bytes as trees keep and hand out: a few in place, more shared with the block or memtable entry they are from.
+
+use bytes::Bytes;
+use std::fmt;
+use std::ops::Deref;
+
+/// So many are kept in place: what is left of the room that shared ones take.
+const SHORT_MAX: usize = 23;
+
+/// A key or value. Copying one of up to 23 bytes touches no count that other threads touch, and reading it no other memory.
+#[derive(Clone)]
+pub struct SmallBytes(Repr);
+
+#[derive(Clone)]
+enum Repr {
+    Short { length: u8, bytes: [u8; SHORT_MAX] },
+    Shared(Bytes),
+}
+
+const _: () = assert!(size_of::<SmallBytes>() == size_of::<Bytes>());
+
+impl SmallBytes {
+    /// No bytes.
+    pub(crate) const EMPTY: SmallBytes = SmallBytes(Repr::Short {
+        length: 0,
+        bytes: [0; SHORT_MAX],
+    });
+
+    fn short(slice: &[u8]) -> Option<SmallBytes> {
+        let mut bytes = [0; SHORT_MAX];
+        bytes.get_mut(..slice.len())?.copy_from_slice(slice);
+        let length = slice.len() as u8;
+        Some(SmallBytes(Repr::Short { length, bytes }))
+    }
+
+    /// A copy.
+    pub(crate) fn copy_from_slice(slice: &[u8]) -> SmallBytes {
+        Self::short(slice)
+            .unwrap_or_else(|| SmallBytes(Repr::Shared(Bytes::copy_from_slice(slice))))
+    }
+
+    /// A part of a block, `slice` of which it is: many share the block's memory.
+    pub(crate) fn part(block: &Bytes, slice: &[u8]) -> SmallBytes {
+        Self::short(slice).unwrap_or_else(|| SmallBytes(Repr::Shared(block.slice_ref(slice))))
+    }
+
+    /// Bytes allocated for these alone.
+    pub(crate) fn allocated(&self) -> usize {
+        match &self.0 {
+            Repr::Short { .. } => 0,
+            Repr::Shared(bytes) => bytes.len(),
+        }
+    }
+}
+
+impl From<Vec<u8>> for SmallBytes {
+    fn from(bytes: Vec<u8>) -> SmallBytes {
+        Self::short(&bytes).unwrap_or_else(|| SmallBytes(Repr::Shared(bytes.into())))
+    }
+}
+
+impl Deref for SmallBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Repr::Short { length, bytes } => bytes.get(..usize::from(*length)).unwrap_or_default(),
+            Repr::Shared(bytes) => bytes,
+        }
+    }
+}
+
+impl AsRef<[u8]> for SmallBytes {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl PartialEq for SmallBytes {
+    fn eq(&self, other: &SmallBytes) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for SmallBytes {}
+
+impl fmt::Debug for SmallBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn bytes_come_back_as_they_were_and_only_short_ones_allocate_nothing(bytes in vec(any::<u8>(), 0..60)) {
+            let block = Bytes::from(bytes.clone());
+            let copies = [
+                SmallBytes::copy_from_slice(&bytes),
+                SmallBytes::part(&block, &block),
+                SmallBytes::from(bytes.clone()),
+            ];
+            for copy in copies {
+                prop_assert_eq!(&*copy.clone(), bytes.as_slice());
+                prop_assert_eq!(copy.allocated(), if bytes.len() > 23 { bytes.len() } else { 0 });
+            }
+        }
+    }
+}
