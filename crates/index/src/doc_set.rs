@@ -1,10 +1,12 @@
 //! [`DocSet`]: the documents that a predicate matches.
 //!
 //! # Invariants
-//! 1. Docids are kept by clusters of 65,536, each as a sorted list, a bitmap or runs, whichever fits how many there are.
-//! 2. Operations work cluster by cluster, and cost what the smaller of both sides has there, or 8 KiB.
+//! 1. Clusters ascend, and none is empty.
+//! 2. Operations work cluster by cluster. Sets in memory and sets in a file ([`SetView`]) mix: what is in a file is
+//!    worked on where it lies.
 
-use roaring::RoaringBitmap;
+use crate::cluster::{CLUSTER_DOCS, Cluster, Lows, Owned, Word};
+use crate::set_view::SetView;
 use std::fmt;
 use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, Range, Sub, SubAssign};
 
@@ -18,8 +20,37 @@ use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, Range, Sub, SubAssign};
 /// assert_eq!(even.iter().collect::<Vec<_>>(), [0, 2, 4, 6, 8]);
 /// assert_eq!(even.complement(4).iter().collect::<Vec<_>>(), [1, 3]);
 /// ```
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct DocSet(RoaringBitmap);
+#[derive(Clone, Default)]
+pub struct DocSet {
+    clusters: Vec<(u16, Owned)>,
+}
+
+/// Two sets side by side, cluster by cluster: what each has there.
+pub(crate) fn side_by_side<A, B>(
+    a: impl Iterator<Item = (u16, A)>,
+    b: impl Iterator<Item = (u16, B)>,
+) -> impl Iterator<Item = (u16, Option<A>, Option<B>)> {
+    let (mut a, mut b) = (a.peekable(), b.peekable());
+    std::iter::from_fn(move || {
+        let key = match (a.peek(), b.peek()) {
+            (Some((x, _)), Some((y, _))) => *x.min(y),
+            (Some((x, _)), None) => *x,
+            (None, Some((y, _))) => *y,
+            (None, None) => return None,
+        };
+        let from_a = a.next_if(|(x, _)| *x == key);
+        let from_b = b.next_if(|(y, _)| *y == key);
+        Some((key, from_a.map(|(_, of)| of), from_b.map(|(_, of)| of)))
+    })
+}
+
+fn split(docid: u32) -> (u16, u16) {
+    ((docid >> 16) as u16, docid as u16)
+}
+
+fn join(key: u16) -> u32 {
+    u32::from(key) << 16
+}
 
 impl DocSet {
     /// No documents.
@@ -31,67 +62,227 @@ impl DocSet {
     /// The docids below `count`.
     #[must_use]
     pub fn full(count: u32) -> DocSet {
-        let mut set = DocSet::empty();
-        set.insert_range(0..count);
-        set
+        let words = (count as usize).div_ceil(64);
+        let mut bits = vec![u64::MAX; words];
+        if let Some(last) = bits.last_mut().filter(|_| !count.is_multiple_of(64)) {
+            *last = u64::MAX >> (64 - count % 64);
+        }
+        DocSet::from_bits(&bits)
+    }
+
+    /// The docids whose bits are set: bit `i` of word `w` stands for docid `64 * w + i`.
+    #[must_use]
+    pub fn from_bits(words: &[u64]) -> DocSet {
+        let clusters = words.chunks(CLUSTER_DOCS as usize / 64).zip(0u16..);
+        let owned = |words: &[u64]| {
+            let words: Vec<Word> = words.iter().map(|bits| bits.to_le_bytes()).collect();
+            Owned::of_words(words)
+        };
+        DocSet {
+            clusters: clusters
+                .filter_map(|(words, key)| Some((key, owned(words)?)))
+                .collect(),
+        }
     }
 
     /// Adds a docid; true if it was not there.
     pub fn insert(&mut self, docid: u32) -> bool {
-        self.0.insert(docid)
+        let (key, low) = split(docid);
+        let at = self.place(key);
+        match self.clusters.get_mut(at) {
+            Some((found, cluster)) if *found == key => cluster.insert(low),
+            _ => {
+                let alone = Owned::List(vec![low.to_le_bytes()]);
+                self.clusters.insert(at, (key, alone));
+                true
+            }
+        }
     }
 
     /// Adds all docids of a range.
     pub fn insert_range(&mut self, docids: Range<u32>) {
-        self.0.insert_range(docids);
+        let mut start = docids.start;
+        while start < docids.end {
+            let (key, low) = split(start);
+            let last = (start | (CLUSTER_DOCS - 1)).min(docids.end - 1);
+            let mut run = [0; 4];
+            let ends = [low.to_le_bytes(), split(last).1.to_le_bytes()];
+            run.copy_from_slice(ends.as_flattened());
+            self.or_cluster(key, Cluster::Runs(&[run]));
+            match last.checked_add(1) {
+                Some(next) => start = next,
+                None => return,
+            }
+        }
+    }
+
+    /// Where the cluster `key` is, or would be.
+    fn place(&self, key: u16) -> usize {
+        match self.clusters.last() {
+            Some((last, _)) if *last < key => self.clusters.len(),
+            _ => self.clusters.partition_point(|(found, _)| *found < key),
+        }
+    }
+
+    fn or_cluster(&mut self, key: u16, more: Cluster<'_>) {
+        let at = self.place(key);
+        match self.clusters.get_mut(at) {
+            Some((found, cluster)) if *found == key => {
+                let mine = std::mem::replace(cluster, Owned::List(Vec::new()));
+                if let Some(both) = mine.or_in_place(more) {
+                    *cluster = both;
+                }
+            }
+            _ => {
+                if let Some(more) = more.to_owned() {
+                    self.clusters.insert(at, (key, more));
+                }
+            }
+        }
+    }
+
+    fn cluster(&self, key: u16) -> Option<&Owned> {
+        let (found, cluster) = self.clusters.get(self.place(key))?;
+        (*found == key).then_some(cluster)
+    }
+
+    pub(crate) fn clusters(&self) -> impl Iterator<Item = (u16, Cluster<'_>)> {
+        self.clusters
+            .iter()
+            .map(|(key, cluster)| (*key, cluster.view()))
+    }
+
+    pub(crate) fn owned_clusters(&self) -> &[(u16, Owned)] {
+        &self.clusters
+    }
+
+    pub(crate) fn from_clusters(clusters: impl Iterator<Item = (u16, Option<Owned>)>) -> DocSet {
+        DocSet {
+            clusters: clusters
+                .filter_map(|(key, cluster)| Some((key, cluster?)))
+                .collect(),
+        }
     }
 
     /// Whether it has this docid.
     #[must_use]
     pub fn contains(&self, docid: u32) -> bool {
-        self.0.contains(docid)
+        let (key, low) = split(docid);
+        self.cluster(key)
+            .is_some_and(|cluster| cluster.view().contains(low))
     }
 
     /// How many docids.
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.0.len()
+        let counts = self.clusters.iter().map(|(_, cluster)| cluster.count());
+        counts.map(u64::from).sum()
     }
 
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.clusters.is_empty()
     }
 
     /// The smallest docid.
     #[must_use]
     pub fn min(&self) -> Option<u32> {
-        self.0.min()
+        self.iter().next()
     }
 
     /// The largest docid.
     #[must_use]
     pub fn max(&self) -> Option<u32> {
-        self.0.max()
+        self.select(self.len().checked_sub(1)?)
     }
 
     /// How many docids are below `docid`.
     #[must_use]
     pub fn rank(&self, docid: u32) -> u64 {
-        docid.checked_sub(1).map_or(0, |last| self.0.rank(last))
+        let (key, low) = split(docid);
+        let at = self.place(key);
+        let before = self.clusters.get(..at).unwrap_or(&self.clusters);
+        let before: u64 = before
+            .iter()
+            .map(|(_, cluster)| u64::from(cluster.count()))
+            .sum();
+        let inside = self.cluster(key).map_or(0, |cluster| cluster.rank(low));
+        before + u64::from(inside)
     }
 
     /// The docid that has `rank` others below it.
     #[must_use]
     pub fn select(&self, rank: u64) -> Option<u32> {
-        self.0.select(u32::try_from(rank).ok()?)
+        let mut left = rank;
+        for (key, cluster) in &self.clusters {
+            let count = u64::from(cluster.count());
+            if left < count {
+                let low = cluster.select(left as usize)?;
+                return Some(join(*key) | u32::from(low));
+            }
+            left -= count;
+        }
+        None
     }
 
     /// How many docids both have, without making the set.
     #[must_use]
     pub fn intersection_len(&self, other: &DocSet) -> u64 {
-        self.0.intersection_len(&other.0)
+        and_count(self.clusters(), other.clusters())
+    }
+
+    /// How many docids it has in common with a set in a file.
+    #[must_use]
+    pub fn intersection_len_view(&self, other: SetView<'_>) -> u64 {
+        and_count(self.clusters(), other.clusters())
+    }
+
+    /// Keeps what a set in a file has too.
+    pub fn and_view(&mut self, other: SetView<'_>) {
+        self.and_clusters(other.clusters());
+    }
+
+    /// Adds what a set in a file has.
+    pub fn or_view(&mut self, other: SetView<'_>) {
+        self.or_clusters(other.clusters());
+    }
+
+    /// Takes away what a set in a file has.
+    pub fn and_not_view(&mut self, other: SetView<'_>) {
+        self.and_not_clusters(other.clusters());
+    }
+
+    fn and_clusters<'a>(&mut self, other: impl Iterator<Item = (u16, Cluster<'a>)>) {
+        let mine = std::mem::take(&mut self.clusters);
+        let both = side_by_side(mine.into_iter(), other)
+            .map(|(key, mine, other)| (key, mine.zip(other).and_then(|(a, b)| a.and_in_place(b))));
+        *self = DocSet::from_clusters(both);
+    }
+
+    fn or_clusters<'a>(&mut self, other: impl Iterator<Item = (u16, Cluster<'a>)>) {
+        let mine = std::mem::take(&mut self.clusters);
+        let either = side_by_side(mine.into_iter(), other).map(|(key, mine, other)| {
+            let either = match (mine, other) {
+                (Some(mine), Some(other)) => mine.or_in_place(other),
+                (Some(mine), None) => Some(mine),
+                (None, other) => other.and_then(Cluster::to_owned),
+            };
+            (key, either)
+        });
+        *self = DocSet::from_clusters(either);
+    }
+
+    fn and_not_clusters<'a>(&mut self, other: impl Iterator<Item = (u16, Cluster<'a>)>) {
+        let mine = std::mem::take(&mut self.clusters);
+        let less = side_by_side(mine.into_iter(), other).map(|(key, mine, other)| {
+            let less = match (mine, other) {
+                (Some(mine), Some(other)) => mine.view().and_not(other),
+                (mine, _) => mine,
+            };
+            (key, less)
+        });
+        *self = DocSet::from_clusters(less);
     }
 
     /// The docids below `count` that it does not have.
@@ -103,21 +294,43 @@ impl DocSet {
     }
 
     /// Keeps the docids that `keep` says yes to, which is asked in ascending order.
-    pub fn retain(&mut self, keep: impl FnMut(u32) -> bool) {
-        self.0.retain(keep);
+    pub fn retain(&mut self, mut keep: impl FnMut(u32) -> bool) {
+        let mine = std::mem::take(&mut self.clusters);
+        let kept = mine.into_iter().map(|(key, cluster)| {
+            let lows = cluster.lows();
+            let lows = lows.filter(|low| keep(join(key) | u32::from(*low)));
+            let lows = lows.map(u16::to_le_bytes).collect();
+            (key, Owned::of_list(lows))
+        });
+        *self = DocSet::from_clusters(kept);
     }
 
     /// The docids, ascending.
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
-        Iter(self.0.iter())
+        Iter {
+            clusters: self.clusters.iter(),
+            now: None,
+        }
     }
 
     /// The docids as ascending ranges, each as long as can be.
     #[must_use]
     pub fn ranges(&self) -> Ranges<'_> {
-        Ranges(self.0.iter())
+        Ranges {
+            docids: self.iter(),
+            held: None,
+        }
     }
+}
+
+/// How many docids two sets both have.
+pub(crate) fn and_count<'a, 'b>(
+    a: impl Iterator<Item = (u16, Cluster<'a>)>,
+    b: impl Iterator<Item = (u16, Cluster<'b>)>,
+) -> u64 {
+    let counts = side_by_side(a, b).map(|(_, a, b)| a.zip(b).map_or(0, |(a, b)| a.and_count(b)));
+    counts.map(u64::from).sum()
 }
 
 impl fmt::Debug for DocSet {
@@ -126,16 +339,41 @@ impl fmt::Debug for DocSet {
     }
 }
 
+impl PartialEq for DocSet {
+    fn eq(&self, other: &DocSet) -> bool {
+        let len = self.len();
+        len == other.len() && len == self.intersection_len(other)
+    }
+}
+
+impl Eq for DocSet {}
+
 /// In any order; quick in ascending order.
 impl FromIterator<u32> for DocSet {
     fn from_iter<I: IntoIterator<Item = u32>>(docids: I) -> DocSet {
-        DocSet(docids.into_iter().collect())
+        let mut set = DocSet::empty();
+        set.extend(docids);
+        set
     }
 }
 
 impl Extend<u32> for DocSet {
     fn extend<I: IntoIterator<Item = u32>>(&mut self, docids: I) {
-        self.0.extend(docids);
+        // Gathers what ascends within one cluster, and adds it as a piece.
+        let (mut piece, mut piece_key, mut last) = (Vec::new(), 0, None);
+        for docid in docids {
+            let (key, low) = split(docid);
+            if !piece.is_empty() && (key != piece_key || last >= Some(docid)) {
+                self.or_cluster(piece_key, Cluster::List(&piece));
+                piece.clear();
+            }
+            piece_key = key;
+            last = Some(docid);
+            piece.push(low.to_le_bytes());
+        }
+        if !piece.is_empty() {
+            self.or_cluster(piece_key, Cluster::List(&piece));
+        }
     }
 }
 
@@ -143,7 +381,8 @@ impl BitAnd for &DocSet {
     type Output = DocSet;
 
     fn bitand(self, other: &DocSet) -> DocSet {
-        DocSet(&self.0 & &other.0)
+        let both = side_by_side(self.clusters(), other.clusters());
+        DocSet::from_clusters(both.map(|(key, a, b)| (key, a.zip(b).and_then(|(a, b)| a.and(b)))))
     }
 }
 
@@ -151,7 +390,9 @@ impl BitOr for &DocSet {
     type Output = DocSet;
 
     fn bitor(self, other: &DocSet) -> DocSet {
-        DocSet(&self.0 | &other.0)
+        let mut either = self.clone();
+        either |= other;
+        either
     }
 }
 
@@ -159,25 +400,27 @@ impl Sub for &DocSet {
     type Output = DocSet;
 
     fn sub(self, other: &DocSet) -> DocSet {
-        DocSet(&self.0 - &other.0)
+        let mut less = self.clone();
+        less -= other;
+        less
     }
 }
 
 impl BitAndAssign<&DocSet> for DocSet {
     fn bitand_assign(&mut self, other: &DocSet) {
-        self.0 &= &other.0;
+        self.and_clusters(other.clusters());
     }
 }
 
 impl BitOrAssign<&DocSet> for DocSet {
     fn bitor_assign(&mut self, other: &DocSet) {
-        self.0 |= &other.0;
+        self.or_clusters(other.clusters());
     }
 }
 
 impl SubAssign<&DocSet> for DocSet {
     fn sub_assign(&mut self, other: &DocSet) {
-        self.0 -= &other.0;
+        self.and_not_clusters(other.clusters());
     }
 }
 
@@ -191,18 +434,66 @@ impl<'a> IntoIterator for &'a DocSet {
 }
 
 /// The docids of a set, ascending: see [`DocSet::iter`].
-#[derive(Clone)]
-pub struct Iter<'a>(roaring::bitmap::Iter<'a>);
+#[derive(Debug, Clone)]
+pub struct Iter<'a> {
+    clusters: std::slice::Iter<'a, (u16, Owned)>,
+    /// The cluster it is in: the docid that its low halves are added to, and those that are left.
+    now: Option<(u32, Lows<'a>)>,
+}
 
 impl Iter<'_> {
+    fn next_cluster(&mut self) -> Option<()> {
+        let (key, cluster) = self.clusters.next()?;
+        self.now = Some((join(*key), cluster.lows()));
+        Some(())
+    }
+
     /// Goes on at the first docid that is not below `docid`; never back.
     pub fn advance_to(&mut self, docid: u32) {
-        self.0.advance_to(docid);
+        let (key, low) = split(docid);
+        if self.now.as_ref().is_none_or(|(base, _)| *base < join(key)) {
+            let rest = self.clusters.as_slice();
+            let at = rest.partition_point(|(found, _)| *found < key);
+            self.clusters = rest.get(at..).unwrap_or_default().iter();
+            self.now = None;
+            if self.next_cluster().is_none() {
+                return;
+            }
+        }
+        if let Some((_, lows)) = self.now.as_mut().filter(|(base, _)| *base == join(key)) {
+            lows.advance_to(low);
+        }
     }
 
     /// Fills the front of `docids` with the next ones; how many. 0 at the end.
     pub fn next_many(&mut self, docids: &mut [u32]) -> usize {
-        self.0.next_many(docids).len()
+        let mut filled = 0;
+        while let Some(rest) = docids.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            let before = filled;
+            if let Some((base, lows)) = &mut self.now {
+                // The docids lead: a low half that was taken could not be put back.
+                for (docid, low) in rest.iter_mut().zip(lows) {
+                    *docid = *base | u32::from(low);
+                    filled += 1;
+                }
+            }
+            if filled == before && self.next_cluster().is_none() {
+                break;
+            }
+        }
+        filled
+    }
+
+    fn next_run(&mut self) -> Option<Range<u32>> {
+        loop {
+            if let Some((base, lows)) = &mut self.now
+                && let Some(run) = lows.next_run()
+            {
+                // A docid is below 2^32 - 1: a partition takes no more documents.
+                return Some(*base + run.start..base.saturating_add(run.end));
+            }
+            self.next_cluster()?;
+        }
     }
 }
 
@@ -210,107 +501,44 @@ impl Iterator for Iter<'_> {
     type Item = u32;
 
     fn next(&mut self) -> Option<u32> {
-        self.0.next()
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
-}
-
-impl fmt::Debug for Iter<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Iter").finish_non_exhaustive()
+        loop {
+            if let Some((base, lows)) = &mut self.now
+                && let Some(low) = lows.next()
+            {
+                return Some(*base | u32::from(low));
+            }
+            self.next_cluster()?;
+        }
     }
 }
 
 /// The docids of a set as ranges: see [`DocSet::ranges`].
-#[derive(Clone)]
-pub struct Ranges<'a>(roaring::bitmap::Iter<'a>);
+#[derive(Debug, Clone)]
+pub struct Ranges<'a> {
+    docids: Iter<'a>,
+    /// A range that what comes next may still belong to.
+    held: Option<Range<u32>>,
+}
 
 impl Iterator for Ranges<'_> {
     type Item = Range<u32>;
 
     fn next(&mut self) -> Option<Range<u32>> {
-        let range = self.0.next_range()?;
-        // A docid is below 2^32 - 1: a partition takes no more documents.
-        Some(*range.start()..range.end().saturating_add(1))
-    }
-}
-
-impl fmt::Debug for Ranges<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ranges").finish_non_exhaustive()
+        loop {
+            let Some(more) = self.docids.next_run() else {
+                return self.held.take();
+            };
+            match &mut self.held {
+                Some(held) if held.end == more.start => held.end = more.end,
+                held => {
+                    if let Some(whole) = held.replace(more) {
+                        return Some(whole);
+                    }
+                }
+            }
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::collection::btree_set;
-    use proptest::prelude::*;
-    use std::collections::BTreeSet;
-
-    /// Sparse, dense and in runs, over several clusters.
-    fn docids() -> impl Strategy<Value = BTreeSet<u32>> {
-        let run = (0u32..200_000, 1u32..9_000).prop_map(|(start, count)| start..start + count);
-        let runs = proptest::collection::vec(run, 0..6);
-        (btree_set(0u32..200_000, 0..300), runs, 1usize..4).prop_map(|(mut set, runs, step)| {
-            set.extend(runs.into_iter().flat_map(|run| run.step_by(step)));
-            set
-        })
-    }
-
-    fn set(docids: &BTreeSet<u32>) -> DocSet {
-        docids.iter().copied().collect()
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
-        #[test]
-        fn it_is_the_set_that_a_btree_set_is(a in docids(), b in docids(), at in 0u32..220_000) {
-            let (x, y) = (set(&a), set(&b));
-            let expect = |found: DocSet, docids: Vec<u32>| {
-                assert_eq!(found.len(), docids.len() as u64);
-                assert!(found.iter().eq(docids.iter().copied()));
-                assert_eq!(found, docids.into_iter().collect());
-            };
-            expect(&x & &y, a.intersection(&b).copied().collect());
-            expect(&x | &y, a.union(&b).copied().collect());
-            expect(&x - &y, a.difference(&b).copied().collect());
-            expect(x.complement(at), (0..at).filter(|docid| !a.contains(docid)).collect());
-            prop_assert_eq!(x.intersection_len(&y), a.intersection(&b).count() as u64);
-            let (mut and, mut or, mut less, mut kept) = (x.clone(), x.clone(), x.clone(), x.clone());
-            and &= &y;
-            or |= &y;
-            less -= &y;
-            kept.retain(|docid| b.contains(&docid));
-            prop_assert_eq!((&and, or, less), (&(&x & &y), &x | &y, &x - &y));
-            prop_assert_eq!(kept, and);
-
-            prop_assert_eq!((x.min(), x.max()), (a.first().copied(), a.last().copied()));
-            prop_assert_eq!(x.is_empty(), a.is_empty());
-            prop_assert_eq!(x.contains(at), a.contains(&at));
-            let rank = a.range(..at).count() as u64;
-            prop_assert_eq!(x.rank(at), rank);
-            prop_assert_eq!(x.select(rank), a.range(at..).next().copied());
-            let mut from = x.iter();
-            from.advance_to(at);
-            let mut some = [0; 100];
-            let count = from.next_many(&mut some);
-            prop_assert_eq!(&some[..count], &a.range(at..).take(100).copied().collect::<Vec<_>>());
-            prop_assert!(from.eq(a.range(at..).skip(100).copied()));
-            let mut last = None;
-            for range in x.ranges() {
-                prop_assert!(range.start < range.end && last.is_none_or(|last| last < range.start));
-                last = Some(range.end);
-            }
-            prop_assert!(x.ranges().flatten().eq(a.iter().copied()));
-            let mut grown = DocSet::empty();
-            for docid in a.iter().rev() {
-                prop_assert!(grown.insert(*docid) && !grown.insert(*docid));
-            }
-            prop_assert_eq!(grown, x);
-        }
-    }
-}
+mod tests;

@@ -1,9 +1,24 @@
 //! What an index is made of, in memory. No I/O.
 //!
 //! - [`DocSet`]: a set of docids, for what a predicate matches.
+//! - [`SetView`]: the same in the bytes of a file, used where it lies.
+//! - [`Column`]: numbers by row, packed, read and scanned in place.
+//! - [`Dictionary`]: distinct values in order, found by value or by code, in place.
 //! - [`term`]: a scalar value as bytes whose order and equality are those of filters.
 
+mod cluster;
+mod column;
+mod damage;
+mod dictionary;
 mod doc_set;
+mod le;
+mod packed;
+mod set_view;
 pub mod term;
+mod varint;
 
+pub use column::{BLOCK_ROWS, Column, ColumnWriter, Encoding, Zone};
+pub use damage::Damage;
+pub use dictionary::{Dictionary, DictionaryWriter, Keeping, shared};
 pub use doc_set::{DocSet, Iter, Ranges};
+pub use set_view::{SetView, encode_set};

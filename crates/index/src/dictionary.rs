@@ -1,0 +1,496 @@
+//! Dictionary: the distinct values of a field, in order; a value's place in it is its code.
+//!
+//! # Invariants
+//! 1. Values are byte strings that ascend without repeats, of at most 2^32 - 1 bytes. So codes compare as values do, and a
+//!    range of values is a range of codes.
+//! 2. A dictionary is read in place and opened in constant time. A lookup reads about log2(n / 16) values and one block.
+//! 3. Bytes that make no sense are an error or a wrong answer; a value that is put together from them is never longer
+//!    than the dictionary.
+//!
+//! # Layout (little-endian)
+//! ```text
+//! | blob | offsets: a column | blob's length (8) | values (8) | width (4) | kind (1) |
+//!   kind 0, blocks    16 values each: the first as varint length, bytes; each other one as varint shared, varint length,
+//!                     bytes: it begins with `shared` bytes of the one before. The column has each block's offset in the blob
+//!   kind 1, fixed     all values are `width` bytes long and stand one behind the other; the column is empty
+//!   kind 2, integers  all values are terms of integers in the range of i64: the column has each, its sign bit flipped
+//! ```
+//! Source of the blocks: front coding; Witten, Moffat, Bell 1999, "Managing Gigabytes", 4.1.
+
+use crate::column::{Column, ColumnWriter};
+use crate::{Damage, le, term, varint};
+use quire_model::ordered::OrderedValue;
+use std::ops::Range;
+
+/// Values of a block.
+const BLOCK_VALUES: u64 = 16;
+const FOOTER_BYTES: usize = 8 + 8 + 4 + 1;
+const SIGN: u64 = 1 << 63;
+
+/// How a dictionary keeps its values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeping {
+    /// Front-coded, in blocks.
+    Blocks,
+    /// Each in so many bytes.
+    Fixed(u32),
+    /// Integers of a term each, as numbers in a column.
+    Integers,
+}
+
+/// Writes a dictionary as its values come, in ascending order.
+#[derive(Debug)]
+pub struct DictionaryWriter {
+    keeping: Keeping,
+    offsets: ColumnWriter,
+    offset_bytes: Vec<u8>,
+    last: Vec<u8>,
+    blob: u64,
+    values: u64,
+}
+
+impl DictionaryWriter {
+    /// An empty dictionary. Whoever writes it knows that `keeping` suits all its values.
+    #[must_use]
+    pub fn new(keeping: Keeping) -> DictionaryWriter {
+        DictionaryWriter {
+            keeping,
+            offsets: ColumnWriter::new(),
+            offset_bytes: Vec::new(),
+            last: Vec::new(),
+            blob: 0,
+            values: 0,
+        }
+    }
+
+    /// Adds a value, which is greater than all before; appends its bytes to `out`.
+    ///
+    /// # Errors
+    /// [`Damage`] if it is not what `keeping` says, or not greater; the dictionary is then of no use.
+    pub fn push(&mut self, value: &[u8], out: &mut Vec<u8>) -> Result<(), Damage> {
+        let refused = |what| Err(Damage::new(what, 0));
+        if self.values > 0 && value <= self.last.as_slice() {
+            return refused("order of values");
+        }
+        let start = out.len();
+        match self.keeping {
+            Keeping::Blocks => {
+                let mut rest = value;
+                if self.values.is_multiple_of(BLOCK_VALUES) {
+                    self.offsets.push(self.blob, &mut self.offset_bytes);
+                } else {
+                    let shared = shared(&self.last, value);
+                    varint::put(out, shared);
+                    rest = value.get(shared..).unwrap_or_default();
+                }
+                varint::put(out, rest.len());
+                out.extend_from_slice(rest);
+            }
+            Keeping::Fixed(width) if width as usize == value.len() => out.extend_from_slice(value),
+            Keeping::Fixed(_) => return refused("length of a value"),
+            Keeping::Integers => match integer(value) {
+                Some(integer) => self.offsets.push(integer, &mut self.offset_bytes),
+                None => return refused("value that is no integer"),
+            },
+        }
+        self.blob += (out.len() - start) as u64;
+        self.values += 1;
+        self.last.clear();
+        self.last.extend_from_slice(value);
+        Ok(())
+    }
+
+    /// Appends what is left of the dictionary to `out`.
+    pub fn finish(mut self, out: &mut Vec<u8>) {
+        let (kind, width) = match self.keeping {
+            Keeping::Blocks => (0, 0),
+            Keeping::Fixed(width) => (1, width),
+            Keeping::Integers => (2, 0),
+        };
+        self.offsets.finish(&mut self.offset_bytes);
+        out.extend_from_slice(&self.offset_bytes);
+        out.extend_from_slice(&self.blob.to_le_bytes());
+        out.extend_from_slice(&self.values.to_le_bytes());
+        out.extend_from_slice(&width.to_le_bytes());
+        out.push(kind);
+    }
+}
+
+/// How many bytes two values begin with alike.
+#[must_use]
+pub fn shared(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+/// The integer of a term, such that it sorts as a u64.
+fn integer(value: &[u8]) -> Option<u64> {
+    match term::decode(value)? {
+        OrderedValue::Int(integer) => Some(integer as u64 ^ SIGN),
+        _ => None,
+    }
+}
+
+/// A dictionary in the bytes of a file. Copying it copies slices.
+#[derive(Debug, Clone, Copy)]
+pub struct Dictionary<'a> {
+    keeping: Keeping,
+    blob: &'a [u8],
+    offsets: Column<'a>,
+    values: u64,
+}
+
+impl<'a> Dictionary<'a> {
+    /// The dictionary that `bytes` hold, all of them. Takes constant time.
+    ///
+    /// # Errors
+    /// [`Damage`] if its parts do not fit.
+    pub fn new(bytes: &'a [u8]) -> Result<Dictionary<'a>, Damage> {
+        Self::parse(bytes).ok_or(Damage::new("dictionary", bytes.len()))
+    }
+
+    fn parse(bytes: &'a [u8]) -> Option<Dictionary<'a>> {
+        let (parts, footer) = bytes.split_at_checked(bytes.len().checked_sub(FOOTER_BYTES)?)?;
+        let blob_bytes = usize::try_from(le::u64_at(footer, 0)?).ok()?;
+        let (blob, offsets) = parts.split_at_checked(blob_bytes)?;
+        let (values, width) = (le::u64_at(footer, 8)?, le::u32_at(footer, 16)?);
+        let offsets = Column::new(offsets).ok()?;
+        let (keeping, rows, blob_max) = match *footer.last()? {
+            0 => (Keeping::Blocks, values.div_ceil(BLOCK_VALUES), u64::MAX),
+            1 => (
+                Keeping::Fixed(width),
+                0,
+                values.checked_mul(u64::from(width))?,
+            ),
+            2 => (Keeping::Integers, values, 0),
+            _ => return None,
+        };
+        let right_blob = blob_max == u64::MAX || blob.len() as u64 == blob_max;
+        (offsets.rows() == rows && right_blob).then_some(Dictionary {
+            keeping,
+            blob,
+            offsets,
+            values,
+        })
+    }
+
+    /// How many values.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.values
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.values == 0
+    }
+
+    /// How the values are kept.
+    #[must_use]
+    pub fn keeping(&self) -> Keeping {
+        self.keeping
+    }
+
+    /// The code of a value, if it is there.
+    ///
+    /// # Errors
+    /// [`Damage`] if a block makes no sense.
+    pub fn find(&self, value: &[u8]) -> Result<Option<u64>, Damage> {
+        let (code, found) = self.search(value)?;
+        Ok(found.then_some(code))
+    }
+
+    /// How many values are less than `bound`, which may be any bytes: the code of the first that is not.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    pub fn lower_bound(&self, bound: &[u8]) -> Result<u64, Damage> {
+        Ok(self.search(bound)?.0)
+    }
+
+    /// The codes of the values that begin with `prefix`.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    pub fn prefix(&self, prefix: &[u8]) -> Result<Range<u64>, Damage> {
+        let start = self.lower_bound(prefix)?;
+        // The least byte string that is greater than all with this prefix: the last byte that can be made one more, is.
+        let Some(last) = prefix.iter().rposition(|byte| *byte != 0xff) else {
+            return Ok(start..self.values);
+        };
+        let mut after = prefix.get(..=last).unwrap_or_default().to_vec();
+        after.iter_mut().skip(last).for_each(|byte| *byte += 1);
+        Ok(start..self.lower_bound(&after)?)
+    }
+
+    /// The lower bound of `wanted`, and whether it is there.
+    fn search(&self, wanted: &[u8]) -> Result<(u64, bool), Damage> {
+        match self.keeping {
+            Keeping::Blocks => self.search_blocks(wanted),
+            Keeping::Fixed(width) => {
+                let at = |code: u64| self.fixed(code, width);
+                self.binary_search(|code| Ok(at(code)?.cmp(wanted)))
+            }
+            Keeping::Integers => match integer(wanted) {
+                Some(wanted) => {
+                    let code = self.offsets.lower_bound(wanted)?;
+                    let found = code < self.values && self.offsets.get(code)? == wanted;
+                    Ok((code, found))
+                }
+                // A bound between integers, or of another type.
+                None => {
+                    let mut value = Vec::new();
+                    self.binary_search(|code| {
+                        self.value(code, &mut value)?;
+                        Ok(value.as_slice().cmp(wanted))
+                    })
+                }
+            },
+        }
+    }
+
+    fn binary_search(
+        &self,
+        mut compare: impl FnMut(u64) -> Result<std::cmp::Ordering, Damage>,
+    ) -> Result<(u64, bool), Damage> {
+        let (mut low, mut high) = (0, self.values);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match compare(middle)? {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Equal => return Ok((middle, true)),
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        Ok((low, false))
+    }
+
+    fn fixed(&self, code: u64, width: u32) -> Result<&'a [u8], Damage> {
+        let width = width as usize;
+        let start = usize::try_from(code)
+            .ok()
+            .and_then(|code| code.checked_mul(width));
+        start
+            .and_then(|start| self.blob.get(start..start.checked_add(width)?))
+            .ok_or(Damage::new("value of a dictionary", self.blob.len()))
+    }
+
+    /// The bytes of the blob from a block on, and the first value in it, which they are moved past.
+    fn block(&self, block: u64) -> Result<(&'a [u8], &'a [u8]), Damage> {
+        let offset = self.offsets.get(block)?;
+        let damaged = Damage::new("block of a dictionary", offset as usize);
+        let bytes = usize::try_from(offset)
+            .ok()
+            .and_then(|at| self.blob.get(at..));
+        let mut bytes = bytes.ok_or(damaged)?;
+        let first = varint::take(&mut bytes).and_then(|length| bytes.split_at_checked(length));
+        let (first, rest) = first.ok_or(damaged)?;
+        Ok((rest, first))
+    }
+
+    fn search_blocks(&self, wanted: &[u8]) -> Result<(u64, bool), Damage> {
+        // The last block whose first value is not greater.
+        let (mut low, mut high) = (0, self.offsets.rows());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.block(middle)?.1.cmp(wanted) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Equal => return Ok((middle * BLOCK_VALUES, true)),
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        let Some(block) = low.checked_sub(1) else {
+            return Ok((0, false));
+        };
+        let (mut bytes, first) = self.block(block)?;
+        let start = block * BLOCK_VALUES;
+        // No value is put together: `same` is how many bytes of `wanted` the last one began with, and it was less.
+        let mut same = shared(first, wanted);
+        for code in start + 1..self.values.min(start + BLOCK_VALUES) {
+            let (kept, rest) = next(&mut bytes)?;
+            if kept > same {
+                continue;
+            }
+            // It differs from the last one before that one differed from `wanted`: it is greater. Or it goes on from there.
+            if kept < same {
+                return Ok((code, false));
+            }
+            let left = wanted.get(same..).unwrap_or_default();
+            match rest.cmp(left) {
+                std::cmp::Ordering::Less => same += shared(rest, left),
+                std::cmp::Ordering::Equal => return Ok((code, true)),
+                std::cmp::Ordering::Greater => return Ok((code, false)),
+            }
+        }
+        Ok((self.values.min(start + BLOCK_VALUES), false))
+    }
+
+    /// Puts the value of a code in `out`, replacing what it held.
+    ///
+    /// # Errors
+    /// [`Damage`] if there is no such code, or its block makes no sense.
+    pub fn value(&self, code: u64, out: &mut Vec<u8>) -> Result<(), Damage> {
+        out.clear();
+        if code >= self.values {
+            return Err(Damage::new("code of a dictionary", self.blob.len()));
+        }
+        match self.keeping {
+            Keeping::Blocks => {
+                let (mut bytes, first) = self.block(code / BLOCK_VALUES)?;
+                out.extend_from_slice(first);
+                for _ in 0..code % BLOCK_VALUES {
+                    let (kept, rest) = next(&mut bytes)?;
+                    out.truncate(kept);
+                    out.extend_from_slice(rest);
+                }
+            }
+            Keeping::Fixed(width) => out.extend_from_slice(self.fixed(code, width)?),
+            Keeping::Integers => {
+                let value = OrderedValue::Int((self.offsets.get(code)? ^ SIGN) as i64);
+                term::encode_ordered(value, out);
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of a code, if it is an integer that needs no decoding.
+    ///
+    /// # Errors
+    /// As [`value`](Self::value).
+    pub fn integer(&self, code: u64) -> Result<Option<i64>, Damage> {
+        match self.keeping {
+            Keeping::Integers => Ok(Some((self.offsets.get(code)? ^ SIGN) as i64)),
+            Keeping::Blocks | Keeping::Fixed(_) => Ok(None),
+        }
+    }
+}
+
+/// The next value of a block, as how many bytes of the last one it begins with, and the rest; moves `bytes` past it.
+#[inline]
+fn next<'a>(bytes: &mut &'a [u8]) -> Result<(usize, &'a [u8]), Damage> {
+    let mut take = || {
+        let kept = varint::take(bytes)?;
+        let length = varint::take(bytes)?;
+        let (rest, behind) = bytes.split_at_checked(length)?;
+        *bytes = behind;
+        Some((kept, rest))
+    };
+    take().ok_or(Damage::new("value of a dictionary", 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::{btree_set, vec};
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn integers(integers: &BTreeSet<i64>) -> BTreeSet<Vec<u8>> {
+        let encode = |integer: &i64| {
+            let mut out = Vec::new();
+            term::encode_ordered(OrderedValue::Int(*integer), &mut out);
+            out
+        };
+        integers.iter().map(encode).collect()
+    }
+
+    /// Values of which many share a front, of one length, or of integers.
+    fn values() -> impl Strategy<Value = (Keeping, BTreeSet<Vec<u8>>)> {
+        let fronts = btree_set(
+            vec(
+                prop_oneof![Just(7u8), Just(0), Just(255), any::<u8>()],
+                0..9,
+            ),
+            0..200,
+        );
+        let fixed = btree_set(vec(0u8..4, 5..6), 0..200);
+        let numbers = prop_oneof![
+            btree_set(any::<i64>(), 0..200),
+            btree_set(-50i64..9_000, 0..200)
+        ];
+        prop_oneof![
+            fronts.prop_map(|values| (Keeping::Blocks, values)),
+            fixed.prop_map(|values| (Keeping::Fixed(5), values)),
+            numbers.prop_map(|numbers| (Keeping::Integers, integers(&numbers))),
+        ]
+    }
+
+    fn encoded(keeping: Keeping, values: &BTreeSet<Vec<u8>>) -> Vec<u8> {
+        let (mut writer, mut bytes) = (DictionaryWriter::new(keeping), Vec::new());
+        for value in values {
+            writer.push(value, &mut bytes).unwrap();
+        }
+        if let Some(last) = values.last() {
+            assert!(
+                writer.push(last, &mut bytes).is_err(),
+                "not greater than the last"
+            );
+        }
+        writer.finish(&mut bytes);
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn it_answers_as_a_sorted_list(
+            (keeping, values) in values(), others in vec(vec(prop_oneof![Just(7u8), any::<u8>()], 0..6), 0..20),
+        ) {
+            let bytes = encoded(keeping, &values);
+            let dictionary = Dictionary::new(&bytes).unwrap();
+            prop_assert_eq!((dictionary.len(), dictionary.is_empty()), (values.len() as u64, values.is_empty()));
+            let mut value = Vec::new();
+            for (code, expected) in (0u64..).zip(&values) {
+                dictionary.value(code, &mut value).unwrap();
+                prop_assert_eq!(&value, expected);
+                prop_assert_eq!(dictionary.find(expected), Ok(Some(code)));
+                prop_assert_eq!(dictionary.integer(code).unwrap().is_some(), keeping == Keeping::Integers);
+            }
+            prop_assert!(dictionary.value(values.len() as u64, &mut value).is_err());
+            let fronts = values.iter().flat_map(|value| [value[..value.len() / 2].to_vec(), [&value[..], &[0]].concat()]);
+            for bound in others.into_iter().chain(fronts) {
+                let below = |bound: &[u8]| values.iter().filter(|value| value.as_slice() < bound).count() as u64;
+                prop_assert_eq!(dictionary.lower_bound(&bound), Ok(below(&bound)));
+                let found = dictionary.find(&bound).unwrap();
+                prop_assert_eq!(found, values.contains(&bound).then(|| below(&bound)));
+                let with = values.iter().filter(|value| value.starts_with(&bound)).count() as u64;
+                prop_assert_eq!(dictionary.prefix(&bound), Ok(below(&bound)..below(&bound) + with));
+            }
+        }
+
+        #[test]
+        fn bytes_that_are_no_dictionary_are_refused_or_harmless(
+            (keeping, values) in values(), damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4), wanted: Vec<u8>,
+        ) {
+            let mut bytes = encoded(keeping, &values);
+            for (at, to) in damage {
+                let at = at.index(bytes.len());
+                bytes[at] = to;
+            }
+            let Ok(dictionary) = Dictionary::new(&bytes) else { return Ok(()) };
+            let mut value = Vec::new();
+            for code in 0..values.len() as u64 + 1 {
+                if dictionary.value(code, &mut value).is_ok() {
+                    prop_assert!(value.len() <= bytes.len());
+                }
+            }
+            for wanted in values.iter().take(20).chain([&wanted]) {
+                let _ = (dictionary.find(wanted), dictionary.lower_bound(wanted), dictionary.prefix(wanted));
+            }
+        }
+    }
+
+    #[test]
+    fn values_that_do_not_fit_the_keeping_are_refused() {
+        let mut out = Vec::new();
+        assert!(
+            DictionaryWriter::new(Keeping::Fixed(3))
+                .push(b"four", &mut out)
+                .is_err()
+        );
+        assert!(
+            DictionaryWriter::new(Keeping::Integers)
+                .push(term::NULL, &mut out)
+                .is_err()
+        );
+    }
+}

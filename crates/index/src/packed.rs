@@ -1,0 +1,113 @@
+//! Packed numbers: each of the same number of bits, one behind the other, lowest bits first.
+//!
+//! # Invariants
+//! 1. A width is 0 to 56, or 64: so every number lies in the eight bytes that begin at its first byte.
+//! 2. Whoever reads hands in all bytes that follow, too: what is past a number's own bits is masked off. Past the end of the
+//!    bytes everything is zero.
+
+use crate::le;
+
+/// The width for numbers up to `greatest`.
+pub(crate) fn width_of(greatest: u64) -> u32 {
+    match 64 - greatest.leading_zeros() {
+        57.. => 64,
+        width => width,
+    }
+}
+
+/// Whether a file may name this width.
+pub(crate) fn is_width(width: u32) -> bool {
+    width <= 56 || width == 64
+}
+
+/// Bytes that so many numbers take.
+pub(crate) fn packed_bytes(count: usize, width: u32) -> usize {
+    (count * width as usize).div_ceil(8)
+}
+
+/// Appends numbers, each below 2^`width`.
+pub(crate) fn pack(numbers: impl IntoIterator<Item = u64>, width: u32, out: &mut Vec<u8>) {
+    if width == 64 {
+        out.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
+        return;
+    }
+    let (mut held, mut bits) = (0u64, 0);
+    for number in numbers {
+        held |= number << bits;
+        bits += width;
+        while bits >= 8 {
+            out.push(held as u8);
+            held >>= 8;
+            bits -= 8;
+        }
+    }
+    if bits > 0 {
+        out.push(held as u8);
+    }
+}
+
+/// The number at `index`.
+#[inline]
+pub(crate) fn get(bytes: &[u8], width: u32, index: usize) -> u64 {
+    let bit = index * width as usize;
+    word_at(bytes, bit / 8) >> (bit % 8) & mask(width)
+}
+
+/// Fills `out` with the numbers from `index` on.
+pub(crate) fn unpack(bytes: &[u8], width: u32, index: usize, out: &mut [u64]) {
+    if width == 0 {
+        out.fill(0);
+        return;
+    }
+    let (width, mask) = (width as usize, mask(width));
+    let mut bit = index * width;
+    for number in out {
+        *number = word_at(bytes, bit / 8) >> (bit % 8) & mask;
+        bit += width;
+    }
+}
+
+#[inline]
+fn mask(width: u32) -> u64 {
+    !u64::MAX.checked_shl(width).unwrap_or(0)
+}
+
+#[inline]
+fn word_at(bytes: &[u8], at: usize) -> u64 {
+    le::u64_at(bytes, at).unwrap_or_else(|| last_word(bytes, at))
+}
+
+#[cold]
+fn last_word(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    for (to, from) in word.iter_mut().zip(bytes.get(at..).unwrap_or_default()) {
+        *to = *from;
+    }
+    u64::from_le_bytes(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn numbers_come_back_at_every_width(numbers in vec(any::<u64>(), 0..200), shift in 0u32..64, start in 0usize..200) {
+            let numbers: Vec<_> = numbers.into_iter().map(|number| number >> shift).collect();
+            let width = width_of(numbers.iter().copied().max().unwrap_or(0));
+            prop_assert!(is_width(width));
+            let mut bytes = Vec::new();
+            pack(numbers.iter().copied(), width, &mut bytes);
+            prop_assert_eq!(bytes.len(), packed_bytes(numbers.len(), width));
+            for (index, number) in numbers.iter().enumerate() {
+                prop_assert_eq!(get(&bytes, width, index), *number);
+            }
+            let rest = numbers.get(start..).unwrap_or_default();
+            let mut out = vec![7; rest.len()];
+            unpack(&bytes, width, start, &mut out);
+            prop_assert_eq!(&out, rest);
+        }
+    }
+}
