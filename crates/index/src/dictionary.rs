@@ -20,7 +20,6 @@
 use crate::column::{Column, ColumnWriter};
 use crate::{Damage, le, term, varint};
 use quire_model::ordered::OrderedValue;
-use std::ops::Range;
 
 /// Values of a block.
 const BLOCK_VALUES: u64 = 16;
@@ -206,21 +205,6 @@ impl<'a> Dictionary<'a> {
     /// As [`find`](Self::find).
     pub fn lower_bound(&self, bound: &[u8]) -> Result<u64, Damage> {
         Ok(self.search(bound)?.0)
-    }
-
-    /// The codes of the values that begin with `prefix`.
-    ///
-    /// # Errors
-    /// As [`find`](Self::find).
-    pub fn prefix(&self, prefix: &[u8]) -> Result<Range<u64>, Damage> {
-        let start = self.lower_bound(prefix)?;
-        // The least byte string that is greater than all with this prefix: the last byte that can be made one more, is.
-        let Some(last) = prefix.iter().rposition(|byte| *byte != 0xff) else {
-            return Ok(start..self.values);
-        };
-        let mut after = prefix.get(..=last).unwrap_or_default().to_vec();
-        after.iter_mut().skip(last).for_each(|byte| *byte += 1);
-        Ok(start..self.lower_bound(&after)?)
     }
 
     /// The lower bound of `wanted`, and whether it is there.
@@ -452,8 +436,6 @@ mod tests {
                 prop_assert_eq!(dictionary.lower_bound(&bound), Ok(below(&bound)));
                 let found = dictionary.find(&bound).unwrap();
                 prop_assert_eq!(found, values.contains(&bound).then(|| below(&bound)));
-                let with = values.iter().filter(|value| value.starts_with(&bound)).count() as u64;
-                prop_assert_eq!(dictionary.prefix(&bound), Ok(below(&bound)..below(&bound) + with));
             }
         }
 
@@ -474,7 +456,7 @@ mod tests {
                 }
             }
             for wanted in values.iter().take(20).chain([&wanted]) {
-                let _ = (dictionary.find(wanted), dictionary.lower_bound(wanted), dictionary.prefix(wanted));
+                let _ = (dictionary.find(wanted), dictionary.lower_bound(wanted));
             }
         }
     }
