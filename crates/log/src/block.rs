@@ -26,12 +26,13 @@
 //! A footer has the number of its entries in `records`, 0 in `span`, and the segment's base in `first`. Codec 2 and kind 4 are
 //! only in segments whose header says so.
 
-use crate::codec::{Packer, Packing, unpack};
-use crate::dictionary::Dictionary;
-use crate::options::{BLOCK_BYTES_MAX, DICTIONARY_BYTES_MAX, RECORD_BYTES_MAX};
+use crate::options::{BLOCK_BYTES_MAX, RECORD_BYTES_MAX};
 use crate::{LogIdentity, le};
 use bytes::Bytes;
 use quire_model::Position;
+use quire_pack::DICTIONARY_BYTES_MAX;
+use quire_pack::Dictionary;
+use quire_pack::{Packer, Packing, unpack};
 use quire_planted::{Bug, planted};
 
 pub(crate) const BLOCK_HEADER_BYTES: usize = 48;

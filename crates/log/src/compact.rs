@@ -14,7 +14,6 @@
 //! 5. Remove the other old ones.
 
 use crate::block::{BlockKind, Salt, encode_records};
-use crate::codec::Packer;
 use crate::create::WRITE_BYTES;
 use crate::footer;
 use crate::header::{HEADER_BYTES, segment_path};
@@ -28,6 +27,7 @@ use crate::{Error, Result};
 use bytes::Bytes;
 use quire_env::AppendFile;
 use quire_model::Position;
+use quire_pack::Packer;
 use quire_planted::{Bug, planted};
 use std::path::Path;
 use std::sync::Arc;

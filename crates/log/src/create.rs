@@ -5,8 +5,7 @@
 //! show it to readers and call later syncs of that file a success. What is carried over is in a file of its own.
 
 use crate::block::{BlockHeader, Salt};
-use crate::codec::Packer;
-use crate::dictionary::{Dictionaries, Dictionary};
+use crate::dictionary::{Dictionaries, block_bytes, encode_block};
 use crate::header::{HEADER_BYTES, SegmentHeader, segment_path};
 use crate::index::BlockIndex;
 use crate::making::Making;
@@ -16,6 +15,8 @@ use crate::{Error, LogIdentity, LogOptions, Result};
 use parking_lot::Mutex;
 use quire_env::{AppendFile, BlockCache, Env, ErrorKind, ReadFile};
 use quire_model::Position;
+use quire_pack::Dictionary;
+use quire_pack::Packer;
 use quire_planted::{Bug, planted};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -83,7 +84,7 @@ impl Front {
     /// Offset of the first block.
     pub(crate) fn bytes(&self) -> u64 {
         let dictionary = self.dictionary.as_ref();
-        HEADER_BYTES as u64 + dictionary.map_or(0, |dictionary| dictionary.block_bytes())
+        HEADER_BYTES as u64 + dictionary.map_or(0, |dictionary| block_bytes(dictionary))
     }
 
     /// Header and dictionary of the segment that begins with `base`.
@@ -103,7 +104,13 @@ impl Front {
         };
         let mut bytes = header.encode().to_vec();
         if let Some(dictionary) = &self.dictionary {
-            dictionary.encode(base, born, Salt::new(identity, base), &mut bytes);
+            encode_block(
+                dictionary,
+                base,
+                born,
+                Salt::new(identity, base),
+                &mut bytes,
+            );
         }
         bytes
     }

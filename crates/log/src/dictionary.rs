@@ -14,87 +14,44 @@
 //! that frames refer back to.
 
 use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Salt};
-use crate::codec::Packing;
 use crate::header::HEADER_BYTES;
 use crate::{Error, Result};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use quire_env::ReadFile;
 use quire_model::Position;
-use std::fmt;
+use quire_pack::{Dictionary, Packing};
 use std::sync::{Arc, Weak};
-use zstd::zstd_safe::{DDict, train_from_buffer};
 
-/// A dictionary, ready to be used.
-pub(crate) struct Dictionary {
-    bytes: Bytes,
-    decoder: DDict<'static>,
+/// Bytes of the block that holds a dictionary.
+pub(crate) fn block_bytes(dictionary: &Dictionary) -> u64 {
+    (BLOCK_HEADER_BYTES + dictionary.bytes().len()) as u64
 }
 
-impl fmt::Debug for Dictionary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dictionary")
-            .field("bytes", &self.bytes.len())
-            .finish_non_exhaustive()
-    }
-}
-
-impl Dictionary {
-    /// `None` if zstd can't use these bytes.
-    pub(crate) fn new(bytes: Bytes) -> Option<Dictionary> {
-        let decoder = DDict::try_create(&bytes)?;
-        Some(Dictionary { bytes, decoder })
-    }
-
-    /// Trains one of at most `bytes_max` on records that lie one after another in `samples`, and have these lengths. Of too few
-    /// records, their last bytes are it. The same records make the same dictionary. `None` if there is nothing to learn.
-    pub(crate) fn train(samples: &[u8], lengths: &[usize], bytes_max: usize) -> Option<Dictionary> {
-        let mut trained = Vec::with_capacity(bytes_max);
-        let bytes = match train_from_buffer(&mut trained, samples, lengths) {
-            Ok(_) => Bytes::from(trained),
-            Err(_) => {
-                let start = samples.len().saturating_sub(bytes_max);
-                Bytes::copy_from_slice(samples.get(start..)?)
-            }
-        };
-        match bytes.is_empty() {
-            true => None,
-            false => Dictionary::new(bytes),
-        }
-    }
-
-    pub(crate) fn bytes(&self) -> &Bytes {
-        &self.bytes
-    }
-
-    pub(crate) fn decoder(&self) -> &DDict<'static> {
-        &self.decoder
-    }
-
-    /// Bytes of the block that holds it.
-    pub(crate) fn block_bytes(&self) -> u64 {
-        (BLOCK_HEADER_BYTES + self.bytes.len()) as u64
-    }
-
-    /// Appends its block to `out`, as it follows the header of the segment that begins with `base`.
-    pub(crate) fn encode(&self, base: Position, durable: u64, salt: Salt, out: &mut Vec<u8>) {
-        let length = self.bytes.len() as u32;
-        let header = BlockHeader {
-            kind: BlockKind::Dictionary,
-            packing: Packing::None,
-            goes_on: false,
-            with_dictionary: false,
-            records: 0,
-            span: 0,
-            raw_length: length,
-            stored_length: length,
-            first: base,
-            durable,
-            payload_crc: crc32c::crc32c(&self.bytes),
-        };
-        out.extend_from_slice(&header.encode(salt, HEADER_BYTES as u64));
-        out.extend_from_slice(&self.bytes);
-    }
+/// Appends the block of a dictionary to `out`, as it follows the header of the segment that begins with `base`.
+pub(crate) fn encode_block(
+    dictionary: &Dictionary,
+    base: Position,
+    durable: u64,
+    salt: Salt,
+    out: &mut Vec<u8>,
+) {
+    let length = dictionary.bytes().len() as u32;
+    let header = BlockHeader {
+        kind: BlockKind::Dictionary,
+        packing: Packing::None,
+        goes_on: false,
+        with_dictionary: false,
+        records: 0,
+        span: 0,
+        raw_length: length,
+        stored_length: length,
+        first: base,
+        durable,
+        payload_crc: crc32c::crc32c(dictionary.bytes()),
+    };
+    out.extend_from_slice(&header.encode(salt, HEADER_BYTES as u64));
+    out.extend_from_slice(dictionary.bytes());
 }
 
 /// The dictionaries of a log that are in memory.
@@ -109,7 +66,7 @@ impl Dictionaries {
         let same = loaded
             .iter()
             .filter_map(Weak::upgrade)
-            .find(|dictionary| dictionary.bytes == bytes);
+            .find(|dictionary| *dictionary.bytes() == bytes);
         if same.is_some() {
             return same;
         }

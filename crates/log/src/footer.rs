@@ -31,11 +31,11 @@
 //! ```
 
 use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Salt};
-use crate::codec::Packing;
 use crate::index::{BlockEntry, BlockIndex, Compacted};
 use crate::{ErrorKind, Result, le};
 use quire_env::{AppendFile, Env, ReadFile};
 use quire_model::Position;
+use quire_pack::Packing;
 use quire_planted::{Bug, planted};
 use std::path::Path;
 

@@ -53,7 +53,6 @@
 //! [`Position`]: quire_model::Position
 
 mod block;
-mod codec;
 mod compact;
 mod copy;
 mod create;
@@ -82,9 +81,8 @@ pub use copy::{SegmentCopy, SegmentPieces, SegmentsKept};
 pub use error::{Error, ErrorKind, Result};
 pub use header::segment_path;
 pub use log::{Log, LogStats};
-pub use options::{
-    Codec, GROUP_BYTES_MAX, GROUP_RECORDS_MAX, LogIdentity, LogOptions, RECORD_BYTES_MAX,
-};
+pub use options::{GROUP_BYTES_MAX, GROUP_RECORDS_MAX, LogIdentity, LogOptions, RECORD_BYTES_MAX};
+pub use quire_pack::Codec;
 pub use recover::Recovery;
 pub use salvage::{identities, salvage};
 pub use scan::LogScan;

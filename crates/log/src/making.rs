@@ -6,13 +6,13 @@
 
 use crate::block::BLOCK_HEADER_BYTES;
 use crate::create::Place;
-use crate::dictionary::Dictionary;
 use crate::index::BlockSpan;
 use crate::log::{Log, Shared};
 use crate::options::check_blocks;
 use crate::segment::Segment;
 use crate::{Codec, Result};
 use quire_model::Position;
+use quire_pack::Dictionary;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

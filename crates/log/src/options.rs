@@ -1,6 +1,7 @@
 //! Settings and limits of a log.
 
 use crate::{Error, Result};
+use quire_pack::Codec;
 use std::fmt;
 
 /// The largest record, in bytes.
@@ -15,12 +16,6 @@ pub(crate) const BLOCK_BYTES_MAX: usize = 16 << 20;
 pub(crate) const SEGMENT_BYTES_MAX: u64 = 2 << 30;
 /// The most room reserved at a time.
 pub(crate) const RESERVE_BYTES_MAX: u64 = 1 << 30;
-/// The highest level of zstd: those above take memory by the hundred megabytes.
-const ZSTD_LEVEL_MAX: u8 = 19;
-/// zstd makes none smaller.
-const DICTIONARY_BYTES_MIN: usize = 256;
-/// The largest dictionary.
-pub(crate) const DICTIONARY_BYTES_MAX: usize = 1 << 20;
 /// A segment is sealed at this many records: positions in a segment are 32 bits wide, relative to its base.
 pub(crate) const SEGMENT_RECORDS_MAX: u64 = 1 << 31;
 
@@ -31,61 +26,6 @@ pub struct LogIdentity(pub [u8; 16]);
 impl fmt::Display for LogIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-/// How new blocks are compressed. A log may mix blocks of all codecs, so this can change from segment to segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Codec {
-    /// As they are: least CPU, most disk.
-    None,
-    /// LZ4: several times smaller for text, at a cost far below that of the disk read it saves.
-    #[default]
-    Lz4,
-    /// zstd: smaller still, at a few times the CPU of LZ4.
-    Zstd {
-        /// From 1, which is fast, to 19, which is slow and small.
-        level: u8,
-        /// The most bytes of a dictionary trained on the log's own records, which each segment then holds; 0 for none,
-        /// else from 256 to 1 MiB. Pays where records are alike and blocks small.
-        dictionary_bytes: u32,
-    },
-}
-
-impl Codec {
-    fn check(self) -> Result<()> {
-        let Codec::Zstd {
-            level,
-            dictionary_bytes,
-        } = self
-        else {
-            return Ok(());
-        };
-        if level == 0 || level > ZSTD_LEVEL_MAX {
-            let what = format!("zstd's level is {level}, and must be from 1 to {ZSTD_LEVEL_MAX}");
-            return Err(Error::InvalidArgument(what));
-        }
-        let bytes = dictionary_bytes as usize;
-        if bytes != 0 && !(DICTIONARY_BYTES_MIN..=DICTIONARY_BYTES_MAX).contains(&bytes) {
-            return Err(Error::InvalidArgument(format!(
-                "dictionary_bytes is {bytes}, and must be 0 or from {DICTIONARY_BYTES_MIN} to {DICTIONARY_BYTES_MAX}"
-            )));
-        }
-        Ok(())
-    }
-
-    /// The most bytes of a dictionary; 0 without.
-    pub(crate) fn dictionary_bytes(self) -> usize {
-        match self {
-            Codec::Zstd {
-                dictionary_bytes, ..
-            } => dictionary_bytes as usize,
-            Codec::None | Codec::Lz4 => 0,
-        }
-    }
-
-    pub(crate) fn is_zstd(self) -> bool {
-        matches!(self, Codec::Zstd { .. })
     }
 }
 
@@ -147,7 +87,7 @@ pub(crate) fn check_blocks(block_bytes: usize, codec: Codec) -> Result<()> {
             "block_bytes is {block_bytes}, and must be from 1 to {BLOCK_BYTES_MAX}"
         )));
     }
-    codec.check()
+    codec.check().map_err(Error::InvalidArgument)
 }
 
 /// Checks a group to be appended, and returns the bytes of its records.

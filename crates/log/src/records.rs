@@ -18,10 +18,10 @@
 //! The tables come last so that a block grows in place, and is handed on without a copy.
 
 use crate::block::{BlockHeader, BlockKind, Fault};
-use crate::dictionary::Dictionary;
 use crate::le;
 use bytes::Bytes;
 use quire_model::Position;
+use quire_pack::Dictionary;
 
 /// Bytes of a payload that are not of a record: the table's count.
 pub(crate) const COUNT_BYTES: usize = 4;

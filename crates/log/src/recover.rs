@@ -15,7 +15,6 @@
 //! them over or fails.
 
 use crate::block::{BlockKind, Salt};
-use crate::codec::Packer;
 use crate::create::{Carried, NewSegment, NotCreated, Place, Reserve, TEMPORARY_SUFFIX};
 use crate::footer;
 use crate::header::{HEADER_BYTES, SegmentHeader, parse_segment_name, segment_path};
@@ -25,6 +24,7 @@ use crate::walk::{BlockWalk, Step};
 use crate::{Codec, Error, ErrorKind, LogIdentity, Result};
 use quire_env::{AppendFile, Env, ReadFile};
 use quire_model::Position;
+use quire_pack::Packer;
 use quire_planted::{Bug, planted};
 use std::cmp::Ordering;
 use std::path::Path;

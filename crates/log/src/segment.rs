@@ -2,7 +2,7 @@
 
 use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Fault, Salt};
 use crate::create::Place;
-use crate::dictionary::{Dictionaries, Dictionary};
+use crate::dictionary::Dictionaries;
 use crate::header::HEADER_BYTES;
 use crate::index::{BlockIndex, BlockSpan};
 use crate::records::RecordBlock;
@@ -11,6 +11,7 @@ use bytes::Bytes;
 use parking_lot::RwLock;
 use quire_env::{BlockCache, BlockKey, ReadFile};
 use quire_model::Position;
+use quire_pack::Dictionary;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};

@@ -15,7 +15,7 @@
 
 use crate::LogIdentity;
 use crate::block::{BlockHeader, BlockKind, Fault, Salt};
-use crate::dictionary::{Dictionaries, Dictionary};
+use crate::dictionary::Dictionaries;
 use crate::error::{Error, ErrorKind, Result};
 use crate::footer;
 use crate::header::{HEADER_BYTES, SegmentHeader, parse_segment_name, segment_path};
@@ -27,6 +27,7 @@ use crate::walk::{BlockWalk, Step};
 use bytes::Bytes;
 use quire_env::{Env, ReadFile};
 use quire_model::Position;
+use quire_pack::Dictionary;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

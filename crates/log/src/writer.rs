@@ -8,7 +8,6 @@
 //!    records can be found by reading it: recovery does, and writes the footer.
 
 use crate::block;
-use crate::codec::Packer;
 use crate::create::{Carried, NewSegment, NotCreated, Place, WRITE_BYTES};
 use crate::footer;
 use crate::options::SEGMENT_RECORDS_MAX;
@@ -19,6 +18,7 @@ use crate::segment::Segment;
 use crate::{Error, ErrorKind, LogOptions, Result};
 use quire_env::AppendFile;
 use quire_model::Position;
+use quire_pack::Packer;
 use quire_planted::{Bug, planted};
 use std::sync::Arc;
 

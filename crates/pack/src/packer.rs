@@ -1,21 +1,20 @@
-//! Packing the payloads of blocks, and unpacking them.
+//! Packing pieces, and unpacking them.
 //!
 //! # Invariants
-//! 1. Unpacking allocates the raw length that a checked header says, and no more: whatever a payload claims to hold, one
+//! 1. Unpacking allocates the raw length that a checked header says, and no more: whatever a piece claims to hold, one
 //!    that holds anything else is refused.
 //! 2. Contexts of zstd that are kept for later are few: they take some 160 KiB each.
 
-use crate::Codec;
-use crate::dictionary::Dictionary;
+use crate::{Codec, Dictionary};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::fmt;
 use zstd::zstd_safe::{CCtx, CDict, DCtx, compress_bound, get_frame_content_size};
 
-/// How a payload is stored, as its block's header says.
+/// How a piece is stored, as its header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Packing {
+pub enum Packing {
     /// As it is.
     None = 0,
     /// In the block format of LZ4.
@@ -25,8 +24,9 @@ pub(crate) enum Packing {
 }
 
 impl Packing {
-    /// The packing that this byte of a block header names.
-    pub(crate) fn decode(byte: u8) -> Option<Packing> {
+    /// The packing that this byte of a header names.
+    #[must_use]
+    pub fn decode(byte: u8) -> Option<Packing> {
         match byte {
             0 => Some(Packing::None),
             1 => Some(Packing::Lz4),
@@ -36,8 +36,8 @@ impl Packing {
     }
 }
 
-/// Packs the payloads of one segment.
-pub(crate) struct Packer {
+/// Packs pieces, one after another.
+pub struct Packer {
     codec: Codec,
     zstd: Option<Zstd>,
 }
@@ -57,8 +57,9 @@ impl fmt::Debug for Packer {
 }
 
 impl Packer {
-    /// For blocks in `codec`; zstd uses the dictionary, which the segment holds.
-    pub(crate) fn new(codec: Codec, dictionary: Option<&Dictionary>) -> Packer {
+    /// For pieces in `codec`; zstd uses the dictionary, which whoever reads them has to have.
+    #[must_use]
+    pub fn new(codec: Codec, dictionary: Option<&Dictionary>) -> Packer {
         let zstd = match codec {
             Codec::None | Codec::Lz4 => None,
             Codec::Zstd { level, .. } => CCtx::try_create().map(|context| Zstd {
@@ -72,7 +73,7 @@ impl Packer {
     }
 
     /// Appends `raw` to `out`, packed if that makes it smaller. Says how, and whether with the dictionary.
-    pub(crate) fn pack(&mut self, raw: &[u8], out: &mut Vec<u8>) -> (Packing, bool) {
+    pub fn pack(&mut self, raw: &[u8], out: &mut Vec<u8>) -> (Packing, bool) {
         let start = out.len();
         let packed = match self.codec {
             Codec::None => None,
@@ -109,8 +110,10 @@ impl Packer {
     }
 }
 
-/// The `raw_length` bytes that were packed as `stored`; `None` if it holds anything else.
-pub(crate) fn unpack(
+/// The `raw_length` bytes that were packed as `stored`; `None` if it holds anything else. That many are allocated: whoever
+/// asks has checked the number, or has a limit.
+#[must_use]
+pub fn unpack(
     packing: Packing,
     stored: Bytes,
     raw_length: usize,

@@ -1,0 +1,11 @@
+//! Bytes made smaller, and read again: LZ4, zstd, and dictionaries of what many pieces have in common. No I/O.
+//!
+//! How a piece is packed, how long it was, and its checksum are for whoever keeps it to note.
+
+mod codec;
+mod dictionary;
+mod packer;
+
+pub use codec::{Codec, DICTIONARY_BYTES_MAX};
+pub use dictionary::Dictionary;
+pub use packer::{Packer, Packing, unpack};
