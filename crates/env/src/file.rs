@@ -1,6 +1,6 @@
 //! Files: appended by one writer, read at positions by many.
 
-use crate::Result;
+use crate::{Error, Result};
 use bytes::Bytes;
 use std::fmt;
 use std::path::Path;
@@ -48,6 +48,21 @@ pub trait ReadFile: Send + Sync + fmt::Debug {
         let mut buffer = vec![0; length];
         self.read_exact_at(offset, &mut buffer)?;
         Ok(Bytes::from(buffer))
+    }
+    /// All bytes of a file that nobody changes, as memory: the real machine maps it, and reads what is touched; another
+    /// one copies it.
+    ///
+    /// What is shown of a file that is changed meanwhile is anything. One that is made shorter ends the process (SIGBUS) when
+    /// what is gone is touched. So this is for files that are only ever replaced by a rename, in a directory that only
+    /// those write to who know that; [`read_at`](Self::read_at) is for all others.
+    fn map(&self) -> Result<Bytes> {
+        let length = self.len()?;
+        let length = usize::try_from(length).map_err(|_| Error::TooLarge {
+            path: self.path().to_path_buf(),
+            limit: usize::MAX as u64,
+            found: length,
+        })?;
+        self.read_at(0, length)
     }
 }
 

@@ -5,6 +5,7 @@
 //! 2. `reserved_end` is at most where the room asked of the file system ends; 0 if none is held.
 
 use crate::{AppendFile, Error, ReadFile, Result};
+use bytes::Bytes;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
@@ -151,6 +152,25 @@ impl ReadFile for OsReadFile {
             .read_exact_at(buffer, offset)
             .map_err(|e| Error::io("read", &self.path, e))
     }
+
+    fn map(&self) -> Result<Bytes> {
+        if self.len()? == 0 {
+            return Ok(Bytes::new());
+        }
+        let map = map_file(&self.file).map_err(|e| Error::io("map", &self.path, e))?;
+        Ok(Bytes::from_owner(map))
+    }
+}
+
+/// The bytes of a file as memory.
+#[allow(
+    unsafe_code,
+    reason = "a map can't be had without; see what `ReadFile::map` asks of its callers"
+)]
+fn map_file(file: &File) -> io::Result<memmap2::Mmap> {
+    // SAFETY: nobody writes to these bytes while the map is there, here or in another process: that is what `ReadFile::map` is
+    // for, and says. The map is read-only and shared, so it does not change unless the file does.
+    unsafe { memmap2::Mmap::map(file) }
 }
 
 /// [`Env::read`](crate::Env::read).

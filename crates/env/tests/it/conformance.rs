@@ -238,6 +238,7 @@ fn open_files_outlive_their_names() {
         env.remove(&other).unwrap();
         writer.append(b"three").unwrap();
         assert_eq!(&reader.read_at(0, 11).unwrap()[..], b"onetwothree");
+        assert_eq!(reader.map().unwrap(), reader.read_at(0, 11).unwrap());
         assert!(!env.exists(&path).unwrap() && !env.exists(&other).unwrap());
     });
 }
