@@ -19,7 +19,10 @@ fn write_encoded(bytes: &[u8], depth: u8, out: &mut Vec<u8>) {
         return write_string(text, out);
     }
     // A document was valid when it was made: what is not a value is met only in bytes that claim to be one.
-    write_value(&Raw::parse(bytes, depth).unwrap_or(Raw::Null), out);
+    match &Raw::parse(bytes, depth) {
+        Some(value) => write_value(value, out),
+        None => out.extend_from_slice(b"null"),
+    }
 }
 
 /// Appends `value`. Recursion is bounded: nothing nested too deep is opened.
