@@ -1,27 +1,59 @@
 //! Filters, orders and aggregates over shards of documents. No storage, no I/O.
 //!
-//! - [`Query`]: what is asked, said with [`find`] and [`field`].
+//! - [`Query`]: what is asked, said with [`find`] and [`field`]; [`Filter::parse`] reads the WHERE grammar of SQL.
 //! - [`Shard`]: documents with indexes, and all that a query asks of them. A shard knows predicates on one field alone
 //!   ([`Leaf`]); and, or, not, orders, pages and aggregates are made here.
 //! - [`ModelShard`]: a shard in memory without any index, which others are tested against.
+//!
+//! ```
+//! use quire_model::Document;
+//! use quire_query::{Filter, ModelShard, Options, field, find};
+//!
+//! let cars = [r#"{"mark":"audi","price":9000}"#, r#"{"mark":"fiat","price":[500,700]}"#];
+//! let cars: Vec<_> = cars.iter().map(|car| Document::from_json(car.as_bytes())).collect::<Result<_, _>>()?;
+//! let shard = ModelShard::from_iter(cars);
+//!
+//! let cheap = find(field("price").lt(1_000)).order_by(field("price").ascending()).limit(10).with_count();
+//! let answer = cheap.prepare()?.answer(&[&shard], &Options::default())?;
+//! assert_eq!((answer.count, answer.hits[0].doc), (Some(1), 1));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! # What values are
 //! A document's values at a [`Path`] are the scalars that it reaches, through objects and arrays: a set, so what is there
 //! twice counts once. They are compared as [terms](quire_index::term): 42 and 42.0 are equal, and null < booleans <
 //! numbers < strings. Null is a value, which [`Filter::Exists`] and aggregates pass over.
 
+mod aggregate;
+mod answer;
+mod batches;
 mod error;
+mod evaluate;
+mod exact_sum;
+mod execute;
+mod explain;
 mod filter;
 mod leaf;
+mod meter;
 mod model;
 mod path;
+mod plan;
 mod prepared;
 mod query;
 mod shard;
+mod sort;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+mod text;
+mod top;
 mod tree;
 mod value;
 
+pub use answer::{Aggregated, Answer, Clock, Hit, Options, UnknownFields};
 pub use error::{Error, ErrorKind, Result};
+pub use explain::{Explain, Trace};
 pub use filter::{Field, Filter, field};
 pub use leaf::{Leaf, TermBounds, TermRange, Test};
 pub use model::ModelShard;

@@ -1,7 +1,7 @@
 //! [`Prepared`]: a query that was checked, ready to be asked of any number of shards, any number of times.
 
 use crate::tree::{Node, Planter};
-use crate::{Aggregate, Error, Filter, Measure, Query, Result};
+use crate::{Aggregate, Error, Filter, Measure, Path, Query, Result};
 use quire_model::Document;
 
 /// How many orders a query may have.
@@ -13,8 +13,11 @@ const AGGREGATES_MAX: usize = 256;
 /// A query that was checked, its filters simplified: see [`Query::prepare`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prepared {
-    query: Query,
-    root: Node,
+    /// Without its filters.
+    pub(crate) query: Query,
+    pub(crate) root: Node,
+    /// The filter of each aggregate, if it has one.
+    pub(crate) among: Vec<Option<Node>>,
 }
 
 impl Query {
@@ -37,7 +40,8 @@ impl Query {
         let mut planter = Planter::default();
         let filter = std::mem::replace(&mut self.filter, Filter::All);
         let root = planter.plant(&filter)?;
-        for (_, Aggregate { what, filter }) in &self.aggregates {
+        let mut among = Vec::with_capacity(self.aggregates.len());
+        for (_, Aggregate { what, filter }) in &mut self.aggregates {
             what.path().map_or(Ok(()), |path| path.check())?;
             if let Measure::Histogram { interval, .. } = what
                 && !(interval.is_finite() && *interval > 0.0)
@@ -45,11 +49,14 @@ impl Query {
                 let what = format!("the interval of a histogram is {interval}, not above 0");
                 return Err(Error::Invalid(what));
             }
-            filter
-                .as_ref()
-                .map_or(Ok(Node::All), |filter| planter.plant(filter))?;
+            let filter = filter.take();
+            among.push(filter.map(|filter| planter.plant(&filter)).transpose()?);
         }
-        Ok(Prepared { query: self, root })
+        Ok(Prepared {
+            query: self,
+            root,
+            among,
+        })
     }
 }
 
@@ -60,10 +67,24 @@ impl Prepared {
         self.root.accepts(document.root(), &mut Vec::new())
     }
 
-    /// What was asked, its filter taken out.
-    #[must_use]
-    pub fn query(&self) -> &Query {
-        &self.query
+    /// How many hits are looked for, those that are passed over too.
+    pub(crate) fn hits_max(&self) -> u64 {
+        match self.query.limit {
+            Some(0) => 0,
+            Some(limit) => self.query.skip.saturating_add(limit),
+            None => u64::MAX,
+        }
+    }
+
+    /// Every field that it depends on.
+    pub(crate) fn each_path<'a>(&'a self, visit: &mut dyn FnMut(&'a Path)) {
+        for node in self.among.iter().flatten().chain([&self.root]) {
+            node.each_leaf(&mut |leaf| visit(&leaf.path));
+        }
+        let orders = self.query.order.iter().map(|order| &order.path);
+        let aggregates = self.query.aggregates.iter();
+        let measured = aggregates.filter_map(|(_, aggregate)| aggregate.what.path());
+        orders.chain(measured).for_each(visit);
     }
 }
 

@@ -8,8 +8,8 @@ use std::borrow::Cow;
 /// Documents with indexes: what the planner asks, and all that it knows.
 ///
 /// Docids are below [`doc_end`](Shard::doc_end) and never change while the shard is there. Only the planner knows and, or, not: a shard
-/// answers a [`Leaf`] at a time. A field that the shard does not know has no values. What a shard can't do (filter by a
-/// field that is not filterable) the planner does not ask for.
+/// answers a [`Leaf`] at a time. A field that the shard does not know has no values: no document matches. One that it
+/// has, but can't filter or sort by, is an error of kind [`Unsupported`](crate::ErrorKind::Unsupported).
 ///
 /// A query may ask one shard from many threads at once.
 pub trait Shard: Send + Sync {
@@ -34,6 +34,9 @@ pub trait Shard: Send + Sync {
 
     /// How many documents match, within bounds, and what it costs to know which. Reads no values; quick: it is asked of
     /// every leaf in every shard, most of which are then passed over.
+    ///
+    /// # Errors
+    /// [`NotFilterable`](crate::Error::NotFilterable) too; what was estimated can be answered.
     fn estimate(&self, leaf: &Leaf) -> Result<Estimate>;
 
     /// How many documents match all of some leaves (one or more), if that can be had for less than the sets.
@@ -51,7 +54,10 @@ pub trait Shard: Send + Sync {
         Ok(())
     }
 
-    /// The values of a field by document; none if it is not sortable.
+    /// The values of a field by document; none if no document has it.
+    ///
+    /// # Errors
+    /// [`NotSortable`](crate::Error::NotSortable) too.
     fn column(&self, path: &Path) -> Result<Option<Box<dyn Column + '_>>>;
 
     /// The document; none if there is none under this docid, or if the shard keeps no documents.

@@ -206,6 +206,18 @@ fn join_values(nodes: Vec<Node>) -> Vec<Node> {
 }
 
 impl Node {
+    /// Shows `visit` each leaf.
+    pub(crate) fn each_leaf<'a>(&'a self, visit: &mut dyn FnMut(&'a Leaf)) {
+        match self {
+            Node::All | Node::None => {}
+            Node::Leaf(leaf) => visit(leaf),
+            Node::Not(one) => one.each_leaf(visit),
+            Node::And(nodes) | Node::Or(nodes) => {
+                nodes.iter().for_each(|node| node.each_leaf(visit));
+            }
+        }
+    }
+
     /// Whether a document matches, found by looking at it.
     pub(crate) fn accepts(&self, document: ObjectRef<'_>, term: &mut Vec<u8>) -> bool {
         match self {

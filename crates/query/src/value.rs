@@ -4,7 +4,7 @@ use quire_index::term;
 use quire_model::ValueRef;
 use quire_model::ordered::OrderedValue;
 use smallvec::SmallVec;
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::io::Write;
 
@@ -17,6 +17,12 @@ use std::io::Write;
 pub struct Value(SmallVec<[u8; 24]>);
 
 impl Value {
+    /// Null.
+    #[must_use]
+    pub fn null() -> Value {
+        Value::from_ordered(OrderedValue::Null)
+    }
+
     /// The value of a document's field; none if it is an array or an object.
     #[must_use]
     pub fn from_document(value: ValueRef<'_>) -> Option<Value> {
@@ -45,7 +51,7 @@ impl Value {
     /// The number it is, if it is one: rounded, where it is an integer beyond 2^53.
     #[must_use]
     pub fn as_f64(&self) -> Option<f64> {
-        number(self.get())
+        number(&self.get())
     }
 
     /// The string it is, if it is one.
@@ -82,8 +88,8 @@ impl Value {
 }
 
 /// The f64 of a number.
-pub(crate) fn number(value: OrderedValue<'_>) -> Option<f64> {
-    match value {
+pub(crate) fn number(value: &OrderedValue<'_>) -> Option<f64> {
+    match *value {
         OrderedValue::Int(value) => Some(value as f64),
         OrderedValue::UInt(value) => Some(value as f64),
         OrderedValue::Float(value) => Some(value),
@@ -116,6 +122,13 @@ pub(crate) fn write_string(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Resul
 impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+/// A value is found in a map by its term.
+impl Borrow<[u8]> for Value {
+    fn borrow(&self) -> &[u8] {
+        &self.0
     }
 }
 

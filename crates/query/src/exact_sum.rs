@@ -1,0 +1,208 @@
+//! [`ExactSum`]: a sum of numbers that does not depend on their order.
+//!
+//! Floats that are added one by one are rounded at each step, so shards that are added in another order give another sum. Here
+//! the sum is kept whole, as an integer of units of 2^-1074 (the smallest float), and rounded once. Positive and
+//! negative numbers are added up apart.
+//!
+//! Source: Kulisch 2002, "Advanced Arithmetic for the Digital Computer" (the long accumulator).
+
+use quire_model::ordered::OrderedValue;
+use std::cmp::Ordering;
+
+/// Binary exponent of the unit.
+const UNIT: i32 = -1074;
+
+/// Bits of the largest float in units, and 128 for how many of them there can be.
+const LIMBS: usize = (1074 + 1024 + 128_usize).div_ceil(64);
+
+type Limbs = [u64; LIMBS];
+
+/// A sum that is exact until it is asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ExactSum {
+    positive: Box<Limbs>,
+    negative: Box<Limbs>,
+}
+
+impl Default for ExactSum {
+    fn default() -> ExactSum {
+        ExactSum {
+            positive: Box::new([0; LIMBS]),
+            negative: Box::new([0; LIMBS]),
+        }
+    }
+}
+
+impl ExactSum {
+    /// Adds a number so many times; false if the value is not a finite number.
+    pub(crate) fn add(&mut self, value: &OrderedValue<'_>, times: u64) -> bool {
+        let (negative, magnitude, exponent) = match *value {
+            OrderedValue::Int(value) => (value < 0, value.unsigned_abs(), 0),
+            OrderedValue::UInt(value) => (false, value, 0),
+            OrderedValue::Float(value) if value.is_finite() => {
+                const MANTISSA_BITS: u32 = 52;
+                let bits = value.to_bits();
+                let fraction = bits & ((1 << MANTISSA_BITS) - 1);
+                match (bits >> MANTISSA_BITS) as i32 & 0x7ff {
+                    0 => (value.is_sign_negative(), fraction, UNIT),
+                    exponent => (
+                        value.is_sign_negative(),
+                        fraction | 1 << MANTISSA_BITS,
+                        exponent - 1075,
+                    ),
+                }
+            }
+            _ => return false,
+        };
+        let limbs = match negative {
+            true => &mut self.negative,
+            false => &mut self.positive,
+        };
+        let product = u128::from(magnitude) * u128::from(times);
+        // An exponent is the unit's at least.
+        let shift = (exponent - UNIT).unsigned_abs();
+        let (limb, bits) = (shift as usize / 64, shift % 64);
+        let low = (product as u64 as u128) << bits;
+        let high = ((product >> 64) as u64 as u128) << bits;
+        let mut carry = 0_u128;
+        let parts = [
+            low as u64 as u128,
+            (low >> 64) + (high as u64 as u128),
+            high >> 64,
+        ];
+        let parts = parts.into_iter().chain(std::iter::repeat(0));
+        for (index, (limb, part)) in limbs.iter_mut().skip(limb).zip(parts).enumerate() {
+            if index > 2 && carry == 0 {
+                break;
+            }
+            carry += u128::from(*limb) + part;
+            *limb = carry as u64;
+            carry >>= 64;
+        }
+        true
+    }
+
+    /// The nearest float.
+    pub(crate) fn to_f64(&self) -> f64 {
+        match self.positive.iter().rev().cmp(self.negative.iter().rev()) {
+            Ordering::Equal => 0.0,
+            Ordering::Greater => nearest(&difference(&self.positive, &self.negative)),
+            Ordering::Less => -nearest(&difference(&self.negative, &self.positive)),
+        }
+    }
+}
+
+/// `larger` less `smaller`.
+fn difference(larger: &Limbs, smaller: &Limbs) -> Limbs {
+    let mut out = *larger;
+    let mut borrow = false;
+    for (limb, other) in out.iter_mut().zip(smaller) {
+        let (first, under) = limb.overflowing_sub(*other);
+        let (second, under_too) = first.overflowing_sub(u64::from(borrow));
+        *limb = second;
+        borrow = under || under_too;
+    }
+    out
+}
+
+fn nearest(limbs: &Limbs) -> f64 {
+    let Some(top) = limbs.iter().rposition(|limb| *limb != 0) else {
+        return 0.0;
+    };
+    let limb = |index: Option<usize>| index.and_then(|index| limbs.get(index)).copied();
+    let high = limb(Some(top)).unwrap_or(0);
+    let next = limb(top.checked_sub(1)).unwrap_or(0);
+    // The top 64 bits, and in the last of them whether anything follows: rounding to 53 is then right.
+    let shift = match top {
+        0 => 0,
+        _ => high.leading_zeros(),
+    };
+    let both = (u128::from(high) << 64 | u128::from(next)) << shift;
+    let rest = both as u64 != 0
+        || limbs
+            .iter()
+            .take(top.saturating_sub(1))
+            .any(|limb| *limb != 0);
+    let mantissa = (both >> 64) as u64 | u64::from(top > 0 && rest);
+    let exponent = UNIT + 64 * top as i32 - shift as i32;
+    mantissa as f64 * power_of_two(exponent)
+}
+
+/// 2^`exponent`; infinite where no float is that large.
+fn power_of_two(exponent: i32) -> f64 {
+    match exponent {
+        ..-1022 => f64::from_bits(1 << (exponent - UNIT).max(0)),
+        -1022..=1023 => f64::from_bits(((exponent + 1023) as u64) << 52),
+        _ => f64::INFINITY,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sum(values: &[OrderedValue<'_>]) -> f64 {
+        let mut sum = ExactSum::default();
+        assert!(values.iter().all(|value| sum.add(value, 1)));
+        sum.to_f64()
+    }
+
+    fn floats(values: &[f64]) -> f64 {
+        sum(&values
+            .iter()
+            .map(|value| OrderedValue::Float(*value))
+            .collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn what_cancels_out_leaves_no_trace() {
+        assert_eq!(floats(&[1e300, 1.0, -1e300]), 1.0);
+        assert_eq!(floats(&[0.1; 10]), 1.0);
+        assert_eq!(floats(&[f64::MAX, f64::MAX, -f64::MAX]), f64::MAX);
+        assert_eq!(floats(&[f64::MAX, f64::MAX]), f64::INFINITY);
+        assert_eq!(floats(&[5e-324, -5e-324, -5e-324]), -5e-324);
+        assert_eq!(
+            sum(&[
+                OrderedValue::Int(i64::MAX),
+                OrderedValue::UInt(u64::MAX),
+                OrderedValue::Int(i64::MIN)
+            ]),
+            u64::MAX as f64
+        );
+        assert_eq!(floats(&[]), 0.0);
+        // Half way between two floats, and a bit more.
+        assert_eq!(
+            floats(&[9_007_199_254_740_992.0, 1.0]),
+            9_007_199_254_740_992.0
+        );
+        assert_eq!(
+            floats(&[9_007_199_254_740_992.0, 1.0, 1e-300]),
+            9_007_199_254_740_994.0
+        );
+        assert!(!ExactSum::default().add(&OrderedValue::Float(f64::NAN), 1));
+        assert!(!ExactSum::default().add(&OrderedValue::Null, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn one_value_is_its_own_sum_and_order_does_not_matter(value: f64, others in proptest::collection::vec(any::<f64>(), 0..20), times in 1_u64..u64::MAX) {
+            prop_assume!(value.is_finite());
+            prop_assert_eq!(floats(&[value]), value);
+            let finite: Vec<_> = others.into_iter().filter(|value| value.is_finite()).collect();
+            let reversed: Vec<_> = finite.iter().rev().copied().collect();
+            prop_assert_eq!(floats(&finite), floats(&reversed));
+            // So many times, and all but one of them back.
+            let mut sum = ExactSum::default();
+            sum.add(&OrderedValue::Float(value), times);
+            sum.add(&OrderedValue::Float(-value), times - 1);
+            prop_assert_eq!(sum.to_f64(), value);
+        }
+
+        #[test]
+        fn sums_of_integers_are_exact(values in proptest::collection::vec(any::<i64>(), 0..50)) {
+            let exact: i128 = values.iter().map(|value| i128::from(*value)).sum();
+            prop_assert_eq!(sum(&values.iter().map(|value| OrderedValue::Int(*value)).collect::<Vec<_>>()), exact as f64);
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! Answering a query from shards.
+//!
+//! Each shard is planned by its statistics, then asked once, by [`Run::ask`], for all that the query wants of it. What
+//! it gives is added to what the shards before gave. Shards that statistics rule out are not asked at all; in an ordered
+//! query those with the best values are asked first, so that the others can be outranked.
+
+use crate::aggregate::Gathered;
+use crate::evaluate::Evaluator;
+use crate::explain::{Timer, Trace};
+use crate::meter::Meter;
+use crate::plan::{Kind, Step, plan};
+use crate::prepared::Prepared;
+use crate::sort::{TopHits, best, is_outranked, sort_shard};
+use crate::top::Top;
+use crate::{Answer, Error, Explain, Hit, Options, Result, Shard, UnknownFields};
+use quire_index::DocSet;
+use quire_model::ordered::Direction;
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::ops::ControlFlow;
+
+impl Prepared {
+    /// Asks shards, in whose order hits without another order come.
+    ///
+    /// # Errors
+    /// `UnknownField` by option; `Unsupported` if a shard can't filter or sort by a field; `TooLarge` if the answer would take
+    /// more memory than it may; `Shard` if one can't be read.
+    pub fn answer(&self, shards: &[&dyn Shard], options: &Options<'_>) -> Result<Answer> {
+        let mut hits = Vec::new();
+        let mut meter = Meter::new(options.memory_bytes_max);
+        let mut full = Ok(());
+        let mut answer = self.for_each(shards, options, &mut |hit| {
+            full = meter.take(size_of::<Hit>(), "giving so many hits at once");
+            hits.push(hit);
+            match full {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        })?;
+        full?;
+        answer.hits = hits;
+        Ok(answer)
+    }
+
+    /// Shows each hit to a function, in order, until it breaks; the answer has all but the hits. What is to be counted
+    /// or aggregated is so to the end. Nothing is allocated for a hit; without an order, nor kept.
+    ///
+    /// # Errors
+    /// As of [`answer`](Prepared::answer).
+    pub fn for_each(
+        &self,
+        shards: &[&dyn Shard],
+        options: &Options<'_>,
+        each: &mut dyn FnMut(Hit) -> ControlFlow<()>,
+    ) -> Result<Answer> {
+        if options.unknown_fields == UnknownFields::Refuse {
+            self.refuse_unknown(shards)?;
+        }
+        let mut run = Run::new(self, shards, options);
+        match self.query.order.is_empty() {
+            true => run.in_place(each)?,
+            false => run.in_order(each)?,
+        }
+        Ok(run.finish())
+    }
+
+    fn refuse_unknown(&self, shards: &[&dyn Shard]) -> Result<()> {
+        let mut paths = Vec::new();
+        self.each_path(&mut |path| paths.push(path));
+        for path in paths {
+            let mut is_known = false;
+            for shard in shards {
+                is_known = is_known || shard.field(path)?.is_some();
+            }
+            if !is_known {
+                let path = path.to_string();
+                return Err(Error::UnknownField { path });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Which hits are still wanted, of a query without an order.
+struct Page<'e> {
+    skip: u64,
+    left: u64,
+    each: &'e mut dyn FnMut(Hit) -> ControlFlow<()>,
+}
+
+impl Page<'_> {
+    fn show(&mut self, shard: u32, docs: &DocSet) {
+        let skipped = self.skip.min(docs.len());
+        self.skip -= skipped;
+        let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
+        for doc in docs.iter().skip(skipped) {
+            if self.left == 0 {
+                return;
+            }
+            self.left -= 1;
+            if (self.each)(Hit { shard, doc }).is_break() {
+                self.left = 0;
+            }
+        }
+    }
+}
+
+/// What is wanted of the documents of a shard that match.
+enum Wanted<'p, 'e> {
+    /// How many they are alone.
+    Count,
+    /// Those that belong on the page.
+    Page(&'p mut Page<'e>),
+    /// Those that come first.
+    First,
+    /// What aggregates say.
+    Aggregates,
+}
+
+/// A query being answered.
+struct Run<'q> {
+    prepared: &'q Prepared,
+    shards: &'q [&'q dyn Shard],
+    timer: Timer<'q>,
+    explain: Option<Explain>,
+    meter: Meter,
+    /// Documents that match.
+    matched: u64,
+    top: TopHits,
+    gathered: Vec<Gathered>,
+}
+
+impl<'q> Run<'q> {
+    fn new(prepared: &'q Prepared, shards: &'q [&'q dyn Shard], options: &Options<'q>) -> Run<'q> {
+        let aggregates = prepared.query.aggregates.iter();
+        Run {
+            prepared,
+            shards,
+            timer: Timer(options.clock),
+            explain: options.clock.map(|_| Explain {
+                shards: shards.len() as u64,
+                filter: Trace::new(&prepared.root),
+                ..Explain::default()
+            }),
+            meter: Meter::new(options.memory_bytes_max),
+            matched: 0,
+            top: Top::new(prepared.hits_max()),
+            gathered: aggregates
+                .map(|(_, aggregate)| Gathered::new(&aggregate.what))
+                .collect(),
+        }
+    }
+
+    /// Hits in the order of shards and docids.
+    fn in_place(&mut self, each: &mut dyn FnMut(Hit) -> ControlFlow<()>) -> Result<()> {
+        let query = &self.prepared.query;
+        let mut page = Page {
+            skip: query.skip,
+            left: query.limit.unwrap_or(u64::MAX),
+            each,
+        };
+        for (place, shard) in (0..).zip(self.shards) {
+            let is_more = query.count || !self.gathered.is_empty();
+            if page.left == 0 && !is_more {
+                break;
+            }
+            let Some((step, docs)) = self.plan(*shard)? else {
+                continue;
+            };
+            let is_skipped = step.estimate.at_most <= page.skip;
+            let wanted = match (page.left == 0, self.gathered.is_empty()) {
+                (true, true) => Wanted::Count,
+                (true, false) => Wanted::Aggregates,
+                (false, true) if is_skipped => Wanted::Count,
+                (false, _) => Wanted::Page(&mut page),
+            };
+            let only_counted = matches!(wanted, Wanted::Count);
+            let matched = self.ask(*shard, place, &step, docs, wanted)?;
+            if only_counted && page.left > 0 {
+                page.skip = page.skip.saturating_sub(matched);
+            }
+        }
+        Ok(())
+    }
+
+    /// Hits in the query's order.
+    fn in_order(&mut self, each: &mut dyn FnMut(Hit) -> ControlFlow<()>) -> Result<()> {
+        let query = &self.prepared.query;
+        let Some(first) = query.order.first() else {
+            return Ok(());
+        };
+        let mut planned = Vec::with_capacity(self.shards.len());
+        for (place, shard) in (0..).zip(self.shards) {
+            let Some((step, docs)) = self.plan(*shard)? else {
+                continue;
+            };
+            let best = match self.top.is_nothing() {
+                true => None,
+                false => best(*shard, first)?,
+            };
+            planned.push((best, place, *shard, step, docs));
+        }
+        planned.sort_by(|(one, ..), (other, ..)| compare_best(one, other, first.direction));
+        for (best, place, shard, step, docs) in planned {
+            let is_outranked =
+                self.top.is_nothing() || is_outranked(best.as_deref(), first.direction, &self.top);
+            if is_outranked && let Some(explain) = &mut self.explain {
+                explain.outranked += 1;
+            }
+            let wanted = match (is_outranked, self.gathered.is_empty()) {
+                (true, true) if !query.count => continue,
+                (true, true) => Wanted::Count,
+                (true, false) => Wanted::Aggregates,
+                (false, _) => Wanted::First,
+            };
+            self.ask(shard, place, &step, docs, wanted)?;
+        }
+        let top = std::mem::replace(&mut self.top, Top::new(0));
+        let skip = usize::try_from(query.skip).unwrap_or(usize::MAX);
+        for (_, hit) in top.into_sorted().into_iter().skip(skip) {
+            if each(hit).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The plan for a shard and how many documents it has; none if nothing in it can match.
+    fn plan(&mut self, shard: &'q dyn Shard) -> Result<Option<(Step<'q>, u64)>> {
+        let start = self.timer.now();
+        let docs = shard.doc_count()?;
+        let trace = self.explain.as_mut().map(|explain| &mut explain.filter);
+        let step = plan(&self.prepared.root, 0, shard, docs, trace)?;
+        let is_pruned = matches!(step.kind, Kind::None);
+        if let Some(explain) = &mut self.explain {
+            explain.documents += docs;
+            explain.pruned += u64::from(is_pruned);
+            explain.planning += self.timer.since(start);
+        }
+        Ok((!is_pruned).then_some((step, docs)))
+    }
+
+    /// Asks a shard for all that is wanted of it, and gives how many documents match.
+    fn ask(
+        &mut self,
+        shard: &dyn Shard,
+        place: u32,
+        step: &Step<'_>,
+        docs: u64,
+        wanted: Wanted<'_, '_>,
+    ) -> Result<u64> {
+        let timer = self.timer;
+        let evaluator = Evaluator { shard, docs, timer };
+        let start = timer.now();
+        let trace = self.explain.as_mut().map(|explain| &mut explain.filter);
+        if let Wanted::Count = wanted {
+            let count = evaluator.count(step, trace)?;
+            self.matched += count;
+            if let Some(explain) = &mut self.explain {
+                explain.filtering += timer.since(start);
+            }
+            return Ok(count);
+        }
+        let set = evaluator.matches(step, trace)?;
+        let filtered = timer.now();
+        self.matched += set.len();
+        match wanted {
+            Wanted::Page(page) => page.show(place, &set),
+            Wanted::First => {
+                let (orders, hits_max) = (&self.prepared.query.order, self.prepared.hits_max());
+                let (top, meter) = (&mut self.top, &mut self.meter);
+                sort_shard(orders, shard, place, &set, hits_max, top, meter)?;
+            }
+            Wanted::Count | Wanted::Aggregates => {}
+        }
+        let sorted = timer.now();
+        self.aggregate(&evaluator, &set)?;
+        if let Some(explain) = &mut self.explain {
+            explain.filtering += filtered.saturating_sub(start);
+            explain.ordering += sorted.saturating_sub(filtered);
+            explain.aggregating += timer.since(sorted);
+        }
+        Ok(set.len())
+    }
+
+    fn aggregate(&mut self, evaluator: &Evaluator<'_, '_>, set: &DocSet) -> Result<()> {
+        let aggregates = self.prepared.query.aggregates.iter();
+        let wanted = aggregates.zip(&self.prepared.among);
+        for (((_, aggregate), among), gathered) in wanted.zip(&mut self.gathered) {
+            let mut set = Cow::Borrowed(set);
+            if let Some(node) = among {
+                let step = plan(node, 0, evaluator.shard, evaluator.docs, None)?;
+                evaluator.retain(&step, set.to_mut(), None)?;
+            }
+            let Some(path) = aggregate.what.path() else {
+                gathered.add_documents(set.len());
+                continue;
+            };
+            let Some(column) = evaluator.shard.column(path)? else {
+                continue;
+            };
+            let many = evaluator.shard.field(path)?.is_none_or(|info| info.many);
+            gathered.add_column(column.as_ref(), many, set.iter(), &mut self.meter)?;
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Answer {
+        let aggregates = self.prepared.query.aggregates.iter();
+        let gathered = self.gathered.into_iter().map(Gathered::finish);
+        Answer {
+            hits: Vec::new(),
+            count: self.prepared.query.count.then_some(self.matched),
+            aggregates: aggregates
+                .map(|(name, _)| name.clone())
+                .zip(gathered)
+                .collect(),
+            explain: self.explain,
+        }
+    }
+}
+
+/// Puts shards with better values first, those without any last.
+fn compare_best(
+    one: &Option<Cow<'_, [u8]>>,
+    other: &Option<Cow<'_, [u8]>>,
+    direction: Direction,
+) -> Ordering {
+    match (one, other, direction) {
+        (Some(one), Some(other), Direction::Ascending) => one.cmp(other),
+        (Some(one), Some(other), Direction::Descending) => other.cmp(one),
+        (one, other, _) => other.is_some().cmp(&one.is_some()),
+    }
+}

@@ -1,0 +1,158 @@
+//! [`Explain`]: how an answer was found.
+
+use crate::tree::Node;
+use crate::{Clock, Estimate};
+use std::fmt;
+use std::time::Duration;
+
+/// How an answer was found. [`Display`](fmt::Display) shows it to people.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Explain {
+    /// Shards asked.
+    pub shards: u64,
+    /// Those that were passed over, as their statistics said that nothing in them matches.
+    pub pruned: u64,
+    /// Those whose hits were passed over, as their statistics said that better ones were known.
+    pub outranked: u64,
+    /// Documents in all shards.
+    pub documents: u64,
+    /// Asking for estimates and choosing.
+    pub planning: Duration,
+    /// Finding which documents match.
+    pub filtering: Duration,
+    /// Finding the first ones in order.
+    pub ordering: Duration,
+    /// Aggregating.
+    pub aggregating: Duration,
+    /// The filter, part by part.
+    pub filter: Trace,
+}
+
+/// What became of a part of a filter, in all shards together.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Trace {
+    /// The predicate, or `AND`, `OR`, `NOT`.
+    pub what: String,
+    /// Documents that statistics said match, at least.
+    pub at_least: u64,
+    /// Documents that statistics said match, at most.
+    pub at_most: u64,
+    /// How many shards counted it without making a set.
+    pub counted: u64,
+    /// How many shards made its set.
+    pub built: u64,
+    /// How many shards tested documents that matched the rest.
+    pub tested: u64,
+    /// Documents that matched, of those that were looked at.
+    pub rows: u64,
+    /// Time taken, with its parts'.
+    pub time: Duration,
+    /// Its parts.
+    pub parts: Vec<Trace>,
+}
+
+/// How a part of a filter was evaluated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum How {
+    Counted,
+    Built,
+    Tested,
+}
+
+impl Trace {
+    pub(crate) fn new(node: &Node) -> Trace {
+        let (what, parts): (_, &[Node]) = match node {
+            Node::All => ("TRUE".to_string(), &[]),
+            Node::None => ("FALSE".to_string(), &[]),
+            Node::Leaf(leaf) => (leaf.to_string(), &[]),
+            Node::Not(one) => ("NOT".to_string(), std::slice::from_ref(one)),
+            Node::And(nodes) => ("AND".to_string(), nodes),
+            Node::Or(nodes) => ("OR".to_string(), nodes),
+        };
+        Trace {
+            what,
+            parts: parts.iter().map(Trace::new).collect(),
+            ..Trace::default()
+        }
+    }
+
+    /// The trace of the part at `place`, if there is any trace.
+    pub(crate) fn child<'t>(
+        trace: &'t mut Option<&mut Trace>,
+        place: usize,
+    ) -> Option<&'t mut Trace> {
+        trace.as_mut()?.parts.get_mut(place)
+    }
+
+    pub(crate) fn planned(&mut self, estimate: &Estimate) {
+        self.at_least += estimate.at_least;
+        self.at_most += estimate.at_most;
+    }
+
+    pub(crate) fn done(&mut self, how: How, rows: u64, time: Duration) {
+        match how {
+            How::Counted => self.counted += 1,
+            How::Built => self.built += 1,
+            How::Tested => self.tested += 1,
+        }
+        self.rows += rows;
+        self.time += time;
+    }
+
+    fn write(&self, depth: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, indent) = (&self.what, 2 * depth);
+        write!(f, "{:indent$}{what}: ", "")?;
+        match self.at_least == self.at_most {
+            true => write!(f, "{} estimated", self.at_most)?,
+            false => write!(f, "{} to {} estimated", self.at_least, self.at_most)?,
+        }
+        let ways = [
+            ("counted", self.counted),
+            ("built", self.built),
+            ("tested", self.tested),
+        ];
+        let mut was_asked = false;
+        for (way, shards) in ways.iter().filter(|(_, shards)| *shards > 0) {
+            let plural = if *shards == 1 { "shard" } else { "shards" };
+            write!(f, ", {way} in {shards} {plural}")?;
+            was_asked = true;
+        }
+        match was_asked {
+            true => writeln!(f, ", {} found, {:?}", self.rows, self.time)?,
+            false => writeln!(f, ", not asked")?,
+        }
+        self.parts
+            .iter()
+            .try_for_each(|part| part.write(depth + 1, f))
+    }
+}
+
+impl fmt::Display for Explain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} documents in {} shards; {} shards pruned, {} outranked",
+            self.documents, self.shards, self.pruned, self.outranked
+        )?;
+        self.filter.write(0, f)?;
+        writeln!(
+            f,
+            "planning {:?}, filtering {:?}, ordering {:?}, aggregating {:?}",
+            self.planning, self.filtering, self.ordering, self.aggregating
+        )
+    }
+}
+
+/// Tells time if there is a clock.
+#[derive(Clone, Copy)]
+pub(crate) struct Timer<'a>(pub(crate) Option<Clock<'a>>);
+
+impl Timer<'_> {
+    pub(crate) fn now(self) -> Duration {
+        self.0.map_or(Duration::ZERO, |clock| clock())
+    }
+
+    pub(crate) fn since(self, start: Duration) -> Duration {
+        self.now().saturating_sub(start)
+    }
+}

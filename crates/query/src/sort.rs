@@ -1,0 +1,218 @@
+//! Sort keys: what hits of all shards are ordered by, as bytes; and the first hits of one shard, by ranks.
+//!
+//! # Layout
+//! ```text
+//! sort key   for each order | term | ascending; complemented, descending; or | 0xff | without a value
+//! ```
+//! No term is the front of another, and none begins with 0xff or 0x00: keys compare bytewise, order after order.
+
+use crate::batches::Batches;
+use crate::meter::Meter;
+use crate::top::Top;
+use crate::{Column, End, Hit, NO_RANK, Order, Result, Shard};
+use quire_index::DocSet;
+use quire_model::ordered::{Direction, OrderedValue};
+use smallvec::SmallVec;
+use std::borrow::Cow;
+
+const NO_VALUE: u8 = 0xff;
+
+/// What a hit is ordered by.
+pub(crate) type SortKey = SmallVec<[u8; 32]>;
+
+/// The first hits so far of all shards.
+pub(crate) type TopHits = Top<(SortKey, Hit)>;
+
+/// The largest rank that can be.
+const RANK_MAX: u64 = NO_RANK - 1;
+
+/// What a hit beyond its key takes of memory.
+const HIT_BYTES: usize = size_of::<(SortKey, Hit)>();
+
+/// What sorting is called in an error.
+const SORTING: &str = "sorting so many hits";
+
+/// Appends a value, or that there is none, to a sort key.
+pub(crate) fn push_key(key: &mut SortKey, term: Option<&[u8]>, direction: Direction) {
+    match (term, direction) {
+        (None, _) => key.push(NO_VALUE),
+        (Some(term), Direction::Ascending) => key.extend_from_slice(term),
+        (Some(term), Direction::Descending) => key.extend(term.iter().map(|byte| !byte)),
+    }
+}
+
+/// The term that a sort key begins with, if it begins with one.
+fn first_term(key: &[u8], direction: Direction) -> Option<Vec<u8>> {
+    let (_, rest) = OrderedValue::decode(key, direction).ok()?;
+    let term = key.get(..key.len() - rest.len())?;
+    Some(match direction {
+        Direction::Ascending => term.to_vec(),
+        Direction::Descending => term.iter().map(|byte| !byte).collect(),
+    })
+}
+
+/// The value that a shard's hits begin with at best; none if none has one.
+pub(crate) fn best<'s>(shard: &'s dyn Shard, order: &Order) -> Result<Option<Cow<'s, [u8]>>> {
+    let range = shard.field(&order.path)?.and_then(|info| info.range);
+    Ok(range.map(|(least, most)| match order.direction {
+        Direction::Ascending => least,
+        Direction::Descending => most,
+    }))
+}
+
+/// Whether hits that begin with `best` come after all that are kept.
+pub(crate) fn is_outranked(best: Option<&[u8]>, direction: Direction, top: &TopHits) -> bool {
+    let Some((worst, _)) = top.worst() else {
+        return false;
+    };
+    // A worst hit without a value has none below it; nor is one that is equal outranked.
+    match (first_term(worst, direction), best, direction) {
+        (None, ..) => false,
+        (Some(_), None, _) => true,
+        (Some(worst), Some(best), Direction::Ascending) => best > worst.as_slice(),
+        (Some(worst), Some(best), Direction::Descending) => best < worst.as_slice(),
+    }
+}
+
+/// Keeps a hit if it is among the first.
+pub(crate) fn offer(top: &mut TopHits, key: SortKey, hit: Hit, meter: &mut Meter) -> Result<bool> {
+    let bytes = |key: &SortKey| HIT_BYTES + key.len();
+    meter.take(bytes(&key), SORTING)?;
+    match top.offer((key, hit)) {
+        None => Ok(true),
+        Some((pushed_out, other)) => {
+            meter.give(bytes(&pushed_out));
+            Ok(other != hit)
+        }
+    }
+}
+
+/// One order of a query, in one shard.
+struct OrderColumn<'s> {
+    direction: Direction,
+    column: Option<Box<dyn Column + 's>>,
+}
+
+impl OrderColumn<'_> {
+    /// Replaces `out` by a number for each document, which order them.
+    fn keys(&self, docs: &[u32], out: &mut Vec<u64>) -> Result<()> {
+        let Some(column) = &self.column else {
+            out.clear();
+            out.resize(docs.len(), NO_RANK);
+            return Ok(());
+        };
+        match self.direction {
+            Direction::Ascending => column.ends(docs, End::Smallest, out),
+            Direction::Descending => {
+                column.ends(docs, End::Largest, out)?;
+                for rank in out.iter_mut().filter(|rank| **rank != NO_RANK) {
+                    *rank = RANK_MAX.saturating_sub(*rank);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The largest number that a document which does not come after `term` has.
+    fn key_max(&self, term: &[u8]) -> Result<u64> {
+        let Some(column) = &self.column else {
+            return Ok(NO_RANK);
+        };
+        let rank = column.rank_of(term)?;
+        Ok(match self.direction {
+            Direction::Ascending => rank,
+            Direction::Descending => RANK_MAX.saturating_sub(rank),
+        })
+    }
+
+    /// Appends the value behind a number to a sort key.
+    fn push_key(&self, number: u64, key: &mut SortKey, term: &mut Vec<u8>) -> Result<()> {
+        match &self.column {
+            Some(column) if number != NO_RANK => {
+                term.clear();
+                let rank = match self.direction {
+                    Direction::Ascending => number,
+                    Direction::Descending => RANK_MAX.saturating_sub(number),
+                };
+                column.term(rank, term)?;
+                push_key(key, Some(term), self.direction);
+            }
+            _ => push_key(key, None, self.direction),
+        }
+        Ok(())
+    }
+}
+
+/// Offers the hits of one shard to `top`: its own first ones are found by ranks, and only of these the values are read.
+pub(crate) fn sort_shard(
+    orders: &[Order],
+    shard: &dyn Shard,
+    place: u32,
+    docs: &DocSet,
+    hits_max: u64,
+    top: &mut TopHits,
+    meter: &mut Meter,
+) -> Result<()> {
+    let mut columns = Vec::with_capacity(orders.len());
+    for order in orders {
+        columns.push(OrderColumn {
+            direction: order.direction,
+            column: shard.column(&order.path)?,
+        });
+    }
+    let Some((first, others)) = columns.split_first() else {
+        return Ok(());
+    };
+    let mut key_max = NO_RANK;
+    if let Some((worst, _)) = top.worst()
+        && let Some(term) = first_term(worst, first.direction)
+    {
+        key_max = first.key_max(&term)?;
+    }
+    let entry_bytes = size_of::<(Numbers, u32)>();
+    let entries = usize::try_from(docs.len().min(hits_max)).unwrap_or(usize::MAX);
+    let bytes = entries.saturating_mul(entry_bytes);
+    meter.take(bytes, SORTING)?;
+    let mut own: Top<(Numbers, u32)> = Top::new(hits_max);
+    let mut batches = Batches::new(docs.iter());
+    let (mut numbers, mut few, mut of_few) = (Vec::new(), Vec::new(), Vec::new());
+    while let Some(batch) = batches.next() {
+        first.keys(batch, &mut numbers)?;
+        few.clear();
+        of_few.clear();
+        for (doc, number) in batch.iter().zip(&numbers) {
+            let is_late = own
+                .worst()
+                .is_some_and(|(worst, _)| worst.first().is_some_and(|worst| number > worst));
+            if *number <= key_max && !is_late {
+                few.push(*doc);
+                of_few.push(Numbers::from_slice(&[*number]));
+            }
+        }
+        for other in others {
+            other.keys(&few, &mut numbers)?;
+            for (own, number) in of_few.iter_mut().zip(&numbers) {
+                own.push(*number);
+            }
+        }
+        for (doc, numbers) in few.iter().zip(of_few.drain(..)) {
+            own.offer((numbers, *doc));
+        }
+    }
+    let mut term = Vec::new();
+    for (numbers, doc) in own.into_sorted() {
+        let mut key = SortKey::new();
+        for (column, number) in columns.iter().zip(numbers) {
+            column.push_key(number, &mut key, &mut term)?;
+        }
+        // They come in order: where one is too late, so are all behind it.
+        if !offer(top, key, Hit { shard: place, doc }, meter)? {
+            break;
+        }
+    }
+    meter.give(bytes);
+    Ok(())
+}
+
+/// What a document is ordered by in one shard: a number for each order.
+type Numbers = SmallVec<[u64; 2]>;

@@ -1,0 +1,169 @@
+//! Answers by definition.
+
+use crate::exact_sum::ExactSum;
+use crate::{Aggregate, Aggregated, Answer, Filter, Hit, Measure, Path, Query, Value};
+use quire_model::Document;
+use quire_model::ordered::{Direction, OrderedValue};
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Bound, ControlFlow};
+
+/// The right answer from documents that are split into shards, unless a limit of memory is met; without an explanation.
+#[must_use]
+pub fn answer(shards: &[&[Document]], query: &Query) -> Answer {
+    let mut matching = Vec::new();
+    for (shard, documents) in (0..).zip(shards) {
+        for (doc, document) in (0..).zip(*documents) {
+            if accepts(&query.filter, document) {
+                matching.push((Hit { shard, doc }, document));
+            }
+        }
+    }
+    let documents: Vec<_> = matching.iter().map(|(_, document)| *document).collect();
+    let aggregates = query.aggregates.iter();
+    let aggregates = aggregates.map(|(name, one)| (name.clone(), aggregate(one, &documents)));
+    let (aggregates, count) = (aggregates.collect(), documents.len() as u64);
+    // Stable: what is equal stays in the order of shards and docids.
+    matching.sort_by(|(_, one), (_, other)| compare(query, one, other));
+    let page = matching.into_iter().map(|(hit, _)| hit);
+    let page = page.skip(usize::try_from(query.skip).unwrap_or(usize::MAX));
+    let limit = query.limit.unwrap_or(u64::MAX);
+    Answer {
+        hits: page
+            .take(usize::try_from(limit).unwrap_or(usize::MAX))
+            .collect(),
+        count: query.count.then_some(count),
+        aggregates,
+        explain: None,
+    }
+}
+
+/// Whether a document matches.
+#[must_use]
+pub fn accepts(filter: &Filter, document: &Document) -> bool {
+    let any = |path: &Path, test: &dyn Fn(&Value) -> bool| values(document, path).iter().any(test);
+    match filter {
+        Filter::All => true,
+        Filter::And(all) => all.iter().all(|one| accepts(one, document)),
+        Filter::Or(any) => any.iter().any(|one| accepts(one, document)),
+        Filter::Not(one) => !accepts(one, document),
+        Filter::Eq(path, wanted) => any(path, &|value| value == wanted),
+        Filter::In(path, wanted) => any(path, &|value| wanted.contains(value)),
+        Filter::Exists(path) => any(path, &|value| *value != Value::null()),
+        Filter::Prefix(path, prefix) => any(path, &|value| {
+            value.as_str().is_some_and(|text| text.starts_with(prefix))
+        }),
+        Filter::Range(path, Bound::Unbounded, Bound::Unbounded) => {
+            any(path, &|value| *value != Value::null())
+        }
+        Filter::Range(path, lower, upper) => any(path, &|value| {
+            let above = match lower {
+                Bound::Included(lower) => same_type(value, lower) && value >= lower,
+                Bound::Excluded(lower) => same_type(value, lower) && value > lower,
+                Bound::Unbounded => true,
+            };
+            above
+                && match upper {
+                    Bound::Included(upper) => same_type(value, upper) && value <= upper,
+                    Bound::Excluded(upper) => same_type(value, upper) && value < upper,
+                    Bound::Unbounded => true,
+                }
+        }),
+    }
+}
+
+fn same_type(one: &Value, other: &Value) -> bool {
+    let kind = |value: &Value| match value.get() {
+        OrderedValue::Null => 0,
+        OrderedValue::Bool(_) => 1,
+        OrderedValue::String(_) => 2,
+        _ => 3,
+    };
+    kind(one) == kind(other)
+}
+
+/// The values that a document has at a path.
+fn values(document: &Document, path: &Path) -> BTreeSet<Value> {
+    let mut values = BTreeSet::new();
+    let _ = path.visit(document.root(), &mut |value| {
+        values.extend(Value::from_document(value));
+        ControlFlow::Continue(())
+    });
+    values
+}
+
+fn compare(query: &Query, one: &Document, other: &Document) -> Ordering {
+    let orders = query.order.iter().map(|order| {
+        let (one, other) = (values(one, &order.path), values(other, &order.path));
+        let missing = one.is_empty().cmp(&other.is_empty());
+        missing.then_with(|| match order.direction {
+            Direction::Ascending => one.first().cmp(&other.first()),
+            Direction::Descending => other.last().cmp(&one.last()),
+        })
+    });
+    orders.fold(Ordering::Equal, Ordering::then)
+}
+
+fn aggregate(aggregate: &Aggregate, documents: &[&Document]) -> Aggregated {
+    let filter = aggregate.filter.as_ref();
+    let among: Vec<_> = documents
+        .iter()
+        .filter(|document| filter.is_none_or(|filter| accepts(filter, document)))
+        .collect();
+    let Some(path) = aggregate.what.path() else {
+        return Aggregated::Count(among.len() as u64);
+    };
+    // The values of each document, nulls aside.
+    let sets: Vec<BTreeSet<Value>> = among
+        .into_iter()
+        .map(|document| {
+            let values = values(document, path).into_iter();
+            values.filter(|value| *value != Value::null()).collect()
+        })
+        .collect();
+    let all = || sets.iter().flatten();
+    let numbers: Vec<_> = all().filter(|value| value.as_f64().is_some()).collect();
+    let mut sum = ExactSum::default();
+    for number in &numbers {
+        sum.add(&number.get(), 1);
+    }
+    match &aggregate.what {
+        Measure::Count => Aggregated::Count(documents.len() as u64),
+        Measure::Min(_) => Aggregated::Value(all().min().cloned()),
+        Measure::Max(_) => Aggregated::Value(all().max().cloned()),
+        Measure::Sum(_) => Aggregated::Number(Some(sum.to_f64())),
+        Measure::Avg(_) => {
+            let mean = sum.to_f64() / numbers.len() as f64;
+            Aggregated::Number((!numbers.is_empty()).then_some(mean))
+        }
+        Measure::Distinct(_) => Aggregated::Count(all().collect::<BTreeSet<_>>().len() as u64),
+        Measure::Terms { limit, .. } => {
+            let mut counts = BTreeMap::new();
+            for value in all() {
+                *counts.entry(value.clone()).or_insert(0) += 1;
+            }
+            let mut terms: Vec<_> = counts.into_iter().collect();
+            terms.sort_by_key(|(value, count)| (Reverse(*count), value.clone()));
+            let others = terms.split_off(terms.len().min(*limit as usize));
+            let others = others.into_iter().map(|(_, count)| count).sum();
+            Aggregated::Terms { terms, others }
+        }
+        Measure::Histogram { interval, .. } => {
+            let mut counts = BTreeMap::new();
+            for set in &sets {
+                let numbers = set.iter().filter_map(Value::as_f64);
+                let starts = numbers.map(|number| Value::from((number / interval).floor()));
+                for start in starts.collect::<BTreeSet<_>>() {
+                    *counts.entry(start).or_insert(0) += 1;
+                }
+            }
+            let start = |n: Value| n.as_f64().unwrap_or(0.0) * interval;
+            Aggregated::Histogram(
+                counts
+                    .into_iter()
+                    .map(|(n, count)| (start(n), count))
+                    .collect(),
+            )
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Answers of the executor, over shards of any size, against answers by definition.
+
+use crate::testing::{Case, naive};
+use crate::{
+    Answer, ErrorKind, Filter, ModelShard, Options, Order, Prepared, Query, Shard, UnknownFields,
+    field, find, find_all,
+};
+use proptest::prelude::*;
+use quire_model::Document;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+fn prepared(query: &Query) -> Prepared {
+    query.clone().prepare().unwrap()
+}
+
+fn answer(shards: &[ModelShard], query: &Query, options: &Options<'_>) -> crate::Result<Answer> {
+    let shards: Vec<&dyn Shard> = shards.iter().map(|shard| shard as &dyn Shard).collect();
+    prepared(query).answer(&shards, options)
+}
+
+fn split(documents: &[Document], sizes: &[usize]) -> Vec<Vec<Document>> {
+    let mut rest = documents;
+    let mut shards = Vec::new();
+    for size in sizes {
+        let (shard, others) = rest.split_at((*size).min(rest.len()));
+        shards.push(shard.to_vec());
+        rest = others;
+    }
+    shards.push(rest.to_vec());
+    shards
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test] // some 5,000 queries
+    fn shards_of_any_size_answer_as_the_definition_says(seed: u64, sizes in proptest::collection::vec(0_usize..30, 0..6), explained: bool) {
+        let case = Case::from_seed(seed);
+        let parts = split(&case.documents, &sizes);
+        let shards: Vec<ModelShard> = parts.iter().map(|part| part.iter().cloned().collect()).collect();
+        let parts: Vec<&[Document]> = parts.iter().map(Vec::as_slice).collect();
+        let clock = || Duration::from_nanos(1);
+        let options = Options {
+            clock: if explained { Some(&clock) } else { None },
+            ..Options::default()
+        };
+        for query in &case.queries {
+            let right = naive::answer(&parts, query);
+            let mut found = answer(&shards, query, &options).unwrap();
+            let explain = found.explain.take();
+            prop_assert_eq!(explain.is_some(), explained);
+            let text = Case { queries: vec![query.clone()], ..case.clone() };
+            prop_assert_eq!(&found, &right, "{}", text);
+            // One who stops early has seen the same hits until then.
+            let stop_after = right.hits.len() / 2;
+            let mut seen = Vec::new();
+            let references: Vec<&dyn Shard> = shards.iter().map(|shard| shard as &dyn Shard).collect();
+            let rest = prepared(query).for_each(&references, &Options::default(), &mut |hit| {
+                if seen.len() == stop_after {
+                    return ControlFlow::Break(());
+                }
+                seen.push(hit);
+                ControlFlow::Continue(())
+            }).unwrap();
+            prop_assert_eq!(seen.as_slice(), &right.hits[..stop_after]);
+            prop_assert_eq!(rest.count, right.count);
+            prop_assert_eq!(rest.aggregates, right.aggregates);
+        }
+    }
+
+    #[test]
+    fn places_without_a_document_are_in_no_answer(seed: u64, holes in proptest::collection::vec(any::<bool>(), 80)) {
+        let case = Case::from_seed(seed);
+        let holed: ModelShard = case.documents.iter().zip(&holes).map(|(document, hole)| (!hole).then(|| document.clone())).collect();
+        let left: Vec<u32> = (0..).zip(&holes).take(case.documents.len()).filter(|(_, hole)| !**hole).map(|(doc, _)| doc).collect();
+        let documents: Vec<Document> = left.iter().map(|doc| case.documents[*doc as usize].clone()).collect();
+        for query in &case.queries {
+            let mut right = naive::answer(&[&documents], query);
+            for hit in &mut right.hits {
+                hit.doc = left[hit.doc as usize];
+            }
+            prop_assert_eq!(answer(std::slice::from_ref(&holed), query, &Options::default()).unwrap(), right);
+        }
+    }
+
+    #[test]
+    fn text_reads_as_what_it_was_written_from(seed: u64) {
+        let case = Case::from_seed(seed);
+        let text = case.to_string();
+        let read = Case::parse(&text).unwrap();
+        prop_assert_eq!(read.to_string(), text);
+        for (query, again) in case.queries.iter().zip(&read.queries) {
+            prop_assert_eq!(naive::answer(&[&case.documents], query), naive::answer(&[&read.documents], again));
+        }
+    }
+}
+
+fn cars() -> [ModelShard; 2] {
+    let shard = |json: &[&str]| {
+        let documents = json
+            .iter()
+            .map(|json| Document::from_json(json.as_bytes()).unwrap());
+        documents.collect::<ModelShard>()
+    };
+    [
+        shard(&[
+            r#"{"mark":"audi","price":9}"#,
+            r#"{"mark":"fiat","price":5}"#,
+        ]),
+        shard(&[r#"{"mark":"audi","sold":true}"#]),
+    ]
+}
+
+#[test]
+fn a_field_that_no_shard_has_is_an_error_only_by_option() {
+    let refuse = Options {
+        unknown_fields: UnknownFields::Refuse,
+        ..Options::default()
+    };
+    let known = [
+        find(field("price").gt(1).and(field("sold").exists())),
+        find_all().order_by(field("sold").ascending()),
+        find(Filter::All).select(["nowhere"]),
+    ];
+    for query in known {
+        assert!(answer(&cars(), &query, &refuse).is_ok());
+    }
+    let unknown = [
+        find(!field("prise").gt(1)),
+        find_all().order_by(field("prise").ascending()),
+        find_all().aggregate("a", crate::Aggregate::max("prise")),
+        find_all().aggregate("a", crate::Aggregate::count().among(field("prise").eq(1))),
+    ];
+    for query in unknown {
+        let error = answer(&cars(), &query, &refuse).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::UnknownField, "{error}");
+        assert!(error.to_string().contains("prise"));
+        assert!(answer(&cars(), &query, &Options::default()).is_ok());
+    }
+}
+
+#[test]
+fn a_query_that_would_hold_too_much_is_an_error() {
+    let documents = (0..2_000).map(|id| {
+        Document::from_json(
+            format!(r#"{{"id":{id},"name":"a name of some length {id}"}}"#).as_bytes(),
+        )
+        .unwrap()
+    });
+    let shard = [documents.collect::<ModelShard>()];
+    let little = Options {
+        memory_bytes_max: 10_000,
+        ..Options::default()
+    };
+    for query in [
+        find_all().order_by(field("name").ascending()),
+        find_all(),
+        find_all()
+            .limit(0)
+            .aggregate("a", crate::Aggregate::terms("name", 3)),
+        find_all()
+            .limit(0)
+            .aggregate("a", crate::Aggregate::distinct("name")),
+        find_all()
+            .limit(0)
+            .aggregate("a", crate::Aggregate::histogram("id", 1.0)),
+    ] {
+        let error = answer(&shard, &query, &little).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TooLarge, "{query:?}");
+    }
+    let few = find_all()
+        .order_by(field("name").descending())
+        .skip(5)
+        .limit(20)
+        .with_count();
+    assert_eq!(answer(&shard, &few, &little).unwrap().hits.len(), 20);
+    // Hits that are shown one by one are not held.
+    let mut seen = 0;
+    let all = prepared(&find_all());
+    all.for_each(&[&shard[0]], &little, &mut |_| {
+        seen += 1;
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!(seen, 2_000);
+}
+
+#[test]
+fn an_explanation_says_what_was_asked_and_what_was_not() {
+    let clock = || Duration::from_micros(7);
+    let options = Options {
+        clock: Some(&clock),
+        ..Options::default()
+    };
+    let filter = Filter::parse("price > 1 AND (mark = 'audi' OR mark = 'fiat')").unwrap();
+    let query = Query {
+        order: Order::parse_list("price desc").unwrap(),
+        ..find(filter).limit(1).with_count()
+    };
+    let explain = answer(&cars(), &query, &options).unwrap().explain.unwrap();
+    assert_eq!(
+        (explain.shards, explain.pruned, explain.documents),
+        (2, 1, 3)
+    );
+    let text = explain.to_string();
+    assert!(text.contains("mark IN ('audi', 'fiat')"), "{text}");
+    assert!(
+        text.starts_with("3 documents in 2 shards; 1 shards pruned"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_page_past_the_end_or_of_nothing_is_empty_and_still_counted() {
+    for query in [
+        find_all().limit(0),
+        find_all().skip(u64::MAX),
+        find_all().skip(3).limit(u64::MAX),
+    ] {
+        for query in [query.clone(), query.order_by(field("price").ascending())] {
+            let answer = answer(&cars(), &query.with_count(), &Options::default()).unwrap();
+            assert_eq!((answer.hits, answer.count), (vec![], Some(3)));
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Queries as text: the WHERE and ORDER BY grammar of SQL, for one field and one value at a time.
+//!
+//! Words, quotes, numbers and comments are those of the `sqlparser` crate. Its syntax trees are not used: they nest one deep for
+//! each `AND` of a chain, and take half a kilobyte for each value of a list.
+//!
+//! # Grammar
+//! ```text
+//! filter     = and { OR and }                 and  = not { AND not }          not = NOT not | one
+//! one        = TRUE | FALSE | "(" filter ")" | path test
+//!            | RANGE "(" path "," ('>' | '>=') "," value "," ('<' | '<=') "," value ")"      the signs in quotes
+//! test       = ("=" | "<>" | "!=" | "<" | "<=" | ">" | ">=") value
+//!            | [NOT] BETWEEN value AND value | [NOT] IN "(" [value {"," value}] ")"
+//!            | [NOT] LIKE 'front%' [ESCAPE 'c'] | IS [NOT] NULL
+//! value      = number | -number | 'string' | TRUE | FALSE | NULL
+//! path       = name { "." name }              name = word | "any text"
+//! order      = path [ASC | DESC] {"," path [ASC | DESC]}
+//! aggregate  = (COUNT "(" ")" | (MIN | MAX | SUM | AVG | DISTINCT) "(" path ")"
+//!            | TERMS "(" path "," number ")" | HISTOGRAM "(" path "," number ")") [WHERE filter]
+//! ```
+
+mod parse;
+mod print;
+mod tokens;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,395 @@
+//! Text to filters, orders and aggregates.
+
+use super::tokens::Tokens;
+use crate::{Aggregate, DEPTH_MAX, Error, Filter, Measure, Order, Path, Result, Value, field};
+use sqlparser::tokenizer::Token;
+use std::ops::Bound;
+
+/// Words that are no field's name without quotes.
+pub(super) const RESERVED: [&str; 12] = [
+    "AND", "OR", "NOT", "IN", "IS", "BETWEEN", "LIKE", "ESCAPE", "NULL", "TRUE", "FALSE", "WHERE",
+];
+
+impl Filter {
+    /// Reads the WHERE grammar of SQL: `mark = 'audi' AND price BETWEEN 5000 AND 20000`.
+    ///
+    /// `=`, `<>`, `!=`, `<`, `<=`, `>`, `>=`, `BETWEEN`, `IN`, `LIKE 'front%'`, `IS NULL`, `IS NOT NULL`, `AND`, `OR`, `NOT`, `TRUE`,
+    /// `FALSE`; dotted names, in double quotes where they are no plain words. `<>`, `NOT` and `IS NULL` are complements: a document
+    /// without the field matches. `field IS NULL` is so without any value but null; `field = NULL` where there is a null.
+    ///
+    /// ```
+    /// use quire_query::{Filter, field};
+    ///
+    /// let filter = Filter::parse("mark = 'audi' AND price < 2e4 AND sold IS NULL")?;
+    /// assert_eq!(filter, field("mark").eq("audi").and(field("price").lt(20_000)).and(!field("sold").exists()));
+    /// let error = Filter::parse("mark = 'audi' AND\n  price LIKE '%9'").unwrap_err();
+    /// assert!(error.to_string().starts_with("line 2, column 14: "));
+    /// # Ok::<(), quire_query::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Syntax`], with the place in the text.
+    pub fn parse(text: &str) -> Result<Filter> {
+        let mut parser = Parser::new(text)?;
+        let filter = parser.filter(0)?;
+        parser.end("AND, OR or the end")?;
+        Ok(filter)
+    }
+}
+
+impl Order {
+    /// Reads an ORDER BY list: `price desc, added`.
+    ///
+    /// # Errors
+    /// [`Error::Syntax`], with the place in the text.
+    pub fn parse_list(text: &str) -> Result<Vec<Order>> {
+        let mut parser = Parser::new(text)?;
+        let mut orders = Vec::new();
+        loop {
+            let path = field(parser.path()?.as_str());
+            orders.push(match parser.tokens.take_word("DESC") {
+                true => path.descending(),
+                false => {
+                    parser.tokens.take_word("ASC");
+                    path.ascending()
+                }
+            });
+            if !parser.tokens.take(&Token::Comma) {
+                break;
+            }
+        }
+        parser.end("ASC, DESC, a comma or the end")?;
+        Ok(orders)
+    }
+}
+
+impl Aggregate {
+    /// Reads an aggregate: `avg(price)`, `terms(mark, 10) WHERE price > 0`.
+    ///
+    /// # Errors
+    /// [`Error::Syntax`], with the place in the text.
+    pub fn parse(text: &str) -> Result<Aggregate> {
+        let mut parser = Parser::new(text)?;
+        let what = parser.measure()?;
+        let filter = match parser.tokens.take_word("WHERE") {
+            true => Some(parser.filter(0)?),
+            false => None,
+        };
+        parser.end("WHERE or the end")?;
+        Ok(Aggregate { what, filter })
+    }
+}
+
+struct Parser {
+    tokens: Tokens,
+}
+
+impl Parser {
+    fn new(text: &str) -> Result<Parser> {
+        let tokens = Tokens::new(text)?;
+        Ok(Parser { tokens })
+    }
+
+    fn end(&self, expected: &str) -> Result<()> {
+        match self.tokens.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.tokens.expected(expected)),
+        }
+    }
+
+    fn filter(&mut self, depth: usize) -> Result<Filter> {
+        let mut any = vec![self.and(depth)?];
+        while self.tokens.take_word("OR") {
+            any.push(self.and(depth)?);
+        }
+        Ok(single(any).unwrap_or_else(Filter::Or))
+    }
+
+    fn and(&mut self, depth: usize) -> Result<Filter> {
+        let mut all = vec![self.not(depth)?];
+        while self.tokens.take_word("AND") {
+            all.push(self.not(depth)?);
+        }
+        Ok(single(all).unwrap_or_else(Filter::And))
+    }
+
+    /// Whatever nests comes through here.
+    fn not(&mut self, depth: usize) -> Result<Filter> {
+        if depth > DEPTH_MAX {
+            let what = format!("nested more than {DEPTH_MAX} deep");
+            return Err(self.tokens.error(what));
+        }
+        if self.tokens.take_word("NOT") {
+            return Ok(!self.not(depth + 1)?);
+        }
+        if self.tokens.take(&Token::LParen) {
+            let filter = self.filter(depth + 1)?;
+            self.sign(&Token::RParen, "AND, OR or a closing bracket")?;
+            return Ok(filter);
+        }
+        if self.tokens.take_word("TRUE") {
+            return Ok(Filter::All);
+        }
+        if self.tokens.take_word("FALSE") {
+            return Ok(Filter::none());
+        }
+        if self.tokens.is_word(0, "RANGE") && self.tokens.peek_at(1) == Some(&Token::LParen) {
+            return self.range();
+        }
+        let path = self.path()?;
+        self.test(path)
+    }
+
+    /// What comes behind a path.
+    fn test(&mut self, path: Path) -> Result<Filter> {
+        type Make = fn(Path, Value) -> Filter;
+        let make: Option<Make> = match self.tokens.peek() {
+            Some(Token::Eq) => Some(Filter::Eq),
+            Some(Token::Neq) => Some(|path, value| !Filter::Eq(path, value)),
+            Some(Token::Lt) => Some(|path, value| less(path, Bound::Excluded(value))),
+            Some(Token::LtEq) => Some(|path, value| less(path, Bound::Included(value))),
+            Some(Token::Gt) => Some(|path, value| more(path, Bound::Excluded(value))),
+            Some(Token::GtEq) => Some(|path, value| more(path, Bound::Included(value))),
+            _ => None,
+        };
+        if let Some(make) = make {
+            self.tokens.advance();
+            return Ok(make(path, self.value()?));
+        }
+        if self.tokens.take_word("IS") {
+            let is_there = self.tokens.take_word("NOT");
+            self.word("NULL")?;
+            let exists = Filter::Exists(path);
+            return Ok(if is_there { exists } else { !exists });
+        }
+        let is_not = self.tokens.take_word("NOT");
+        let filter = if self.tokens.take_word("BETWEEN") {
+            let lower = Bound::Included(self.value()?);
+            self.word("AND")?;
+            Filter::Range(path, lower, Bound::Included(self.value()?))
+        } else if self.tokens.take_word("IN") {
+            Filter::In(path, self.list()?)
+        } else if self.tokens.take_word("LIKE") {
+            Filter::Prefix(path, self.prefix()?)
+        } else {
+            let tests = "=, <>, <, <=, >, >=, BETWEEN, IN, LIKE or IS";
+            return Err(self.tokens.expected(tests));
+        };
+        Ok(if is_not { !filter } else { filter })
+    }
+
+    fn range(&mut self) -> Result<Filter> {
+        self.tokens.advance();
+        self.sign(&Token::LParen, "an opening bracket")?;
+        let path = self.path()?;
+        let lower = self.bound(">", ">=")?;
+        let upper = self.bound("<", "<=")?;
+        self.sign(&Token::RParen, "a closing bracket")?;
+        Ok(Filter::Range(path, lower, upper))
+    }
+
+    fn bound(&mut self, excluding: &str, including: &str) -> Result<Bound<Value>> {
+        self.sign(&Token::Comma, "a comma")?;
+        let expected = || format!("'{excluding}' or '{including}'");
+        let bound: fn(Value) -> Bound<Value> = match self.tokens.peek() {
+            Some(Token::SingleQuotedString(sign)) if sign == excluding => Bound::Excluded,
+            Some(Token::SingleQuotedString(sign)) if sign == including => Bound::Included,
+            _ => return Err(self.tokens.expected(&expected())),
+        };
+        self.tokens.advance();
+        self.sign(&Token::Comma, "a comma")?;
+        Ok(bound(self.value()?))
+    }
+
+    fn list(&mut self) -> Result<Vec<Value>> {
+        self.sign(&Token::LParen, "an opening bracket")?;
+        let mut values = Vec::new();
+        if self.tokens.take(&Token::RParen) {
+            return Ok(values);
+        }
+        loop {
+            values.push(self.value()?);
+            if self.tokens.take(&Token::RParen) {
+                return Ok(values);
+            }
+            self.sign(&Token::Comma, "a comma or a closing bracket")?;
+        }
+    }
+
+    /// The front that a pattern of LIKE asks for.
+    fn prefix(&mut self) -> Result<String> {
+        const ONLY_PREFIX: &str =
+            "LIKE looks for the front of a string, as 'front%'; no other pattern is known";
+        let pattern = match self.tokens.peek() {
+            Some(Token::SingleQuotedString(pattern)) => pattern.clone(),
+            _ => return Err(self.tokens.expected("a pattern in single quotes")),
+        };
+        let wrong = self.tokens.error(ONLY_PREFIX);
+        self.tokens.advance();
+        let escape = match self.tokens.take_word("ESCAPE") {
+            true => Some(self.escape()?),
+            false => None,
+        };
+        let mut prefix = String::with_capacity(pattern.len());
+        let mut letters = pattern.chars();
+        while let Some(letter) = letters.next() {
+            match letter {
+                _ if Some(letter) == escape => prefix.push(letters.next().ok_or(wrong.clone())?),
+                '%' if letters.as_str().is_empty() => return Ok(prefix),
+                '%' | '_' => break,
+                _ => prefix.push(letter),
+            }
+        }
+        Err(wrong)
+    }
+
+    fn escape(&mut self) -> Result<char> {
+        let mut letter = None;
+        if let Some(Token::SingleQuotedString(text)) = self.tokens.peek() {
+            let mut letters = text.chars();
+            letter = letters.next().filter(|_| letters.as_str().is_empty());
+        }
+        let letter = letter.ok_or_else(|| self.tokens.expected("one letter in single quotes"))?;
+        self.tokens.advance();
+        Ok(letter)
+    }
+
+    fn value(&mut self) -> Result<Value> {
+        const VALUE: &str = "a number, a 'string', TRUE, FALSE or NULL";
+        for (word, value) in [("TRUE", Some(true)), ("FALSE", Some(false)), ("NULL", None)] {
+            if self.tokens.take_word(word) {
+                return Ok(value.map_or(Value::null(), Value::from));
+            }
+        }
+        let negative = self.tokens.take(&Token::Minus);
+        let value = match self.tokens.peek() {
+            Some(Token::Number(digits, false)) => number(digits, negative),
+            Some(Token::SingleQuotedString(text)) if !negative => Some(Value::from(text.as_str())),
+            Some(Token::Word(word)) if word.quote_style == Some('"') => {
+                let what = format!("{word} is a field's name; a string stands in 'single quotes'");
+                return Err(self.tokens.error(what));
+            }
+            _ => return Err(self.tokens.expected(VALUE)),
+        };
+        let value = value.ok_or_else(|| self.tokens.expected(VALUE))?;
+        self.tokens.advance();
+        Ok(value)
+    }
+
+    fn path(&mut self) -> Result<Path> {
+        let mut path = String::new();
+        loop {
+            match self.tokens.peek() {
+                Some(Token::Word(word)) => {
+                    let is_reserved = word.quote_style.is_none()
+                        && path.is_empty()
+                        && RESERVED.contains(&word.value.to_ascii_uppercase().as_str());
+                    if is_reserved {
+                        return Err(self
+                            .tokens
+                            .expected("a field (in \"double quotes\" if it is called so)"));
+                    }
+                    path.push_str(&word.value);
+                }
+                _ => return Err(self.tokens.expected("a field")),
+            }
+            let checked = Path::new(&path);
+            if let Err(Error::Invalid(what)) = checked.check() {
+                return Err(self.tokens.error(what));
+            }
+            self.tokens.advance();
+            if !self.tokens.take(&Token::Period) {
+                return Ok(checked);
+            }
+            path.push('.');
+        }
+    }
+
+    fn measure(&mut self) -> Result<Measure> {
+        const MEASURES: &str = "count, min, max, sum, avg, distinct, terms or histogram";
+        let name = match self.tokens.peek() {
+            Some(Token::Word(word)) => word.value.to_ascii_lowercase(),
+            _ => return Err(self.tokens.expected(MEASURES)),
+        };
+        let wrong = self.tokens.expected(MEASURES);
+        self.tokens.advance();
+        self.sign(&Token::LParen, "an opening bracket")?;
+        let measure = match name.as_str() {
+            "count" => Measure::Count,
+            "min" => Measure::Min(self.path()?),
+            "max" => Measure::Max(self.path()?),
+            "sum" => Measure::Sum(self.path()?),
+            "avg" => Measure::Avg(self.path()?),
+            "distinct" => Measure::Distinct(self.path()?),
+            "terms" => {
+                let path = self.path()?;
+                let limit = self.argument()?;
+                Measure::Terms { path, limit }
+            }
+            "histogram" => {
+                let path = self.path()?;
+                let interval = self.argument()?;
+                Measure::Histogram { path, interval }
+            }
+            _ => return Err(wrong),
+        };
+        self.sign(&Token::RParen, "a closing bracket")?;
+        Ok(measure)
+    }
+
+    /// A comma and a number.
+    fn argument<T: std::str::FromStr>(&mut self) -> Result<T> {
+        self.sign(&Token::Comma, "a comma")?;
+        let argument = match self.tokens.peek() {
+            Some(Token::Number(digits, false)) => digits.parse().ok(),
+            _ => None,
+        };
+        let argument = argument.ok_or_else(|| self.tokens.expected("a number"))?;
+        self.tokens.advance();
+        Ok(argument)
+    }
+
+    fn sign(&mut self, sign: &Token, expected: &str) -> Result<()> {
+        match self.tokens.take(sign) {
+            true => Ok(()),
+            false => Err(self.tokens.expected(expected)),
+        }
+    }
+
+    fn word(&mut self, word: &str) -> Result<()> {
+        match self.tokens.take_word(word) {
+            true => Ok(()),
+            false => Err(self.tokens.expected(word)),
+        }
+    }
+}
+
+/// The only filter, or all of them.
+fn single(mut filters: Vec<Filter>) -> std::result::Result<Filter, Vec<Filter>> {
+    match (filters.pop(), filters.is_empty()) {
+        (Some(only), true) => return Ok(only),
+        (last, _) => filters.extend(last),
+    }
+    Err(filters)
+}
+
+fn less(path: Path, upper: Bound<Value>) -> Filter {
+    Filter::Range(path, Bound::Unbounded, upper)
+}
+
+fn more(path: Path, lower: Bound<Value>) -> Filter {
+    Filter::Range(path, lower, Bound::Unbounded)
+}
+
+/// A number: an integer where it is one of 64 bits, else the nearest float.
+fn number(digits: &str, negative: bool) -> Option<Value> {
+    let signed = match negative {
+        true => &format!("-{digits}"),
+        false => digits,
+    };
+    let integer = signed.parse::<i64>().map(Value::from);
+    let integer = integer.or_else(|_| signed.parse::<u64>().map(Value::from));
+    integer
+        .or_else(|_| signed.parse::<f64>().map(Value::from))
+        .ok()
+}

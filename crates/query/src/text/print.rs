@@ -1,0 +1,222 @@
+//! Filters and orders to text that reads as the same.
+
+use super::parse::RESERVED;
+use crate::value::write_string;
+use crate::{Aggregate, Filter, Measure, Order, Path, Value};
+use quire_model::ordered::Direction;
+use std::fmt::{self, Display, Formatter};
+use std::ops::Bound;
+
+/// What escapes the wildcards of LIKE.
+const ESCAPE: char = '!';
+
+/// How tightly the parts of a filter hold together; brackets go around looser ones.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Tightness {
+    Or,
+    And,
+    Not,
+    One,
+}
+
+/// As the text that [`Filter::parse`] reads.
+impl Display for Filter {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match peel(self) {
+            Filter::All => f.write_str("TRUE"),
+            Filter::And(all) => write_joined(all, "TRUE", " AND ", Tightness::Not, f),
+            Filter::Or(any) => write_joined(any, "FALSE", " OR ", Tightness::And, f),
+            Filter::Not(one) => match peel(one) {
+                Filter::Eq(path, value) => write!(f, "{} <> {value}", Name(path)),
+                Filter::Exists(path) | Filter::Range(path, Bound::Unbounded, Bound::Unbounded) => {
+                    write!(f, "{} IS NULL", Name(path))
+                }
+                one @ (Filter::In(..) | Filter::Prefix(..) | Filter::Range(..))
+                    if !is_comparison(one) =>
+                {
+                    write_test(one, "NOT ", f)
+                }
+                one => {
+                    f.write_str("NOT ")?;
+                    write_inside(one, Tightness::Not, f)
+                }
+            },
+            one => write_test(one, "", f),
+        }
+    }
+}
+
+/// What a filter is but for lists of one around it, which are not written.
+fn peel(filter: &Filter) -> &Filter {
+    match filter {
+        Filter::And(parts) | Filter::Or(parts) => match parts.as_slice() {
+            [only] => peel(only),
+            _ => filter,
+        },
+        _ => filter,
+    }
+}
+
+/// Whether it is a range that is written with a sign, which has no opposite, or as a function.
+fn is_comparison(filter: &Filter) -> bool {
+    match filter {
+        Filter::Range(_, lower, upper) => {
+            !matches!((lower, upper), (Bound::Included(_), Bound::Included(_)))
+        }
+        _ => false,
+    }
+}
+
+fn write_test(filter: &Filter, not: &str, f: &mut Formatter<'_>) -> fmt::Result {
+    match filter {
+        Filter::Eq(path, value) => write!(f, "{} = {value}", Name(path)),
+        Filter::In(path, values) => {
+            write!(f, "{} {not}IN (", Name(path))?;
+            for (index, value) in values.iter().enumerate() {
+                write!(f, "{}{value}", if index > 0 { ", " } else { "" })?;
+            }
+            f.write_str(")")
+        }
+        Filter::Range(path, lower, upper) => write_range(path, lower, upper, not, f),
+        Filter::Prefix(path, prefix) => {
+            write!(f, "{} {not}LIKE ", Name(path))?;
+            let mut pattern = String::with_capacity(prefix.len() + 1);
+            for letter in prefix.chars() {
+                if matches!(letter, '%' | '_' | ESCAPE) {
+                    pattern.push(ESCAPE);
+                }
+                pattern.push(letter);
+            }
+            let is_escaped = pattern.len() > prefix.len();
+            pattern.push('%');
+            write_string(&pattern, f)?;
+            match is_escaped {
+                true => write!(f, " ESCAPE '{ESCAPE}'"),
+                false => Ok(()),
+            }
+        }
+        Filter::Exists(path) => write!(f, "{} IS NOT NULL", Name(path)),
+        Filter::All | Filter::And(_) | Filter::Or(_) | Filter::Not(_) => filter.fmt(f),
+    }
+}
+
+fn write_range(
+    path: &Path,
+    lower: &Bound<Value>,
+    upper: &Bound<Value>,
+    not: &str,
+    f: &mut Formatter<'_>,
+) -> fmt::Result {
+    use Bound::{Excluded, Included, Unbounded};
+    let name = Name(path);
+    match (lower, upper) {
+        (Unbounded, Unbounded) => write!(f, "{name} IS NOT NULL"),
+        (Included(value), Unbounded) => write!(f, "{name} >= {value}"),
+        (Excluded(value), Unbounded) => write!(f, "{name} > {value}"),
+        (Unbounded, Included(value)) => write!(f, "{name} <= {value}"),
+        (Unbounded, Excluded(value)) => write!(f, "{name} < {value}"),
+        (Included(lower), Included(upper)) => {
+            write!(f, "{name} {not}BETWEEN {lower} AND {upper}")
+        }
+        (Included(lower), Excluded(upper)) => {
+            write!(f, "RANGE({name}, '>=', {lower}, '<', {upper})")
+        }
+        (Excluded(lower), Included(upper)) => {
+            write!(f, "RANGE({name}, '>', {lower}, '<=', {upper})")
+        }
+        (Excluded(lower), Excluded(upper)) => {
+            write!(f, "RANGE({name}, '>', {lower}, '<', {upper})")
+        }
+    }
+}
+
+fn write_joined(
+    filters: &[Filter],
+    of_none: &str,
+    between: &str,
+    tightness: Tightness,
+    f: &mut Formatter<'_>,
+) -> fmt::Result {
+    match filters {
+        [] => f.write_str(of_none),
+        _ => {
+            for (index, filter) in filters.iter().enumerate() {
+                f.write_str(if index > 0 { between } else { "" })?;
+                write_inside(filter, tightness, f)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Writes a part, in brackets if it does not hold together as tightly as it must.
+fn write_inside(filter: &Filter, tightness: Tightness, f: &mut Formatter<'_>) -> fmt::Result {
+    match tightness_of(filter) < tightness {
+        true => write!(f, "({filter})"),
+        false => filter.fmt(f),
+    }
+}
+
+fn tightness_of(filter: &Filter) -> Tightness {
+    match peel(filter) {
+        Filter::And(parts) | Filter::Or(parts) if parts.is_empty() => Tightness::One,
+        Filter::Or(_) => Tightness::Or,
+        Filter::And(_) => Tightness::And,
+        Filter::Not(_) => Tightness::Not,
+        _ => Tightness::One,
+    }
+}
+
+/// As the text that [`Order::parse_list`] reads.
+impl Display for Order {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.direction {
+            Direction::Ascending => Name(&self.path).fmt(f),
+            Direction::Descending => write!(f, "{} DESC", Name(&self.path)),
+        }
+    }
+}
+
+/// As the text that [`Aggregate::parse`] reads.
+impl Display for Aggregate {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match &self.what {
+            Measure::Count => f.write_str("COUNT()"),
+            Measure::Min(path) => write!(f, "MIN({})", Name(path)),
+            Measure::Max(path) => write!(f, "MAX({})", Name(path)),
+            Measure::Sum(path) => write!(f, "SUM({})", Name(path)),
+            Measure::Avg(path) => write!(f, "AVG({})", Name(path)),
+            Measure::Distinct(path) => write!(f, "DISTINCT({})", Name(path)),
+            Measure::Terms { path, limit } => write!(f, "TERMS({}, {limit})", Name(path)),
+            Measure::Histogram { path, interval } => {
+                write!(f, "HISTOGRAM({}, {interval:?})", Name(path))
+            }
+        }?;
+        match &self.filter {
+            Some(filter) => write!(f, " WHERE {filter}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A path, its names in quotes where they are no plain words.
+struct Name<'a>(&'a Path);
+
+impl Display for Name<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (index, name) in self.0.as_str().split('.').enumerate() {
+            f.write_str(if index > 0 { "." } else { "" })?;
+            let mut letters = name.chars();
+            let is_plain = letters
+                .next()
+                .is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+                && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+                && !RESERVED.contains(&name.to_ascii_uppercase().as_str());
+            match is_plain {
+                true => f.write_str(name)?,
+                false => write!(f, "\"{}\"", name.replace('"', "\"\""))?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,169 @@
+//! What text is read as, and what is refused where.
+
+use crate::{Aggregate, Filter, Order, field, find};
+
+#[test]
+fn the_words_of_sql_are_read_as_filters() {
+    let same = [
+        ("a=1", field("a").eq(1)),
+        (
+            "a <> 'it''s' and b != -2.50",
+            field("a").ne("it's").and(field("b").ne(-2.5)),
+        ),
+        (
+            "(a < 1 or a >= 2e3) AND not b <= 'x'",
+            field("a")
+                .lt(1)
+                .or(field("a").gte(2000))
+                .and(!field("b").lte("x")),
+        ),
+        (
+            "a between -1 and 2 or a > 18446744073709551615",
+            field("a").between(-1, 2).or(field("a").gt(u64::MAX)),
+        ),
+        (
+            "range(a, '>', 1, '<', 5)",
+            Filter::Range(
+                "a".into(),
+                std::ops::Bound::Excluded(1.into()),
+                std::ops::Bound::Excluded(5.into()),
+            ),
+        ),
+        ("range = 1", field("range").eq(1)),
+        (
+            "a in (1, 'x', true) AND b not in (NULL)",
+            field("a")
+                .is_in([crate::Value::from(1), "x".into(), true.into()])
+                .and(!field("b").is_in([crate::Value::null()])),
+        ),
+        (
+            "a like 'ab%' and b not like '50!%%' escape '!'",
+            field("a")
+                .starts_with("ab")
+                .and(!field("b").starts_with("50%")),
+        ),
+        (
+            "a.b.\"odd name\".order IS NULL and @timestamp is not null",
+            (!field("a.b.odd name.order").exists()).and(field("@timestamp").exists()),
+        ),
+        (
+            "\"and\" = FALSE -- a comment\n/* and another */",
+            field("and").eq(false),
+        ),
+        ("TRUE", Filter::All),
+        ("not false", !Filter::none()),
+        ("not not (((a = 1)))", !!field("a").eq(1)),
+        (
+            "_id = 'x' or straße = 1",
+            field("_id").eq("x").or(field("straße").eq(1)),
+        ),
+    ];
+    for (text, filter) in same {
+        assert_eq!(Filter::parse(text).unwrap(), filter, "{text}");
+        assert_eq!(
+            Filter::parse(&filter.to_string()).unwrap(),
+            filter,
+            "{text}"
+        );
+    }
+    let orders = Order::parse_list("price desc, at.added, \"odd name\" ASC").unwrap();
+    assert_eq!(
+        orders,
+        [
+            field("price").descending(),
+            field("at.added").ascending(),
+            field("odd name").ascending()
+        ]
+    );
+    assert_eq!(
+        Aggregate::parse("terms(mark, 3) where a = 1").unwrap(),
+        Aggregate::terms("mark", 3).among(field("a").eq(1))
+    );
+}
+
+#[test]
+fn what_is_no_filter_is_refused_with_its_place() {
+    let refused = [
+        ("", "1, column 1: expected a field"),
+        ("a", "1, column 2: expected =, <>"),
+        ("a = ", "1, column 5: expected a number"),
+        (
+            "a = 1 b",
+            "1, column 7: expected AND, OR or the end, found b",
+        ),
+        ("a = 1 AND\n  or", "2, column 3: expected a field"),
+        (
+            "a = \"x\"",
+            "1, column 5: \"x\" is a field's name; a string stands in 'single quotes'",
+        ),
+        ("a = b", "1, column 5: expected a number"),
+        ("a = 1 + 1", "1, column 7: expected AND, OR or the end"),
+        ("a = - 'x'", "1, column 7: expected a number"),
+        ("a like '%b'", "1, column 8: LIKE looks for the front"),
+        ("a like 'b'", "1, column 8: LIKE looks for the front"),
+        ("a like 'b_%'", "1, column 8: LIKE looks for the front"),
+        (
+            "a in (1",
+            "1, column 8: expected a comma or a closing bracket",
+        ),
+        ("a = 'x", "1, column 5: Unterminated string literal"),
+        ("a. = 1", "1, column 4: expected a field"),
+        (
+            "\"a..b\" = 1",
+            "1, column 1: the path \"a..b\" has an empty name",
+        ),
+        (
+            "(a = 1",
+            "1, column 7: expected AND, OR or a closing bracket",
+        ),
+        ("a = 1)", "1, column 6: expected AND, OR or the end"),
+        ("a is 1", "1, column 6: expected NULL"),
+        ("1 = a", "1, column 1: expected a field"),
+        ("lower(a) = 1", "1, column 6: expected =, <>"),
+        (
+            "a = 1; drop table b",
+            "1, column 6: expected AND, OR or the end",
+        ),
+    ];
+    for (text, message) in refused {
+        let error = Filter::parse(text).unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!("line {message}")),
+            "{text:?}: {error}"
+        );
+    }
+    for text in ["a desc desc", "a,", "a asc b", ""] {
+        assert!(Order::parse_list(text).is_err(), "{text}");
+    }
+    for text in [
+        "count",
+        "sum()",
+        "terms(a)",
+        "terms(a, -1)",
+        "median(a)",
+        "count() where",
+    ] {
+        assert!(Aggregate::parse(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn long_lists_are_read_and_deep_nesting_is_refused() {
+    let values: Vec<_> = (0..100_000).map(|id| format!("'advert-{id}'")).collect();
+    let filter = Filter::parse(&format!("id IN ({})", values.join(", "))).unwrap();
+    assert!(matches!(&filter, Filter::In(_, values) if values.len() == 100_000));
+    assert!(find(filter).prepare().is_ok());
+    let chain = vec!["a = 1"; 5_000].join(" AND ");
+    assert!(find(Filter::parse(&chain).unwrap()).prepare().is_ok());
+    for (open, close) in [("(", ")"), ("NOT ", ""), ("NOT (", ")")] {
+        let nested = |depth: usize| format!("{}a = 1{}", open.repeat(depth), close.repeat(depth));
+        assert!(Filter::parse(&nested(30)).is_ok());
+        let error = Filter::parse(&nested(100_000)).unwrap_err();
+        assert!(
+            error.to_string().contains("nested more than 64 deep"),
+            "{error}"
+        );
+    }
+    assert!(Filter::parse(&",".repeat(2 << 20)).is_err());
+    assert!(Filter::parse(&"a".repeat(17 << 20)).is_err());
+}
