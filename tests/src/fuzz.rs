@@ -16,6 +16,7 @@ mod load;
 mod memcached;
 mod mutate;
 mod notes;
+mod query;
 pub mod run;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -56,6 +57,7 @@ pub const TARGETS: &[Target] = &[
     http::BODIES,
     load::LOAD,
     memcached::MEMCACHED,
+    query::QUERY,
 ];
 
 /// The target of this name.

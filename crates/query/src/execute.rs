@@ -132,7 +132,6 @@ struct Run<'q> {
 
 impl<'q> Run<'q> {
     fn new(prepared: &'q Prepared, shards: &'q [&'q dyn Shard], options: &Options<'q>) -> Run<'q> {
-        let aggregates = prepared.query.aggregates.iter();
         Run {
             prepared,
             shards,
@@ -145,9 +144,7 @@ impl<'q> Run<'q> {
             meter: Meter::new(options.memory_bytes_max),
             matched: 0,
             top: Top::new(prepared.hits_max()),
-            gathered: aggregates
-                .map(|(_, aggregate)| Gathered::new(&aggregate.what))
-                .collect(),
+            gathered: prepared.gather(),
         }
     }
 
@@ -306,16 +303,9 @@ impl<'q> Run<'q> {
     }
 
     fn finish(self) -> Answer {
-        let aggregates = self.prepared.query.aggregates.iter();
-        let gathered = self.gathered.into_iter().map(Gathered::finish);
         Answer {
-            hits: Vec::new(),
-            count: self.prepared.query.count.then_some(self.matched),
-            aggregates: aggregates
-                .map(|(name, _)| name.clone())
-                .zip(gathered)
-                .collect(),
             explain: self.explain,
+            ..self.prepared.concluded(self.matched, self.gathered)
         }
     }
 }

@@ -156,3 +156,9 @@ impl Timer<'_> {
         self.now().saturating_sub(start)
     }
 }
+
+impl fmt::Debug for Timer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Timer").field(&self.0.is_some()).finish()
+    }
+}

@@ -3,6 +3,7 @@
 //! - [`Query`]: what is asked, said with [`find`] and [`field`]; [`Filter::parse`] reads the WHERE grammar of SQL.
 //! - [`Shard`]: documents with indexes, and all that a query asks of them. A shard knows predicates on one field alone
 //!   ([`Leaf`]); and, or, not, orders, pages and aggregates are made here.
+//! - [`Scan`]: the same answers from documents that have no index.
 //! - [`ModelShard`]: a shard in memory without any index, which others are tested against.
 //!
 //! ```
@@ -39,7 +40,9 @@ mod model;
 mod path;
 mod plan;
 mod prepared;
+mod projection;
 mod query;
+mod scan;
 mod shard;
 mod sort;
 #[cfg(any(test, feature = "testing"))]
@@ -59,7 +62,9 @@ pub use leaf::{Leaf, TermBounds, TermRange, Test};
 pub use model::ModelShard;
 pub use path::Path;
 pub use prepared::Prepared;
+pub use projection::write_fields;
 pub use query::{Aggregate, Measure, Order, Query, find, find_all};
+pub use scan::Scan;
 pub use shard::{Column, Cost, End, Estimate, FieldInfo, NO_RANK, Ranks, Shard, TermPair};
 pub use tree::{DEPTH_MAX, IN_VALUES_MAX, PREDICATES_MAX};
 pub use value::Value;

@@ -2,6 +2,7 @@
 //!
 //! It is what other shards are tested against, so it is simple before all: every answer looks at every document.
 
+use crate::scan::values;
 use crate::{
     Column, Cost, End, Estimate, FieldInfo, Leaf, NO_RANK, Path, Ranks, Result, Shard, Value,
 };
@@ -9,7 +10,6 @@ use quire_index::DocSet;
 use quire_model::Document;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 
 /// A shard of documents in memory. A docid is the document's place; there may be places without one.
 #[derive(Debug, Clone, Default)]
@@ -30,22 +30,12 @@ impl FromIterator<Option<Document>> for ModelShard {
     }
 }
 
-/// The values that a document has at a path.
-fn values(document: &Document, path: &Path) -> BTreeSet<Value> {
-    let mut values = BTreeSet::new();
-    let _ = path.visit(document.root(), &mut |value| {
-        values.extend(Value::from_document(value));
-        ControlFlow::Continue(())
-    });
-    values
-}
-
 impl ModelShard {
     /// Values of each document, by docid; none for a place without one.
     fn values(&self, path: &Path) -> Vec<BTreeSet<Value>> {
         let documents = self.documents.iter();
         documents
-            .map(|document| document.as_ref().map(|document| values(document, path)))
+            .map(|document| Some(values(path, document.as_ref()?.root())))
             .map(Option::unwrap_or_default)
             .collect()
     }

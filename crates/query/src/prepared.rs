@@ -1,7 +1,8 @@
 //! [`Prepared`]: a query that was checked, ready to be asked of any number of shards, any number of times.
 
+use crate::aggregate::Gathered;
 use crate::tree::{Node, Planter};
-use crate::{Aggregate, Error, Filter, Measure, Path, Query, Result};
+use crate::{Aggregate, Answer, Error, Filter, Measure, Path, Query, Result};
 use quire_model::Document;
 
 /// How many orders a query may have.
@@ -74,6 +75,38 @@ impl Prepared {
             Some(limit) => self.query.skip.saturating_add(limit),
             None => u64::MAX,
         }
+    }
+
+    /// What is gathered for each aggregate, to begin with.
+    pub(crate) fn gather(&self) -> Vec<Gathered> {
+        let aggregates = self.query.aggregates.iter();
+        aggregates
+            .map(|(_, aggregate)| Gathered::new(&aggregate.what))
+            .collect()
+    }
+
+    /// The answer but for its hits, of what matched and what was gathered.
+    pub(crate) fn concluded(&self, matched: u64, gathered: Vec<Gathered>) -> Answer {
+        let names = self.query.aggregates.iter().map(|(name, _)| name.clone());
+        Answer {
+            count: self.query.count.then_some(matched),
+            aggregates: names
+                .zip(gathered.into_iter().map(Gathered::finish))
+                .collect(),
+            ..Answer::default()
+        }
+    }
+
+    /// Which fields of a hit are given; all if `None`.
+    #[must_use]
+    pub fn fields(&self) -> Option<&[Path]> {
+        self.query.fields.as_deref()
+    }
+
+    /// Whether hits come in an order of fields.
+    #[must_use]
+    pub fn is_ordered(&self) -> bool {
+        !self.query.order.is_empty()
     }
 
     /// Every field that it depends on.

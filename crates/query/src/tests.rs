@@ -2,8 +2,8 @@
 
 use crate::testing::{Case, naive};
 use crate::{
-    Answer, ErrorKind, Filter, ModelShard, Options, Order, Prepared, Query, Shard, UnknownFields,
-    field, find, find_all,
+    Answer, ErrorKind, Filter, Hit, ModelShard, Options, Order, Prepared, Query, Shard,
+    UnknownFields, field, find, find_all,
 };
 use proptest::prelude::*;
 use quire_model::Document;
@@ -52,6 +52,21 @@ proptest! {
             prop_assert_eq!(explain.is_some(), explained);
             let text = Case { queries: vec![query.clone()], ..case.clone() };
             prop_assert_eq!(&found, &right, "{}", text);
+            // Documents without a shard give the same.
+            let scanner = prepared(query);
+            let mut scan = scanner.scan(&Options::default());
+            let mut hits = Vec::new();
+            for (shard, documents) in (0..).zip(&parts) {
+                for (doc, document) in (0..).zip(*documents) {
+                    let hit = Hit { shard, doc };
+                    if !scan.is_done() && scan.see(hit, document).unwrap() {
+                        hits.push(hit);
+                    }
+                }
+            }
+            let mut scanned = scan.finish().unwrap();
+            scanned.hits.extend(hits);
+            prop_assert_eq!(&scanned, &right, "{}", text);
             // One who stops early has seen the same hits until then.
             let stop_after = right.hits.len() / 2;
             let mut seen = Vec::new();

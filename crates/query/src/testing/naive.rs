@@ -1,12 +1,13 @@
 //! Answers by definition.
 
 use crate::exact_sum::ExactSum;
+use crate::scan::values;
 use crate::{Aggregate, Aggregated, Answer, Filter, Hit, Measure, Path, Query, Value};
 use quire_model::Document;
 use quire_model::ordered::{Direction, OrderedValue};
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 
 /// The right answer from documents that are split into shards, unless a limit of memory is met; without an explanation.
 #[must_use]
@@ -41,7 +42,8 @@ pub fn answer(shards: &[&[Document]], query: &Query) -> Answer {
 /// Whether a document matches.
 #[must_use]
 pub fn accepts(filter: &Filter, document: &Document) -> bool {
-    let any = |path: &Path, test: &dyn Fn(&Value) -> bool| values(document, path).iter().any(test);
+    let any =
+        |path: &Path, test: &dyn Fn(&Value) -> bool| values(path, document.root()).iter().any(test);
     match filter {
         Filter::All => true,
         Filter::And(all) => all.iter().all(|one| accepts(one, document)),
@@ -82,19 +84,12 @@ fn same_type(one: &Value, other: &Value) -> bool {
     kind(one) == kind(other)
 }
 
-/// The values that a document has at a path.
-fn values(document: &Document, path: &Path) -> BTreeSet<Value> {
-    let mut values = BTreeSet::new();
-    let _ = path.visit(document.root(), &mut |value| {
-        values.extend(Value::from_document(value));
-        ControlFlow::Continue(())
-    });
-    values
-}
-
 fn compare(query: &Query, one: &Document, other: &Document) -> Ordering {
     let orders = query.order.iter().map(|order| {
-        let (one, other) = (values(one, &order.path), values(other, &order.path));
+        let (one, other) = (
+            values(&order.path, one.root()),
+            values(&order.path, other.root()),
+        );
         let missing = one.is_empty().cmp(&other.is_empty());
         missing.then_with(|| match order.direction {
             Direction::Ascending => one.first().cmp(&other.first()),
@@ -117,7 +112,7 @@ fn aggregate(aggregate: &Aggregate, documents: &[&Document]) -> Aggregated {
     let sets: Vec<BTreeSet<Value>> = among
         .into_iter()
         .map(|document| {
-            let values = values(document, path).into_iter();
+            let values = values(path, document.root()).into_iter();
             values.filter(|value| *value != Value::null()).collect()
         })
         .collect();
