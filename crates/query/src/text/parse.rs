@@ -4,6 +4,7 @@ use super::tokens::Tokens;
 use crate::{Aggregate, DEPTH_MAX, Error, Filter, Measure, Order, Path, Result, Value, field};
 use sqlparser::tokenizer::Token;
 use std::ops::Bound;
+use std::str::FromStr;
 
 /// Words that are no field's name without quotes.
 pub(super) const RESERVED: [&str; 12] = [
@@ -323,12 +324,12 @@ impl Parser {
             "distinct" => Measure::Distinct(self.path()?),
             "terms" => {
                 let path = self.path()?;
-                let limit = self.argument()?;
+                let limit = self.argument(|_| true)?;
                 Measure::Terms { path, limit }
             }
             "histogram" => {
                 let path = self.path()?;
-                let interval = self.argument()?;
+                let interval = self.argument(|width: &f64| width.is_finite() && *width > 0.0)?;
                 Measure::Histogram { path, interval }
             }
             _ => return Err(wrong),
@@ -337,14 +338,14 @@ impl Parser {
         Ok(measure)
     }
 
-    /// A comma and a number.
-    fn argument<T: std::str::FromStr>(&mut self) -> Result<T> {
+    /// A comma and a number that is right.
+    fn argument<T: FromStr>(&mut self, is_right: fn(&T) -> bool) -> Result<T> {
         self.sign(&Token::Comma, "a comma")?;
         let argument = match self.tokens.peek() {
-            Some(Token::Number(digits, false)) => digits.parse().ok(),
+            Some(Token::Number(digits, false)) => digits.parse().ok().filter(is_right),
             _ => None,
         };
-        let argument = argument.ok_or_else(|| self.tokens.expected("a number"))?;
+        let argument = argument.ok_or_else(|| self.tokens.expected("a number that it can be"))?;
         self.tokens.advance();
         Ok(argument)
     }

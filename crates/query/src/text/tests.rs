@@ -141,6 +141,8 @@ fn what_is_no_filter_is_refused_with_its_place() {
         "terms(a)",
         "terms(a, -1)",
         "median(a)",
+        "histogram(a, 0)",
+        "histogram(a, 1e999)",
         "count() where",
     ] {
         assert!(Aggregate::parse(text).is_err(), "{text}");
