@@ -24,6 +24,7 @@ mod memory;
 mod opensearch_py;
 mod planted;
 mod python;
+mod query;
 mod quire;
 mod repair;
 mod scrub;

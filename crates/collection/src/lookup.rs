@@ -118,6 +118,17 @@ impl<'a> DocumentLookup<'a> {
         })
     }
 
+    /// The document in a record that a docid led to, under the key that the record has.
+    pub(crate) fn found_by_docid(
+        &self,
+        docid: DocId,
+        version: Position,
+        bytes: &Bytes,
+    ) -> Result<Found> {
+        let record = Record::decode(bytes).map_err(|what| self.corrupt(version, &what))?;
+        self.found(Key::decode(record.key)?, docid, version, bytes)
+    }
+
     fn corrupt(&self, position: Position, what: &str) -> Error {
         Error::Corrupt {
             partition: self.partition,

@@ -1,9 +1,9 @@
 //! Reading a partition as of one position.
 
-use crate::documents::{KEYS, Totals};
+use crate::documents::{KEYS, ROWS, Totals};
 use crate::lookup::DocumentLookup;
-use crate::{Found, PartitionScan, Result};
-use quire_model::{Key, Position};
+use crate::{Found, PartitionScan, Result, Rows};
+use quire_model::{DocId, Key, Position};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -20,6 +20,11 @@ impl PartitionView {
             partition,
             view: Arc::new(view),
         }
+    }
+
+    /// Which partition it is of.
+    pub(crate) fn number(&self) -> u32 {
+        self.partition
     }
 
     /// The last record that it sees.
@@ -64,6 +69,35 @@ impl PartitionView {
             )
             .map_err(quire_store::Error::from)?;
         Ok(PartitionScan::new(self.clone(), keys))
+    }
+
+    /// All documents in the order of their docids.
+    ///
+    /// # Errors
+    /// Damage on disk, by file and offset.
+    pub fn rows(&self) -> Result<Rows> {
+        let rows = self
+            .view
+            .tree(ROWS)
+            .scan(Bound::Unbounded, Bound::Unbounded);
+        Ok(Rows::new(
+            self.clone(),
+            rows.map_err(quire_store::Error::from)?,
+        ))
+    }
+
+    /// The documents of docids that this view gave, in the order asked for.
+    ///
+    /// # Errors
+    /// Damage on disk, by file and offset; so too a docid without a document.
+    pub fn documents(&self, docids: &[DocId]) -> Result<Vec<Found>> {
+        let lookup = self.lookup();
+        let versions = lookup.versions(docids)?;
+        let records = lookup.records(&versions)?;
+        let found = docids.iter().zip(versions).zip(&records);
+        found
+            .map(|((docid, version), record)| lookup.found_by_docid(*docid, version, record))
+            .collect()
     }
 
     pub(crate) fn store_view(&self) -> &quire_store::View<Totals> {

@@ -145,6 +145,9 @@ pub enum Error {
     /// A document, a key or a write.
     #[error(transparent)]
     Partition(Arc<quire_collection::Error>),
+    /// A query.
+    #[error(transparent)]
+    Query(#[from] quire_query::Error),
     /// The machine.
     #[error(transparent)]
     Env(Arc<quire_env::Error>),
@@ -169,6 +172,11 @@ impl Error {
             Error::Catalog { .. } | Error::Backup { .. } => ErrorKind::Corrupt,
             Error::Closed | Error::Stopped => ErrorKind::Closed,
             Error::Partition(error) => partition_kind(error.kind()),
+            Error::Query(error) => match error.kind() {
+                quire_query::ErrorKind::TooLarge => ErrorKind::TooLarge,
+                quire_query::ErrorKind::Shard => ErrorKind::Io,
+                _ => ErrorKind::Invalid,
+            },
             Error::Env(error) => env_kind(error.kind()),
         }
     }

@@ -29,6 +29,7 @@ mod database;
 mod error;
 mod follow;
 mod pace;
+mod page;
 mod read;
 mod repair;
 mod restore;
@@ -52,6 +53,7 @@ pub use follow::{
     Applied, FollowerDir, Frame, Head, IncomingCopy, Lag, LeaderCopy, LeaderStream, Records,
     Replica,
 };
+pub use page::Page;
 pub use read::{Scan, View};
 pub use repair::{LostKey, RepairEvent, RepairReport, repair};
 pub use restore::{RestoreReport, restore};
@@ -66,4 +68,6 @@ pub use quire_env::{Env, Gate, Medium, OsEnv, SimEnv, Volumes};
 pub use quire_model::{
     ArrayRef, DOCUMENT_BYTES_MAX, Document, KEY_BYTES_MAX, Key, ObjectRef, Position, ValueRef,
 };
+/// Filters, orders and aggregates, and what they are made with.
+pub use quire_query as query;
 pub use quire_store::{DELAY_BOUNDS_MICROS, Delays, Durability};

@@ -24,6 +24,15 @@ impl View {
         }
     }
 
+    pub(crate) fn partitions(&self) -> &[PartitionView] {
+        &self.partitions
+    }
+
+    /// The collection that it is of.
+    pub fn collection(&self) -> &Collection {
+        &self.collection
+    }
+
     /// The last position that it sees in each partition.
     pub fn positions(&self) -> Vec<Position> {
         self.partitions

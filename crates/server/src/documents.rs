@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 use quire_model::{DOCUMENT_BYTES_MAX, ErrorKind};
 use quiredb::{Collection, Condition, Document, Found, Key, Position, ValueRef, Write};
+use serde::Deserialize;
 
 use crate::ack::{Ack, write_failure};
 use crate::answer::{Answer, write_string};
@@ -191,6 +192,36 @@ impl Source {
         Ok(Source {
             shown,
             fields: Fields::new(includes, excludes)?,
+        })
+    }
+}
+
+/// What to show of a document, as a body says it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(crate) enum SourceBody {
+    Switch(bool),
+    Pattern(String),
+    Patterns(Vec<String>),
+    Both {
+        #[serde(default, alias = "include")]
+        includes: Vec<String>,
+        #[serde(default, alias = "exclude")]
+        excludes: Vec<String>,
+    },
+}
+
+impl SourceBody {
+    pub(crate) fn source(self) -> Outcome<Source> {
+        let (shown, includes, excludes) = match self {
+            SourceBody::Switch(shown) => (shown, Vec::new(), Vec::new()),
+            SourceBody::Pattern(pattern) => (true, vec![pattern], Vec::new()),
+            SourceBody::Patterns(includes) => (true, includes, Vec::new()),
+            SourceBody::Both { includes, excludes } => (true, includes, excludes),
+        };
+        Ok(Source {
+            shown,
+            fields: Fields::checked(includes, excludes)?,
         })
     }
 }

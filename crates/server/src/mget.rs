@@ -17,7 +17,7 @@ use crate::answer::{Answer, write_string};
 use crate::body::Whole;
 use crate::bulk::Id;
 use crate::call::Call;
-use crate::documents::{Source, parse_key, write_found};
+use crate::documents::{Source, SourceBody, parse_key, write_found};
 use crate::failure::{Failure, Outcome};
 use crate::fields::Fields;
 use crate::lookup::{Group, get_each};
@@ -48,20 +48,6 @@ struct DocumentBody {
     routing: Option<Id>,
     #[serde(rename = "_source")]
     source: Option<SourceBody>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum SourceBody {
-    Switch(bool),
-    Pattern(String),
-    Patterns(Vec<String>),
-    Both {
-        #[serde(default, alias = "include")]
-        includes: Vec<String>,
-        #[serde(default, alias = "exclude")]
-        excludes: Vec<String>,
-    },
 }
 
 /// A document that is asked for.
@@ -153,21 +139,6 @@ fn wanted(body: &Whole, default_index: Option<Arc<str>>) -> Outcome<VecDeque<Wan
         return Err(Failure::validation("no documents to get"));
     }
     Ok(wanted)
-}
-
-impl SourceBody {
-    fn source(self) -> Outcome<Source> {
-        let (shown, includes, excludes) = match self {
-            SourceBody::Switch(shown) => (shown, Vec::new(), Vec::new()),
-            SourceBody::Pattern(pattern) => (true, vec![pattern], Vec::new()),
-            SourceBody::Patterns(includes) => (true, includes, Vec::new()),
-            SourceBody::Both { includes, excludes } => (true, includes, excludes),
-        };
-        Ok(Source {
-            shown,
-            fields: Fields::checked(includes, excludes)?,
-        })
-    }
 }
 
 /// What is left to answer.

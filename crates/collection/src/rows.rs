@@ -1,0 +1,71 @@
+//! Documents of a partition in the order of their docids.
+//!
+//! That is the order in which they were first written. Where few were changed since, it is that of the log, so a scan reads
+//! the disk nearly in order, however little of it is in memory; in the order of keys it would not.
+
+use crate::documents::{parse_docid, parse_position};
+use crate::{Error, Found, PartitionView, Result};
+use quire_model::{DocId, Position};
+
+/// Documents are read so many at a time, at first and at most.
+const BATCH_MIN: usize = 32;
+const BATCH_MAX: usize = 1024;
+
+/// A batch holds about so many bytes at most (one document more than that, when documents are large).
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Documents in the order of their docids, as of the view they are of.
+pub struct Rows {
+    view: PartitionView,
+    rows: quire_lsm::Scan,
+    batch: usize,
+}
+
+impl std::fmt::Debug for Rows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rows")
+            .field("view", &self.view)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Rows {
+    pub(crate) fn new(view: PartitionView, rows: quire_lsm::Scan) -> Rows {
+        Rows {
+            view,
+            rows,
+            batch: BATCH_MIN,
+        }
+    }
+
+    /// The next documents; none at the end.
+    ///
+    /// # Errors
+    /// Damage on disk, by file and offset.
+    pub fn next_batch(&mut self) -> Result<Vec<(DocId, Found)>> {
+        let lookup = self.view.lookup();
+        let mut rows: Vec<(DocId, Position)> = Vec::with_capacity(self.batch);
+        for item in self.rows.by_ref().take(self.batch) {
+            let (key, row) = item.map_err(quire_store::Error::from)?;
+            let row = parse_docid(&key).zip(parse_position(&row));
+            rows.push(row.ok_or_else(|| Error::Corrupt {
+                partition: self.view.number(),
+                position: self.view.position(),
+                what: "a row that is none in the rows tree".to_string(),
+            })?);
+        }
+        let versions: Vec<Position> = rows.iter().map(|(_, version)| *version).collect();
+        let records = lookup.records(&versions)?;
+        let bytes: usize = records.iter().map(bytes::Bytes::len).sum();
+        self.batch = match bytes {
+            0..BATCH_BYTES => (self.batch * 2).min(BATCH_MAX),
+            _ => (self.batch / 2).max(1),
+        };
+        let found = rows.into_iter().zip(&records);
+        found
+            .map(|((docid, version), record)| {
+                Ok((docid, lookup.found_by_docid(docid, version, record)?))
+            })
+            .collect()
+    }
+}

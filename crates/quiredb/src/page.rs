@@ -1,0 +1,142 @@
+//! Queries over live collections, answered by looking at every document: there are no indexes of them yet.
+//!
+//! Documents are looked at partition by partition, in the order of their docids, which is that of their first writes; hits
+//! without an order come so. As many bytes are held at a time as a batch of documents has, and what the answer needs.
+
+use crate::{Collection, Error, Found, Result, View};
+use quire_collection::PartitionView;
+use quire_model::DocId;
+use quire_query::{Aggregated, Answer, Explain, Hit, Options, Prepared, Query};
+
+/// What a query gives of a collection.
+#[derive(Debug, Clone)]
+pub struct Page {
+    /// The hits, in order, whole: of the fields that the query selects see [`write_fields`](quire_query::write_fields).
+    pub documents: Vec<Found>,
+    /// How many documents match, if that was asked.
+    pub count: Option<u64>,
+    /// What the aggregates say, as they were asked.
+    pub aggregates: Vec<(String, Aggregated)>,
+    /// How the answer was found, if the options have a clock.
+    pub explain: Option<Explain>,
+}
+
+impl Collection {
+    /// Answers a query as of now.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use quiredb::query::{field, find};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let database = quiredb::Database::open(dir.path(), quiredb::Options::default())?;
+    /// let cars = database.create_collection("cars", quiredb::CollectionSettings::default())?;
+    /// for (key, json) in [("a", r#"{"mark":"audi","price":12}"#), ("b", r#"{"mark":"fiat","price":7}"#)] {
+    ///     cars.put(&key.parse()?, &quiredb::Document::from_json(json.as_bytes())?)?;
+    /// }
+    /// let cheap = cars.query(find(field("price").lt(10)).order_by(field("price").ascending()).limit(10))?;
+    /// assert_eq!(cheap.documents[0].key.to_string(), "b");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Invalid` for a query that makes no sense; `TooLarge` if its answer would take more memory than it may; `Corrupt` for damage.
+    pub fn query(&self, query: Query) -> Result<Page> {
+        let query = query.prepare()?;
+        let view = self.view()?;
+        let answer = view.query(&query, &Options::default())?;
+        Ok(Page {
+            documents: view.documents(&answer.hits)?,
+            count: answer.count,
+            aggregates: answer.aggregates,
+            explain: answer.explain,
+        })
+    }
+}
+
+impl View {
+    /// Answers a query. A hit's shard is the document's partition, its doc the docid.
+    ///
+    /// # Errors
+    /// As of [`Collection::query`].
+    pub fn query(&self, query: &Prepared, options: &Options<'_>) -> Result<Answer> {
+        View::query_all(std::slice::from_ref(self), query, options)
+    }
+
+    /// Answers a query of several collections together. Partitions are numbered on from one view to the next.
+    ///
+    /// # Errors
+    /// As of [`Collection::query`].
+    pub fn query_all(views: &[View], query: &Prepared, options: &Options<'_>) -> Result<Answer> {
+        let mut scan = query.scan(options);
+        let mut page = Vec::new();
+        for (shard, partition) in (0..).zip(partitions(views)) {
+            let mut rows = partition.rows()?;
+            while !scan.is_done() {
+                let batch = rows.next_batch()?;
+                if batch.is_empty() {
+                    break;
+                }
+                for (docid, found) in batch {
+                    let hit = Hit {
+                        shard,
+                        doc: docid.0,
+                    };
+                    if scan.see(hit, &found.document)? {
+                        page.push(hit);
+                        check_page(&page, options)?;
+                    }
+                }
+            }
+        }
+        let mut answer = scan.finish()?;
+        // A query with an order has its hits from there, others from here.
+        answer.hits.append(&mut page);
+        Ok(answer)
+    }
+
+    /// The documents that hits of this view name, in that order.
+    ///
+    /// # Errors
+    /// `Corrupt` if the bytes on disk are damaged; `Invalid` for a hit that is none of this view.
+    pub fn documents(&self, hits: &[Hit]) -> Result<Vec<Found>> {
+        View::documents_of(std::slice::from_ref(self), hits)
+    }
+
+    /// The documents that hits of [`query_all`](View::query_all) name, in that order.
+    ///
+    /// # Errors
+    /// As of [`documents`](View::documents).
+    pub fn documents_of(views: &[View], hits: &[Hit]) -> Result<Vec<Found>> {
+        let mut found: Vec<Option<Found>> = vec![None; hits.len()];
+        for (shard, partition) in (0..).zip(partitions(views)) {
+            let places = || (0..).zip(hits).filter(|(_, hit)| hit.shard == shard);
+            let docids: Vec<DocId> = places().map(|(_, hit)| DocId(hit.doc)).collect();
+            if docids.is_empty() {
+                continue;
+            }
+            for ((place, _), document) in places().zip(partition.documents(&docids)?) {
+                let place: usize = place;
+                found[place] = Some(document);
+            }
+        }
+        let found: Option<Vec<Found>> = found.into_iter().collect();
+        found.ok_or_else(|| Error::Invalid("a hit names a partition that there is not".into()))
+    }
+}
+
+/// Refuses a page that takes more memory than a query may.
+fn check_page(page: &[Hit], options: &Options<'_>) -> Result<()> {
+    match size_of_val(page) > options.memory_bytes_max {
+        true => Err(Error::Query(quire_query::Error::TooLarge {
+            what: "giving so many hits at once",
+            bytes_max: options.memory_bytes_max,
+        })),
+        false => Ok(()),
+    }
+}
+
+/// The partitions of all views, in the order in which hits number them.
+fn partitions(views: &[View]) -> impl Iterator<Item = &PartitionView> {
+    views.iter().flat_map(View::partitions)
+}

@@ -1,0 +1,232 @@
+//! The query DSL of OpenSearch as a [`Filter`]: the part of it that says which documents, and nothing of scores.
+//!
+//! What is not known, or can't be honoured, is refused by name: a query that was half understood would give a wrong answer.
+
+use quire_query::{Field, Filter, Value, field};
+use serde_json::{Map, Value as Json};
+use std::ops::Bound;
+
+use crate::failure::{Failure, Outcome};
+
+type Object = Map<String, Json>;
+
+/// The field that stands for a document's id.
+pub(crate) const ID: &str = "_id";
+
+/// A query that can't be answered, and why.
+pub(crate) fn unsupported(what: impl Into<String>) -> Failure {
+    Failure::new(
+        axum::http::StatusCode::BAD_REQUEST,
+        "parsing_exception",
+        what,
+    )
+}
+
+/// The filter that a query is. Recursion is as deep as the JSON is nested, which its parser bounds.
+pub(crate) fn filter(query: &Json) -> Outcome<Filter> {
+    let object = object(query, "query")?;
+    let (name, body) = only_entry(object, "query")?;
+    match name {
+        "match_all" => known(self::object(body, name)?, name, &[]).map(|()| Filter::All),
+        "match_none" => known(self::object(body, name)?, name, &[]).map(|()| Filter::none()),
+        "bool" => boolean(self::object(body, name)?),
+        "constant_score" => {
+            let body = self::object(body, name)?;
+            known(body, name, &["filter"])?;
+            let inner = body.get("filter");
+            filter(inner.ok_or_else(|| unsupported("[constant_score] needs a [filter]"))?)
+        }
+        "term" => {
+            let (at, value) = on_field(body, name, "value")?;
+            Ok(at.eq(scalar(value, name)?))
+        }
+        "terms" => terms(self::object(body, name)?),
+        "range" => range(self::object(body, name)?),
+        "exists" => {
+            let body = self::object(body, name)?;
+            known(body, name, &["field"])?;
+            Ok(field(text(body.get("field"), "[exists] needs a [field]")?).exists())
+        }
+        "prefix" => {
+            let (at, value) = on_field(body, name, "value")?;
+            Ok(at.starts_with(text(Some(value), "[prefix] needs a string")?))
+        }
+        "ids" => {
+            let body = self::object(body, name)?;
+            known(body, name, &["values"])?;
+            let ids = match body.get("values") {
+                Some(Json::Array(ids)) => ids.as_slice(),
+                Some(one) => std::slice::from_ref(one),
+                None => &[],
+            };
+            let ids: Outcome<Vec<Value>> = ids.iter().map(|id| scalar(id, name)).collect();
+            Ok(field(ID).is_in(ids?))
+        }
+        other => Err(unsupported(format!(
+            "query [{other}] is not supported: known are bool, constant_score, exists, ids, match_all, match_none, \
+             prefix, range, term and terms"
+        ))),
+    }
+}
+
+/// `bool`: scores apart, `must` is `filter`, and `should` counts where nothing else must hold, or where it is told to.
+fn boolean(body: &Object) -> Outcome<Filter> {
+    let name = "bool";
+    let clauses = ["filter", "must", "must_not", "should"];
+    known(
+        body,
+        name,
+        &[&clauses[..], &["minimum_should_match"]].concat(),
+    )?;
+    let of = |clause: &str| -> Outcome<Vec<Filter>> {
+        match body.get(clause) {
+            None | Some(Json::Null) => Ok(Vec::new()),
+            Some(Json::Array(queries)) => queries.iter().map(filter).collect(),
+            Some(query) => Ok(vec![filter(query)?]),
+        }
+    };
+    let (mut all, should) = ([of("filter")?, of("must")?].concat(), of("should")?);
+    let wanted = match body.get("minimum_should_match") {
+        None | Some(Json::Null) => u64::from(all.is_empty()),
+        Some(Json::Number(number)) => number.as_u64().unwrap_or(u64::MAX),
+        Some(Json::String(number)) => number.parse().unwrap_or(u64::MAX),
+        Some(_) => u64::MAX,
+    };
+    all.extend(of("must_not")?.into_iter().map(|filter| !filter));
+    match wanted {
+        // All that they could change is the score.
+        0 => {}
+        1 if should.is_empty() => {}
+        1 => all.push(Filter::Or(should)),
+        _ => {
+            return Err(unsupported(
+                "[minimum_should_match] of [bool] must be 0 or 1",
+            ));
+        }
+    }
+    Ok(Filter::And(all))
+}
+
+fn terms(body: &Object) -> Outcome<Filter> {
+    let (at, values) = only_entry(body, "terms")?;
+    let Json::Array(values) = values else {
+        return Err(unsupported(format!(
+            "[terms] of [{at}] must be a list of values: looking them up elsewhere is not supported"
+        )));
+    };
+    let values: Outcome<Vec<Value>> = values.iter().map(|value| scalar(value, "terms")).collect();
+    Ok(field(at).is_in(values?))
+}
+
+fn range(body: &Object) -> Outcome<Filter> {
+    let (path, bounds) = only_entry(body, "range")?;
+    let bounds = object(bounds, "range")?;
+    known(bounds, "range", &["gt", "gte", "lt", "lte"])?;
+    let bound = |name: &str| match bounds.get(name) {
+        None | Some(Json::Null) => Ok(None),
+        Some(value) => {
+            check_date_math(value)?;
+            scalar(value, "range").map(Some)
+        }
+    };
+    let lower = [
+        bound("gt")?.map(Bound::Excluded),
+        bound("gte")?.map(Bound::Included),
+    ];
+    let upper = [
+        bound("lt")?.map(Bound::Excluded),
+        bound("lte")?.map(Bound::Included),
+    ];
+    let one = |bounds: [Option<Bound<Value>>; 2], name: &str| match bounds {
+        [Some(_), Some(_)] => Err(unsupported(format!(
+            "[range] of [{path}] has both [{name}] and [{name}e]"
+        ))),
+        [bound, other] => Ok(bound.or(other).unwrap_or(Bound::Unbounded)),
+    };
+    let (lower, upper) = (one(lower, "gt")?, one(upper, "lt")?);
+    Ok(Filter::Range(path.into(), lower, upper))
+}
+
+/// Values are compared as they are. What would be a point in time by its place from now would compare as its letters.
+fn check_date_math(value: &Json) -> Outcome<()> {
+    match value.as_str() {
+        Some(text) if text.contains("||") || is_relative_to_now(text) => Err(unsupported(format!(
+            "date math is not supported: [{text}] must be written out"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn is_relative_to_now(text: &str) -> bool {
+    let rest = text.strip_prefix("now");
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['+', '-', '/']))
+}
+
+/// `{FIELD: VALUE}` or `{FIELD: {"value": VALUE}}`.
+fn on_field<'a>(body: &'a Json, name: &str, member: &str) -> Outcome<(Field, &'a Json)> {
+    let (at, value) = only_entry(object(body, name)?, name)?;
+    let value = match value {
+        Json::Object(members) => {
+            known(members, name, &[member])?;
+            members
+                .get(member)
+                .ok_or_else(|| unsupported(format!("[{name}] of [{at}] needs a [{member}]")))?
+        }
+        value => value,
+    };
+    Ok((field(at), value))
+}
+
+/// A value to compare with.
+fn scalar(value: &Json, name: &str) -> Outcome<Value> {
+    match value {
+        Json::Bool(value) => Ok(Value::from(*value)),
+        Json::String(text) => Ok(Value::from(text.as_str())),
+        Json::Number(number) => {
+            let whole = number.as_i64().map(Value::from);
+            let whole = whole.or_else(|| number.as_u64().map(Value::from));
+            let value = whole.or_else(|| number.as_f64().map(Value::from));
+            value.ok_or_else(|| unsupported(format!("[{name}]: [{number}] is out of range")))
+        }
+        Json::Null => Err(unsupported(format!(
+            "[{name}] can't ask for null: documents without the field are those that [exists] does not match"
+        ))),
+        Json::Array(_) | Json::Object(_) => Err(unsupported(format!(
+            "[{name}] needs a string, a number or a boolean, not [{value}]"
+        ))),
+    }
+}
+
+/// The object that something must be.
+pub(crate) fn object<'a>(value: &'a Json, name: &str) -> Outcome<&'a Object> {
+    value
+        .as_object()
+        .ok_or_else(|| unsupported(format!("[{name}] must be an object")))
+}
+
+/// The one member that an object must have.
+pub(crate) fn only_entry<'a>(object: &'a Object, name: &str) -> Outcome<(&'a str, &'a Json)> {
+    let mut members = object.iter();
+    match (members.next(), members.next()) {
+        (Some((only, value)), None) => Ok((only, value)),
+        (Some(_), Some((second, _))) => Err(unsupported(format!(
+            "[{name}] must have one member: [{second}] is not supported beside another"
+        ))),
+        (None, _) => Err(unsupported(format!("[{name}] is empty"))),
+    }
+}
+
+/// Refuses members that are not in `names`.
+pub(crate) fn known(object: &Object, name: &str, names: &[&str]) -> Outcome<()> {
+    match object.keys().find(|key| !names.contains(&key.as_str())) {
+        Some(key) => Err(unsupported(format!("[{name}] does not support [{key}]"))),
+        None => Ok(()),
+    }
+}
+
+/// The string that something must be.
+pub(crate) fn text<'a>(value: Option<&'a Json>, what: &str) -> Outcome<&'a str> {
+    value
+        .and_then(Json::as_str)
+        .ok_or_else(|| unsupported(what))
+}
