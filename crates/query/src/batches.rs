@@ -13,7 +13,7 @@ impl<I: Iterator<Item = u32>> Batches<I> {
     pub(crate) fn new(docs: I) -> Batches<I> {
         Batches {
             docs,
-            batch: Vec::with_capacity(BATCH_DOCS),
+            batch: Vec::new(),
         }
     }
 

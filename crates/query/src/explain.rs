@@ -1,6 +1,6 @@
 //! [`Explain`]: how an answer was found.
 
-use crate::tree::Node;
+use crate::tree::{And, Join, Node};
 use crate::{Clock, Estimate};
 use std::fmt;
 use std::time::Duration;
@@ -61,17 +61,32 @@ pub(crate) enum How {
 
 impl Trace {
     pub(crate) fn new(node: &Node) -> Trace {
+        let mut joined = Vec::new();
         let (what, parts): (_, &[Node]) = match node {
             Node::All => ("TRUE".to_string(), &[]),
             Node::None => ("FALSE".to_string(), &[]),
             Node::Leaf(leaf) => (leaf.to_string(), &[]),
             Node::Not(one) => ("NOT".to_string(), std::slice::from_ref(one)),
-            Node::And(nodes) => ("AND".to_string(), nodes),
+            Node::And(And { nodes, joins }) => {
+                joined = joins.iter().map(Trace::of_join).collect();
+                ("AND".to_string(), nodes)
+            }
             Node::Or(nodes) => ("OR".to_string(), nodes),
         };
         Trace {
             what,
-            parts: parts.iter().map(Trace::new).collect(),
+            parts: parts.iter().map(Trace::new).chain(joined).collect(),
+            ..Trace::default()
+        }
+    }
+
+    fn of_join(join: &Join) -> Trace {
+        let what = match &join.leaf {
+            Some(leaf) => leaf.to_string(),
+            None => format!("{} in no range", join.path),
+        };
+        Trace {
+            what: format!("at once: {what}"),
             ..Trace::default()
         }
     }

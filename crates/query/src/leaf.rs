@@ -9,6 +9,7 @@ use crate::{Error, Path, Result, Value};
 use quire_index::term;
 use quire_model::ObjectRef;
 use quire_model::ordered::OrderedValue;
+use std::cmp::Ordering;
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
 
@@ -146,6 +147,38 @@ impl TermRange {
             upper: bytes(upper, Bound::Excluded(own.end)),
         };
         Ok((!range.is_empty()).then_some(range))
+    }
+
+    /// What lies in both; none if nothing can.
+    pub(crate) fn and(&self, other: &TermRange) -> Option<TermRange> {
+        use Bound::{Excluded, Included, Unbounded};
+        let lower = match (&self.lower, &other.lower) {
+            (Unbounded, lower) | (lower, Unbounded) => lower,
+            (one @ (Included(a) | Excluded(a)), two @ (Included(b) | Excluded(b))) => {
+                match a.cmp(b) {
+                    Ordering::Greater => one,
+                    Ordering::Less => two,
+                    Ordering::Equal if matches!(one, Excluded(_)) => one,
+                    Ordering::Equal => two,
+                }
+            }
+        };
+        let upper = match (&self.upper, &other.upper) {
+            (Unbounded, upper) | (upper, Unbounded) => upper,
+            (one @ (Included(a) | Excluded(a)), two @ (Included(b) | Excluded(b))) => {
+                match a.cmp(b) {
+                    Ordering::Less => one,
+                    Ordering::Greater => two,
+                    Ordering::Equal if matches!(one, Excluded(_)) => one,
+                    Ordering::Equal => two,
+                }
+            }
+        };
+        let both = TermRange {
+            lower: lower.clone(),
+            upper: upper.clone(),
+        };
+        (!both.is_empty()).then_some(both)
     }
 
     /// The strings that begin with `prefix`.

@@ -7,6 +7,7 @@
 use crate::explain::Trace;
 use crate::tree::Node;
 use crate::{Cost, Estimate, Leaf, Result, Shard};
+use smallvec::SmallVec;
 
 /// A part of a filter, as one shard is asked it.
 #[derive(Debug)]
@@ -36,10 +37,10 @@ pub(crate) fn plan<'q>(
     docs: u64,
     mut trace: Option<&mut Trace>,
 ) -> Result<Step<'q>> {
-    let (mut estimate, mut kind) = match node {
+    let (estimate, kind) = match node {
         Node::All => (Estimate::exactly(docs, Cost::Stored), Kind::All),
-        Node::None => (Estimate::exactly(0, Cost::Stored), Kind::None),
-        Node::Leaf(leaf) => (shard.estimate(leaf)?, Kind::Leaf(leaf)),
+        Node::None => return plan_leaf(None, place, shard, docs, trace),
+        Node::Leaf(leaf) => return plan_leaf(Some(leaf), place, shard, docs, trace),
         Node::Not(one) => {
             let one = plan(one, 0, shard, docs, Trace::child(&mut trace, 0))?;
             let estimate = Estimate {
@@ -49,34 +50,26 @@ pub(crate) fn plan<'q>(
             };
             (estimate, Kind::Not(Box::new(one)))
         }
-        Node::And(nodes) => {
-            let mut steps = Vec::with_capacity(nodes.len());
-            // As if the documents that miss any of them were all different.
-            let (mut missing, mut at_most, mut cost) = (0_u64, docs, Cost::Stored);
-            for (place, node) in nodes.iter().enumerate() {
-                let step = plan(node, place, shard, docs, Trace::child(&mut trace, place))?;
-                missing = missing.saturating_add(docs.saturating_sub(step.estimate.at_least));
-                at_most = at_most.min(step.estimate.at_most);
-                cost = cost.max(step.estimate.cost);
-                match step.kind {
-                    Kind::All => {}
-                    Kind::None => break,
-                    _ => steps.push(step),
+        Node::And(and) => {
+            let mut joined: SmallVec<[usize; 8]> = SmallVec::new();
+            let mut all = Conjunction::new(docs);
+            for (join, place) in and.joins.iter().zip(and.nodes.len()..) {
+                if shard.field(&join.path)?.is_some_and(|info| !info.many) {
+                    joined.extend_from_slice(&join.places);
+                    let trace = Trace::child(&mut trace, place);
+                    all.add(plan_leaf(join.leaf.as_ref(), place, shard, docs, trace)?);
                 }
             }
-            let at_least = docs.saturating_sub(missing);
-            steps.sort_by_key(|step| work(step, docs));
-            (
-                Estimate {
-                    at_least,
-                    at_most,
-                    cost,
-                },
-                Kind::And(steps),
-            )
+            for (place, node) in and.nodes.iter().enumerate() {
+                if !all.is_nothing && !joined.contains(&place) {
+                    let trace = Trace::child(&mut trace, place);
+                    all.add(plan(node, place, shard, docs, trace)?);
+                }
+            }
+            (all.estimate, Kind::And(all.in_order()))
         }
         Node::Or(nodes) => {
-            let mut steps = Vec::with_capacity(nodes.len());
+            let mut steps = Vec::new();
             let (mut at_least, mut at_most, mut cost) = (0, 0_u64, Cost::Stored);
             for (place, node) in nodes.iter().enumerate() {
                 let step = plan(node, place, shard, docs, Trace::child(&mut trace, place))?;
@@ -100,20 +93,87 @@ pub(crate) fn plan<'q>(
             )
         }
     };
+    Ok(settle(estimate, kind, place, docs, trace))
+}
+
+/// Plans a leaf; nothing matches where there is none.
+fn plan_leaf<'q>(
+    leaf: Option<&'q Leaf>,
+    place: usize,
+    shard: &dyn Shard,
+    docs: u64,
+    trace: Option<&mut Trace>,
+) -> Result<Step<'q>> {
+    let (estimate, kind) = match leaf {
+        Some(leaf) => (shard.estimate(leaf)?, Kind::Leaf(leaf)),
+        None => (Estimate::exactly(0, Cost::Stored), Kind::None),
+    };
+    Ok(settle(estimate, kind, place, docs, trace))
+}
+
+/// A step, or what its bounds settle without asking.
+fn settle<'q>(
+    mut estimate: Estimate,
+    mut kind: Kind<'q>,
+    place: usize,
+    docs: u64,
+    trace: Option<&mut Trace>,
+) -> Step<'q> {
+    estimate.at_most = estimate.at_most.min(docs);
     if estimate.at_most == 0 {
         kind = Kind::None;
     } else if estimate.at_least >= docs {
         kind = Kind::All;
     }
-    estimate.at_most = estimate.at_most.min(docs);
     if let Some(trace) = trace {
         trace.planned(&estimate);
     }
-    Ok(Step {
+    Step {
         place,
         estimate,
         kind,
-    })
+    }
+}
+
+/// What all of some steps match, as they are added.
+struct Conjunction<'q> {
+    steps: Vec<Step<'q>>,
+    estimate: Estimate,
+    docs: u64,
+    /// One of them matches nothing.
+    is_nothing: bool,
+}
+
+impl<'q> Conjunction<'q> {
+    fn new(docs: u64) -> Conjunction<'q> {
+        Conjunction {
+            steps: Vec::new(),
+            estimate: Estimate::exactly(docs, Cost::Stored),
+            docs,
+            is_nothing: false,
+        }
+    }
+
+    fn add(&mut self, step: Step<'q>) {
+        let (all, one) = (&mut self.estimate, &step.estimate);
+        // As if the documents that miss any of them were all different.
+        let missing = self.docs.saturating_sub(one.at_least);
+        all.at_least = all.at_least.saturating_sub(missing);
+        all.at_most = all.at_most.min(one.at_most);
+        all.cost = all.cost.max(one.cost);
+        match step.kind {
+            Kind::All => {}
+            Kind::None => self.is_nothing = true,
+            _ => self.steps.push(step),
+        }
+    }
+
+    /// The steps, the one to begin with first.
+    fn in_order(mut self) -> Vec<Step<'q>> {
+        let docs = self.docs;
+        self.steps.sort_by_key(|step| work(step, docs));
+        self.steps
+    }
 }
 
 /// What a conjunct costs to begin with: about its documents, and all of them where it is a scan or a complement.

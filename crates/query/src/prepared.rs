@@ -40,7 +40,7 @@ impl Query {
         fields.into_iter().try_for_each(|path| path.check())?;
         let mut planter = Planter::default();
         let filter = std::mem::replace(&mut self.filter, Filter::All);
-        let root = planter.plant(&filter)?;
+        let root = planter.plant(filter)?;
         let mut among = Vec::with_capacity(self.aggregates.len());
         for (_, Aggregate { what, filter }) in &mut self.aggregates {
             what.path().map_or(Ok(()), |path| path.check())?;
@@ -51,7 +51,7 @@ impl Query {
                 return Err(Error::Invalid(what));
             }
             let filter = filter.take();
-            among.push(filter.map(|filter| planter.plant(&filter)).transpose()?);
+            among.push(filter.map(|filter| planter.plant(filter)).transpose()?);
         }
         Ok(Prepared {
             query: self,

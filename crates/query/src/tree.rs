@@ -26,8 +26,25 @@ pub(crate) enum Node {
     None,
     Leaf(Leaf),
     Not(Box<Node>),
-    And(Vec<Node>),
+    And(And),
     Or(Vec<Node>),
+}
+
+/// All of some nodes.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct And {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) joins: Vec<Join>,
+}
+
+/// Ranges of one field that are one range wherever no document has several values there: `a >= 1 AND a < 5`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Join {
+    /// Their places among the nodes, ascending.
+    pub(crate) places: Vec<usize>,
+    pub(crate) path: Path,
+    /// What lies in all of them; none if nothing can.
+    pub(crate) leaf: Option<Leaf>,
 }
 
 /// Makes the filters of one query ready.
@@ -40,11 +57,11 @@ pub(crate) struct Planter {
 impl Planter {
     /// # Errors
     /// `Invalid` if the filter is nested too deep, has too many parts, or makes no sense.
-    pub(crate) fn plant(&mut self, filter: &Filter) -> Result<Node> {
+    pub(crate) fn plant(&mut self, filter: Filter) -> Result<Node> {
         self.node(filter, 0)
     }
 
-    fn node(&mut self, filter: &Filter, depth: usize) -> Result<Node> {
+    fn node(&mut self, filter: Filter, depth: usize) -> Result<Node> {
         if depth > DEPTH_MAX {
             let what = format!("a filter is nested more than {DEPTH_MAX} deep");
             return Err(Error::Invalid(what));
@@ -53,25 +70,25 @@ impl Planter {
             Filter::All => Node::All,
             Filter::And(all) => self.and(all, depth)?,
             Filter::Or(any) => self.or(any, depth)?,
-            Filter::Not(one) => match self.node(one, depth + 1)? {
+            Filter::Not(one) => match self.node(*one, depth + 1)? {
                 Node::All => Node::None,
                 Node::None => Node::All,
                 Node::Not(one) => *one,
                 node => Node::Not(Box::new(node)),
             },
             Filter::Eq(path, value) => {
-                self.values(path, std::slice::from_ref(value))?;
-                leaf(path, Some(Test::Eq(value.clone())))
+                self.values(&path, std::slice::from_ref(&value))?;
+                leaf(path, Some(Test::Eq(value)))
             }
             Filter::In(path, values) => {
-                self.values(path, values)?;
-                leaf(path, one_of(values.clone()))
+                self.values(&path, &values)?;
+                leaf(path, one_of(values))
             }
             Filter::Range(path, lower, upper) => {
                 use std::ops::Bound::{Excluded, Included};
-                self.values(path, &[])?;
+                self.values(&path, &[])?;
                 let mut is_bound = false;
-                for bound in [lower, upper] {
+                for bound in [&lower, &upper] {
                     if let Included(value) | Excluded(value) = bound {
                         check(value)?;
                         is_bound = true;
@@ -86,17 +103,17 @@ impl Planter {
                 }
             }
             Filter::Prefix(path, prefix) => {
-                self.values(path, &[])?;
-                leaf(path, Some(Test::Range(TermRange::of_prefix(prefix))))
+                self.values(&path, &[])?;
+                leaf(path, Some(Test::Range(TermRange::of_prefix(&prefix))))
             }
             Filter::Exists(path) => {
-                self.values(path, &[])?;
+                self.values(&path, &[])?;
                 leaf(path, Some(Test::Exists))
             }
         })
     }
 
-    fn and(&mut self, all: &[Filter], depth: usize) -> Result<Node> {
+    fn and(&mut self, all: Vec<Filter>, depth: usize) -> Result<Node> {
         let mut nodes = Vec::with_capacity(all.len());
         let mut nothing = false;
         for filter in all {
@@ -104,7 +121,7 @@ impl Planter {
                 Node::All => {}
                 // The others are still checked.
                 Node::None => nothing = true,
-                Node::And(more) => nodes.extend(more),
+                Node::And(more) => nodes.extend(more.nodes),
                 node => nodes.push(node),
             }
         }
@@ -114,12 +131,13 @@ impl Planter {
             Some(only) if nodes.is_empty() => only,
             Some(last) => {
                 nodes.push(last);
-                Node::And(nodes)
+                let joins = joins(&nodes);
+                Node::And(And { nodes, joins })
             }
         })
     }
 
-    fn or(&mut self, any: &[Filter], depth: usize) -> Result<Node> {
+    fn or(&mut self, any: Vec<Filter>, depth: usize) -> Result<Node> {
         let mut nodes: Vec<Node> = Vec::with_capacity(any.len());
         let mut all = false;
         for filter in any {
@@ -169,8 +187,7 @@ fn check(value: &Value) -> Result<()> {
     }
 }
 
-fn leaf(path: &Path, test: Option<Test>) -> Node {
-    let path = path.clone();
+fn leaf(path: Path, test: Option<Test>) -> Node {
     test.map_or(Node::None, |test| Node::Leaf(Leaf { path, test }))
 }
 
@@ -201,8 +218,39 @@ fn join_values(nodes: Vec<Node>) -> Vec<Node> {
         }
     }
     let lists = lists.into_iter();
-    let lists = lists.map(|(path, values)| leaf(&path, one_of(values)));
+    let lists = lists.map(|(path, values)| leaf(path, one_of(values)));
     lists.chain(others).collect()
+}
+
+/// The ranges among `nodes` that can be joined.
+fn joins(nodes: &[Node]) -> Vec<Join> {
+    let mut by_path: BTreeMap<&Path, (Vec<usize>, Option<TermRange>)> = BTreeMap::new();
+    for (place, node) in nodes.iter().enumerate() {
+        if let Node::Leaf(Leaf { path, test }) = node
+            && let Test::Range(range) = test
+        {
+            by_path
+                .entry(path)
+                .and_modify(|(places, joined)| {
+                    places.push(place);
+                    *joined = joined.take().and_then(|joined| joined.and(range));
+                })
+                .or_insert_with(|| (vec![place], Some(range.clone())));
+        }
+    }
+    let joined = by_path
+        .into_iter()
+        .filter(|(_, (places, _))| places.len() > 1);
+    joined
+        .map(|(path, (places, range))| Join {
+            places,
+            path: path.clone(),
+            leaf: range.map(|range| Leaf {
+                path: path.clone(),
+                test: Test::Range(range),
+            }),
+        })
+        .collect()
 }
 
 impl Node {
@@ -212,7 +260,7 @@ impl Node {
             Node::All | Node::None => {}
             Node::Leaf(leaf) => visit(leaf),
             Node::Not(one) => one.each_leaf(visit),
-            Node::And(nodes) | Node::Or(nodes) => {
+            Node::And(And { nodes, .. }) | Node::Or(nodes) => {
                 nodes.iter().for_each(|node| node.each_leaf(visit));
             }
         }
@@ -225,7 +273,7 @@ impl Node {
             Node::None => false,
             Node::Leaf(leaf) => leaf.accepts(document, term),
             Node::Not(one) => !one.accepts(document, term),
-            Node::And(all) => all.iter().all(|node| node.accepts(document, term)),
+            Node::And(all) => all.nodes.iter().all(|node| node.accepts(document, term)),
             Node::Or(any) => any.iter().any(|node| node.accepts(document, term)),
         }
     }

@@ -81,7 +81,10 @@ impl Value {
     }
 
     fn from_ordered(value: OrderedValue<'_>) -> Value {
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(match &value {
+            OrderedValue::String(text) => text.len() + 3,
+            _ => 12,
+        });
         term::encode_ordered(value, &mut bytes);
         Value(bytes.into())
     }
