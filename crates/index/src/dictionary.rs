@@ -190,25 +190,11 @@ impl<'a> Dictionary<'a> {
         self.keeping
     }
 
-    /// The code of a value, if it is there.
+    /// How many values are less than `wanted`, which may be any bytes, and whether it is a value: then that is its code.
     ///
     /// # Errors
     /// [`Damage`] if a block makes no sense.
-    pub fn find(&self, value: &[u8]) -> Result<Option<u64>, Damage> {
-        let (code, found) = self.search(value)?;
-        Ok(found.then_some(code))
-    }
-
-    /// How many values are less than `bound`, which may be any bytes: the code of the first that is not.
-    ///
-    /// # Errors
-    /// As [`find`](Self::find).
-    pub fn lower_bound(&self, bound: &[u8]) -> Result<u64, Damage> {
-        Ok(self.search(bound)?.0)
-    }
-
-    /// The lower bound of `wanted`, and whether it is there.
-    fn search(&self, wanted: &[u8]) -> Result<(u64, bool), Damage> {
+    pub fn search(&self, wanted: &[u8]) -> Result<(u64, bool), Damage> {
         match self.keeping {
             Keeping::Blocks => self.search_blocks(wanted),
             Keeping::Fixed(width) => {
@@ -225,7 +211,8 @@ impl<'a> Dictionary<'a> {
                 None => {
                     let mut value = Vec::new();
                     self.binary_search(|code| {
-                        self.value(code, &mut value)?;
+                        value.clear();
+                        self.append_value(code, &mut value)?;
                         Ok(value.as_slice().cmp(wanted))
                     })
                 }
@@ -309,12 +296,12 @@ impl<'a> Dictionary<'a> {
         Ok((self.values.min(start + BLOCK_VALUES), false))
     }
 
-    /// Puts the value of a code in `out`, replacing what it held.
+    /// Appends the value of a code to `out`.
     ///
     /// # Errors
     /// [`Damage`] if there is no such code, or its block makes no sense.
-    pub fn value(&self, code: u64, out: &mut Vec<u8>) -> Result<(), Damage> {
-        out.clear();
+    pub fn append_value(&self, code: u64, out: &mut Vec<u8>) -> Result<(), Damage> {
+        let start = out.len();
         if code >= self.values {
             return Err(Damage::new("code of a dictionary", self.blob.len()));
         }
@@ -324,7 +311,7 @@ impl<'a> Dictionary<'a> {
                 out.extend_from_slice(first);
                 for _ in 0..code % BLOCK_VALUES {
                     let (kept, rest) = next(&mut bytes)?;
-                    out.truncate(kept);
+                    out.truncate(start.saturating_add(kept));
                     out.extend_from_slice(rest);
                 }
             }
@@ -335,17 +322,6 @@ impl<'a> Dictionary<'a> {
             }
         }
         Ok(())
-    }
-
-    /// The value of a code, if it is an integer that needs no decoding.
-    ///
-    /// # Errors
-    /// As [`value`](Self::value).
-    pub fn integer(&self, code: u64) -> Result<Option<i64>, Damage> {
-        match self.keeping {
-            Keeping::Integers => Ok(Some((self.offsets.get(code)? ^ SIGN) as i64)),
-            Keeping::Blocks | Keeping::Fixed(_) => Ok(None),
-        }
     }
 }
 
@@ -422,20 +398,19 @@ mod tests {
             let bytes = encoded(keeping, &values);
             let dictionary = Dictionary::new(&bytes).unwrap();
             prop_assert_eq!((dictionary.len(), dictionary.is_empty()), (values.len() as u64, values.is_empty()));
-            let mut value = Vec::new();
+            let mut value = vec![7];
             for (code, expected) in (0u64..).zip(&values) {
-                dictionary.value(code, &mut value).unwrap();
-                prop_assert_eq!(&value, expected);
-                prop_assert_eq!(dictionary.find(expected), Ok(Some(code)));
-                prop_assert_eq!(dictionary.integer(code).unwrap().is_some(), keeping == Keeping::Integers);
+                value.truncate(1);
+                dictionary.append_value(code, &mut value).unwrap();
+                prop_assert_eq!(&value[1..], expected.as_slice());
+                prop_assert_eq!(dictionary.search(expected), Ok((code, true)));
             }
-            prop_assert!(dictionary.value(values.len() as u64, &mut value).is_err());
+            prop_assert!(dictionary.append_value(values.len() as u64, &mut value).is_err());
             let fronts = values.iter().flat_map(|value| [value[..value.len() / 2].to_vec(), [&value[..], &[0]].concat()]);
             for bound in others.into_iter().chain(fronts) {
                 let below = |bound: &[u8]| values.iter().filter(|value| value.as_slice() < bound).count() as u64;
-                prop_assert_eq!(dictionary.lower_bound(&bound), Ok(below(&bound)));
-                let found = dictionary.find(&bound).unwrap();
-                prop_assert_eq!(found, values.contains(&bound).then(|| below(&bound)));
+                let found = (below(&bound), values.contains(&bound));
+                prop_assert_eq!(dictionary.search(&bound), Ok(found));
             }
         }
 
@@ -451,12 +426,13 @@ mod tests {
             let Ok(dictionary) = Dictionary::new(&bytes) else { return Ok(()) };
             let mut value = Vec::new();
             for code in 0..values.len() as u64 + 1 {
-                if dictionary.value(code, &mut value).is_ok() {
+                value.clear();
+                if dictionary.append_value(code, &mut value).is_ok() {
                     prop_assert!(value.len() <= bytes.len());
                 }
             }
             for wanted in values.iter().take(20).chain([&wanted]) {
-                let _ = (dictionary.find(wanted), dictionary.lower_bound(wanted));
+                let _ = dictionary.search(wanted);
             }
         }
     }

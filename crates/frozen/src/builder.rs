@@ -1,0 +1,319 @@
+//! [`FrozenBuilder`]: documents become a file, in one pass and in bounded memory.
+//!
+//! # Invariants
+//! 1. The file has its name only when it is whole and durable. Until then it is `<name>.tmp`, beside it what does not fit in memory,
+//!    `<name>.tmp-<n>`. A builder that is dropped takes them away.
+//! 2. The same documents, fields and options make the same bytes, but that where memory ends may decide how values are kept.
+
+use crate::format::{TRAILER_BYTES, Trailer, header};
+use crate::gather::Gathering;
+use crate::merge::{Merging, Run, copy};
+use crate::options::check_fields;
+use crate::rows::{BlockSink, ROW_BYTES_MAX, RowsWriter};
+use crate::spool::{Spooled, Spools, create_anew};
+use crate::table::{SectionEntry, SectionKind, TableWriter};
+use crate::{Error, FieldSpec, FrozenOptions, Result};
+use quire_env::{AppendFile, Env};
+use quire_index::term;
+use quire_model::{Document, ValueRef};
+use quire_query::Path as FieldPath;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The most documents.
+const DOCUMENTS_MAX: u32 = u32::MAX - 1;
+/// After so many documents the memory is looked at.
+const LOOK_DOCUMENTS: u32 = 256;
+/// Pieces in which the file is written.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// Builds a frozen partition. A document's docid is its place among those added, from 0.
+///
+/// ```
+/// use quire_env::{Env, SimEnv};
+/// use quire_frozen::{FieldSpec, FrozenBuilder, FrozenFile, FrozenOptions, OpenOptions};
+/// use quire_model::Document;
+/// use std::path::Path;
+/// use std::sync::Arc;
+///
+/// let env: Arc<dyn Env> = SimEnv::new(1);
+/// let fields = [FieldSpec::full("price"), FieldSpec::filterable("mark")];
+/// let mut builder = FrozenBuilder::create(Arc::clone(&env), Path::new("/cars.quire"), &fields, FrozenOptions::default())?;
+/// let car = Document::from_json(br#"{"mark": "saab", "price": 1200}"#)?;
+/// let docid = builder.add(&car, b"a payload of any kind")?;
+/// builder.finish()?;
+///
+/// let file = FrozenFile::open(&*env, Path::new("/cars.quire"), OpenOptions::default())?;
+/// assert_eq!((file.documents(), docid), (1, 0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct FrozenBuilder {
+    env: Arc<dyn Env>,
+    path: PathBuf,
+    options: FrozenOptions,
+    out: Out,
+    spools: Spools,
+    fields: Vec<FieldSpec>,
+    paths: Vec<FieldPath>,
+    gathered: Vec<Gathering>,
+    /// Documents of the run that is gathered.
+    open: u32,
+    runs: Vec<Run>,
+    count: u32,
+    documents: RowsWriter,
+    payloads: RowsWriter,
+    term: Vec<u8>,
+}
+
+/// The file that is written; removed when dropped, unless it got its name.
+#[derive(Debug)]
+struct Out {
+    env: Arc<dyn Env>,
+    file: Box<dyn AppendFile>,
+    waiting: Vec<u8>,
+    is_named: bool,
+}
+
+impl BlockSink for Out {
+    fn offset(&self) -> u64 {
+        self.file.len() + self.waiting.len() as u64
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.waiting.extend_from_slice(bytes);
+        if self.waiting.len() >= PIECE_BYTES {
+            self.file.append(&self.waiting)?;
+            self.waiting.clear();
+        }
+        Ok(())
+    }
+}
+
+impl Out {
+    fn section(&mut self, section: &Spooled) -> Result<SectionEntry> {
+        let (offset, mut crc) = (self.offset(), 0);
+        copy(section, |piece| {
+            crc = crc32c::crc32c_append(crc, piece);
+            self.append(piece)
+        })?;
+        Ok(SectionEntry {
+            offset,
+            bytes: section.len(),
+            crc,
+        })
+    }
+}
+
+impl Drop for Out {
+    fn drop(&mut self) {
+        if !self.is_named {
+            // What is left behind is overwritten by the next build.
+            let _ = self.env.remove(self.file.path());
+        }
+    }
+}
+
+impl FrozenBuilder {
+    /// Begins a partition that will be at `path`, in the place of what is there then. One builder at a time for one path.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for fields or options that can't be; and what the machine says.
+    pub fn create(
+        env: Arc<dyn Env>,
+        path: &Path,
+        fields: &[FieldSpec],
+        options: FrozenOptions,
+    ) -> Result<FrozenBuilder> {
+        options.check()?;
+        check_fields(fields)?;
+        let mut temporary = path.as_os_str().to_owned();
+        temporary.push(".tmp");
+        let mut out = Out {
+            file: create_anew(&*env, Path::new(&temporary))?,
+            env: Arc::clone(&env),
+            waiting: Vec::new(),
+            is_named: false,
+        };
+        out.append(&header())?;
+        let spools = Spools::new(Arc::clone(&env), path, options.memory_bytes / 64);
+        let rows = || RowsWriter::new(&spools, options.codec, options.block_bytes);
+        Ok(FrozenBuilder {
+            path: path.to_path_buf(),
+            out,
+            fields: fields.to_vec(),
+            paths: fields
+                .iter()
+                .map(|field| FieldPath::new(&field.path))
+                .collect(),
+            gathered: fields.iter().map(|_| Gathering::default()).collect(),
+            open: 0,
+            runs: Vec::new(),
+            count: 0,
+            documents: rows(),
+            payloads: rows(),
+            term: Vec::new(),
+            env,
+            options,
+            spools,
+        })
+    }
+
+    /// How many documents were added.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Adds a document, and bytes that are given back as they are; its docid.
+    ///
+    /// # Errors
+    /// `TooLarge` for one too many, or a payload over [`ROW_BYTES_MAX`]; and what the machine says. The builder is then of no use.
+    pub fn add(&mut self, document: &Document, payload: &[u8]) -> Result<u32> {
+        let paths = std::mem::take(&mut self.paths);
+        let mut outcome = Ok(());
+        for (field, path) in paths.iter().enumerate() {
+            let visited = path.visit(document.root(), &mut |value| {
+                outcome = self.set(field, value);
+                match outcome {
+                    Ok(()) => ControlFlow::Continue(()),
+                    Err(_) => ControlFlow::Break(()),
+                }
+            });
+            if visited.is_break() {
+                break;
+            }
+        }
+        self.paths = paths;
+        outcome?;
+        let kept = match self.options.documents {
+            true => document.as_bytes(),
+            false => &[],
+        };
+        self.end_row(kept, payload)
+    }
+
+    /// Adds a value of the next document, which [`end`](Self::end) adds: for values that come without a document. `field` is
+    /// the field's place among those given. Arrays and objects have none; a value that is there twice counts once.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there is no such field.
+    pub fn set(&mut self, field: usize, value: ValueRef<'_>) -> Result<()> {
+        self.term.clear();
+        if !term::encode(value, &mut self.term) {
+            return Ok(());
+        }
+        match self.gathered.get_mut(field) {
+            Some(gathered) => gathered.add(&self.term),
+            None => Err(Error::InvalidArgument(format!("there is no field {field}"))),
+        }
+    }
+
+    /// Adds a document of the values that were [set](Self::set), which is not itself kept; its docid.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn end(&mut self, payload: &[u8]) -> Result<u32> {
+        self.end_row(&[], payload)
+    }
+
+    fn end_row(&mut self, document: &[u8], payload: &[u8]) -> Result<u32> {
+        let too_large = |what, limit: u64, found: u64| Err(Error::TooLarge { what, limit, found });
+        if self.count == DOCUMENTS_MAX {
+            let limit = DOCUMENTS_MAX.into();
+            return too_large("a partition in documents", limit, limit + 1);
+        }
+        let longest = document.len().max(payload.len());
+        if longest > ROW_BYTES_MAX {
+            return too_large("a row in bytes", ROW_BYTES_MAX as u64, longest as u64);
+        }
+        self.documents.push(document, &mut self.out)?;
+        self.payloads.push(payload, &mut self.out)?;
+        self.gathered.iter_mut().for_each(Gathering::end_document);
+        let docid = self.count;
+        self.count += 1;
+        self.open += 1;
+        if self.count.is_multiple_of(LOOK_DOCUMENTS) {
+            let gathered: usize = self.gathered.iter().map(Gathering::memory).sum();
+            let rows = self.documents.memory() + self.payloads.memory();
+            if gathered + rows > self.options.memory_bytes / 2 {
+                self.end_run(0)?;
+            }
+        }
+        Ok(docid)
+    }
+
+    /// Writes what is gathered as a run, to memory if it takes no more than `memory_max` bytes there.
+    pub(crate) fn end_run(&mut self, memory_max: usize) -> Result<()> {
+        let mut spool = self.spools.with_memory(memory_max).spool();
+        let first = self.count - self.open;
+        let mut fields = Vec::new();
+        for (field, gathered) in self.fields.iter().zip(&mut self.gathered) {
+            fields.push(gathered.write_run(first, field.sortable, &mut spool)?);
+        }
+        self.runs.push(Run {
+            bytes: spool.finish()?,
+            documents: std::mem::take(&mut self.open),
+            fields,
+        });
+        Ok(())
+    }
+
+    /// Writes all that is left, makes the file durable and gives it its name. Its length in bytes.
+    ///
+    /// # Errors
+    /// What the machine says; the name is then as it was, unless making the new one durable failed.
+    pub fn finish(mut self) -> Result<u64> {
+        self.end_run(self.options.memory_bytes / 4)?;
+        self.gathered.clear();
+        let mut table = TableWriter::default();
+        let mut own = Vec::new();
+        for (kind, rows) in [
+            (SectionKind::Documents, self.documents),
+            (SectionKind::Payloads, self.payloads),
+        ] {
+            if rows.has_bytes() {
+                let directory = rows.finish(&self.spools, &mut self.out)?;
+                own.push((kind, self.out.section(&directory)?));
+            }
+        }
+        let mut order: Vec<_> = self.fields.iter().enumerate().collect();
+        order.sort_unstable_by_key(|(_, field)| &field.path);
+        for (field, spec) in order {
+            let merged = Merging {
+                spools: &self.spools,
+                runs: &self.runs,
+                documents: self.count,
+                field,
+                path: &spec.path,
+                filterable: spec.filterable,
+                sortable: spec.sortable,
+            }
+            .merge()?;
+            let mut sections = Vec::new();
+            for (kind, section) in &merged.sections {
+                sections.push((*kind, self.out.section(section)?));
+            }
+            table.field(&merged.entry, &sections);
+        }
+        let table = table.finish(&own);
+        let trailer = Trailer {
+            table_offset: self.out.offset(),
+            table_bytes: table.len() as u64,
+            table_crc: crc32c::crc32c(&table),
+            documents: self.count,
+        };
+        self.out.append(&table)?;
+        let bytes = self.out.offset() + TRAILER_BYTES as u64;
+        self.out.append(&trailer.encode())?;
+        let waiting = std::mem::take(&mut self.out.waiting);
+        self.out.file.append(&waiting)?;
+        self.out.file.sync()?;
+        self.env.rename(self.out.file.path(), &self.path)?;
+        self.out.is_named = true;
+        self.env
+            .sync_dir(self.path.parent().unwrap_or(Path::new("")))?;
+        Ok(bytes)
+    }
+}

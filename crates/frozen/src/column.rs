@@ -1,0 +1,140 @@
+//! A sortable field as a [`Column`]: the rank of a value is its code.
+
+use crate::file::FrozenField;
+use crate::table::SectionKind;
+use crate::{Error, FrozenFile, Result};
+use quire_index::{Damage, Dictionary};
+use quire_query::{Column, End, NO_RANK, Ranks};
+
+/// The values of a field by document.
+#[derive(Debug)]
+pub(crate) struct FrozenColumn<'a> {
+    file: &'a FrozenFile,
+    field: usize,
+    codes: quire_index::Column<'a>,
+    starts: Option<quire_index::Column<'a>>,
+    dictionary: Dictionary<'a>,
+}
+
+impl<'a> FrozenColumn<'a> {
+    pub(crate) fn new(field: &FrozenField<'a>) -> Result<FrozenColumn<'a>> {
+        let (codes, starts) = field.codes()?;
+        Ok(FrozenColumn {
+            file: field.file,
+            field: field.number,
+            codes,
+            starts,
+            dictionary: field.dictionary()?,
+        })
+    }
+
+    fn damaged(&self, kind: SectionKind) -> impl Fn(Damage) -> Error + '_ {
+        move |damage| {
+            let table = self.file.sections.table();
+            let section = table.section_of(Some(self.field), kind);
+            self.file
+                .sections
+                .damaged(section.unwrap_or(usize::MAX), damage.what)
+        }
+    }
+
+    /// The rows of the codes of each document.
+    fn rows(
+        starts: &quire_index::Column<'_>,
+        docs: &[u32],
+        mut each: impl FnMut(u64, u64) -> Result<(), Damage>,
+    ) -> Result<(), Damage> {
+        for doc in docs {
+            let mut ends = [0; 2];
+            starts.read((*doc).into(), &mut ends)?;
+            each(ends[0], ends[1])?;
+        }
+        Ok(())
+    }
+
+    /// The codes of documents that have at most one each, plus one; 0 without.
+    fn read_single(&self, docs: &[u32], out: &mut Vec<u64>) -> Result<(), Damage> {
+        out.clear();
+        out.resize(docs.len(), 0);
+        match (docs.first(), docs.last()) {
+            // Neighbours, as when all documents are gone through.
+            (Some(first), Some(last)) if (last - first) as usize + 1 == docs.len() => {
+                self.codes.read((*first).into(), out)
+            }
+            _ => self.codes.gather(docs, |place, code| {
+                if let Some(to) = out.get_mut(place) {
+                    *to = code;
+                }
+            }),
+        }
+    }
+
+    /// Replaces `out` by all ranks of each document.
+    pub(crate) fn read(&self, docs: &[u32], out: &mut Ranks) -> Result<()> {
+        out.clear();
+        let damaged = self.damaged(SectionKind::Codes);
+        let Some(starts) = &self.starts else {
+            let mut codes = Vec::new();
+            self.read_single(docs, &mut codes).map_err(damaged)?;
+            for code in codes {
+                out.ranks.extend(code.checked_sub(1));
+                out.end_document();
+            }
+            return Ok(());
+        };
+        let read = |start: u64, end: u64| {
+            let from = out.ranks.len();
+            let count = end.saturating_sub(start).min(self.codes.rows()) as usize;
+            out.ranks.resize(from + count, 0);
+            let ranks = out.ranks.get_mut(from..).unwrap_or_default();
+            self.codes.read(start, ranks)?;
+            ranks
+                .iter_mut()
+                .for_each(|code| *code = code.saturating_sub(1));
+            out.end_document();
+            Ok(())
+        };
+        Self::rows(starts, docs, read).map_err(damaged)
+    }
+}
+
+impl Column for FrozenColumn<'_> {
+    fn rank_end(&self) -> u64 {
+        self.dictionary.len()
+    }
+
+    fn ends(&self, docs: &[u32], end: End, out: &mut Vec<u64>) -> quire_query::Result<()> {
+        let damaged = self.damaged(SectionKind::Codes);
+        let Some(starts) = &self.starts else {
+            self.read_single(docs, out).map_err(damaged)?;
+            // Without a value it is 0, and becomes `NO_RANK`.
+            const _: () = assert!(0u64.wrapping_sub(1) == NO_RANK);
+            out.iter_mut().for_each(|code| *code = code.wrapping_sub(1));
+            return Ok(());
+        };
+        out.clear();
+        let read = |first: u64, last: u64| {
+            out.push(match end {
+                _ if first >= last => NO_RANK,
+                End::Smallest => self.codes.get(first)?.wrapping_sub(1),
+                End::Largest => self.codes.get(last - 1)?.wrapping_sub(1),
+            });
+            Ok(())
+        };
+        Ok(Self::rows(starts, docs, read).map_err(damaged)?)
+    }
+
+    fn ranks(&self, docs: &[u32], out: &mut Ranks) -> quire_query::Result<()> {
+        Ok(self.read(docs, out)?)
+    }
+
+    fn term(&self, rank: u64, out: &mut Vec<u8>) -> quire_query::Result<()> {
+        let term = self.dictionary.append_value(rank, out);
+        Ok(term.map_err(self.damaged(SectionKind::Values))?)
+    }
+
+    fn rank_of(&self, term: &[u8]) -> quire_query::Result<u64> {
+        let found = self.dictionary.search(term);
+        Ok(found.map_err(self.damaged(SectionKind::Values))?.0)
+    }
+}

@@ -1,0 +1,94 @@
+//! What can go wrong with a frozen partition.
+
+use std::path::{Path, PathBuf};
+
+/// Result of a call on a frozen partition.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What a caller can act on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The machine refused; its own kind says how.
+    Env(quire_env::ErrorKind),
+    /// The file holds other bytes than were written to it, or is no frozen partition.
+    Corrupt,
+    /// The caller's mistake.
+    InvalidArgument,
+    /// More than fits a partition.
+    TooLarge,
+    /// A file of a format that this version does not read.
+    UnsupportedVersion,
+}
+
+/// An error of a frozen partition.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The machine refused.
+    #[error(transparent)]
+    Env(#[from] quire_env::Error),
+    /// The file holds other bytes than were written to it, or is no frozen partition.
+    #[error("{path}: damaged {what} at byte {offset}")]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What was being read.
+        what: &'static str,
+        /// Where, in bytes from the start of the file: for packed rows, where their block begins.
+        offset: u64,
+    },
+    /// The caller's mistake.
+    #[error("invalid argument: {0}")]
+    InvalidArgument(String),
+    /// More than fits a partition.
+    #[error("{what} of {found}, over the limit of {limit}")]
+    TooLarge {
+        /// What is too large, as in "a payload in bytes".
+        what: &'static str,
+        /// The limit.
+        limit: u64,
+        /// What was given.
+        found: u64,
+    },
+    /// A file of a format that this version does not read.
+    #[error(
+        "{path} is of frozen format {found}; this version reads up to {newest}: use a newer one"
+    )]
+    UnsupportedVersion {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+        /// The newest format known here.
+        newest: u32,
+    },
+}
+
+impl Error {
+    /// What a caller can act on.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Env(error) => ErrorKind::Env(error.kind()),
+            Error::Corrupt { .. } => ErrorKind::Corrupt,
+            Error::InvalidArgument(_) => ErrorKind::InvalidArgument,
+            Error::TooLarge { .. } => ErrorKind::TooLarge,
+            Error::UnsupportedVersion { .. } => ErrorKind::UnsupportedVersion,
+        }
+    }
+
+    pub(crate) fn corrupt(path: &Path, what: &'static str, offset: u64) -> Error {
+        Error::Corrupt {
+            path: path.to_path_buf(),
+            what,
+            offset,
+        }
+    }
+}
+
+impl From<Error> for quire_query::Error {
+    fn from(error: Error) -> quire_query::Error {
+        quire_query::Error::shard(error)
+    }
+}

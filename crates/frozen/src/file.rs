@@ -1,0 +1,225 @@
+//! [`FrozenFile`]: a frozen partition that is open.
+
+use crate::postings::{Postings, Sets};
+use crate::rows::{Directory, Rows};
+use crate::sections::{Access, Sections};
+use crate::table::{FieldEntry, SectionKind};
+use crate::{Error, Result};
+use bytes::Bytes;
+use quire_env::Env;
+use quire_index::{Column, Dictionary, DocSet, SetView};
+use quire_model::Document;
+use quire_query::Path as FieldPath;
+use std::path::Path;
+
+/// How a file is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OpenOptions {
+    /// How its bytes are reached.
+    pub access: Access,
+    /// Whether all of it is read and compared with its checksums first. Without (the default) each part is when it is first
+    /// touched, and opening takes the same time whatever the file's size.
+    pub verify: bool,
+}
+
+/// An open frozen partition. Any number of threads read it at once, without locks; all that is asked of it is asked through
+/// [`quire_query::Shard`].
+#[derive(Debug)]
+pub struct FrozenFile {
+    pub(crate) sections: Sections,
+    pub(crate) document_rows: Rows,
+    pub(crate) payload_rows: Rows,
+}
+
+impl FrozenFile {
+    /// Opens a partition.
+    ///
+    /// # Errors
+    /// `Corrupt` if it is none, or was damaged where it is read; `UnsupportedVersion`; and what the machine says.
+    pub fn open(env: &dyn Env, path: &Path, options: OpenOptions) -> Result<FrozenFile> {
+        let file = FrozenFile {
+            sections: Sections::open(env, path, options.access)?,
+            document_rows: Rows::default(),
+            payload_rows: Rows::default(),
+        };
+        if options.verify {
+            file.verify()?;
+        }
+        Ok(file)
+    }
+
+    /// Reads all of the file and compares it with its checksums.
+    ///
+    /// # Errors
+    /// `Corrupt`, with the first place that is damaged; and what the machine says.
+    pub fn verify(&self) -> Result<()> {
+        self.sections.verify()?;
+        for (kind, rows) in self.rows() {
+            if let Some(directory) = self.directory(kind)? {
+                rows.verify(&self.sections, &directory)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.sections.path()
+    }
+
+    /// How many documents it has.
+    #[must_use]
+    pub fn documents(&self) -> u32 {
+        self.sections.trailer().documents
+    }
+
+    pub(crate) fn rows(&self) -> [(SectionKind, &Rows); 2] {
+        [
+            (SectionKind::Documents, &self.document_rows),
+            (SectionKind::Payloads, &self.payload_rows),
+        ]
+    }
+
+    /// Where rows of a kind are, if there are any.
+    pub(crate) fn directory(&self, kind: SectionKind) -> Result<Option<Directory<'_>>> {
+        let section = self.sections.of(None, kind)?;
+        section.map(Directory::new).transpose()
+    }
+
+    pub(crate) fn read_row(
+        &self,
+        kind: SectionKind,
+        rows: &Rows,
+        docid: u32,
+        read: &mut dyn FnMut(&[u8]),
+    ) -> Result<bool> {
+        match self.directory(kind)? {
+            Some(directory) if docid < self.documents() => {
+                rows.read(&self.sections, &directory, docid, read)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    pub(crate) fn read_document(&self, docid: u32) -> Result<Option<Document>> {
+        let mut bytes = Vec::new();
+        let kind = SectionKind::Documents;
+        if !self.read_row(kind, &self.document_rows, docid, &mut |row| {
+            bytes = row.to_vec()
+        })? {
+            return Ok(None);
+        }
+        // Under a checksum, so these are the bytes of a document.
+        let document = Document::from_stored(Bytes::from(bytes));
+        let offset = self.sections.trailer().table_offset;
+        let damaged = |_| Error::corrupt(self.path(), "document", offset);
+        document.map(Some).map_err(damaged)
+    }
+
+    /// A field, if any document has a value there.
+    pub(crate) fn field_at(&self, path: &FieldPath) -> Result<Option<FrozenField<'_>>> {
+        let table = self.sections.table();
+        let Some(number) = table.find(path.as_str()) else {
+            return Ok(None);
+        };
+        self.field_of(number)
+            .map(|field| Some(field).filter(|field| field.entry.docs > 0))
+    }
+
+    pub(crate) fn field_of(&self, number: usize) -> Result<FrozenField<'_>> {
+        let damaged = || {
+            let offset = self.sections.trailer().table_offset;
+            Error::corrupt(self.path(), "table", offset)
+        };
+        Ok(FrozenField {
+            file: self,
+            number,
+            entry: self.sections.table().field(number).ok_or_else(damaged)?,
+        })
+    }
+}
+
+/// A field of an open file.
+#[derive(Debug, Clone)]
+pub(crate) struct FrozenField<'a> {
+    pub(crate) file: &'a FrozenFile,
+    pub(crate) number: usize,
+    pub(crate) entry: FieldEntry<&'a [u8]>,
+}
+
+impl<'a> FrozenField<'a> {
+    /// The column that a section is.
+    fn column_of(&self, kind: SectionKind) -> Result<Column<'a>> {
+        let section = self.file.sections.needed(self.number, kind)?;
+        Column::new(section.bytes).map_err(|damage| section.damaged(damage))
+    }
+
+    /// An error about a section.
+    pub(crate) fn damaged(
+        &self,
+        kind: SectionKind,
+    ) -> impl Fn(quire_index::Damage) -> Error + use<'a> {
+        let (sections, number) = (&self.file.sections, self.number);
+        move |damage| {
+            let section = sections.table().section_of(Some(number), kind);
+            sections.damaged(section.unwrap_or(usize::MAX), damage.what)
+        }
+    }
+
+    pub(crate) fn dictionary(&self) -> Result<Dictionary<'a>> {
+        let section = self
+            .file
+            .sections
+            .needed(self.number, SectionKind::Values)?;
+        let dictionary =
+            Dictionary::new(section.bytes).map_err(|damage| section.damaged(damage))?;
+        match dictionary.len() == self.entry.distinct {
+            true => Ok(dictionary),
+            false => Err(self.damaged(SectionKind::Values)(quire_index::Damage {
+                what: "dictionary",
+                offset: 0,
+            })),
+        }
+    }
+
+    pub(crate) fn postings(&self) -> Result<Postings<'a>> {
+        let sets = self.file.sections.needed(self.number, SectionKind::Sets)?;
+        let damage = quire_index::Damage {
+            what: "sets",
+            offset: 0,
+        };
+        Ok(Postings {
+            counts: self.column_of(SectionKind::Counts)?,
+            list: self.column_of(SectionKind::Docids)?,
+            sets: Sets::new(sets.bytes).ok_or_else(|| sets.damaged(damage))?,
+            documents: self.file.documents(),
+        })
+    }
+
+    /// How many documents have values of codes below each.
+    pub(crate) fn counts(&self) -> Result<Column<'a>> {
+        self.column_of(SectionKind::Counts)
+    }
+
+    /// The documents that have a value that is not null.
+    pub(crate) fn present(&self) -> Result<DocSet> {
+        let section = self
+            .file
+            .sections
+            .of(Some(self.number), SectionKind::Present)?;
+        let Some(section) = section else {
+            return Ok(DocSet::full(self.file.documents()));
+        };
+        let view = SetView::new(section.bytes).map_err(|damage| section.damaged(damage))?;
+        Ok(view.to_doc_set())
+    }
+
+    /// The codes by document, and where those of each begin, if a document has many.
+    pub(crate) fn codes(&self) -> Result<(Column<'a>, Option<Column<'a>>)> {
+        let starts = match self.entry.many {
+            true => Some(self.column_of(SectionKind::Starts)?),
+            false => None,
+        };
+        Ok((self.column_of(SectionKind::Codes)?, starts))
+    }
+}

@@ -1,0 +1,104 @@
+//! The ends of a file: a header, which says what it is, and a trailer, which is written last and read first.
+//!
+//! # Invariants
+//! 1. A valid trailer means a whole file: all before it was written before it.
+//! 2. Every byte is under a checksum: the header's own, a section's (in the table), a block's of rows (before it), the
+//!    table's (in the trailer), or the trailer's own.
+//!
+//! # Layout (little-endian)
+//! ```text
+//! | header (16) | blocks of rows, sections … | table | trailer (48) |
+//!
+//! header   | magic (8) | version (4) | crc of bytes 0..12 (4) |
+//! trailer  0              8              16          20          24            32        36         40      48
+//!          | table offset | table length | table crc | documents | file length | version | crc 0..36 | magic |
+//!   checksums are CRC-32C; lengths in bytes; magic is B1 'Q' 'F' 'R' 'O' 'Z' 'E' 'N'
+//! ```
+
+use crate::le;
+
+const MAGIC: [u8; 8] = *b"\xB1QFROZEN";
+/// The format that is written, and the newest that is read.
+pub(crate) const VERSION: u32 = 1;
+pub(crate) const HEADER_BYTES: usize = 16;
+pub(crate) const TRAILER_BYTES: usize = 48;
+
+pub(crate) fn header() -> [u8; HEADER_BYTES] {
+    let mut out = [0; HEADER_BYTES];
+    let parts = [&MAGIC[..], &VERSION.to_le_bytes()].concat();
+    let crc = crc32c::crc32c(&parts).to_le_bytes();
+    for (to, from) in out.iter_mut().zip(parts.iter().chain(&crc)) {
+        *to = *from;
+    }
+    out
+}
+
+/// Whether `bytes` are the header of a file of the version that is read.
+pub(crate) fn is_header(bytes: &[u8]) -> bool {
+    bytes == header()
+}
+
+/// Where the table is, and what it must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Trailer {
+    pub(crate) table_offset: u64,
+    pub(crate) table_bytes: u64,
+    pub(crate) table_crc: u32,
+    pub(crate) documents: u32,
+}
+
+/// Why bytes are no trailer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoTrailer {
+    Damaged(&'static str),
+    Version(u32),
+}
+
+impl Trailer {
+    pub(crate) fn encode(self) -> [u8; TRAILER_BYTES] {
+        let file_bytes = self.table_offset + self.table_bytes + TRAILER_BYTES as u64;
+        let mut bytes = Vec::with_capacity(TRAILER_BYTES);
+        bytes.extend_from_slice(&self.table_offset.to_le_bytes());
+        bytes.extend_from_slice(&self.table_bytes.to_le_bytes());
+        bytes.extend_from_slice(&self.table_crc.to_le_bytes());
+        bytes.extend_from_slice(&self.documents.to_le_bytes());
+        bytes.extend_from_slice(&file_bytes.to_le_bytes());
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
+        bytes.extend_from_slice(&MAGIC);
+        let mut out = [0; TRAILER_BYTES];
+        out.copy_from_slice(&bytes);
+        out
+    }
+
+    /// The trailer that a file of `file_bytes` ends with.
+    pub(crate) fn decode(bytes: &[u8], file_bytes: u64) -> Result<Trailer, NoTrailer> {
+        if bytes.get(40..) != Some(&MAGIC[..]) {
+            return Err(NoTrailer::Damaged("end of a frozen partition"));
+        }
+        let crc = bytes.get(..36).map(crc32c::crc32c);
+        if crc.is_none() || crc != le::u32_at(bytes, 36) {
+            return Err(NoTrailer::Damaged("trailer"));
+        }
+        let parse = || {
+            let version = le::u32_at(bytes, 32)?;
+            let trailer = Trailer {
+                table_offset: le::u64_at(bytes, 0)?,
+                table_bytes: le::u64_at(bytes, 8)?,
+                table_crc: le::u32_at(bytes, 16)?,
+                documents: le::u32_at(bytes, 20)?,
+            };
+            Some((version, trailer, le::u64_at(bytes, 24)?))
+        };
+        let (version, trailer, length) = parse().ok_or(NoTrailer::Damaged("trailer"))?;
+        if version != VERSION {
+            return Err(NoTrailer::Version(version));
+        }
+        let end = trailer.table_offset.checked_add(trailer.table_bytes);
+        let end = end.and_then(|end| end.checked_add(TRAILER_BYTES as u64));
+        if length != file_bytes || end != Some(file_bytes) {
+            return Err(NoTrailer::Damaged("length of a frozen partition"));
+        }
+        Ok(trailer)
+    }
+}

@@ -1,0 +1,301 @@
+//! Gathering: the values of one field, of the documents that came since the last run was written.
+//!
+//! # Invariants
+//! 1. A value is held once, under a number that is given when it first comes. What a document has is numbers.
+//! 2. A run is sorted by value; under a value the docids ascend, since documents come in their order. So runs merge by their
+//!    values, and the docids of a later run go behind those of an earlier one.
+//!
+//! # A run's part of a field, in a temporary file
+//! ```text
+//! values     for each, in order: | length | value | docids | the first docid | each next one's distance |
+//! documents  for each, in order: | values | the place of each among the run's values, ascending |
+//!   lengths, counts, docids and places are variable-length integers
+//! ```
+
+use crate::spool::{Spool, put_number};
+use crate::{Error, Result};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
+
+/// No value: in the place of the only number of a document.
+const NONE: u32 = u32::MAX >> 1;
+/// Marks the last number of a document.
+const LAST: u32 = 1 << 31;
+
+/// So many values of a document are compared one by one.
+const FEW: usize = 16;
+
+/// The hash is the key.
+#[derive(Debug, Default)]
+struct Same(u64);
+
+impl Hasher for Same {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxhash_rust::xxh3::xxh3_64(bytes);
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Gathering {
+    /// The values one behind another, and where each ends.
+    text: Vec<u8>,
+    ends: Vec<usize>,
+    /// The last value of each hash; before it, those with the same.
+    by_hash: HashMap<u64, u32, BuildHasherDefault<Same>>,
+    same_hash: Vec<u32>,
+    numbers: Vec<u32>,
+    /// Where the numbers of the document that is open begin.
+    open: usize,
+}
+
+/// What is known of the values of a run, for whoever decides how to keep them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Traits {
+    /// All are integers.
+    pub(crate) integers: bool,
+    /// All are of this length.
+    pub(crate) length: Option<usize>,
+    /// Bytes of all, and how many of them each begins with like the one before.
+    pub(crate) bytes: u64,
+    pub(crate) shared: u64,
+}
+
+impl Traits {
+    /// Of no values.
+    pub(crate) const NONE: Traits = Traits {
+        integers: true,
+        length: None,
+        bytes: 0,
+        shared: 0,
+    };
+
+    /// Of these values and those.
+    pub(crate) fn and(self, other: Traits) -> Traits {
+        Traits {
+            integers: self.integers && other.integers,
+            length: match (self.bytes, other.bytes) {
+                (0, _) => other.length,
+                (_, 0) => self.length,
+                _ => self.length.filter(|length| Some(*length) == other.length),
+            },
+            bytes: self.bytes + other.bytes,
+            shared: self.shared + other.shared,
+        }
+    }
+
+    fn add(self, value: &[u8], before: &[u8]) -> Traits {
+        let integer = || {
+            let decoded = quire_index::term::decode(value);
+            matches!(decoded, Some(quire_model::ordered::OrderedValue::Int(_)))
+        };
+        self.and(Traits {
+            integers: self.integers && integer(),
+            length: Some(value.len()),
+            bytes: value.len() as u64,
+            shared: quire_index::shared(value, before) as u64,
+        })
+    }
+}
+
+/// Where a field's part of a run is, and what it has.
+#[derive(Debug, Clone)]
+pub(crate) struct FieldRun {
+    pub(crate) values: Range<u64>,
+    pub(crate) documents: Range<u64>,
+    pub(crate) traits: Traits,
+}
+
+impl Gathering {
+    /// Adds a value of the document that is open. Twice is once.
+    pub(crate) fn add(&mut self, term: &[u8]) -> Result<()> {
+        let number = self.number(term)?;
+        let open = self.numbers.get(self.open..).unwrap_or_default();
+        // Of many, those that are there twice are taken out together.
+        if open.len() >= FEW || !open.contains(&number) {
+            self.numbers.push(number);
+        }
+        Ok(())
+    }
+
+    fn number(&mut self, term: &[u8]) -> Result<u32> {
+        let hash = xxhash_rust::xxh3::xxh3_64(term);
+        let last = self.by_hash.get(&hash).copied();
+        let mut same = last;
+        while let Some(number) = same {
+            if self.value(number) == term {
+                return Ok(number);
+            }
+            same = self.same_hash.get(number as usize).copied();
+            same = same.filter(|number| *number != NONE);
+        }
+        let number = self.ends.len() as u32;
+        if number == NONE {
+            return Err(Error::TooLarge {
+                what: "the values of a run",
+                limit: NONE.into(),
+                found: NONE.into(),
+            });
+        }
+        self.text.extend_from_slice(term);
+        self.ends.push(self.text.len());
+        self.same_hash.push(last.unwrap_or(NONE));
+        self.by_hash.insert(hash, number);
+        Ok(number)
+    }
+
+    fn value(&self, number: u32) -> &[u8] {
+        let number = number as usize;
+        let start = number
+            .checked_sub(1)
+            .and_then(|before| self.ends.get(before));
+        let end = self.ends.get(number).copied().unwrap_or(0);
+        let range = start.copied().unwrap_or(0)..end;
+        self.text.get(range).unwrap_or_default()
+    }
+
+    /// Ends the document that is open.
+    pub(crate) fn end_document(&mut self) {
+        if self.numbers.len() > self.open + FEW {
+            let mut open = self.numbers.split_off(self.open);
+            open.sort_unstable();
+            open.dedup();
+            self.numbers.extend(open);
+        }
+        if self.numbers.len() == self.open {
+            self.numbers.push(NONE);
+        }
+        if let Some(last) = self.numbers.last_mut() {
+            *last |= LAST;
+        }
+        self.open = self.numbers.len();
+    }
+
+    /// Bytes of memory that it takes, about.
+    pub(crate) fn memory(&self) -> usize {
+        // A place of the map takes 17 bytes, and an eighth to a half of them are free.
+        self.text.capacity()
+            + self.ends.capacity() * (8 + 4)
+            + self.by_hash.capacity() * 20
+            + self.numbers.capacity() * 4
+    }
+
+    /// Appends its part of the run, whose first document is `first`, and becomes empty.
+    pub(crate) fn write_run(
+        &mut self,
+        first: u32,
+        documents: bool,
+        out: &mut Spool,
+    ) -> Result<FieldRun> {
+        let gathered = std::mem::take(self);
+        // By the first eight bytes, which decide most comparisons without a look at the values.
+        let mut order: Vec<_> = (0..gathered.ends.len() as u32)
+            .map(|number| (front(gathered.value(number)), number))
+            .collect();
+        order.sort_unstable_by(|a, b| {
+            let whole = || gathered.value(a.1).cmp(gathered.value(b.1));
+            a.0.cmp(&b.0).then_with(whole)
+        });
+        let mut places = vec![0u32; order.len()];
+        for (place, (_, number)) in (0..).zip(&order) {
+            if let Some(to) = places.get_mut(*number as usize) {
+                *to = place;
+            }
+        }
+        let (ends, docids) = gathered.by_place(first, &places);
+
+        let start = out.len();
+        let (mut traits, mut before, mut from) = (Traits::NONE, &[][..], 0);
+        for ((_, number), end) in order.iter().zip(&ends) {
+            let value = gathered.value(*number);
+            traits = traits.add(value, before);
+            before = value;
+            let docids = docids.get(from..*end).unwrap_or_default();
+            from = *end;
+            let bytes = out.bytes();
+            put_number(bytes, value.len() as u64);
+            bytes.extend_from_slice(value);
+            put_number(bytes, docids.len() as u64);
+            let mut last = 0;
+            for docid in docids {
+                put_number(bytes, u64::from(docid - last));
+                last = *docid;
+            }
+            out.settle()?;
+        }
+        let middle = out.len();
+        if documents {
+            gathered.write_documents(&places, out)?;
+        }
+        Ok(FieldRun {
+            values: start..middle,
+            documents: middle..out.len(),
+            traits,
+        })
+    }
+
+    /// The docids, by the place of their value and then ascending; where those of each place end.
+    fn by_place(&self, first: u32, places: &[u32]) -> (Vec<usize>, Vec<u32>) {
+        let place = |number: u32| places.get((number & !LAST) as usize).copied();
+        let mut starts = vec![0usize; places.len() + 1];
+        for place in self.numbers.iter().filter_map(|number| place(*number)) {
+            if let Some(count) = starts.get_mut(place as usize + 1) {
+                *count += 1;
+            }
+        }
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
+        }
+        let mut docids = vec![0; sum];
+        let mut docid = first;
+        for number in &self.numbers {
+            if let Some(at) = place(*number).and_then(|place| starts.get_mut(place as usize)) {
+                if let Some(to) = docids.get_mut(*at) {
+                    *to = docid;
+                }
+                *at += 1;
+            }
+            docid += u32::from(number & LAST != 0);
+        }
+        // Each start has moved to its end.
+        starts.pop();
+        (starts, docids)
+    }
+
+    fn write_documents(&self, places: &[u32], out: &mut Spool) -> Result<()> {
+        let mut of_document = Vec::new();
+        for number in &self.numbers {
+            of_document.extend(places.get((number & !LAST) as usize));
+            if number & LAST != 0 {
+                of_document.sort_unstable();
+                let bytes = out.bytes();
+                put_number(bytes, of_document.len() as u64);
+                of_document
+                    .drain(..)
+                    .for_each(|place: u32| put_number(bytes, place.into()));
+                out.settle()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The first eight bytes, as a number that compares as they do.
+fn front(value: &[u8]) -> u64 {
+    let mut front = [0; 8];
+    for (to, from) in front.iter_mut().zip(value) {
+        *to = *from;
+    }
+    u64::from_be_bytes(front)
+}

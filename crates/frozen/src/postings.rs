@@ -1,0 +1,304 @@
+//! Postings: which documents have which value, by the value's code.
+//!
+//! # Invariants
+//! 1. A value's docids are in the sets if they take fewer bytes there, or in the list, where they stand by code and then ascending.
+//!    So the documents of a range of values are one piece of the list, and the sets of those in it that many documents have.
+//! 2. How many documents have a value is known without reading them.
+//!
+//! # Layout of the sets (little-endian)
+//! ```text
+//! | sets, one after another: see `set_view.rs` of the index | directory: 24 bytes for each | sets (8) |
+//!   entry  | code of the value (8) | docids in the sets before this one (8) | where the set ends, from the first one's start (8) |
+//! ```
+
+use crate::Result;
+use crate::le;
+use crate::spool::{Spool, Spooled, Spools};
+use crate::table::SectionKind;
+use quire_index::{Column, ColumnWriter, Damage, DocSet, SetView, encode_set};
+use std::ops::Range;
+
+const ENTRY_BYTES: usize = 24;
+/// No set takes less.
+const SET_BYTES_MIN: usize = 14;
+
+/// Writes the postings of a field, value by value.
+#[derive(Debug)]
+pub(crate) struct PostingsWriter {
+    documents: u32,
+    counts: (ColumnWriter, Spool),
+    list: (ColumnWriter, Spool),
+    sets: Spool,
+    directory: Vec<u8>,
+    pairs: u64,
+    pairs_in_sets: u64,
+    code: u64,
+    /// Of the value that is begun.
+    docids: Vec<u32>,
+    set: DocSet,
+    is_large: bool,
+    encoded: Vec<u8>,
+}
+
+impl PostingsWriter {
+    /// For documents below `documents`.
+    pub(crate) fn new(spools: &Spools, documents: u32) -> PostingsWriter {
+        PostingsWriter {
+            documents,
+            counts: (ColumnWriter::new(), spools.spool()),
+            list: (ColumnWriter::new(), spools.spool()),
+            sets: spools.spool(),
+            directory: Vec::new(),
+            pairs: 0,
+            pairs_in_sets: 0,
+            code: 0,
+            docids: Vec::new(),
+            set: DocSet::empty(),
+            is_large: false,
+            encoded: Vec::new(),
+        }
+    }
+
+    /// How many docids there are, of all values so far.
+    pub(crate) fn pairs(&self) -> u64 {
+        self.pairs
+    }
+
+    /// Begins the next value, which so many documents have.
+    pub(crate) fn begin(&mut self, docids: u64) {
+        let (counts, spool) = &mut self.counts;
+        counts.push(self.pairs, spool.bytes());
+        self.pairs += docids;
+        // Surely a set: its docids are never held as a list.
+        self.is_large = docids > u64::from(self.documents / 16).max(64);
+    }
+
+    /// A document that has it, in ascending order.
+    pub(crate) fn docid(&mut self, docid: u32) {
+        self.docids.push(docid);
+        if self.is_large && self.docids.len() >= PIECE_DOCIDS {
+            self.set.extend(self.docids.drain(..));
+        }
+    }
+
+    /// Ends the value.
+    pub(crate) fn end(&mut self) -> Result<()> {
+        let docids = self.docids.len() as u64 + self.set.len();
+        let in_list = docids * u64::from(32 - self.documents.leading_zeros()) / 8;
+        self.encoded.clear();
+        if self.is_large || in_list > (ENTRY_BYTES + SET_BYTES_MIN) as u64 {
+            self.set.extend(self.docids.iter().copied());
+            encode_set(&self.set, &mut self.encoded);
+        }
+        let in_set = (self.encoded.len() + ENTRY_BYTES) as u64;
+        if !self.encoded.is_empty() && (self.is_large || in_set <= in_list) {
+            self.sets.bytes().extend_from_slice(&self.encoded);
+            for number in [self.code, self.pairs_in_sets, self.sets.len()] {
+                self.directory.extend_from_slice(&number.to_le_bytes());
+            }
+            self.pairs_in_sets += docids;
+        } else {
+            let (list, spool) = &mut self.list;
+            for docid in &self.docids {
+                list.push((*docid).into(), spool.bytes());
+            }
+        }
+        self.code += 1;
+        self.docids.clear();
+        self.set = DocSet::empty();
+        self.counts.1.settle()?;
+        self.list.1.settle()?;
+        self.sets.settle()
+    }
+
+    /// The sections.
+    pub(crate) fn finish(mut self) -> Result<Vec<(SectionKind, Spooled)>> {
+        let (mut counts, mut counts_spool) = self.counts;
+        counts.push(self.pairs, counts_spool.bytes());
+        counts.finish(counts_spool.bytes());
+        let (list, mut list_spool) = self.list;
+        list.finish(list_spool.bytes());
+        let sets = (self.directory.len() / ENTRY_BYTES) as u64;
+        let out = self.sets.bytes();
+        out.extend_from_slice(&self.directory);
+        out.extend_from_slice(&sets.to_le_bytes());
+        Ok(vec![
+            (SectionKind::Counts, counts_spool.finish()?),
+            (SectionKind::Docids, list_spool.finish()?),
+            (SectionKind::Sets, self.sets.finish()?),
+        ])
+    }
+}
+
+/// Docids that are held before they go to a set.
+const PIECE_DOCIDS: usize = 1 << 16;
+
+/// The sets of a field, in place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sets<'a> {
+    bytes: &'a [u8],
+    directory: &'a [[u8; ENTRY_BYTES]],
+}
+
+impl<'a> Sets<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Option<Sets<'a>> {
+        let rest = bytes.len().checked_sub(8)?;
+        let sets = usize::try_from(le::u64_at(bytes, rest)?).ok()?;
+        let start = rest.checked_sub(sets.checked_mul(ENTRY_BYTES)?)?;
+        let (sets, directory) = bytes.get(..rest)?.split_at_checked(start)?;
+        Some(Sets {
+            bytes: sets,
+            directory: directory.as_chunks().0,
+        })
+    }
+
+    /// How many.
+    pub(crate) fn len(self) -> usize {
+        self.directory.len()
+    }
+
+    fn number(self, entry: usize, at: usize) -> Option<u64> {
+        le::u64_at(self.directory.get(entry)?, at)
+    }
+
+    /// The first set whose code is not below `code`.
+    fn place(self, code: u64) -> usize {
+        self.directory
+            .partition_point(|entry| le::u64_at(entry, 0).is_some_and(|found| found < code))
+    }
+
+    /// A set, by its place.
+    pub(crate) fn set(self, place: usize) -> Result<SetView<'a>, Damage> {
+        let damaged = Damage {
+            what: "sets",
+            offset: 0,
+        };
+        let start = match place.checked_sub(1) {
+            Some(before) => self.number(before, 16),
+            None => Some(0),
+        };
+        let bytes = start.zip(self.number(place, 16)).and_then(|(start, end)| {
+            let range = usize::try_from(start).ok()?..usize::try_from(end).ok()?;
+            self.bytes.get(range)
+        });
+        SetView::new(bytes.ok_or(damaged)?)
+    }
+}
+
+/// The documents of one value.
+#[derive(Debug)]
+pub(crate) enum OfValue<'a> {
+    /// As they lie in the file.
+    Set(SetView<'a>),
+    /// Few, put together.
+    List(DocSet),
+}
+
+/// The postings of a field, in place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Postings<'a> {
+    pub(crate) counts: Column<'a>,
+    pub(crate) list: Column<'a>,
+    pub(crate) sets: Sets<'a>,
+    /// One more than the greatest docid.
+    pub(crate) documents: u32,
+}
+
+impl<'a> Postings<'a> {
+    /// The documents of one value.
+    pub(crate) fn of_value(&self, code: u64) -> Result<OfValue<'a>, Damage> {
+        let place = self.sets.place(code);
+        if self.sets.number(place, 0) == Some(code) {
+            return Ok(OfValue::Set(self.sets.set(place)?));
+        }
+        let mut docids = DocSet::empty();
+        self.each_in_list(&(code..code + 1), |piece| {
+            docids.extend(piece.iter().map(|docid| *docid as u32))
+        })?;
+        Ok(OfValue::List(docids))
+    }
+
+    /// The documents that have a value of one of some codes.
+    pub(crate) fn of_values(&self, codes: &Range<u64>) -> Result<DocSet, Damage> {
+        if codes.end == codes.start + 1 {
+            return Ok(match self.of_value(codes.start)? {
+                OfValue::Set(set) => set.to_doc_set(),
+                OfValue::List(docids) => docids,
+            });
+        }
+        if codes.is_empty() {
+            return Ok(DocSet::empty());
+        }
+        let mut docids = self.listed(codes)?;
+        for place in self.sets.place(codes.start)..self.sets.place(codes.end) {
+            docids.or_view(self.sets.set(place)?);
+        }
+        Ok(docids)
+    }
+
+    /// How many sets some codes have, and how many docids in the list.
+    pub(crate) fn parts(&self, codes: &Range<u64>) -> Result<(u64, u64), Damage> {
+        let sets = self
+            .sets
+            .place(codes.end)
+            .saturating_sub(self.sets.place(codes.start));
+        Ok((
+            sets as u64,
+            self.listed_at(codes.end)?
+                .saturating_sub(self.listed_at(codes.start)?),
+        ))
+    }
+
+    /// Where in the list the docids of a code begin.
+    fn listed_at(&self, code: u64) -> Result<u64, Damage> {
+        let in_sets = match self.sets.number(self.sets.place(code), 8) {
+            Some(before) => before,
+            None => {
+                let all = self.counts.get(self.counts.rows().saturating_sub(1))?;
+                all.saturating_sub(self.list.rows())
+            }
+        };
+        Ok(self
+            .counts
+            .get(code)?
+            .saturating_sub(in_sets)
+            .min(self.list.rows()))
+    }
+
+    /// Those of them that are in the list.
+    fn listed(&self, codes: &Range<u64>) -> Result<DocSet, Damage> {
+        // A bit costs about what a docid costs that has to be sorted, 64 times over.
+        let bits_cost = u64::from(self.documents / 64) + 64;
+        if self.parts(codes)?.1 < bits_cost / 8 {
+            let mut few = Vec::new();
+            self.each_in_list(codes, |piece| {
+                few.extend(piece.iter().map(|docid| *docid as u32))
+            })?;
+            few.sort_unstable();
+            return Ok(few.into_iter().collect());
+        }
+        let mut bits = vec![0u64; (self.documents as usize).div_ceil(64)];
+        self.each_in_list(codes, |piece| {
+            for docid in piece {
+                if let Some(word) = bits.get_mut(*docid as usize / 64) {
+                    *word |= 1 << (docid % 64);
+                }
+            }
+        })?;
+        Ok(DocSet::from_bits(&bits))
+    }
+
+    /// Shows `each` the docids of the list, piece by piece.
+    fn each_in_list(&self, codes: &Range<u64>, mut each: impl FnMut(&[u64])) -> Result<(), Damage> {
+        let (mut at, end) = (self.listed_at(codes.start)?, self.listed_at(codes.end)?);
+        let mut piece = [0; 256];
+        while at < end {
+            let count = (end - at).min(piece.len() as u64) as usize;
+            let piece = piece.get_mut(..count).unwrap_or_default();
+            self.list.read(at, piece)?;
+            each(piece);
+            at += count as u64;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,234 @@
+//! Sections: the parts of a file, each taken into memory, or into view, when it is first touched.
+//!
+//! # Invariants
+//! 1. What is handed out was compared with its checksum: in memory of our own (`Access::Read`), the very bytes; in a map, the
+//!    bytes as they were then.
+//! 2. A section that was touched is there without a lock, a system call or a look at its checksum.
+
+use crate::format::{self, HEADER_BYTES, NoTrailer, TRAILER_BYTES, Trailer, VERSION};
+use crate::table::{SectionKind, Table};
+use crate::{Error, Result};
+use bytes::Bytes;
+use quire_env::{Env, ReadFile};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+/// How the bytes of a file are reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Access {
+    /// Sections are read into memory when they are first touched, blocks of rows each time. Whatever happens to the file
+    /// afterwards, what is served is what was checked; a file that was cut is an error.
+    #[default]
+    Read,
+    /// The file is mapped: nothing is copied, the system keeps what is used, and gives it up where memory is short. For files that
+    /// are only ever replaced by a rename: one that is cut while it is open ends the process.
+    Map,
+}
+
+/// The parts of an open file.
+#[derive(Debug)]
+pub(crate) struct Sections {
+    file: Arc<dyn ReadFile>,
+    map: Option<Bytes>,
+    table: Table,
+    trailer: Trailer,
+    loaded: Box<[OnceLock<Bytes>]>,
+}
+
+/// So much of a file's end is read first: trailer and table of most.
+const END_BYTES: u64 = 8 << 10;
+/// Pieces in which a file is read when it is compared with its checksums.
+const PIECE_BYTES: u64 = 1 << 20;
+
+impl Sections {
+    /// Opens a file: reads its trailer and its table, once or twice.
+    pub(crate) fn open(env: &dyn Env, path: &Path, access: Access) -> Result<Sections> {
+        let file = env.open_read(path)?;
+        let file_bytes = file.len()?;
+        let damaged = |what, offset| Error::corrupt(path, what, offset);
+        if file_bytes < (HEADER_BYTES + TRAILER_BYTES) as u64 {
+            return Err(damaged("length of a frozen partition", file_bytes));
+        }
+        let map = match access {
+            Access::Read => None,
+            Access::Map => Some(file.map()?),
+        };
+        let read = |offset: u64, bytes: u64| match &map {
+            Some(map) => slice(map, offset, bytes)
+                .ok_or_else(|| damaged("end of a frozen partition", offset)),
+            None => read_at(&*file, offset, bytes),
+        };
+        let end = END_BYTES.min(file_bytes);
+        let end_offset = file_bytes - end;
+        let last = read(end_offset, end)?;
+        let trailer_at = last.len().saturating_sub(TRAILER_BYTES);
+        let trailer = last.get(trailer_at..).unwrap_or_default();
+        let trailer = match Trailer::decode(trailer, file_bytes) {
+            Ok(trailer) => trailer,
+            Err(NoTrailer::Damaged(what)) => {
+                return Err(damaged(what, file_bytes - TRAILER_BYTES as u64));
+            }
+            Err(NoTrailer::Version(found)) => {
+                return Err(Error::UnsupportedVersion {
+                    path: path.to_path_buf(),
+                    found,
+                    newest: VERSION,
+                });
+            }
+        };
+        let table = match trailer.table_offset.checked_sub(end_offset) {
+            Some(start) => last.slice(start as usize..trailer_at),
+            None => read(trailer.table_offset, trailer.table_bytes)?,
+        };
+        if crc32c::crc32c(&table) != trailer.table_crc {
+            return Err(damaged("table", trailer.table_offset));
+        }
+        // Without the sections that were read along with it.
+        let table = match map {
+            Some(_) => table,
+            None => Bytes::copy_from_slice(&table),
+        };
+        let table = Table::new(table, trailer.table_offset)
+            .ok_or_else(|| damaged("table", trailer.table_offset))?;
+        let loaded = (0..table.sections()).map(|_| OnceLock::new()).collect();
+        Ok(Sections {
+            file,
+            map,
+            table,
+            trailer,
+            loaded,
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    pub(crate) fn trailer(&self) -> Trailer {
+        self.trailer
+    }
+
+    /// An error about a section.
+    pub(crate) fn damaged(&self, section: usize, what: &'static str) -> Error {
+        let offset = self.table.section(section).map_or(0, |entry| entry.offset);
+        Error::corrupt(self.path(), what, offset)
+    }
+
+    /// The bytes of a section.
+    pub(crate) fn get(&self, section: usize) -> Result<&Bytes> {
+        let Some(loaded) = self.loaded.get(section) else {
+            return Err(self.damaged(section, "table"));
+        };
+        match loaded.get() {
+            Some(bytes) => Ok(bytes),
+            None => {
+                let bytes = self.load(section)?;
+                Ok(loaded.get_or_init(|| bytes))
+            }
+        }
+    }
+
+    #[cold]
+    fn load(&self, section: usize) -> Result<Bytes> {
+        let damaged = || self.damaged(section, "section");
+        let entry = self.table.section(section).ok_or_else(damaged)?;
+        let bytes = self.bytes_at(entry.offset, entry.bytes)?;
+        match crc32c::crc32c(&bytes) == entry.crc {
+            true => Ok(bytes),
+            false => Err(damaged()),
+        }
+    }
+
+    /// Bytes of the file, as they are.
+    pub(crate) fn bytes_at(&self, offset: u64, bytes: u64) -> Result<Bytes> {
+        match &self.map {
+            Some(map) => slice(map, offset, bytes)
+                .ok_or_else(|| Error::corrupt(self.path(), "end of a frozen partition", offset)),
+            // Whatever is asked for lies before the trailer: the table was checked for it.
+            None if offset.saturating_add(bytes) > self.trailer.table_offset => {
+                Err(Error::corrupt(self.path(), "place in the file", offset))
+            }
+            None => read_at(&*self.file, offset, bytes),
+        }
+    }
+
+    /// Compares the header and all sections with their checksums, in pieces; those in memory are read again.
+    pub(crate) fn verify(&self) -> Result<()> {
+        let header = self.bytes_at(0, HEADER_BYTES as u64)?;
+        if !format::is_header(&header) {
+            return Err(Error::corrupt(self.path(), "header", 0));
+        }
+        for section in 0..self.table.sections() {
+            let damaged = || self.damaged(section, "section");
+            let entry = self.table.section(section).ok_or_else(damaged)?;
+            let (mut crc, mut at) = (0, entry.offset);
+            let end = entry.offset + entry.bytes;
+            while at < end {
+                let piece = self.bytes_at(at, PIECE_BYTES.min(end - at))?;
+                crc = crc32c::crc32c_append(crc, &piece);
+                at += piece.len() as u64;
+            }
+            if crc != entry.crc {
+                return Err(damaged());
+            }
+        }
+        Ok(())
+    }
+
+    /// The section of a field, or of the file itself, if it is there.
+    pub(crate) fn of(
+        &self,
+        field: Option<usize>,
+        kind: SectionKind,
+    ) -> Result<Option<Section<'_>>> {
+        let Some(number) = self.table.section_of(field, kind) else {
+            return Ok(None);
+        };
+        Ok(Some(Section {
+            sections: self,
+            number,
+            bytes: self.get(number)?,
+        }))
+    }
+
+    /// The section of a field that has to be there.
+    pub(crate) fn needed(&self, field: usize, kind: SectionKind) -> Result<Section<'_>> {
+        let missing = || Error::corrupt(self.path(), kind.name(), self.trailer.table_offset);
+        self.of(Some(field), kind)?.ok_or_else(missing)
+    }
+}
+
+/// A section's bytes, with what is needed to say where damage is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Section<'a> {
+    sections: &'a Sections,
+    number: usize,
+    pub(crate) bytes: &'a Bytes,
+}
+
+impl Section<'_> {
+    /// An error about this section.
+    pub(crate) fn damaged(&self, damage: quire_index::Damage) -> Error {
+        self.sections.damaged(self.number, damage.what)
+    }
+}
+
+fn slice(map: &Bytes, offset: u64, bytes: u64) -> Option<Bytes> {
+    let start = usize::try_from(offset).ok()?;
+    let end = start.checked_add(usize::try_from(bytes).ok()?)?;
+    (end <= map.len()).then(|| map.slice(start..end))
+}
+
+fn read_at(file: &dyn ReadFile, offset: u64, bytes: u64) -> Result<Bytes> {
+    let ended = || Error::corrupt(file.path(), "end of a frozen partition", offset);
+    let length = usize::try_from(bytes).map_err(|_| ended())?;
+    file.read_at(offset, length)
+        .map_err(|error| match error.kind() {
+            quire_env::ErrorKind::UnexpectedEnd => ended(),
+            _ => Error::Env(error),
+        })
+}

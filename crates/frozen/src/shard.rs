@@ -1,0 +1,410 @@
+//! A frozen partition as a [`Shard`]: a leaf becomes ranges of codes, and these documents.
+//!
+//! # Invariants
+//! 1. A leaf whose bounds lie outside a field's values touches no section.
+//! 2. Counts come from the counts of values, doc sets are worked on where they lie in the file, and only what an answer
+//!    needs is put together.
+
+use crate::column::FrozenColumn;
+use crate::file::FrozenField;
+use crate::postings::{OfValue, Postings};
+use crate::table::SectionKind;
+use crate::{Error, FrozenFile, Result};
+use quire_index::DocSet;
+use quire_model::Document;
+use quire_query::{Column, Cost, Estimate, FieldInfo, Leaf, Path, Shard, TermBounds, Test};
+use std::borrow::Cow;
+use std::ops::{Bound, Range, RangeInclusive};
+
+/// The codes of the values that fulfil a test: ascending ranges, none of them empty, that do not touch.
+#[derive(Debug, Clone, Default)]
+struct Codes {
+    first: Range<u64>,
+    /// The others. Most tests have none, which takes no memory.
+    more: Vec<Range<u64>>,
+}
+
+impl Codes {
+    fn push(&mut self, codes: Range<u64>) {
+        let last = self.more.last_mut().unwrap_or(&mut self.first);
+        if last.is_empty() {
+            *last = codes;
+        } else if last.end == codes.start {
+            last.end = codes.end;
+        } else if !codes.is_empty() {
+            self.more.push(codes);
+        }
+    }
+
+    fn ranges(&self) -> impl Iterator<Item = &Range<u64>> {
+        std::iter::once(&self.first).chain(&self.more)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.first.is_empty()
+    }
+
+    /// The only code, if there is only one.
+    fn single(&self) -> Option<u64> {
+        let single = self.more.is_empty() && self.first.end == self.first.start.saturating_add(1);
+        single.then_some(self.first.start)
+    }
+
+    fn contains(&self, code: u64) -> bool {
+        if self.more.is_empty() {
+            return self.first.contains(&code);
+        }
+        let after = self.more.partition_point(|range| range.start <= code);
+        let range = after.checked_sub(1).and_then(|at| self.more.get(at));
+        range.unwrap_or(&self.first).contains(&code)
+    }
+}
+
+/// Whether no value from `least` to `greatest` is within bounds.
+fn is_outside(bounds: TermBounds<'_>, least: &[u8], greatest: &[u8]) -> bool {
+    let (lower, upper) = bounds;
+    let above = match lower {
+        Bound::Included(lower) | Bound::Excluded(lower) => lower > greatest,
+        Bound::Unbounded => false,
+    };
+    above
+        || match upper {
+            Bound::Included(upper) => upper < least,
+            Bound::Excluded(upper) => upper <= least,
+            Bound::Unbounded => false,
+        }
+}
+
+impl<'a> FrozenField<'a> {
+    fn codes_of(&self, test: &Test) -> Result<Codes> {
+        let mut codes = Codes::default();
+        if is_outside(test.bounds(), self.entry.least, self.entry.greatest) {
+            return Ok(codes);
+        }
+        let dictionary = self.dictionary()?;
+        let damaged = self.damaged(SectionKind::Values);
+        let find = |term: &[u8]| dictionary.search(term).map_err(&damaged);
+        match test {
+            Test::Eq(value) => {
+                let (code, found) = find(value.term())?;
+                codes.push(code..code + u64::from(found));
+            }
+            Test::In(values) => {
+                for value in values {
+                    let (code, found) = find(value.term())?;
+                    codes.push(code..code + u64::from(found));
+                }
+            }
+            Test::Range(_) | Test::Exists => {
+                let (lower, upper) = test.bounds();
+                let start = match lower {
+                    Bound::Unbounded => 0,
+                    Bound::Included(lower) => find(lower)?.0,
+                    Bound::Excluded(lower) => after(find(lower)?),
+                };
+                let end = match upper {
+                    Bound::Unbounded => dictionary.len(),
+                    Bound::Included(upper) => after(find(upper)?),
+                    Bound::Excluded(upper) => find(upper)?.0,
+                };
+                codes.push(start..end.max(start));
+            }
+        }
+        Ok(codes)
+    }
+
+    /// How many values documents have of some codes: documents, if none has many, or there is but one code.
+    fn pairs(&self, codes: &Codes) -> Result<u64> {
+        let counts = self.counts()?;
+        let at = |code| counts.get(code).map_err(self.damaged(SectionKind::Counts));
+        let mut pairs = 0;
+        for range in codes.ranges().filter(|range| !range.is_empty()) {
+            pairs += at(range.end)?.saturating_sub(at(range.start)?);
+        }
+        Ok(pairs)
+    }
+
+    /// How many documents have a value of some codes, if that is known.
+    fn count_of(&self, codes: &Codes) -> Result<Option<u64>> {
+        let known = !self.entry.many || codes.is_empty() || codes.single().is_some();
+        known.then(|| self.pairs(codes)).transpose()
+    }
+
+    /// The documents of one value.
+    fn of_value(&self, code: u64) -> Result<OfValue<'a>> {
+        let of_value = self.postings()?.of_value(code);
+        of_value.map_err(self.damaged(SectionKind::Docids))
+    }
+
+    fn set_of(&self, codes: &Codes) -> Result<DocSet> {
+        if codes.is_empty() {
+            return Ok(DocSet::empty());
+        }
+        let postings = self.postings()?;
+        let damaged = self.damaged(SectionKind::Docids);
+        if let Some(range) = self.to_be_scanned(&postings, codes).map_err(&damaged)? {
+            let (column, _) = self.codes()?;
+            let bits = column
+                .scan(range)
+                .map_err(self.damaged(SectionKind::Codes))?;
+            return Ok(DocSet::from_bits(&bits));
+        }
+        let mut docs = postings.of_values(&codes.first).map_err(&damaged)?;
+        for range in &codes.more {
+            docs |= &postings.of_values(range).map_err(&damaged)?;
+        }
+        Ok(docs)
+    }
+
+    /// The values of the column to look for, if looking at all of them costs less than what some codes have in the postings.
+    fn to_be_scanned(
+        &self,
+        postings: &Postings<'_>,
+        codes: &Codes,
+    ) -> Result<Option<RangeInclusive<u64>>, quire_index::Damage> {
+        let can = self.entry.sortable && !self.entry.many && codes.more.is_empty();
+        if !can || codes.single().is_some() {
+            return Ok(None);
+        }
+        // In nanoseconds, about: a docid of the list, 64 docids of a set, and a value of the column.
+        let (sets, listed) = postings.parts(&codes.first)?;
+        let documents = u64::from(self.file.documents());
+        let cost = 2 * listed + sets * (documents / 64);
+        Ok((cost > 2 * documents).then(|| column_range(&codes.first)))
+    }
+
+    /// Keeps the documents that have a value of some codes, by looking at each.
+    fn retain_by_column(&self, codes: &Codes, docs: &mut DocSet) -> Result<()> {
+        let (column, starts) = self.codes()?;
+        let damaged = self.damaged(SectionKind::Codes);
+        if starts.is_none() && codes.more.is_empty() {
+            return column
+                .retain(&column_range(&codes.first), docs)
+                .map_err(damaged);
+        }
+        let values = FrozenColumn::new(self)?;
+        let (mut batch, mut ranks) = ([0; 1024], quire_query::Ranks::default());
+        let (mut left, mut kept) = (docs.iter(), DocSet::empty());
+        loop {
+            let count = left.next_many(&mut batch);
+            let batch = batch.get(..count).unwrap_or_default();
+            if batch.is_empty() {
+                break;
+            }
+            values.read(batch, &mut ranks)?;
+            let found = ranks.iter().zip(batch);
+            let found = found.filter(|(ranks, _)| ranks.iter().any(|code| codes.contains(*code)));
+            kept.extend(found.map(|(_, docid)| *docid));
+        }
+        *docs = kept;
+        Ok(())
+    }
+}
+
+/// The values in a column of codes: each is one more than the code.
+fn column_range(codes: &Range<u64>) -> RangeInclusive<u64> {
+    codes.start + 1..=codes.end
+}
+
+fn after((code, found): (u64, bool)) -> u64 {
+    code + u64::from(found)
+}
+
+impl FrozenFile {
+    /// The field of a leaf that can be answered.
+    fn filterable(&self, path: &Path) -> Result<Option<FrozenField<'_>>> {
+        match self.field_at(path)? {
+            Some(field) if !field.entry.filterable => Err(Error::InvalidArgument(format!(
+                "field {path} can't be filtered by: it was not made filterable"
+            ))),
+            found => Ok(found),
+        }
+    }
+
+    fn estimate_leaf(&self, leaf: &Leaf) -> Result<Estimate> {
+        let Some(field) = self.filterable(&leaf.path)? else {
+            return Ok(Estimate::exactly(0, Cost::Stored));
+        };
+        if leaf.test == Test::Exists {
+            return Ok(Estimate::exactly(field.entry.present.into(), Cost::Stored));
+        }
+        let codes = field.codes_of(&leaf.test)?;
+        let cost = match codes.is_empty() || codes.single().is_some() {
+            true => Cost::Stored,
+            false => Cost::Built,
+        };
+        Ok(match field.count_of(&codes)? {
+            Some(docs) => Estimate::exactly(docs, cost),
+            None => Estimate {
+                at_least: 1,
+                at_most: field.pairs(&codes)?.min(field.entry.docs.into()),
+                cost,
+            },
+        })
+    }
+
+    fn count_leaf(&self, leaf: &Leaf) -> Result<Option<u64>> {
+        let Some(field) = self.filterable(&leaf.path)? else {
+            return Ok(Some(0));
+        };
+        match leaf.test {
+            Test::Exists => Ok(Some(field.entry.present.into())),
+            _ => field.count_of(&field.codes_of(&leaf.test)?),
+        }
+    }
+
+    /// How many documents fulfil several leaves, each of a single value; `None` for others.
+    fn count_all(&self, leaves: &[&Leaf]) -> Result<Option<u64>> {
+        let mut singles = Vec::with_capacity(leaves.len());
+        for leaf in leaves {
+            let Some(field) = self.filterable(&leaf.path)? else {
+                return Ok(Some(0));
+            };
+            if leaf.test == Test::Exists {
+                return Ok(None);
+            }
+            let codes = field.codes_of(&leaf.test)?;
+            if codes.is_empty() {
+                return Ok(Some(0));
+            }
+            let Some(code) = codes.single() else {
+                return Ok(None);
+            };
+            singles.push((field.pairs(&codes)?, code, field));
+        }
+        singles.sort_by_key(|(docs, ..)| *docs);
+        let Some((last, others)) = singles.split_last() else {
+            return Ok(None);
+        };
+        let mut all: Option<OfValue<'_>> = None;
+        for (_, code, field) in others {
+            let one = field.of_value(*code)?;
+            all = Some(match all {
+                None => one,
+                Some(all) => OfValue::List(all.and(one)),
+            });
+        }
+        let (docs, code, field) = last;
+        match all {
+            Some(all) => Ok(Some(all.count_with(&field.of_value(*code)?))),
+            None => Ok(Some(*docs)),
+        }
+    }
+
+    fn set_of_leaf(&self, leaf: &Leaf) -> Result<DocSet> {
+        let Some(field) = self.filterable(&leaf.path)? else {
+            return Ok(DocSet::empty());
+        };
+        match leaf.test {
+            Test::Exists => field.present(),
+            _ => field.set_of(&field.codes_of(&leaf.test)?),
+        }
+    }
+
+    fn retain_leaf(&self, leaf: &Leaf, docs: &mut DocSet) -> Result<()> {
+        let Some(field) = self.filterable(&leaf.path)? else {
+            *docs = DocSet::empty();
+            return Ok(());
+        };
+        if leaf.test == Test::Exists {
+            if field.entry.present < self.documents() {
+                *docs &= &field.present()?;
+            }
+            return Ok(());
+        }
+        let codes = field.codes_of(&leaf.test)?;
+        if codes.is_empty() {
+            *docs = DocSet::empty();
+        } else if let Some(code) = codes.single() {
+            match field.of_value(code)? {
+                OfValue::Set(set) => docs.and_view(set),
+                OfValue::List(list) => *docs &= &list,
+            }
+        } else if field.entry.sortable && docs.len() < field.pairs(&codes)? {
+            field.retain_by_column(&codes, docs)?;
+        } else {
+            *docs &= &field.set_of(&codes)?;
+        }
+        Ok(())
+    }
+}
+
+impl OfValue<'_> {
+    fn and(self, other: OfValue<'_>) -> DocSet {
+        match (self, other) {
+            (OfValue::Set(a), OfValue::Set(b)) => a.and(b),
+            (OfValue::List(mut list), OfValue::Set(set))
+            | (OfValue::Set(set), OfValue::List(mut list)) => {
+                list.and_view(set);
+                list
+            }
+            (OfValue::List(mut a), OfValue::List(b)) => {
+                a &= &b;
+                a
+            }
+        }
+    }
+
+    /// How many documents both have.
+    fn count_with(&self, other: &OfValue<'_>) -> u64 {
+        match (self, other) {
+            (OfValue::Set(a), OfValue::Set(b)) => a.intersection_len(*b),
+            (OfValue::List(list), OfValue::Set(set)) | (OfValue::Set(set), OfValue::List(list)) => {
+                list.intersection_len_view(*set)
+            }
+            (OfValue::List(a), OfValue::List(b)) => a.intersection_len(b),
+        }
+    }
+}
+
+impl Shard for FrozenFile {
+    fn doc_end(&self) -> u32 {
+        self.documents()
+    }
+
+    fn field(&self, path: &Path) -> quire_query::Result<Option<FieldInfo<'_>>> {
+        let field = self.field_at(path)?;
+        Ok(field.map(|FrozenField { entry, .. }| FieldInfo {
+            filterable: entry.filterable,
+            sortable: entry.sortable,
+            many: entry.many,
+            docs: entry.docs.into(),
+            range: Some((Cow::Borrowed(entry.least), Cow::Borrowed(entry.greatest))),
+            distinct: Some(entry.distinct),
+        }))
+    }
+
+    fn estimate(&self, leaf: &Leaf) -> quire_query::Result<Estimate> {
+        Ok(self.estimate_leaf(leaf)?)
+    }
+
+    fn count(&self, leaves: &[&Leaf]) -> quire_query::Result<Option<u64>> {
+        Ok(match leaves {
+            [leaf] => self.count_leaf(leaf)?,
+            leaves => self.count_all(leaves)?,
+        })
+    }
+
+    fn matches(&self, leaf: &Leaf) -> quire_query::Result<DocSet> {
+        Ok(self.set_of_leaf(leaf)?)
+    }
+
+    fn retain(&self, leaf: &Leaf, docs: &mut DocSet) -> quire_query::Result<()> {
+        Ok(self.retain_leaf(leaf, docs)?)
+    }
+
+    fn column(&self, path: &Path) -> quire_query::Result<Option<Box<dyn Column + '_>>> {
+        match self.field_at(path)? {
+            Some(field) if field.entry.sortable => Ok(Some(Box::new(FrozenColumn::new(&field)?))),
+            _ => Ok(None),
+        }
+    }
+
+    fn document(&self, doc: u32) -> quire_query::Result<Option<Document>> {
+        Ok(self.read_document(doc)?)
+    }
+
+    fn payload(&self, doc: u32, read: &mut dyn FnMut(&[u8])) -> quire_query::Result<bool> {
+        Ok(self.read_row(SectionKind::Payloads, &self.payload_rows, doc, read)?)
+    }
+}

@@ -1,0 +1,348 @@
+//! Table: which fields a file has, what is known of them, and where their sections are. Read whole when a file is opened, and used
+//! in place: opening allocates nothing for a field.
+//!
+//! # Invariants
+//! 1. Fields ascend by their path. The sections of a field stand together, in the order of their kinds.
+//! 2. Every section lies before the table. All is checked once, when the table is taken.
+//!
+//! # Layout (little-endian)
+//! ```text
+//! | fields (4) | sections (4) | kinds of the file's own sections (4) | a field's entry, 48 each | a section's entry, 24 each | text |
+//! field    0              4            6       8      12        16         24      32             36            38
+//!          | path, offset | its length | flags | docs | present | distinct | pairs | least, offset | its length | greatest's length |
+//!          40              44      48
+//!          | first section | kinds |
+//!   offsets are of the text; the greatest value follows the least one there, both as fronts of terms of at most 32 bytes:
+//!   no value is less than the one, or greater than the other
+//!   flags: 1 filterable, 2 sortable, 4 some document has many values; docs: documents with a value; present: with one that
+//!   is not null; pairs: values of all documents; kinds: bit k is set if there is a section of kind k
+//! section  | offset in the file (8) | length (8) | CRC-32C (4) | field, or 2^32 - 1 for the file (4) |
+//! ```
+//! The file's own sections are the last.
+
+use crate::le;
+use bytes::Bytes;
+
+const HEADER_BYTES: usize = 12;
+const FIELD_BYTES: usize = 48;
+const SECTION_BYTES: usize = 24;
+const BOUND_BYTES_MAX: usize = 32;
+/// The field of the file's own sections.
+const NO_FIELD: u32 = u32::MAX;
+
+const FILTERABLE: u16 = 1;
+const SORTABLE: u16 = 2;
+const MANY: u16 = 4;
+
+/// What a section holds. The numbers are on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum SectionKind {
+    /// The distinct values, in order: a dictionary. Each has a code.
+    Values = 0,
+    /// A column: how many values documents have with a lesser code; one row more than there are values.
+    Counts = 1,
+    /// A column: docids, by the code of their value, of values that few documents have.
+    Docids = 2,
+    /// Doc sets of the values that many documents have.
+    Sets = 3,
+    /// The doc set of the documents that have a value that is not null; not there if all have.
+    Present = 4,
+    /// A column: the code of each document's value, plus one; 0 without. With many values: of the values of each, in order.
+    Codes = 5,
+    /// A column, if a document has many values: where in the codes the values of each document begin; one row more.
+    Starts = 6,
+    /// Where the blocks of documents are: see `rows.rs`.
+    Documents = 8,
+    /// Where the blocks of payloads are.
+    Payloads = 9,
+}
+
+impl SectionKind {
+    /// All kinds.
+    pub(crate) const ALL: [SectionKind; 9] = [
+        SectionKind::Values,
+        SectionKind::Counts,
+        SectionKind::Docids,
+        SectionKind::Sets,
+        SectionKind::Present,
+        SectionKind::Codes,
+        SectionKind::Starts,
+        SectionKind::Documents,
+        SectionKind::Payloads,
+    ];
+
+    /// What it is, for messages.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            SectionKind::Values => "values",
+            SectionKind::Counts => "counts",
+            SectionKind::Docids => "docids",
+            SectionKind::Sets => "sets",
+            SectionKind::Present => "present",
+            SectionKind::Codes => "codes",
+            SectionKind::Starts => "starts",
+            SectionKind::Documents => "documents",
+            SectionKind::Payloads => "payloads",
+        }
+    }
+
+    fn bit(self) -> u32 {
+        1 << self as u8
+    }
+}
+
+/// What is known of a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FieldEntry<B> {
+    pub(crate) path: B,
+    pub(crate) filterable: bool,
+    pub(crate) sortable: bool,
+    pub(crate) many: bool,
+    pub(crate) docs: u32,
+    pub(crate) present: u32,
+    pub(crate) distinct: u64,
+    pub(crate) pairs: u64,
+    /// Less than or equal to each value, bytewise.
+    pub(crate) least: B,
+    /// Greater than or equal to each value.
+    pub(crate) greatest: B,
+}
+
+/// Where a section is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SectionEntry {
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+    pub(crate) crc: u32,
+}
+
+/// A front of `term` that is short, and not greater.
+pub(crate) fn front_below(term: &[u8]) -> Vec<u8> {
+    term.iter().take(BOUND_BYTES_MAX).copied().collect()
+}
+
+/// Bytes that are short, and not less than `term`, or any term that it is a front of.
+pub(crate) fn front_above(term: &[u8]) -> Vec<u8> {
+    let mut front = front_below(term);
+    if front.len() < term.len() {
+        while front.last() == Some(&0xff) {
+            front.pop();
+        }
+        if let Some(last) = front.last_mut() {
+            *last += 1;
+        }
+    }
+    front
+}
+
+/// Gathers the entries of a table.
+#[derive(Debug, Default)]
+pub(crate) struct TableWriter {
+    fields: Vec<u8>,
+    sections: Vec<u8>,
+    text: Vec<u8>,
+    field_count: u32,
+    section_count: u32,
+    own_kinds: u32,
+}
+
+impl TableWriter {
+    /// Adds a field, whose path is greater than the one before, with its sections, in the order of their kinds.
+    pub(crate) fn field(
+        &mut self,
+        field: &FieldEntry<Vec<u8>>,
+        sections: &[(SectionKind, SectionEntry)],
+    ) {
+        let out = &mut self.fields;
+        let mut text = |bytes: &[u8]| {
+            let at = self.text.len() as u32;
+            self.text.extend_from_slice(bytes);
+            at.to_le_bytes()
+        };
+        out.extend_from_slice(&text(&field.path));
+        out.extend_from_slice(&(field.path.len() as u16).to_le_bytes());
+        let flag = |set: bool, flag: u16| if set { flag } else { 0 };
+        let flags = flag(field.filterable, FILTERABLE)
+            | flag(field.sortable, SORTABLE)
+            | flag(field.many, MANY);
+        out.extend_from_slice(&flags.to_le_bytes());
+        out.extend_from_slice(&field.docs.to_le_bytes());
+        out.extend_from_slice(&field.present.to_le_bytes());
+        out.extend_from_slice(&field.distinct.to_le_bytes());
+        out.extend_from_slice(&field.pairs.to_le_bytes());
+        out.extend_from_slice(&text(&field.least));
+        text(&field.greatest);
+        out.extend_from_slice(&(field.least.len() as u16).to_le_bytes());
+        out.extend_from_slice(&(field.greatest.len() as u16).to_le_bytes());
+        out.extend_from_slice(&self.section_count.to_le_bytes());
+        let number = self.field_count;
+        self.field_count += 1;
+        let kinds = self.sections(number, sections);
+        self.fields.extend_from_slice(&kinds.to_le_bytes());
+    }
+
+    fn sections(&mut self, field: u32, sections: &[(SectionKind, SectionEntry)]) -> u32 {
+        for (_, section) in sections {
+            let out = &mut self.sections;
+            out.extend_from_slice(&section.offset.to_le_bytes());
+            out.extend_from_slice(&section.bytes.to_le_bytes());
+            out.extend_from_slice(&section.crc.to_le_bytes());
+            out.extend_from_slice(&field.to_le_bytes());
+        }
+        self.section_count += sections.len() as u32;
+        sections
+            .iter()
+            .fold(0, |kinds, (kind, _)| kinds | kind.bit())
+    }
+
+    /// The table, with the file's own sections.
+    pub(crate) fn finish(mut self, own: &[(SectionKind, SectionEntry)]) -> Vec<u8> {
+        self.own_kinds = self.sections(NO_FIELD, own);
+        let mut out = Vec::new();
+        for number in [self.field_count, self.section_count, self.own_kinds] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        out.extend_from_slice(&self.fields);
+        out.extend_from_slice(&self.sections);
+        out.extend_from_slice(&self.text);
+        out
+    }
+}
+
+/// A table that was checked.
+#[derive(Debug)]
+pub(crate) struct Table {
+    bytes: Bytes,
+    fields: usize,
+    sections: usize,
+    own_kinds: u32,
+}
+
+impl Table {
+    /// The table of a file whose sections end before `end`; `None` if it makes no sense.
+    pub(crate) fn new(bytes: Bytes, end: u64) -> Option<Table> {
+        let fields = le::u32_at(&bytes, 0)? as usize;
+        let sections = le::u32_at(&bytes, 4)? as usize;
+        let table = Table {
+            fields,
+            sections,
+            own_kinds: le::u32_at(&bytes, 8)?,
+            bytes,
+        };
+        (table.text_start()? <= table.bytes.len()).then_some(())?;
+        let (mut first, mut last) = (0, None);
+        for field in 0..fields {
+            let entry = table.field(field)?;
+            if last.is_some_and(|last| last >= entry.path) {
+                return None;
+            }
+            last = Some(entry.path);
+            let (start, kinds) = table.kinds(field)?;
+            (start == first).then_some(())?;
+            first += kinds.count_ones() as usize;
+        }
+        let own = table.own_kinds.count_ones() as usize;
+        (sections == first + own).then_some(())?;
+        for section in 0..sections {
+            let entry = table.section(section)?;
+            (entry.offset.checked_add(entry.bytes)? <= end).then_some(())?;
+        }
+        Some(table)
+    }
+
+    fn text_start(&self) -> Option<usize> {
+        let fields = self.fields.checked_mul(FIELD_BYTES)?;
+        let sections = self.sections.checked_mul(SECTION_BYTES)?;
+        HEADER_BYTES.checked_add(fields)?.checked_add(sections)
+    }
+
+    /// How many fields.
+    pub(crate) fn fields(&self) -> usize {
+        self.fields
+    }
+
+    /// How many sections.
+    pub(crate) fn sections(&self) -> usize {
+        self.sections
+    }
+
+    fn entry(&self, field: usize) -> Option<&[u8; FIELD_BYTES]> {
+        (field < self.fields).then_some(())?;
+        let entries = self.bytes.get(HEADER_BYTES..)?;
+        entries.get(field * FIELD_BYTES..)?.first_chunk()
+    }
+
+    fn text(&self, offset: u32, length: u16) -> Option<&[u8]> {
+        let start = self.text_start()?.checked_add(offset as usize)?;
+        self.bytes.get(start..start.checked_add(length.into())?)
+    }
+
+    fn path(&self, field: usize) -> Option<&[u8]> {
+        let entry = self.entry(field)?;
+        self.text(le::u32_at(entry, 0)?, le::u16_at(entry, 4)?)
+    }
+
+    /// What is known of a field.
+    pub(crate) fn field(&self, field: usize) -> Option<FieldEntry<&[u8]>> {
+        let entry = self.entry(field)?;
+        let flags = le::u16_at(entry, 6)?;
+        let (least_at, least_bytes) = (le::u32_at(entry, 32)?, le::u16_at(entry, 36)?);
+        let greatest_at = least_at.checked_add(least_bytes.into())?;
+        Some(FieldEntry {
+            path: self.path(field)?,
+            filterable: flags & FILTERABLE != 0,
+            sortable: flags & SORTABLE != 0,
+            many: flags & MANY != 0,
+            docs: le::u32_at(entry, 8)?,
+            present: le::u32_at(entry, 12)?,
+            distinct: le::u64_at(entry, 16)?,
+            pairs: le::u64_at(entry, 24)?,
+            least: self.text(least_at, least_bytes)?,
+            greatest: self.text(greatest_at, le::u16_at(entry, 38)?)?,
+        })
+    }
+
+    /// The number of the field of this path.
+    pub(crate) fn find(&self, path: &str) -> Option<usize> {
+        let (mut low, mut high) = (0, self.fields);
+        while low < high {
+            let middle = (low + high) / 2;
+            match self.path(middle)?.cmp(path.as_bytes()) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Equal => return Some(middle),
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    fn kinds(&self, field: usize) -> Option<(usize, u32)> {
+        let entry = self.entry(field)?;
+        Some((le::u32_at(entry, 40)? as usize, le::u32_at(entry, 44)?))
+    }
+
+    /// The number of a section of a field, or of the file's own, if it is there.
+    pub(crate) fn section_of(&self, field: Option<usize>, kind: SectionKind) -> Option<usize> {
+        let (first, kinds) = match field {
+            Some(field) => self.kinds(field)?,
+            None => {
+                let own = self.own_kinds.count_ones() as usize;
+                (self.sections.checked_sub(own)?, self.own_kinds)
+            }
+        };
+        let before = kinds & (kind.bit() - 1);
+        (kinds & kind.bit() != 0).then_some(first + before.count_ones() as usize)
+    }
+
+    /// Where a section is.
+    pub(crate) fn section(&self, section: usize) -> Option<SectionEntry> {
+        (section < self.sections).then_some(())?;
+        let start = HEADER_BYTES + self.fields * FIELD_BYTES + section * SECTION_BYTES;
+        Some(SectionEntry {
+            offset: le::u64_at(&self.bytes, start)?,
+            bytes: le::u64_at(&self.bytes, start + 8)?,
+            crc: le::u32_at(&self.bytes, start + 16)?,
+        })
+    }
+}
