@@ -43,15 +43,20 @@ impl Output {
 
     /// A document as it went in; with `--json`, in an object with its key and version.
     pub(crate) fn found(&mut self, found: &Found) -> Result<()> {
+        self.found_as(found, &found.document.to_json())
+    }
+
+    /// As [`found`](Output::found), with this JSON for the document's.
+    pub(crate) fn found_as(&mut self, found: &Found, document: &str) -> Result<()> {
         if !self.json {
-            return self.line(found.document.to_json());
+            return self.line(document);
         }
         self.line(format_args!(
             "{{\"key\":{},\"found\":true,\"version\":{},\"partition\":{},\"document\":{}}}",
             key_json(&found.key),
             found.version,
             found.partition,
-            found.document.to_json()
+            document
         ))
     }
 

@@ -128,8 +128,7 @@ impl Trace {
         ];
         let mut was_asked = false;
         for (way, shards) in ways.iter().filter(|(_, shards)| *shards > 0) {
-            let plural = if *shards == 1 { "shard" } else { "shards" };
-            write!(f, ", {way} in {shards} {plural}")?;
+            write!(f, ", {way} in {}", counted(*shards, "shard"))?;
             was_asked = true;
         }
         match was_asked {
@@ -146,8 +145,11 @@ impl fmt::Display for Explain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} documents in {} shards; {} shards pruned, {} outranked",
-            self.documents, self.shards, self.pruned, self.outranked
+            "{} in {}; {} pruned, {} outranked",
+            counted(self.documents, "document"),
+            counted(self.shards, "shard"),
+            self.pruned,
+            self.outranked
         )?;
         self.filter.write(0, f)?;
         writeln!(
@@ -156,6 +158,11 @@ impl fmt::Display for Explain {
             self.planning, self.filtering, self.ordering, self.aggregating
         )
     }
+}
+
+/// So many things.
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Tells time if there is a clock.

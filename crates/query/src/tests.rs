@@ -221,7 +221,7 @@ fn an_explanation_says_what_was_asked_and_what_was_not() {
     let text = explain.to_string();
     assert!(text.contains("mark IN ('audi', 'fiat')"), "{text}");
     assert!(
-        text.starts_with("3 documents in 2 shards; 1 shards pruned"),
+        text.starts_with("3 documents in 2 shards; 1 pruned"),
         "{text}"
     );
 }

@@ -13,6 +13,7 @@ mod follow;
 mod get;
 pub(crate) mod load;
 mod put;
+mod query;
 mod repair;
 mod restore;
 mod scan;
@@ -34,6 +35,7 @@ pub(crate) enum Command {
     Delete(delete::Delete),
     Scan(scan::Scan),
     Count(count::Count),
+    Query(query::QueryCommand),
     Tail(tail::Tail),
     Collections(collections::Collections),
     Create(create::Create),
@@ -61,6 +63,7 @@ impl Command {
             Command::Delete(command) => command.run(context),
             Command::Scan(command) => command.run(context),
             Command::Count(command) => command.run(context),
+            Command::Query(command) => command.run(context),
             Command::Tail(command) => command.run(context),
             Command::Collections(command) => command.run(context),
             Command::Create(command) => command.run(context),

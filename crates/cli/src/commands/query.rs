@@ -1,0 +1,296 @@
+//! `quire query`: documents by their fields, counted and counted by value.
+
+use crate::Context;
+use crate::database;
+use crate::error::{Error, Result};
+use crate::output::Output;
+use quiredb::View;
+use quiredb::query::{
+    Aggregate, Aggregated, Answer, Explain, Filter, Options, Order, Path as Field, Prepared, Query,
+    Trace, UnknownFields, Value, find, write_fields,
+};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Documents that are shown if nothing else is said.
+const LIMIT: u64 = 10;
+
+/// Values of a facet.
+const FACET_VALUES: u64 = 10;
+
+/// Documents that are read at a time to be shown.
+const SHOWN_AT_ONCE: usize = 256;
+
+/// Find documents by their fields; count them, and their values
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Conditions are those of SQL: = <> < <= > >=, BETWEEN, IN, LIKE 'front%', IS NULL, IS NOT NULL, AND, OR, NOT.
+Fields within objects and arrays are reached by dotted names. Strings stand in 'single quotes', odd names in \"double quotes\".
+Of an array each value counts. docs/QUERYING.md says more.
+
+Examples:
+  quire query ./db cars --where \"mark = 'audi' AND price < 20000\" --order 'price desc'
+  quire query ./db cars --where \"at.city LIKE 'Ul%'\" --fields mark,price --limit 3
+  quire query ./db cars --where 'sold IS NULL' --count      only how many
+  quire query ./db cars --facet mark --facet at.city        values, and how many documents have each
+  quire query ./db cars --aggregate 'avg(price)' --aggregate \"max(price) WHERE mark = 'fiat'\"")]
+pub(crate) struct QueryCommand {
+    /// The database's directory
+    db: PathBuf,
+    /// The collection
+    collection: String,
+    /// Which documents; all if left out
+    #[arg(long = "where", value_name = "CONDITION")]
+    filter: Option<String>,
+    /// By which fields they come: `price desc, added`; if left out, and where these are equal, as they were first written
+    #[arg(long, value_name = "FIELDS")]
+    order: Option<String>,
+    /// Pass over so many
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    skip: u64,
+    /// At most this many; if left out 10, or none where something is counted or aggregated
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// All that match, however many
+    #[arg(long, conflicts_with = "limit")]
+    all: bool,
+    /// Only these fields, separated by commas
+    #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
+    fields: Option<Vec<String>>,
+    /// How many match
+    #[arg(long)]
+    count: bool,
+    /// The values of a field that most have, and how many have each
+    #[arg(long, value_name = "FIELD")]
+    facet: Vec<String>,
+    /// count(), min(f), max(f), sum(f), avg(f), distinct(f), terms(f, N) or histogram(f, WIDTH), each with WHERE if need be
+    #[arg(long, value_name = "WHAT")]
+    aggregate: Vec<String>,
+    /// How the answer was found, and how long each step took
+    #[arg(long)]
+    explain: bool,
+    /// A field that no document has is an error, not a field without values
+    #[arg(long)]
+    strict: bool,
+}
+
+impl QueryCommand {
+    pub(super) fn run(self, context: &mut Context) -> Result<()> {
+        let query = self.query()?;
+        let query = query.prepare().map_err(|error| usage("", &error))?;
+        let database = database::open_existing(context, &self.db)?;
+        let collection = database::collection(&database, &self.db, &self.collection)?;
+        let env = context.env.clone();
+        let clock = move || env.monotonic();
+        let options = Options {
+            unknown_fields: match self.strict {
+                true => UnknownFields::Refuse,
+                false => UnknownFields::MatchNothing,
+            },
+            clock: match self.explain {
+                true => Some(&clock),
+                false => None,
+            },
+            ..Options::default()
+        };
+        let view = collection.view().map_err(Error::engine("cannot query"))?;
+        let answer = view
+            .query(&query, &options)
+            .map_err(Error::engine("cannot query"))?;
+        show_documents(&view, &query, &answer, &mut context.out)?;
+        match context.out.is_json() {
+            true => show_json(&answer, &mut context.out),
+            false => show_text(&answer, &mut context.out),
+        }
+    }
+
+    fn query(&self) -> Result<Query> {
+        let filter = match &self.filter {
+            Some(text) => Filter::parse(text).map_err(|error| usage("--where: ", &error))?,
+            None => Filter::All,
+        };
+        let mut query = find(filter).skip(self.skip);
+        if let Some(text) = &self.order {
+            query.order = Order::parse_list(text).map_err(|error| usage("--order: ", &error))?;
+        }
+        query.count = self.count;
+        query.fields = self.fields.as_ref().map(|fields| {
+            let names = fields.iter().map(|name| name.trim());
+            names.map(Field::new).collect()
+        });
+        for field in &self.facet {
+            query = query.aggregate(field, Aggregate::terms(field.as_str(), FACET_VALUES));
+        }
+        for text in &self.aggregate {
+            let aggregate =
+                Aggregate::parse(text).map_err(|error| usage("--aggregate: ", &error))?;
+            query = query.aggregate(text, aggregate);
+        }
+        let is_about_all = self.count || !query.aggregates.is_empty();
+        query.limit = match (self.all, self.limit) {
+            (true, _) => None,
+            (false, Some(limit)) => Some(limit),
+            (false, None) if is_about_all => Some(0),
+            (false, None) => Some(LIMIT),
+        };
+        Ok(query)
+    }
+}
+
+fn usage(what: &str, error: &quiredb::query::Error) -> Error {
+    Error::Usage(format!("{what}{error}"))
+}
+
+/// A document a line, some of them read at a time.
+fn show_documents(view: &View, query: &Prepared, answer: &Answer, out: &mut Output) -> Result<()> {
+    for hits in answer.hits.chunks(SHOWN_AT_ONCE) {
+        let documents = view.documents(hits).map_err(Error::engine("cannot read"))?;
+        for found in documents {
+            let mut json = Vec::new();
+            match query.fields() {
+                Some(fields) => write_fields(found.document.root(), fields, &mut json),
+                None => found.document.write_json(&mut json),
+            }
+            out.found_as(&found, &String::from_utf8_lossy(&json))?;
+        }
+    }
+    Ok(())
+}
+
+/// What is said about all that match, for people.
+fn show_text(answer: &Answer, out: &mut Output) -> Result<()> {
+    if let Some(count) = answer.count {
+        out.line(format_args!("{count} match"))?;
+    }
+    for (name, aggregated) in &answer.aggregates {
+        match aggregated {
+            Aggregated::Count(count) => out.line(format_args!("{name}: {count}"))?,
+            Aggregated::Value(Some(value)) => out.line(format_args!("{name}: {value}"))?,
+            Aggregated::Number(Some(number)) => out.line(format_args!("{name}: {number}"))?,
+            Aggregated::Value(None) | Aggregated::Number(None) => {
+                out.line(format_args!("{name}: no value"))?;
+            }
+            Aggregated::Terms { terms, others } => {
+                let mut rows: Vec<_> = terms
+                    .iter()
+                    .map(|(value, count)| (shown(value), *count))
+                    .collect();
+                if *others > 0 {
+                    rows.push(("(others)".into(), *others));
+                }
+                show_table(name, &rows, out)?;
+            }
+            Aggregated::Histogram(counts) => {
+                let rows: Vec<_> = counts
+                    .iter()
+                    .map(|(start, count)| (start.to_string(), *count))
+                    .collect();
+                show_table(name, &rows, out)?;
+            }
+        }
+    }
+    match &answer.explain {
+        Some(explain) => out.line(explain.to_string().trim_end()),
+        None => Ok(()),
+    }
+}
+
+/// A value as it stands in a table: a string without quotes.
+fn shown(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), |text| text.into_owned())
+}
+
+fn show_table(name: &str, rows: &[(String, u64)], out: &mut Output) -> Result<()> {
+    out.line(name)?;
+    let widths = rows.iter().map(|(value, _)| value.chars().count());
+    let width = widths.max().unwrap_or(0);
+    for (value, count) in rows {
+        out.line(format_args!("  {value:width$}  {count:>8}"))?;
+    }
+    Ok(())
+}
+
+/// What is said about all that match, as one object; nothing if nothing was asked.
+fn show_json(answer: &Answer, out: &mut Output) -> Result<()> {
+    let mut all = BTreeMap::new();
+    if let Some(count) = answer.count {
+        all.insert("count", json!(count));
+    }
+    if !answer.aggregates.is_empty() {
+        let aggregates = answer.aggregates.iter();
+        let aggregates: serde_json::Map<_, _> = aggregates
+            .map(|(name, aggregated)| (name.clone(), aggregated_json(aggregated)))
+            .collect();
+        all.insert("aggregates", aggregates.into());
+    }
+    if let Some(explain) = &answer.explain {
+        all.insert("explain", explain_json(explain));
+    }
+    match all.is_empty() {
+        true => Ok(()),
+        false => out.json_line(&all),
+    }
+}
+
+fn aggregated_json(aggregated: &Aggregated) -> serde_json::Value {
+    match aggregated {
+        Aggregated::Count(count) => json!(count),
+        Aggregated::Value(value) => json!(value.as_ref().map(value_json)),
+        Aggregated::Number(number) => json!(number),
+        Aggregated::Terms { terms, others } => {
+            let terms: Vec<_> = terms
+                .iter()
+                .map(|(value, count)| json!({"value": value_json(value), "count": count}))
+                .collect();
+            json!({"values": terms, "others": others})
+        }
+        Aggregated::Histogram(counts) => counts
+            .iter()
+            .map(|(start, count)| json!({"from": start, "count": count}))
+            .collect(),
+    }
+}
+
+fn value_json(value: &Value) -> serde_json::Value {
+    let mut json = Vec::new();
+    value.write_json(&mut json);
+    // What was just written is JSON.
+    serde_json::from_slice(&json).unwrap_or_default()
+}
+
+fn explain_json(explain: &Explain) -> serde_json::Value {
+    json!({
+        "documents": explain.documents,
+        "shards": explain.shards,
+        "pruned": explain.pruned,
+        "outranked": explain.outranked,
+        "planning_micros": micros(explain.planning),
+        "filtering_micros": micros(explain.filtering),
+        "ordering_micros": micros(explain.ordering),
+        "aggregating_micros": micros(explain.aggregating),
+        "filter": trace_json(&explain.filter),
+    })
+}
+
+/// Recursion ends with the filter, which is not nested deep.
+fn trace_json(trace: &Trace) -> serde_json::Value {
+    json!({
+        "what": trace.what,
+        "at_least": trace.at_least,
+        "at_most": trace.at_most,
+        "counted": trace.counted,
+        "built": trace.built,
+        "tested": trace.tested,
+        "found": trace.rows,
+        "micros": micros(trace.time),
+        "parts": trace.parts.iter().map(trace_json).collect::<Vec<_>>(),
+    })
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,154 @@
+//! query.
+
+use crate::Quire;
+use serde_json::{Value, json};
+
+const CARS: &str = r#"{"_id":"a","mark":"audi","price":9000,"tags":["new","red"],"at":{"city":"Ulm"}}
+{"_id":"b","mark":"fiat","price":500,"tags":["red"]}
+{"_id":"c","mark":"audi","price":1.50,"sold":true,"at":{"city":"Bonn"}}
+{"_id":"d","mark":"opel","at":{"city":"Ulm"},"odd name":null}
+"#;
+
+fn cars() -> Quire {
+    let quire = Quire::new();
+    quire.ok(&["create", "db", "c", "--partitions", "2"]);
+    let file = quire.file("cars.ndjson", CARS);
+    quire.ok(&["load", "db", "c", file.to_str().unwrap()]);
+    quire
+}
+
+/// The keys of what is found.
+fn keys(quire: &Quire, arguments: &[&str]) -> Vec<String> {
+    let arguments = [&["query", "db", "c", "--fields", "_id"], arguments].concat();
+    let found = quire.ok(&arguments);
+    let lines = found
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
+    lines
+        .map(|line: Value| line["_id"].as_str().unwrap().to_string())
+        .collect()
+}
+
+#[test]
+fn documents_are_found_by_their_fields_in_the_order_asked_for() {
+    let quire = cars();
+    let order = ["--order", "price desc"];
+    for (filter, found) in [
+        ("mark = 'audi' AND price > 1", &["a", "c"][..]),
+        ("mark <> 'audi'", &["b", "d"]),
+        ("price BETWEEN 1.5 AND 500", &["b", "c"]),
+        ("tags IN ('red', 'blue')", &["a", "b"]),
+        ("at.city LIKE 'U%' OR sold = TRUE", &["a", "c", "d"]),
+        ("\"odd name\" = NULL", &["d"]),
+        ("price IS NULL OR NOT at.city IS NOT NULL", &["b", "d"]),
+        ("nowhere = 1", &[]),
+    ] {
+        let arguments = [&["--where", filter], &order[..]].concat();
+        assert_eq!(keys(&quire, &arguments), found, "{filter}");
+    }
+    assert_eq!(
+        keys(&quire, &["--order", "price", "--skip", "1", "--limit", "2"]),
+        ["b", "a"]
+    );
+    let whole = quire.ok(&["query", "db", "c", "--where", "price = 1.5"]);
+    assert_eq!(whole.trim_end(), CARS.lines().nth(2).unwrap());
+    let fields = [
+        "query",
+        "db",
+        "c",
+        "--where",
+        "_id = 'a'",
+        "--fields",
+        "price, at.city",
+        "--json",
+    ];
+    let found: Value = serde_json::from_str(&quire.ok(&fields)).unwrap();
+    assert_eq!(
+        found["document"],
+        json!({"price": 9000, "at": {"city": "Ulm"}})
+    );
+    assert_eq!(
+        (&found["key"], &found["found"]),
+        (&json!("a"), &json!(true))
+    );
+}
+
+#[test]
+fn what_is_said_about_all_that_match_needs_no_documents() {
+    let quire = cars();
+    let asked = [
+        "query",
+        "db",
+        "c",
+        "--count",
+        "--facet",
+        "mark",
+        "--facet",
+        "at.city",
+        "--aggregate",
+        "max(price)",
+        "--aggregate",
+        "avg(price) WHERE mark = 'audi'",
+        "--aggregate",
+        "histogram(price, 500)",
+    ];
+    let text = quire.ok(&asked);
+    let right = "4 match\nmark\n  audi         2\n  fiat         1\n  opel         1\nat.city\n  Ulm          2\n  Bonn         1\n\
+                 max(price): 9000\navg(price) WHERE mark = 'audi': 4500.75\nhistogram(price, 500)\n  0            1\n  500          1\n  9000         1\n";
+    assert_eq!(text, right);
+    let all = quire.json(&asked);
+    assert_eq!(all["count"], 4);
+    assert_eq!(
+        all["aggregates"]["mark"],
+        json!({"values": [{"value": "audi", "count": 2}, {"value": "fiat", "count": 1}, {"value": "opel", "count": 1}], "others": 0})
+    );
+    assert_eq!(all["aggregates"]["max(price)"], 9000);
+    // Documents too, where they are asked for: before what is said about all.
+    let both = quire.ok(&["query", "db", "c", "--count", "--limit", "1", "--json"]);
+    assert_eq!(both.lines().count(), 2);
+    assert_eq!(both.lines().last(), Some(r#"{"count":4}"#));
+    assert_eq!(
+        quire
+            .ok(&["query", "db", "c", "--all", "--skip", "1"])
+            .lines()
+            .count(),
+        3
+    );
+
+    let explain = ["query", "db", "c", "--where", "price > 1", "--explain"];
+    let explained = quire.ok(&explain);
+    assert!(explained.contains("\n4 documents"), "{explained}");
+    let explained = quire.ok(&[&explain[..], &["--json"]].concat());
+    let last: Value = serde_json::from_str(explained.lines().last().unwrap()).unwrap();
+    assert_eq!(last["explain"]["filter"]["found"], 3);
+}
+
+#[test]
+fn what_can_not_be_asked_is_said_with_its_place() {
+    let quire = cars();
+    let wrong = |arguments: &[&str], code, words: &[&str]| {
+        quire.fails(&[&["query", "db", "c"], arguments].concat(), code, words);
+    };
+    wrong(
+        &["--where", "price >"],
+        2,
+        &["--where: line 1, column 8: expected a number"],
+    );
+    wrong(
+        &["--where", "mark LIKE '%i'"],
+        2,
+        &["line 1, column 11", "front"],
+    );
+    wrong(&["--order", "price up"], 2, &["--order: line 1, column 7"]);
+    wrong(
+        &["--aggregate", "median(price)"],
+        2,
+        &["--aggregate: line 1, column 1", "histogram"],
+    );
+    wrong(&["--fields", "a..b"], 2, &["a..b"]);
+    wrong(&["--where", "a BETWEEN 1 AND 'x'"], 2, &["different types"]);
+    wrong(&["--limit", "1", "--all"], 2, &["--all"]);
+    wrong(&["--where", "prise > 1", "--strict"], 1, &["prise"]);
+    quire.fails(&["query", "db", "nope"], 1, &["no collection `nope`"]);
+    quire.fails(&["query", "nope", "c"], 1, &["no database"]);
+}
