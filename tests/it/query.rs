@@ -1,8 +1,14 @@
-//! Queries over live collections, against answers by definition.
+//! Queries over live collections and frozen partitions, against answers by definition.
 
-use quire_query::testing::{Case, naive};
+use quire_env::{Env, SimEnv};
+use quire_frozen::{FieldSpec, FrozenBuilder, FrozenFile, FrozenOptions, OpenOptions};
+use quire_query::testing::{Case, PATHS, naive};
+use quire_query::{ModelShard, Shard};
 use quiredb::query::{Hit, Options};
-use quiredb::{CollectionSettings, Database, Document, Key, SimEnv, Volumes, Write};
+use quiredb::{CollectionSettings, Database, Document, Key, Volumes, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// The documents of each partition, by docid.
 type Partitions = Vec<Vec<(u32, Key, Document)>>;
@@ -113,4 +119,68 @@ fn queries_that_can_not_be_answered_are_errors_and_hits_of_elsewhere_too() {
         view.documents(&[elsewhere]).unwrap_err().kind(),
         ErrorKind::Invalid
     );
+}
+
+/// Documents in a file of their own, all fields indexed.
+fn frozen(env: &Arc<dyn Env>, path: &Path, documents: &[Document]) -> FrozenFile {
+    let fields = PATHS.map(FieldSpec::full);
+    let options = FrozenOptions::default();
+    let mut builder = FrozenBuilder::create(env.clone(), path, &fields, options).unwrap();
+    for document in documents {
+        builder.add(document, b"").unwrap();
+    }
+    builder.finish().unwrap();
+    FrozenFile::open(&**env, path, OpenOptions::default()).unwrap()
+}
+
+/// In one file, in many, and in many beside a model; explained and not.
+#[test]
+fn frozen_partitions_answer_as_the_definition_says() {
+    for seed in 0..800 {
+        let case = Case::from_seed(1_000 + seed);
+        let env: Arc<dyn Env> = SimEnv::new(seed);
+        env.create_dir_all(Path::new("/d")).unwrap();
+        let parts = 1 + seed as usize % 5 * 2;
+        let size = case.documents.len().div_ceil(parts).max(1);
+        let documents: Vec<&[Document]> = case.documents.chunks(size).collect();
+        let mut shards: Vec<Box<dyn Shard>> = Vec::new();
+        for (number, part) in documents.iter().enumerate() {
+            let path = format!("/d/{number}.quire");
+            shards.push(match (seed + number as u64) % 4 {
+                0 if parts > 1 => Box::new(part.iter().cloned().collect::<ModelShard>()),
+                _ => Box::new(frozen(&env, Path::new(&path), part)),
+            });
+        }
+        let shards: Vec<&dyn Shard> = shards.iter().map(|shard| &**shard).collect();
+        let clock = || Duration::ZERO;
+        for (number, query) in case.queries.iter().enumerate() {
+            let options = Options {
+                clock: if number % 3 == 0 { Some(&clock) } else { None },
+                ..Options::default()
+            };
+            let mut answer = query
+                .clone()
+                .prepare()
+                .unwrap()
+                .answer(&shards, &options)
+                .unwrap();
+            answer.explain = None;
+            let text = Case {
+                queries: vec![query.clone()],
+                ..case.clone()
+            };
+            assert_eq!(
+                answer,
+                naive::answer(&documents, query),
+                "seed {seed} in {parts}:\n{text}"
+            );
+            for hit in &answer.hits {
+                let document = shards[hit.shard as usize]
+                    .document(hit.doc)
+                    .unwrap()
+                    .unwrap();
+                assert_eq!(document, documents[hit.shard as usize][hit.doc as usize]);
+            }
+        }
+    }
 }

@@ -6,8 +6,8 @@ use quire_model::Document;
 use quire_model::ordered::Direction;
 use std::ops::Bound;
 
-/// The fields of documents, and one that none has.
-const PATHS: [&str; 10] = [
+/// The fields that queries know: those of documents, and one that none has.
+pub const PATHS: [&str; 10] = [
     "mark",
     "price",
     "sold",

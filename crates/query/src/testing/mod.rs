@@ -35,6 +35,8 @@ mod generate;
 pub mod naive;
 mod text;
 
+pub use generate::PATHS;
+
 use crate::Query;
 use quire_model::Document;
 
