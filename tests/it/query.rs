@@ -111,6 +111,16 @@ fn queries_that_can_not_be_answered_are_errors_and_hits_of_elsewhere_too() {
     }
     let page = find_all().skip(1_500).limit(100).prepare().unwrap();
     assert_eq!(view.query(&page, &little).unwrap().hits.len(), 100);
+    let large = format!(r#"{{"large":"{}"}}"#, "x".repeat(1 << 20));
+    let large = Document::from_json(large.as_bytes()).unwrap();
+    for number in 0..70 {
+        collection.put(&Key::from(number), &large).unwrap();
+    }
+    let all = find(field("large").exists());
+    let error = collection.query(all.clone()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+    let page = collection.query(all.limit(50).with_count()).unwrap();
+    assert_eq!((page.documents.len(), page.count), (50, Some(70)));
     let elsewhere = Hit {
         shard: 1_000,
         doc: 0,

@@ -8,6 +8,9 @@ use quire_collection::PartitionView;
 use quire_model::DocId;
 use quire_query::{Aggregated, Answer, Explain, Hit, Options, Prepared, Query};
 
+/// Documents of a page that are read at a time.
+const READ_AT_ONCE: usize = 256;
+
 /// What a query gives of a collection.
 #[derive(Debug, Clone)]
 pub struct Page {
@@ -25,28 +28,36 @@ impl Collection {
     /// Answers a query as of now.
     ///
     /// ```
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use quiredb::query::{field, find};
+    /// use quiredb::{CollectionSettings, Database, Document, Key};
     /// # let dir = tempfile::tempdir()?;
-    /// # let database = quiredb::Database::open(dir.path(), quiredb::Options::default())?;
-    /// let cars = database.create_collection("cars", quiredb::CollectionSettings::default())?;
+    /// # let database = Database::open(dir.path())?;
+    /// let cars = database.create_collection("cars", CollectionSettings::default())?;
     /// for (key, json) in [("a", r#"{"mark":"audi","price":12}"#), ("b", r#"{"mark":"fiat","price":7}"#)] {
-    ///     cars.put(&key.parse()?, &quiredb::Document::from_json(json.as_bytes())?)?;
+    ///     cars.put(&Key::parse(key)?, &Document::from_json(json.as_bytes())?)?;
     /// }
     /// let cheap = cars.query(find(field("price").lt(10)).order_by(field("price").ascending()).limit(10))?;
-    /// assert_eq!(cheap.documents[0].key.to_string(), "b");
-    /// # Ok(())
-    /// # }
+    /// assert_eq!(cheap.documents[0].key, Key::parse("b")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// `Invalid` for a query that makes no sense; `TooLarge` if its answer would take more memory than it may; `Corrupt` for damage.
+    /// `Invalid` for a query that makes no sense; `TooLarge` if its answer, documents and all, would take more than 64 MiB
+    /// ([`View::query`] and [`View::documents`] give it piece by piece); `Corrupt` for damage.
     pub fn query(&self, query: Query) -> Result<Page> {
         let query = query.prepare()?;
-        let view = self.view()?;
-        let answer = view.query(&query, &Options::default())?;
+        let (view, options) = (self.view()?, Options::default());
+        let answer = view.query(&query, &options)?;
+        let (mut documents, mut bytes) = (Vec::with_capacity(answer.hits.len()), 0);
+        for hits in answer.hits.chunks(READ_AT_ONCE) {
+            for found in view.documents(hits)? {
+                bytes += size_of::<Found>() + found.document.as_bytes().len();
+                documents.push(found);
+            }
+            check_bytes(bytes, "giving so many documents at once", &options)?;
+        }
         Ok(Page {
-            documents: view.documents(&answer.hits)?,
+            documents,
             count: answer.count,
             aggregates: answer.aggregates,
             explain: answer.explain,
@@ -84,7 +95,8 @@ impl View {
                     };
                     if scan.see(hit, &found.document)? {
                         page.push(hit);
-                        check_page(&page, options)?;
+                        let bytes = size_of_val(page.as_slice());
+                        check_bytes(bytes, "giving so many hits at once", options)?;
                     }
                 }
             }
@@ -125,12 +137,13 @@ impl View {
     }
 }
 
-/// Refuses a page that takes more memory than a query may.
-fn check_page(page: &[Hit], options: &Options<'_>) -> Result<()> {
-    match size_of_val(page) > options.memory_bytes_max {
+/// Refuses what takes more memory than a query may.
+fn check_bytes(bytes: usize, what: &'static str, options: &Options<'_>) -> Result<()> {
+    let bytes_max = options.memory_bytes_max;
+    match bytes > bytes_max {
         true => Err(Error::Query(quire_query::Error::TooLarge {
-            what: "giving so many hits at once",
-            bytes_max: options.memory_bytes_max,
+            what,
+            bytes_max,
         })),
         false => Ok(()),
     }
