@@ -68,6 +68,14 @@ impl Prepared {
         self.root.accepts(document.root(), &mut Vec::new())
     }
 
+    /// Whether the filter, an order or an aggregate is about the field.
+    #[must_use]
+    pub fn is_about(&self, path: &str) -> bool {
+        let mut is_about = false;
+        self.each_path(&mut |other| is_about |= other.as_str() == path);
+        is_about
+    }
+
     /// How many hits are looked for, those that are passed over too.
     pub(crate) fn hits_max(&self) -> u64 {
         match self.query.limit {

@@ -1,6 +1,8 @@
 //! [`Query`]: what is asked.
 
-use crate::{Filter, Path};
+use crate::scan::values;
+use crate::{Filter, Path, Value};
+use quire_model::Document;
 use quire_model::ordered::Direction;
 
 /// A question to documents: which, in which order, how many of them, and what is to be said about all.
@@ -109,6 +111,18 @@ pub struct Order {
     pub path: Path,
     /// Which way.
     pub direction: Direction,
+}
+
+impl Order {
+    /// The value that a document is ordered by.
+    #[must_use]
+    pub fn value_of(&self, document: &Document) -> Option<Value> {
+        let mut values = values(&self.path, document.root());
+        match self.direction {
+            Direction::Ascending => values.pop_first(),
+            Direction::Descending => values.pop_last(),
+        }
+    }
 }
 
 /// Something said about all documents that match, or those among them that a filter of its own picks.

@@ -1,15 +1,18 @@
 //! Queries over live collections, answered by looking at every document: there are no indexes of them yet.
 //!
 //! Documents are looked at partition by partition, in the order of their docids, which is that of their first writes; hits
-//! without an order come so. As many bytes are held at a time as a batch of documents has, and what the answer needs.
+//! without an order come so. A document's key is its field `_id` where it has none of that name. As many bytes are held at a time as a batch of documents has, and what the answer needs.
 
-use crate::{Collection, Error, Found, Result, View};
+use crate::{Collection, Document, Error, Found, Result, ValueRef, View};
 use quire_collection::PartitionView;
 use quire_model::DocId;
 use quire_query::{Aggregated, Answer, Explain, Hit, Options, Prepared, Query};
 
 /// Documents of a page that are read at a time.
 const READ_AT_ONCE: usize = 256;
+
+/// The field that is a document's key, as text, where the document has no such field.
+const ID: &str = "_id";
 
 /// What a query gives of a collection.
 #[derive(Debug, Clone)]
@@ -80,6 +83,7 @@ impl View {
     /// As of [`Collection::query`].
     pub fn query_all(views: &[View], query: &Prepared, options: &Options<'_>) -> Result<Answer> {
         let mut scan = query.scan(options);
+        let is_about_id = query.is_about(ID);
         let mut page = Vec::new();
         for (shard, partition) in (0..).zip(partitions(views)) {
             let mut rows = partition.rows()?;
@@ -88,11 +92,14 @@ impl View {
                 if batch.is_empty() {
                     break;
                 }
-                for (docid, found) in batch {
+                for (docid, mut found) in batch {
                     let hit = Hit {
                         shard,
                         doc: docid.0,
                     };
+                    if is_about_id && found.document.get(ID).is_none() {
+                        found.document = with_id(&found)?;
+                    }
                     if scan.see(hit, &found.document)? {
                         page.push(hit);
                         let bytes = size_of_val(page.as_slice());
@@ -135,6 +142,14 @@ impl View {
         let found: Option<Vec<Found>> = found.into_iter().collect();
         found.ok_or_else(|| Error::Invalid("a hit names a partition that there is not".into()))
     }
+}
+
+/// The document with its key in the field [`ID`].
+fn with_id(found: &Found) -> Result<Document> {
+    let mut json = format!("{{\"{ID}\":").into_bytes();
+    ValueRef::String(&found.key.to_string()).write_json(&mut json);
+    json.push(b'}');
+    Ok(found.document.merge_patch(&Document::from_json(&json)?)?)
 }
 
 /// Refuses what takes more memory than a query may.

@@ -1,10 +1,9 @@
-//! Collections: create, look at, drop, count, flush.
+//! Collections: create, look at, drop, flush.
 
 mod settings;
 
 use axum::http::StatusCode;
 use quiredb::{Collection, ErrorKind};
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::answer::Answer;
@@ -148,52 +147,13 @@ fn shards(collections: &[Collection]) -> Value {
     json!({"total": partitions, "successful": partitions, "failed": 0})
 }
 
-/// `GET|POST /_count`: of all documents; a query that asks for some is refused.
-pub(crate) async fn count(call: Call) -> Outcome<Answer> {
-    let selection = Selection::of(&call)?;
-    let server = call.server.clone();
-    let body = call.take_small_body().await?;
-    check_query(&body.bytes)?;
-    let work = move |server: &Server| {
-        let collections = selection.collections(server)?;
-        let mut documents = 0;
-        for collection in &collections {
-            documents += collection
-                .count()
-                .map_err(|error| Failure::engine(&error, Some(collection.name())))?;
-        }
-        let mut shards = shards(&collections);
-        if let Some(object) = shards.as_object_mut() {
-            object.shift_insert(2, "skipped".to_owned(), 0.into());
-        }
-        Ok(Answer::ok(&json!({"count": documents, "_shards": shards})))
-    };
-    server.read(work).await?
-}
-
-/// Refuses any query but one that matches all.
-fn check_query(body: &[u8]) -> Outcome<()> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Body {
-        query: Option<Map<String, Value>>,
+/// The partitions of collections that were all asked.
+pub(crate) fn searched(collections: &[Collection]) -> Value {
+    let mut shards = shards(collections);
+    if let Some(object) = shards.as_object_mut() {
+        object.shift_insert(2, "skipped".to_owned(), 0.into());
     }
-    if body.iter().all(u8::is_ascii_whitespace) {
-        return Ok(());
-    }
-    let body: Body =
-        serde_json::from_slice(body).map_err(|error| Failure::parse(error.to_string()))?;
-    match body
-        .query
-        .unwrap_or_default()
-        .keys()
-        .find(|name| *name != "match_all")
-    {
-        Some(name) => Err(Failure::illegal_argument(format!(
-            "query [{name}] is not supported yet: only [match_all] is"
-        ))),
-        None => Ok(()),
-    }
+    shards
 }
 
 /// The collections that a request is about: names and patterns between commas; all of them if it names none.

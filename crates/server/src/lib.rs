@@ -64,6 +64,7 @@ mod options;
 mod params;
 mod pretty;
 mod routes;
+mod search;
 mod serve;
 mod state;
 mod task;

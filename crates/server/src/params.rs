@@ -12,7 +12,7 @@ use crate::failure::{Failure, Outcome};
 pub(crate) const COMMON: &[&str] = &["pretty", "filter_path", "human", "error_trace"];
 
 /// The parameters of one request.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Params(BTreeMap<String, String>);
 
 impl Params {

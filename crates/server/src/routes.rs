@@ -20,7 +20,7 @@ use crate::params::Params;
 use crate::state::Server;
 use crate::{
     auth, backup, bulk, cat, changes, cluster, collections, documents, follow, mget, openapi,
-    update, verify,
+    search, update, verify,
 };
 
 type Handler = fn(Call) -> BoxFuture<'static, Outcome<Answer>>;
@@ -135,6 +135,26 @@ const COUNT: &[&str] = &[
     "ignore_unavailable",
     "preference",
 ];
+const SEARCH: &[&str] = &[
+    "_source",
+    "_source_excludes",
+    "_source_includes",
+    "allow_no_indices",
+    "allow_partial_search_results",
+    "batched_reduce_size",
+    "expand_wildcards",
+    "from",
+    "ignore_unavailable",
+    "max_concurrent_shard_requests",
+    "preference",
+    "request_cache",
+    "rest_total_hits_as_int",
+    "search_type",
+    "size",
+    "sort",
+    "track_total_hits",
+    "typed_keys",
+];
 const HEALTH: &[&str] = &[
     "allow_no_indices",
     "cluster_manager_timeout",
@@ -224,8 +244,10 @@ pub(crate) static ROUTES: &[Route] = routes! {
     GET_POST, "/{collection}/_flush", SELECT, collections::flush, "Write memory out to files";
     POST, "/_forcemerge", MERGE, collections::force_merge, "Give back the room of what was overwritten and deleted";
     POST, "/{collection}/_forcemerge", MERGE, collections::force_merge, "Give back the room of what was overwritten and deleted";
-    GET_POST, "/_count", COUNT, collections::count, "Count all documents";
-    GET_POST, "/{collection}/_count", COUNT, collections::count, "Count the documents of collections";
+    GET_POST, "/_count", COUNT, search::count, "Count documents, all of them or those that match a query";
+    GET_POST, "/{collection}/_count", COUNT, search::count, "Count the documents of collections";
+    GET_POST, "/_search", SEARCH, search::search, "Find documents, and say something about all that match";
+    GET_POST, "/{collection}/_search", SEARCH, search::search, "Find documents of collections";
 
     POST, "/{collection}/_doc", WRITE, documents::add, "Add a document under a new id";
     GET, "/{collection}/_doc/{id}", READ, documents::get, "A document by id";

@@ -4,8 +4,7 @@
 //! refused by name.
 
 use quire_model::ordered::OrderedValue;
-use quire_query::{Aggregate, Aggregated, Value};
-use quiredb::ValueRef;
+use quiredb::query::{Aggregate, Aggregated, Value};
 use serde_json::{Map, Value as Json, json};
 use std::ops::RangeInclusive;
 
@@ -101,7 +100,10 @@ fn whole(
     within: RangeInclusive<u64>,
 ) -> Outcome<u64> {
     let given = body.get(name).map(Json::as_u64);
-    match given.unwrap_or(Some(default)).filter(|n| within.contains(n)) {
+    match given
+        .unwrap_or(Some(default))
+        .filter(|n| within.contains(n))
+    {
         Some(number) => Ok(number),
         None => Err(unsupported(format!(
             "[{name}] must be from {} to {}",
@@ -215,12 +217,4 @@ fn too_many_buckets(buckets: f64) -> Failure {
         "a histogram would have {buckets} buckets, more than {BUCKETS_MAX}: ask for a larger [interval], or for \
          [min_doc_count] 1, which leaves out the empty ones"
     ))
-}
-
-/// Appends a value that documents were sorted by.
-pub(crate) fn write_sort_value(value: Option<&Value>, out: &mut Vec<u8>) {
-    match value {
-        Some(value) => value.write_json(out),
-        None => ValueRef::Null.write_json(out),
-    }
 }

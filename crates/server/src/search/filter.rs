@@ -2,7 +2,7 @@
 //!
 //! What is not known, or can't be honoured, is refused by name: a query that was half understood would give a wrong answer.
 
-use quire_query::{Field, Filter, Value, field};
+use quiredb::query::{Filter, Value, field};
 use serde_json::{Map, Value as Json};
 use std::ops::Bound;
 
@@ -38,7 +38,7 @@ pub(crate) fn filter(query: &Json) -> Outcome<Filter> {
         }
         "term" => {
             let (at, value) = on_field(body, name, "value")?;
-            Ok(at.eq(scalar(value, name)?))
+            Ok(field(at).is_in(values(at, [value], name)?))
         }
         "terms" => terms(self::object(body, name)?),
         "range" => range(self::object(body, name)?),
@@ -49,7 +49,7 @@ pub(crate) fn filter(query: &Json) -> Outcome<Filter> {
         }
         "prefix" => {
             let (at, value) = on_field(body, name, "value")?;
-            Ok(at.starts_with(text(Some(value), "[prefix] needs a string")?))
+            Ok(field(at).starts_with(text(Some(value), "[prefix] needs a string")?))
         }
         "ids" => {
             let body = self::object(body, name)?;
@@ -59,8 +59,7 @@ pub(crate) fn filter(query: &Json) -> Outcome<Filter> {
                 Some(one) => std::slice::from_ref(one),
                 None => &[],
             };
-            let ids: Outcome<Vec<Value>> = ids.iter().map(|id| scalar(id, name)).collect();
-            Ok(field(ID).is_in(ids?))
+            Ok(field(ID).is_in(values(ID, ids, name)?))
         }
         other => Err(unsupported(format!(
             "query [{other}] is not supported: known are bool, constant_score, exists, ids, match_all, match_none, \
@@ -114,8 +113,7 @@ fn terms(body: &Object) -> Outcome<Filter> {
             "[terms] of [{at}] must be a list of values: looking them up elsewhere is not supported"
         )));
     };
-    let values: Outcome<Vec<Value>> = values.iter().map(|value| scalar(value, "terms")).collect();
-    Ok(field(at).is_in(values?))
+    Ok(field(at).is_in(self::values(at, values, "terms")?))
 }
 
 fn range(body: &Object) -> Outcome<Filter> {
@@ -163,7 +161,7 @@ fn is_relative_to_now(text: &str) -> bool {
 }
 
 /// `{FIELD: VALUE}` or `{FIELD: {"value": VALUE}}`.
-fn on_field<'a>(body: &'a Json, name: &str, member: &str) -> Outcome<(Field, &'a Json)> {
+fn on_field<'a>(body: &'a Json, name: &str, member: &str) -> Outcome<(&'a str, &'a Json)> {
     let (at, value) = only_entry(object(body, name)?, name)?;
     let value = match value {
         Json::Object(members) => {
@@ -174,7 +172,26 @@ fn on_field<'a>(body: &'a Json, name: &str, member: &str) -> Outcome<(Field, &'a
         }
         value => value,
     };
-    Ok((field(at), value))
+    Ok((at, value))
+}
+
+/// What a field is to equal one of. An id is a text, also where the document has it as a number.
+fn values<'a>(
+    at: &str,
+    values: impl IntoIterator<Item = &'a Json>,
+    name: &str,
+) -> Outcome<Vec<Value>> {
+    let mut all = Vec::new();
+    for value in values {
+        all.push(scalar(value, name)?);
+        if at == ID
+            && let Some(text) = value.as_str()
+            && let Ok(number) = text.parse::<i64>()
+        {
+            all.push(Value::from(number));
+        }
+    }
+    Ok(all)
 }
 
 /// A value to compare with.

@@ -1,6 +1,6 @@
 //! What a search or a count asks, from its body and its parameters.
 
-use quire_query::{Query, find, find_all};
+use quiredb::query::{Query, find, find_all};
 use serde_json::{Map, Value as Json};
 
 use super::aggregations::{Aggregation, aggregations};
@@ -59,7 +59,9 @@ impl Request {
         query.count = is_total_tracked(&body, params)?;
         let aggs = match (body.get("aggs"), body.get("aggregations")) {
             (Some(_), Some(_)) => {
-                return Err(unsupported("[aggs] and [aggregations] are the same: give one"));
+                return Err(unsupported(
+                    "[aggs] and [aggregations] are the same: give one",
+                ));
             }
             (aggs, aggregations) => aggs.or(aggregations),
         };
@@ -75,7 +77,9 @@ impl Request {
         let source = match body.get("_source") {
             Some(source) if !is_in_params => serde_json::from_value::<SourceBody>(source.clone())
                 .map_err(|_| {
-                    unsupported("[_source] must be a boolean, patterns, or [includes] and [excludes]")
+                    unsupported(
+                        "[_source] must be a boolean, patterns, or [includes] and [excludes]",
+                    )
                 })?
                 .source()?,
             _ => Source::of(params)?,
@@ -134,6 +138,8 @@ fn is_total_tracked(body: &Map<String, Json>, params: &Params) -> Outcome<bool> 
         None => Ok(true),
         Some(Json::Bool(tracked)) => Ok(tracked),
         Some(Json::Number(number)) if number.is_u64() => Ok(true),
-        Some(_) => Err(unsupported("[track_total_hits] must be a boolean or a number")),
+        Some(_) => Err(unsupported(
+            "[track_total_hits] must be a boolean or a number",
+        )),
     }
 }

@@ -1,6 +1,6 @@
 //! `sort` of a search, as orders.
 
-use quire_query::{Order, field};
+use quiredb::query::{Order, field};
 use serde_json::Value as Json;
 
 use super::filter::{known, object, only_entry, text, unsupported};

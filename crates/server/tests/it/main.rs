@@ -20,6 +20,8 @@ mod memcached;
 #[cfg(test)]
 mod mget;
 #[cfg(test)]
+mod search;
+#[cfg(test)]
 mod site;
 #[cfg(test)]
 mod update;

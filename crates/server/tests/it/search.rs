@@ -1,0 +1,396 @@
+//! Searches and counts with a query.
+
+use quire_query::testing::{Case, naive};
+use quiredb::Document;
+use quiredb::query::{Filter, Value};
+use serde_json::{Value as Json, json};
+use std::ops::Bound;
+
+use crate::site::{Reply, Site};
+
+/// Four cars, one of them in a collection of its own.
+async fn cars() -> Site {
+    let site = Site::new();
+    let put = [
+        (
+            "cars",
+            "1",
+            r#"{"mark":"audi","price":12,"at":{"city":"Ulm"},"tags":["new","red"],"sold":false}"#,
+        ),
+        (
+            "cars",
+            "2",
+            r#"{"mark":"fiat","price":7.5,"at":{"city":"Bonn"},"tags":["old"],"sold":true}"#,
+        ),
+        (
+            "cars",
+            "c",
+            r#"{"mark":"audi","price":30,"tags":[],"note":null}"#,
+        ),
+        ("vans", "4", r#"{"mark":"ford","price":21}"#),
+    ];
+    for (collection, id, document) in put {
+        let path = format!("PUT /{collection}/_doc/{id}");
+        site.call(&path, document).await.done(201);
+    }
+    site
+}
+
+fn ids(reply: &Json) -> Vec<&str> {
+    let hits = reply["hits"]["hits"].as_array().unwrap();
+    hits.iter()
+        .map(|hit| hit["_id"].as_str().unwrap())
+        .collect()
+}
+
+/// Why a request was refused as a bad one.
+#[track_caller]
+fn refusal(reply: &Reply) -> String {
+    assert_eq!(reply.status, 400, "{}", reply.text);
+    reply.json()["error"]["reason"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn queries_match_what_they_say() {
+    let site = cars().await;
+    for (query, expected) in [
+        (json!({"match_all": {}}), &["1", "2", "c"][..]),
+        (json!({"match_none": {}}), &[]),
+        (json!({"term": {"mark": "audi"}}), &["1", "c"]),
+        (json!({"term": {"price": {"value": 7.5}}}), &["2"]),
+        (json!({"term": {"sold": true}}), &["2"]),
+        (json!({"term": {"tags": "red"}}), &["1"]),
+        (json!({"term": {"at.city": "Ulm"}}), &["1"]),
+        (json!({"term": {"price": "12"}}), &[]),
+        (json!({"terms": {"mark": ["fiat", "ford", 7]}}), &["2"]),
+        (
+            json!({"range": {"price": {"gt": 7.5, "lte": 30}}}),
+            &["1", "c"],
+        ),
+        (
+            json!({"range": {"price": {"gte": 7.5, "lt": 12.0}}}),
+            &["2"],
+        ),
+        (json!({"range": {"mark": {"gte": "b"}}}), &["2"]),
+        (json!({"range": {"price": {}}}), &["1", "2", "c"]),
+        (json!({"exists": {"field": "at"}}), &[]),
+        (json!({"exists": {"field": "at.city"}}), &["1", "2"]),
+        (json!({"exists": {"field": "note"}}), &[]),
+        (json!({"prefix": {"at.city": "B"}}), &["2"]),
+        (json!({"prefix": {"mark": {"value": "au"}}}), &["1", "c"]),
+        (json!({"ids": {"values": ["1", "c", "x"]}}), &["1", "c"]),
+        (json!({"term": {"_id": "2"}}), &["2"]),
+        (
+            json!({"constant_score": {"filter": {"term": {"mark": "fiat"}}}}),
+            &["2"],
+        ),
+        (json!({"bool": {}}), &["1", "2", "c"]),
+        (
+            json!({"bool": {"filter": [{"term": {"mark": "audi"}}, {"range": {"price": {"lt": 20}}}]}}),
+            &["1"],
+        ),
+        (
+            json!({"bool": {"must": {"term": {"mark": "audi"}}, "must_not": {"exists": {"field": "sold"}}}}),
+            &["c"],
+        ),
+        (
+            json!({"bool": {"should": [{"term": {"mark": "fiat"}}, {"term": {"tags": "new"}}]}}),
+            &["1", "2"],
+        ),
+        (
+            json!({"bool": {"filter": {"match_all": {}}, "should": {"term": {"mark": "fiat"}}}}),
+            &["1", "2", "c"],
+        ),
+        (
+            json!({"bool": {"filter": {"match_all": {}}, "should": {"term": {"mark": "fiat"}}, "minimum_should_match": "1"}}),
+            &["2"],
+        ),
+    ] {
+        let body = json!({"query": query, "sort": "_id"}).to_string();
+        let reply = site.call("POST /cars/_search", body).await.done(200);
+        assert_eq!(ids(&reply), expected, "{query}");
+        assert_eq!(
+            reply["hits"]["total"],
+            json!({"value": expected.len(), "relation": "eq"})
+        );
+        let body = json!({"query": query}).to_string();
+        let count = site.call("POST /cars/_count", body).await.done(200);
+        assert_eq!(count["count"], expected.len(), "{query}");
+        assert_eq!(count["_shards"]["failed"], 0);
+    }
+}
+
+#[tokio::test]
+async fn a_page_is_sorted_cut_and_shown_as_asked() {
+    let site = cars().await;
+    let body = r#"{"sort":[{"price":{"order":"desc"}}],"from":1,"size":2,"_source":["mark","at"]}"#;
+    let mut reply = site.call("GET /cars,vans/_search", body).await.done(200);
+    let took = reply.as_object_mut().unwrap().remove("took");
+    assert!(took.unwrap().is_u64());
+    assert_eq!(
+        reply["hits"],
+        json!({"total": {"value": 4, "relation": "eq"}, "max_score": null, "hits": [
+            {"_index": "vans", "_id": "4", "_score": null, "_source": {"mark": "ford"}, "sort": [21]},
+            {"_index": "cars", "_id": "1", "_score": null, "_source": {"mark": "audi", "at": {"city": "Ulm"}}, "sort": [12]},
+        ]})
+    );
+    assert_eq!(reply["timed_out"], false);
+    let shards = &reply["_shards"];
+    assert_eq!(
+        (&shards["successful"], &shards["skipped"]),
+        (&shards["total"], &json!(0))
+    );
+
+    let of = |uri: &'static str| async { site.get(uri).await.done(200) };
+    let sorted = of("/cars/_search?sort=mark,price:desc&_source=false").await;
+    assert_eq!(ids(&sorted), ["c", "1", "2"]);
+    assert_eq!(
+        sorted["hits"]["hits"][0],
+        json!({"_index": "cars", "_id": "c", "_score": null, "sort": ["audi", 30]})
+    );
+    // Documents without the field come last, both ways.
+    assert_eq!(
+        ids(&of("/cars/_search?sort=at.city").await),
+        ["2", "1", "c"]
+    );
+    assert_eq!(
+        ids(&of("/cars/_search?sort=at.city:desc").await),
+        ["1", "2", "c"]
+    );
+    let unsorted = of("/_search?size=1&track_total_hits=false").await;
+    assert_eq!(unsorted["hits"]["max_score"], 1.0);
+    assert_eq!(unsorted["hits"]["hits"][0]["_score"], 1.0);
+    assert!(unsorted["hits"].get("total").is_none());
+    assert_eq!(of("/cars/_search?from=7").await["hits"]["hits"], json!([]));
+    let filtered = of("/cars/_search?sort=price&size=1&filter_path=hits.hits._id,-took").await;
+    assert_eq!(filtered, json!({"hits": {"hits": [{"_id": "2"}]}}));
+    site.get("/boats/_search")
+        .await
+        .refused(404, "index_not_found_exception");
+}
+
+#[tokio::test]
+async fn aggregations_are_about_all_that_match() {
+    let site = cars().await;
+    let body = json!({"size": 0, "aggs": {
+        "marks": {"terms": {"field": "mark", "size": 1}},
+        "sold": {"terms": {"field": "sold"}},
+        "least": {"min": {"field": "price"}}, "most": {"max": {"field": "price"}},
+        "mean": {"avg": {"field": "price"}}, "all": {"sum": {"field": "price"}},
+        "none": {"avg": {"field": "nowhere"}},
+        "tags": {"cardinality": {"field": "tags"}},
+        "tens": {"histogram": {"field": "price", "interval": 10}},
+        "full": {"histogram": {"field": "price", "interval": 10, "min_doc_count": 1}},
+    }});
+    let reply = site
+        .call("POST /cars/_search", body.to_string())
+        .await
+        .done(200);
+    assert_eq!(
+        reply["hits"],
+        json!({"total": {"value": 3, "relation": "eq"}, "max_score": null, "hits": []})
+    );
+    let bucket = |key: f64, count: u64| json!({"key": key, "doc_count": count});
+    assert_eq!(
+        reply["aggregations"],
+        json!({
+            "marks": {"doc_count_error_upper_bound": 0, "sum_other_doc_count": 1, "buckets": [{"key": "audi", "doc_count": 2}]},
+            "sold": {"doc_count_error_upper_bound": 0, "sum_other_doc_count": 0, "buckets": [
+                {"key": 0, "key_as_string": "false", "doc_count": 1}, {"key": 1, "key_as_string": "true", "doc_count": 1}]},
+            "least": {"value": 7.5}, "most": {"value": 30.0}, "mean": {"value": 16.5}, "all": {"value": 49.5},
+            "none": {"value": null},
+            "tags": {"value": 3},
+            "tens": {"buckets": [bucket(0.0, 1), bucket(10.0, 1), bucket(20.0, 0), bucket(30.0, 1)]},
+            "full": {"buckets": [bucket(0.0, 1), bucket(10.0, 1), bucket(30.0, 1)]},
+        })
+    );
+}
+
+#[tokio::test]
+async fn what_is_not_known_is_refused_by_name() {
+    let site = cars().await;
+    for (body, name) in [
+        (r#"{"query":{"match":{"mark":"audi"}}}"#, "[match]"),
+        (
+            r#"{"query":{"bool":{"filter":[{"wildcard":{"mark":"a*"}}]}}}"#,
+            "[wildcard]",
+        ),
+        (
+            r#"{"query":{"bool":{"filter":[],"adjust_pure_negative":true}}}"#,
+            "[adjust_pure_negative]",
+        ),
+        (
+            r#"{"query":{"bool":{"should":[],"minimum_should_match":2}}}"#,
+            "[minimum_should_match]",
+        ),
+        (
+            r#"{"query":{"term":{"mark":{"value":"a","case_insensitive":true}}}}"#,
+            "[case_insensitive]",
+        ),
+        (r#"{"query":{"term":{"mark":null}}}"#, "null"),
+        (r#"{"query":{"term":{"mark":["a"]}}}"#, "[term]"),
+        (r#"{"query":{"term":{"a":1,"b":2}}}"#, "[b]"),
+        (r#"{"query":{"terms":{"mark":["a"],"boost":2}}}"#, "[boost]"),
+        (r#"{"query":{"terms":{"mark":{"index":"x"}}}}"#, "[mark]"),
+        (
+            r#"{"query":{"range":{"price":{"gt":1,"format":"x"}}}}"#,
+            "[format]",
+        ),
+        (
+            r#"{"query":{"range":{"added":{"gt":"now-1d/d"}}}}"#,
+            "date math",
+        ),
+        (r#"{"query":{"range":{"price":{"gt":1,"gte":2}}}}"#, "both"),
+        (
+            r#"{"query":{"range":{"price":{"gt":1,"lt":"z"}}}}"#,
+            "different types",
+        ),
+        (r#"{"query":{}}"#, "[query] is empty"),
+        (r#"{"query":[]}"#, "[query]"),
+        (r#"{"highlight":{}}"#, "[highlight]"),
+        (r#"{"search_after":[1]}"#, "[search_after]"),
+        (r#"{"size":-1}"#, "[size]"),
+        (r#"{"sort":[{"price":{"order":"up"}}]}"#, "[up]"),
+        (r#"{"sort":[{"price":{"missing":"_first"}}]}"#, "[missing]"),
+        (r#"{"sort":[{"price":"desc","mark":"asc"}]}"#, "[mark]"),
+        (r#"{"track_total_hits":"some"}"#, "[track_total_hits]"),
+        (r#"{"_source":7}"#, "[_source]"),
+        (
+            r#"{"aggs":{"a":{"terms":{"field":"mark"},"aggs":{}}}}"#,
+            "[aggs]",
+        ),
+        (
+            r#"{"aggs":{"a":{"date_histogram":{"field":"x"}}}}"#,
+            "[date_histogram]",
+        ),
+        (
+            r#"{"aggs":{"a":{"terms":{"field":"mark","order":{"_key":"asc"}}}}}"#,
+            "[order]",
+        ),
+        (r#"{"aggs":{"a":{"min":{"script":"1"}}}}"#, "[script]"),
+        (
+            r#"{"aggs":{"a":{"histogram":{"field":"price","interval":0}}}}"#,
+            "[interval]",
+        ),
+        (
+            r#"{"aggs":{"a":{"histogram":{"field":"price","interval":0.0001}}}}"#,
+            "buckets",
+        ),
+    ] {
+        let reason = refusal(&site.call("POST /cars/_search", body).await);
+        assert!(reason.contains(name), "{body}: {reason}");
+    }
+    for (uri, name) in [
+        ("/cars/_search?q=mark:audi", "[q]"),
+        ("/cars/_search?scroll=1m", "[scroll]"),
+        (
+            "/cars/_search?search_type=dfs_query_then_fetch",
+            "[search_type]",
+        ),
+        ("/cars/_search?size=x", "[size]"),
+    ] {
+        let reason = refusal(&site.get(uri).await);
+        assert!(reason.contains(name), "{uri}: {reason}");
+    }
+    let nested = format!(
+        "{}{}{}",
+        r#"{"query":"#,
+        r#"{"bool":{"filter":"#.repeat(70),
+        r#"{"match_all":{}}"#
+    );
+    let nested = nested + &"}}".repeat(70) + "}";
+    // As deep as the filter is, its parser refuses it or its planner does.
+    refusal(&site.call("POST /cars/_search", nested).await);
+}
+
+/// A filter in the query DSL; none where that has no word for it.
+fn dsl(filter: &Filter) -> Option<Json> {
+    let value = |value: &Value| -> Option<Json> {
+        let mut json = Vec::new();
+        value.write_json(&mut json);
+        let json: Json = serde_json::from_slice(&json).unwrap();
+        (!json.is_null()).then_some(json)
+    };
+    let all = |filters: &[Filter]| filters.iter().map(dsl).collect::<Option<Vec<_>>>();
+    Some(match filter {
+        Filter::All => json!({"match_all": {}}),
+        Filter::Eq(path, of) => json!({"term": {path.as_str(): value(of)?}}),
+        Filter::In(path, values) => {
+            let values: Option<Vec<_>> = values.iter().map(value).collect();
+            json!({"terms": {path.as_str(): values?}})
+        }
+        Filter::Range(path, lower, upper) => {
+            let mut bounds = serde_json::Map::new();
+            for (bound, [open, closed]) in [(lower, ["gt", "gte"]), (upper, ["lt", "lte"])] {
+                match bound {
+                    Bound::Included(of) => bounds.insert(closed.into(), value(of)?),
+                    Bound::Excluded(of) => bounds.insert(open.into(), value(of)?),
+                    Bound::Unbounded => None,
+                };
+            }
+            json!({"range": {path.as_str(): bounds}})
+        }
+        Filter::Prefix(path, prefix) => json!({"prefix": {path.as_str(): prefix}}),
+        Filter::Exists(path) => json!({"exists": {"field": path.as_str()}}),
+        Filter::And(filters) => json!({"bool": {"filter": all(filters)?}}),
+        Filter::Or(filters) if filters.is_empty() => json!({"match_none": {}}),
+        Filter::Or(filters) => json!({"bool": {"should": all(filters)?}}),
+        Filter::Not(filter) => json!({"bool": {"must_not": [dsl(filter)?]}}),
+    })
+}
+
+#[tokio::test]
+async fn counts_of_generated_queries_are_those_of_the_definition() {
+    let mut asked = 0;
+    for seed in 0..40 {
+        let site = Site::new();
+        let case = Case::from_seed(seed);
+        let mut lines = String::new();
+        for (number, document) in case.documents.iter().enumerate() {
+            lines += &format!(
+                "{{\"index\":{{\"_id\":\"{number}\"}}}}\n{}\n",
+                document.to_json()
+            );
+        }
+        if !lines.is_empty() {
+            site.call("POST /c/_bulk", lines).await.done(200);
+        } else {
+            site.call("PUT /c", "").await.done(200);
+        }
+        let documents: &[Document] = &case.documents;
+        for query in &case.queries {
+            let Some(filter) = dsl(&query.filter) else {
+                continue;
+            };
+            let right = naive::answer(&[documents], &query.clone().with_count()).count;
+            let body = json!({"query": &filter}).to_string();
+            let reply = site.call("POST /c/_count", body).await.done(200);
+            assert_eq!(reply["count"].as_u64(), right, "seed {seed}: {filter}");
+            asked += 1;
+        }
+    }
+    assert!(asked > 100, "{asked}");
+}
+
+#[tokio::test]
+async fn a_long_answer_is_whole() {
+    let site = Site::new();
+    let word = "a kettle of copper, ".repeat(40);
+    let mut lines = String::new();
+    for number in 0..3_000 {
+        lines += &format!(
+            "{{\"index\":{{\"_id\":\"{number}\"}}}}\n{{\"n\":{number},\"word\":\"{word}\"}}\n"
+        );
+    }
+    site.call("POST /c/_bulk", lines).await.done(200);
+    let reply = site.get("/c/_search?size=5000&sort=n:desc").await.done(200);
+    let expected: Vec<String> = (0..3_000)
+        .rev()
+        .map(|number: u32| number.to_string())
+        .collect();
+    assert_eq!(ids(&reply), expected);
+    assert_eq!(
+        reply["hits"]["hits"][7]["_source"],
+        json!({"n": 2_992, "word": word})
+    );
+}
