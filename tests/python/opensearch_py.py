@@ -71,8 +71,26 @@ assert across[0]["found"] and across[1]["error"]["type"] == "index_not_found_exc
 assert client.delete(index="cars", id="golf")["result"] == "deleted"
 expect(NotFoundError, lambda: client.delete(index="cars", id="golf"))
 
-# What cannot be done yet says so.
-assert expect(RequestError, lambda: client.count(index="cars", body={"query": {"term": {"n": 1}}})).status_code == 400
+# Search: a write is found as soon as it is acknowledged.
+client.index(index="cars", id="new", body={"n": 100_000, "price": 99.5, "tags": ["new"]})
+found = client.search(index="cars", body={"query": {"term": {"tags": "new"}}})["hits"]
+assert found["total"] == {"value": 1, "relation": "eq"} and found["hits"][0]["_source"]["n"] == 100_000, found
+cheap = {"query": {"bool": {"filter": [{"range": {"price": {"gte": 3, "lt": 15}}}, {"terms": {"tags": ["a", "z"]}}],
+                            "must_not": [{"ids": {"values": ["car-5"]}}]}},
+         "sort": [{"price": "desc"}], "size": 3, "_source": ["n"]}
+page = client.search(index="cars", body=cheap)
+assert [hit["_source"] for hit in page["hits"]["hits"]] == [{"n": 9}, {"n": 8}, {"n": 7}], page
+assert page["hits"]["total"]["value"] == 7 and page["hits"]["hits"][0]["sort"] == [13.5], page
+aggs = {"tags": {"terms": {"field": "tags"}}, "mean": {"avg": {"field": "n"}}, "k": {"histogram": {"field": "n", "interval": 1000}}}
+said = client.search(index="cars", body={"size": 0, "query": {"prefix": {"_id": "car-"}}, "aggs": aggs})["aggregations"]
+assert said["tags"]["buckets"] == [{"key": "a", "doc_count": 2499}, {"key": "b", "doc_count": 2499}], said
+assert said["mean"]["value"] == 1249 and [one["doc_count"] for one in said["k"]["buckets"]] == [1000, 1000, 499], said
+assert client.count(index="cars", body={"query": {"exists": {"field": "price"}}})["count"] == 2500
+assert client.delete(index="cars", id="new")["result"] == "deleted"
+
+# What cannot be done says so.
+refused = expect(RequestError, lambda: client.search(index="cars", body={"query": {"match": {"tags": "a"}}}))
+assert refused.status_code == 400 and "[match]" in refused.info["error"]["reason"], refused
 
 # Looks.
 assert client.cluster.health()["status"] == "green"

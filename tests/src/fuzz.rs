@@ -55,6 +55,7 @@ pub const TARGETS: &[Target] = &[
     notes::SCRUB,
     http::BULK,
     http::BODIES,
+    http::SEARCH,
     load::LOAD,
     memcached::MEMCACHED,
     query::QUERY,

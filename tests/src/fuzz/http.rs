@@ -58,6 +58,27 @@ pub(super) const BODIES: Target = Target {
     bytes_max: 256 << 20,
 };
 
+/// Bodies of searches: the query DSL, sorts and aggregations.
+pub(super) const SEARCH: Target = Target {
+    name: "search",
+    run: |input| requests(&[("POST", "/_search"), ("POST", "/docs/_count")], input),
+    seeds: || {
+        let bodies = [
+            r#"{"query":{"bool":{"filter":[{"term":{"a.b":1}},{"range":{"a":{"gte":0,"lt":2.5}}}],"must_not":{"ids":{"values":["1",7]}}}},"from":0,"size":5}"#,
+            r#"{"query":{"bool":{"should":[{"terms":{"a":["x",true,1]}},{"prefix":{"_id":"1"}},{"match_none":{}}],"minimum_should_match":1}},"track_total_hits":false}"#,
+            r#"{"sort":["a",{"a.b":"desc"},{"_id":{"order":"asc","missing":"_last"}}],"_source":{"includes":["a*"],"excludes":[]}}"#,
+            r#"{"size":0,"aggs":{"t":{"terms":{"field":"a","size":3}},"h":{"histogram":{"field":"a.b","interval":0.5}},"m":{"max":{"field":"_id"}},"c":{"cardinality":{"field":"a"}}}}"#,
+            r#"{"query":{"constant_score":{"filter":{"exists":{"field":"a"}}}},"aggregations":{"s":{"sum":{"field":"a"}},"v":{"avg":{"field":"a"}}}}"#,
+        ];
+        let count = r#"{"query":{"bool":{"must":[{"match_all":{}},{"range":{"a":{"gt":"a","lte":"z"}}}]}}}"#;
+        let mut seeds: Vec<Vec<u8>> = bodies.map(|body| [&[0], body.as_bytes()].concat()).into();
+        seeds.push([&[1], count.as_bytes()].concat());
+        seeds
+    },
+    has_checksums: false,
+    bytes_max: 256 << 20,
+};
+
 const REQUESTS: &[(&str, &str)] = &[
     ("POST", "/_mget"),
     ("POST", "/docs/_mget"),
