@@ -1,7 +1,8 @@
 //! Queries over live collections, answered by looking at every document: there are no indexes of them yet.
 //!
 //! Documents are looked at partition by partition, in the order of their docids, which is that of their first writes; hits
-//! without an order come so. A document's key is its field `_id` where it has none of that name. As many bytes are held at a time as a batch of documents has, and what the answer needs.
+//! without an order come so. A document's key is
+//! its field `_id` where it has none of that name. As many bytes are held at a time as a batch of documents has, and what the answer needs.
 
 use crate::{Collection, Document, Error, Found, Result, ValueRef, View};
 use quire_collection::PartitionView;
