@@ -57,6 +57,11 @@ impl Prepared {
             self.refuse_unknown(shards)?;
         }
         let mut run = Run::new(self, shards, options);
+        if let Some(explain) = &mut run.explain {
+            for shard in shards {
+                explain.documents += shard.doc_count()?;
+            }
+        }
         match self.query.order.is_empty() {
             true => run.in_place(each)?,
             false => run.in_order(each)?,
@@ -186,31 +191,38 @@ impl<'q> Run<'q> {
         let Some(first) = query.order.first() else {
             return Ok(());
         };
-        let mut planned = Vec::with_capacity(self.shards.len());
+        let mut waiting = Vec::with_capacity(self.shards.len());
         for (place, shard) in (0..).zip(self.shards) {
-            let Some((step, docs)) = self.plan(*shard)? else {
-                continue;
-            };
             let best = match self.top.is_nothing() {
                 true => None,
                 false => best(*shard, first)?,
             };
-            planned.push((best, place, *shard, step, docs));
+            waiting.push((best, place, *shard));
         }
-        planned.sort_by(|(one, ..), (other, ..)| compare_best(one, other, first.direction));
-        for (best, place, shard, step, docs) in planned {
+        waiting.sort_by(|(one, ..), (other, ..)| compare_best(one, other, first.direction));
+        let is_about_all = query.count || !self.gathered.is_empty();
+        for (asked, (best, place, shard)) in waiting.iter().enumerate() {
             let is_outranked =
                 self.top.is_nothing() || is_outranked(best.as_deref(), first.direction, &self.top);
-            if is_outranked && let Some(explain) = &mut self.explain {
-                explain.outranked += 1;
+            if is_outranked && !is_about_all {
+                // So are all behind it, which have no better values: they are not even planned.
+                if let Some(explain) = &mut self.explain {
+                    explain.outranked += (waiting.len() - asked) as u64;
+                }
+                break;
             }
+            let Some((step, docs)) = self.plan(*shard)? else {
+                continue;
+            };
             let wanted = match (is_outranked, self.gathered.is_empty()) {
-                (true, true) if !query.count => continue,
                 (true, true) => Wanted::Count,
                 (true, false) => Wanted::Aggregates,
                 (false, _) => Wanted::First,
             };
-            self.ask(shard, place, &step, docs, wanted)?;
+            if is_outranked && let Some(explain) = &mut self.explain {
+                explain.outranked += 1;
+            }
+            self.ask(*shard, *place, &step, docs, wanted)?;
         }
         let top = std::mem::replace(&mut self.top, Top::new(0));
         let skip = usize::try_from(query.skip).unwrap_or(usize::MAX);
@@ -230,7 +242,6 @@ impl<'q> Run<'q> {
         let step = plan(&self.prepared.root, 0, shard, docs, trace)?;
         let is_pruned = matches!(step.kind, Kind::None);
         if let Some(explain) = &mut self.explain {
-            explain.documents += docs;
             explain.pruned += u64::from(is_pruned);
             explain.planning += self.timer.since(start);
         }
