@@ -353,4 +353,33 @@ mod tests {
         );
         assert!(TermRange::between(Bound::Included(&one), Bound::Included(&text)).is_err());
     }
+
+    #[test]
+    fn two_ranges_have_in_common_what_lies_in_both() {
+        let values: Vec<Value> = (0..4).map(Value::from).collect();
+        let mut bounds = vec![Bound::Unbounded];
+        bounds.extend(values.iter().map(Bound::Included));
+        bounds.extend(values.iter().map(Bound::Excluded));
+        let pairs = || {
+            bounds
+                .iter()
+                .flat_map(|lower| bounds.iter().map(move |upper| (*lower, *upper)))
+        };
+        let ranges: Vec<TermRange> = pairs()
+            .filter_map(|(lower, upper)| TermRange::between(lower, upper).unwrap())
+            .collect();
+        for (one, other) in ranges
+            .iter()
+            .flat_map(|one| ranges.iter().map(move |other| (one, other)))
+        {
+            let both = one.and(other);
+            for value in &values {
+                let in_both = one.contains(value.term()) && other.contains(value.term());
+                let found = both
+                    .as_ref()
+                    .is_some_and(|both| both.contains(value.term()));
+                assert_eq!(found, in_both, "{value} in {one} and {other}");
+            }
+        }
+    }
 }

@@ -176,7 +176,15 @@ fn filter(words: &mut Seeded, depth: u64) -> Filter {
         }
         7 if words.one_in(4) => Filter::All,
         7..=11 => Filter::Eq(words.path(), words.value()),
-        12 | 13 => !filter(words, depth + 1),
+        12 => !filter(words, depth + 1),
+        13 => {
+            // Two ranges of one field.
+            let (one, mut other) = (range(words), range(words));
+            if let (Filter::Range(path, ..), Filter::Range(same, ..)) = (&one, &mut other) {
+                *same = path.clone();
+            }
+            one.and(other)
+        }
         14..=16 => Filter::Or(parts(words)),
         _ => Filter::And(parts(words)),
     }
