@@ -3,7 +3,7 @@
 # With `packages`, also that apt has an index of packages, which is what the demonstration loads. With `test`, also what
 # the tests run beside the engine: Python with venv, curl, memcached and libmemcached's tools. With `torture`, also what `make torture` torments with: strace,
 # ext4 and xfs on loop devices. Who is not root is tormented without. With `memcached`, also the peer of
-# `make bench-memcached`.
+# `make bench-memcached`. With `snapshot`, also what builds the peers of `make bench-snapshot`: a JDK and Maven.
 #
 # On Debian-like systems, as root, installs what is missing; otherwise says what to install.
 set -eu
@@ -78,6 +78,22 @@ memcached_peer() {
     fi
 }
 
+jvm_peers() {
+    missing=""
+    command -v javac >/dev/null 2>&1 || missing="$missing default-jdk-headless"
+    command -v mvn >/dev/null 2>&1 || missing="$missing maven"
+    [ -n "$missing" ] || return 0
+    if is_root && command -v apt-get >/dev/null 2>&1; then
+        say "installing$missing"
+        has_index || apt update
+        # shellcheck disable=SC2086 # a list of words
+        apt install --no-install-recommends $missing
+    else
+        say "the benchmark needs$missing; on Debian: sudo apt-get install$missing"
+        exit 1
+    fi
+}
+
 torture_tools() {
     missing=""
     command -v strace >/dev/null 2>&1 || missing="$missing strace"
@@ -103,5 +119,6 @@ case "${1-build}" in
     torture) build_tools; torture_tools ;;
     packages) package_index ;;
     memcached) memcached_peer ;;
-    *) say "usage: scripts/setup.sh [build|packages|test|torture|memcached]"; exit 2 ;;
+    snapshot) build_tools; jvm_peers ;;
+    *) say "usage: scripts/setup.sh [build|packages|test|torture|memcached|snapshot]"; exit 2 ;;
 esac

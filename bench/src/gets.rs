@@ -83,7 +83,7 @@ impl Plan {
         })?;
         in_directory(&self.dir, || {
             let database = self.load(
-                self.count_of(4 * self.memory_short << 20),
+                self.count_of((4 * self.memory_short) << 20),
                 self.memory_short << 20,
             )?;
             let documents = database.collection("adverts")?;

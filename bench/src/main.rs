@@ -21,6 +21,7 @@ mod overwrites;
 mod plan;
 mod report;
 mod server;
+mod snapshot;
 mod task;
 
 use clap::{Parser, Subcommand};
@@ -60,6 +61,11 @@ enum Command {
     Codecs(codecs::Plan),
     /// Follow a leader that is written at a fixed rate: the lag, and how fast a follower catches up
     Follow(follow::Plan),
+    /// Count documents by value: a frozen partition, Lucene, SQLite, H2
+    Snapshot(snapshot::Plan),
+    /// Measure one engine of `snapshot` once
+    #[command(hide = true)]
+    SnapshotTask(snapshot::Task),
     /// Measure one engine once (started by the other commands)
     #[command(hide = true)]
     Task(task::Task),
@@ -75,6 +81,8 @@ fn main() -> ExitCode {
         Command::Overwrites(plan) => plan.run(),
         Command::Codecs(plan) => plan.run(),
         Command::Follow(plan) => plan.run(),
+        Command::Snapshot(plan) => plan.run(),
+        Command::SnapshotTask(task) => task.run(),
         Command::Task(task) => task.run(),
     };
     match done {

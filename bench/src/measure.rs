@@ -73,6 +73,12 @@ fn ticks_of(process: &str, first: usize) -> Result<f64> {
     Ok((ticks(first)? + ticks(first + 1)?) as f64 / TICKS_PER_SECOND)
 }
 
+/// CPU nanoseconds of this thread so far.
+pub(crate) fn thread_cpu_nanos() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// Bytes of a line of `/proc/self/status`, such as `VmHWM` (the most resident memory so far) or `VmRSS` (now).
 pub(crate) fn memory_bytes(line: &str) -> Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;

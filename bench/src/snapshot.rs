@@ -1,0 +1,223 @@
+//! Counts by value: a frozen partition beside Lucene, SQLite and H2, on YoctoDB's published micro-benchmark.
+//!
+//! `SELECT COUNT(id) FROM test WHERE f = ?` with f = md5(id % 10), and the same of two fields, `AND g = ?` with
+//! g = md5(id % 7). Each engine is measured by a process of its own, in rounds whose order turns; each builds its files anew,
+//! warms up for as long as it is measured, and answers on one thread. All answers of all engines are compared.
+
+mod ask;
+mod engines;
+
+use crate::Result;
+use crate::measure::{in_directory, spread};
+use engines::{Frozen, Sqlite};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Different values of f and of g.
+const VALUES: [u64; 2] = [10, 7];
+
+/// Quire first: the others are measured against it.
+const ENGINES: [&str; 4] = ["quire", "lucene", "sqlite", "h2"];
+
+/// What to measure.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Plan {
+    /// Documents
+    #[arg(long, default_value_t = 1_000_000)]
+    count: u64,
+    /// Rounds
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Seconds that each kind of query is asked for
+    #[arg(long, default_value_t = 2.0)]
+    seconds: f64,
+    /// Only these engines
+    #[arg(long, value_delimiter = ',', default_values_t = ENGINES.map(String::from))]
+    engines: Vec<String>,
+    /// The peers that run on the JVM, as Maven built them
+    #[arg(long, default_value = "target/peers")]
+    peers: PathBuf,
+    /// Where files are kept meanwhile: a directory that is made and removed
+    #[arg(long, default_value = "target/bench-snapshot")]
+    dir: PathBuf,
+}
+
+/// One engine, measured once by this process.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Task {
+    engine: String,
+    count: u64,
+    dir: PathBuf,
+    seconds: f64,
+}
+
+/// What one engine gave for one kind of query; a line of JSON.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Measured {
+    engine: String,
+    query: String,
+    queries: u64,
+    mean_micros: f64,
+    cpu_micros: f64,
+    p50_micros: f64,
+    p99_micros: f64,
+    build_cpu_seconds: f64,
+    disk_bytes: u64,
+    answers: Vec<u64>,
+}
+
+/// Documents that can be counted.
+trait Engine: Sized {
+    /// Builds them below a directory.
+    fn build(dir: &Path, documents: &Documents) -> Result<Self>;
+    /// How many have this value of f, and, if there is one, this value of g.
+    fn count(&self, f: &str, g: Option<&str>) -> Result<u64>;
+}
+
+/// The documents: so many, with the values of f and g by what remains of their numbers.
+#[derive(Debug)]
+struct Documents {
+    count: u64,
+    f: Vec<String>,
+    g: Vec<String>,
+}
+
+impl Documents {
+    fn new(count: u64) -> Documents {
+        let [f, g] = VALUES.map(|values| (0..values).map(md5_hex).collect());
+        Documents { count, f, g }
+    }
+
+    /// The values of f and g of each, in order.
+    fn rows(&self) -> impl Iterator<Item = (u64, &str, &str)> {
+        let (f, g) = (self.f.iter().cycle(), self.g.iter().cycle());
+        (0..self.count)
+            .zip(f.zip(g))
+            .map(|(id, (f, g))| (id, f.as_str(), g.as_str()))
+    }
+}
+
+fn md5_hex(number: u64) -> String {
+    use md5::{Digest, Md5};
+    let digest = Md5::digest(number.to_string());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Task {
+    pub(crate) fn run(&self) -> Result<()> {
+        let documents = Documents::new(self.count);
+        let measured = match self.engine.as_str() {
+            "quire" => ask::measure::<Frozen>("quire", &self.dir, &documents, self.seconds)?,
+            "sqlite" => ask::measure::<Sqlite>("sqlite", &self.dir, &documents, self.seconds)?,
+            other => return Err(format!("no engine {other}").into()),
+        };
+        for measured in measured {
+            println!("{}", serde_json::to_string(&measured)?);
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    pub(crate) fn run(&self) -> Result<()> {
+        in_directory(&self.dir, || self.measure())
+    }
+
+    fn measure(&self) -> Result<()> {
+        // By kind of query and engine, round after round.
+        let mut all: BTreeMap<(String, String), Vec<Measured>> = BTreeMap::new();
+        for round in 0..self.rounds {
+            let mut engines = self.engines.clone();
+            let turn = round % engines.len().max(1);
+            engines.rotate_left(turn);
+            for engine in engines {
+                for measured in self.engine(&engine)? {
+                    eprintln!("round {round}: {}", serde_json::to_string(&measured)?);
+                    let key = (measured.query.clone(), engine.clone());
+                    all.entry(key).or_default().push(measured);
+                }
+            }
+        }
+        self.compare(&all)?;
+        self.table(&all);
+        Ok(())
+    }
+
+    /// Measures an engine once, by a process of its own.
+    fn engine(&self, engine: &str) -> Result<Vec<Measured>> {
+        let dir = self.dir.join(engine);
+        let mut command = match engine {
+            "lucene" | "h2" => {
+                let mut java = Command::new("java");
+                let jars = format!("{0}/peers-0.1.0.jar:{0}/libraries/*", self.peers.display());
+                java.args(["-cp", &jars, "quire.Main", engine]);
+                java.arg(self.count.to_string()).arg(&dir);
+                java.arg(self.seconds.to_string());
+                java
+            }
+            _ => {
+                let mut this = Command::new(std::env::current_exe()?);
+                this.arg("snapshot-task").arg(engine);
+                this.arg(self.count.to_string()).arg(&dir);
+                this.arg(self.seconds.to_string());
+                this
+            }
+        };
+        let output = command.stderr(Stdio::inherit()).output()?;
+        if !output.status.success() {
+            return Err(format!("{engine}: {}", output.status).into());
+        }
+        std::fs::remove_dir_all(&dir)?;
+        let lines = std::str::from_utf8(&output.stdout)?.lines();
+        lines.map(|line| Ok(serde_json::from_str(line)?)).collect()
+    }
+
+    fn compare(&self, all: &BTreeMap<(String, String), Vec<Measured>>) -> Result<()> {
+        let mut expected: BTreeMap<&str, &Measured> = BTreeMap::new();
+        for ((query, _), rounds) in all {
+            for measured in rounds {
+                let first = expected.entry(query).or_insert(measured);
+                if first.answers != measured.answers {
+                    let (a, b) = (&first.engine, &measured.engine);
+                    return Err(format!("{query}: {a} and {b} answer differently").into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn table(&self, all: &BTreeMap<(String, String), Vec<Measured>>) {
+        println!(
+            "{} documents, {} rounds; all answers agree.\n",
+            self.count, self.rounds
+        );
+        println!(
+            "| count by | engine | mean, µs | p50, µs | p99, µs | CPU, µs | times Quire's mean | built in CPU s | MB on disk |"
+        );
+        println!("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
+        for ((query, engine), rounds) in all {
+            let of = |figure: fn(&Measured) -> f64| rounds.iter().map(figure).collect::<Vec<_>>();
+            let quire = all.get(&(query.clone(), ENGINES[0].to_owned()));
+            let ratios = quire.map(|quire| {
+                let pairs = rounds.iter().zip(quire);
+                spread(
+                    pairs
+                        .map(|(peer, quire)| peer.mean_micros / quire.mean_micros)
+                        .collect(),
+                )
+            });
+            println!(
+                "| {query} | {engine} | {} | {} | {} | {} | {} | {} | {} |",
+                spread(of(|measured| measured.mean_micros)),
+                spread(of(|measured| measured.p50_micros)),
+                spread(of(|measured| measured.p99_micros)),
+                spread(of(|measured| measured.cpu_micros)),
+                ratios.unwrap_or_default(),
+                spread(of(|measured| measured.build_cpu_seconds)),
+                spread(of(|measured| measured.disk_bytes as f64 / 1e6)),
+            );
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The engines that this process can be.
+
+use super::{Documents, Engine};
+use crate::Result;
+use quire_frozen::{Access, FieldSpec, FrozenBuilder, FrozenFile, FrozenOptions, OpenOptions};
+use quiredb::query::{Options, field, find};
+use quiredb::{Env, OsEnv, ValueRef};
+use rusqlite::Connection;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A frozen partition, mapped into memory. A query is made, checked, planned and answered anew each time.
+pub(super) struct Frozen(FrozenFile);
+
+impl Engine for Frozen {
+    fn build(dir: &Path, documents: &Documents) -> Result<Frozen> {
+        let env: Arc<dyn Env> = OsEnv::new()?;
+        let path = dir.join("test.quire");
+        let fields = [
+            FieldSpec::sortable("id"),
+            FieldSpec::filterable("f"),
+            FieldSpec::filterable("g"),
+        ];
+        let options = FrozenOptions {
+            documents: false,
+            ..FrozenOptions::default()
+        };
+        let mut builder = FrozenBuilder::create(Arc::clone(&env), &path, &fields, options)?;
+        for (id, f, g) in documents.rows() {
+            builder.set(0, ValueRef::UInt(id))?;
+            builder.set(1, ValueRef::String(f))?;
+            builder.set(2, ValueRef::String(g))?;
+            builder.end(b"")?;
+        }
+        builder.finish()?;
+        let options = OpenOptions {
+            access: Access::Map,
+            verify: false,
+        };
+        Ok(Frozen(FrozenFile::open(&*env, &path, options)?))
+    }
+
+    fn count(&self, f: &str, g: Option<&str>) -> Result<u64> {
+        let mut filter = field("f").eq(f);
+        if let Some(g) = g {
+            filter = filter.and(field("g").eq(g));
+        }
+        let query = find(filter).limit(0).with_count().prepare()?;
+        let answer = query.answer(&[&self.0], &Options::default())?;
+        Ok(answer.count.ok_or("no count")?)
+    }
+}
+
+/// SQLite: a table with an index on each field, and statements that are prepared once.
+pub(super) struct Sqlite(Connection);
+
+impl Engine for Sqlite {
+    fn build(dir: &Path, documents: &Documents) -> Result<Sqlite> {
+        let mut connection = Connection::open(dir.join("test.sqlite"))?;
+        connection.execute_batch(
+            "PRAGMA journal_mode = off; PRAGMA synchronous = off; PRAGMA mmap_size = 1073741824;
+             CREATE TABLE test (id INTEGER PRIMARY KEY, f TEXT, g TEXT)",
+        )?;
+        let transaction = connection.transaction()?;
+        {
+            let mut insert = transaction.prepare("INSERT INTO test VALUES (?, ?, ?)")?;
+            for (id, f, g) in documents.rows() {
+                insert.execute((i64::try_from(id)?, f, g))?;
+            }
+        }
+        transaction.commit()?;
+        connection.execute_batch(
+            "CREATE INDEX by_f ON test (f); CREATE INDEX by_g ON test (g); ANALYZE",
+        )?;
+        Ok(Sqlite(connection))
+    }
+
+    fn count(&self, f: &str, g: Option<&str>) -> Result<u64> {
+        let of = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+        let count = match g {
+            None => {
+                let sql = "SELECT COUNT(id) FROM test WHERE f = ?";
+                self.0.prepare_cached(sql)?.query_row([f], of)?
+            }
+            Some(g) => {
+                let sql = "SELECT COUNT(id) FROM test WHERE f = ? AND g = ?";
+                self.0.prepare_cached(sql)?.query_row([f, g], of)?
+            }
+        };
+        Ok(u64::try_from(count)?)
+    }
+}
