@@ -54,18 +54,14 @@ impl<'a> FrozenColumn<'a> {
 
     /// The codes of documents that have at most one each, plus one; 0 without.
     fn read_single(&self, docs: &[u32], out: &mut Vec<u64>) -> Result<(), Damage> {
-        out.clear();
-        out.resize(docs.len(), 0);
         match (docs.first(), docs.last()) {
             // Neighbours, as when all documents are gone through.
             (Some(first), Some(last)) if (last - first) as usize + 1 == docs.len() => {
+                out.clear();
+                out.resize(docs.len(), 0);
                 self.codes.read((*first).into(), out)
             }
-            _ => self.codes.gather(docs, |place, code| {
-                if let Some(to) = out.get_mut(place) {
-                    *to = code;
-                }
-            }),
+            _ => self.codes.gather(docs, out),
         }
     }
 

@@ -169,19 +169,20 @@ impl<'a> Sets<'a> {
 
     /// A set, by its place.
     pub(crate) fn set(self, place: usize) -> Result<SetView<'a>, Damage> {
-        let damaged = Damage {
+        let range = self.start(place) as usize..self.start(place + 1) as usize;
+        let bytes = self.bytes.get(range).ok_or(Damage {
             what: "sets",
             offset: 0,
-        };
-        let start = match place.checked_sub(1) {
-            Some(before) => self.number(before, 16),
-            None => Some(0),
-        };
-        let bytes = start.zip(self.number(place, 16)).and_then(|(start, end)| {
-            let range = usize::try_from(start).ok()?..usize::try_from(end).ok()?;
-            self.bytes.get(range)
-        });
-        SetView::new(bytes.ok_or(damaged)?)
+        })?;
+        SetView::new(bytes)
+    }
+
+    /// Where a set begins, and the one before it ends.
+    fn start(self, place: usize) -> u64 {
+        let before = place.checked_sub(1);
+        before
+            .and_then(|before| self.number(before, 16))
+            .unwrap_or(0)
     }
 }
 
@@ -226,27 +227,44 @@ impl<'a> Postings<'a> {
                 OfValue::List(docids) => docids,
             });
         }
-        if codes.is_empty() {
-            return Ok(DocSet::empty());
+        let sets = self.sets.place(codes.start)..self.sets.place(codes.end);
+        let listed = self.listed_among(codes)?;
+        // A bit costs a sixty-fourth of what a word costs, and a docid that has to be sorted some words.
+        if sets.is_empty() && listed < u64::from(self.documents / 512) + 16 {
+            let mut few = Vec::with_capacity(listed as usize);
+            self.each_in_list(codes, |piece| {
+                few.extend(piece.iter().map(|docid| *docid as u32));
+            })?;
+            few.sort_unstable();
+            return Ok(few.into_iter().collect());
         }
-        let mut docids = self.listed(codes)?;
-        for place in self.sets.place(codes.start)..self.sets.place(codes.end) {
-            docids.or_view(self.sets.set(place)?);
+        let mut bits = vec![0u64; (self.documents as usize).div_ceil(64)];
+        self.each_in_list(codes, |piece| {
+            for docid in piece {
+                if let Some(word) = bits.get_mut(*docid as usize / 64) {
+                    *word |= 1 << (docid % 64);
+                }
+            }
+        })?;
+        for place in sets {
+            self.sets.set(place)?.add_to_bits(&mut bits);
         }
-        Ok(docids)
+        Ok(DocSet::from_bits(&bits))
     }
 
-    /// How many sets some codes have, and how many docids in the list.
-    pub(crate) fn parts(&self, codes: &Range<u64>) -> Result<(u64, u64), Damage> {
-        let sets = self
-            .sets
-            .place(codes.end)
-            .saturating_sub(self.sets.place(codes.start));
-        Ok((
-            sets as u64,
-            self.listed_at(codes.end)?
-                .saturating_sub(self.listed_at(codes.start)?),
-        ))
+    /// What putting the documents of some codes together costs, in nanoseconds, about.
+    pub(crate) fn cost(&self, codes: &Range<u64>) -> Result<u64, Damage> {
+        let (first, end) = (self.sets.place(codes.start), self.sets.place(codes.end));
+        let sets = end.saturating_sub(first) as u64;
+        let set_bytes = self.sets.start(end).saturating_sub(self.sets.start(first));
+        Ok(2 * self.listed_among(codes)? + 50 * sets + set_bytes / 4)
+    }
+
+    /// How many docids some codes have in the list.
+    fn listed_among(&self, codes: &Range<u64>) -> Result<u64, Damage> {
+        Ok(self
+            .listed_at(codes.end)?
+            .saturating_sub(self.listed_at(codes.start)?))
     }
 
     /// Where in the list the docids of a code begin.
@@ -263,29 +281,6 @@ impl<'a> Postings<'a> {
             .get(code)?
             .saturating_sub(in_sets)
             .min(self.list.rows()))
-    }
-
-    /// Those of them that are in the list.
-    fn listed(&self, codes: &Range<u64>) -> Result<DocSet, Damage> {
-        // A bit costs about what a docid costs that has to be sorted, 64 times over.
-        let bits_cost = u64::from(self.documents / 64) + 64;
-        if self.parts(codes)?.1 < bits_cost / 8 {
-            let mut few = Vec::new();
-            self.each_in_list(codes, |piece| {
-                few.extend(piece.iter().map(|docid| *docid as u32))
-            })?;
-            few.sort_unstable();
-            return Ok(few.into_iter().collect());
-        }
-        let mut bits = vec![0u64; (self.documents as usize).div_ceil(64)];
-        self.each_in_list(codes, |piece| {
-            for docid in piece {
-                if let Some(word) = bits.get_mut(*docid as usize / 64) {
-                    *word |= 1 << (docid % 64);
-                }
-            }
-        })?;
-        Ok(DocSet::from_bits(&bits))
     }
 
     /// Shows `each` the docids of the list, piece by piece.

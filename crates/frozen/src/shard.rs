@@ -7,7 +7,7 @@
 
 use crate::column::FrozenColumn;
 use crate::file::FrozenField;
-use crate::postings::{OfValue, Postings};
+use crate::postings::OfValue;
 use crate::table::SectionKind;
 use crate::{Error, FrozenFile, Result};
 use quire_index::DocSet;
@@ -15,6 +15,10 @@ use quire_model::Document;
 use quire_query::{Column, Cost, Estimate, FieldInfo, Leaf, Path, Shard, TermBounds, Test};
 use std::borrow::Cow;
 use std::ops::{Bound, Range, RangeInclusive};
+
+/// What looking at the value of a document costs, in nanoseconds, about: of one after another, and of any.
+const SCAN_COST: u64 = 1;
+const GATHER_COST: u64 = 4;
 
 /// The codes of the values that fulfil a test: ascending ranges, none of them empty, that do not touch.
 #[derive(Debug, Clone, Default)]
@@ -140,15 +144,16 @@ impl<'a> FrozenField<'a> {
         if codes.is_empty() {
             return Ok(DocSet::empty());
         }
+        let can_scan = self.entry.sortable && !self.entry.many && codes.more.is_empty();
+        if can_scan && codes.single().is_none() {
+            let (column, _) = self.codes()?;
+            let (range, damaged) = (column_range(&codes.first), self.damaged(SectionKind::Codes));
+            if self.cost_of(codes)? > SCAN_COST * column.scan_cost(&range).map_err(&damaged)? {
+                return Ok(DocSet::from_bits(&column.scan(range).map_err(&damaged)?));
+            }
+        }
         let postings = self.postings()?;
         let damaged = self.damaged(SectionKind::Docids);
-        if let Some(range) = self.to_be_scanned(&postings, codes).map_err(&damaged)? {
-            let (column, _) = self.codes()?;
-            let bits = column
-                .scan(range)
-                .map_err(self.damaged(SectionKind::Codes))?;
-            return Ok(DocSet::from_bits(&bits));
-        }
         let mut docs = postings.of_values(&codes.first).map_err(&damaged)?;
         for range in &codes.more {
             docs |= &postings.of_values(range).map_err(&damaged)?;
@@ -156,21 +161,12 @@ impl<'a> FrozenField<'a> {
         Ok(docs)
     }
 
-    /// The values of the column to look for, if looking at all of them costs less than what some codes have in the postings.
-    fn to_be_scanned(
-        &self,
-        postings: &Postings<'_>,
-        codes: &Codes,
-    ) -> Result<Option<RangeInclusive<u64>>, quire_index::Damage> {
-        let can = self.entry.sortable && !self.entry.many && codes.more.is_empty();
-        if !can || codes.single().is_some() {
-            return Ok(None);
-        }
-        // In nanoseconds, about: a docid of the list, 64 docids of a set, and a value of the column.
-        let (sets, listed) = postings.parts(&codes.first)?;
-        let documents = u64::from(self.file.documents());
-        let cost = 2 * listed + sets * (documents / 64);
-        Ok((cost > 2 * documents).then(|| column_range(&codes.first)))
+    /// What putting the documents of some codes together costs, in nanoseconds, about.
+    fn cost_of(&self, codes: &Codes) -> Result<u64> {
+        let postings = self.postings()?;
+        let damaged = self.damaged(SectionKind::Docids);
+        let costs = codes.ranges().map(|range| postings.cost(range));
+        costs.sum::<Result<u64, _>>().map_err(damaged)
     }
 
     /// Keeps the documents that have a value of some codes, by looking at each.
@@ -320,7 +316,7 @@ impl FrozenFile {
                 OfValue::Set(set) => docs.and_view(set),
                 OfValue::List(list) => *docs &= &list,
             }
-        } else if field.entry.sortable && docs.len() < field.pairs(&codes)? {
+        } else if field.entry.sortable && docs.len() * GATHER_COST < field.cost_of(&codes)? {
             field.retain_by_column(&codes, docs)?;
         } else {
             *docs &= &field.set_of(&codes)?;

@@ -54,13 +54,93 @@ fn last(run: Run) -> u16 {
 
 /// How many bits are set.
 fn ones(words: &[Word]) -> u32 {
-    words.iter().map(|bits| word(*bits).count_ones()).sum()
+    let (blocks, rest) = words.as_chunks();
+    let mut ones = Ones::default();
+    blocks.iter().for_each(|block| ones.add(&block.map(word)));
+    ones.count()
+        + rest
+            .iter()
+            .map(|bits| word(*bits).count_ones())
+            .sum::<u32>()
 }
 
 /// How many bits are set in both.
 fn ones_in_both(a: &[Word], b: &[Word]) -> u32 {
-    let both = a.iter().zip(b).map(|(a, b)| word(*a) & word(*b));
-    both.map(u64::count_ones).sum()
+    let (a, b) = match a.len() < b.len() {
+        true => (a, b.get(..a.len()).unwrap_or(b)),
+        false => (a.get(..b.len()).unwrap_or(a), b),
+    };
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks(), b.as_chunks::<BLOCK_WORDS>());
+    let mut ones = Ones::default();
+    for (a, b) in a.iter().zip(b) {
+        let mut both = a.map(word);
+        both.iter_mut()
+            .zip(b)
+            .for_each(|(both, b)| *both &= word(*b));
+        ones.add(&both);
+    }
+    let rest = a_rest.iter().zip(b_rest);
+    ones.count()
+        + rest
+            .map(|(a, b)| (word(*a) & word(*b)).count_ones())
+            .sum::<u32>()
+}
+
+/// Words whose bits are counted together.
+const BLOCK_WORDS: usize = 16;
+/// Two words, which every processor adds up at once.
+type Lanes = [u64; 2];
+
+/// Counts bits: words are added up bit by bit, as binary numbers, so that the costly counting within a word is done for one of
+/// eight. (That costs half of counting in each, where a processor has an instruction for it that we may not rely on.)
+///
+/// Source: Muła, Kurz, Lemire 2018, "Faster population counts using AVX2 instructions".
+#[derive(Default)]
+struct Ones {
+    ones: Lanes,
+    twos: Lanes,
+    fours: Lanes,
+    eights: u32,
+}
+
+impl Ones {
+    fn add(&mut self, block: &[u64; BLOCK_WORDS]) {
+        let [a, b, c, d, e, f, g, h] = *block.as_chunks::<2>().0 else {
+            return;
+        };
+        let (ones, twos_a) = add_up(self.ones, a, b);
+        let (ones, twos_b) = add_up(ones, c, d);
+        let (twos, fours_a) = add_up(self.twos, twos_a, twos_b);
+        let (ones, twos_a) = add_up(ones, e, f);
+        let (ones, twos_b) = add_up(ones, g, h);
+        let (twos, fours_b) = add_up(twos, twos_a, twos_b);
+        let (fours, eights) = add_up(self.fours, fours_a, fours_b);
+        (self.ones, self.twos, self.fours) = (ones, twos, fours);
+        self.eights += count(eights);
+    }
+
+    fn count(self) -> u32 {
+        8 * self.eights + 4 * count(self.fours) + 2 * count(self.twos) + count(self.ones)
+    }
+}
+
+fn count(lanes: Lanes) -> u32 {
+    lanes[0].count_ones() + lanes[1].count_ones()
+}
+
+fn zip(a: Lanes, b: Lanes, with: impl Fn(u64, u64) -> u64) -> Lanes {
+    [with(a[0], b[0]), with(a[1], b[1])]
+}
+
+/// The sum of three bits, at each place: its ones and its twos.
+fn add_up(a: Lanes, b: Lanes, c: Lanes) -> (Lanes, Lanes) {
+    let half = zip(a, b, |a, b| a ^ b);
+    let twos = zip(
+        zip(a, b, |a, b| a & b),
+        zip(half, c, |a, b| a & b),
+        |a, b| a | b,
+    );
+    (zip(half, c, |a, b| a ^ b), twos)
 }
 
 fn bit(words: &[Word], low: u16) -> bool {
@@ -144,6 +224,37 @@ impl<'a> Cluster<'a> {
                     set_range(words, first(*run).into()..u32::from(last(*run)) + 1);
                 }
             }
+        }
+    }
+
+    /// Sets its bits in `bits`, as far as these go.
+    pub(crate) fn add_to_bits(self, bits: &mut [u64]) {
+        match self {
+            Cluster::List(lows) => {
+                for low in lows.iter().map(|one| low(*one)) {
+                    if let Some(bits) = bits.get_mut(usize::from(low) / 64) {
+                        *bits |= 1 << (low % 64);
+                    }
+                }
+            }
+            Cluster::Bits(_) | Cluster::Runs(_) => {
+                let words = self.words();
+                let pairs = bits.iter_mut().zip(words.iter());
+                pairs.for_each(|(bits, more)| *bits |= word(*more));
+            }
+        }
+    }
+
+    /// A copy of a cluster that is known to have so many docids.
+    pub(crate) fn to_owned_of(self, count: u32) -> Option<Owned> {
+        match self {
+            Cluster::Bits(words) if !list_is_better(count as usize, words.len()) => {
+                Some(Owned::Bits {
+                    words: words.to_vec(),
+                    count,
+                })
+            }
+            other => other.to_owned(),
         }
     }
 

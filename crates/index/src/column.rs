@@ -20,7 +20,7 @@
 //! ```
 //! Source of the frames: Goldstein, Ramakrishnan, Shaft 1998, "Compressing relations and indexes".
 
-use crate::packed::{get, is_width, pack, packed_bytes, unpack, width_of};
+use crate::packed::{GROUP, get, is_width, pack, packed_bytes, unpack, unpack_group, width_of};
 use crate::{Damage, DocSet, le};
 use std::ops::RangeInclusive;
 
@@ -337,25 +337,39 @@ impl<'a> Column<'a> {
         Ok(())
     }
 
-    /// Calls `each` with the place in `rows` and the value of each of them. Quick where neighbours are of one block.
+    /// Replaces `out` by the value of each of `rows`. Quick where neighbours are of one block.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
-    pub fn gather(&self, rows: &[u32], mut each: impl FnMut(usize, u64)) -> Result<(), Damage> {
-        let mut held: Option<(usize, Block<'a>)> = None;
-        for (place, row) in rows.iter().enumerate() {
-            let (index, inside) = (*row as usize / BLOCK_ROWS, *row as usize % BLOCK_ROWS);
-            let block = match held {
-                Some((held, block)) if held == index => block,
-                _ => self.block(index)?,
-            };
-            held = Some((index, block));
-            if inside >= block.rows {
+    /// As [`get`](Self::get); `out` then holds anything.
+    pub fn gather(&self, rows: &[u32], out: &mut Vec<u64>) -> Result<(), Damage> {
+        out.clear();
+        for rows in by_block(rows) {
+            let block = self.block_of(rows)?;
+            let inside = rows.iter().map(|row| *row as usize % BLOCK_ROWS);
+            if inside.clone().any(|row| row >= block.rows) {
                 return Err(Damage::new("row of a column", self.directory));
             }
-            each(place, block.get(inside));
+            match block.zone.encoding {
+                Encoding::Line => out.extend(inside.map(|row| block.line(row, block.number(row)))),
+                Encoding::Gaps => out.extend(inside.map(|row| block.gap(block.number(row)))),
+                Encoding::Runs => {
+                    // Neighbours are often of one run.
+                    let (mut run, mut value) = (0..0, 0);
+                    for row in inside {
+                        if !run.contains(&row) {
+                            (run, value) = block.run_of(row);
+                        }
+                        out.push(value);
+                    }
+                }
+            }
         }
         Ok(())
+    }
+
+    /// The block that rows of one block are of.
+    fn block_of(&self, rows: &[u32]) -> Result<Block<'a>, Damage> {
+        self.block(rows.first().map_or(0, |row| *row as usize / BLOCK_ROWS))
     }
 
     /// How many values are below `wanted`, of a column whose values ascend. Reads a few blocks.
@@ -398,33 +412,60 @@ impl<'a> Column<'a> {
         Ok(bits)
     }
 
+    /// How many values, or runs, a [scan](Self::scan) looks at: those of blocks that the zone map can't decide.
+    ///
+    /// # Errors
+    /// [`Damage`] if an entry of the directory makes no sense.
+    pub fn scan_cost(&self, range: &RangeInclusive<u64>) -> Result<u64, Damage> {
+        let mut cost = 0;
+        for index in 0..self.blocks() {
+            let block = self.block(index)?;
+            cost += match (block.zone.decides(range), block.zone.encoding) {
+                (Some(_), _) => 0,
+                (None, Encoding::Runs) => u64::from(block.zone.slope),
+                (None, _) => block.rows as u64,
+            };
+        }
+        Ok(cost)
+    }
+
     /// Keeps in `set` the rows whose values are in `range`; 0 never is. Reads blocks in which `set` has rows that the zone
     /// map can't decide.
     ///
     /// # Errors
-    /// [`Damage`] if a block makes no sense; `set` then holds some of what it held.
+    /// [`Damage`] if a block makes no sense; `set` is then as it was.
     pub fn retain(&self, range: &RangeInclusive<u64>, set: &mut DocSet) -> Result<(), Damage> {
-        let mut held: Option<(usize, Block<'a>, Option<bool>)> = None;
-        let mut damage = None;
-        set.retain(|row| {
-            let (index, inside) = (row as usize / BLOCK_ROWS, row as usize % BLOCK_ROWS);
-            if held.is_none_or(|(held, ..)| held != index) {
-                held = match self.block(index) {
-                    Ok(block) => Some((index, block, block.zone.decides(range))),
-                    Err(found) => {
-                        damage = Some(found);
-                        None
+        let (mut batch, mut values) = ([0; 1024], Vec::new());
+        let (mut left, mut kept) = (set.iter(), DocSet::empty());
+        loop {
+            let count = left.next_many(&mut batch);
+            let batch = batch.get(..count).unwrap_or_default();
+            if batch.is_empty() {
+                break;
+            }
+            for rows in by_block(batch) {
+                let block = self.block_of(rows)?;
+                match block.zone.decides(range) {
+                    Some(true) => kept.extend(rows.iter().copied()),
+                    Some(false) => {}
+                    None => {
+                        self.gather(rows, &mut values)?;
+                        let found = rows.iter().zip(&values);
+                        let found = found.filter(|(_, value)| is_in(**value, range));
+                        kept.extend(found.map(|(row, _)| *row));
                     }
-                };
+                }
             }
-            match held {
-                Some((_, block, decided)) => decided
-                    .unwrap_or_else(|| inside < block.rows && is_in(block.get(inside), range)),
-                None => false,
-            }
-        });
-        damage.map_or(Ok(()), Err)
+        }
+        *set = kept;
+        Ok(())
     }
+}
+
+/// Rows, in pieces of one block each.
+fn by_block(rows: &[u32]) -> impl Iterator<Item = &[u32]> {
+    let block = |row: u32| row as usize / BLOCK_ROWS;
+    rows.chunk_by(move |a, b| block(*a) == block(*b))
 }
 
 fn is_in(value: u64, range: &RangeInclusive<u64>) -> bool {
@@ -456,24 +497,34 @@ impl Block<'_> {
         }
     }
 
+    /// The packed number of a row.
+    #[inline]
+    fn number(&self, row: usize) -> u64 {
+        get(self.bytes, self.zone.width, row)
+    }
+
     #[inline]
     fn get(&self, row: usize) -> u64 {
-        let number = || get(self.bytes, self.zone.width, row);
         match self.zone.encoding {
-            Encoding::Line => self.line(row, number()),
-            Encoding::Gaps => self.gap(number()),
-            Encoding::Runs => {
-                let (mut low, mut high) = (0, self.zone.slope as usize - 1);
-                while low < high {
-                    let middle = (low + high) / 2;
-                    match (get(self.bytes, ROW_BITS, middle) as usize) < row {
-                        true => low = middle + 1,
-                        false => high = middle,
-                    }
-                }
-                self.run_value(low)
+            Encoding::Line => self.line(row, self.number(row)),
+            Encoding::Gaps => self.gap(self.number(row)),
+            Encoding::Runs => self.run_of(row).1,
+        }
+    }
+
+    /// The rows and the value of the run that a row is in.
+    fn run_of(&self, row: usize) -> (std::ops::Range<usize>, u64) {
+        let last = |run: usize| get(self.bytes, ROW_BITS, run) as usize;
+        let (mut low, mut high) = (0, self.zone.slope as usize - 1);
+        while low < high {
+            let middle = (low + high) / 2;
+            match last(middle) < row {
+                true => low = middle + 1,
+                false => high = middle,
             }
         }
+        let start = low.checked_sub(1).map_or(0, |before| last(before) + 1);
+        (start..last(low) + 1, self.run_value(low))
     }
 
     fn run_value(&self, run: usize) -> u64 {
@@ -503,8 +554,11 @@ impl Block<'_> {
         match self.zone.encoding {
             Encoding::Line => {
                 unpack(self.bytes, self.zone.width, start, out);
-                for (row, value) in (start..).zip(out) {
-                    *value = self.line(row, *value);
+                let slope = u64::from(self.zone.slope);
+                let mut line = self.line(start, 0);
+                for value in out {
+                    *value = value.wrapping_add(line);
+                    line = line.wrapping_add(slope);
                 }
             }
             Encoding::Gaps => {
@@ -546,21 +600,43 @@ impl Block<'_> {
                 }
             }
             (None, _) => {
-                let mut values = [0; 64];
-                // Without 0, one comparison does: what is below the range wraps around.
-                let low = (*range.start()).max(1);
-                let span = range.end().wrapping_sub(low);
-                for first in (0..self.rows).step_by(64) {
-                    let count = (self.rows - first).min(64);
-                    let values = values.get_mut(..count).unwrap_or_default();
-                    self.read(first, values);
-                    let found = values.iter().rev().fold(0, |word, value| {
-                        word << 1 | u64::from(value.wrapping_sub(low) <= span)
+                let mut group = [0; GROUP];
+                let (low, span) = self.numbers_in(range);
+                for first in (0..self.rows).step_by(GROUP) {
+                    if self.zone.slope == 0 {
+                        let bytes = first / 8 * self.zone.width as usize;
+                        let bytes = self.bytes.get(bytes..).unwrap_or_default();
+                        unpack_group(bytes, self.zone.width, &mut group);
+                    } else {
+                        self.read(first, &mut group);
+                    }
+                    // One comparison does: what is below the range wraps around.
+                    let found = (0..).zip(&group).fold(0, |word, (at, number)| {
+                        word | u64::from(number.wrapping_sub(low) <= span) << at
                     });
-                    bits.push(found);
+                    let past = first + GROUP > self.rows;
+                    let mask = if past {
+                        !(u64::MAX << (self.rows - first))
+                    } else {
+                        u64::MAX
+                    };
+                    bits.push(found & mask);
                 }
             }
         }
+    }
+
+    /// The range as the least number and how much more the greatest is: of packed numbers, or of values of a slope. It is not
+    /// decided by the zone, so some number is in it.
+    fn numbers_in(&self, range: &RangeInclusive<u64>) -> (u64, u64) {
+        let base = if self.zone.slope == 0 {
+            self.zone.base
+        } else {
+            0
+        };
+        let low = (*range.start()).max(1).max(self.zone.least);
+        let high = (*range.end()).min(self.zone.greatest);
+        (low.wrapping_sub(base), high.wrapping_sub(low))
     }
 }
 
@@ -632,12 +708,14 @@ mod tests {
             column.read(from as u64, &mut some).unwrap();
             prop_assert_eq!(&some, &values[from..to]);
             let rows: Vec<_> = (0..values.len() as u32).step_by(1 + from % 977).collect();
-            column.gather(&rows, |place, value| assert_eq!(value, values[rows[place] as usize])).unwrap();
+            column.gather(&rows, &mut some).unwrap();
+            prop_assert!(rows.iter().map(|row| &values[*row as usize]).eq(&some));
             prop_assert_eq!(column.get(to as u64), Ok(values[to]));
 
             let wanted = |row: &u32| values[*row as usize] != 0 && (low..=high).contains(&values[*row as usize]);
             let expected: DocSet = (0..values.len() as u32).filter(wanted).collect();
             prop_assert_eq!(&DocSet::from_bits(&column.scan(low..=high).unwrap()), &expected);
+            prop_assert!(column.scan_cost(&(low..=high)).unwrap() <= values.len() as u64);
             let some: DocSet = rows.iter().copied().collect();
             let mut kept = some.clone();
             column.retain(&(low..=high), &mut kept).unwrap();
@@ -663,7 +741,7 @@ mod tests {
             let Ok(column) = Column::new(&bytes) else { return Ok(()) };
             let mut set = DocSet::full(9_000);
             let _ = (column.scan(low..=u64::MAX), column.retain(&(low..=low), &mut set), column.lower_bound(low));
-            let _ = (column.get(0), column.get(4_500), column.read(4_000, &mut [0; 200]), column.gather(&[0, 5_000], |_, _| ()));
+            let _ = (column.get(0), column.get(4_500), column.read(4_000, &mut [0; 200]), column.gather(&[0, 5_000], &mut Vec::new()));
         }
     }
 

@@ -53,18 +53,65 @@ pub(crate) fn get(bytes: &[u8], width: u32, index: usize) -> u64 {
     word_at(bytes, bit / 8) >> (bit % 8) & mask(width)
 }
 
+/// Numbers that are unpacked together: they begin and end with a byte, whatever their width.
+pub(crate) const GROUP: usize = 64;
+
 /// Fills `out` with the numbers from `index` on.
 pub(crate) fn unpack(bytes: &[u8], width: u32, index: usize, out: &mut [u64]) {
-    if width == 0 {
-        out.fill(0);
-        return;
+    let (mut index, mut out) = (index, out);
+    if !index.is_multiple_of(GROUP) {
+        let first = (GROUP - index % GROUP).min(out.len());
+        let (now, later) = out.split_at_mut(first);
+        unpack_any(bytes, width, index, now);
+        (index, out) = (index + first, later);
     }
-    let (width, mask) = (width as usize, mask(width));
-    let mut bit = index * width;
-    for number in out {
-        *number = word_at(bytes, bit / 8) >> (bit % 8) & mask;
-        bit += width;
+    let (groups, rest) = out.as_chunks_mut();
+    for group in groups {
+        unpack_group(
+            bytes.get(index / 8 * width as usize..).unwrap_or_default(),
+            width,
+            group,
+        );
+        index += GROUP;
     }
+    unpack_any(bytes, width, index, rest);
+}
+
+/// The numbers one by one.
+fn unpack_any(bytes: &[u8], width: u32, index: usize, out: &mut [u64]) {
+    for (index, number) in (index..).zip(out) {
+        *number = get(bytes, width, index);
+    }
+}
+
+/// Fills `out` with the first 64 numbers of `bytes`.
+pub(crate) fn unpack_group(bytes: &[u8], width: u32, out: &mut [u64; GROUP]) {
+    /// With the width known, shifts and masks are constants.
+    fn of<const WIDTH: usize>(bytes: &[u8], out: &mut [u64; GROUP]) {
+        let Some((words, _)) = bytes.as_chunks::<8>().0.split_first_chunk::<WIDTH>() else {
+            return unpack_any(bytes, WIDTH as u32, 0, out);
+        };
+        let words = words.map(u64::from_le_bytes);
+        for (index, number) in out.iter_mut().enumerate() {
+            let (at, shift) = (index * WIDTH / 64, index * WIDTH % 64);
+            let low = words.get(at).copied().unwrap_or(0) >> shift;
+            let high = match shift + WIDTH > 64 {
+                true => words.get(at + 1).copied().unwrap_or(0) << (64 - shift),
+                false => 0,
+            };
+            *number = (low | high) & mask(WIDTH as u32);
+        }
+    }
+    macro_rules! widths {
+        ($($width:literal)*) => {
+            match width {
+                0 => out.fill(0),
+                $($width => of::<$width>(bytes, out),)*
+                _ => unpack_any(bytes, width, 0, out),
+            }
+        };
+    }
+    widths!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32);
 }
 
 #[inline]

@@ -119,12 +119,21 @@ impl<'a> SetView<'a> {
         DocSet::from_clusters(both.map(|(key, a, b)| (key, a.zip(b).and_then(|(a, b)| a.and(b)))))
     }
 
+    /// Sets the bits of its docids, where there are such: bit `i` of word `w` stands for docid `64 * w + i`.
+    pub fn add_to_bits(self, bits: &mut [u64]) {
+        for (key, cluster) in self.clusters() {
+            let bits = bits.get_mut(usize::from(key) * WORDS_MAX..);
+            cluster.add_to_bits(bits.unwrap_or_default());
+        }
+    }
+
     /// A copy in memory.
     #[must_use]
     pub fn to_doc_set(self) -> DocSet {
+        let counts = self.table.iter().map(|entry| count(*entry));
+        let clusters = self.clusters().zip(counts);
         DocSet::from_clusters(
-            self.clusters()
-                .map(|(key, cluster)| (key, cluster.to_owned())),
+            clusters.map(|((key, cluster), count)| (key, cluster.to_owned_of(count))),
         )
     }
 

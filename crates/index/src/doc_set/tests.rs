@@ -87,6 +87,10 @@ proptest! {
         prop_assert_eq!(in_x.and(in_y), &x & &y);
         prop_assert_eq!(in_x.intersection_len(in_y), x.intersection_len(&y));
         prop_assert_eq!(x.intersection_len_view(in_y), x.intersection_len(&y));
+        let mut bits = vec![0; 3_500];
+        in_x.add_to_bits(&mut bits);
+        in_y.add_to_bits(&mut bits);
+        prop_assert_eq!(DocSet::from_bits(&bits), &x | &y);
         let (mut and, mut or, mut less) = (x.clone(), x.clone(), x.clone());
         and.and_view(in_y);
         or.or_view(in_y);
@@ -107,6 +111,7 @@ proptest! {
         bytes[at] = to;
         let Ok(view) = SetView::new(&bytes) else { return Ok(()) };
         let mut set = view.to_doc_set();
+        view.add_to_bits(&mut [0; 1_500]);
         let _ = (view.len(), view.contains(5), view.intersection_len(view), view.and(view));
         set.or_view(view);
         set.and_not_view(view);
