@@ -109,6 +109,7 @@ fn main() -> ExitCode {
                 Bug::LogChecksumUnchecked,
                 Bug::TableChecksumUnchecked,
                 Bug::ManifestChecksumUnchecked,
+                Bug::FrozenChecksumUnchecked,
             ];
             Box::new(bugs.map(plant))
         },

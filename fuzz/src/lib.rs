@@ -12,6 +12,7 @@ pub fn run(name: &str, input: &[u8]) {
         Bug::LogChecksumUnchecked,
         Bug::TableChecksumUnchecked,
         Bug::ManifestChecksumUnchecked,
+        Bug::FrozenChecksumUnchecked,
     ];
     let _planted = target.below_checksums(input).then(|| bugs.map(plant));
     (target.run)(input);

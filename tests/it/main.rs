@@ -17,6 +17,7 @@ mod crate_graph;
 mod docs;
 mod follow;
 mod formats;
+mod frozen;
 mod histories;
 mod kill;
 mod memcached;

@@ -57,6 +57,7 @@ fn hunt(bug: Bug) -> Option<Found> {
                 exhaustive::crash_at_every_step(history, 6)
             })
         }
+        Bug::FrozenChecksumUnchecked => frozen_damage(),
         _ => random(),
     }?;
     Some(Found {
@@ -106,8 +107,13 @@ fn documents_exhaustive(
 /// A way to look for a bug, in words, and the test that fails if it is there.
 type Hunt = (&'static str, fn());
 
+fn frozen_damage() -> Option<(String, String)> {
+    let test = crate::frozen::a_changed_bit_in_any_byte_of_a_frozen_partition_is_found;
+    first_failure(&[("damage to every byte of a frozen partition", test)])
+}
+
 fn damage() -> Option<(String, String)> {
-    let hunts: [Hunt; 4] = [
+    first_failure(&[
         (
             "damage to every byte of a log that was not closed",
             sim_damage::damage_to_a_log_that_was_not_closed_takes_nothing_but_what_came_last,
@@ -124,8 +130,11 @@ fn damage() -> Option<(String, String)> {
             "damage to every byte",
             sim_damage::a_changed_bit_in_any_byte_is_found_and_never_served,
         ),
-    ];
-    hunts.into_iter().find_map(|(what, test)| {
+    ])
+}
+
+fn first_failure(hunts: &[Hunt]) -> Option<(String, String)> {
+    hunts.iter().find_map(|(what, test)| {
         let (failure, place) = quietly(test).err()?;
         Some((what.to_string(), format!("{failure} ({place})")))
     })

@@ -11,6 +11,7 @@
 
 mod documents;
 mod files;
+mod frozen;
 mod http;
 mod load;
 mod memcached;
@@ -59,6 +60,7 @@ pub const TARGETS: &[Target] = &[
     load::LOAD,
     memcached::MEMCACHED,
     query::QUERY,
+    frozen::FROZEN,
 ];
 
 /// The target of this name.

@@ -16,6 +16,7 @@
 //! ```
 //! A document without a row has an empty one. Blocks are in the file wherever they came; the directory is a section.
 
+use crate::format::is_right;
 use crate::le;
 use crate::sections::{Section, Sections};
 use crate::spool::{Spool, Spooled, Spools};
@@ -382,7 +383,7 @@ impl Rows {
     ) -> Option<Bytes> {
         let header = block.get(..HEADER_BYTES)?;
         let (signed, stored) = (header.get(..6)?, block.slice(HEADER_BYTES..));
-        (checksum(offset, signed, &stored) == le::u32_at(header, 6)?).then_some(())?;
+        is_right(le::u32_at(header, 6)?, checksum(offset, signed, &stored)).then_some(())?;
         let raw_length = le::u32_at(header, 0)?;
         let of_rows = directory.raw_length(number)?;
         (u64::from(raw_length) == of_rows).then_some(())?;

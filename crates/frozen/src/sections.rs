@@ -80,7 +80,7 @@ impl Sections {
             Some(start) => last.slice(start as usize..trailer_at),
             None => read(trailer.table_offset, trailer.table_bytes)?,
         };
-        if crc32c::crc32c(&table) != trailer.table_crc {
+        if !format::is_right(trailer.table_crc, crc32c::crc32c(&table)) {
             return Err(damaged("table", trailer.table_offset));
         }
         // Without the sections that were read along with it.
@@ -137,7 +137,7 @@ impl Sections {
         let damaged = || self.damaged(section, "section");
         let entry = self.table.section(section).ok_or_else(damaged)?;
         let bytes = self.bytes_at(entry.offset, entry.bytes)?;
-        match crc32c::crc32c(&bytes) == entry.crc {
+        match format::is_right(entry.crc, crc32c::crc32c(&bytes)) {
             true => Ok(bytes),
             false => Err(damaged()),
         }
@@ -172,7 +172,7 @@ impl Sections {
                 crc = crc32c::crc32c_append(crc, &piece);
                 at += piece.len() as u64;
             }
-            if crc != entry.crc {
+            if !format::is_right(entry.crc, crc) {
                 return Err(damaged());
             }
         }

@@ -436,7 +436,7 @@ impl<'a> Column<'a> {
     /// [`Damage`] if a block makes no sense; `set` is then as it was.
     pub fn retain(&self, range: &RangeInclusive<u64>, set: &mut DocSet) -> Result<(), Damage> {
         let (mut batch, mut values) = ([0; 1024], Vec::new());
-        let (mut left, mut kept) = (set.iter(), DocSet::empty());
+        let (mut left, mut kept) = (set.iter(), Vec::new());
         loop {
             let count = left.next_many(&mut batch);
             let batch = batch.get(..count).unwrap_or_default();
@@ -444,22 +444,32 @@ impl<'a> Column<'a> {
                 break;
             }
             for rows in by_block(batch) {
-                let block = self.block_of(rows)?;
-                match block.zone.decides(range) {
-                    Some(true) => kept.extend(rows.iter().copied()),
+                match self.block_of(rows)?.zone.decides(range) {
+                    Some(true) => kept.extend_from_slice(rows),
                     Some(false) => {}
                     None => {
                         self.gather(rows, &mut values)?;
-                        let found = rows.iter().zip(&values);
-                        let found = found.filter(|(_, value)| is_in(**value, range));
-                        kept.extend(found.map(|(row, _)| *row));
+                        keep(rows, &values, range, &mut kept);
                     }
                 }
             }
         }
-        *set = kept;
+        *set = kept.into_iter().collect();
         Ok(())
     }
+}
+
+/// Appends the rows whose values are in a range. Without branches: which are is often a coin's toss.
+fn keep(rows: &[u32], values: &[u64], range: &RangeInclusive<u64>, kept: &mut Vec<u32>) {
+    let mut end = kept.len();
+    kept.resize(end + rows.len(), 0);
+    for (row, value) in rows.iter().zip(values) {
+        if let Some(to) = kept.get_mut(end) {
+            *to = *row;
+        }
+        end += usize::from(is_in(*value, range));
+    }
+    kept.truncate(end);
 }
 
 /// Rows, in pieces of one block each.

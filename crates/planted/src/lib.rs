@@ -116,6 +116,10 @@ bugs! {
     /// A scan up to and with a key ends before it.
     ScanEndsOneShort,
 
+    // frozen: the file.
+    /// The parts of a frozen partition are taken as they are, whatever their checksums.
+    FrozenChecksumUnchecked,
+
     // store: manifest, flush, close.
     /// A manifest or a catalog is taken as it is, whatever its checksum.
     ManifestChecksumUnchecked,
