@@ -6,8 +6,10 @@ use proptest::prelude::*;
 use quire_env::{Env, SimEnv};
 use quire_index::DocSet;
 use quire_model::Document;
+use quire_query::testing::{Case, PATHS, naive};
 use quire_query::{
-    End, Leaf, ModelShard, NO_RANK, Path as FieldPath, Ranks, Shard, TermRange, Test, Value,
+    End, Leaf, ModelShard, NO_RANK, Options, Path as FieldPath, Ranks, Shard, TermRange, Test,
+    Value,
 };
 use std::ops::Bound;
 use std::path::Path;
@@ -315,6 +317,36 @@ proptest! {
         compare(&frozen, &model, &leaves, &some).unwrap();
         let inspection = frozen.inspect().unwrap();
         prop_assert_eq!((inspection.file_bytes, inspection.fields.len()), (length, fields().len()));
+    }
+}
+
+/// A file of a part of a case's documents, all fields of which are indexed.
+fn freeze_part(env: &Arc<SimEnv>, number: usize, documents: &[Document]) -> FrozenFile {
+    let machine: Arc<dyn Env> = Arc::<SimEnv>::clone(env);
+    let path = format!("/{number}.quire");
+    let fields = PATHS.map(FieldSpec::full);
+    let options = options(Codec::None, 100);
+    let mut builder = FrozenBuilder::create(machine, Path::new(&path), &fields, options).unwrap();
+    for document in documents {
+        builder.add(document, b"").unwrap();
+    }
+    builder.finish().unwrap();
+    FrozenFile::open(&**env, Path::new(&path), OpenOptions::default()).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+    #[test] // some 1,800 queries
+    fn queries_of_one_file_and_of_many_are_answered_as_the_definition_says(seed: u64, size in 1usize..40) {
+        let case = Case::from_seed(seed);
+        let env = SimEnv::new(1);
+        let parts: Vec<_> = case.documents.chunks(size).collect();
+        let files: Vec<_> = parts.iter().enumerate().map(|(number, part)| freeze_part(&env, number, part)).collect();
+        let shards: Vec<_> = files.iter().map(|file| file as &dyn Shard).collect();
+        for query in &case.queries {
+            let found = query.clone().prepare().unwrap().answer(&shards, &Options::default()).unwrap();
+            prop_assert_eq!(found, naive::answer(&parts, query), "{}", case);
+        }
     }
 }
 
