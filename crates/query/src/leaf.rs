@@ -8,7 +8,6 @@ use crate::value::write_string;
 use crate::{Error, Path, Result, Value};
 use quire_index::term;
 use quire_model::ObjectRef;
-use quire_model::ordered::OrderedValue;
 use std::cmp::Ordering;
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
@@ -271,7 +270,7 @@ impl fmt::Display for TermRange {
 
 /// Whether the value is none that a query may have.
 pub(crate) fn is_nan(value: &Value) -> bool {
-    matches!(value.get(), OrderedValue::Float(float) if float.is_nan())
+    value.term().is_empty()
 }
 
 #[cfg(test)]
