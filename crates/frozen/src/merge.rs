@@ -8,7 +8,6 @@ use crate::postings::PostingsWriter;
 use crate::spool::{SpoolReader, Spooled, Spools, put_number};
 use crate::table::{FieldEntry, SectionKind, front_above, front_below};
 use crate::{Error, Result};
-use bytes::Bytes;
 use quire_index::{ColumnWriter, DictionaryWriter, DocSet, Keeping, encode_set, term};
 
 /// A run, in memory or in a temporary file.
@@ -32,8 +31,9 @@ pub(crate) struct MergedField {
 /// The values of one run, one after another.
 struct Values {
     reader: SpoolReader,
-    /// The one that is next; none at the end.
-    value: Option<Bytes>,
+    /// The one that is next.
+    value: Vec<u8>,
+    is_at_end: bool,
     docids: u64,
 }
 
@@ -41,7 +41,8 @@ impl Values {
     fn new(run: &Run, field: &FieldRun) -> Result<Values> {
         let mut values = Values {
             reader: run.bytes.read(field.values.start, field.values.end),
-            value: None,
+            value: Vec::new(),
+            is_at_end: false,
             docids: 0,
         };
         values.advance()?;
@@ -50,13 +51,17 @@ impl Values {
 
     /// Goes on to the next value. The docids of the last one have been read.
     fn advance(&mut self) -> Result<()> {
-        self.value = None;
-        if !self.reader.is_at_end() {
+        self.is_at_end = self.reader.is_at_end();
+        if !self.is_at_end {
             let length = self.reader.number()?;
-            self.value = Some(self.reader.take(length as usize)?);
+            self.reader.take(length, &mut self.value)?;
             self.docids = self.reader.number()?;
         }
         Ok(())
+    }
+
+    fn is_at(&self, value: &[u8]) -> bool {
+        !self.is_at_end && self.value == value
     }
 
     /// Calls `each` with the docids of the value that is next.
@@ -68,6 +73,15 @@ impl Values {
         }
         Ok(())
     }
+}
+
+/// Puts the least value that any run goes on with in `value`; false at the end.
+fn next_value(cursors: &[Values], value: &mut Vec<u8>) -> bool {
+    let left = cursors.iter().filter(|one| !one.is_at_end);
+    let least = left.map(|one| one.value.as_slice()).min();
+    value.clear();
+    value.extend_from_slice(least.unwrap_or_default());
+    least.is_some()
 }
 
 /// How a field is merged.
@@ -117,22 +131,19 @@ impl Merging<'_> {
             .iter()
             .map(|_| (self.spools.spool(), 0u64))
             .collect();
-        let (mut distinct, mut least, mut greatest) = (0u64, None, None);
-        while let Some(value) = cursors.iter().filter_map(|one| one.value.clone()).min() {
+        let (mut distinct, mut least, mut greatest) = (0u64, None, Vec::new());
+        let mut value = Vec::new();
+        while next_value(&cursors, &mut value) {
             dictionary
                 .push(&value, values.bytes())
                 .map_err(|damage| Error::InvalidArgument(damage.to_string()))?;
             values.settle()?;
             let is_null = value == term::NULL;
-            let same = |one: &Values| one.value.as_ref() == Some(&value);
-            let count = cursors
-                .iter()
-                .filter(|one| same(one))
-                .map(|one| one.docids)
-                .sum();
+            let same = cursors.iter().filter(|one| one.is_at(&value));
+            let count = same.map(|one| one.docids).sum();
             postings.begin(count);
             for (cursor, (codes, last)) in cursors.iter_mut().zip(&mut codes) {
-                if !same(cursor) {
+                if !cursor.is_at(&value) {
                     continue;
                 }
                 if self.sortable {
@@ -153,7 +164,7 @@ impl Merging<'_> {
             if least.is_none() {
                 least = Some(front_below(&value));
             }
-            greatest = Some(value);
+            greatest.clone_from(&value);
             distinct += 1;
         }
         dictionary.finish(values.bytes());
@@ -171,9 +182,7 @@ impl Merging<'_> {
             distinct,
             pairs,
             least: least.unwrap_or_default(),
-            greatest: greatest
-                .map(|value| front_above(&value))
-                .unwrap_or_default(),
+            greatest: front_above(&greatest),
         };
         let mut sections = vec![(SectionKind::Values, values.finish()?)];
         if self.filterable {
@@ -266,7 +275,10 @@ fn keeping(traits: Traits) -> Keeping {
 pub(crate) fn copy(section: &Spooled, mut to: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let mut reader = section.read(0, section.len());
     while !reader.is_at_end() {
-        to(&reader.piece()?)?;
+        let piece = reader.piece()?;
+        to(piece)?;
+        let read = piece.len();
+        reader.advance(read);
     }
     Ok(())
 }

@@ -187,6 +187,7 @@ impl Spooled {
             next: start,
             end,
             held: Bytes::new(),
+            at: 0,
         }
     }
 
@@ -207,72 +208,79 @@ pub(crate) struct SpoolReader {
     next: u64,
     end: u64,
     held: Bytes,
+    /// How many bytes of those held were read.
+    at: usize,
 }
 
 impl SpoolReader {
     /// Whether all was read.
     pub(crate) fn is_at_end(&self) -> bool {
-        self.held.is_empty() && self.next == self.end
+        self.at == self.held.len() && self.next == self.end
     }
 
-    /// The next bytes, as many as come at once; none at the end.
-    pub(crate) fn piece(&mut self) -> Result<Bytes> {
-        if self.held.is_empty() {
+    /// The bytes that are held and not read yet; others, if there are none, or nothing at the end.
+    pub(crate) fn piece(&mut self) -> Result<&[u8]> {
+        if self.at == self.held.len() {
             let more = (self.end - self.next).min(match self.of {
                 Spooled::Memory(_) => u64::MAX,
                 Spooled::File { .. } => PIECE_BYTES as u64,
             });
             self.held = self.of.piece(self.next, self.next + more)?;
             self.next += more;
+            self.at = 0;
         }
-        Ok(std::mem::take(&mut self.held))
+        Ok(self.held.get(self.at..).unwrap_or_default())
     }
 
-    /// The next `count` bytes.
-    pub(crate) fn take(&mut self, count: usize) -> Result<Bytes> {
-        if self.held.len() < count {
-            let more = (count.max(PIECE_BYTES) as u64).min(self.end - self.next);
-            let more_bytes = self.of.piece(self.next, self.next + more)?;
-            self.next += more;
-            self.held = match self.held.is_empty() {
-                true => more_bytes,
-                false => [&self.held[..], &more_bytes[..]].concat().into(),
-            };
+    /// Says that so many bytes of a piece were read.
+    pub(crate) fn advance(&mut self, count: usize) {
+        self.at += count;
+    }
+
+    /// Replaces `out` by the next `count` bytes.
+    pub(crate) fn take(&mut self, count: u64, out: &mut Vec<u8>) -> Result<()> {
+        out.clear();
+        let mut left = count as usize;
+        while left > 0 {
+            let piece = self.piece()?;
+            let some = piece.get(..left.min(piece.len())).unwrap_or_default();
+            out.extend_from_slice(some);
+            let taken = some.len();
+            if taken == 0 {
+                return Err(self.cut_short());
+            }
+            left -= taken;
+            self.advance(taken);
         }
-        if self.held.len() < count {
-            return Err(Error::corrupt(&self.path(), "temporary file", self.next));
-        }
-        Ok(self.held.split_to(count))
+        Ok(())
     }
 
     /// The next variable-length integer: seven bits a byte, lowest first.
+    #[inline]
     pub(crate) fn number(&mut self) -> Result<u64> {
         let (mut value, mut shift) = (0, 0);
         loop {
-            if self.held.is_empty() {
-                self.held = self.piece()?;
+            let byte = match self.held.get(self.at) {
+                Some(byte) => *byte,
+                None => match self.piece()?.first() {
+                    Some(byte) => *byte,
+                    None => return Err(self.cut_short()),
+                },
+            };
+            self.at += 1;
+            value |= u64::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte < 0x80 || shift > 63 {
+                return Ok(value);
             }
-            let mut used = 0;
-            for byte in self.held.iter() {
-                used += 1;
-                value |= u64::from(byte & 0x7f) << shift;
-                shift += 7;
-                if *byte < 0x80 || shift > 63 {
-                    let _ = self.held.split_to(used);
-                    return Ok(value);
-                }
-            }
-            if used == 0 {
-                return Err(Error::corrupt(&self.path(), "temporary file", self.next));
-            }
-            self.held.clear();
         }
     }
 
-    fn path(&self) -> PathBuf {
+    #[cold]
+    fn cut_short(&self) -> Error {
         match &self.of {
-            Spooled::Memory(_) => PathBuf::new(),
-            Spooled::File { file, .. } => file.path().to_path_buf(),
+            Spooled::Memory(_) => Error::corrupt(Path::new("memory"), "run", self.next),
+            Spooled::File { file, .. } => Error::corrupt(file.path(), "temporary file", self.next),
         }
     }
 }

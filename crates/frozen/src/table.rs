@@ -217,6 +217,8 @@ pub(crate) struct Table {
     fields: usize,
     sections: usize,
     own_kinds: u32,
+    /// Where the text begins.
+    text: usize,
 }
 
 impl Table {
@@ -224,13 +226,16 @@ impl Table {
     pub(crate) fn new(bytes: Bytes, end: u64) -> Option<Table> {
         let fields = le::u32_at(&bytes, 0)? as usize;
         let sections = le::u32_at(&bytes, 4)? as usize;
+        let text = fields.checked_mul(FIELD_BYTES)?.checked_add(HEADER_BYTES)?;
+        let text = text.checked_add(sections.checked_mul(SECTION_BYTES)?)?;
         let table = Table {
             fields,
             sections,
+            text,
             own_kinds: le::u32_at(&bytes, 8)?,
             bytes,
         };
-        (table.text_start()? <= table.bytes.len()).then_some(())?;
+        (table.text <= table.bytes.len()).then_some(())?;
         let (mut first, mut last) = (0, None);
         for field in 0..fields {
             let entry = table.field(field)?;
@@ -251,12 +256,6 @@ impl Table {
         Some(table)
     }
 
-    fn text_start(&self) -> Option<usize> {
-        let fields = self.fields.checked_mul(FIELD_BYTES)?;
-        let sections = self.sections.checked_mul(SECTION_BYTES)?;
-        HEADER_BYTES.checked_add(fields)?.checked_add(sections)
-    }
-
     /// How many fields.
     pub(crate) fn fields(&self) -> usize {
         self.fields
@@ -274,7 +273,7 @@ impl Table {
     }
 
     fn text(&self, offset: u32, length: u16) -> Option<&[u8]> {
-        let start = self.text_start()?.checked_add(offset as usize)?;
+        let start = self.text.checked_add(offset as usize)?;
         self.bytes.get(start..start.checked_add(length.into())?)
     }
 
