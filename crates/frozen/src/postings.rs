@@ -219,45 +219,57 @@ impl<'a> Postings<'a> {
         Ok(OfValue::List(docids))
     }
 
-    /// The documents that have a value of one of some codes.
-    pub(crate) fn of_values(&self, codes: &Range<u64>) -> Result<DocSet, Damage> {
-        if codes.end == codes.start + 1 {
-            return Ok(match self.of_value(codes.start)? {
-                OfValue::Set(set) => set.to_doc_set(),
-                OfValue::List(docids) => docids,
-            });
+    /// The documents that have a value of one of some ranges of codes.
+    pub(crate) fn of_values<'r>(
+        &self,
+        ranges: impl Iterator<Item = &'r Range<u64>> + Clone,
+    ) -> Result<DocSet, Damage> {
+        let (mut sets, mut listed) = (0, 0);
+        for codes in ranges.clone() {
+            sets += self.sets_among(codes).len();
+            listed += self.listed_among(codes)?;
         }
-        let sets = self.sets.place(codes.start)..self.sets.place(codes.end);
-        let listed = self.listed_among(codes)?;
-        // A bit costs a sixty-fourth of what a word costs, and a docid that has to be sorted some words.
-        if sets.is_empty() && listed < u64::from(self.documents / 512) + 16 {
+        // A docid that has to be sorted costs about what some words of bits cost.
+        if sets == 0 && listed < u64::from(self.documents / 512) + 16 {
             let mut few = Vec::with_capacity(listed as usize);
-            self.each_in_list(codes, |piece| {
-                few.extend(piece.iter().map(|docid| *docid as u32));
-            })?;
+            for codes in ranges {
+                self.each_in_list(codes, |piece| {
+                    few.extend(piece.iter().map(|docid| *docid as u32));
+                })?;
+            }
             few.sort_unstable();
+            few.dedup();
             return Ok(few.into_iter().collect());
         }
         let mut bits = vec![0u64; (self.documents as usize).div_ceil(64)];
-        self.each_in_list(codes, |piece| {
-            for docid in piece {
-                if let Some(word) = bits.get_mut(*docid as usize / 64) {
-                    *word |= 1 << (docid % 64);
+        for codes in ranges {
+            self.each_in_list(codes, |piece| {
+                for docid in piece {
+                    if let Some(word) = bits.get_mut(*docid as usize / 64) {
+                        *word |= 1 << (docid % 64);
+                    }
                 }
+            })?;
+            for place in self.sets_among(codes) {
+                self.sets.set(place)?.add_to_bits(&mut bits);
             }
-        })?;
-        for place in sets {
-            self.sets.set(place)?.add_to_bits(&mut bits);
         }
         Ok(DocSet::from_bits(&bits))
     }
 
+    /// The places of the sets of some codes.
+    fn sets_among(&self, codes: &Range<u64>) -> Range<usize> {
+        self.sets.place(codes.start)..self.sets.place(codes.end)
+    }
+
     /// What putting the documents of some codes together costs, in nanoseconds, about.
     pub(crate) fn cost(&self, codes: &Range<u64>) -> Result<u64, Damage> {
-        let (first, end) = (self.sets.place(codes.start), self.sets.place(codes.end));
-        let sets = end.saturating_sub(first) as u64;
-        let set_bytes = self.sets.start(end).saturating_sub(self.sets.start(first));
-        Ok(2 * self.listed_among(codes)? + 50 * sets + set_bytes / 4)
+        let sets = self.sets_among(codes);
+        let set_bytes = self
+            .sets
+            .start(sets.end)
+            .saturating_sub(self.sets.start(sets.start));
+        Ok(2 * self.listed_among(codes)? + 50 * sets.len() as u64 + set_bytes / 4)
     }
 
     /// How many docids some codes have in the list.
@@ -286,7 +298,7 @@ impl<'a> Postings<'a> {
     /// Shows `each` the docids of the list, piece by piece.
     fn each_in_list(&self, codes: &Range<u64>, mut each: impl FnMut(&[u64])) -> Result<(), Damage> {
         let (mut at, end) = (self.listed_at(codes.start)?, self.listed_at(codes.end)?);
-        let mut piece = [0; 256];
+        let mut piece = [0; 64];
         while at < end {
             let count = (end - at).min(piece.len() as u64) as usize;
             let piece = piece.get_mut(..count).unwrap_or_default();

@@ -40,7 +40,7 @@ impl Codes {
         }
     }
 
-    fn ranges(&self) -> impl Iterator<Item = &Range<u64>> {
+    fn ranges(&self) -> impl Iterator<Item = &Range<u64>> + Clone {
         std::iter::once(&self.first).chain(&self.more)
     }
 
@@ -144,21 +144,21 @@ impl<'a> FrozenField<'a> {
         if codes.is_empty() {
             return Ok(DocSet::empty());
         }
-        let can_scan = self.entry.sortable && !self.entry.many && codes.more.is_empty();
-        if can_scan && codes.single().is_none() {
+        if let Some(code) = codes.single() {
+            return Ok(match self.of_value(code)? {
+                OfValue::Set(set) => set.to_doc_set(),
+                OfValue::List(docs) => docs,
+            });
+        }
+        if self.entry.sortable && !self.entry.many && codes.more.is_empty() {
             let (column, _) = self.codes()?;
             let (range, damaged) = (column_range(&codes.first), self.damaged(SectionKind::Codes));
             if self.cost_of(codes)? > SCAN_COST * column.scan_cost(&range).map_err(&damaged)? {
                 return Ok(DocSet::from_bits(&column.scan(range).map_err(&damaged)?));
             }
         }
-        let postings = self.postings()?;
-        let damaged = self.damaged(SectionKind::Docids);
-        let mut docs = postings.of_values(&codes.first).map_err(&damaged)?;
-        for range in &codes.more {
-            docs |= &postings.of_values(range).map_err(&damaged)?;
-        }
-        Ok(docs)
+        let docs = self.postings()?.of_values(codes.ranges());
+        docs.map_err(self.damaged(SectionKind::Docids))
     }
 
     /// What putting the documents of some codes together costs, in nanoseconds, about.
