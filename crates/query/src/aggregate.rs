@@ -54,11 +54,7 @@ impl Gathered {
     }
 
     /// Adds the values of one document, each once.
-    pub(crate) fn add_document(
-        &mut self,
-        values: &BTreeSet<Value>,
-        meter: &mut Meter,
-    ) -> Result<()> {
+    pub(crate) fn add_document(&mut self, values: &[Value], meter: &mut Meter) -> Result<()> {
         match self {
             Gathered::Histogram(counts, width) => {
                 let numbers = values.iter().map(Value::get);
@@ -93,8 +89,7 @@ impl Gathered {
                 column.ranks(batch, &mut ranks)?;
                 for of_document in ranks.iter() {
                     let values = of_document.iter().map(|rank| value_of(column, *rank));
-                    let values: Result<BTreeSet<_>> =
-                        values.filter_map(Result::transpose).collect();
+                    let values: Result<Vec<_>> = values.filter_map(Result::transpose).collect();
                     self.add_document(&values?, meter)?;
                 }
             }

@@ -67,7 +67,7 @@ pub struct Answer {
     /// What the aggregates say, as they were asked.
     pub aggregates: Vec<(String, Aggregated)>,
     /// How the answer was found, if that was asked.
-    pub explain: Option<Explain>,
+    pub explain: Option<Box<Explain>>,
 }
 
 /// What an aggregate says.

@@ -127,7 +127,7 @@ struct Run<'q> {
     prepared: &'q Prepared,
     shards: &'q [&'q dyn Shard],
     timer: Timer<'q>,
-    explain: Option<Explain>,
+    explain: Option<Box<Explain>>,
     meter: Meter,
     /// Documents that match.
     matched: u64,
@@ -141,10 +141,12 @@ impl<'q> Run<'q> {
             prepared,
             shards,
             timer: Timer(options.clock),
-            explain: options.clock.map(|_| Explain {
-                shards: shards.len() as u64,
-                filter: Trace::new(&prepared.root),
-                ..Explain::default()
+            explain: options.clock.map(|_| {
+                Box::new(Explain {
+                    shards: shards.len() as u64,
+                    filter: Trace::new(&prepared.root),
+                    ..Explain::default()
+                })
             }),
             meter: Meter::new(options.memory_bytes_max),
             matched: 0,

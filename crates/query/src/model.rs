@@ -2,7 +2,7 @@
 //!
 //! It is what other shards are tested against, so it is simple before all: every answer looks at every document.
 
-use crate::scan::values;
+use crate::scan::{Values, values};
 use crate::{
     Column, Cost, End, Estimate, FieldInfo, Leaf, NO_RANK, Path, Ranks, Result, Shard, Value,
 };
@@ -32,10 +32,10 @@ impl FromIterator<Option<Document>> for ModelShard {
 
 impl ModelShard {
     /// Values of each document, by docid; none for a place without one.
-    fn values(&self, path: &Path) -> Vec<BTreeSet<Value>> {
+    fn values(&self, path: &Path) -> Vec<Values> {
         let documents = self.documents.iter();
         documents
-            .map(|document| Some(values(path, document.as_ref()?.root())))
+            .map(|document| Some(values(path, document.as_ref()?.root(), &mut Vec::new())))
             .map(Option::unwrap_or_default)
             .collect()
     }
@@ -98,7 +98,7 @@ impl Shard for ModelShard {
 
 /// A value's rank is its place among all different ones.
 struct ModelColumn {
-    of_docs: Vec<BTreeSet<Value>>,
+    of_docs: Vec<Values>,
     values: Vec<Value>,
 }
 

@@ -2,8 +2,8 @@
 
 use crate::scan::values;
 use crate::{Filter, Path, Value};
-use quire_model::Document;
 use quire_model::ordered::Direction;
+use quire_model::{Document, ObjectRef};
 
 /// A question to documents: which, in which order, how many of them, and what is to be said about all.
 ///
@@ -117,10 +117,15 @@ impl Order {
     /// The value that a document is ordered by.
     #[must_use]
     pub fn value_of(&self, document: &Document) -> Option<Value> {
-        let mut values = values(&self.path, document.root());
+        self.value_in(document.root(), &mut Vec::new())
+    }
+
+    /// The same; `scratch` is room for a term.
+    pub(crate) fn value_in(&self, root: ObjectRef<'_>, scratch: &mut Vec<u8>) -> Option<Value> {
+        let mut values = values(&self.path, root, scratch);
         match self.direction {
-            Direction::Ascending => values.pop_first(),
-            Direction::Descending => values.pop_last(),
+            Direction::Ascending => values.drain(..).next(),
+            Direction::Descending => values.pop(),
         }
     }
 }

@@ -10,8 +10,9 @@ use crate::prepared::Prepared;
 use crate::sort::{SortKey, TopHits, offer, push_key};
 use crate::top::Top;
 use crate::{Answer, Error, Explain, Hit, Options, Path, Result, UnknownFields, Value};
-use quire_model::ordered::Direction;
+use quire_index::term;
 use quire_model::{Document, ObjectRef};
+use smallvec::SmallVec;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -134,13 +135,13 @@ impl Scan<'_> {
                 ..Trace::default()
             };
             filter.done(How::Tested, self.matched, time);
-            Explain {
+            Box::new(Explain {
                 shards: 1,
                 documents: self.seen,
                 filtering: time,
                 filter,
                 ..Explain::default()
-            }
+            })
         });
         Ok(Answer {
             hits: first.skip(skip).map(|(_, hit)| hit).collect(),
@@ -159,33 +160,40 @@ impl Scan<'_> {
             match aggregate.what.path() {
                 _ if !is_among => {}
                 None => gathered.add_documents(1),
-                Some(path) => gathered.add_document(&values(path, root), &mut self.meter)?,
+                Some(path) => {
+                    let values = values(path, root, &mut self.scratch);
+                    gathered.add_document(&values, &mut self.meter)?;
+                }
             }
         }
         Ok(())
     }
 
-    fn sort_key(&self, root: ObjectRef<'_>) -> SortKey {
+    fn sort_key(&mut self, root: ObjectRef<'_>) -> SortKey {
         let mut key = SortKey::new();
         for order in &self.prepared.query.order {
-            let values = values(&order.path, root);
-            let value = match order.direction {
-                Direction::Ascending => values.first(),
-                Direction::Descending => values.last(),
-            };
-            push_key(&mut key, value.map(Value::term), order.direction);
+            let value = order.value_in(root, &mut self.scratch);
+            push_key(&mut key, value.as_ref().map(Value::term), order.direction);
         }
         key
     }
 }
 
-/// The values that a document has at a path.
-pub(crate) fn values(path: &Path, root: ObjectRef<'_>) -> BTreeSet<Value> {
-    let mut values = BTreeSet::new();
+/// The values that a document has at a path, ascending, each once.
+pub(crate) type Values = SmallVec<[Value; 2]>;
+
+/// The values that a document has at a path; `scratch` is room for a term.
+pub(crate) fn values(path: &Path, root: ObjectRef<'_>, scratch: &mut Vec<u8>) -> Values {
+    let mut values = Values::new();
     let _ = path.visit(root, &mut |value| {
-        values.extend(Value::from_document(value));
+        scratch.clear();
+        if term::encode(value, scratch) {
+            values.push(Value::of_term(scratch));
+        }
         ControlFlow::Continue(())
     });
+    values.sort_unstable();
+    values.dedup();
     values
 }
 

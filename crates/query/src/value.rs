@@ -33,7 +33,12 @@ impl Value {
     #[must_use]
     pub fn from_term(bytes: &[u8]) -> Option<Value> {
         term::decode(bytes)?;
-        Some(Value(bytes.into()))
+        Some(Value::of_term(bytes))
+    }
+
+    /// The value of bytes that are a term.
+    pub(crate) fn of_term(term: &[u8]) -> Value {
+        Value(term.into())
     }
 
     /// Its term; empty for a NaN alone.

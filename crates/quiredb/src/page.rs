@@ -25,7 +25,7 @@ pub struct Page {
     /// What the aggregates say, as they were asked.
     pub aggregates: Vec<(String, Aggregated)>,
     /// How the answer was found, if the options have a clock.
-    pub explain: Option<Explain>,
+    pub explain: Option<Box<Explain>>,
 }
 
 impl Collection {

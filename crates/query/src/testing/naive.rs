@@ -1,7 +1,7 @@
 //! Answers by definition.
 
 use crate::exact_sum::ExactSum;
-use crate::scan::values;
+use crate::scan;
 use crate::{Aggregate, Aggregated, Answer, Filter, Hit, Measure, Path, Query, Value};
 use quire_model::Document;
 use quire_model::ordered::{Direction, OrderedValue};
@@ -42,8 +42,7 @@ pub fn answer(shards: &[&[Document]], query: &Query) -> Answer {
 /// Whether a document matches.
 #[must_use]
 pub fn accepts(filter: &Filter, document: &Document) -> bool {
-    let any =
-        |path: &Path, test: &dyn Fn(&Value) -> bool| values(path, document.root()).iter().any(test);
+    let any = |path: &Path, test: &dyn Fn(&Value) -> bool| values(path, document).iter().any(test);
     match filter {
         Filter::All => true,
         Filter::And(all) => all.iter().all(|one| accepts(one, document)),
@@ -74,6 +73,12 @@ pub fn accepts(filter: &Filter, document: &Document) -> bool {
     }
 }
 
+/// The values that a document has at a path.
+fn values(path: &Path, document: &Document) -> BTreeSet<Value> {
+    let values = scan::values(path, document.root(), &mut Vec::new());
+    values.into_iter().collect()
+}
+
 fn same_type(one: &Value, other: &Value) -> bool {
     let kind = |value: &Value| match value.get() {
         OrderedValue::Null => 0,
@@ -86,10 +91,7 @@ fn same_type(one: &Value, other: &Value) -> bool {
 
 fn compare(query: &Query, one: &Document, other: &Document) -> Ordering {
     let orders = query.order.iter().map(|order| {
-        let (one, other) = (
-            values(&order.path, one.root()),
-            values(&order.path, other.root()),
-        );
+        let (one, other) = (values(&order.path, one), values(&order.path, other));
         let missing = one.is_empty().cmp(&other.is_empty());
         missing.then_with(|| match order.direction {
             Direction::Ascending => one.first().cmp(&other.first()),
@@ -112,7 +114,7 @@ fn aggregate(aggregate: &Aggregate, documents: &[&Document]) -> Aggregated {
     let sets: Vec<BTreeSet<Value>> = among
         .into_iter()
         .map(|document| {
-            let values = values(path, document.root()).into_iter();
+            let values = values(path, document).into_iter();
             values.filter(|value| *value != Value::null()).collect()
         })
         .collect();
