@@ -138,7 +138,8 @@ impl FrozenBuilder {
         };
         out.append(&header())?;
         let spools = Spools::new(Arc::clone(&env), path, options.memory_bytes / 64);
-        let rows = || RowsWriter::new(&spools, options.codec, options.block_bytes);
+        let rows_memory = options.memory_bytes / 8;
+        let rows = || RowsWriter::new(&spools, options.codec, options.block_bytes, rows_memory);
         Ok(FrozenBuilder {
             path: path.to_path_buf(),
             out,
@@ -236,8 +237,7 @@ impl FrozenBuilder {
         self.open += 1;
         if self.count.is_multiple_of(LOOK_DOCUMENTS) {
             let gathered: usize = self.gathered.iter().map(Gathering::memory).sum();
-            let rows = self.documents.memory() + self.payloads.memory();
-            if gathered + rows > self.options.memory_bytes / 2 {
+            if gathered > self.options.memory_bytes / 2 {
                 self.end_run(0)?;
             }
         }

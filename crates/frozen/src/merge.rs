@@ -127,10 +127,11 @@ impl Merging<'_> {
             .runs()
             .map(|(run, field)| Values::new(run, field))
             .collect::<Result<Vec<_>>>()?;
-        let mut codes: Vec<_> = cursors
-            .iter()
-            .map(|_| (self.spools.spool(), 0u64))
-            .collect();
+        // There is one for each run, so they share what a spool may take.
+        let of_runs = self
+            .spools
+            .with_memory(self.spools.memory_max() / self.runs.len().max(1));
+        let mut codes: Vec<_> = cursors.iter().map(|_| (of_runs.spool(), 0u64)).collect();
         let (mut distinct, mut least, mut greatest) = (0u64, None, Vec::new());
         let mut value = Vec::new();
         while next_value(&cursors, &mut value) {

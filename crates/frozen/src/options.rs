@@ -56,7 +56,7 @@ pub struct FrozenOptions {
     pub block_bytes: usize,
     /// Whether the documents themselves are kept (default true). Without, a query gets docids, values and payloads alone.
     pub documents: bool,
-    /// Bytes of memory that building may take, about (1 MiB or more; default 256 MiB). What does not fit goes to temporary files beside
+    /// Bytes of memory that building may take, about (8 MiB or more; default 256 MiB). What does not fit goes to temporary files beside
     /// the partition. Besides, it takes a bit for each document, and what a single document and a single block take.
     pub memory_bytes: usize,
 }
@@ -77,7 +77,7 @@ const PATH_BYTES_MAX: usize = 1024;
 /// The most fields.
 const FIELDS_MAX: usize = 1 << 16;
 const BLOCK_BYTES_MAX: usize = 16 << 20;
-const MEMORY_BYTES_MIN: usize = 1 << 20;
+const MEMORY_BYTES_MIN: usize = 8 << 20;
 
 impl FrozenOptions {
     pub(crate) fn check(&self) -> Result<()> {

@@ -34,7 +34,7 @@ const FOOTER_BYTES: usize = 4 * 8;
 /// The longest row, in bytes.
 pub const ROW_BYTES_MAX: usize = 64 << 20;
 
-/// Rows are gathered until there are so many times the dictionary's bytes, to train it on.
+/// Rows are gathered until there are so many times the dictionary's bytes, if there is memory, to train it on.
 const SAMPLES_PER_DICTIONARY: usize = 100;
 
 /// Writes rows; blocks go to the file, the directory to spools.
@@ -54,6 +54,8 @@ pub(crate) struct RowsWriter {
     /// Blocks, with their first rows, that wait for the dictionary; and the lengths of all their rows.
     waiting: Vec<(u32, Vec<u8>)>,
     waiting_lengths: Vec<usize>,
+    /// So many bytes of rows are waited for.
+    sample_bytes: usize,
     trained: Option<Trained>,
 }
 
@@ -76,7 +78,13 @@ pub(crate) trait BlockSink {
 }
 
 impl RowsWriter {
-    pub(crate) fn new(spools: &Spools, codec: Codec, block_bytes: usize) -> RowsWriter {
+    /// `memory_max` bounds what waits for a dictionary, in bytes.
+    pub(crate) fn new(
+        spools: &Spools,
+        codec: Codec,
+        block_bytes: usize,
+        memory_max: usize,
+    ) -> RowsWriter {
         let column = || (ColumnWriter::new(), spools.spool());
         RowsWriter {
             codec,
@@ -91,6 +99,7 @@ impl RowsWriter {
             open_first: 0,
             waiting: Vec::new(),
             waiting_lengths: Vec::new(),
+            sample_bytes: memory_max.min(SAMPLES_PER_DICTIONARY * codec.dictionary_bytes()),
             trained: None,
         }
     }
@@ -98,12 +107,6 @@ impl RowsWriter {
     /// Whether any row has bytes.
     pub(crate) fn has_bytes(&self) -> bool {
         self.row_bytes > 0
-    }
-
-    /// Bytes of memory that rows take.
-    pub(crate) fn memory(&self) -> usize {
-        let waiting: usize = self.waiting.iter().map(|(_, block)| block.capacity()).sum();
-        self.open.capacity() + waiting
     }
 
     /// Adds the row of the next document.
@@ -134,7 +137,7 @@ impl RowsWriter {
         }
         self.waiting.push((first, std::mem::take(&mut self.open)));
         let samples: usize = self.waiting_lengths.iter().sum();
-        match samples >= SAMPLES_PER_DICTIONARY * self.codec.dictionary_bytes() {
+        match samples >= self.sample_bytes {
             true => self.write_waiting(out),
             false => Ok(()),
         }

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Pieces in which a temporary file is written and read.
-const PIECE_BYTES: usize = 256 << 10;
+/// Pieces in which a temporary file is written and read: as many are held as there are runs.
+const PIECE_BYTES: usize = 64 << 10;
 
 /// Makes spools, whose files lie beside the partition that is built.
 #[derive(Debug, Clone)]
@@ -32,6 +32,11 @@ impl Spools {
             made: Arc::new(AtomicU32::new(0)),
             memory_max,
         }
+    }
+
+    /// How many bytes of a spool stay in memory.
+    pub(crate) fn memory_max(&self) -> usize {
+        self.memory_max
     }
 
     /// The same, for spools that stay in memory up to `memory_max` bytes.
