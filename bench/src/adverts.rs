@@ -30,12 +30,14 @@ impl Random {
         ((uniform * uniform * count as f64) as usize).min(count - 1)
     }
 
-    fn pick<'a>(&mut self, list: &[&'a str]) -> &'a str {
+    /// One of a list, the first more often than the last.
+    pub(crate) fn pick<'a>(&mut self, list: &[&'a str]) -> &'a str {
         list[self.biased(list.len())]
     }
 }
 
-fn mix(mut z: u64) -> u64 {
+/// The finaliser of SplitMix64: numbers that look random.
+pub(crate) fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)

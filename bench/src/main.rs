@@ -63,6 +63,11 @@ enum Command {
     Follow(follow::Plan),
     /// Count documents by value: a frozen partition, Lucene, SQLite, H2
     Snapshot(snapshot::Plan),
+    /// Find car adverts: a folder of frozen partitions, Lucene
+    SnapshotCars(snapshot::market::Plan),
+    /// Measure Quire in `snapshot-cars` once
+    #[command(hide = true)]
+    SnapshotCarsTask(snapshot::market::Task),
     /// Measure one engine of `snapshot` once
     #[command(hide = true)]
     SnapshotTask(snapshot::Task),
@@ -82,6 +87,8 @@ fn main() -> ExitCode {
         Command::Codecs(plan) => plan.run(),
         Command::Follow(plan) => plan.run(),
         Command::Snapshot(plan) => plan.run(),
+        Command::SnapshotCars(plan) => plan.run(),
+        Command::SnapshotCarsTask(task) => task.run(),
         Command::SnapshotTask(task) => task.run(),
         Command::Task(task) => task.run(),
     };

@@ -5,7 +5,9 @@
 //! warms up for as long as it is measured, and answers on one thread. All answers of all engines are compared.
 
 mod ask;
+mod cars;
 mod engines;
+pub(crate) mod market;
 
 use crate::Result;
 use crate::measure::{in_directory, spread};

@@ -1,0 +1,189 @@
+package quire;
+
+import java.io.BufferedReader;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.Stream;
+import org.apache.lucene.document.Document;
+import org.apache.lucene.document.Field;
+import org.apache.lucene.document.LongField;
+import org.apache.lucene.document.NumericDocValuesField;
+import org.apache.lucene.document.StoredField;
+import org.apache.lucene.document.StringField;
+import org.apache.lucene.index.DirectoryReader;
+import org.apache.lucene.index.IndexWriter;
+import org.apache.lucene.index.IndexWriterConfig;
+import org.apache.lucene.index.Term;
+import org.apache.lucene.search.BooleanClause;
+import org.apache.lucene.search.BooleanQuery;
+import org.apache.lucene.search.IndexSearcher;
+import org.apache.lucene.search.Query;
+import org.apache.lucene.search.ScoreDoc;
+import org.apache.lucene.search.Sort;
+import org.apache.lucene.search.TermInSetQuery;
+import org.apache.lucene.search.TermQuery;
+import org.apache.lucene.store.MMapDirectory;
+import org.apache.lucene.util.BytesRef;
+
+/**
+ * Car adverts in Lucene: {@code Cars ADVERTS QUESTIONS DIRECTORY ROUNDS FIELD...}, both files as the benchmark wrote them, a
+ * field as {@code NAME:number}, {@code NAME:text}. Prints a line of JSON for each kind of question.
+ */
+public final class Cars {
+    private record Question(int kind, String region, String[] marks, long low, long high, String colour, long from, long to) {
+        static Question parse(String line) {
+            String[] parts = line.split("\t");
+            return new Question(Integer.parseInt(parts[0]), parts[1], parts[2].split(","), Long.parseLong(parts[3]),
+                Long.parseLong(parts[4]), parts[5], Long.parseLong(parts[6]), Long.parseLong(parts[7]));
+        }
+    }
+
+    private final IndexSearcher searcher;
+
+    private Cars(IndexSearcher searcher) {
+        this.searcher = searcher;
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        Path directory = Path.of(arguments[2]);
+        int rounds = Integer.parseInt(arguments[3]);
+        String[] fields = Arrays.copyOfRange(arguments, 4, arguments.length);
+        double cpuBefore = processCpuSeconds();
+        try (MMapDirectory files = new MMapDirectory(directory)) {
+            build(files, Path.of(arguments[0]), fields);
+            double buildSeconds = processCpuSeconds() - cpuBefore;
+            try (DirectoryReader reader = DirectoryReader.open(files)) {
+                IndexSearcher searcher = new IndexSearcher(reader);
+                searcher.setQueryCache(null);
+                new Cars(searcher).ask(Path.of(arguments[1]), rounds, buildSeconds, bytesBelow(directory));
+            }
+        }
+    }
+
+    private static void build(MMapDirectory files, Path adverts, String[] fields) throws Exception {
+        IndexWriterConfig config = new IndexWriterConfig();
+        config.setRAMBufferSizeMB(256);
+        try (IndexWriter writer = new IndexWriter(files, config); BufferedReader lines = Files.newBufferedReader(adverts)) {
+            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                String[] values = line.split("\t");
+                Document document = new Document();
+                for (int i = 0; i < fields.length; i++) {
+                    String name = fields[i].substring(0, fields[i].indexOf(':'));
+                    if (name.equals("region")) {
+                        document.add(new StringField(name, values[i], Field.Store.NO));
+                    } else if (name.equals("id")) {
+                        document.add(new NumericDocValuesField(name, Long.parseLong(values[i])));
+                    } else if (fields[i].endsWith(":number")) {
+                        document.add(new LongField(name, Long.parseLong(values[i]), Field.Store.NO));
+                    } else {
+                        document.add(new StringField(name, values[i], Field.Store.NO));
+                    }
+                }
+                document.add(new StoredField("payload", values[fields.length]));
+                writer.addDocument(document);
+            }
+            writer.forceMerge(1);
+        }
+    }
+
+    private void ask(Path file, int rounds, double buildSeconds, long bytes) throws Exception {
+        List<List<Question>> kinds = new ArrayList<>();
+        for (String line : Files.readAllLines(file)) {
+            Question question = Question.parse(line);
+            while (kinds.size() <= question.kind()) {
+                kinds.add(new ArrayList<>());
+            }
+            kinds.get(question.kind()).add(question);
+        }
+        for (int kind = 0; kind < kinds.size(); kind++) {
+            List<Question> questions = kinds.get(kind);
+            long[] answers = new long[questions.size()];
+            double[] micros = new double[questions.size()];
+            ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+            double cpuMicros = 0;
+            // The rounds before the last are for the compiler; a short question needs more of them.
+            int all = kind == 0 ? rounds * 100 : rounds;
+            for (int round = 0; round < all; round++) {
+                long cpuBefore = threads.getCurrentThreadCpuTime();
+                for (int i = 0; i < answers.length; i++) {
+                    long before = System.nanoTime();
+                    answers[i] = answer(questions.get(i));
+                    micros[i] = (System.nanoTime() - before) / 1e3;
+                }
+                cpuMicros = (threads.getCurrentThreadCpuTime() - cpuBefore) / 1e3 / answers.length;
+            }
+            Arrays.sort(micros);
+            System.out.printf(
+                "{\"engine\":\"lucene\",\"kind\":%d,\"cpu_micros\":%.3f,\"p50_micros\":%.3f,\"p95_micros\":%.3f,\"p99_micros\":%.3f,"
+                    + "\"build_cpu_seconds\":%.2f,\"disk_bytes\":%d,\"answers\":%s}%n",
+                kind, cpuMicros, at(micros, 0.5), at(micros, 0.95), at(micros, 0.99), buildSeconds, bytes, Arrays.toString(answers));
+        }
+    }
+
+    private static double at(double[] sorted, double part) {
+        return sorted[Math.min(sorted.length - 1, (int) (sorted.length * part))];
+    }
+
+    /** A count, or a number that stands for the hits, their order and their payloads. */
+    private long answer(Question question) throws Exception {
+        switch (question.kind()) {
+            case 0:
+                return searcher.count(term("region", question.region()));
+            case 1:
+            case 2: {
+                BooleanQuery.Builder all = new BooleanQuery.Builder();
+                all.add(term("mark", question.marks()[0]), BooleanClause.Occur.FILTER);
+                all.add(LongField.newRangeQuery("price", question.low(), question.high()), BooleanClause.Occur.FILTER);
+                if (question.kind() == 2) {
+                    all.add(term("region", question.region()), BooleanClause.Occur.FILTER);
+                }
+                return newest(all.build());
+            }
+            default: {
+                List<BytesRef> marks = new ArrayList<>();
+                for (String mark : question.marks()) {
+                    marks.add(new BytesRef(mark));
+                }
+                BooleanQuery.Builder all = new BooleanQuery.Builder();
+                all.add(new TermInSetQuery("mark", marks), BooleanClause.Occur.FILTER);
+                all.add(term("colour", question.colour()), BooleanClause.Occur.MUST_NOT);
+                all.add(LongField.newRangeQuery("year", question.from(), question.to()), BooleanClause.Occur.FILTER);
+                return searcher.count(all.build());
+            }
+        }
+    }
+
+    private long newest(Query query) throws Exception {
+        long number = 0;
+        Sort newest = new Sort(LongField.newSortField("added", true, org.apache.lucene.search.SortedNumericSelector.Type.MAX));
+        for (ScoreDoc hit : searcher.search(query, 10, newest).scoreDocs) {
+            String payload = searcher.storedFields().document(hit.doc).get("payload");
+            long hash = 0;
+            for (int i = 0; i < payload.length(); i++) {
+                hash = (hash * 31 + payload.charAt(i)) & 0xffff_ffffL;
+            }
+            number = (number * 1_000_003 + hash) & 0xffff_ffff_ffffL;
+        }
+        return number;
+    }
+
+    private static Query term(String field, String value) {
+        return new TermQuery(new Term(field, value));
+    }
+
+    private static double processCpuSeconds() {
+        var system = (com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
+        return system.getProcessCpuTime() / 1e9;
+    }
+
+    private static long bytesBelow(Path directory) throws Exception {
+        try (Stream<Path> files = Files.walk(directory)) {
+            return files.filter(Files::isRegularFile).mapToLong(file -> file.toFile().length()).sum();
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! Car adverts in 1,024 partitions: a folder of frozen files beside one index of Lucene.
+//!
+//! Each kind of question is asked several times over, and the last round is measured: the latency of each question, and the
+//! CPU time of all. A question is made, planned and answered anew each time. Answers are compared: counts, and a number
+//! that stands for the hits, their order and their payloads.
+
+use super::cars::{self, Car, FIELDS, KINDS, Question, SORTED, questions};
+use crate::Result;
+use crate::measure::{Watch, disk_bytes, in_directory, spread, thread_cpu_nanos};
+use quire_frozen::{Access, FieldSpec, FrozenBuilder, FrozenFile, FrozenOptions, OpenOptions};
+use quiredb::query::{Options, Prepared, Shard, field, find};
+use quiredb::{Env, OsEnv, ValueRef};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What to measure.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Plan {
+    /// Adverts
+    #[arg(long, default_value_t = 1_000_000)]
+    count: u64,
+    /// Regions, each of which is a partition
+    #[arg(long, default_value_t = 1024)]
+    regions: u64,
+    /// Questions of each kind
+    #[arg(long, default_value_t = 200)]
+    questions: u64,
+    /// How often each is asked; the last time counts
+    #[arg(long, default_value_t = 5)]
+    repeats: u64,
+    /// Rounds, each of which builds everything anew
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// The peers that run on the JVM, as Maven built them
+    #[arg(long, default_value = "target/peers")]
+    peers: PathBuf,
+    /// Where files are kept meanwhile: a directory that is made and removed
+    #[arg(long, default_value = "target/bench-market")]
+    dir: PathBuf,
+}
+
+/// Quire, measured once by this process.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Task {
+    count: u64,
+    regions: u64,
+    questions: u64,
+    repeats: u64,
+    dir: PathBuf,
+}
+
+/// What one engine gave for one kind of question; a line of JSON.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Measured {
+    engine: String,
+    kind: usize,
+    cpu_micros: f64,
+    p50_micros: f64,
+    p95_micros: f64,
+    p99_micros: f64,
+    build_cpu_seconds: f64,
+    disk_bytes: u64,
+    answers: Vec<u64>,
+}
+
+/// The adverts, one file a region.
+struct Market {
+    files: Vec<FrozenFile>,
+}
+
+impl Market {
+    fn build(dir: &Path, count: u64, regions: u64) -> Result<Market> {
+        std::fs::create_dir_all(dir)?;
+        let env: Arc<dyn Env> = OsEnv::new()?;
+        let specs = FIELDS.map(|(name, _)| FieldSpec {
+            sortable: SORTED.contains(&name) || name == "id",
+            filterable: name != "id",
+            ..FieldSpec::full(name)
+        });
+        let options = FrozenOptions {
+            documents: false,
+            ..FrozenOptions::default()
+        };
+        let mut car = Car::default();
+        let path = |region: u64| dir.join(format!("{region:04}.quire"));
+        for region in 0..regions {
+            let mut builder =
+                FrozenBuilder::create(Arc::clone(&env), &path(region), &specs, options.clone())?;
+            for id in cars::of_region(region, regions, count) {
+                car.make(id, region);
+                for (at, (value, (_, is_number))) in car.values().zip(FIELDS).enumerate() {
+                    match is_number {
+                        true => builder.set(at, ValueRef::Int(value.parse()?))?,
+                        false => builder.set(at, ValueRef::String(value))?,
+                    }
+                }
+                builder.end(car.payload.as_bytes())?;
+            }
+            builder.finish()?;
+        }
+        let begun = Instant::now();
+        let options = OpenOptions {
+            access: Access::Map,
+            verify: false,
+        };
+        let open = |region| FrozenFile::open(&*env, &path(region), options);
+        let files = (0..regions)
+            .map(open)
+            .collect::<std::result::Result<_, _>>()?;
+        eprintln!("opened {regions} files in {:?}", begun.elapsed());
+        Ok(Market { files })
+    }
+
+    /// A count, or a number that stands for the hits, their order and their payloads.
+    fn answer(&self, question: &Question) -> Result<u64> {
+        let query = prepared(question)?;
+        let shards: Vec<&dyn Shard> = self.files.iter().map(|file| file as &dyn Shard).collect();
+        let answer = query.answer(&shards, &Options::default())?;
+        if let Some(count) = answer.count {
+            return Ok(count);
+        }
+        let mut number = 0_u64;
+        for hit in answer.hits {
+            let mut hash = 0_u64;
+            let file = self.files.get(hit.shard as usize).ok_or("no such file")?;
+            file.payload(hit.doc, &mut |payload| {
+                for byte in payload {
+                    hash = (hash * 31 + u64::from(*byte)) & 0xffff_ffff;
+                }
+            })?;
+            number = (number.wrapping_mul(1_000_003) + hash) & 0xffff_ffff_ffff;
+        }
+        Ok(number)
+    }
+}
+
+fn prepared(question: &Question) -> Result<Prepared> {
+    let Question {
+        region,
+        marks,
+        price: [low, high],
+        colour,
+        years: [from, to],
+        ..
+    } = question;
+    let mark = marks.first().map_or("", String::as_str);
+    let priced = || {
+        let price = field("price").between(*low, *high);
+        field("mark").eq(mark).and(price)
+    };
+    let newest = |filter| find(filter).order_by(field("added").descending()).limit(10);
+    let query = match question.kind {
+        0 => find(field("region").eq(*region)).limit(0).with_count(),
+        1 => newest(priced()),
+        2 => newest(priced().and(field("region").eq(*region))),
+        _ => {
+            let marks = field("mark").is_in(marks.iter().map(String::as_str));
+            let years = field("year").between(*from, *to);
+            let filter = marks.and(field("colour").ne(colour.as_str())).and(years);
+            find(filter).limit(0).with_count()
+        }
+    };
+    Ok(query.prepare()?)
+}
+
+impl Task {
+    pub(crate) fn run(&self) -> Result<()> {
+        let watch = Watch::start()?;
+        let market = Market::build(&self.dir, self.count, self.regions)?;
+        let (_, build_cpu_seconds) = watch.stop()?;
+        let disk_bytes = disk_bytes(&self.dir)?;
+        let questions = questions(self.questions, self.regions);
+        for kind in 0..KINDS.len() {
+            let of_kind = questions.iter().filter(|question| question.kind == kind);
+            let of_kind: Vec<_> = of_kind.collect();
+            let (mut micros, mut answers, mut cpu_nanos) = (Vec::new(), Vec::new(), 0);
+            for _ in 0..self.repeats {
+                micros.clear();
+                answers.clear();
+                let before = thread_cpu_nanos();
+                for question in &of_kind {
+                    let begun = Instant::now();
+                    answers.push(market.answer(question)?);
+                    micros.push(begun.elapsed().as_nanos() as f64 / 1e3);
+                }
+                cpu_nanos = thread_cpu_nanos() - before;
+            }
+            micros.sort_by(f64::total_cmp);
+            let at = |part: f64| {
+                let index = (micros.len() as f64 * part) as usize;
+                micros.get(index).copied().unwrap_or(f64::NAN)
+            };
+            let measured = Measured {
+                engine: "quire".to_owned(),
+                kind,
+                cpu_micros: cpu_nanos as f64 / 1e3 / micros.len().max(1) as f64,
+                p50_micros: at(0.5),
+                p95_micros: at(0.95),
+                p99_micros: at(0.99),
+                build_cpu_seconds,
+                disk_bytes,
+                answers,
+            };
+            println!("{}", serde_json::to_string(&measured)?);
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    pub(crate) fn run(&self) -> Result<()> {
+        in_directory(&self.dir, || self.measure())
+    }
+
+    fn measure(&self) -> Result<()> {
+        let [adverts, questions_file] =
+            ["adverts.tsv", "questions.tsv"].map(|name| self.dir.join(name));
+        let mut out = BufWriter::new(File::create(&adverts)?);
+        cars::write(&mut out, self.count, self.regions)?;
+        out.flush()?;
+        let mut out = BufWriter::new(File::create(&questions_file)?);
+        for question in questions(self.questions, self.regions) {
+            question.write(&mut out)?;
+        }
+        out.flush()?;
+        let mut all: BTreeMap<(usize, String), Vec<Measured>> = BTreeMap::new();
+        for round in 0..self.rounds {
+            let mut engines = ["quire", "lucene"];
+            engines.rotate_left(round % 2);
+            for engine in engines {
+                let dir = self.dir.join(engine);
+                let mut command = match engine {
+                    "lucene" => {
+                        let mut java = Command::new("java");
+                        let jars =
+                            format!("{0}/peers-0.1.0.jar:{0}/libraries/*", self.peers.display());
+                        java.args(["-Xmx2g", "-cp", &jars, "quire.Cars"]);
+                        java.args([&adverts, &questions_file, &dir]);
+                        java.arg(self.repeats.to_string());
+                        java.args(FIELDS.map(|(name, is_number)| {
+                            format!("{name}:{}", if is_number { "number" } else { "text" })
+                        }));
+                        java
+                    }
+                    _ => {
+                        let mut this = Command::new(std::env::current_exe()?);
+                        this.arg("snapshot-cars-task");
+                        let counts = [self.count, self.regions, self.questions, self.repeats];
+                        this.args(counts.map(|count| count.to_string())).arg(&dir);
+                        this
+                    }
+                };
+                let output = command.stderr(Stdio::inherit()).output()?;
+                if !output.status.success() {
+                    return Err(format!("{engine}: {}", output.status).into());
+                }
+                std::fs::remove_dir_all(&dir)?;
+                for line in std::str::from_utf8(&output.stdout)?.lines() {
+                    let measured: Measured = serde_json::from_str(line)?;
+                    let key = (measured.kind, engine.to_owned());
+                    all.entry(key).or_default().push(measured);
+                }
+            }
+        }
+        self.table(&all)
+    }
+
+    fn table(&self, all: &BTreeMap<(usize, String), Vec<Measured>>) -> Result<()> {
+        println!(
+            "{} adverts in {} partitions, {} rounds.\n",
+            self.count, self.regions, self.rounds
+        );
+        println!(
+            "| | engine | p50, µs | p95, µs | p99, µs | CPU, µs | times Quire's CPU | built in CPU s | MB on disk |"
+        );
+        println!("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
+        for ((kind, engine), rounds) in all {
+            let quire = all
+                .get(&(*kind, "quire".to_owned()))
+                .ok_or("Quire was not measured")?;
+            let pairs = || rounds.iter().zip(quire);
+            if let Some((one, _)) = pairs().find(|(one, quire)| one.answers != quire.answers) {
+                let at = one
+                    .answers
+                    .iter()
+                    .zip(&quire[0].answers)
+                    .position(|(a, b)| a != b);
+                return Err(format!("{}: answers differ at {at:?}", KINDS[*kind]).into());
+            }
+            let of = |figure: fn(&Measured) -> f64| spread(rounds.iter().map(figure).collect());
+            println!(
+                "| {} | {engine} | {} | {} | {} | {} | {} | {} | {} |",
+                KINDS[*kind],
+                of(|one| one.p50_micros),
+                of(|one| one.p95_micros),
+                of(|one| one.p99_micros),
+                of(|one| one.cpu_micros),
+                spread(
+                    pairs()
+                        .map(|(one, quire)| one.cpu_micros / quire.cpu_micros)
+                        .collect()
+                ),
+                of(|one| one.build_cpu_seconds),
+                of(|one| one.disk_bytes as f64 / 1e6),
+            );
+        }
+        Ok(())
+    }
+}
