@@ -101,15 +101,17 @@ impl<'a> FrozenField<'a> {
             }
             Test::Range(_) | Test::Exists => {
                 let (lower, upper) = test.bounds();
+                let (least, greatest) = (self.entry.least, self.entry.greatest);
+                // An end that all values are within is not looked for.
                 let start = match lower {
-                    Bound::Unbounded => 0,
-                    Bound::Included(lower) => find(lower)?.0,
-                    Bound::Excluded(lower) => after(find(lower)?),
+                    Bound::Included(lower) if lower > least => find(lower)?.0,
+                    Bound::Excluded(lower) if lower >= least => after(find(lower)?),
+                    _ => 0,
                 };
                 let end = match upper {
-                    Bound::Unbounded => dictionary.len(),
-                    Bound::Included(upper) => after(find(upper)?),
-                    Bound::Excluded(upper) => find(upper)?.0,
+                    Bound::Included(upper) if upper < greatest => after(find(upper)?),
+                    Bound::Excluded(upper) if upper <= greatest => find(upper)?.0,
+                    _ => dictionary.len(),
                 };
                 codes.push(start..end.max(start));
             }
