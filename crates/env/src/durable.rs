@@ -58,8 +58,16 @@ fn sync_name_of_found(env: &dyn Env, dir: &Path) -> Result<()> {
     }
 }
 
-/// The directory that holds the name `path`.
-fn parent_of(path: &Path) -> &Path {
+/// The directory that holds the name `path`: what to sync for the name to be durable.
+///
+/// ```
+/// use quire_env::parent_of;
+/// use std::path::Path;
+///
+/// assert_eq!(parent_of(Path::new("data/a.quire")), Path::new("data"));
+/// assert_eq!(parent_of(Path::new("a.quire")), Path::new("."), "a bare name is in the working directory");
+/// ```
+pub fn parent_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         Some(_) => Path::new("."),

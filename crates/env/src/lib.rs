@@ -15,6 +15,7 @@ mod volume;
 
 pub use budget::{Budget, Charge};
 pub use cache::{BlockCache, BlockKey};
+pub use durable::parent_of;
 pub use error::{Error, ErrorKind, Result};
 pub use file::{AppendFile, FileLock, ReadFile};
 pub use os::OsEnv;

@@ -13,7 +13,7 @@ use crate::rows::{BlockSink, ROW_BYTES_MAX, RowsWriter};
 use crate::spool::{Spooled, Spools, create_anew};
 use crate::table::{SectionEntry, SectionKind, TableWriter};
 use crate::{Error, FieldSpec, FrozenOptions, Result};
-use quire_env::{AppendFile, Env};
+use quire_env::{AppendFile, Env, parent_of};
 use quire_index::term;
 use quire_model::{Document, ValueRef};
 use quire_query::Path as FieldPath;
@@ -312,8 +312,7 @@ impl FrozenBuilder {
         self.out.file.sync()?;
         self.env.rename(self.out.file.path(), &self.path)?;
         self.out.is_named = true;
-        self.env
-            .sync_dir(self.path.parent().unwrap_or(Path::new("")))?;
+        self.env.sync_dir(parent_of(&self.path))?;
         Ok(bytes)
     }
 }

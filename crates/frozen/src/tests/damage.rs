@@ -152,3 +152,14 @@ fn a_crash_or_a_fault_at_any_step_leaves_the_old_file_or_the_new_one() {
         }
     }
 }
+
+#[test]
+fn a_bare_name_is_a_file_of_the_working_directory() {
+    let env: Arc<dyn Env> = quire_env::OsEnv::new().unwrap();
+    let name = format!("bare-{}.quire", std::process::id());
+    let path = Path::new(&name);
+    let builder = FrozenBuilder::create(Arc::clone(&env), path, &[], FrozenOptions::default());
+    let finished = builder.unwrap().finish();
+    env.remove(path).unwrap();
+    assert!(finished.unwrap() > 0);
+}
