@@ -121,6 +121,13 @@ fn queries_that_can_not_be_answered_are_errors_and_hits_of_elsewhere_too() {
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
     let page = collection.query(all.limit(50).with_count()).unwrap();
     assert_eq!((page.documents.len(), page.count), (50, Some(70)));
+    let stopped = Options {
+        stop: Some(&|| true),
+        ..Options::default()
+    };
+    let all = find_all().prepare().unwrap();
+    let error = view.query(&all, &stopped).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
     let elsewhere = Hit {
         shard: 1_000,
         doc: 0,

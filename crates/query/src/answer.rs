@@ -1,10 +1,13 @@
 //! [`Answer`]: what a query gives, and what it may take.
 
-use crate::{Explain, Value};
+use crate::{Error, Explain, Result, Value};
 use std::time::Duration;
 
 /// A clock: time since some fixed moment.
 pub type Clock<'a> = &'a (dyn Fn() -> Duration + Sync);
+
+/// Whether a query is to end: nobody waits for its answer any more.
+pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// How a query is to be answered.
 #[derive(Clone, Copy)]
@@ -15,6 +18,9 @@ pub struct Options<'a> {
     pub memory_bytes_max: usize,
     /// If there is one, the answer explains itself; it tells how long each step took.
     pub clock: Option<Clock<'a>>,
+    /// Asked before each shard, or before each batch of documents where there is no index: true ends the query with an error, of kind
+    /// [`Stopped`](crate::ErrorKind::Stopped).
+    pub stop: Option<Stop<'a>>,
 }
 
 impl Default for Options<'_> {
@@ -24,6 +30,7 @@ impl Default for Options<'_> {
             unknown_fields: UnknownFields::MatchNothing,
             memory_bytes_max: 64 << 20,
             clock: None,
+            stop: None,
         }
     }
 }
@@ -34,7 +41,19 @@ impl std::fmt::Debug for Options<'_> {
             .field("unknown_fields", &self.unknown_fields)
             .field("memory_bytes_max", &self.memory_bytes_max)
             .field("clock", &self.clock.is_some())
+            .field("stop", &self.stop.is_some())
             .finish()
+    }
+}
+
+impl Options<'_> {
+    /// # Errors
+    /// `Stopped` if the query is to end.
+    pub fn check_stop(&self) -> Result<()> {
+        match self.stop {
+            Some(stop) if stop() => Err(Error::Stopped),
+            _ => Ok(()),
+        }
     }
 }
 

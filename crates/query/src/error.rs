@@ -19,6 +19,8 @@ pub enum ErrorKind {
     TooLarge,
     /// A shard could not be read; see the source.
     Shard,
+    /// Who asked wanted no answer any more.
+    Stopped,
 }
 
 /// An error of a query.
@@ -69,6 +71,9 @@ pub enum Error {
         /// The limit.
         bytes_max: usize,
     },
+    /// Who asked wanted no answer any more: see [`Options::stop`](crate::Options::stop).
+    #[error("the query was stopped")]
+    Stopped,
     /// A shard could not be read.
     #[error(transparent)]
     Shard(Arc<dyn std::error::Error + Send + Sync>),
@@ -89,6 +94,7 @@ impl Error {
             Error::NotFilterable { .. } | Error::NotSortable { .. } => ErrorKind::Unsupported,
             Error::TooLarge { .. } => ErrorKind::TooLarge,
             Error::Shard(_) => ErrorKind::Shard,
+            Error::Stopped => ErrorKind::Stopped,
         }
     }
 }

@@ -126,6 +126,7 @@ enum Wanted<'p, 'e> {
 struct Run<'q> {
     prepared: &'q Prepared,
     shards: &'q [&'q dyn Shard],
+    options: Options<'q>,
     timer: Timer<'q>,
     explain: Option<Box<Explain>>,
     meter: Meter,
@@ -140,6 +141,7 @@ impl<'q> Run<'q> {
         Run {
             prepared,
             shards,
+            options: *options,
             timer: Timer(options.clock),
             explain: options.clock.map(|_| {
                 Box::new(Explain {
@@ -259,6 +261,7 @@ impl<'q> Run<'q> {
         docs: u64,
         wanted: Wanted<'_, '_>,
     ) -> Result<u64> {
+        self.options.check_stop()?;
         let timer = self.timer;
         let evaluator = Evaluator { shard, docs, timer };
         let start = timer.now();

@@ -54,7 +54,7 @@ mod top;
 mod tree;
 mod value;
 
-pub use answer::{Aggregated, Answer, Clock, Hit, Options, UnknownFields};
+pub use answer::{Aggregated, Answer, Clock, Hit, Options, Stop, UnknownFields};
 pub use error::{Error, ErrorKind, Result};
 pub use explain::{Explain, Trace};
 pub use filter::{Field, Filter, field};

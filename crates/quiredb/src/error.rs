@@ -175,6 +175,7 @@ impl Error {
             Error::Query(error) => match error.kind() {
                 quire_query::ErrorKind::TooLarge => ErrorKind::TooLarge,
                 quire_query::ErrorKind::Shard => ErrorKind::Io,
+                quire_query::ErrorKind::Stopped => ErrorKind::Closed,
                 _ => ErrorKind::Invalid,
             },
             Error::Env(error) => env_kind(error.kind()),

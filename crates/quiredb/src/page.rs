@@ -89,6 +89,7 @@ impl View {
         for (shard, partition) in (0..).zip(partitions(views)) {
             let mut rows = partition.rows()?;
             while !scan.is_done() {
+                options.check_stop().map_err(Error::Query)?;
                 let batch = rows.next_batch()?;
                 if batch.is_empty() {
                     break;

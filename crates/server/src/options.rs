@@ -30,6 +30,9 @@ pub struct ServerOptions {
     pub connections_max: usize,
     /// Reads of the database running at once; each holds a thread while it runs. Default 64. More wait.
     pub reads_max: usize,
+    /// Searches, and counts with a query, running at once, beside those reads: each looks at every document, and holds up to
+    /// 16 MiB of `buffer_bytes_max`. Default 2. More wait, up to `request_timeout`.
+    pub searches_max: usize,
     /// Writes of the database running at once; each holds a thread until it is durable. Default 256: writers
     /// that wait together share a sync. Reads never wait behind them.
     pub writes_max: usize,
@@ -78,6 +81,7 @@ impl Default for ServerOptions {
             buffer_bytes_max: 64 << 20,
             connections_max: 1024,
             reads_max: 64,
+            searches_max: 2,
             writes_max: 256,
             request_timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(60),
@@ -98,6 +102,7 @@ impl fmt::Debug for ServerOptions {
             .field("buffer_bytes_max", &self.buffer_bytes_max)
             .field("connections_max", &self.connections_max)
             .field("reads_max", &self.reads_max)
+            .field("searches_max", &self.searches_max)
             .field("writes_max", &self.writes_max)
             .field("request_timeout", &self.request_timeout)
             .field("idle_timeout", &self.idle_timeout)
@@ -131,6 +136,7 @@ impl ServerOptions {
             ("body_bytes_max", self.body_bytes_max > 0),
             ("connections_max", self.connections_max > 0),
             ("reads_max", self.reads_max > 0),
+            ("searches_max", self.searches_max > 0),
             ("writes_max", self.writes_max > 0),
             ("request_timeout", !self.request_timeout.is_zero()),
             ("idle_timeout", !self.idle_timeout.is_zero()),

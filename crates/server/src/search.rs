@@ -14,7 +14,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::stream;
 use quiredb::query::{Aggregated, Filter, Hit, Options, Order};
-use quiredb::{Found, ValueRef, View};
+use quiredb::{Collection, Found, ValueRef, View};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -22,6 +22,7 @@ use self::filter::ID;
 use self::request::Request;
 use crate::answer::{Answer, write_string};
 use crate::body::WHOLE_BYTES_MAX;
+use crate::buffers::Held;
 use crate::call::Call;
 use crate::collections::{Selection, searched};
 use crate::failure::{Failure, Outcome};
@@ -30,6 +31,9 @@ use crate::state::Server;
 
 /// Bytes of the answer that are made at a time.
 const PIECE_BYTES: usize = 256 << 10;
+
+/// What finding may hold, of the room of all requests.
+const SEARCH_BYTES_MAX: usize = 16 << 20;
 
 /// Documents read at a time: at the start, and at the most.
 const GROUP_FIRST: usize = 16;
@@ -42,15 +46,16 @@ pub(crate) async fn search(call: Call) -> Outcome<Answer> {
     let (server, is_filtered) = (Arc::clone(&call.server), !call.look.filter.is_all());
     let params = call.params.clone();
     let body = call.take_small_body().await?;
-    let work = move |server: &Server| {
-        let request = Request::search(&body.bytes, &params)?;
-        // What was made of the body takes as much room as was held for it until then.
-        drop(body);
-        let mut search = Search::begin(server, &selection, request, begun)?;
+    let request = Request::search(&body.bytes, &params)?;
+    // The room of the body goes back first: nobody waits for room while holding some.
+    drop(body);
+    let held = hold(&server).await?;
+    let work = move |server: &Server, stop: &(dyn Fn() -> bool + Sync)| {
+        let mut search = Search::begin(server, &selection, request, stop, held, begun)?;
         let first = search.next_piece()?;
         Ok((search, first))
     };
-    let (mut search, first) = server.read(work).await??;
+    let (mut search, first) = server.search(work).await??;
     if is_filtered {
         let whole = server.read(move |_| search.whole(first)).await??;
         return Ok(Answer::json(axum::http::StatusCode::OK, whole));
@@ -86,25 +91,51 @@ pub(crate) async fn count(call: Call) -> Outcome<Answer> {
     let selection = Selection::of(&call)?;
     let server = Arc::clone(&call.server);
     let body = call.take_small_body().await?;
-    let work = move |server: &Server| {
-        let query = Request::count(&body.bytes)?;
+    let query = Request::count(&body.bytes)?;
+    drop(body);
+    if matches!(query.filter, Filter::All) {
+        let work = move |server: &Server| {
+            let collections = selection.collections(server)?;
+            let counts = collections.iter().map(|collection| {
+                let count = collection.count();
+                count.map_err(|error| Failure::engine(&error, Some(collection.name())))
+            });
+            let count: Outcome<u64> = counts.sum();
+            Ok(counted(count?, &collections))
+        };
+        return server.read(work).await?;
+    }
+    let held = hold(&server).await?;
+    let work = move |server: &Server, stop: &(dyn Fn() -> bool + Sync)| {
+        let _held = held;
         let collections = selection.collections(server)?;
         let views = views(&collections)?;
-        let count = match query.filter {
-            Filter::All => views.iter().map(View::count).sum(),
-            _ => {
-                let query = query.prepare().map_err(|error| failed(error.into()))?;
-                let answer = View::query_all(&views, &query, &Options::default());
-                answer.map_err(failed)?.count.unwrap_or_default()
-            }
-        };
-        let shards = searched(&collections);
-        Ok(Answer::ok(&json!({"count": count, "_shards": shards})))
+        let query = query.prepare().map_err(|error| failed(error.into()))?;
+        let answer = View::query_all(&views, &query, &options(stop)).map_err(failed)?;
+        Ok(counted(answer.count.unwrap_or_default(), &collections))
     };
-    server.read(work).await?
+    server.search(work).await?
 }
 
-fn views(collections: &[quiredb::Collection]) -> Outcome<Vec<View>> {
+fn counted(count: u64, collections: &[Collection]) -> Answer {
+    Answer::ok(&json!({"count": count, "_shards": searched(collections)}))
+}
+
+/// Takes the room that finding may need.
+async fn hold(server: &Server) -> Outcome<Held> {
+    let timeout = server.options.request_timeout;
+    server.buffers.hold(SEARCH_BYTES_MAX, timeout).await
+}
+
+fn options<'a>(stop: &'a (dyn Fn() -> bool + Sync)) -> Options<'a> {
+    Options {
+        memory_bytes_max: SEARCH_BYTES_MAX,
+        stop: Some(stop),
+        ..Options::default()
+    }
+}
+
+fn views(collections: &[Collection]) -> Outcome<Vec<View>> {
     let views = collections.iter().map(|collection| {
         let view = collection.view();
         view.map_err(|error| Failure::engine(&error, Some(collection.name())))
@@ -127,6 +158,8 @@ struct Search {
     tail: Option<Vec<u8>>,
     group: Group,
     is_first: bool,
+    /// Room for the hits.
+    _held: Held,
 }
 
 impl Search {
@@ -135,6 +168,8 @@ impl Search {
         server: &Server,
         selection: &Selection,
         request: Request,
+        stop: &(dyn Fn() -> bool + Sync),
+        mut held: Held,
         begun: Instant,
     ) -> Outcome<Search> {
         let collections = selection.collections(server)?;
@@ -142,7 +177,8 @@ impl Search {
         let orders = request.query.order.clone();
         let query = request.query.clone().prepare();
         let query = query.map_err(|error| failed(error.into()))?;
-        let answer = View::query_all(&views, &query, &Options::default()).map_err(failed)?;
+        let answer = View::query_all(&views, &query, &options(stop)).map_err(failed)?;
+        held.resize(size_of_val(answer.hits.as_slice()))?;
         let tail = tail(&request, &answer.aggregates)?;
         let took = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let shards = searched(&collections);
@@ -165,6 +201,7 @@ impl Search {
             tail: Some(tail),
             group: Group::new(GROUP_FIRST, GROUP_MAX, PIECE_BYTES),
             is_first: true,
+            _held: held,
         })
     }
 

@@ -36,6 +36,7 @@ pub(crate) struct Server {
     /// When it began, by the clock that never jumps.
     pub(crate) begun: Duration,
     reads: Arc<Semaphore>,
+    searches: Arc<Semaphore>,
     writes: Arc<Semaphore>,
 }
 
@@ -52,12 +53,9 @@ impl Server {
             memcached: Arc::default(),
             begun: database.env().monotonic(),
             buffers: Buffers::new(options.buffer_bytes_max),
-            reads: Arc::new(Semaphore::new(
-                options.reads_max.min(Semaphore::MAX_PERMITS),
-            )),
-            writes: Arc::new(Semaphore::new(
-                options.writes_max.min(Semaphore::MAX_PERMITS),
-            )),
+            reads: slots(options.reads_max),
+            searches: slots(options.searches_max),
+            writes: slots(options.writes_max),
             served: RwLock::new(database),
             following,
             copies: Arc::default(),
@@ -99,6 +97,20 @@ impl Server {
         work: impl FnOnce(&Server) -> T + Send + 'static,
     ) -> Outcome<T> {
         self.run(&self.reads, "read", work).await
+    }
+
+    /// Runs a search on a thread that may block: apart from reads, which are over in no time. It is told whether somebody still
+    /// waits for it.
+    pub(crate) async fn search<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Server, &(dyn Fn() -> bool + Sync)) -> T + Send + 'static,
+    ) -> Outcome<T> {
+        let waiting = Arc::new(());
+        let waited_for = Arc::downgrade(&waiting);
+        let work = move |server: &Server| work(server, &|| waited_for.strong_count() == 0);
+        let done = self.run(&self.searches, "search", work).await;
+        drop(waiting);
+        done
     }
 
     /// Runs a write on a thread that may block. If the request goes away meanwhile, the write is still done.
@@ -202,4 +214,8 @@ pub(crate) fn letter(byte: u8) -> char {
         .get(usize::from(byte % 64))
         .copied()
         .map_or('A', char::from)
+}
+
+fn slots(count: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)))
 }
