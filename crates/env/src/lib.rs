@@ -17,7 +17,7 @@ pub use budget::{Budget, Charge};
 pub use cache::{BlockCache, BlockKey};
 pub use durable::parent_of;
 pub use error::{Error, ErrorKind, Result};
-pub use file::{AppendFile, FileLock, ReadFile};
+pub use file::{AppendFile, FileLock, FileStamp, ReadFile};
 pub use os::OsEnv;
 pub use sim::{Absence, Fault, Latency, ReadFault, SimEnv};
 pub use volume::{FileId, Medium, Volume, VolumeId, Volumes};
@@ -69,6 +69,8 @@ pub trait Env: Send + Sync + fmt::Debug + 'static {
     fn list(&self, dir: &Path) -> Result<Vec<String>>;
     /// Whether a file or directory has this name.
     fn exists(&self, path: &Path) -> Result<bool>;
+    /// What tells the file of this name from the one that had it before.
+    fn stamp(&self, path: &Path) -> Result<FileStamp>;
     /// Makes the names in a directory durable.
     fn sync_dir(&self, dir: &Path) -> Result<()>;
     /// Takes an exclusive lock on a file (created if absent), held until the guard is dropped or the process dies.

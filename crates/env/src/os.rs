@@ -12,7 +12,7 @@ mod lock;
 mod pool;
 
 use crate::durable;
-use crate::{AppendFile, Env, Error, FileLock, Gate, Job, JobClass, ReadFile, Result};
+use crate::{AppendFile, Env, Error, FileLock, FileStamp, Gate, Job, JobClass, ReadFile, Result};
 use file::{OsAppendFile, OsReadFile};
 use pool::Pool;
 use rustix::io::Errno;
@@ -102,6 +102,10 @@ impl Env for OsEnv {
 
     fn exists(&self, path: &Path) -> Result<bool> {
         dir::exists(path)
+    }
+
+    fn stamp(&self, path: &Path) -> Result<FileStamp> {
+        file::stamp(path)
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {

@@ -30,7 +30,9 @@ mod tree;
 pub use disks::{Absence, Latency};
 pub use faults::{Fault, ReadFault};
 
-use crate::{AppendFile, Env, Error, FileLock, Gate, Job, JobClass, ReadFile, Result, durable};
+use crate::{
+    AppendFile, Env, Error, FileLock, FileStamp, Gate, Job, JobClass, ReadFile, Result, durable,
+};
 use faults::Interruption;
 use handles::{SimAppendFile, SimLock, SimReadFile};
 use jobs::SimGate;
@@ -307,6 +309,14 @@ impl Env for SimEnv {
                 Err(error) if is_absence(&error) => Ok(false),
                 Err(error) => Err(error),
             })
+    }
+
+    fn stamp(&self, path: &Path) -> Result<FileStamp> {
+        self.machine.look("look at", path, "", |state| {
+            let file = state.tree.file(path)?;
+            let stamp = file.lock().stamp();
+            Ok(stamp)
+        })
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {

@@ -4,13 +4,13 @@
 //! 1. `len` counts only whole appends: bytes of one that failed half-way lie past it, and the next append goes over them.
 //! 2. `reserved_end` is at most where the room asked of the file system ends; 0 if none is held.
 
-use crate::{AppendFile, Error, ReadFile, Result};
+use crate::{AppendFile, Error, FileStamp, ReadFile, Result};
 use bytes::Bytes;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// A file being written.
@@ -171,6 +171,17 @@ fn map_file(file: &File) -> io::Result<memmap2::Mmap> {
     // SAFETY: nobody writes to these bytes while the map is there, here or in another process: that is what `ReadFile::map` is
     // for, and says. The map is read-only and shared, so it does not change unless the file does.
     unsafe { memmap2::Mmap::map(file) }
+}
+
+/// [`Env::stamp`](crate::Env::stamp).
+pub(super) fn stamp(path: &Path) -> Result<FileStamp> {
+    let metadata = path.metadata().map_err(|e| Error::io("look at", path, e))?;
+    let seconds = metadata.mtime().saturating_mul(1_000_000_000);
+    Ok(FileStamp {
+        bytes: metadata.len(),
+        identity: [metadata.dev(), metadata.ino()],
+        changed: seconds.saturating_add(metadata.mtime_nsec()),
+    })
 }
 
 /// [`Env::read`](crate::Env::read).

@@ -10,6 +10,7 @@
 //!    so: the real machine drops what it could not write, and reports that once.
 
 use super::rng::Rng;
+use crate::FileStamp;
 use parking_lot::Mutex;
 use rustix::io::Errno;
 use std::io;
@@ -37,6 +38,9 @@ pub(super) struct SimFile {
     /// Where the room asked for ends; nothing if not past the length.
     reserved_end: usize,
     sync_failed: bool,
+    /// Which of the machine's files it is, and how often it was changed.
+    number: u64,
+    changes: u64,
     /// Held by a [`FileLock`](crate::FileLock).
     pub(super) locked: bool,
     /// Handles that have it open.
@@ -44,12 +48,30 @@ pub(super) struct SimFile {
 }
 
 impl SimFile {
-    /// A file that holds `bytes`, durably.
-    pub(super) fn durable(bytes: Vec<u8>) -> SimFile {
+    /// The file after a crash.
+    pub(super) fn reborn(&self, rng: &mut Rng) -> SimFile {
+        let bytes = self.after_crash(rng);
         SimFile {
             current: bytes.clone(),
             durable: bytes,
+            changes: self.changes + 1,
+            ..SimFile::empty(self.number)
+        }
+    }
+
+    /// A new, empty file.
+    pub(super) fn empty(number: u64) -> SimFile {
+        SimFile {
+            number,
             ..SimFile::default()
+        }
+    }
+
+    pub(super) fn stamp(&self) -> FileStamp {
+        FileStamp {
+            bytes: self.current.len() as u64,
+            identity: [0, self.number],
+            changed: i64::try_from(self.changes).unwrap_or(i64::MAX),
         }
     }
 
@@ -84,6 +106,7 @@ impl SimFile {
 
     pub(super) fn write_at(&mut self, offset: usize, bytes: &[u8]) {
         if !bytes.is_empty() {
+            self.changes += 1;
             overwrite(&mut self.current, offset, bytes);
             self.unsynced.push(Change::Write {
                 offset,
@@ -98,6 +121,7 @@ impl SimFile {
         let missing = len.saturating_sub(self.current.len());
         self.write_at(self.current.len(), &vec![0; missing]);
         if len < self.current.len() {
+            self.changes += 1;
             self.current.truncate(len);
             self.unsynced.push(Change::Cut { len });
         }
@@ -134,13 +158,14 @@ impl SimFile {
 
     /// Damages the bytes on the disk: what `damage` leaves is durable.
     pub(super) fn damage(&mut self, damage: impl FnOnce(&mut Vec<u8>)) {
+        self.changes += 1;
         damage(&mut self.current);
         self.durable.clone_from(&self.current);
         self.unsynced.clear();
     }
 
     /// What a crash now would leave.
-    pub(super) fn after_crash(&self, rng: &mut Rng) -> Vec<u8> {
+    fn after_crash(&self, rng: &mut Rng) -> Vec<u8> {
         if self.unsynced.is_empty() {
             return self.durable.clone();
         }

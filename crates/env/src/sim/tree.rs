@@ -48,6 +48,7 @@ pub(super) struct Tree {
     /// By id. One that no name leads to any more stays, empty or unreachable: directories are few.
     dirs: Vec<Dir>,
     pending: Vec<Vec<Entry>>,
+    files_made: u64,
     /// Files that had a name and lost it, and the directory it was in; they take room as long as they are open.
     nameless: Vec<(DirId, Weak<Mutex<SimFile>>)>,
     /// Directories whose disk has vanished, and what is found there: none is EIO.
@@ -59,6 +60,7 @@ impl Tree {
         Tree {
             dirs: vec![Dir::default()],
             pending: Vec::new(),
+            files_made: 0,
             nameless: Vec::new(),
             absent: BTreeMap::new(),
         }
@@ -98,7 +100,8 @@ impl Tree {
     /// Makes a new, empty file.
     pub(super) fn create_file(&mut self, path: &Path) -> io::Result<FileRef> {
         let (dir, name) = self.free_name(path)?;
-        let file = FileRef::default();
+        self.files_made += 1;
+        let file = FileRef::new(Mutex::new(SimFile::empty(self.files_made)));
         self.change(vec![Entry {
             dir,
             name,
@@ -278,6 +281,7 @@ impl Tree {
         let mut tree = Tree {
             dirs: self.dirs.clone(),
             pending: self.pending.clone(),
+            files_made: self.files_made,
             nameless: Vec::new(),
             absent: BTreeMap::new(),
         };
@@ -359,8 +363,8 @@ impl Tree {
             };
             for node in dir.durable.values_mut() {
                 if let Node::File(file) = node {
-                    let bytes = file.lock().after_crash(rng);
-                    *file = Arc::new(Mutex::new(SimFile::durable(bytes)));
+                    let reborn = file.lock().reborn(rng);
+                    *file = Arc::new(Mutex::new(reborn));
                 }
             }
             dir.now = dir.durable.clone();

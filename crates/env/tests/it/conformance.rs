@@ -2,7 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use quire_env::{AppendFile, Env, FileLock, OsEnv, ReadFile, SimEnv};
+use quire_env::{AppendFile, Env, ErrorKind, FileLock, OsEnv, ReadFile, SimEnv};
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
@@ -240,6 +240,27 @@ fn open_files_outlive_their_names() {
         assert_eq!(&reader.read_at(0, 11).unwrap()[..], b"onetwothree");
         assert_eq!(reader.map().unwrap(), reader.read_at(0, 11).unwrap());
         assert!(!env.exists(&path).unwrap() && !env.exists(&other).unwrap());
+    });
+}
+
+#[test]
+fn stamp_is_another_one_after_a_change_and_after_a_rename_over_it() {
+    on_both(|env, dir| {
+        let (path, other) = (dir.join("a"), dir.join("b"));
+        let mut writer = env.create(&path).unwrap();
+        let empty = env.stamp(&path).unwrap();
+        writer.append(b"one").unwrap();
+        let first = env.stamp(&path).unwrap();
+        assert_eq!((empty.bytes, first.bytes), (0, 3));
+        assert_eq!(env.stamp(&path).unwrap(), first);
+        let mut second = env.create(&other).unwrap();
+        second.append(b"two").unwrap();
+        env.rename(&other, &path).unwrap();
+        let replaced = env.stamp(&path).unwrap();
+        assert_eq!(replaced.bytes, first.bytes);
+        assert_ne!(replaced.identity, first.identity, "the first one is open");
+        let error = env.stamp(&other).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
     });
 }
 
