@@ -10,9 +10,10 @@ use crate::explain::{Timer, Trace};
 use crate::meter::Meter;
 use crate::plan::{Kind, Step, plan};
 use crate::prepared::Prepared;
+use crate::shards::candidates;
 use crate::sort::{TopHits, best, is_outranked, sort_shard};
 use crate::top::Top;
-use crate::{Answer, Error, Explain, Hit, Options, Result, Shard, UnknownFields};
+use crate::{Answer, Error, Explain, Hit, Options, Order, Result, Shard, Shards, UnknownFields};
 use quire_index::DocSet;
 use quire_model::ordered::Direction;
 use std::borrow::Cow;
@@ -26,10 +27,18 @@ impl Prepared {
     /// `UnknownField` by option; `Unsupported` if a shard can't filter or sort by a field; `TooLarge` if the answer would take
     /// more memory than it may; `Shard` if one can't be read.
     pub fn answer(&self, shards: &[&dyn Shard], options: &Options<'_>) -> Result<Answer> {
+        self.answer_from(&shards, options)
+    }
+
+    /// As [`answer`](Prepared::answer), of shards of which more is known.
+    ///
+    /// # Errors
+    /// As of [`answer`](Prepared::answer); but what is left out can't fail.
+    pub fn answer_from(&self, shards: &dyn Shards, options: &Options<'_>) -> Result<Answer> {
         let mut hits = Vec::new();
         let mut meter = Meter::new(options.memory_bytes_max);
         let mut full = Ok(());
-        let mut answer = self.for_each(shards, options, &mut |hit| {
+        let mut answer = self.for_each_from(shards, options, &mut |hit| {
             full = meter.take(size_of::<Hit>(), "giving so many hits at once");
             hits.push(hit);
             match full {
@@ -53,12 +62,25 @@ impl Prepared {
         options: &Options<'_>,
         each: &mut dyn FnMut(Hit) -> ControlFlow<()>,
     ) -> Result<Answer> {
+        self.for_each_from(&shards, options, each)
+    }
+
+    /// As [`for_each`](Prepared::for_each), of shards of which more is known.
+    ///
+    /// # Errors
+    /// As of [`answer`](Prepared::answer); but what is left out can't fail.
+    pub fn for_each_from(
+        &self,
+        shards: &dyn Shards,
+        options: &Options<'_>,
+        each: &mut dyn FnMut(Hit) -> ControlFlow<()>,
+    ) -> Result<Answer> {
         if options.unknown_fields == UnknownFields::Refuse {
             self.refuse_unknown(shards)?;
         }
         let mut run = Run::new(self, shards, options);
         if let Some(explain) = &mut run.explain {
-            for shard in shards {
+            for shard in each_shard(shards) {
                 explain.documents += shard.doc_count()?;
             }
         }
@@ -69,22 +91,28 @@ impl Prepared {
         Ok(run.finish())
     }
 
-    fn refuse_unknown(&self, shards: &[&dyn Shard]) -> Result<()> {
+    fn refuse_unknown(&self, shards: &dyn Shards) -> Result<()> {
         let mut paths = Vec::new();
         self.each_path(&mut |path| paths.push(path));
-        for path in paths {
-            let mut is_known = false;
-            for shard in shards {
-                is_known = is_known || shard.field(path)?.is_some();
+        'paths: for path in paths {
+            for shard in each_shard(shards) {
+                if shard.field(path)?.is_some() {
+                    continue 'paths;
+                }
             }
-            if !is_known {
-                let path = path.to_string();
-                return Err(Error::UnknownField { path });
-            }
+            let path = path.to_string();
+            return Err(Error::UnknownField { path });
         }
         Ok(())
     }
 }
+
+fn each_shard(shards: &dyn Shards) -> impl Iterator<Item = &dyn Shard> {
+    (0..shards.count()).filter_map(|place| shards.shard(place))
+}
+
+/// Shards are few if they are less than one in so many: these are put in order one by one.
+const FEW: u64 = 16;
 
 /// Which hits are still wanted, of a query without an order.
 struct Page<'e> {
@@ -125,7 +153,7 @@ enum Wanted<'p, 'e> {
 /// A query being answered.
 struct Run<'q> {
     prepared: &'q Prepared,
-    shards: &'q [&'q dyn Shard],
+    shards: &'q dyn Shards,
     options: Options<'q>,
     timer: Timer<'q>,
     explain: Option<Box<Explain>>,
@@ -137,7 +165,7 @@ struct Run<'q> {
 }
 
 impl<'q> Run<'q> {
-    fn new(prepared: &'q Prepared, shards: &'q [&'q dyn Shard], options: &Options<'q>) -> Run<'q> {
+    fn new(prepared: &'q Prepared, shards: &'q dyn Shards, options: &Options<'q>) -> Run<'q> {
         Run {
             prepared,
             shards,
@@ -145,7 +173,7 @@ impl<'q> Run<'q> {
             timer: Timer(options.clock),
             explain: options.clock.map(|_| {
                 Box::new(Explain {
-                    shards: shards.len() as u64,
+                    shards: shards.count().into(),
                     filter: Trace::new(&prepared.root),
                     ..Explain::default()
                 })
@@ -165,12 +193,15 @@ impl<'q> Run<'q> {
             left: query.limit.unwrap_or(u64::MAX),
             each,
         };
-        for (place, shard) in (0..).zip(self.shards) {
+        for place in self.places()? {
             let is_more = query.count || !self.gathered.is_empty();
             if page.left == 0 && !is_more {
                 break;
             }
-            let Some((step, docs)) = self.plan(*shard)? else {
+            let Some(shard) = self.shards.shard(place) else {
+                continue;
+            };
+            let Some((step, docs)) = self.plan(shard)? else {
                 continue;
             };
             let is_skipped = step.estimate.at_most <= page.skip;
@@ -181,7 +212,7 @@ impl<'q> Run<'q> {
                 (false, _) => Wanted::Page(&mut page),
             };
             let only_counted = matches!(wanted, Wanted::Count);
-            let matched = self.ask(*shard, place, &step, docs, wanted)?;
+            let matched = self.ask(shard, place, &step, docs, wanted)?;
             if only_counted && page.left > 0 {
                 page.skip = page.skip.saturating_sub(matched);
             }
@@ -195,19 +226,17 @@ impl<'q> Run<'q> {
         let Some(first) = query.order.first() else {
             return Ok(());
         };
-        let mut waiting = Vec::with_capacity(self.shards.len());
-        for (place, shard) in (0..).zip(self.shards) {
-            let best = match self.top.is_nothing() {
-                true => None,
-                false => best(*shard, first)?,
-            };
-            waiting.push((best, place, *shard));
+        let mut waiting = self.places()?;
+        if !self.top.is_nothing() {
+            waiting = self.best_first(waiting, first)?;
         }
-        waiting.sort_by(|(one, ..), (other, ..)| compare_best(one, other, first.direction));
         let is_about_all = query.count || !self.gathered.is_empty();
-        for (asked, (best, place, shard)) in waiting.iter().enumerate() {
-            let is_outranked =
-                self.top.is_nothing() || is_outranked(best.as_deref(), first.direction, &self.top);
+        for (asked, place) in waiting.iter().enumerate() {
+            let Some(shard) = self.shards.shard(*place) else {
+                continue;
+            };
+            let is_outranked = self.top.is_nothing()
+                || is_outranked(best(shard, first)?.as_deref(), first.direction, &self.top);
             if is_outranked && !is_about_all {
                 // So are all behind it, which have no better values: they are not even planned.
                 if let Some(explain) = &mut self.explain {
@@ -215,7 +244,7 @@ impl<'q> Run<'q> {
                 }
                 break;
             }
-            let Some((step, docs)) = self.plan(*shard)? else {
+            let Some((step, docs)) = self.plan(shard)? else {
                 continue;
             };
             let wanted = match (is_outranked, self.gathered.is_empty()) {
@@ -226,7 +255,7 @@ impl<'q> Run<'q> {
             if is_outranked && let Some(explain) = &mut self.explain {
                 explain.outranked += 1;
             }
-            self.ask(*shard, *place, &step, docs, wanted)?;
+            self.ask(shard, *place, &step, docs, wanted)?;
         }
         let top = std::mem::replace(&mut self.top, Top::new(0));
         let skip = usize::try_from(query.skip).unwrap_or(usize::MAX);
@@ -236,6 +265,44 @@ impl<'q> Run<'q> {
             }
         }
         Ok(())
+    }
+
+    /// The places of the shards that are not left out untouched, ascending.
+    fn places(&mut self) -> Result<Vec<u32>> {
+        let start = self.timer.now();
+        let places: Vec<_> = match candidates(&self.prepared.root, self.shards)? {
+            Some(places) => places.iter().collect(),
+            None => (0..self.shards.count()).collect(),
+        };
+        if let Some(explain) = &mut self.explain {
+            explain.pruned += explain.shards.saturating_sub(places.len() as u64);
+            explain.planning += self.timer.since(start);
+        }
+        Ok(places)
+    }
+
+    /// The same places by the best value that a shard has, the best first.
+    fn best_first(&self, places: Vec<u32>, order: &Order) -> Result<Vec<u32>> {
+        if places.len() as u64 * FEW >= self.shards.count().into()
+            && let Some(ranked) = self.shards.best_first(order)?
+        {
+            let ranked = ranked.iter().copied();
+            return Ok(match places.len() == ranked.len() {
+                true => ranked.collect(),
+                false => {
+                    let is_wanted = |place: &u32| places.binary_search(place).is_ok();
+                    ranked.filter(is_wanted).collect()
+                }
+            });
+        }
+        let mut waiting = Vec::with_capacity(places.len());
+        for place in places {
+            if let Some(shard) = self.shards.shard(place) {
+                waiting.push((best(shard, order)?, place));
+            }
+        }
+        waiting.sort_by(|(one, _), (other, _)| compare_best(one, other, order.direction));
+        Ok(waiting.into_iter().map(|(_, place)| place).collect())
     }
 
     /// The plan for a shard and how many documents it has; none if nothing in it can match.

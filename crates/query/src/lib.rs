@@ -3,6 +3,7 @@
 //! - [`Query`]: what is asked, said with [`find`] and [`field`]; [`Filter::parse`] reads the WHERE grammar of SQL.
 //! - [`Shard`]: documents with indexes, and all that a query asks of them. A shard knows predicates on one field alone
 //!   ([`Leaf`]); and, or, not, orders, pages and aggregates are made here.
+//! - [`Shards`]: many of them that are asked together, where it may be known which can be left out.
 //! - [`Scan`]: the same answers from documents that have no index.
 //! - [`ModelShard`]: a shard in memory without any index, which others are tested against.
 //!
@@ -44,6 +45,7 @@ mod projection;
 mod query;
 mod scan;
 mod shard;
+mod shards;
 mod sort;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -66,5 +68,6 @@ pub use projection::write_fields;
 pub use query::{Aggregate, Measure, Order, Query, find, find_all};
 pub use scan::Scan;
 pub use shard::{Column, Cost, End, Estimate, FieldInfo, NO_RANK, Ranks, Shard, TermPair};
+pub use shards::Shards;
 pub use tree::{DEPTH_MAX, IN_VALUES_MAX, PREDICATES_MAX};
 pub use value::Value;
