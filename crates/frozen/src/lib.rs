@@ -1,7 +1,7 @@
 //! Frozen partitions: documents in one immutable file, a `.quire` file, that is queried where it lies.
 //!
 //! [`FrozenBuilder`] makes a file of documents, in one pass and in bounded memory. [`FrozenFile`] opens it, in the same time
-//! whatever its size, and is a [`quire_query::Shard`].
+//! whatever its size, and is a [`quire_query::Shard`]. [`FrozenFolder`] keeps all files of a folder open, as one database.
 //!
 //! # What a file has
 //! ```text
@@ -22,6 +22,7 @@ mod builder;
 mod column;
 mod error;
 mod file;
+mod folder;
 mod format;
 mod gather;
 mod inspect;
@@ -32,17 +33,21 @@ mod postings;
 mod rows;
 mod sections;
 mod shard;
+mod snapshot;
+mod spans;
 mod spool;
 mod table;
 
 pub use builder::FrozenBuilder;
 pub use error::{Error, ErrorKind, Result};
 pub use file::{FrozenFile, OpenOptions};
+pub use folder::{Failure, FrozenFolder, Refreshed, Watch};
 pub use inspect::{FieldInspection, Inspection, RowsInspection};
 pub use options::{FieldSpec, FrozenOptions};
 pub use quire_pack::Codec;
 pub use rows::ROW_BYTES_MAX;
 pub use sections::Access;
+pub use snapshot::Snapshot;
 
 #[cfg(test)]
 mod tests;

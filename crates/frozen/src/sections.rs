@@ -10,7 +10,7 @@ use crate::table::{SectionKind, Table};
 use crate::{Error, Result};
 use bytes::Bytes;
 use quire_env::{Env, ReadFile};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 /// How the bytes of a file are reached.
@@ -28,11 +28,18 @@ pub enum Access {
 /// The parts of an open file.
 #[derive(Debug)]
 pub(crate) struct Sections {
-    file: Arc<dyn ReadFile>,
-    map: Option<Bytes>,
+    path: PathBuf,
+    source: Source,
     table: Table,
     trailer: Trailer,
     loaded: Box<[OnceLock<Bytes>]>,
+}
+
+/// Where the bytes of a file come from. A map stays without the file that it is of.
+#[derive(Debug)]
+enum Source {
+    File(Arc<dyn ReadFile>),
+    Map(Bytes),
 }
 
 /// So much of a file's end is read first: trailer and table of most.
@@ -49,14 +56,14 @@ impl Sections {
         if file_bytes < (HEADER_BYTES + TRAILER_BYTES) as u64 {
             return Err(damaged("length of a frozen partition", file_bytes));
         }
-        let map = match access {
-            Access::Read => None,
-            Access::Map => Some(file.map()?),
+        let source = match access {
+            Access::Read => Source::File(file),
+            Access::Map => Source::Map(file.map()?),
         };
-        let read = |offset: u64, bytes: u64| match &map {
-            Some(map) => slice(map, offset, bytes)
+        let read = |offset: u64, bytes: u64| match &source {
+            Source::Map(map) => slice(map, offset, bytes)
                 .ok_or_else(|| damaged("end of a frozen partition", offset)),
-            None => read_at(&*file, offset, bytes),
+            Source::File(file) => read_at(&**file, offset, bytes),
         };
         let end = END_BYTES.min(file_bytes);
         let end_offset = file_bytes - end;
@@ -84,16 +91,16 @@ impl Sections {
             return Err(damaged("table", trailer.table_offset));
         }
         // Without the sections that were read along with it.
-        let table = match map {
-            Some(_) => table,
-            None => Bytes::copy_from_slice(&table),
+        let table = match source {
+            Source::Map(_) => table,
+            Source::File(_) => Bytes::copy_from_slice(&table),
         };
         let table = Table::new(table, trailer.table_offset)
             .ok_or_else(|| damaged("table", trailer.table_offset))?;
         let loaded = (0..table.sections()).map(|_| OnceLock::new()).collect();
         Ok(Sections {
-            file,
-            map,
+            path: path.to_path_buf(),
+            source,
             table,
             trailer,
             loaded,
@@ -101,7 +108,7 @@ impl Sections {
     }
 
     pub(crate) fn path(&self) -> &Path {
-        self.file.path()
+        &self.path
     }
 
     pub(crate) fn table(&self) -> &Table {
@@ -145,14 +152,14 @@ impl Sections {
 
     /// Bytes of the file, as they are.
     pub(crate) fn bytes_at(&self, offset: u64, bytes: u64) -> Result<Bytes> {
-        match &self.map {
-            Some(map) => slice(map, offset, bytes)
+        match &self.source {
+            Source::Map(map) => slice(map, offset, bytes)
                 .ok_or_else(|| Error::corrupt(self.path(), "end of a frozen partition", offset)),
             // Whatever is asked for lies before the trailer: the table was checked for it.
-            None if offset.saturating_add(bytes) > self.trailer.table_offset => {
+            Source::File(_) if offset.saturating_add(bytes) > self.trailer.table_offset => {
                 Err(Error::corrupt(self.path(), "place in the file", offset))
             }
-            None => read_at(&*self.file, offset, bytes),
+            Source::File(file) => read_at(&**file, offset, bytes),
         }
     }
 

@@ -65,7 +65,7 @@ impl Codes {
 }
 
 /// Whether no value from `least` to `greatest` is within bounds.
-fn is_outside(bounds: TermBounds<'_>, least: &[u8], greatest: &[u8]) -> bool {
+pub(crate) fn is_outside(bounds: TermBounds<'_>, least: &[u8], greatest: &[u8]) -> bool {
     let (lower, upper) = bounds;
     let above = match lower {
         Bound::Included(lower) | Bound::Excluded(lower) => lower > greatest,

@@ -16,6 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 mod damage;
+mod folder;
 
 const FILE: &str = "/d/p.quire";
 

@@ -1,0 +1,229 @@
+//! [`FrozenFolder`]: the frozen partitions of a folder, as one database.
+//!
+//! # Invariants
+//! 1. A query keeps the [`Snapshot`] that it began with: whatever becomes of the files, it sees each as it was, once.
+//! 2. A file is looked at before it is opened: if another one comes in between, the next look finds that.
+//! 3. A file that can't be opened takes nothing away: the one that had its name before is served on, if it is open.
+
+use crate::snapshot::{Partition, Snapshot};
+use crate::{Error, ErrorKind, FrozenFile, OpenOptions, Result};
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use quire_env::{Env, JobClass};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How the name of a frozen partition ends.
+const SUFFIX: &str = ".quire";
+
+/// All files of a folder whose names end with `.quire`, in the order of their names, as one database.
+///
+/// To replace a file, write the new one under another name in the same folder and rename it, as [`FrozenBuilder`](crate::FrozenBuilder)
+/// does. [`refresh`](FrozenFolder::refresh) takes all that changed at once; queries that run go on with what they have.
+///
+/// With [`Access::Read`](crate::Access::Read) each file takes a file descriptor, with [`Access::Map`](crate::Access::Map) none.
+///
+/// ```
+/// use quire_env::{Env, SimEnv};
+/// use quire_frozen::{FieldSpec, FrozenBuilder, FrozenFolder, FrozenOptions, OpenOptions};
+/// use quire_model::Document;
+/// use quire_query::{Options, field, find};
+/// use std::path::Path;
+/// use std::sync::Arc;
+///
+/// let env: Arc<dyn Env> = SimEnv::new(1);
+/// let dir = Path::new("/cars");
+/// env.create_dir_all(dir)?;
+/// let folder = FrozenFolder::open(Arc::clone(&env), dir, OpenOptions::default())?;
+/// for (name, car) in [("a.quire", r#"{"price": 1200}"#), ("b.quire", r#"{"price": 700}"#)] {
+///     let fields = [FieldSpec::full("price")];
+///     let mut builder = FrozenBuilder::create(Arc::clone(&env), &dir.join(name), &fields, FrozenOptions::default())?;
+///     builder.add(&Document::from_json(car.as_bytes())?, b"")?;
+///     builder.finish()?;
+/// }
+/// assert_eq!(folder.refresh()?.opened, ["a.quire", "b.quire"]);
+///
+/// let cheap = find(field("price").lt(1_000)).prepare()?;
+/// let snapshot = folder.snapshot();
+/// let answer = snapshot.query(&cheap, &Options::default())?;
+/// assert_eq!(snapshot.document(answer.hits[0])?.map(|car| car.to_json()), Some(r#"{"price":700}"#.to_string()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct FrozenFolder(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    env: Arc<dyn Env>,
+    dir: PathBuf,
+    options: OpenOptions,
+    snapshot: ArcSwap<Snapshot>,
+    failures: ArcSwap<Vec<Failure>>,
+    /// Held by the one who looks at the folder.
+    looking: Mutex<()>,
+}
+
+/// A file that could not be opened.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// Its name in the folder; empty if it was the folder that could not be read.
+    pub name: String,
+    /// What is wrong.
+    pub error: Arc<Error>,
+}
+
+/// What changed in a folder.
+#[derive(Debug, Clone, Default)]
+pub struct Refreshed {
+    /// Names of files that were opened, anew where one was replaced.
+    pub opened: Vec<String>,
+    /// Names of files that are gone.
+    pub dropped: Vec<String>,
+    /// Files that could not be opened. They are tried again each time.
+    pub failures: Vec<Failure>,
+}
+
+impl FrozenFolder {
+    /// Opens all that can be opened; [`failures`](FrozenFolder::failures) says what could not.
+    ///
+    /// # Errors
+    /// The folder can't be read.
+    pub fn open(env: Arc<dyn Env>, dir: &Path, options: OpenOptions) -> Result<FrozenFolder> {
+        let folder = FrozenFolder(Arc::new(Shared {
+            env,
+            dir: dir.to_path_buf(),
+            options,
+            snapshot: ArcSwap::default(),
+            failures: ArcSwap::default(),
+            looking: Mutex::default(),
+        }));
+        folder.refresh()?;
+        Ok(folder)
+    }
+
+    /// The files as they were found last.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.0.snapshot.load_full()
+    }
+
+    /// The files that could not be opened when the folder was looked at last.
+    #[must_use]
+    pub fn failures(&self) -> Arc<Vec<Failure>> {
+        self.0.failures.load_full()
+    }
+
+    /// Looks at the folder again: opens what is new or was replaced, keeps the other files open, drops what is gone.
+    ///
+    /// # Errors
+    /// The folder can't be read; nothing changes then.
+    pub fn refresh(&self) -> Result<Refreshed> {
+        self.0.refresh()
+    }
+
+    /// Looks at the folder again and again, `every` so often, until what is returned is dropped. What goes wrong is among the
+    /// [`failures`](FrozenFolder::failures).
+    pub fn watch(&self, every: Duration) -> Watch {
+        let duty = Arc::new(Duty {
+            shared: Arc::clone(&self.0),
+            every,
+        });
+        duty.schedule();
+        Watch { _duty: duty }
+    }
+}
+
+/// Keeps a folder up to date until it is dropped.
+#[derive(Debug)]
+#[must_use = "nothing is watched once it is dropped"]
+pub struct Watch {
+    _duty: Arc<Duty>,
+}
+
+#[derive(Debug)]
+struct Duty {
+    shared: Arc<Shared>,
+    every: Duration,
+}
+
+impl Duty {
+    fn schedule(self: &Arc<Duty>) {
+        let duty = Arc::downgrade(self);
+        let look = move || {
+            if let Some(duty) = duty.upgrade() {
+                if let Err(error) = duty.shared.refresh() {
+                    duty.shared.failures.store(Arc::new(vec![Failure {
+                        name: String::new(),
+                        error: Arc::new(error),
+                    }]));
+                }
+                duty.schedule();
+            }
+        };
+        let env = &self.shared.env;
+        env.schedule(JobClass::Flush, self.every, Box::new(look));
+    }
+}
+
+impl Shared {
+    fn refresh(&self) -> Result<Refreshed> {
+        let _alone = self.looking.lock();
+        let before = self.snapshot.load_full();
+        let mut found = Refreshed::default();
+        let mut partitions = Vec::with_capacity(before.partitions().len());
+        for name in self.env.list(&self.dir)? {
+            if !name.ends_with(SUFFIX) {
+                continue;
+            }
+            let former = before.partition(&name);
+            match self.look(&name, former) {
+                Ok(partition) => {
+                    if former.is_none_or(|former| !Arc::ptr_eq(former, &partition)) {
+                        found.opened.push(name);
+                    }
+                    partitions.push(partition);
+                }
+                // Taken away since the names were read.
+                Err(error) if is_absence(&error) => {}
+                Err(error) => {
+                    partitions.extend(former.cloned());
+                    let error = Arc::new(error);
+                    found.failures.push(Failure { name, error });
+                }
+            }
+        }
+        let now = Snapshot::new(partitions);
+        let gone = before
+            .partitions()
+            .iter()
+            .filter(|one| now.partition(&one.name).is_none());
+        found.dropped = gone.map(|one| one.name.clone()).collect();
+        if !found.opened.is_empty() || !found.dropped.is_empty() {
+            self.snapshot.store(Arc::new(now));
+        }
+        self.failures.store(Arc::new(found.failures.clone()));
+        Ok(found)
+    }
+
+    /// The file of a name: the one that is open, if it is the same.
+    fn look(&self, name: &str, former: Option<&Arc<Partition>>) -> Result<Arc<Partition>> {
+        let path = self.dir.join(name);
+        let stamp = self.env.stamp(&path)?;
+        if let Some(former) = former
+            && former.stamp == stamp
+        {
+            return Ok(Arc::clone(former));
+        }
+        let file = FrozenFile::open(&*self.env, &path, self.options)?;
+        Ok(Arc::new(Partition {
+            name: name.to_string(),
+            stamp,
+            file,
+        }))
+    }
+}
+
+fn is_absence(error: &Error) -> bool {
+    error.kind() == ErrorKind::Env(quire_env::ErrorKind::NotFound)
+}

@@ -1,0 +1,155 @@
+//! Spans: between which values a field lies in each of many files, and so which files may have a value.
+//!
+//! A field by which documents were parted, or that grew as the files did, lies in narrow spans that hardly overlap: a value
+//! is then found in the few files that may have it, for about the logarithm of how many files there are. Of a field that lies
+//! everywhere in all files this is known just as quickly.
+//!
+//! # Invariants
+//! 1. Spans ascend by their least values, and by place where these are equal.
+//! 2. `reach` of a span is the one, among it and those before it, that ends last.
+
+use crate::shard::is_outside;
+use crate::{FrozenFile, Result};
+use quire_index::DocSet;
+use quire_model::ordered::Direction;
+use quire_query::{Path, Test};
+use std::cmp::Reverse;
+use std::ops::Bound;
+use std::sync::{Arc, OnceLock};
+
+/// Where a field lies in one file. The bounds may be wider than its values.
+#[derive(Debug)]
+struct Span {
+    least: Box<[u8]>,
+    greatest: Box<[u8]>,
+    place: u32,
+    /// Which span ends last, up to this one.
+    reach: usize,
+}
+
+/// Where a field lies in all files.
+#[derive(Debug)]
+pub(crate) struct Spans {
+    spans: Vec<Span>,
+    files: u32,
+    /// Files that have the field and can't filter by it, ascending: who asks them is told so.
+    unfiltered: Vec<u32>,
+    ascending: OnceLock<Arc<[u32]>>,
+    descending: OnceLock<Arc<[u32]>>,
+}
+
+impl Spans {
+    /// Reads the tables of files.
+    pub(crate) fn gather<'a>(
+        files: impl Iterator<Item = &'a FrozenFile>,
+        path: &Path,
+    ) -> Result<Spans> {
+        let (mut spans, mut unfiltered, mut count) = (Vec::new(), Vec::new(), 0);
+        for (place, file) in (0..).zip(files) {
+            count = place + 1;
+            let Some(field) = file.field_at(path)? else {
+                continue;
+            };
+            if !field.entry.filterable {
+                unfiltered.push(place);
+            }
+            spans.push(Span {
+                least: field.entry.least.into(),
+                greatest: field.entry.greatest.into(),
+                place,
+                reach: 0,
+            });
+        }
+        spans.sort_by(|one, other| one.least.cmp(&other.least));
+        let (mut reach, mut greatest): (_, &[u8]) = (0, &[]);
+        let mut reaches = Vec::with_capacity(spans.len());
+        for (at, span) in spans.iter().enumerate() {
+            if *span.greatest > *greatest {
+                (reach, greatest) = (at, &span.greatest);
+            }
+            reaches.push(reach);
+        }
+        for (span, reach) in spans.iter_mut().zip(reaches) {
+            span.reach = reach;
+        }
+        Ok(Spans {
+            spans,
+            files: count,
+            unfiltered,
+            ascending: OnceLock::new(),
+            descending: OnceLock::new(),
+        })
+    }
+
+    /// Whether no file has the field.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// The places of files that may have a value which fulfils a test, and of those that can't tell; none if these are more
+    /// than half of all.
+    pub(crate) fn candidates(&self, test: &Test) -> Option<Arc<DocSet>> {
+        let (lower, upper) = test.bounds();
+        let end = match upper {
+            Bound::Included(upper) => self.spans.partition_point(|span| *span.least <= *upper),
+            Bound::Excluded(upper) => self.spans.partition_point(|span| *span.least < *upper),
+            Bound::Unbounded => self.spans.len(),
+        };
+        let ends_before = |span: &Span, term: &[u8]| {
+            let last = self.spans.get(span.reach);
+            last.is_some_and(|last| *last.greatest < *term)
+        };
+        let start = match lower {
+            Bound::Included(lower) | Bound::Excluded(lower) => {
+                self.spans.partition_point(|span| ends_before(span, lower))
+            }
+            Bound::Unbounded => 0,
+        };
+        let within = self.spans.get(start..end).unwrap_or_default();
+        let most = self.files as usize / 2;
+        let may_match = |span: &&Span| may_match(test, &span.least, &span.greatest);
+        let places = within.iter().filter(may_match).map(|span| span.place);
+        let mut places: Vec<u32> = places.take(most + 1).collect();
+        places.extend_from_slice(&self.unfiltered);
+        if places.len() > most {
+            return None;
+        }
+        places.sort_unstable();
+        Some(Arc::new(places.into_iter().collect()))
+    }
+
+    /// The places of all files, those with the best values first, those without the field last.
+    pub(crate) fn best_first(&self, direction: Direction) -> Arc<[u32]> {
+        let ranked = match direction {
+            Direction::Ascending => &self.ascending,
+            Direction::Descending => &self.descending,
+        };
+        Arc::clone(ranked.get_or_init(|| {
+            let mut spans: Vec<&Span> = self.spans.iter().collect();
+            if direction == Direction::Descending {
+                spans.sort_by_key(|span| Reverse(&span.greatest));
+            }
+            let with: DocSet = {
+                let mut places: Vec<_> = spans.iter().map(|span| span.place).collect();
+                places.sort_unstable();
+                places.into_iter().collect()
+            };
+            let without = with.complement(self.files);
+            let with = spans.iter().map(|span| span.place);
+            with.chain(without.iter()).collect()
+        }))
+    }
+}
+
+/// Whether a value from `least` to `greatest` may fulfil a test.
+fn may_match(test: &Test, least: &[u8], greatest: &[u8]) -> bool {
+    match test {
+        Test::In(values) => {
+            let from = values.partition_point(|value| value.term() < least);
+            values
+                .get(from)
+                .is_some_and(|value| value.term() <= greatest)
+        }
+        _ => !is_outside(test.bounds(), least, greatest),
+    }
+}
