@@ -7,12 +7,6 @@ use quire_query::{Answer, Prepared, Query, field, find, find_all};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-const OPTIONS: Options<'static> = Options {
-    unknown_fields: quire_query::UnknownFields::MatchNothing,
-    memory_bytes_max: 64 << 20,
-    clock: None,
-};
-
 /// Writes a file of some documents; their payloads are their docids.
 fn write(env: &Arc<dyn Env>, path: &Path, fields: &[FieldSpec], documents: &[Document]) {
     let options = options(Codec::None, 100);
@@ -32,7 +26,10 @@ fn write_numbers(env: &Arc<dyn Env>, path: &Path, numbers: std::ops::Range<u32>)
 }
 
 fn numbers(snapshot: &Snapshot, query: &Query) -> Vec<i64> {
-    let hits = snapshot.query(&prepared(query), &OPTIONS).unwrap().hits;
+    let hits = snapshot
+        .query(&prepared(query), &Options::default())
+        .unwrap()
+        .hits;
     let number = |hit| match snapshot.document(hit).unwrap()?.get("n")? {
         quire_model::ValueRef::Int(number) => Some(number),
         _ => None,
@@ -69,7 +66,7 @@ fn on_both(test: impl Fn(&Arc<dyn Env>, &Path, &FrozenFolder)) {
 /// Asks the files one after another.
 fn one_by_one(snapshot: &Snapshot, query: &Prepared) -> quire_query::Result<Answer> {
     let shards: Vec<_> = snapshot.files().map(|file| file as &dyn Shard).collect();
-    query.answer(&shards, &OPTIONS)
+    query.answer(&shards, &Options::default())
 }
 
 proptest! {
@@ -97,7 +94,7 @@ proptest! {
         let snapshot = folder.snapshot();
         for query in &case.queries {
             let asked = prepared(query);
-            let found = snapshot.query(&asked, &OPTIONS);
+            let found = snapshot.query(&asked, &Options::default());
             if same {
                 prop_assert_eq!(found.unwrap(), naive::answer(&parts, query), "{}", case);
             } else if let Ok(expected) = one_by_one(&snapshot, &asked) {
@@ -136,7 +133,7 @@ fn a_running_query_keeps_the_files_that_it_began_with() {
             ControlFlow::Continue(())
         };
         snapshot
-            .for_each(&prepared(&all), &OPTIONS, &mut each)
+            .for_each(&prepared(&all), &Options::default(), &mut each)
             .unwrap();
         assert_eq!(seen.concat(), b"012012012");
         assert_eq!(numbers(&snapshot, &all), [0, 1, 2, 10, 11, 12, 20, 21, 22]);
@@ -252,7 +249,9 @@ fn files_are_swapped_while_many_threads_query() {
         let mut last = 0;
         while !swapped.is_finished() {
             let snapshot = folder.snapshot();
-            let answer = snapshot.query(&prepared(&newest), &OPTIONS).unwrap();
+            let answer = snapshot
+                .query(&prepared(&newest), &Options::default())
+                .unwrap();
             assert_eq!(answer.count, Some(200));
             let newest = numbers(&snapshot, &newest);
             assert!(newest[0] >= last && newest[0] % 100 == 49);
