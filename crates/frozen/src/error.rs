@@ -41,6 +41,12 @@ pub enum Error {
     /// The caller's mistake.
     #[error("invalid argument: {0}")]
     InvalidArgument(String),
+    /// There is no index of the field that filters.
+    #[error("field {path:?} can't be filtered by: it was not made filterable")]
+    NotFilterable {
+        /// The field.
+        path: String,
+    },
     /// More than fits a partition.
     #[error("{what} of {found}, over the limit of {limit}")]
     TooLarge {
@@ -72,7 +78,7 @@ impl Error {
         match self {
             Error::Env(error) => ErrorKind::Env(error.kind()),
             Error::Corrupt { .. } => ErrorKind::Corrupt,
-            Error::InvalidArgument(_) => ErrorKind::InvalidArgument,
+            Error::InvalidArgument(_) | Error::NotFilterable { .. } => ErrorKind::InvalidArgument,
             Error::TooLarge { .. } => ErrorKind::TooLarge,
             Error::UnsupportedVersion { .. } => ErrorKind::UnsupportedVersion,
         }
@@ -89,6 +95,9 @@ impl Error {
 
 impl From<Error> for quire_query::Error {
     fn from(error: Error) -> quire_query::Error {
-        quire_query::Error::shard(error)
+        match error {
+            Error::NotFilterable { path } => quire_query::Error::NotFilterable { path },
+            error => quire_query::Error::shard(error),
+        }
     }
 }

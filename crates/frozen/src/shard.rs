@@ -212,9 +212,9 @@ impl FrozenFile {
     /// The field of a leaf that can be answered.
     fn filterable(&self, path: &Path) -> Result<Option<FrozenField<'_>>> {
         match self.field_at(path)? {
-            Some(field) if !field.entry.filterable => Err(Error::InvalidArgument(format!(
-                "field {path} can't be filtered by: it was not made filterable"
-            ))),
+            Some(field) if !field.entry.filterable => Err(Error::NotFilterable {
+                path: path.to_string(),
+            }),
             found => Ok(found),
         }
     }
@@ -394,7 +394,10 @@ impl Shard for FrozenFile {
     fn column(&self, path: &Path) -> quire_query::Result<Option<Box<dyn Column + '_>>> {
         match self.field_at(path)? {
             Some(field) if field.entry.sortable => Ok(Some(Box::new(FrozenColumn::new(&field)?))),
-            _ => Ok(None),
+            Some(_) => Err(quire_query::Error::NotSortable {
+                path: path.to_string(),
+            }),
+            None => Ok(None),
         }
     }
 
