@@ -1,11 +1,14 @@
-//! Queries over live collections and frozen partitions, against answers by definition.
+//! Queries over live collections, what is frozen of them, and frozen partitions, against answers by definition.
 
 use quire_env::{Env, SimEnv};
 use quire_frozen::{FieldSpec, FrozenBuilder, FrozenFile, FrozenOptions, OpenOptions};
 use quire_query::testing::{Case, PATHS, naive};
 use quire_query::{ModelShard, Shard};
-use quiredb::query::{Hit, Options};
-use quiredb::{CollectionSettings, Database, Document, Key, Volumes, Write};
+use quiredb::query::{Hit, Options, field, find, find_all};
+use quiredb::{
+    CollectionSettings, Database, Document, FIELDS_MAX, FreezeOptions, FrozenView, Key, View,
+    Volumes, Write,
+};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +31,7 @@ fn a_live_collection_answers_as_the_definition_says() {
         let collection = database.create_collection("c", settings).unwrap();
         let model = write(&collection, &case.documents, seed);
         let view = collection.view().unwrap();
+        let frozen = freeze(&database, &view);
         let documents = |part: &Vec<(u32, Key, Document)>| -> Vec<Document> {
             part.iter().map(|(.., document)| document.clone()).collect()
         };
@@ -50,8 +54,34 @@ fn a_live_collection_answers_as_the_definition_says() {
             let found = view.documents(&answer.hits).unwrap().into_iter();
             let found: Vec<_> = found.map(|found| (found.key, found.document)).collect();
             assert_eq!(found, shown);
+            for frozen in &frozen {
+                let mut answer = frozen.query(&prepared, &Options::default()).unwrap();
+                let found = frozen.documents(&answer.hits).unwrap().into_iter();
+                let found: Vec<_> = found
+                    .map(|found| (found.origin.unwrap().key, found.document))
+                    .collect();
+                assert_eq!(found, shown, "seed {seed}, frozen: {case}");
+                answer.hits.clone_from(&right.hits);
+                assert_eq!(answer, right, "seed {seed}, frozen: {case}");
+            }
         }
     }
+}
+
+/// A view in one file, and in one for each partition, all its fields found.
+fn freeze(database: &Database, view: &View) -> [FrozenView; 2] {
+    let (file, dir) = (Path::new("/c.quire"), Path::new("/c"));
+    let options = FreezeOptions::default();
+    let one = view.freeze(file, &options, &mut |_| {}).unwrap();
+    let many = view
+        .freeze_by_partition(dir, &options, &mut |_| {})
+        .unwrap();
+    assert_eq!(
+        (one.documents, many.documents),
+        (view.count(), view.count())
+    );
+    assert_eq!(many.files.len(), view.positions().len());
+    [file, dir].map(|path| FrozenView::open(database.env(), path).unwrap())
 }
 
 /// Writes documents, and gives those that are there in the end.
@@ -85,9 +115,108 @@ fn write(collection: &quiredb::Collection, documents: &[Document], seed: u64) ->
 }
 
 #[test]
+fn a_frozen_document_keeps_its_key_and_version_and_is_found_by_the_key() {
+    let env = SimEnv::new(1);
+    let database = Database::open_with(env, Volumes::single("/db"), Default::default()).unwrap();
+    let collection = database
+        .create_collection("c", CollectionSettings::default())
+        .unwrap();
+    for (key, json) in [
+        ("1", "{}"),
+        ("a", r#"{"_id":"other","n":1}"#),
+        ("b", r#"{"n":2}"#),
+    ] {
+        let document = Document::from_json(json.as_bytes()).unwrap();
+        collection
+            .put(&Key::parse(key).unwrap(), &document)
+            .unwrap();
+    }
+    let view = collection.view().unwrap();
+    collection.delete(&Key::parse("b").unwrap()).unwrap();
+    for frozen in freeze(&database, &view) {
+        for (id, key) in [("1", "1"), ("other", "a"), ("b", "b")] {
+            let query = find(field("_id").eq(id)).prepare().unwrap();
+            let hits = frozen.query(&query, &Options::default()).unwrap().hits;
+            let found = frozen.documents(&hits).unwrap();
+            let expected = view.get(&Key::parse(key).unwrap()).unwrap().unwrap();
+            assert_eq!(found.len(), 1);
+            assert_eq!(found[0].document, expected.document);
+            let origin = found[0].origin.clone().unwrap();
+            assert_eq!(
+                (origin.key, origin.version, origin.partition),
+                (expected.key, expected.version, expected.partition)
+            );
+        }
+    }
+}
+
+#[test]
+fn what_can_not_be_frozen_or_opened_is_an_error_and_leaves_nothing() {
+    use quiredb::ErrorKind;
+    let env = SimEnv::new(1);
+    let database = Database::open_with(
+        Arc::<SimEnv>::clone(&env),
+        Volumes::single("/db"),
+        Default::default(),
+    )
+    .unwrap();
+    let collection = database
+        .create_collection("c", CollectionSettings::default())
+        .unwrap();
+    let fields: Vec<String> = (0..FIELDS_MAX).map(|n| format!("\"f{n}\":{n}")).collect();
+    let wide = format!("{{{}}}", fields.join(","));
+    let wide = Document::from_json(wide.as_bytes()).unwrap();
+    collection.put(&Key::from(1), &wide).unwrap();
+    let view = collection.view().unwrap();
+    let all = FreezeOptions::default();
+    let named = |path: &str| FreezeOptions {
+        fields: Some(vec![FieldSpec::sortable(path)]),
+        ..FreezeOptions::default()
+    };
+    let (file, dir, db) = (Path::new("/c.quire"), Path::new("/c"), Path::new("/db"));
+    let kind = |outcome: quiredb::Result<_>| outcome.unwrap_err().kind();
+    assert_eq!(
+        kind(view.freeze(file, &all, &mut |_| {})),
+        ErrorKind::TooLarge
+    );
+    assert_eq!(
+        kind(view.freeze_by_partition(dir, &named("a..b"), &mut |_| {})),
+        ErrorKind::Invalid
+    );
+    assert_eq!(
+        kind(view.freeze(db, &named("f1"), &mut |_| {})),
+        ErrorKind::Invalid
+    );
+    assert_eq!(
+        kind(view.freeze_by_partition(db, &named("f1"), &mut |_| {})),
+        ErrorKind::Invalid
+    );
+    assert_eq!(env.list(Path::new("/")).unwrap(), ["db"]);
+
+    let open = |path: &Path| FrozenView::open(database.env(), path);
+    let kind = |path: &Path| open(path).unwrap_err().kind();
+    assert_eq!(kind(file), ErrorKind::NotFound);
+    assert_eq!(kind(db), ErrorKind::Invalid);
+    assert_eq!(kind(&db.join("CATALOG")), ErrorKind::Corrupt);
+    let report = view.freeze(file, &named("f1"), &mut |_| {}).unwrap();
+    assert_eq!(report.documents, 1);
+    let frozen = open(file).unwrap();
+    let query = |name: &str| find(field(name).eq(1));
+    let outcome = frozen.query(&query("f1").prepare().unwrap(), &Options::default());
+    assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Invalid);
+    let nothing = frozen.query(&query("f2").prepare().unwrap(), &Options::default());
+    assert_eq!(nothing.unwrap().hits, []);
+    for hit in [Hit { shard: 1, doc: 0 }, Hit { shard: 0, doc: 1 }] {
+        assert_eq!(
+            frozen.documents(&[hit]).unwrap_err().kind(),
+            ErrorKind::Invalid
+        );
+    }
+}
+
+#[test]
 fn queries_that_can_not_be_answered_are_errors_and_hits_of_elsewhere_too() {
     use quiredb::ErrorKind;
-    use quiredb::query::{field, find, find_all};
     let database =
         Database::open_with(SimEnv::new(1), Volumes::single("/db"), Default::default()).unwrap();
     let collection = database

@@ -44,6 +44,11 @@ impl Path {
         visit_object(object, &self.0, visit)
     }
 
+    /// Shows `visit` each path that `object` has a scalar at and that a query can name; again where it has another one there.
+    pub fn each_in(object: ObjectRef<'_>, visit: &mut dyn FnMut(&str)) {
+        each_in_object(object, 0, &mut String::new(), visit);
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         let why = if self.0.split('.').any(str::is_empty) {
             "has an empty name"
@@ -117,6 +122,46 @@ fn visit_items<'a>(
     ControlFlow::Continue(())
 }
 
+/// `path` leads to the object, by so many `names`; it is left as it was.
+fn each_in_object(
+    object: ObjectRef<'_>,
+    names: usize,
+    path: &mut String,
+    visit: &mut dyn FnMut(&str),
+) {
+    let before = path.len();
+    for (name, value) in object.fields() {
+        if name.is_empty() || name.contains('.') || names == PATH_NAMES_MAX {
+            continue;
+        }
+        if names > 0 {
+            path.push('.');
+        }
+        path.push_str(name);
+        if path.len() <= PATH_BYTES_MAX {
+            each_in_value(value, names + 1, path, visit);
+        }
+        path.truncate(before);
+    }
+}
+
+fn each_in_value(
+    value: ValueRef<'_>,
+    names: usize,
+    path: &mut String,
+    visit: &mut dyn FnMut(&str),
+) {
+    match value {
+        ValueRef::Array(items) => {
+            for item in items {
+                each_in_value(item, names, path, visit);
+            }
+        }
+        ValueRef::Object(object) => each_in_object(object, names, path, visit),
+        _ => visit(path),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,6 +188,21 @@ mod tests {
         assert_eq!(values(document, "d.e.f"), [r#""x""#, r#""y""#]);
         for nothing in ["d", "g.h", "i", "a.b", "d.e.f.g", "z", ""] {
             assert!(values(document, nothing).is_empty(), "{nothing}");
+        }
+    }
+
+    #[test]
+    fn every_path_that_leads_to_a_scalar_is_found() {
+        let document = r#"{"a":1,"b":[2,[3,{"c":4}],{"c":[5,null]}],"d":{"e":[{"f":"x"},7]},"g.h":8,"":9,"i":{},"j":[]}"#;
+        let document = Document::from_json(document.as_bytes()).unwrap();
+        let mut paths = Vec::new();
+        Path::each_in(document.root(), &mut |path| paths.push(path.to_string()));
+        assert_eq!(paths, ["a", "b", "b", "b.c", "b.c", "b.c", "d.e.f", "d.e"]);
+        let deep = (0..70).fold("1".to_string(), |inner, _| format!("{{\"n\":{inner}}}"));
+        let long = format!("{{\"{}\":1}}", "n".repeat(PATH_BYTES_MAX + 1));
+        for unnamed in [deep, long] {
+            let document = Document::from_json(unnamed.as_bytes()).unwrap();
+            Path::each_in(document.root(), &mut |path| panic!("{path}"));
         }
     }
 }

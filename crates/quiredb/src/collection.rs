@@ -7,7 +7,7 @@ use crate::tail::Tail;
 use crate::{CollectionSettings, CollectionStats, Error, Result};
 use parking_lot::RwLock;
 use quire_collection::{Found, Partition, Write, Written};
-use quire_env::Gate;
+use quire_env::{Env, Gate};
 use quire_model::{Document, Key, Position};
 use quire_planted::{Bug, planted};
 use quire_store::Durability;
@@ -88,6 +88,12 @@ impl Collection {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.inner.name
+    }
+
+    /// The machine.
+    pub(crate) fn env(&self) -> &Arc<dyn Env> {
+        // A collection has one partition at least.
+        self.inner.partitions[0].env()
     }
 
     /// Its settings, as they are now.

@@ -145,6 +145,15 @@ pub enum Error {
     /// A document, a key or a write.
     #[error(transparent)]
     Partition(Arc<quire_collection::Error>),
+    /// Documents have more fields than are frozen without being named.
+    #[error("the documents have more than {fields_max} fields; name those to freeze")]
+    TooManyFields {
+        /// The limit.
+        fields_max: usize,
+    },
+    /// A frozen partition.
+    #[error(transparent)]
+    Frozen(Arc<quire_frozen::Error>),
     /// A query.
     #[error(transparent)]
     Query(#[from] quire_query::Error),
@@ -172,9 +181,13 @@ impl Error {
             Error::Catalog { .. } | Error::Backup { .. } => ErrorKind::Corrupt,
             Error::Closed | Error::Stopped => ErrorKind::Closed,
             Error::Partition(error) => partition_kind(error.kind()),
+            Error::TooManyFields { .. } => ErrorKind::TooLarge,
+            Error::Frozen(error) => frozen_kind(error.kind()),
+            Error::Query(quire_query::Error::Shard(error)) => error
+                .downcast_ref::<quire_frozen::Error>()
+                .map_or(ErrorKind::Io, |error| frozen_kind(error.kind())),
             Error::Query(error) => match error.kind() {
                 quire_query::ErrorKind::TooLarge => ErrorKind::TooLarge,
-                quire_query::ErrorKind::Shard => ErrorKind::Io,
                 quire_query::ErrorKind::Stopped => ErrorKind::Closed,
                 _ => ErrorKind::Invalid,
             },
@@ -246,6 +259,22 @@ impl From<quire_model::Error> for Error {
 impl From<quire_env::Error> for Error {
     fn from(error: quire_env::Error) -> Error {
         Error::Env(Arc::new(error))
+    }
+}
+
+impl From<quire_frozen::Error> for Error {
+    fn from(error: quire_frozen::Error) -> Error {
+        Error::Frozen(Arc::new(error))
+    }
+}
+
+fn frozen_kind(kind: quire_frozen::ErrorKind) -> ErrorKind {
+    use quire_frozen::ErrorKind as From;
+    match kind {
+        From::Env(kind) => env_kind(kind),
+        From::Corrupt => ErrorKind::Corrupt,
+        From::TooLarge => ErrorKind::TooLarge,
+        _ => ErrorKind::Invalid,
     }
 }
 

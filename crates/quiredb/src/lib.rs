@@ -28,6 +28,8 @@ mod collection;
 mod database;
 mod error;
 mod follow;
+mod freeze;
+mod frozen_view;
 mod pace;
 mod page;
 mod read;
@@ -53,6 +55,8 @@ pub use follow::{
     Applied, FollowerDir, Frame, Head, IncomingCopy, Lag, LeaderCopy, LeaderStream, Records,
     Replica,
 };
+pub use freeze::{FIELDS_MAX, FreezeOptions, FreezeProgress, FreezeReport};
+pub use frozen_view::{FrozenDocument, FrozenView, Origin};
 pub use page::Page;
 pub use read::{Scan, View};
 pub use repair::{LostKey, RepairEvent, RepairReport, repair};
@@ -65,6 +69,8 @@ pub use verify::{Damage, VerifyOptions, VerifyReport, verify, verify_with};
 
 pub use quire_collection::{Action, Change, Condition, Effect, Found, Write, Written};
 pub use quire_env::{Env, Gate, Medium, OsEnv, SimEnv, Volumes};
+/// Frozen partitions, and what they are made with.
+pub use quire_frozen as frozen;
 pub use quire_model::{
     ArrayRef, DOCUMENT_BYTES_MAX, Document, KEY_BYTES_MAX, Key, ObjectRef, Position, ValueRef,
 };
