@@ -9,7 +9,7 @@ build:
 	@scripts/setup.sh build
 	cargo build --release --locked -p quire-cli
 
-# The main job on real data: load, serve over HTTP, update, verify. Leaves the database to try more on.
+# The main job on real data: load, serve over HTTP, update, verify, freeze and query. Leaves the database to try more on.
 demo: build
 	@scripts/setup.sh packages
 	@rm -rf $(target_dir)/demo-db

@@ -16,6 +16,7 @@ mod load;
 mod output;
 mod progress;
 mod size;
+mod source;
 mod time;
 
 #[doc(hidden)]

@@ -1,7 +1,7 @@
 //! Standard output: results, as text or JSON. Standard error: messages.
 
 use crate::error::{Error, Result};
-use quiredb::{Found, Key, Written};
+use quiredb::{Found, Key, Origin, Written};
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{self, BufWriter, Stdout, Write};
@@ -43,11 +43,11 @@ impl Output {
 
     /// A document as it went in; with `--json`, in an object with its key and version.
     pub(crate) fn found(&mut self, found: &Found) -> Result<()> {
-        self.found_as(found, &found.document.to_json())
+        self.found_as(&Origin::of(found), &found.document.to_json())
     }
 
     /// As [`found`](Output::found), with this JSON for the document's.
-    pub(crate) fn found_as(&mut self, found: &Found, document: &str) -> Result<()> {
+    pub(crate) fn found_as(&mut self, found: &Origin, document: &str) -> Result<()> {
         if !self.json {
             return self.line(document);
         }
@@ -58,6 +58,14 @@ impl Output {
             found.partition,
             document
         ))
+    }
+
+    /// The same for a document of which no key is known.
+    pub(crate) fn found_bare(&mut self, document: &str) -> Result<()> {
+        if !self.json {
+            return self.line(document);
+        }
+        self.line(format_args!("{{\"found\":true,\"document\":{document}}}"))
     }
 
     /// What a write did.

@@ -19,6 +19,16 @@ impl Progress {
                 "{spinner} {decimal_bytes}  {decimal_bytes_per_sec}  {msg}",
             ),
         };
+        Progress::styled(bar, template)
+    }
+
+    /// Over so many documents.
+    pub(crate) fn documents(total: u64) -> Progress {
+        let template = "{wide_bar} {percent}% of {human_len} documents  {msg}";
+        Progress::styled(ProgressBar::new(total), template)
+    }
+
+    fn styled(bar: ProgressBar, template: &str) -> Progress {
         bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
@@ -26,10 +36,10 @@ impl Progress {
         Progress(bar)
     }
 
-    /// So many bytes are done.
-    pub(crate) fn at(&self, bytes: u64, message: impl FnOnce() -> String) {
+    /// So many bytes, or documents, are done.
+    pub(crate) fn at(&self, done: u64, message: impl FnOnce() -> String) {
         if !self.0.is_hidden() {
-            self.0.set_position(bytes);
+            self.0.set_position(done);
             self.0.set_message(message());
         }
     }

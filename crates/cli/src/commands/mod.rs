@@ -10,10 +10,12 @@ mod create;
 mod delete;
 mod drop;
 mod follow;
+pub(crate) mod freeze;
 mod get;
+mod inspect;
 pub(crate) mod load;
 mod put;
-mod query;
+pub(crate) mod query;
 mod repair;
 mod restore;
 mod scan;
@@ -36,6 +38,8 @@ pub(crate) enum Command {
     Scan(scan::Scan),
     Count(count::Count),
     Query(query::QueryCommand),
+    Freeze(freeze::Freeze),
+    Inspect(inspect::Inspect),
     Tail(tail::Tail),
     Collections(collections::Collections),
     Create(create::Create),
@@ -64,6 +68,8 @@ impl Command {
             Command::Scan(command) => command.run(context),
             Command::Count(command) => command.run(context),
             Command::Query(command) => command.run(context),
+            Command::Freeze(command) => command.run(context),
+            Command::Inspect(command) => command.run(context),
             Command::Tail(command) => command.run(context),
             Command::Collections(command) => command.run(context),
             Command::Create(command) => command.run(context),

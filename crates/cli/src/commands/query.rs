@@ -1,10 +1,9 @@
 //! `quire query`: documents by their fields, counted and counted by value.
 
 use crate::Context;
-use crate::database;
 use crate::error::{Error, Result};
 use crate::output::Output;
-use quiredb::View;
+use crate::source::Source;
 use quiredb::query::{
     Aggregate, Aggregated, Answer, Explain, Filter, Options, Order, Path as Field, Prepared, Query,
     Trace, UnknownFields, Value, find, write_fields,
@@ -35,12 +34,13 @@ Examples:
   quire query ./db cars --where \"at.city LIKE 'Ul%'\" --fields mark,price --limit 3
   quire query ./db cars --where 'sold IS NULL' --count      only how many
   quire query ./db cars --facet mark --facet at.city        values, and how many documents have each
+  quire query ./cars.quire --where \"mark = 'audi'\"         what `quire freeze` made: a file, or a folder of them
   quire query ./db cars --aggregate 'avg(price)' --aggregate \"max(price) WHERE mark = 'fiat'\"")]
 pub(crate) struct QueryCommand {
-    /// The database's directory
+    /// The database's directory; or a frozen file, or a folder of them
     db: PathBuf,
-    /// The collection
-    collection: String,
+    /// The collection; none of what is frozen
+    collection: Option<String>,
     /// Which documents; all if left out
     #[arg(long = "where", value_name = "CONDITION")]
     filter: Option<String>,
@@ -80,8 +80,7 @@ impl QueryCommand {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         let query = self.query()?;
         let query = query.prepare().map_err(|error| usage("", &error))?;
-        let database = database::open_existing(context, &self.db)?;
-        let collection = database::collection(&database, &self.db, &self.collection)?;
+        let source = Source::open(context, &self.db, self.collection.as_deref())?;
         let env = context.env.clone();
         let clock = move || env.monotonic();
         let options = Options {
@@ -95,11 +94,8 @@ impl QueryCommand {
             },
             ..Options::default()
         };
-        let view = collection.view().map_err(Error::engine("cannot query"))?;
-        let answer = view
-            .query(&query, &options)
-            .map_err(Error::engine("cannot query"))?;
-        show_documents(&view, &query, &answer, &mut context.out)?;
+        let answer = source.query(&query, &options)?;
+        show_documents(&source, &query, &answer, &mut context.out)?;
         match context.out.is_json() {
             true => show_json(&answer, &mut context.out),
             false => show_text(&answer, &mut context.out),
@@ -144,23 +140,31 @@ fn usage(what: &str, error: &quiredb::query::Error) -> Error {
 }
 
 /// A document a line, some of them read at a time.
-fn show_documents(view: &View, query: &Prepared, answer: &Answer, out: &mut Output) -> Result<()> {
+fn show_documents(
+    source: &Source,
+    query: &Prepared,
+    answer: &Answer,
+    out: &mut Output,
+) -> Result<()> {
     for hits in answer.hits.chunks(SHOWN_AT_ONCE) {
-        let documents = view.documents(hits).map_err(Error::engine("cannot read"))?;
-        for found in documents {
+        for found in source.documents(hits)? {
             let mut json = Vec::new();
             match query.fields() {
                 Some(fields) => write_fields(found.document.root(), fields, &mut json),
                 None => found.document.write_json(&mut json),
             }
-            out.found_as(&found, &String::from_utf8_lossy(&json))?;
+            let json = String::from_utf8_lossy(&json);
+            match &found.origin {
+                Some(origin) => out.found_as(origin, &json)?,
+                None => out.found_bare(&json)?,
+            }
         }
     }
     Ok(())
 }
 
 /// What is said about all that match, for people.
-fn show_text(answer: &Answer, out: &mut Output) -> Result<()> {
+pub(crate) fn show_text(answer: &Answer, out: &mut Output) -> Result<()> {
     if let Some(count) = answer.count {
         out.line(format_args!("{count} match"))?;
     }

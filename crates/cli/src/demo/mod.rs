@@ -1,11 +1,12 @@
 //! `quire demo`: the main job on real data that the machine has. A stream of documents goes in while a server answers,
-//! every document is served by key over HTTP, one is updated, everything is verified.
+//! every document is served by key over HTTP, one is updated, everything is verified, and frozen to be queried.
 //!
 //! It goes through the same code as the commands: the pipeline of `quire load`, the server of `quire serve`, the
 //! reports of `quire stats` and `quire verify`.
 
 mod crates;
 mod documents;
+mod frozen;
 mod packages;
 mod server;
 
@@ -16,6 +17,7 @@ use crate::output::shortened;
 use crate::size::counted;
 use crate::{Context, database};
 use documents::Documents;
+use frozen::Question;
 use quiredb::{Collection, CollectionSettings, Env, Found, Key, Volumes};
 use serde::Serialize;
 use serde_json::Value;
@@ -34,7 +36,7 @@ const SHOWN_CHARACTERS: usize = 300;
 /// While loading, the server is asked after every so many acknowledgements.
 const ACKNOWLEDGED_PER_REQUEST: u64 = 8;
 
-/// Load real data of this machine, serve it over HTTP, update it and verify it
+/// Load real data of this machine, serve it over HTTP, update it, verify it, freeze and query it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The data is the machine's Debian package index (apt-cache dumpavail), or the sources of the crates that cargo has
@@ -68,6 +70,7 @@ struct Report {
     updated: Value,
     disk_bytes: u64,
     damage: usize,
+    frozen: frozen::Report,
 }
 
 /// Real documents that this machine has.
@@ -77,6 +80,7 @@ struct Source {
     /// The command that would load them.
     command: &'static str,
     collection: &'static str,
+    question: Question,
     reader: Box<dyn Read + Send>,
 }
 
@@ -110,7 +114,9 @@ impl Demo {
             "2. Load, while it serves",
             &source.command.replace("DB", &shown),
         )?;
-        let (summary, answers) = load_while_serving(context, &server, &documents, source)?;
+        let (input, question) = (Input::Reader(source.title, source.reader), source.question);
+        let (summary, answers) =
+            load_while_serving(context, &server, collection, &documents, input)?;
         if let Some(stop) = summary.stopped {
             return Err(Error::Failed(format!("the load stopped: {stop}")));
         }
@@ -205,6 +211,8 @@ impl Demo {
             return Err(Error::Failed("the database is damaged".to_owned()));
         }
 
+        let frozen = frozen::show(context, &directory.path, collection, &question)?;
+
         let answer = format!(
             "GET {url}/_doc/{}\n{updated}",
             crate::http::segment(&first.to_string())
@@ -229,6 +237,7 @@ impl Demo {
                     .map(|collection| collection.disk_bytes)
                     .sum(),
                 damage: report.damage.len(),
+                frozen,
             })?;
         }
         Ok(())
@@ -243,6 +252,12 @@ impl Source {
                 title: "this machine's Debian package index (apt-cache dumpavail)".to_owned(),
                 command: "apt-cache dumpavail | TO_NDJSON | quire load DB packages -",
                 collection: "packages",
+                question: Question {
+                    fields: None,
+                    number: "installed_size",
+                    at_least: 100_000,
+                    facet: "section",
+                },
                 reader: Box::new(Documents::new(packages.take(limit))),
             });
         }
@@ -251,6 +266,13 @@ impl Source {
                 title: "sources and manifests of the crates that cargo has fetched".to_owned(),
                 command: "TO_NDJSON ~/.cargo/registry/src | quire load DB sources -",
                 collection: "sources",
+                // The text of a file is no value to look for.
+                question: Question {
+                    fields: Some(&["crate", "version", "path", "kind", "lines", "bytes"]),
+                    number: "lines",
+                    at_least: 1,
+                    facet: "kind",
+                },
                 reader: Box::new(Documents::new(files.take(limit))),
             });
         }
@@ -283,8 +305,9 @@ impl Answers {
 fn load_while_serving(
     context: &Context,
     server: &Server,
+    collection: &str,
     documents: &Collection,
-    source: Source,
+    input: Input,
 ) -> Result<(crate::load::Summary, Answers)> {
     let (env, mut answers, mut acknowledged) = (context.env.clone(), Answers::default(), 0);
     let mut observe = |event: &Event<'_>| -> io::Result<()> {
@@ -293,14 +316,13 @@ fn load_while_serving(
             if acknowledged % ACKNOWLEDGED_PER_REQUEST == 1 {
                 let key = first_key(documents).map_err(io::Error::other)?;
                 let start = env.monotonic();
-                get(server, source.collection, &key).map_err(io::Error::other)?;
+                get(server, collection, &key).map_err(io::Error::other)?;
                 answers.count += 1;
                 answers.slowest = answers.slowest.max(env.monotonic().saturating_sub(start));
             }
         }
         Ok(())
     };
-    let input = Input::Reader(source.title, source.reader);
     let summary = crate::load::load(
         documents,
         || env.monotonic(),
@@ -398,6 +420,7 @@ impl Drop for Directory {
         if !self.keep {
             // What is left of a temporary directory is the system's to remove.
             let _ = self.env.remove_dir_all(&self.path);
+            let _ = self.env.remove(&frozen::file_of(&self.path));
         }
     }
 }
@@ -418,6 +441,10 @@ fn next_steps(directory: &Directory, collection: &str, key: &Key) -> Vec<String>
         format!("  {quire} get {path} {collection} {key}"),
         format!("  {quire} scan {path} {collection} --limit 5 --json"),
         format!("  {quire} tail {path} {collection} --limit 5"),
+        format!(
+            "  {quire} inspect {}",
+            frozen::file_of(&directory.path).display()
+        ),
         format!("  {quire} serve {path}"),
     ]
 }

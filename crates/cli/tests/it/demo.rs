@@ -26,6 +26,8 @@ fn demo_works_on_what_the_machine_has() {
         "loaded ",
         "\"favourite\":true",
         "no damage",
+        "quire freeze demo-db",
+        "the same answer from both",
         "Served over HTTP:",
         "Try next",
     ] {
@@ -33,6 +35,7 @@ fn demo_works_on_what_the_machine_has() {
     }
     assert!(!quire.ok(&["collections", "demo-db"]).is_empty());
     quire.ok(&["verify", "demo-db"]);
+    quire.ok(&["inspect", "demo-db.quire", "--verify"]);
     quire.fails(&["demo", "--dir", "demo-db"], 2, &["not empty"]);
 }
 
@@ -53,6 +56,7 @@ fn demo_falls_back_to_sources_of_crates() {
     assert_eq!(report["collection"], "sources");
     assert_eq!(report["served"].as_array().unwrap().len(), 2);
     assert_eq!(report["damage"], 0);
+    assert_eq!(report["frozen"]["documents"], 2);
     let document = &report["updated"]["_source"];
     assert_eq!(document["crate"], "demo-crate");
     assert_eq!(document["version"], "1.2.3");

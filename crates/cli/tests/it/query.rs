@@ -14,13 +14,24 @@ fn cars() -> Quire {
     quire.ok(&["create", "db", "c", "--partitions", "2"]);
     let file = quire.file("cars.ndjson", CARS);
     quire.ok(&["load", "db", "c", file.to_str().unwrap()]);
+    quire.ok(&["freeze", "db", "c", "c.quire"]);
+    quire.ok(&["freeze", "db", "c", "frozen", "--by-partition"]);
     quire
+}
+
+/// The answer, which is the same from the collection and from what is frozen of it.
+fn answer(quire: &Quire, arguments: &[&str]) -> String {
+    let ask = |of: &[&str]| quire.ok(&[&["query"], of, arguments].concat());
+    let answer = ask(&["db", "c"]);
+    for frozen in ["c.quire", "frozen"] {
+        assert_eq!(ask(&[frozen]), answer, "{frozen}: {arguments:?}");
+    }
+    answer
 }
 
 /// The keys of what is found.
 fn keys(quire: &Quire, arguments: &[&str]) -> Vec<String> {
-    let arguments = [&["query", "db", "c", "--fields", "_id"], arguments].concat();
-    let found = quire.ok(&arguments);
+    let found = answer(quire, &[&["--fields", "_id"], arguments].concat());
     let lines = found
         .lines()
         .map(|line| serde_json::from_str(line).unwrap());
@@ -50,19 +61,16 @@ fn documents_are_found_by_their_fields_in_the_order_asked_for() {
         keys(&quire, &["--order", "price", "--skip", "1", "--limit", "2"]),
         ["b", "a"]
     );
-    let whole = quire.ok(&["query", "db", "c", "--where", "price = 1.5"]);
+    let whole = answer(&quire, &["--where", "price = 1.5"]);
     assert_eq!(whole.trim_end(), CARS.lines().nth(2).unwrap());
     let fields = [
-        "query",
-        "db",
-        "c",
         "--where",
         "_id = 'a'",
         "--fields",
         "price, at.city",
         "--json",
     ];
-    let found: Value = serde_json::from_str(&quire.ok(&fields)).unwrap();
+    let found: Value = serde_json::from_str(&answer(&quire, &fields)).unwrap();
     assert_eq!(
         found["document"],
         json!({"price": 9000, "at": {"city": "Ulm"}})
@@ -77,9 +85,6 @@ fn documents_are_found_by_their_fields_in_the_order_asked_for() {
 fn what_is_said_about_all_that_match_needs_no_documents() {
     let quire = cars();
     let asked = [
-        "query",
-        "db",
-        "c",
         "--count",
         "--facet",
         "mark",
@@ -92,11 +97,12 @@ fn what_is_said_about_all_that_match_needs_no_documents() {
         "--aggregate",
         "histogram(price, 500)",
     ];
-    let text = quire.ok(&asked);
+    let text = answer(&quire, &asked);
     let right = "4 match\nmark\n  audi         2\n  fiat         1\n  opel         1\nat.city\n  Ulm          2\n  Bonn         1\n\
                  max(price): 9000\navg(price) WHERE mark = 'audi': 4500.75\nhistogram(price, 500)\n  0            1\n  500          1\n  9000         1\n";
     assert_eq!(text, right);
-    let all = quire.json(&asked);
+    let all = answer(&quire, &[&asked[..], &["--json"]].concat());
+    let all: Value = serde_json::from_str(&all).unwrap();
     assert_eq!(all["count"], 4);
     assert_eq!(
         all["aggregates"]["mark"],
@@ -104,16 +110,10 @@ fn what_is_said_about_all_that_match_needs_no_documents() {
     );
     assert_eq!(all["aggregates"]["max(price)"], 9000);
     // Documents too, where they are asked for: before what is said about all.
-    let both = quire.ok(&["query", "db", "c", "--count", "--limit", "1", "--json"]);
+    let both = answer(&quire, &["--count", "--limit", "1", "--json"]);
     assert_eq!(both.lines().count(), 2);
     assert_eq!(both.lines().last(), Some(r#"{"count":4}"#));
-    assert_eq!(
-        quire
-            .ok(&["query", "db", "c", "--all", "--skip", "1"])
-            .lines()
-            .count(),
-        3
-    );
+    assert_eq!(answer(&quire, &["--all", "--skip", "1"]).lines().count(), 3);
 
     let explain = ["query", "db", "c", "--where", "price > 1", "--explain"];
     let explained = quire.ok(&explain);
@@ -149,6 +149,82 @@ fn what_can_not_be_asked_is_said_with_its_place() {
     wrong(&["--where", "a BETWEEN 1 AND 'x'"], 2, &["different types"]);
     wrong(&["--limit", "1", "--all"], 2, &["--all"]);
     wrong(&["--where", "prise > 1", "--strict"], 1, &["prise"]);
+    quire.fails(
+        &["query", "c.quire", "--where", "prise > 1", "--strict"],
+        1,
+        &["prise"],
+    );
+    let unknown = quire.run(&["query", "c.quire", "--where", "prise > 1", "--count"]);
+    assert_eq!(unknown.stdout, "0 match\n");
+    assert!(unknown.stderr.contains("\"prise\""), "{unknown:?}");
+    quire.fails(&["query", "db"], 2, &["quire collections"]);
+    quire.fails(&["query", "c.quire", "c"], 2, &["without the name"]);
+    quire.fails(&["query", "cars.ndjson"], 1, &["frozen partition"]);
     quire.fails(&["query", "db", "nope"], 1, &["no collection `nope`"]);
     quire.fails(&["query", "nope", "c"], 1, &["no database"]);
+}
+
+#[test]
+fn fields_are_frozen_for_what_is_said_and_the_file_says_what_it_is_made_of() {
+    let quire = cars();
+    let named = [
+        "some.quire",
+        "--full",
+        "price",
+        "--filter",
+        "mark, _id",
+        "--sort",
+        "_id",
+        "--codec",
+        "zstd",
+    ];
+    let report = quire.json(&[&["freeze", "db", "c"][..], &named].concat());
+    assert_eq!(report["documents"], 4);
+    assert_eq!(
+        report["fields"],
+        json!([
+            {"path": "_id", "filter": true, "sort": true},
+            {"path": "mark", "filter": true, "sort": false},
+            {"path": "price", "filter": true, "sort": true},
+        ])
+    );
+    quire.fails(
+        &["query", "some.quire", "--order", "mark"],
+        1,
+        &["\"mark\"", "sortable"],
+    );
+    assert_eq!(
+        quire.ok(&["query", "some.quire", "--where", "mark = 'opel'", "--count"]),
+        "1 match\n"
+    );
+
+    let inspected = quire.json(&["inspect", "some.quire", "--verify"]);
+    assert_eq!(inspected["documents"], 4);
+    let mark = &inspected["fields"][1];
+    assert_eq!(
+        (&mark["path"], &mark["distinct"]),
+        (&json!("mark"), &json!(3))
+    );
+    assert_eq!(mark["section_bytes"].get("codes"), None);
+    let table = quire.ok(&["inspect", "frozen"]);
+    assert!(table.contains("frozen/partition-00001.quire: "), "{table}");
+    assert_eq!(table.matches("at.city").count(), 2, "{table}");
+
+    quire.fails(&["freeze", "db", "c", "some"], 2, &["--by-partition"]);
+    quire.fails(
+        &["freeze", "db", "c", "frozen", "--by-partition"],
+        1,
+        &["there already"],
+    );
+    quire.fails(
+        &["freeze", "db", "c", "a.quire", "--full", "a..b"],
+        1,
+        &["a..b"],
+    );
+    quire.fails(
+        &["freeze", "db", "c", "a.quire", "--memory", "1MiB"],
+        1,
+        &["memory"],
+    );
+    quire.fails(&["inspect", "cars.ndjson"], 1, &["frozen partition"]);
 }

@@ -1,0 +1,170 @@
+//! `quire freeze`: a collection, as of one moment, becomes frozen files with indexes.
+
+use crate::Context;
+use crate::database;
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+use crate::size::{Size, count, counted};
+use quiredb::frozen::FieldSpec;
+use quiredb::{Codec, FreezeOptions, FreezeProgress, FreezeReport, View};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// How the name of a frozen file ends.
+const SUFFIX: &str = "quire";
+
+/// Freeze a collection: its documents in an immutable file with indexes, for fast queries
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The file has the documents as of one moment; writes go on meanwhile. It takes its name when it is whole, in the place of one
+that is there. Without --full, --filter and --sort every field that a document has is frozen for both, at most 1,000 of them;
+each document is then read twice. docs/FREEZING.md says more.
+
+Examples:
+  quire freeze ./db cars ./cars.quire
+  quire freeze ./db cars ./cars.quire --filter mark,at.city --full price,added
+  quire freeze ./db cars ./cars --by-partition           a folder, with a file for each partition
+
+  quire query ./cars.quire --where \"mark = 'audi'\" --order 'price desc'
+  quire inspect ./cars.quire")]
+pub(crate) struct Freeze {
+    /// The database's directory
+    db: PathBuf,
+    /// The collection
+    collection: String,
+    /// The file to make, NAME.quire; with --by-partition, the folder
+    out: PathBuf,
+    /// A new folder, with a file for each partition of the collection
+    #[arg(long)]
+    by_partition: bool,
+    /// Fields to filter by, to sort by and to aggregate, separated by commas
+    #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
+    full: Vec<String>,
+    /// Fields to filter by
+    #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
+    filter: Vec<String>,
+    /// Fields to sort by and to aggregate
+    #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
+    sort: Vec<String>,
+    /// How documents are compressed: none, lz4, zstd or zstd(LEVEL), 1 to 19
+    #[arg(long, default_value_t = Codec::default())]
+    codec: Codec,
+    /// Memory to build in, 8MiB or more; what does not fit goes to temporary files beside OUT
+    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+    memory: Size,
+}
+
+impl Freeze {
+    pub(super) fn run(self, context: &mut Context) -> Result<()> {
+        let is_named = self.out.extension().is_some_and(|end| end == SUFFIX);
+        if !self.by_partition && !is_named {
+            return Err(Error::Usage(format!(
+                "{} does not end with .{SUFFIX}: name the file so, or use --by-partition for a folder",
+                self.out.display()
+            )));
+        }
+        let options = FreezeOptions {
+            fields: self.fields(),
+            codec: self.codec,
+            memory_bytes: usize::try_from(self.memory.0).unwrap_or(usize::MAX),
+        };
+        let database = database::open_existing(context, &self.db)?;
+        let collection = database::collection(&database, &self.db, &self.collection)?;
+        let view = collection.view().map_err(Error::engine("cannot freeze"))?;
+        let start = context.env.monotonic();
+        let report = freeze(&view, &self.out, self.by_partition, &options)?;
+        let seconds = (context.env.monotonic().saturating_sub(start)).as_secs_f64();
+        if context.out.is_json() {
+            return context.out.json_line(&report_json(&report, seconds));
+        }
+        let sentence = sentence(&report);
+        context.out.line(format_args!(
+            "{sentence} in {seconds:.1} s: {}",
+            self.out.display()
+        ))
+    }
+
+    /// The fields that are named; none if there are none.
+    fn fields(&self) -> Option<Vec<FieldSpec>> {
+        let mut fields = BTreeMap::<&str, FieldSpec>::new();
+        for (names, filterable, sortable) in [
+            (&self.full, true, true),
+            (&self.filter, true, false),
+            (&self.sort, false, true),
+        ] {
+            for name in names.iter().map(|name| name.trim()) {
+                let field = fields.entry(name).or_insert_with(|| FieldSpec {
+                    path: name.to_owned(),
+                    filterable: false,
+                    sortable: false,
+                });
+                field.filterable |= filterable;
+                field.sortable |= sortable;
+            }
+        }
+        (!fields.is_empty()).then(|| fields.into_values().collect())
+    }
+}
+
+/// Freezes a view, with a bar on the screen.
+///
+/// # Errors
+/// Of damage, of options, of the disk.
+pub(crate) fn freeze(
+    view: &View,
+    out: &Path,
+    by_partition: bool,
+    options: &FreezeOptions,
+) -> Result<FreezeReport> {
+    let bar = Progress::documents(view.count());
+    let mut progress = |progress| match progress {
+        FreezeProgress::Looked(documents) => bar.at(documents, || "which fields there are".into()),
+        FreezeProgress::Frozen(documents) => bar.at(documents, || "freezing".into()),
+    };
+    let report = match by_partition {
+        true => view.freeze_by_partition(out, options, &mut progress),
+        false => view.freeze(out, options, &mut progress),
+    };
+    bar.finish();
+    report.map_err(Error::engine("cannot freeze"))
+}
+
+fn bytes(report: &FreezeReport) -> u64 {
+    report.files.iter().map(|(_, bytes)| bytes).sum()
+}
+
+/// `froze 5 documents with 9 fields: 1 file of 2.3 kB`.
+pub(crate) fn sentence(report: &FreezeReport) -> String {
+    let files = report.files.len() as u64;
+    format!(
+        "froze {} with {}: {} of {}",
+        counted(report.documents, "document", "documents"),
+        counted(report.fields.len() as u64, "field", "fields"),
+        match files {
+            1 => "1 file".to_owned(),
+            _ => format!("{} files", count(files)),
+        },
+        Size(bytes(report)),
+    )
+}
+
+fn report_json(report: &FreezeReport, seconds: f64) -> serde_json::Value {
+    let files = report.files.iter();
+    let files: Vec<_> = files
+        .map(|(path, bytes)| json!({"path": path, "bytes": bytes}))
+        .collect();
+    let fields = report.fields.iter();
+    let fields: Vec<_> = fields
+        .map(
+            |field| json!({"path": field.path, "filter": field.filterable, "sort": field.sortable}),
+        )
+        .collect();
+    json!({
+        "documents": report.documents,
+        "bytes": bytes(report),
+        "seconds": seconds,
+        "files": files,
+        "fields": fields,
+    })
+}

@@ -1,0 +1,109 @@
+//! What is queried: a live collection, or what was frozen.
+
+use crate::Context;
+use crate::database;
+use crate::error::{Error, Result, causes};
+use quiredb::query::{Answer, Error as QueryError, Hit, Options, Prepared, UnknownFields};
+use quiredb::{Database, FrozenDocument, FrozenView, Origin, View};
+use std::path::Path;
+
+/// Documents that are queried, open.
+pub(crate) enum Source {
+    /// Of a live collection, as of one moment.
+    Live {
+        /// Keeps it open.
+        _database: Database,
+        view: View,
+    },
+    /// Of a frozen file, or a folder of them.
+    Frozen(FrozenView),
+}
+
+impl Source {
+    /// Opens a collection of the database at `path`; without one, what is frozen there.
+    ///
+    /// # Errors
+    /// If there is no such thing.
+    pub(crate) fn open(context: &Context, path: &Path, collection: Option<&str>) -> Result<Source> {
+        let Some(name) = collection else {
+            return Source::open_frozen(context, path);
+        };
+        if context.env.exists(path).map_err(failed)? && context.env.list(path).is_err() {
+            return Err(Error::Usage(format!(
+                "{} is a file: a frozen file is queried without the name of a collection",
+                path.display()
+            )));
+        }
+        let database = database::open_existing(context, path)?;
+        let collection = database::collection(&database, path, name)?;
+        let view = collection.view().map_err(Error::engine("cannot query"))?;
+        Ok(Source::Live {
+            _database: database,
+            view,
+        })
+    }
+
+    fn open_frozen(context: &Context, path: &Path) -> Result<Source> {
+        let names = context.env.list(path).unwrap_or_default();
+        if names.iter().any(|name| name == "CATALOG") {
+            return Err(Error::Usage(format!(
+                "{} is a database: name the collection too; `quire collections` lists them",
+                path.display()
+            )));
+        }
+        FrozenView::open(&context.env, path)
+            .map(Source::Frozen)
+            .map_err(Error::engine("cannot open what is frozen"))
+    }
+
+    /// Answers a query. A field that a frozen file does not know is told about, since it may be one that was not frozen.
+    ///
+    /// # Errors
+    /// Of the query, and of damage.
+    pub(crate) fn query(&self, query: &Prepared, options: &Options<'_>) -> Result<Answer> {
+        let answer = match self {
+            Source::Live { view, .. } => view.query(query, options),
+            Source::Frozen(frozen) => {
+                let strict = Options {
+                    unknown_fields: UnknownFields::Refuse,
+                    ..*options
+                };
+                match frozen.query(query, &strict) {
+                    Err(quiredb::Error::Query(QueryError::UnknownField { path }))
+                        if options.unknown_fields == UnknownFields::MatchNothing =>
+                    {
+                        crate::output::tell(format_args!(
+                            "quire: no document has a field {path:?}, or it was not frozen: it has no values here"
+                        ));
+                        frozen.query(query, options)
+                    }
+                    answer => answer,
+                }
+            }
+        };
+        answer.map_err(Error::engine("cannot query"))
+    }
+
+    /// The documents of hits.
+    ///
+    /// # Errors
+    /// Of damage.
+    pub(crate) fn documents(&self, hits: &[Hit]) -> Result<Vec<FrozenDocument>> {
+        let documents = match self {
+            Source::Live { view, .. } => view.documents(hits).map(|all| {
+                let all = all.into_iter();
+                all.map(|found| FrozenDocument {
+                    origin: Some(Origin::of(&found)),
+                    document: found.document,
+                })
+                .collect()
+            }),
+            Source::Frozen(frozen) => frozen.documents(hits),
+        };
+        documents.map_err(Error::engine("cannot read"))
+    }
+}
+
+fn failed(error: impl std::error::Error) -> Error {
+    Error::Failed(causes(&error))
+}
