@@ -17,6 +17,20 @@ apt() { DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@" >&2; }
 # Whether apt knows any packages yet. A pipe to `head` would do, but for apt's complaint when it closes.
 has_index() { [ -n "$(apt-cache dumpavail 2>/dev/null | sed -n '1p')" ]; }
 
+# Installs packages, each after a space, or says who needs them and ends.
+install_or_say() {
+    [ -n "$2" ] || return 0
+    if is_root && command -v apt-get >/dev/null 2>&1; then
+        say "installing$2"
+        has_index || apt update
+        # shellcheck disable=SC2086 # a list of words
+        apt install --no-install-recommends $2
+    else
+        say "$1$2; on Debian: sudo apt-get install$2"
+        exit 1
+    fi
+}
+
 build_tools() {
     if ! command -v cargo >/dev/null 2>&1; then
         say "cargo is not installed; install Rust 1.90 or later: https://rustup.rs"
@@ -54,44 +68,20 @@ test_tools() {
     python3 -c 'import venv, ensurepip' 2>/dev/null || missing="$missing python3 python3-venv"
     command -v memcached >/dev/null 2>&1 || missing="$missing memcached"
     command -v memccat >/dev/null 2>&1 || missing="$missing libmemcached-tools"
-    [ -n "$missing" ] || return 0
-    if is_root && command -v apt-get >/dev/null 2>&1; then
-        say "installing$missing"
-        has_index || apt update
-        # shellcheck disable=SC2086 # a list of words
-        apt install --no-install-recommends $missing
-    else
-        say "the tests need$missing; on Debian: sudo apt-get install$missing"
-        exit 1
-    fi
+    install_or_say "the tests need" "$missing"
 }
 
 memcached_peer() {
-    command -v memcached >/dev/null 2>&1 && return 0
-    if is_root && command -v apt-get >/dev/null 2>&1; then
-        say "installing memcached"
-        has_index || apt update
-        apt install --no-install-recommends memcached
-    else
-        say "the benchmark needs memcached; on Debian: sudo apt-get install memcached"
-        exit 1
-    fi
+    missing=""
+    command -v memcached >/dev/null 2>&1 || missing=" memcached"
+    install_or_say "the benchmark needs" "$missing"
 }
 
 jvm_peers() {
     missing=""
     command -v javac >/dev/null 2>&1 || missing="$missing default-jdk-headless"
     command -v mvn >/dev/null 2>&1 || missing="$missing maven"
-    [ -n "$missing" ] || return 0
-    if is_root && command -v apt-get >/dev/null 2>&1; then
-        say "installing$missing"
-        has_index || apt update
-        # shellcheck disable=SC2086 # a list of words
-        apt install --no-install-recommends $missing
-    else
-        say "the benchmark needs$missing; on Debian: sudo apt-get install$missing"
-        exit 1
-    fi
+    install_or_say "the benchmark needs" "$missing"
 }
 
 torture_tools() {

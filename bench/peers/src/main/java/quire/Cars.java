@@ -8,7 +8,6 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.stream.Stream;
 import org.apache.lucene.document.Document;
 import org.apache.lucene.document.Field;
 import org.apache.lucene.document.LongField;
@@ -53,14 +52,14 @@ public final class Cars {
         Path directory = Path.of(arguments[2]);
         int rounds = Integer.parseInt(arguments[3]);
         String[] fields = Arrays.copyOfRange(arguments, 4, arguments.length);
-        double cpuBefore = processCpuSeconds();
+        double cpuBefore = Machine.processCpuSeconds();
         try (MMapDirectory files = new MMapDirectory(directory)) {
             build(files, Path.of(arguments[0]), fields);
-            double buildSeconds = processCpuSeconds() - cpuBefore;
+            double buildSeconds = Machine.processCpuSeconds() - cpuBefore;
             try (DirectoryReader reader = DirectoryReader.open(files)) {
                 IndexSearcher searcher = new IndexSearcher(reader);
                 searcher.setQueryCache(null);
-                new Cars(searcher).ask(Path.of(arguments[1]), rounds, buildSeconds, bytesBelow(directory));
+                new Cars(searcher).ask(Path.of(arguments[1]), rounds, buildSeconds, Machine.bytesBelow(directory));
             }
         }
     }
@@ -174,16 +173,5 @@ public final class Cars {
 
     private static Query term(String field, String value) {
         return new TermQuery(new Term(field, value));
-    }
-
-    private static double processCpuSeconds() {
-        var system = (com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
-        return system.getProcessCpuTime() / 1e9;
-    }
-
-    private static long bytesBelow(Path directory) throws Exception {
-        try (Stream<Path> files = Files.walk(directory)) {
-            return files.filter(Files::isRegularFile).mapToLong(file -> file.toFile().length()).sum();
-        }
     }
 }

@@ -5,7 +5,6 @@ import java.lang.management.ThreadMXBean;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
-import java.util.stream.Stream;
 
 /**
  * Measures one peer: {@code Main ENGINE DOCUMENTS DIRECTORY SECONDS}. Prints a line of JSON for each kind of query, with
@@ -27,10 +26,10 @@ public final class Main {
         String[] f = Documents.values(Documents.F_VALUES);
         String[] g = Documents.values(Documents.G_VALUES);
         try (Peer peer = engine.equals("lucene") ? new Lucene(directory) : new H2(directory)) {
-            double cpuBefore = processCpuSeconds();
+            double cpuBefore = Machine.processCpuSeconds();
             peer.load(documents);
-            double buildSeconds = processCpuSeconds() - cpuBefore;
-            long bytes = bytesBelow(directory);
+            double buildSeconds = Machine.processCpuSeconds() - cpuBefore;
+            long bytes = Machine.bytesBelow(directory);
             measure(engine, "one field", seconds, buildSeconds, bytes, f.length,
                 n -> peer.count(f[n % f.length]));
             measure(engine, "two fields", seconds, buildSeconds, bytes, f.length * g.length,
@@ -76,16 +75,5 @@ public final class Main {
             before = after;
         }
         return count;
-    }
-
-    private static double processCpuSeconds() {
-        var system = (com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
-        return system.getProcessCpuTime() / 1e9;
-    }
-
-    private static long bytesBelow(Path directory) throws Exception {
-        try (Stream<Path> files = Files.walk(directory)) {
-            return files.filter(Files::isRegularFile).mapToLong(file -> file.toFile().length()).sum();
-        }
     }
 }
