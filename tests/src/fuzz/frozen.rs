@@ -175,7 +175,12 @@ fn ask(opened: &FrozenFile) -> quire_query::Result<u64> {
     for name in FIELDS {
         let path = FieldPath::new(name);
         let read = || {
-            let Some(column) = opened.column(&path)? else {
+            let column = match opened.column(&path) {
+                // One that is there to filter by alone.
+                Err(quire_query::Error::NotSortable { .. }) if name == "text" => return Ok(0),
+                column => column?,
+            };
+            let Some(column) = column else {
                 return Ok(0);
             };
             let (mut ends, mut ranks, mut term) = (Vec::new(), Ranks::default(), Vec::new());
