@@ -9,7 +9,7 @@ use crate::frozen_view::Origin;
 use crate::page::ID;
 use crate::{Codec, Error, Result, ValueRef, View};
 use quire_collection::PartitionView;
-use quire_env::{Env, ErrorKind as EnvErrorKind};
+use quire_env::{Env, ErrorKind as EnvErrorKind, parent_of};
 use quire_frozen::{FieldSpec, FrozenBuilder, FrozenOptions};
 use quire_query::Path as FieldPath;
 use std::collections::BTreeSet;
@@ -128,7 +128,7 @@ impl View {
         match freezing.write_all(&temporary, self.partitions()) {
             Ok(names) => {
                 env.rename(&temporary, dir)?;
-                env.sync_dir(directory_of(dir))?;
+                env.sync_dir(parent_of(dir))?;
                 let files = names.into_iter();
                 let files = files.map(|(name, bytes)| (dir.join(name), bytes));
                 Ok(freezing.report(files.collect()))
@@ -143,14 +143,6 @@ impl View {
 
     fn env(&self) -> &Arc<dyn Env> {
         self.collection().env()
-    }
-}
-
-/// Where a file is; a bare name is in the working directory.
-fn directory_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
     }
 }
 

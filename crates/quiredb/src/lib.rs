@@ -57,7 +57,7 @@ pub use follow::{
 };
 pub use freeze::{FIELDS_MAX, FreezeOptions, FreezeProgress, FreezeReport};
 pub use frozen_view::{FrozenDocument, FrozenView, Origin};
-pub use page::Page;
+pub use page::{ID, Page};
 pub use read::{Scan, View};
 pub use repair::{LostKey, RepairEvent, RepairReport, repair};
 pub use restore::{RestoreReport, restore};

@@ -13,7 +13,7 @@ use quire_query::{Aggregated, Answer, Explain, Hit, Options, Prepared, Query};
 const READ_AT_ONCE: usize = 256;
 
 /// The field that is a document's key, as text, where the document has no such field.
-pub(crate) const ID: &str = "_id";
+pub const ID: &str = "_id";
 
 /// What a query gives of a collection.
 #[derive(Debug, Clone)]

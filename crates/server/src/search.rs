@@ -14,11 +14,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::stream;
 use quiredb::query::{Aggregated, Filter, Hit, Options, Order};
-use quiredb::{Collection, Found, ValueRef, View};
+use quiredb::{Collection, Found, ID, ValueRef, View};
 use serde_json::json;
 use tokio::time::Instant;
 
-use self::filter::ID;
 use self::request::Request;
 use crate::answer::{Answer, write_string};
 use crate::body::WHOLE_BYTES_MAX;

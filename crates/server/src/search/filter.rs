@@ -2,6 +2,7 @@
 //!
 //! What is not known, or can't be honoured, is refused by name: a query that was half understood would give a wrong answer.
 
+use quiredb::ID;
 use quiredb::query::{Filter, Value, field};
 use serde_json::{Map, Value as Json};
 use std::ops::Bound;
@@ -9,9 +10,6 @@ use std::ops::Bound;
 use crate::failure::{Failure, Outcome};
 
 type Object = Map<String, Json>;
-
-/// The field that stands for a document's id.
-pub(crate) const ID: &str = "_id";
 
 /// A query that can't be answered, and why.
 pub(crate) fn unsupported(what: impl Into<String>) -> Failure {
