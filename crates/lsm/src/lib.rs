@@ -61,6 +61,7 @@
 
 mod compaction;
 mod damage;
+mod direction;
 mod error;
 mod files;
 mod fold;

@@ -13,6 +13,7 @@ mod hash_index;
 mod pages;
 mod skiplist;
 
+use crate::direction::{Direction, Start};
 use crate::fold::{Entry, Folder};
 use crate::{Error, Op, Result, table};
 use hash_index::HashIndex;
@@ -145,23 +146,29 @@ impl Memtable {
             .find(hash, |node| self.list.key(node) == Some(key))
     }
 
-    /// A cursor over what is visible at `at`, on the first key at or after `from`.
-    pub(crate) fn cursor(self: &Arc<Self>, at: Position, from: &[u8]) -> MemtableCursor {
+    /// A cursor over what is visible at `at`, on the key where `start` says, to go on from there.
+    pub(crate) fn cursor(self: &Arc<Self>, at: Position, start: Start<'_>) -> MemtableCursor {
         let mut cursor = MemtableCursor {
             memtable: Arc::clone(self),
             at,
-            node: self.list.seek(from),
+            direction: start.direction(),
+            node: match start {
+                Start::From(key) => self.list.seek(key),
+                Start::Before(key) => self.list.before(key),
+                Start::Last => self.list.last(),
+            },
         };
         cursor.skip_invisible();
         cursor
     }
 }
 
-/// Goes through the keys of a memtable in order, as visible at one position.
+/// Goes through the keys of a memtable in order, or in the reverse order, as visible at one position.
 #[derive(Debug)]
 pub(crate) struct MemtableCursor {
     memtable: Arc<Memtable>,
     at: Position,
+    direction: Direction,
     node: u32,
 }
 
@@ -176,15 +183,25 @@ impl MemtableCursor {
         self.memtable.list.visible(self.node, self.at)
     }
 
-    /// Moves on to the next visible key.
+    /// Moves on to the visible key that comes next on its way.
     pub(crate) fn advance(&mut self) {
-        self.node = self.memtable.list.after(self.node);
+        self.node = self.neighbour();
         self.skip_invisible();
+    }
+
+    /// The node next to it on its way. Links lead forward only: what is before a key is searched for.
+    fn neighbour(&self) -> u32 {
+        let list = &self.memtable.list;
+        match (self.direction, list.key(self.node)) {
+            (Direction::Forwards, _) => list.after(self.node),
+            (Direction::Backwards, Some(key)) => list.before(key),
+            (Direction::Backwards, None) => skiplist::END,
+        }
     }
 
     fn skip_invisible(&mut self) {
         while self.node != skiplist::END && self.entry().is_none() {
-            self.node = self.memtable.list.after(self.node);
+            self.node = self.neighbour();
         }
     }
 }

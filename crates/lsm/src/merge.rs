@@ -1,6 +1,7 @@
-//! Merging: memtables and runs, newest first, as one sequence with one folded entry per key.
+//! Merging: memtables and runs, newest first, as one sequence with one folded entry per key, in order or in the reverse order.
 
 use crate::Result;
+use crate::direction::Direction;
 use crate::fold::{Entry, Fold, Folder};
 use crate::memtable::MemtableCursor;
 use crate::run::RunCursor;
@@ -39,20 +40,27 @@ impl Source {
     }
 }
 
-/// Merges sources. A few of them (memtables, and a logarithm of runs), so the least key is found by looking at all.
+/// Merges sources. A few of them (memtables, and a logarithm of runs), so the key that is next is found by looking at all.
 #[derive(Debug)]
 pub(crate) struct Merge {
     sources: Vec<Source>,
+    direction: Direction,
     folder: Arc<Folder>,
     bottom: bool,
     key: Vec<u8>,
 }
 
 impl Merge {
-    /// Merges `sources`, newest first. `bottom`: no older source exists, so operands are folded to values.
-    pub(crate) fn new(sources: Vec<Source>, folder: Arc<Folder>, bottom: bool) -> Merge {
+    /// Merges `sources`, newest first, all of which go one way. `bottom`: no older source exists, so operands are folded to values.
+    pub(crate) fn new(
+        sources: Vec<Source>,
+        direction: Direction,
+        folder: Arc<Folder>,
+        bottom: bool,
+    ) -> Merge {
         Merge {
             sources,
+            direction,
             folder,
             bottom,
             key: Vec::new(),
@@ -66,11 +74,16 @@ impl Merge {
 
     /// The next key's entry, tombstones included; `None` at the end. After an error the merge is of no use.
     pub(crate) fn advance(&mut self) -> Result<Option<Entry>> {
-        let Some(least) = self.sources.iter().filter_map(Source::key).min() else {
+        let keys = self.sources.iter().filter_map(Source::key);
+        let next = match self.direction {
+            Direction::Forwards => keys.min(),
+            Direction::Backwards => keys.max(),
+        };
+        let Some(next) = next else {
             return Ok(None);
         };
         self.key.clear();
-        self.key.extend_from_slice(least);
+        self.key.extend_from_slice(next);
         let mut fold = Fold::default();
         let mut done = false;
         for source in &mut self.sources {

@@ -1,5 +1,6 @@
 //! Run: tables in key order, no key in two of them; together one sorted sequence.
 
+use crate::direction::{Direction, Start};
 use crate::fold::Entry;
 use crate::table::{Access, Counters, Table, TableCursor};
 use crate::{Error, Result, RunMeta, TreeContext, TreeSpec};
@@ -88,20 +89,31 @@ impl Run {
 pub(crate) struct RunCursor {
     run: Arc<Run>,
     access: Access,
-    table_index: usize,
+    direction: Direction,
+    /// `None` before the first of them.
+    table_index: Option<usize>,
     table: Option<TableCursor>,
 }
 
 impl RunCursor {
-    /// A cursor on the first entry at or after `from`.
-    pub(crate) fn open(run: Arc<Run>, access: Access, from: &[u8]) -> Result<RunCursor> {
+    /// A cursor on the entry where `start` says, to go on from there.
+    pub(crate) fn open(run: Arc<Run>, access: Access, start: Start<'_>) -> Result<RunCursor> {
+        let last = run.tables.len().checked_sub(1);
+        let table_index = match start {
+            Start::From(key) => Some(run.table_at(key)),
+            // What is before the key may be in the table before.
+            Start::Before(key) => last.map(|last| run.table_at(key).min(last)),
+            Start::Last => last,
+        };
         let mut cursor = RunCursor {
-            table_index: run.table_at(from),
             run,
             access,
+            direction: start.direction(),
+            table_index,
             table: None,
         };
-        cursor.open_table(from)?;
+        cursor.open_table(start)?;
+        cursor.settle()?;
         Ok(cursor)
     }
 
@@ -115,24 +127,39 @@ impl RunCursor {
         self.table.as_ref()?.entry()
     }
 
-    /// Moves to the next entry.
+    /// Moves on to the entry that comes next on its way.
     pub(crate) fn advance(&mut self) -> Result<()> {
         if let Some(table) = &mut self.table {
             table.advance()?;
-            if table.key().is_none() {
-                self.table_index += 1;
-                self.open_table(&[])?;
-            }
+        }
+        self.settle()
+    }
+
+    /// Moves on over ends of tables until it is on an entry or past the last.
+    fn settle(&mut self) -> Result<()> {
+        while self
+            .table
+            .as_ref()
+            .is_some_and(|table| table.key().is_none())
+        {
+            self.table_index = match self.direction {
+                Direction::Forwards => self.table_index.map(|index| index + 1),
+                Direction::Backwards => self.table_index.and_then(|index| index.checked_sub(1)),
+            };
+            self.open_table(self.direction.start())?;
         }
         Ok(())
     }
 
-    /// Opens the table it is at. A table has an entry at or before its largest key, so this lands on one.
-    fn open_table(&mut self, from: &[u8]) -> Result<()> {
+    /// Opens the table it is at, if it is at one.
+    fn open_table(&mut self, start: Start<'_>) -> Result<()> {
         // The old one's buffer goes before the new one's comes.
         self.table = None;
-        if let Some(table) = self.run.tables.get(self.table_index) {
-            self.table = Some(TableCursor::open(Arc::clone(table), &self.access, from)?);
+        if let Some(table) = self
+            .table_index
+            .and_then(|index| self.run.tables.get(index))
+        {
+            self.table = Some(TableCursor::open(Arc::clone(table), &self.access, start)?);
         }
         Ok(())
     }

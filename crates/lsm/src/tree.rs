@@ -19,6 +19,7 @@ pub use scan::Scan;
 pub use snapshot::{TreeReader, TreeSnapshot};
 
 use crate::compaction::{CompactionPolicy, Geometric};
+use crate::direction::{Direction, Start};
 use crate::fold::Folder;
 use crate::memtable::Memtable;
 use crate::merge::{Merge, Source};
@@ -230,7 +231,7 @@ impl Tree {
         }
         let sources = memtables
             .iter()
-            .map(|memtable| Source::Memtable(memtable.cursor(Position(u64::MAX), &[])))
+            .map(|memtable| Source::Memtable(memtable.cursor(Position(u64::MAX), Start::FIRST)))
             .collect();
         // With no run below, this one is the oldest; runs only ever appear by flushes, and this is the only one.
         let bottom = version.runs.is_empty();
@@ -302,7 +303,7 @@ impl Tree {
         );
         let access = Access::Sequential(Arc::clone(&self.context.budget));
         let open = |run: &Arc<Run>| {
-            RunCursor::open(Arc::clone(run), access.clone(), &[])
+            RunCursor::open(Arc::clone(run), access.clone(), Start::FIRST)
                 .map(|cursor| Source::Run(Box::new(cursor)))
         };
         let mut sources: Vec<_> = runs.iter().map(open).collect::<Result<_>>()?;
@@ -321,7 +322,12 @@ impl Tree {
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<Arc<Run>>> {
         let id = self.next_run.fetch_add(1, Ordering::Relaxed);
-        let merge = Merge::new(sources, Arc::clone(&self.folder), bottom);
+        let merge = Merge::new(
+            sources,
+            Direction::Forwards,
+            Arc::clone(&self.folder),
+            bottom,
+        );
         let Some(built) = build::build(&self.spec, &self.context, merge, bottom, stop)? else {
             return Ok(None);
         };

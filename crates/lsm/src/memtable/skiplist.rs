@@ -183,6 +183,27 @@ impl SkipList {
         self.descend(key, |_, _| ())
     }
 
+    /// The last node before `key`; [`END`] if there is none.
+    pub(crate) fn before(&self, key: &[u8]) -> u32 {
+        let mut last = HEAD;
+        self.descend(key, |_, node| last = node);
+        last
+    }
+
+    /// The last node; [`END`] if there is none.
+    pub(crate) fn last(&self) -> u32 {
+        let mut at = HEAD;
+        for level in (0..HEIGHT_MAX).rev() {
+            loop {
+                match self.next(at, level) {
+                    END => break,
+                    next => at = next,
+                }
+            }
+        }
+        at
+    }
+
     /// The node after `node`.
     pub(crate) fn after(&self, node: u32) -> u32 {
         self.next(node, 0)

@@ -16,7 +16,7 @@ fn memtable() -> Arc<Memtable> {
 }
 
 fn seen(memtable: &Arc<Memtable>, at: Position, from: &[u8]) -> Vec<(Vec<u8>, Kind, Vec<u8>)> {
-    let mut cursor = memtable.cursor(at, from);
+    let mut cursor = memtable.cursor(at, Start::From(from));
     let mut all = Vec::new();
     while let (Some(key), Some(entry)) = (cursor.key(), cursor.entry()) {
         all.push((key.to_vec(), entry.kind, entry.value.to_vec()));
@@ -102,7 +102,7 @@ fn memory_is_charged_while_anyone_holds_the_memtable_and_given_back_after() {
         memtable.bytes()
     );
     assert!(budget.used() >= memtable.bytes() && budget.used() < memtable.bytes() + CHARGE_STEP);
-    let cursor = memtable.cursor(Position(3), b"");
+    let cursor = memtable.cursor(Position(3), Start::FIRST);
     drop(memtable);
     assert!(budget.used() > 0);
     drop(cursor);

@@ -9,6 +9,7 @@
 //! shares nothing, and its offset stands in the table at the end, so a search halves its way over restarts and reads
 //! at most n entries. Kinds: 0 put, 1 delete, 2 merge. There is at least one entry, and the first is a restart.
 
+use crate::direction::{Direction, Start};
 use crate::fold::{Entry, Kind};
 use crate::{Damage, SmallBytes, varint};
 use bytes::Bytes;
@@ -224,8 +225,24 @@ impl Block {
         Ok(self.slice(place.unshared))
     }
 
-    /// The first entry at or after `key`, and whether its key is `key`.
-    fn search(&self, key: &[u8]) -> Result<Option<(Place, bool)>, Damage> {
+    /// The offset of the last restart before the offset `before`.
+    fn restart_before(&self, before: usize) -> Result<usize, Damage> {
+        let (mut low, mut high) = (0, self.restarts);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            match self.restart(middle)? < before {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        match self.restart(low)? {
+            found if found < before => Ok(found),
+            found => Err(Damage::new("first restart", self.entries_end, 0u64, found)),
+        }
+    }
+
+    /// The first entry at or after `key`: its offset, itself, and whether its key is `key`.
+    fn search(&self, key: &[u8]) -> Result<Option<(usize, Place, bool)>, Damage> {
         // The last restart before the key, or the first of all.
         let (mut low, mut high) = (0, self.restarts);
         while high - low > 1 {
@@ -249,7 +266,7 @@ impl Block {
                 let rest = key.get(place.shared..).unwrap_or_default();
                 match own.cmp(rest) {
                     Order::Less => common = place.shared + shared_bytes(own, rest),
-                    order => return Ok(Some((place, order == Order::Equal))),
+                    order => return Ok(Some((next, place, order == Order::Equal))),
                 }
             }
             next = place.value.end;
@@ -259,8 +276,8 @@ impl Block {
 
     /// What it says of `key`.
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Entry>, Damage> {
-        let found = self.search(key)?.filter(|(_, is_key)| *is_key);
-        Ok(found.map(|(place, _)| Entry {
+        let found = self.search(key)?.filter(|(_, _, is_key)| *is_key);
+        Ok(found.map(|(_, place, _)| Entry {
             kind: place.kind,
             value: SmallBytes::part(&self.bytes, self.slice(place.value)),
         }))
@@ -268,7 +285,8 @@ impl Block {
 
     /// The value of the first entry at or after `key`.
     pub(crate) fn value_from(&self, key: &[u8]) -> Result<Option<&[u8]>, Damage> {
-        Ok(self.search(key)?.map(|(place, _)| self.slice(place.value)))
+        let found = self.search(key)?;
+        Ok(found.map(|(_, place, _)| self.slice(place.value)))
     }
 }
 
@@ -289,6 +307,7 @@ pub(crate) struct BlockCursor {
     key: SmallVec<[u8; 64]>,
     kind: Kind,
     value: Range<usize>,
+    at: usize,
     next: usize,
     valid: bool,
 }
@@ -300,6 +319,7 @@ impl BlockCursor {
             key: SmallVec::new(),
             kind: Kind::Delete,
             value: 0..0,
+            at: 0,
             next: 0,
             valid: false,
         }
@@ -338,18 +358,49 @@ impl BlockCursor {
     /// Moves to the first entry at or after `key`.
     pub(crate) fn seek(&mut self, block: &Block, key: &[u8]) -> Result<(), Damage> {
         (self.valid, self.next) = (false, block.entries_end);
-        if let Some((place, _)) = block.search(key)? {
+        if let Some((at, place, _)) = block.search(key)? {
             // What it shares with the entry before, that shares with `key`.
             self.key.clear();
             self.key
                 .extend_from_slice(key.get(..place.shared).unwrap_or_default());
-            self.stand_on(block, place);
+            self.stand_on(block, at, place);
         }
         Ok(())
     }
 
-    /// Stands on an entry; `key` holds what that shares.
-    fn stand_on(&mut self, block: &Block, place: Place) {
+    /// Moves to the last entry before `key`.
+    pub(crate) fn seek_before(&mut self, block: &Block, key: &[u8]) -> Result<(), Damage> {
+        self.seek(block, key)?;
+        self.retreat(block)
+    }
+
+    /// Moves to where `start` says.
+    pub(crate) fn place(&mut self, block: &Block, start: Start<'_>) -> Result<(), Damage> {
+        match start {
+            Start::From([]) => self.first(block),
+            Start::From(key) => self.seek(block, key),
+            Start::Before(key) => self.seek_before(block, key),
+            Start::Last => self.last(block),
+        }
+    }
+
+    /// Moves on, one way or the other.
+    pub(crate) fn go(&mut self, block: &Block, direction: Direction) -> Result<(), Damage> {
+        match direction {
+            Direction::Forwards => self.advance(block),
+            Direction::Backwards => self.retreat(block),
+        }
+    }
+
+    /// Moves to the last entry.
+    pub(crate) fn last(&mut self, block: &Block) -> Result<(), Damage> {
+        self.valid = false;
+        self.retreat(block)
+    }
+
+    /// Stands on the entry at `at`; `key` holds what that shares.
+    fn stand_on(&mut self, block: &Block, at: usize, place: Place) {
+        self.at = at;
         self.key.extend_from_slice(block.slice(place.unshared));
         self.kind = place.kind;
         self.next = place.value.end;
@@ -363,12 +414,39 @@ impl BlockCursor {
         if self.valid {
             // Not valid until the entry has proved whole.
             self.valid = false;
-            let place = block.entry(self.next)?;
-            place.check_shared(self.next, self.key.len())?;
+            let at = self.next;
+            let place = block.entry(at)?;
+            place.check_shared(at, self.key.len())?;
             self.key.truncate(place.shared);
-            self.stand_on(block, place);
+            self.stand_on(block, at, place);
         }
         Ok(())
+    }
+
+    /// Moves to the entry before; to the last, if it is on none. Entries lead forward only: it goes on from the restart before.
+    pub(crate) fn retreat(&mut self, block: &Block) -> Result<(), Damage> {
+        let before = match self.valid {
+            true => self.at,
+            false => block.entries_end,
+        };
+        self.valid = false;
+        if before == 0 {
+            return Ok(());
+        }
+        let mut at = block.restart_before(before)?;
+        self.key.clear();
+        loop {
+            let place = block.entry(at)?;
+            place.check_shared(at, self.key.len())?;
+            self.key.truncate(place.shared);
+            if place.value.end >= before {
+                self.stand_on(block, at, place);
+                return Ok(());
+            }
+            self.key
+                .extend_from_slice(block.slice(place.unshared.clone()));
+            at = place.value.end;
+        }
     }
 }
 
@@ -418,6 +496,22 @@ mod tests {
         Ok(all)
     }
 
+    /// All before `before`, last first.
+    fn read_back(block: &Block, before: Option<&[u8]>) -> Result<Pairs, Damage> {
+        let mut cursor = BlockCursor::new();
+        match before {
+            Some(key) => cursor.seek_before(block, key)?,
+            None => cursor.last(block)?,
+        }
+        let mut all = Vec::new();
+        while let Some(key) = cursor.key() {
+            let value = (cursor.kind() as u8, cursor.value(block).to_vec());
+            all.push((key.to_vec(), value));
+            cursor.retreat(block)?;
+        }
+        Ok(all)
+    }
+
     proptest! {
         #[test]
         fn seeking_any_key_finds_what_a_map_finds(
@@ -425,9 +519,12 @@ mod tests {
         ) {
             let block = Block::parse(build(&entries, restart_interval)).unwrap();
             prop_assert_eq!(read(&block, None).unwrap(), entries.clone().into_iter().collect::<Vec<_>>());
+            prop_assert_eq!(read_back(&block, None).unwrap(), entries.clone().into_iter().rev().collect::<Vec<_>>());
             for key in entries.keys().chain([&probe]) {
                 let expected: Vec<_> = entries.range(key.clone()..).map(|(k, v)| (k.clone(), v.clone())).collect();
                 prop_assert_eq!(read(&block, Some(key)).unwrap(), expected);
+                let before = entries.range(..key.clone()).rev().map(|(k, v)| (k.clone(), v.clone()));
+                prop_assert_eq!(read_back(&block, Some(key)).unwrap(), before.collect::<Vec<_>>());
             }
         }
 
@@ -442,6 +539,8 @@ mod tests {
                 if let Ok(block) = Block::parse(Bytes::from(bytes)) {
                     let _ = read(&block, None);
                     let _ = read(&block, Some(b"\x01"));
+                    let _ = read_back(&block, None);
+                    let _ = read_back(&block, Some(b"\x01"));
                 }
             }
         }

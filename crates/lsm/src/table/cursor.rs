@@ -1,9 +1,10 @@
-//! Goes through a table in order.
+//! Goes through a table in order, or in the reverse order.
 
 use super::block::{Block, BlockCursor};
 use super::frame::{self, Handle};
 use super::index;
 use super::reader::Table;
+use crate::direction::{Direction, Start};
 use crate::fold::Entry;
 use crate::{Damage, Result};
 use bytes::Bytes;
@@ -72,14 +73,19 @@ struct Level {
 pub(crate) struct TableCursor {
     table: Arc<Table>,
     source: Source,
+    direction: Direction,
     top: BlockCursor,
     leaf: Option<Level>,
     data: Option<Level>,
 }
 
 impl TableCursor {
-    /// A cursor on the first entry at or after `from`.
-    pub(crate) fn open(table: Arc<Table>, access: &Access, from: &[u8]) -> Result<TableCursor> {
+    /// A cursor on the entry where `start` says, to go on from there.
+    pub(crate) fn open(
+        table: Arc<Table>,
+        access: &Access,
+        start: Start<'_>,
+    ) -> Result<TableCursor> {
         let source = match access {
             Access::Cached => Source::Cached,
             Access::Sequential(budget) => Source::Sequential(ReadAhead {
@@ -91,17 +97,16 @@ impl TableCursor {
         let mut cursor = TableCursor {
             table,
             source,
+            direction: start.direction(),
             top: BlockCursor::new(),
             leaf: None,
             data: None,
         };
         let top_offset = cursor.table.frames.footer.top_offset;
-        cursor
-            .top
-            .seek(&cursor.table.frames.top, from)
+        place_in_index(&mut cursor.top, &cursor.table.frames.top, start)
             .map_err(cursor.table.frames.damaged(top_offset))?;
-        cursor.open_leaf(from)?;
-        cursor.open_data(from)?;
+        cursor.open_leaf(start)?;
+        cursor.open_data(start)?;
         cursor.settle()?;
         Ok(cursor)
     }
@@ -117,11 +122,11 @@ impl TableCursor {
         data.cursor.key().map(|_| data.cursor.entry(&data.block))
     }
 
-    /// Moves to the next entry.
+    /// Moves on to the entry that comes next on its way.
     pub(crate) fn advance(&mut self) -> Result<()> {
         if let Some(data) = &mut self.data {
             data.cursor
-                .advance(&data.block)
+                .go(&data.block, self.direction)
                 .map_err(self.table.frames.damaged(data.offset))?;
         }
         self.settle()
@@ -129,6 +134,7 @@ impl TableCursor {
 
     /// Moves on over ends of blocks until it is on an entry or past the last.
     fn settle(&mut self) -> Result<()> {
+        let start = self.direction.start();
         while self
             .data
             .as_ref()
@@ -136,7 +142,7 @@ impl TableCursor {
         {
             if let Some(leaf) = &mut self.leaf {
                 leaf.cursor
-                    .advance(&leaf.block)
+                    .go(&leaf.block, self.direction)
                     .map_err(self.table.frames.damaged(leaf.offset))?;
             }
             if self
@@ -146,36 +152,36 @@ impl TableCursor {
             {
                 let top_offset = self.table.frames.footer.top_offset;
                 self.top
-                    .advance(&self.table.frames.top)
+                    .go(&self.table.frames.top, self.direction)
                     .map_err(self.table.frames.damaged(top_offset))?;
-                self.open_leaf(&[])?;
+                self.open_leaf(start)?;
             }
-            self.open_data(&[])?;
+            self.open_data(start)?;
         }
         Ok(())
     }
 
-    /// Opens the index block that the top cursor is on, at `from`.
-    fn open_leaf(&mut self, from: &[u8]) -> Result<()> {
+    /// Opens the index block that the top cursor is on, at `start`.
+    fn open_leaf(&mut self, start: Start<'_>) -> Result<()> {
         let frames = &self.table.frames;
         let handle =
             handle(&frames.top, &self.top).map_err(frames.damaged(frames.footer.top_offset))?;
         self.leaf = match (handle, &self.source) {
             (None, _) => None,
             (Some(handle), Source::Cached) => {
-                Some(self.level(self.table.block(handle)?, handle, from)?)
+                Some(self.level(self.table.block(handle)?, handle, start, place_in_index)?)
             }
             (Some(handle), Source::Sequential(_)) => {
                 let block =
                     Block::parse(frames.read(handle)?.0).map_err(frames.damaged(handle.offset))?;
-                Some(self.level(block, handle, from)?)
+                Some(self.level(block, handle, start, place_in_index)?)
             }
         };
         Ok(())
     }
 
-    /// Opens the data block that the index cursor is on, at `from`.
-    fn open_data(&mut self, from: &[u8]) -> Result<()> {
+    /// Opens the data block that the index cursor is on, at `start`.
+    fn open_data(&mut self, start: Start<'_>) -> Result<()> {
         let frames = &self.table.frames;
         let handle = match &self.leaf {
             Some(leaf) => handle(&leaf.block, &leaf.cursor).map_err(frames.damaged(leaf.offset))?,
@@ -184,31 +190,50 @@ impl TableCursor {
         self.data = match (handle, &mut self.source) {
             (None, _) => None,
             (Some(handle), Source::Cached) => {
-                Some(self.level(self.table.block(handle)?, handle, from)?)
+                Some(self.level(self.table.block(handle)?, handle, start, BlockCursor::place)?)
             }
             (Some(handle), Source::Sequential(ahead)) => {
                 let stored = ahead.stored(&self.table, handle)?;
                 let contents = frame::open(frames.footer.salt, handle.offset, &stored);
                 let block = contents.and_then(|(contents, _)| Block::parse(contents));
-                Some(self.level(block.map_err(frames.damaged(handle.offset))?, handle, from)?)
+                let block = block.map_err(frames.damaged(handle.offset))?;
+                Some(self.level(block, handle, start, BlockCursor::place)?)
             }
         };
         Ok(())
     }
 
-    fn level(&self, block: Block, handle: Handle, from: &[u8]) -> Result<Level> {
+    fn level(
+        &self,
+        block: Block,
+        handle: Handle,
+        start: Start<'_>,
+        place: fn(&mut BlockCursor, &Block, Start<'_>) -> std::result::Result<(), Damage>,
+    ) -> Result<Level> {
         let mut cursor = BlockCursor::new();
-        let placed = if from.is_empty() {
-            cursor.first(&block)
-        } else {
-            cursor.seek(&block, from)
-        };
-        placed.map_err(self.table.frames.damaged(handle.offset))?;
+        place(&mut cursor, &block, start).map_err(self.table.frames.damaged(handle.offset))?;
         Ok(Level {
             block,
             offset: handle.offset,
             cursor,
         })
+    }
+}
+
+/// Moves a cursor over an index to the block where `start` is. An entry's key is at or after all keys of its block: what is
+/// before a key may be in the block where the key would be, or in the one before.
+fn place_in_index(
+    cursor: &mut BlockCursor,
+    block: &Block,
+    start: Start<'_>,
+) -> std::result::Result<(), Damage> {
+    let Start::Before(key) = start else {
+        return cursor.place(block, start);
+    };
+    cursor.seek(block, key)?;
+    match cursor.key() {
+        Some(_) => Ok(()),
+        None => cursor.last(block),
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::direction::Start;
 use crate::fold::{Entry, Kind};
 use crate::testing::context;
 use crate::{Codec, Error, ErrorKind, Result, SmallBytes, TableMeta, TreeContext, TreeSpec};
@@ -56,7 +57,7 @@ fn open(context: &TreeContext, meta: &TableMeta) -> Result<Arc<Table>> {
 }
 
 fn scan(table: &Arc<Table>, access: &Access, from: &[u8]) -> Result<Vec<(Vec<u8>, Entry)>> {
-    let mut cursor = TableCursor::open(Arc::clone(table), access, from)?;
+    let mut cursor = TableCursor::open(Arc::clone(table), access, Start::From(from))?;
     let mut all = Vec::new();
     while let (Some(key), Some(entry)) = (cursor.key(), cursor.entry()) {
         all.push((key.to_vec(), entry));

@@ -1,6 +1,7 @@
-//! Scan: the entries of a snapshot in key order.
+//! Scan: the entries of a snapshot in key order, or in the reverse order.
 
 use super::version::Version;
+use crate::direction::Start;
 use crate::fold::Folder;
 use crate::merge::{Merge, Source};
 use crate::run::RunCursor;
@@ -11,16 +12,47 @@ use quire_planted::{Bug, planted};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// An iterator over keys and values, ascending. It ends after an error.
+/// An iterator over keys and values, ascending or descending. It ends after an error.
 #[derive(Debug)]
 pub struct Scan {
     /// `None` once it has ended.
     merge: Option<Merge>,
-    to: Bound<Vec<u8>>,
+    end: End,
+}
+
+/// Where a scan ends.
+#[derive(Debug)]
+enum End {
+    /// Of one that ascends.
+    Above(Bound<Vec<u8>>),
+    /// Of one that descends.
+    Below(Bound<Vec<u8>>),
+}
+
+impl End {
+    /// Whether a key on the way is not past the end.
+    fn is_before(&self, key: &[u8]) -> bool {
+        match self {
+            End::Above(Bound::Unbounded) | End::Below(Bound::Unbounded) => true,
+            End::Above(Bound::Included(to)) if planted(Bug::ScanEndsOneShort) => {
+                key < to.as_slice()
+            }
+            End::Above(Bound::Included(to)) => key <= to.as_slice(),
+            End::Above(Bound::Excluded(to)) => key < to.as_slice(),
+            End::Below(Bound::Included(from)) => key >= from.as_slice(),
+            End::Below(Bound::Excluded(from)) => key > from.as_slice(),
+        }
+    }
+}
+
+/// The next key there can be.
+fn successor(key: &[u8]) -> Vec<u8> {
+    [key, &[0]].concat()
 }
 
 impl Scan {
-    pub(super) fn open(
+    /// The entries from `from` to `to`.
+    pub(super) fn ascending(
         version: &Version,
         folder: Arc<Folder>,
         at: Position,
@@ -30,20 +62,49 @@ impl Scan {
         let from = match from {
             Bound::Unbounded => Vec::new(),
             Bound::Included(key) => key.to_vec(),
-            // The next key there can be.
-            Bound::Excluded(key) => [key, &[0]].concat(),
+            Bound::Excluded(key) => successor(key),
         };
+        let end = End::Above(to.map(<[u8]>::to_vec));
+        Scan::open(version, folder, at, Start::From(&from), end)
+    }
+
+    /// The entries from `to` back to `from`.
+    pub(super) fn descending(
+        version: &Version,
+        folder: Arc<Folder>,
+        at: Position,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+    ) -> Result<Scan> {
+        let before = match to {
+            Bound::Unbounded => None,
+            Bound::Included(key) => Some(successor(key)),
+            Bound::Excluded(key) => Some(key.to_vec()),
+        };
+        let start = before.as_deref().map_or(Start::Last, Start::Before);
+        let end = End::Below(from.map(<[u8]>::to_vec));
+        Scan::open(version, folder, at, start, end)
+    }
+
+    fn open(
+        version: &Version,
+        folder: Arc<Folder>,
+        at: Position,
+        start: Start<'_>,
+        end: End,
+    ) -> Result<Scan> {
         let mut sources: Vec<_> = version
             .memtables()
-            .map(|memtable| Source::Memtable(memtable.cursor(at, &from)))
+            .map(|memtable| Source::Memtable(memtable.cursor(at, start)))
             .collect();
         for run in &version.runs {
-            let cursor = RunCursor::open(Arc::clone(run), Access::Cached, &from)?;
+            let cursor = RunCursor::open(Arc::clone(run), Access::Cached, start)?;
             sources.push(Source::Run(Box::new(cursor)));
         }
+        let merge = Merge::new(sources, start.direction(), folder, true);
         Ok(Scan {
-            merge: Some(Merge::new(sources, folder, true)),
-            to: to.map(<[u8]>::to_vec),
+            merge: Some(merge),
+            end,
         })
     }
 
@@ -53,15 +114,7 @@ impl Scan {
             return Ok(None);
         };
         while let Some(entry) = merge.advance()? {
-            let inside = match &self.to {
-                Bound::Unbounded => true,
-                Bound::Included(to) if planted(Bug::ScanEndsOneShort) => {
-                    merge.key() < to.as_slice()
-                }
-                Bound::Included(to) => merge.key() <= to.as_slice(),
-                Bound::Excluded(to) => merge.key() < to.as_slice(),
-            };
-            if !inside {
+            if !self.end.is_before(merge.key()) {
                 break;
             }
             if let Some(value) = entry.into_value() {

@@ -326,10 +326,17 @@ impl Pair {
 }
 
 fn scan(snapshot: &TreeSnapshot, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let pairs = snapshot.scan(from, to).unwrap().map(Result::unwrap);
-    pairs
-        .map(|(key, value)| (key.to_vec(), value.to_vec()))
-        .collect()
+    let read = |scan: Scan| -> Vec<_> {
+        let pairs = scan.map(Result::unwrap);
+        pairs
+            .map(|(key, value)| (key.to_vec(), value.to_vec()))
+            .collect()
+    };
+    let ascending = read(snapshot.scan(from, to).unwrap());
+    let mut descending = read(snapshot.scan_back(from, to).unwrap());
+    descending.reverse();
+    assert_eq!(ascending, descending);
+    ascending
 }
 
 proptest! {
