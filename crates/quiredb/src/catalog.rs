@@ -4,10 +4,10 @@
 //!
 //! A sealed text file (see `sealed.rs`) of the kind `quire-catalog`, version 1.
 
-use crate::sealed::{seal, unseal};
 use crate::settings::check_name;
 use crate::{CollectionSettings, Error, Result};
 use quire_env::Env;
+use quire_store::{seal, unseal};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 

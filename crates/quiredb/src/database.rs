@@ -605,6 +605,11 @@ pub(crate) fn holds_database(env: &dyn Env, root: &Path) -> Result<bool> {
     if names.iter().any(|name| name == CATALOG_NAME) {
         return Ok(true);
     }
+    if names.iter().any(|name| name == quire_kv::MARKER_NAME) {
+        return Err(Error::KeysAndValues {
+            path: root.to_path_buf(),
+        });
+    }
     if names.iter().any(|name| name == RESTORING_NAME) {
         return Err(Error::Restoring {
             path: root.to_path_buf(),

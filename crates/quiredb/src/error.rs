@@ -47,6 +47,12 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
+    /// The directory holds keys and values.
+    #[error("{path}: keys and values are there, and no documents; open it with `quiredb::kv`")]
+    KeysAndValues {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The directory holds something else.
     #[error(
         "{path}: not a Quire database (it has files but no CATALOG); give an empty or a new directory"
@@ -172,6 +178,7 @@ impl Error {
             | Error::NoSnapshot { .. } => ErrorKind::NotFound,
             Error::CollectionExists { .. } => ErrorKind::AlreadyExists,
             Error::Foreign { .. }
+            | Error::KeysAndValues { .. }
             | Error::Restoring { .. }
             | Error::ForeignBackup { .. }
             | Error::ForeignFollower { .. }

@@ -37,7 +37,6 @@ mod repair;
 mod restore;
 mod retention;
 mod scrub;
-mod sealed;
 mod settings;
 mod stats;
 mod tail;
@@ -71,6 +70,8 @@ pub use quire_collection::{Action, Change, Condition, Effect, Found, Write, Writ
 pub use quire_env::{Env, Gate, Medium, OsEnv, SimEnv, Volumes};
 /// Frozen partitions, and what they are made with.
 pub use quire_frozen as frozen;
+/// Keys and values without documents: one ordered, durable tree in a directory of its own.
+pub use quire_kv as kv;
 pub use quire_model::{
     ArrayRef, DOCUMENT_BYTES_MAX, Document, KEY_BYTES_MAX, Key, ObjectRef, Position, ValueRef,
 };

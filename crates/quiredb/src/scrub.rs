@@ -11,13 +11,12 @@
 //! A sealed text file (see `sealed.rs`) of the kind `quire-scrub`, version 1.
 
 use crate::database::WeakDatabase;
-use crate::sealed::{seal, unseal};
 use crate::verify::{Damage, damage};
 use crate::{Database, Error, ErrorKind};
 use parking_lot::Mutex;
 use quire_collection::Partition;
 use quire_env::{Env, JobClass};
-use quire_store::{FileInspection, Inspected, StoreFile};
+use quire_store::{FileInspection, Inspected, StoreFile, seal, unseal};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};

@@ -256,3 +256,18 @@ fn a_collection_that_was_seen_after_a_failed_creation_stays() {
         }
     }
 }
+
+#[test]
+fn documents_and_keys_and_values_are_told_apart() {
+    let env = SimEnv::new(1);
+    let documents = open(&env).unwrap();
+    documents.close().unwrap();
+    let open_kv = |path: &str| crate::kv::Kv::open_on(env.clone(), path, Default::default());
+    let error = open_kv("/db").unwrap_err();
+    assert!(error.to_string().contains("documents"), "{error}");
+    drop(open_kv("/kv").unwrap());
+    let volumes = Volumes::single("/kv");
+    let error = Database::open_with(env.clone(), volumes, Options::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.to_string().contains("quiredb::kv"), "{error}");
+}

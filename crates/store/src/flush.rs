@@ -3,7 +3,8 @@
 //! Order is everything here. A flush (1) freezes the memtables of all trees at one position, under the writer's lock;
 //! (2) makes the log durable up to it; (3) writes and syncs the tables; (4) replaces the manifest; (5) lets readers
 //! see the files and drops the memtables. A crash between any two steps loses nothing: before (4) the old
-//! manifest and the log still give everything, and the new files are orphans.
+//! manifest and the log still give everything, and the new files are orphans. Where the log is a write-ahead log and no more,
+//! (6) the segments that hold nothing after the position are dropped.
 
 use crate::log_compaction::superseded_bytes_max;
 use crate::manifest;
@@ -58,7 +59,21 @@ impl<M: Machine> Store<M> {
                 self.inner.compact(index, compaction)?;
             }
         }
-        self.inner.compact_log_whole()
+        match M::LOG_IS_KEPT {
+            true => self.inner.compact_log_whole(),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes all memtables out and does the compactions that the policy asks for, until it asks for none: what is on disk then
+    /// is what will be there as long as nothing is written.
+    ///
+    /// # Errors
+    /// As of [`flush`](Store::flush).
+    pub fn settle(&self) -> Result<()> {
+        self.flush()?;
+        while self.inner.compact_next()? {}
+        Ok(())
     }
 
     /// Syncs and closes. Later calls fail with [`Error::Closed`]. A store that is dropped without it loses nothing that
@@ -138,6 +153,18 @@ impl<M: Machine> Inner<M> {
         self.commit(edits, Some(cut))?;
         self.counters.flushes.fetch_add(1, Ordering::Relaxed);
         self.schedule_compaction();
+        if M::LOG_IS_KEPT {
+            return Ok(());
+        }
+        self.drop_needless_log()
+    }
+
+    /// Drops the segments of the log that no opening will replay.
+    fn drop_needless_log(&self) -> Result<()> {
+        let applied = self.manifest.lock().applied;
+        let freed = self.log.drop_before(applied.next())?;
+        let counter = &self.counters.log_bytes_reclaimed;
+        counter.fetch_add(freed, Ordering::Relaxed);
         Ok(())
     }
 
@@ -254,7 +281,10 @@ impl<M: Machine> Inner<M> {
                 return self.compact(index, compaction);
             }
         }
-        self.compact_log_next()
+        match M::LOG_IS_KEPT {
+            true => self.compact_log_next(),
+            false => Ok(false),
+        }
     }
 
     /// Starts a flush in the background, unless one is due already.

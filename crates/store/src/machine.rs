@@ -15,6 +15,10 @@ pub trait Machine: Sized + Send + 'static {
     /// What a view shows of the machine's state at its position (counts, say). Small: one is kept per write under way.
     type Summary: Clone + fmt::Debug + Send + Sync + 'static;
 
+    /// Whether the log keeps its records once the trees' files have what they say. If not, it is a write-ahead log and no more:
+    /// whole segments are dropped as soon as a durable manifest makes them needless.
+    const LOG_IS_KEPT: bool = true;
+
     /// The trees, in the order that [`TreeWriter`] and [`View::tree`](crate::View::tree) number them.
     fn trees() -> Vec<TreeSpec>;
 

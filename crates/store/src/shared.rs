@@ -46,9 +46,19 @@ impl Shared {
         memory_bytes: u64,
         lock: Option<Box<dyn FileLock>>,
     ) -> Arc<Shared> {
+        Shared::with_memtables(env, memory_bytes, memory_bytes / 4, lock)
+    }
+
+    /// As [`new`](Shared::new), with so many of the bytes for memtables; two thirds of the others are for the block cache.
+    pub fn with_memtables(
+        env: Arc<dyn Env>,
+        memory_bytes: u64,
+        memtable_bytes: u64,
+        lock: Option<Box<dyn FileLock>>,
+    ) -> Arc<Shared> {
         Arc::new(Shared {
-            cache: BlockCache::new(memory_bytes / 2),
-            memtables: Budget::new(memory_bytes / 4),
+            cache: BlockCache::new(memory_bytes.saturating_sub(memtable_bytes) / 3 * 2),
+            memtables: Budget::new(memtable_bytes),
             memory_bytes,
             freed: env.gate(),
             opened: (env.now_micros(), env.monotonic()),

@@ -12,7 +12,7 @@ use crate::{Durability, Error, ErrorKind, Glance, Machine, Result, StoreStats, V
 use parking_lot::Mutex;
 use quire_env::{Gate, JobClass, Volumes};
 use quire_log::{Codec, Log, LogOptions};
-use quire_lsm::{TableFiles, Tree, TreeContext};
+use quire_lsm::{TableFiles, Tree, TreeContext, TreeSnapshot, TreeSpec};
 use quire_model::Position;
 use quire_planted::{Bug, planted};
 use smallvec::SmallVec;
@@ -64,6 +64,8 @@ impl Place {
 pub struct StoreOptions {
     /// The log's.
     pub log: LogOptions,
+    /// Trees that are to be shaped otherwise than [`Machine::trees`] says, by their ids.
+    pub trees: Vec<TreeSpec>,
     /// Record bytes after which memtables are flushed even if they are small, so that opening replays a bounded part
     /// of the log. More makes larger, fewer flushes; less makes opening after a crash faster. Default 256 MiB.
     pub replay_bytes_max: u64,
@@ -89,6 +91,7 @@ impl Default for StoreOptions {
     fn default() -> StoreOptions {
         StoreOptions {
             log: LogOptions::default(),
+            trees: Vec::new(),
             replay_bytes_max: 256 << 20,
             log_live_percent: 80,
             segment_age: None,
@@ -234,7 +237,7 @@ impl<M: Machine> Store<M> {
     pub fn create(shared: &Shared, place: &Place) -> Result<()> {
         let env = shared.env();
         let dir = place.dir();
-        if env.exists(&manifest::path(&dir))? {
+        if Store::<M>::exists(shared, place)? {
             return Err(Error::Exists { path: dir });
         }
         for volume in place.volumes.iter() {
@@ -259,6 +262,15 @@ impl<M: Machine> Store<M> {
             space: Space::new([]),
         };
         Ok(env.replace(&manifest::path(&dir), &manifest.encode())?)
+    }
+
+    /// Whether a store was made at this place: it has a manifest, or a log, which is made after the manifest.
+    ///
+    /// # Errors
+    /// Those of the machine.
+    pub fn exists(shared: &Shared, place: &Place) -> Result<bool> {
+        let env = shared.env();
+        Ok(env.exists(&manifest::path(&place.dir()))? || env.exists(&place.log_dir())?)
     }
 
     /// Opens a store: its manifest, then every record of the log after the position where its trees agree.
@@ -314,6 +326,8 @@ impl<M: Machine> Store<M> {
                 .iter()
                 .find(|tree| tree.id == spec.id)
                 .map(|tree| tree.runs.clone());
+            let shaped = options.trees.iter().find(|shaped| shaped.id == spec.id);
+            let spec = shaped.cloned().unwrap_or(spec);
             trees.push(Tree::open(spec, context.clone(), runs.unwrap_or_default())?);
         }
         let (log, _recovery) = Log::open(
@@ -464,6 +478,16 @@ impl<M: Machine> Store<M> {
         Ok(())
     }
 
+    /// Writes records that need no deciding: as [`write_unsynced`](Store::write_unsynced).
+    ///
+    /// # Errors
+    /// As of [`write`](Store::write).
+    pub fn append_unsynced(&self, records: &[&[u8]]) -> Result<Position> {
+        let append = |writer: &mut _| Ok::<_, Error>(((), self.inner.append(writer, records)?));
+        let ((), position) = self.with_writer(append)?;
+        Ok(position)
+    }
+
     /// A consistent read of everything acknowledged so far. Takes no lock.
     ///
     /// # Errors
@@ -474,28 +498,29 @@ impl<M: Machine> Store<M> {
         loop {
             let published = inner.publisher.current();
             // Before the trees: what compaction has taken from these segments was superseded by what is in the trees'
-            // files, so that the check below covers the log too.
+            // files, so that the check of these covers the log too.
             let log = inner.log.view();
-            let trees: Vec<_> = inner
-                .trees
-                .iter()
-                .map(|tree| match planted(Bug::ViewSeesLaterWrites) {
-                    true => tree.snapshot(Position(u64::MAX)),
-                    false => tree.snapshot(published.position),
-                })
-                .collect();
-            // A flush that was installed between the two lines may have put later records into the files; what it
-            // flushed was published before, so the next try sees it.
-            if trees
-                .iter()
-                .all(|tree| tree.flushed() <= published.position)
-            {
+            if let Some(trees) = inner.snapshots(published.position) {
                 return Ok(View {
                     position: published.position,
                     summary: published.summary.clone(),
                     trees,
                     log,
                 });
+            }
+        }
+    }
+
+    /// The trees of a [`view`](Self::view), in the order of [`Machine::trees`], without the log: no segment is held.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn view_of_trees(&self) -> Result<Vec<TreeSnapshot>> {
+        let inner = &*self.inner;
+        inner.check_open()?;
+        loop {
+            if let Some(trees) = inner.snapshots(inner.publisher.position()) {
+                return Ok(trees);
             }
         }
     }
@@ -607,6 +632,18 @@ impl<M: Machine> Store<M> {
 }
 
 impl<M: Machine> Inner<M> {
+    /// The trees at `position`, which was published before. A flush that was installed since may have put later records into
+    /// the files: `None` then. What it flushed was published first, so a try with the next position sees it.
+    fn snapshots(&self, position: Position) -> Option<Vec<TreeSnapshot>> {
+        let at = match planted(Bug::ViewSeesLaterWrites) {
+            true => Position(u64::MAX),
+            false => position,
+        };
+        let trees: Vec<_> = self.trees.iter().map(|tree| tree.snapshot(at)).collect();
+        let in_time = trees.iter().all(|tree| tree.flushed() <= position);
+        in_time.then_some(trees)
+    }
+
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) {
             Err(Error::Closed)

@@ -3,9 +3,9 @@
 use super::snapshot::Snapshot;
 use crate::catalog::partition_dir;
 use crate::database::LOCK_NAME;
-use crate::sealed::{seal, unseal};
 use crate::{Error, Result};
 use quire_env::{Env, ErrorKind as EnvErrorKind, FileLock};
+use quire_store::{seal, unseal};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

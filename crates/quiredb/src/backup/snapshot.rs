@@ -4,10 +4,9 @@
 
 use super::directory::partition_path;
 use crate::catalog::Catalog;
-use crate::sealed::{seal, unseal};
 use quire_env::{FileId, VolumeId};
 use quire_model::Position;
-use quire_store::FileName;
+use quire_store::{FileName, seal, unseal};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 

@@ -9,7 +9,7 @@
 use quire_planted::{Bug, planted};
 
 /// The bytes of a file of this kind and version that holds `json`.
-pub(crate) fn seal(name: &str, version: u32, json: &str) -> Vec<u8> {
+pub fn seal(name: &str, version: u32, json: &str) -> Vec<u8> {
     let crc = crc32c::crc32c(json.as_bytes());
     format!("{name} {version} {crc:08x}\n{json}").into_bytes()
 }
@@ -18,7 +18,7 @@ pub(crate) fn seal(name: &str, version: u32, json: &str) -> Vec<u8> {
 ///
 /// # Errors
 /// What is wrong with it, in words; `what` is what people call it.
-pub(crate) fn unseal<'a>(
+pub fn unseal<'a>(
     name: &str,
     version: u32,
     what: &str,

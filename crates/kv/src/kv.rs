@@ -1,0 +1,328 @@
+//! Kv: the face of keys and values.
+
+use crate::directory::{self, LOCK_NAME};
+use crate::pairs::{PAIRS, Pairs};
+use crate::record::{Change, Changes, Record, VALUE_BYTES_MAX};
+use crate::{Batch, Durability, Error, Iter, KvOptions, KvStats, Merger, Result, SmallBytes, View};
+use quire_env::{Env, OsEnv};
+use quire_lsm::Op;
+use quire_model::Position;
+use quire_store::{Shared, Store, Transaction};
+use std::collections::HashMap;
+use std::ops::RangeBounds;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Keys and values in a directory. Cheap to clone; any number of threads. One process has it open at a time.
+///
+/// Writes are done one after the other; reads wait for nothing.
+#[derive(Debug, Clone)]
+pub struct Kv {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    shared: Arc<Shared>,
+    store: Store<Pairs>,
+    durability: Durability,
+    merger: Option<Arc<dyn Merger>>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // There is nobody to tell: what is acknowledged under `sync` is safe whatever the close meets.
+        let _ = self.close();
+    }
+}
+
+impl Inner {
+    fn close(&self) -> Result<()> {
+        let closed = self.store.close();
+        self.shared.unlock();
+        Ok(closed?)
+    }
+}
+
+impl Kv {
+    /// Opens the keys and values in a directory; makes it if it is absent or empty, unless the options say otherwise.
+    ///
+    /// # Errors
+    /// Of kind `Locked` if another process has it open; `Invalid` if the directory holds something else, or an option makes no
+    /// sense; `Corrupt` for damage, by file and offset; `Full` or `Io`.
+    pub fn open(path: impl AsRef<Path>, options: KvOptions) -> Result<Kv> {
+        Kv::open_on(OsEnv::new()?, path, options)
+    }
+
+    /// As [`open`](Kv::open), on a real or a simulated machine.
+    ///
+    /// # Errors
+    /// As of [`open`](Kv::open).
+    pub fn open_on(env: Arc<dyn Env>, path: impl AsRef<Path>, options: KvOptions) -> Result<Kv> {
+        options.check()?;
+        let path = path.as_ref();
+        directory::prepare(&*env, path, options.create_if_missing)?;
+        let lock = env.lock(&path.join(LOCK_NAME))?;
+        let place = directory::place(&*env, path)?;
+        let changed = env.gate();
+        let shared = Shared::with_memtables(
+            env,
+            options.memory_bytes,
+            options.memtables_bytes(),
+            Some(lock),
+        );
+        if !Store::<Pairs>::exists(&shared, &place)? {
+            Store::<Pairs>::create(&shared, &place)?;
+        }
+        let store = Store::open(Arc::clone(&shared), place, options.of_store(), changed)?;
+        Ok(Kv {
+            inner: Arc::new(Inner {
+                shared,
+                store,
+                durability: options.durability,
+                merger: options.merger,
+            }),
+        })
+    }
+
+    /// Sets `key` to `value`.
+    ///
+    /// Slows down, or waits, when writes come faster than the disk takes them.
+    ///
+    /// # Errors
+    /// Nothing was written: of kind `Invalid` for an empty key, `TooLarge`, `Full`, `Closed`. If the log could not be synced, of kind
+    /// `ReadOnly` or `Io`: whether the write survives is unknown until it is opened again.
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.put_with(key, value, self.inner.durability)
+    }
+
+    /// As [`put`](Kv::put), as durable as is said here.
+    ///
+    /// # Errors
+    /// As of [`put`](Kv::put).
+    pub fn put_with(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
+        self.change(Change::new(key, Op::Put(value))?, durability)
+    }
+
+    /// Removes `key`, if it is there.
+    ///
+    /// # Errors
+    /// As of [`put`](Kv::put).
+    pub fn delete(&self, key: &[u8]) -> Result<()> {
+        self.delete_with(key, self.inner.durability)
+    }
+
+    /// As [`delete`](Kv::delete), as durable as is said here.
+    ///
+    /// # Errors
+    /// As of [`put`](Kv::put).
+    pub fn delete_with(&self, key: &[u8], durability: Durability) -> Result<()> {
+        self.change(Change::new(key, Op::Delete)?, durability)
+    }
+
+    /// Changes the value of `key` by an operand of the merger. The merger is tried on the newest value, so that what it refuses is
+    /// not written: this reads the key.
+    ///
+    /// # Errors
+    /// As of [`put`](Kv::put); of kind `Invalid` also if there is no merger, or it refuses.
+    pub fn merge(&self, key: &[u8], operand: &[u8]) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.merge(key, operand)?;
+        self.write(&batch)
+    }
+
+    /// Does the changes of a batch, in their order: all or none.
+    ///
+    /// # Errors
+    /// As of [`merge`](Kv::merge).
+    pub fn write(&self, batch: &Batch) -> Result<()> {
+        self.write_with(batch, self.inner.durability)
+    }
+
+    /// As [`write`](Kv::write), as durable as is said here.
+    ///
+    /// # Errors
+    /// As of [`merge`](Kv::merge).
+    pub fn write_with(&self, batch: &Batch, durability: Durability) -> Result<()> {
+        let store = &self.inner.store;
+        let position = match () {
+            () if batch.is_empty() => return Ok(()),
+            () if batch.merges() => self.write_merges(batch)?,
+            () => store.append_unsynced(&[batch.record()])?,
+        };
+        Ok(store.acknowledge(position, durability)?)
+    }
+
+    fn change(&self, change: Change<'_>, durability: Durability) -> Result<()> {
+        let mut record = Record::new();
+        record.reserve(change.encoded_bytes_max());
+        change.encode(&mut record);
+        let store = &self.inner.store;
+        let position = store.append_unsynced(&[&record])?;
+        Ok(store.acknowledge(position, durability)?)
+    }
+
+    fn write_merges(&self, batch: &Batch) -> Result<Position> {
+        let Some(merger) = &self.inner.merger else {
+            let what = "a merge, and no merger was given at the opening";
+            return Err(Error::Invalid(what.into()));
+        };
+        let ((), position) = self.inner.store.write_unsynced(|transaction| {
+            try_merges(&**merger, batch, transaction)?;
+            transaction.append(batch.record().to_vec());
+            Ok::<_, Error>(())
+        })?;
+        Ok(position)
+    }
+
+    /// The value of `key`. A long one shares memory with the block it is from: copy it to keep it for long.
+    ///
+    /// # Errors
+    /// Damage on disk, by file and offset; what the machine or the merger says.
+    pub fn get(&self, key: &[u8]) -> Result<Option<SmallBytes>> {
+        Ok(self.inner.store.glance()?.get(PAIRS, key)?)
+    }
+
+    /// The values of many keys, in their order, all as of one moment.
+    ///
+    /// # Errors
+    /// As of [`get`](Kv::get).
+    pub fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<SmallBytes>>> {
+        Ok(self.inner.store.glance()?.get_many(PAIRS, keys)?)
+    }
+
+    /// All as it is now, to keep for a while.
+    ///
+    /// # Errors
+    /// Of kind `Closed`.
+    pub fn view(&self) -> Result<View> {
+        let mut trees = self.inner.store.view_of_trees()?;
+        Ok(View::new(trees.swap_remove(PAIRS)))
+    }
+
+    /// The pairs of a range of keys as of now, in their order: [`View::iter`].
+    ///
+    /// # Errors
+    /// As of [`get`](Kv::get).
+    pub fn iter<'k>(&self, range: impl RangeBounds<&'k [u8]>) -> Result<Iter> {
+        self.view()?.iter(range)
+    }
+
+    /// The pairs of [`iter`](Kv::iter), last first.
+    ///
+    /// # Errors
+    /// As of [`get`](Kv::get).
+    pub fn iter_rev<'k>(&self, range: impl RangeBounds<&'k [u8]>) -> Result<Iter> {
+        self.view()?.iter_rev(range)
+    }
+
+    /// Makes everything written so far durable.
+    ///
+    /// # Errors
+    /// As of [`put`](Kv::put).
+    pub fn sync(&self) -> Result<()> {
+        Ok(self.inner.store.sync()?)
+    }
+
+    /// Writes memtables out as table files. Everything written so far is durable then, and an opening replays none of it.
+    ///
+    /// # Errors
+    /// As of [`put`](Kv::put).
+    pub fn flush(&self) -> Result<()> {
+        Ok(self.inner.store.flush()?)
+    }
+
+    /// Flushes, and waits until all compactions that are worth it are done.
+    ///
+    /// # Errors
+    /// As of [`put`](Kv::put).
+    pub fn settle(&self) -> Result<()> {
+        Ok(self.inner.store.settle()?)
+    }
+
+    /// Flushes, and merges all files into one sorted run. Long: it reads and writes everything.
+    ///
+    /// # Errors
+    /// As of [`put`](Kv::put).
+    pub fn compact(&self) -> Result<()> {
+        Ok(self.inner.store.compact()?)
+    }
+
+    /// Figures.
+    pub fn stats(&self) -> KvStats {
+        let shared = &self.inner.shared;
+        let store = self.inner.store.stats();
+        let tree = store.trees.first().map(|(_, tree)| *tree);
+        KvStats {
+            memory_bytes: shared.memory_bytes(),
+            memtable_bytes: shared.memtables().used(),
+            cache_bytes: shared.cache().bytes(),
+            cache_hits: shared.cache().hits(),
+            cache_misses: shared.cache().misses(),
+            tree: tree.unwrap_or_default(),
+            log: store.log,
+            log_dropped_bytes: store.log_bytes_reclaimed,
+            writes: store.writes,
+            stalls: store.stalls,
+            stall_micros: store.stall_micros,
+            stall_micros_max: store.stall_micros_max,
+            flushes: store.flushes,
+            compactions: store.compactions,
+            background_error: store.background_error,
+        }
+    }
+
+    /// Syncs and closes; later calls fail with an error of kind `Closed`. What is dropped without it loses nothing that was
+    /// acknowledged under `sync`.
+    ///
+    /// # Errors
+    /// As of [`put`](Kv::put).
+    pub fn close(&self) -> Result<()> {
+        self.inner.close()
+    }
+}
+
+/// Tries the changes of a batch on the newest values.
+fn try_merges(
+    merger: &dyn Merger,
+    batch: &Batch,
+    transaction: &Transaction<'_, Pairs>,
+) -> Result<()> {
+    let mut newest: HashMap<&[u8], Option<SmallBytes>> = HashMap::new();
+    for change in Changes::of(batch.record()) {
+        let change = change.map_err(Error::Invalid)?;
+        let value = match change.op {
+            Op::Put(value) => Some(value.to_vec().into()),
+            Op::Delete => None,
+            Op::Merge(operand) => {
+                let before = match newest.remove(change.key) {
+                    Some(before) => before,
+                    None => transaction.get(PAIRS, change.key)?,
+                };
+                Some(try_merge(merger, change.key, before.as_deref(), operand)?)
+            }
+        };
+        newest.insert(change.key, value);
+    }
+    Ok(())
+}
+
+fn try_merge(
+    merger: &dyn Merger,
+    key: &[u8],
+    before: Option<&[u8]>,
+    operand: &[u8],
+) -> Result<SmallBytes> {
+    let mut merged = Vec::new();
+    let refused = |reason| Error::Merge {
+        merger: merger.name().to_string(),
+        key: String::from_utf8_lossy(key).chars().take(100).collect(),
+        reason,
+    };
+    let applied = merger.apply(key, before, operand, &mut merged);
+    applied.map_err(|error| refused(error.to_string()))?;
+    match merged.len() <= VALUE_BYTES_MAX {
+        true => Ok(merged.into()),
+        false => Err(refused(format!("{} bytes would come of it", merged.len()))),
+    }
+}

@@ -1,0 +1,98 @@
+//! Options of keys and values.
+
+use crate::pairs::Pairs;
+use crate::{Codec, Durability, Error, LogCodec, Merger, Result};
+use quire_lsm::TreeSpec;
+use quire_store::StoreOptions;
+use std::sync::Arc;
+
+/// Less than this is no room to work in.
+const MEMTABLE_BYTES_MIN: u64 = 64 << 10;
+
+/// A segment of the log is sealed at a quarter of a memtable, but at least at this size: it is dropped whole.
+const SEGMENT_BYTES_MIN: u64 = 1 << 20;
+
+/// How keys and values are opened. All may differ from one opening to the next: files say themselves how they were written.
+#[derive(Debug, Clone)]
+pub struct KvOptions {
+    /// Memory for memtables, block cache and buffers, in bytes. Default 512 MiB.
+    pub memory_bytes: u64,
+    /// The size at which a memtable is written out as a file, in bytes; up to four times as much is taken of `memory_bytes`
+    /// while the disk is slower than the writers. Larger ones mean less merging later, and a longer opening after a crash.
+    /// Default: a sixteenth of `memory_bytes`.
+    pub memtable_bytes: Option<u64>,
+    /// How blocks of table files are packed. Default LZ4.
+    pub codec: Codec,
+    /// Bits of filter per key in table files, up to 64; 10, the default, let about 1 % of absent keys through. 0: no filter.
+    pub filter_bits_per_key: u32,
+    /// How the log is packed. Its records live for minutes, so the default is not at all.
+    pub log_codec: LogCodec,
+    /// How durable a write is when it is acknowledged, unless it says so itself. Default `Sync`.
+    pub durability: Durability,
+    /// What operands of [`Kv::merge`](crate::Kv::merge) mean. A directory that has seen merges is always opened with the same.
+    pub merger: Option<Arc<dyn Merger>>,
+    /// Whether to make the directory if it is absent or empty. Default true.
+    pub create_if_missing: bool,
+}
+
+impl Default for KvOptions {
+    fn default() -> KvOptions {
+        KvOptions {
+            memory_bytes: 512 << 20,
+            memtable_bytes: None,
+            codec: Codec::Lz4,
+            filter_bits_per_key: 10,
+            log_codec: LogCodec::None,
+            durability: Durability::Sync,
+            merger: None,
+            create_if_missing: true,
+        }
+    }
+}
+
+impl KvOptions {
+    /// Refuses what can't work.
+    pub(crate) fn check(&self) -> Result<()> {
+        let memtable_bytes = self.memtable_bytes();
+        if memtable_bytes < MEMTABLE_BYTES_MIN {
+            return Err(Error::Invalid(format!(
+                "memtable_bytes is {memtable_bytes}: at least {MEMTABLE_BYTES_MIN} are needed"
+            )));
+        }
+        if self.memtables_bytes() > self.memory_bytes {
+            return Err(Error::Invalid(format!(
+                "memtable_bytes is {memtable_bytes}: four times that is more than memory_bytes, {}",
+                self.memory_bytes
+            )));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn memtable_bytes(&self) -> u64 {
+        self.memtable_bytes.unwrap_or(self.memory_bytes / 16)
+    }
+
+    /// What all memtables may take together: the store writes one out at a quarter of it.
+    pub(crate) fn memtables_bytes(&self) -> u64 {
+        self.memtable_bytes().saturating_mul(4)
+    }
+
+    /// The options of the store below.
+    pub(crate) fn of_store(&self) -> StoreOptions {
+        let mut options = StoreOptions {
+            trees: vec![TreeSpec {
+                merger: self.merger.clone(),
+                codec: self.codec,
+                filter_bits_per_key: self.filter_bits_per_key,
+                ..Pairs::tree()
+            }],
+            // By the size of memtables alone.
+            replay_bytes_max: u64::MAX,
+            ..StoreOptions::default()
+        };
+        options.log.codec = self.log_codec;
+        options.log.segment_bytes =
+            (self.memtable_bytes() / 4).clamp(SEGMENT_BYTES_MIN, options.log.segment_bytes);
+        options
+    }
+}

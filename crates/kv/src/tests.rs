@@ -1,0 +1,365 @@
+//! Keys and values against an ordered map: any operations, options and openings.
+
+use crate::{
+    Batch, Codec, Durability, ErrorKind, Iter, Kv, KvOptions, LogCodec, MergeError, Merger, View,
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use quire_env::{Env, SimEnv};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// Appends, up to a limit: more it refuses.
+#[derive(Debug)]
+struct Append;
+
+const APPENDED_MAX: usize = 24;
+
+impl Merger for Append {
+    fn name(&self) -> &str {
+        "append"
+    }
+
+    fn apply(
+        &self,
+        _: &[u8],
+        base: Option<&[u8]>,
+        operand: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), MergeError> {
+        out.extend_from_slice(base.unwrap_or_default());
+        out.extend_from_slice(operand);
+        match out.len() <= APPENDED_MAX {
+            true => Ok(()),
+            false => Err(MergeError("it would be too long".into())),
+        }
+    }
+
+    fn combine(
+        &self,
+        _: &[u8],
+        older: &[u8],
+        newer: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), MergeError> {
+        *out = [older, newer].concat();
+        Ok(())
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Change {
+    Put(Vec<u8>, Vec<u8>),
+    Delete(Vec<u8>),
+    Merge(Vec<u8>, Vec<u8>),
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    One(Change),
+    Together(Vec<Change>),
+    Flush,
+    Settle,
+    Compact,
+    Reopen { close: bool },
+    View,
+    LetGo,
+}
+
+fn any_key() -> impl Strategy<Value = Vec<u8>> {
+    vec(
+        prop_oneof![Just(b'a'), Just(b'b'), Just(0), Just(255)],
+        1..4,
+    )
+}
+
+fn any_change() -> impl Strategy<Value = Change> {
+    let value = || vec(any::<u8>(), 0..APPENDED_MAX);
+    let operand = || vec(any::<u8>(), 0..6);
+    prop_oneof![
+        4 => (any_key(), value()).prop_map(|(key, value)| Change::Put(key, value)),
+        2 => any_key().prop_map(Change::Delete),
+        2 => (any_key(), operand()).prop_map(|(key, operand)| Change::Merge(key, operand)),
+    ]
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        12 => any_change().prop_map(Step::One),
+        4 => vec(any_change(), 0..6).prop_map(Step::Together),
+        3 => Just(Step::Flush),
+        1 => Just(Step::Settle),
+        1 => Just(Step::Compact),
+        2 => any::<bool>().prop_map(|close| Step::Reopen { close }),
+        2 => Just(Step::View),
+        1 => Just(Step::LetGo),
+    ]
+}
+
+fn any_options() -> impl Strategy<Value = KvOptions> {
+    let durability = prop_oneof![Just(Durability::Sync), Just(Durability::None)];
+    (any::<bool>(), any::<bool>(), 0u32..12, durability).prop_map(
+        |(packed, log_packed, filter_bits_per_key, durability)| KvOptions {
+            codec: if packed { Codec::Lz4 } else { Codec::None },
+            log_codec: if log_packed {
+                LogCodec::Lz4
+            } else {
+                LogCodec::None
+            },
+            filter_bits_per_key,
+            durability,
+            ..options()
+        },
+    )
+}
+
+fn options() -> KvOptions {
+    KvOptions {
+        memory_bytes: 32 << 20,
+        memtable_bytes: Some(1 << 20),
+        merger: Some(Arc::new(Append)),
+        ..KvOptions::default()
+    }
+}
+
+fn open(env: &Arc<SimEnv>) -> Kv {
+    Kv::open_on(env.clone(), "/db", options()).unwrap()
+}
+
+/// What the change makes of the model; `None` if the merger refuses.
+fn change(model: &mut Model, change: &Change) -> Option<()> {
+    match change {
+        Change::Put(key, value) => drop(model.insert(key.clone(), value.clone())),
+        Change::Delete(key) => drop(model.remove(key)),
+        Change::Merge(key, operand) => {
+            let merged = [model.get(key).cloned().unwrap_or_default(), operand.clone()].concat();
+            if merged.len() > APPENDED_MAX {
+                return None;
+            }
+            model.insert(key.clone(), merged);
+        }
+    }
+    Some(())
+}
+
+fn batch_of(changes: &[Change]) -> Batch {
+    let mut batch = Batch::new();
+    for change in changes {
+        match change {
+            Change::Put(key, value) => batch.put(key, value),
+            Change::Delete(key) => batch.delete(key),
+            Change::Merge(key, operand) => batch.merge(key, operand),
+        }
+        .unwrap();
+    }
+    batch
+}
+
+fn read(pairs: Iter) -> Pairs {
+    pairs
+        .map(|pair| pair.map(|(key, value)| (key.to_vec(), value.to_vec())))
+        .collect::<Result<_, _>>()
+        .unwrap()
+}
+
+/// The view says what the model says, in every way there is to ask.
+fn check(view: &View, model: &Model, probes: &[Vec<u8>; 2]) {
+    let all: Pairs = model.clone().into_iter().collect();
+    assert_eq!(read(view.iter(..).unwrap()), all);
+    let [a, b] = probes;
+    let (low, high) = (a.min(b).as_slice(), a.max(b).as_slice());
+    for ends in [
+        (Bound::Included(low), Bound::Excluded(high)),
+        (Bound::Excluded(low), Bound::Included(high)),
+        (Bound::Unbounded, Bound::Excluded(low)),
+        (Bound::Included(high), Bound::Unbounded),
+    ] {
+        let inside = |key: &[u8]| std::ops::RangeBounds::<&[u8]>::contains(&ends, &key);
+        let mut expected: Pairs = all.iter().filter(|(key, _)| inside(key)).cloned().collect();
+        assert_eq!(read(view.iter(ends).unwrap()), expected, "{ends:?}");
+        expected.reverse();
+        assert_eq!(read(view.iter_rev(ends).unwrap()), expected, "{ends:?}");
+    }
+    let keys: Vec<_> = model.keys().chain(probes).map(Vec::as_slice).collect();
+    for (key, found) in keys.iter().zip(view.multi_get(&keys).unwrap()) {
+        let expected = model.get(*key).map(Vec::as_slice);
+        assert_eq!(found.as_deref(), expected);
+        assert_eq!(view.get(key).unwrap().as_deref(), expected);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+    #[test]
+    fn keys_and_values_agree_with_a_map(
+        steps in vec(any_step(), 1..60), all_options in vec(any_options(), 4), probes in [any_key(), any_key()],
+    ) {
+        let env = SimEnv::new(1);
+        let mut openings = all_options.iter().cycle();
+        let mut open = || Kv::open_on(env.clone(), "/db", openings.next().unwrap().clone()).unwrap();
+        let (mut kv, mut model) = (open(), Model::new());
+        let mut views: Vec<(View, Model)> = Vec::new();
+        for step in &steps {
+            match step {
+                Step::One(one) => {
+                    let mut next = model.clone();
+                    let expected = change(&mut next, one).map(|()| model = next);
+                    let done = match one {
+                        Change::Put(key, value) => kv.put(key, value),
+                        Change::Delete(key) => kv.delete(key),
+                        Change::Merge(key, operand) => kv.merge(key, operand),
+                    };
+                    prop_assert_eq!(done.is_ok(), expected.is_some(), "{:?}", done);
+                }
+                Step::Together(changes) => {
+                    let mut next = model.clone();
+                    let all: Option<()> = changes.iter().try_for_each(|one| change(&mut next, one));
+                    let expected = all.map(|()| model = next);
+                    let done = kv.write(&batch_of(changes));
+                    prop_assert_eq!(done.is_ok(), expected.is_some(), "{:?}", done);
+                }
+                Step::Flush => kv.flush().unwrap(),
+                Step::Settle => kv.settle().unwrap(),
+                Step::Compact => kv.compact().unwrap(),
+                Step::Reopen { close } => {
+                    views.clear();
+                    if *close {
+                        kv.close().unwrap();
+                    }
+                    drop(kv);
+                    kv = open();
+                }
+                Step::View => {
+                    // Each holds a memtable: more of them than there is memory for would stop the writer.
+                    views.truncate(2);
+                    views.push((kv.view().unwrap(), model.clone()));
+                }
+                Step::LetGo => drop(views.pop()),
+            }
+            check(&kv.view().unwrap(), &model, &probes);
+            let keys = probes.each_ref().map(Vec::as_slice);
+            let expected = keys.map(|key| model.get(key).map(Vec::as_slice));
+            let found = kv.multi_get(&keys).unwrap();
+            prop_assert_eq!(found.iter().map(Option::as_deref).collect::<Vec<_>>(), expected);
+        }
+        for (view, model) in &views {
+            check(view, model, &probes);
+        }
+    }
+}
+
+#[test]
+fn what_the_log_holds_is_dropped_once_the_tree_has_it() {
+    let env = SimEnv::new(1);
+    let mut model = Model::new();
+    let value = vec![7; 1000];
+    for _ in 0..3 {
+        let kv = open(&env);
+        for number in 0..6_000u32 {
+            let key = (model.len() as u32 ^ number.reverse_bits()).to_be_bytes();
+            kv.put_with(&key, &value, Durability::None).unwrap();
+            model.insert(key.to_vec(), value.clone());
+        }
+        kv.settle().unwrap();
+        let stats = kv.stats();
+        assert!(stats.log.segments < 4, "{stats:?}");
+        assert!(
+            stats.log.first.0 > 1 && stats.log_dropped_bytes > 2 << 20,
+            "{stats:?}"
+        );
+        kv.close().unwrap();
+    }
+    let kv = open(&env.after_crash(1));
+    assert!(kv.stats().log.first.0 > 1);
+    check(&kv.view().unwrap(), &model, &[b"a".to_vec(), b"b".to_vec()]);
+    kv.put(b"a", b"after").unwrap();
+    assert_eq!(kv.get(b"a").unwrap().as_deref(), Some(&b"after"[..]));
+}
+
+#[test]
+fn what_can_not_be_stored_is_refused_and_nothing_is_written() {
+    let env = SimEnv::new(1);
+    let kv = open(&env);
+    let long = vec![1; crate::VALUE_BYTES_MAX + 1];
+    let key = |bytes: usize| vec![1; bytes];
+    let kind = |done: crate::Result<()>| done.unwrap_err().kind();
+    assert_eq!(kind(kv.put(b"", b"v")), ErrorKind::Invalid);
+    assert_eq!(kind(kv.delete(b"")), ErrorKind::Invalid);
+    assert_eq!(kind(kv.merge(b"", b"v")), ErrorKind::Invalid);
+    assert_eq!(
+        kind(kv.put(&key(crate::KEY_BYTES_MAX + 1), b"")),
+        ErrorKind::TooLarge
+    );
+    assert_eq!(kind(kv.put(b"k", &long)), ErrorKind::TooLarge);
+    let mut batch = Batch::new();
+    let largest = &long[1..];
+    batch.put(b"a", largest).unwrap();
+    assert_eq!(kind(batch.put(b"b", largest)), ErrorKind::TooLarge);
+    assert_eq!(batch.len(), 1);
+    assert_eq!(read(kv.iter(..).unwrap()), []);
+
+    kv.put(&key(crate::KEY_BYTES_MAX), b"longest").unwrap();
+    kv.close().unwrap();
+    assert_eq!(kind(kv.put(b"k", b"v")), ErrorKind::Closed);
+    assert_eq!(kv.get(b"k").unwrap_err().kind(), ErrorKind::Closed);
+    drop(kv);
+    let without = KvOptions {
+        merger: None,
+        ..options()
+    };
+    let kv = Kv::open_on(env.clone(), "/db", without).unwrap();
+    assert_eq!(kind(kv.merge(b"k", b"v")), ErrorKind::Invalid);
+    let locked = Kv::open_on(env.clone(), "/db", options()).unwrap_err();
+    assert_eq!(locked.kind(), ErrorKind::Locked);
+    assert_eq!(
+        kv.get(&key(crate::KEY_BYTES_MAX)).unwrap().as_deref(),
+        Some(&b"longest"[..])
+    );
+}
+
+#[test]
+fn a_directory_of_something_else_and_options_without_sense_are_refused() {
+    let env = SimEnv::new(1);
+    env.create_dir_all("/other".as_ref()).unwrap();
+    env.replace("/other/notes.txt".as_ref(), b"").unwrap();
+    let refused = |path: &str, options: KvOptions| {
+        let error = Kv::open_on(env.clone(), path, options).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        error.to_string()
+    };
+    assert!(refused("/other", options()).contains("no KEYVALUE"));
+    let missing = KvOptions {
+        create_if_missing: false,
+        ..options()
+    };
+    assert!(refused("/nothing", missing).contains("no keys and values"));
+    for memtable_bytes in [1, 16 << 20] {
+        let wrong = KvOptions {
+            memtable_bytes: Some(memtable_bytes),
+            ..options()
+        };
+        assert!(refused("/db", wrong).contains("memtable_bytes"));
+    }
+}
+
+/// A manifest that is gone is no reason to begin anew, and to remove what it named.
+#[test]
+fn a_lost_manifest_is_an_error_and_nothing_is_removed() {
+    let env = SimEnv::new(1);
+    let kv = open(&env);
+    kv.put(b"k", b"v").unwrap();
+    kv.flush().unwrap();
+    kv.close().unwrap();
+    drop(kv);
+    let manifest = "/db/store/MANIFEST";
+    let bytes = env.read(manifest.as_ref(), 1 << 20).unwrap();
+    env.remove(manifest.as_ref()).unwrap();
+    let error = Kv::open_on(env.clone(), "/db", options()).unwrap_err();
+    assert!(error.to_string().contains("MANIFEST"), "{error}");
+    env.replace(manifest.as_ref(), &bytes).unwrap();
+    assert_eq!(open(&env).get(b"k").unwrap().as_deref(), Some(&b"v"[..]));
+}
