@@ -1,13 +1,17 @@
 //! The block cache: checked, decoded blocks of table files and log segments, one cache for the process.
-
+//!
+//! It holds whatever its users make of a block, as an `Arc`. Who keeps a `Weak` of one finds the block without asking
+//! here, for as long as it is held; the block then says by [`Cached::take_used`] that it was used, and is not the next to go.
 //!
 //! # Invariants
 //! 1. The blocks held, with what the map needs for each, take at most the capacity.
 //! 2. What is kept depends on the calls alone, not on the machine or on randomness: a simulated run repeats.
 
+use crate::Tally;
 use bytes::Bytes;
-use quick_cache::sync::{Cache, DefaultLifecycle};
-use quick_cache::{OptionsBuilder, Weighter};
+use quick_cache::sync::Cache;
+use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
+use std::any::Any;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,6 +20,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const ENTRY_BYTES: u64 = 96;
 /// The smallest share of the capacity that has a lock of its own. A block can't be larger than its share.
 const SHARD_BYTES_MIN: u64 = 4 << 20;
+/// Blocks that one insertion may put back because they were used: it bounds the work of one.
+const PUT_BACK_MAX: usize = 8;
 /// Locks at most: enough that threads rarely meet at one.
 const SHARDS_MAX: u64 = 64;
 /// How large a block is taken to be when the map is made; it grows for smaller ones.
@@ -30,12 +36,43 @@ pub struct BlockKey {
     pub offset: u64,
 }
 
+/// What the cache holds.
+pub trait Cached: Any + Send + Sync {
+    /// Bytes of memory that it takes. Always the same.
+    fn bytes(&self) -> u64;
+
+    /// Whether it was used, past the cache, since this was last asked.
+    fn take_used(&self) -> bool {
+        false
+    }
+}
+
+impl Cached for Bytes {
+    fn bytes(&self) -> u64 {
+        self.len() as u64
+    }
+}
+
+type Held = Arc<dyn Cached>;
+
 #[derive(Clone)]
 struct ByBytes;
 
-impl Weighter<BlockKey, Bytes> for ByBytes {
-    fn weight(&self, _: &BlockKey, block: &Bytes) -> u64 {
-        block.len() as u64 + ENTRY_BYTES
+impl Weighter<BlockKey, Held> for ByBytes {
+    fn weight(&self, _: &BlockKey, block: &Held) -> u64 {
+        block.bytes() + ENTRY_BYTES
+    }
+}
+
+/// Collects what an insertion puts out.
+#[derive(Clone)]
+struct PutOut;
+
+impl Lifecycle<BlockKey, Held> for PutOut {
+    type RequestState = Vec<(BlockKey, Held)>;
+
+    fn on_evict(&self, out: &mut Self::RequestState, key: BlockKey, block: Held) {
+        out.push((key, block));
     }
 }
 
@@ -66,8 +103,9 @@ impl Hasher for KeyHasher {
 /// A block of more than about 4 MiB is not kept, nor one of more than the capacity of a smaller cache. A block that is a
 /// slice of a larger buffer keeps all of that alive: hand in buffers of their own.
 pub struct BlockCache {
-    blocks: Cache<BlockKey, Bytes, ByBytes, BuildHasherDefault<KeyHasher>>,
+    blocks: Cache<BlockKey, Held, ByBytes, BuildHasherDefault<KeyHasher>, PutOut>,
     owners: AtomicU64,
+    found_past: Tally,
 }
 
 impl std::fmt::Debug for BlockCache {
@@ -92,11 +130,11 @@ impl BlockCache {
             .build();
         let options =
             options.unwrap_or_else(|error| unreachable!("both capacities are set: {error}"));
-        let (hasher, lifecycle) = (BuildHasherDefault::default(), DefaultLifecycle::default());
-        let blocks = Cache::with_options(options, ByBytes, hasher, lifecycle);
+        let hasher = BuildHasherDefault::default();
         Arc::new(BlockCache {
-            blocks,
+            blocks: Cache::with_options(options, ByBytes, hasher, PutOut),
             owners: AtomicU64::new(1),
+            found_past: Tally::default(),
         })
     }
 
@@ -105,14 +143,31 @@ impl BlockCache {
         self.owners.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The block, if it is here.
-    pub fn get(&self, key: BlockKey) -> Option<Bytes> {
-        self.blocks.get(&key)
+    /// The block, if it is here and of this type.
+    pub fn get<T: Cached>(&self, key: BlockKey) -> Option<Arc<T>> {
+        let held: Arc<dyn Any + Send + Sync> = self.blocks.get(&key)?;
+        held.downcast().ok()
     }
 
     /// Keeps a block that was read, checked and decoded.
-    pub fn insert(&self, key: BlockKey, block: Bytes) {
-        self.blocks.insert(key, block);
+    pub fn insert<T: Cached>(&self, key: BlockKey, block: Arc<T>) {
+        let mut out = Vec::new();
+        self.blocks.insert_with_lifecycle(key, block, &mut out);
+        // One that was used past the cache is a hit that the map has not seen: it comes back, as it would be read again.
+        for _ in 0..PUT_BACK_MAX {
+            match out.pop() {
+                Some((key, block)) if block.take_used() => {
+                    self.blocks.insert_with_lifecycle(key, block, &mut out);
+                }
+                Some(_) => {}
+                None => break,
+            }
+        }
+    }
+
+    /// Says that a block was found past the cache, by who keeps a `Weak` of it: it counts as a hit.
+    pub fn found_past(&self) {
+        self.found_past.add(1);
     }
 
     /// Bytes held now.
@@ -127,7 +182,7 @@ impl BlockCache {
 
     /// Lookups that found their block.
     pub fn hits(&self) -> u64 {
-        self.blocks.hits()
+        self.blocks.hits() + self.found_past.sum()
     }
 
     /// Lookups that did not.
@@ -140,8 +195,8 @@ impl BlockCache {
 mod tests {
     use super::*;
 
-    fn block(length: usize) -> Bytes {
-        Bytes::from(vec![7; length])
+    fn block(length: usize) -> Arc<Bytes> {
+        Arc::new(Bytes::from(vec![7; length]))
     }
 
     #[test]
@@ -181,21 +236,21 @@ mod tests {
             block(1),
         );
         assert_eq!(
-            cache.get(BlockKey {
+            cache.get::<Bytes>(BlockKey {
                 owner: one,
                 offset: 9
             }),
             Some(block(1))
         );
         assert_eq!(
-            cache.get(BlockKey {
+            cache.get::<Bytes>(BlockKey {
                 owner: other,
                 offset: 9
             }),
             None
         );
         assert_eq!(
-            cache.get(BlockKey {
+            cache.get::<Bytes>(BlockKey {
                 owner: one,
                 offset: 8
             }),
@@ -216,7 +271,7 @@ mod tests {
             .collect();
         for key in &keys {
             cache.insert(*key, block(16_000));
-            assert!(cache.get(*key).is_some());
+            assert!(cache.get::<Bytes>(*key).is_some());
         }
         for n in 0..1000 {
             cache.insert(
@@ -227,8 +282,41 @@ mod tests {
                 block(16_000),
             );
         }
-        let kept = keys.iter().filter(|key| cache.get(**key).is_some()).count();
+        let kept = keys
+            .iter()
+            .filter(|key| cache.get::<Bytes>(**key).is_some())
+            .count();
         assert!(kept >= 12, "{kept} of 16");
+    }
+
+    /// A block of 1,000 bytes that says it is used, always or never.
+    struct Used(bool);
+
+    impl Cached for Used {
+        fn bytes(&self) -> u64 {
+            1000
+        }
+
+        fn take_used(&self) -> bool {
+            self.0
+        }
+    }
+
+    #[test]
+    fn blocks_used_past_the_cache_outlast_those_that_are_not() {
+        let cache = BlockCache::new(1 << 20);
+        let (used, not) = (cache.new_owner(), cache.new_owner());
+        let key = |owner, n| BlockKey { owner, offset: n };
+        for n in 0..400 {
+            cache.insert(key(used, n), Arc::new(Used(true)));
+        }
+        for n in 0..10_000 {
+            cache.insert(key(not, n), Arc::new(Used(false)));
+            assert!(cache.bytes() <= cache.capacity());
+        }
+        let kept = (0..400).filter(|&n| cache.get::<Used>(key(used, n)).is_some());
+        assert!(kept.count() >= 300);
+        assert!(cache.get::<Bytes>(key(used, 0)).is_none(), "another type");
     }
 
     #[test]
@@ -239,7 +327,7 @@ mod tests {
             offset: 0,
         };
         cache.insert(key, block(3 << 20));
-        assert!(cache.get(key).is_some());
+        assert!(cache.get::<Bytes>(key).is_some());
     }
 
     #[test]
@@ -252,7 +340,7 @@ mod tests {
                 offset: n * n % 4093 * 4096,
             };
             let hits = (0..8000).map(|n| {
-                let hit = cache.get(key(n)).is_some();
+                let hit = cache.get::<Bytes>(key(n)).is_some();
                 cache.insert(key(n), block((n * 31 % 8192) as usize));
                 hit
             });

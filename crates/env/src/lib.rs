@@ -11,15 +11,17 @@ mod error;
 mod file;
 mod os;
 mod sim;
+mod tally;
 mod volume;
 
 pub use budget::{Budget, Charge};
-pub use cache::{BlockCache, BlockKey};
+pub use cache::{BlockCache, BlockKey, Cached};
 pub use durable::parent_of;
 pub use error::{Error, ErrorKind, Result};
 pub use file::{AppendFile, FileLock, FileStamp, ReadFile};
 pub use os::OsEnv;
 pub use sim::{Absence, Fault, Latency, ReadFault, SimEnv};
+pub use tally::Tally;
 pub use volume::{FileId, Medium, Volume, VolumeId, Volumes};
 
 use std::fmt;

@@ -110,9 +110,9 @@ impl Segment {
             owner: self.owner,
             offset: span.offset,
         };
-        if let Some(block) = cache
-            .get(key)
-            .and_then(|payload| RecordBlock::from_checked(span.first, payload, self.compacted))
+        if let Some(payload) = cache.get::<Bytes>(key)
+            && let Some(block) =
+                RecordBlock::from_checked(span.first, Bytes::clone(&payload), self.compacted)
         {
             return Ok(block);
         }
@@ -121,7 +121,7 @@ impl Segment {
             .read_at(span.offset, span.length)
             .map_err(|error| self.read_error(error, span))?;
         let block = self.decode(span, &bytes)?;
-        cache.insert(key, block.payload().clone());
+        cache.insert(key, Arc::new(block.payload().clone()));
         Ok(block)
     }
 
