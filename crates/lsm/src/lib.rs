@@ -63,6 +63,7 @@ mod compaction;
 mod damage;
 mod direction;
 mod error;
+mod fences;
 mod files;
 mod fold;
 mod memtable;

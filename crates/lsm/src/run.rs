@@ -1,6 +1,7 @@
 //! Run: tables in key order, no key in two of them; together one sorted sequence.
 
 use crate::direction::{Direction, Start};
+use crate::fences::Fences;
 use crate::fold::Entry;
 use crate::table::{Access, Counters, Table, TableCursor};
 use crate::{Error, Result, RunMeta, TreeContext, TreeSpec};
@@ -11,6 +12,8 @@ pub(crate) struct Run {
     pub(crate) id: u64,
     pub(crate) tables: Vec<Arc<Table>>,
     pub(crate) bytes: u64,
+    /// The largest keys of the tables.
+    ends: Fences,
 }
 
 impl Run {
@@ -37,9 +40,16 @@ impl Run {
             return Err(Error::InvalidArgument(what));
         }
         let (id, bytes) = (meta.id, meta.bytes());
+        let ends: Vec<_> = meta.tables.iter().map(|table| &table.largest).collect();
+        let ends = Fences::new(&ends);
         let open = |table| Table::open(context, counters, spec.id, table).map(Arc::new);
         let tables = meta.tables.into_iter().map(open).collect::<Result<_>>()?;
-        Ok(Run { id, tables, bytes })
+        Ok(Run {
+            id,
+            tables,
+            bytes,
+            ends,
+        })
     }
 
     /// What the manifest keeps of it.
@@ -72,8 +82,10 @@ impl Run {
 
     /// The first table that ends at or after `key`.
     fn table_at(&self, key: &[u8]) -> usize {
-        self.tables
-            .partition_point(|table| table.meta().largest.as_slice() < key)
+        self.ends.count_less(key).unwrap_or_else(|| {
+            self.tables
+                .partition_point(|table| table.meta().largest.as_slice() < key)
+        })
     }
 
     /// Says that the files of its tables go with their last holder.

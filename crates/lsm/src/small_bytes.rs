@@ -1,23 +1,33 @@
 //! Bytes as trees keep and hand out: a few in place, more shared with the block or memtable entry they are from.
 
-use bytes::Bytes;
+use crate::table::Block;
 use std::fmt;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 /// So many are kept in place: what is left of the room that shared ones take.
-const SHORT_MAX: usize = 23;
+const SHORT_MAX: usize = 30;
 
-/// A key or value. Copying one of up to 23 bytes touches no count that other threads touch, and reading it no other memory.
+/// A key or value. Copying one of up to 30 bytes touches no count that other threads touch, and reading it no other memory.
 #[derive(Clone)]
 pub struct SmallBytes(Repr);
 
 #[derive(Clone)]
 enum Repr {
-    Short { length: u8, bytes: [u8; SHORT_MAX] },
-    Shared(Bytes),
+    Short {
+        length: u8,
+        bytes: [u8; SHORT_MAX],
+    },
+    Shared(Arc<[u8]>),
+    /// A part of a block: the count of holders lies with what is read of the block anyway.
+    Part {
+        block: Arc<Block>,
+        start: u32,
+        length: u32,
+    },
 }
 
-const _: () = assert!(size_of::<SmallBytes>() == size_of::<Bytes>());
+const _: () = assert!(size_of::<SmallBytes>() == 32);
 
 impl SmallBytes {
     /// No bytes.
@@ -35,13 +45,20 @@ impl SmallBytes {
 
     /// A copy.
     pub(crate) fn copy_from_slice(slice: &[u8]) -> SmallBytes {
-        Self::short(slice)
-            .unwrap_or_else(|| SmallBytes(Repr::Shared(Bytes::copy_from_slice(slice))))
+        Self::short(slice).unwrap_or_else(|| SmallBytes(Repr::Shared(slice.into())))
     }
 
-    /// A part of a block, `slice` of which it is: many share the block's memory.
-    pub(crate) fn part(block: &Bytes, slice: &[u8]) -> SmallBytes {
-        Self::short(slice).unwrap_or_else(|| SmallBytes(Repr::Shared(block.slice_ref(slice))))
+    /// A part of a block: many share the block's memory.
+    pub(crate) fn part(block: &Arc<Block>, range: Range<usize>) -> SmallBytes {
+        let (start, length) = (range.start as u32, range.len() as u32);
+        let part = || {
+            SmallBytes(Repr::Part {
+                block: Arc::clone(block),
+                start,
+                length,
+            })
+        };
+        Self::short(block.slice(range)).unwrap_or_else(part)
     }
 
     /// Bytes allocated for these alone.
@@ -49,6 +66,7 @@ impl SmallBytes {
         match &self.0 {
             Repr::Short { .. } => 0,
             Repr::Shared(bytes) => bytes.len(),
+            Repr::Part { length, .. } => *length as usize,
         }
     }
 }
@@ -66,6 +84,14 @@ impl Deref for SmallBytes {
         match &self.0 {
             Repr::Short { length, bytes } => bytes.get(..usize::from(*length)).unwrap_or_default(),
             Repr::Shared(bytes) => bytes,
+            Repr::Part {
+                block,
+                start,
+                length,
+            } => {
+                let start = *start as usize;
+                block.slice(start..start + *length as usize)
+            }
         }
     }
 }
@@ -99,15 +125,13 @@ mod tests {
     proptest! {
         #[test]
         fn bytes_come_back_as_they_were_and_only_short_ones_allocate_nothing(bytes in vec(any::<u8>(), 0..60)) {
-            let block = Bytes::from(bytes.clone());
             let copies = [
                 SmallBytes::copy_from_slice(&bytes),
-                SmallBytes::part(&block, &block),
                 SmallBytes::from(bytes.clone()),
             ];
             for copy in copies {
                 prop_assert_eq!(&*copy.clone(), bytes.as_slice());
-                prop_assert_eq!(copy.allocated(), if bytes.len() > 23 { bytes.len() } else { 0 });
+                prop_assert_eq!(copy.allocated(), if bytes.len() > 30 { bytes.len() } else { 0 });
             }
         }
     }

@@ -17,7 +17,8 @@
 //! - Filter pages are as [`filter`] says, properties as [`properties`], header and footer as [`footer`].
 //!
 //! A point read asks one filter page, searches the top index (pinned), one index block and one data block. All but the
-//! top index come through the block cache, where they are kept checked and uncompressed.
+//! top index come through the block cache, where they are kept checked and decoded, and are found by the slots of the
+//! [`node`] above them while they are there.
 
 mod block;
 mod copy;
@@ -26,11 +27,13 @@ mod filter;
 mod footer;
 mod frame;
 mod index;
+mod node;
 mod properties;
 mod reader;
 mod verify;
 mod writer;
 
+pub(crate) use block::Block;
 pub use copy::{TableCopy, TablePieces};
 pub(crate) use cursor::{Access, TableCursor};
 pub(crate) use filter::hash;

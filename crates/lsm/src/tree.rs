@@ -403,9 +403,9 @@ impl Tree {
             runs: version.runs.len() as u64,
             memtable_bytes: version.active.bytes(),
             frozen_bytes: version.frozen.iter().map(|memtable| memtable.bytes()).sum(),
-            filter_checks: self.counters.filter_checks.load(Ordering::Relaxed),
-            filter_negatives: self.counters.filter_negatives.load(Ordering::Relaxed),
-            block_reads: self.counters.block_reads.load(Ordering::Relaxed),
+            filter_checks: self.counters.filter_checks.sum(),
+            filter_negatives: self.counters.filter_negatives.sum(),
+            block_reads: self.counters.block_reads.sum(),
             ..TreeStats::default()
         };
         for table in version.runs.iter().flat_map(|run| &run.tables) {

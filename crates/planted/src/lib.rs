@@ -93,7 +93,7 @@ bugs! {
     FirstKeyOfBlockLost,
     /// An index key is that of the next block: the block's first key is looked for in the one before.
     SeparatorOneTooFar,
-    /// A search in a block goes on one restart after the right one.
+    /// A search in a block goes on one restart, or ends one entry, after the right one.
     RestartOneTooFar,
     /// A filter is built with a bit fewer per key than it is asked for.
     FilterBitMissing,

@@ -1,116 +1,50 @@
-//! Block: sorted entries behind each other, keys cut to what differs from the key before.
+//! Block: sorted entries behind each other, in one of two layouts; the last four bytes tell which.
 //!
-//! # Layout (little-endian; `v` is a variable-length integer)
-//! ```text
-//! | entry … | restart (4) … | restarts (4) |
-//! entry: | shared v | unshared v | value length × 4 + kind v | unshared key bytes | value |
-//! ```
-//! An entry's key is the first `shared` bytes of the key before it, then its own. Each n-th entry is a *restart*: it
-//! shares nothing, and its offset stands in the table at the end, so a search halves its way over restarts and reads
-//! at most n entries. Kinds: 0 put, 1 delete, 2 merge. There is at least one entry, and the first is a restart.
+//! - [`prefixed`]: keys cut to what differs from the key before. For all entries.
+//! - [`fixed`]: a column of keys and one of values, where all keys are of one length, and all values. Found by arithmetic.
+//!
+//! There is at least one entry. Kinds: 0 put, 1 delete, 2 merge.
+
+mod builder;
+mod fixed;
+mod prefixed;
+
+pub(crate) use builder::{BlockBuilder, DATA_RESTART, INDEX_RESTART};
 
 use crate::direction::{Direction, Start};
 use crate::fold::{Entry, Kind};
-use crate::{Damage, SmallBytes, varint};
+use crate::{Damage, SmallBytes};
 use bytes::Bytes;
-use quire_planted::{Bug, planted};
+use fixed::Fixed;
+use prefixed::Prefixed;
+use quire_env::Cached;
 use smallvec::SmallVec;
-use std::cmp::Ordering as Order;
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Entries per restart in a data block.
-pub(crate) const DATA_RESTART: usize = 16;
-/// Entries per restart in an index block: searched more often than it is read through.
-pub(crate) const INDEX_RESTART: usize = 4;
-
-/// Builds a block.
+/// A block's contents, checked as far as its table of restarts, or whole.
 #[derive(Debug)]
-pub(crate) struct BlockBuilder {
-    restart_interval: usize,
-    bytes: Vec<u8>,
-    restarts: Vec<u32>,
-    entries: usize,
-    last_key: Vec<u8>,
-}
-
-impl BlockBuilder {
-    /// An empty block with a restart every `restart_interval` entries.
-    pub(crate) fn new(restart_interval: usize) -> BlockBuilder {
-        let (bytes, restarts, last_key) = (Vec::new(), Vec::new(), Vec::new());
-        BlockBuilder {
-            restart_interval,
-            bytes,
-            restarts,
-            entries: 0,
-            last_key,
-        }
-    }
-
-    /// True if it has no entry.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.entries == 0
-    }
-
-    /// Its length in bytes if it were finished now.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes.len() + 4 * self.restarts.len() + 4
-    }
-
-    /// The last key added.
-    pub(crate) fn last_key(&self) -> &[u8] {
-        &self.last_key
-    }
-
-    /// Adds an entry. The caller sees to the order of keys.
-    pub(crate) fn add(&mut self, key: &[u8], kind: Kind, value: &[u8]) {
-        let shared = if self.entries.is_multiple_of(self.restart_interval) {
-            self.restarts.push(self.bytes.len() as u32);
-            0
-        } else {
-            shared_bytes(&self.last_key, key)
-        };
-        let unshared = key.get(shared..).unwrap_or_default();
-        varint::put(&mut self.bytes, shared as u64);
-        varint::put(&mut self.bytes, unshared.len() as u64);
-        varint::put(&mut self.bytes, (value.len() as u64) << 2 | kind as u64);
-        self.bytes.extend_from_slice(unshared);
-        self.bytes.extend_from_slice(value);
-        self.last_key.truncate(shared);
-        self.last_key.extend_from_slice(unshared);
-        self.entries += 1;
-    }
-
-    /// Completes the block and hands it to `done`; then the builder is empty again, its last key kept.
-    pub(crate) fn finish<T>(&mut self, done: impl FnOnce(&[u8]) -> T) -> T {
-        for restart in &self.restarts {
-            self.bytes.extend_from_slice(&restart.to_le_bytes());
-        }
-        self.bytes
-            .extend_from_slice(&(self.restarts.len() as u32).to_le_bytes());
-        let out = done(&self.bytes);
-        self.bytes.clear();
-        self.restarts.clear();
-        self.entries = 0;
-        out
-    }
-}
-
-/// How many bytes two keys share at the front.
-pub(crate) fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(a, b)| a == b).count()
-}
-
-/// A block's contents, checked as far as its table of restarts.
-#[derive(Debug, Clone)]
 pub(crate) struct Block {
     bytes: Bytes,
-    entries_end: usize,
-    restarts: usize,
+    layout: Layout,
+    used: AtomicBool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Layout {
+    Prefixed(Prefixed),
+    Fixed(Fixed),
 }
 
 /// An entry where it lies: ranges of the block.
 #[derive(Debug)]
 struct Place {
+    /// Where it is: an offset, or a number in order.
+    at: usize,
+    /// Where the next one is, or would be.
+    next: usize,
+    /// So many bytes of its key are those of the key before, or of the part that all share.
     shared: usize,
     unshared: Range<usize>,
     kind: Kind,
@@ -121,187 +55,95 @@ impl Block {
     /// A block of these contents.
     ///
     /// # Errors
-    /// [`Damage`] if there is no room for the restarts it says it has, or for an entry.
+    /// [`Damage`] if they are not as long as they say, or have no entry.
     pub(crate) fn parse(bytes: Bytes) -> Result<Block, Damage> {
-        let restarts = match bytes.last_chunk::<4>() {
-            Some(count) => u32::from_le_bytes(*count) as usize,
-            None => return Err(Damage::new("restart count", 0, 4u64, bytes.len())),
+        let layout = match bytes.last_chunk::<4>() {
+            Some(&fixed::MARK) => Layout::Fixed(Fixed::parse(&bytes)?),
+            _ => Layout::Prefixed(Prefixed::parse(&bytes)?),
         };
-        let count_at = bytes.len() - 4;
-        match restarts
-            .checked_mul(4)
-            .and_then(|table| count_at.checked_sub(table))
-        {
-            Some(entries_end) if restarts > 0 && entries_end > 0 => Ok(Block {
-                bytes,
-                entries_end,
-                restarts,
-            }),
-            _ => Err(Damage::new(
-                "restart count",
-                count_at,
-                count_at / 4,
-                restarts,
-            )),
-        }
-    }
-
-    /// Bytes of memory it holds.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes.len()
-    }
-
-    fn restart(&self, index: usize) -> Result<usize, Damage> {
-        let at = self.entries_end + 4 * index;
-        let offset = self
-            .bytes
-            .get(at..)
-            .and_then(|rest| rest.first_chunk::<4>());
-        match offset.map(|offset| u32::from_le_bytes(*offset) as usize) {
-            Some(offset) if offset < self.entries_end => Ok(offset),
-            found => Err(Damage::new(
-                "restart",
-                at,
-                self.entries_end,
-                found.unwrap_or(usize::MAX),
-            )),
-        }
-    }
-
-    fn entry(&self, at: usize) -> Result<Place, Damage> {
-        let entries = self.bytes.get(..self.entries_end).unwrap_or_default();
-        let mut next = at;
-        let head = entries.get(at..).and_then(|rest| rest.first_chunk::<3>());
-        let (shared, unshared, tag) = match head {
-            // Mostly all three are short.
-            Some(&[shared, unshared, tag]) if (shared | unshared | tag) < 0x80 => {
-                next += 3;
-                (shared.into(), unshared.into(), tag.into())
-            }
-            _ => (
-                varint::get(entries, &mut next)?,
-                varint::get(entries, &mut next)?,
-                varint::get(entries, &mut next)?,
-            ),
-        };
-        let kind = Kind::from_number(tag & 3)
-            .ok_or_else(|| Damage::new("kind of an entry", at, 2u64, tag & 3))?;
-        let too_long = |length| Damage::new("length in an entry", at, entries.len() - next, length);
-        let range = |start: usize, length: u64| -> Result<Range<usize>, Damage> {
-            let end = usize::try_from(length)
-                .ok()
-                .and_then(|length| start.checked_add(length));
-            match end {
-                Some(end) if end <= entries.len() => Ok(start..end),
-                _ => Err(too_long(length)),
-            }
-        };
-        let unshared = range(next, unshared)?;
-        let value = range(unshared.end, tag >> 2)?;
-        Ok(Place {
-            shared: usize::try_from(shared).map_err(|_| too_long(shared))?,
-            unshared,
-            kind,
-            value,
+        Ok(Block {
+            bytes,
+            layout,
+            used: AtomicBool::new(false),
         })
     }
 
-    fn slice(&self, range: Range<usize>) -> &[u8] {
+    /// Says that it was used, to the cache that holds it.
+    pub(super) fn set_used(&self) {
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// A range of its bytes; `range` is one that an entry gave.
+    pub(crate) fn slice(&self, range: Range<usize>) -> &[u8] {
         self.bytes.get(range).unwrap_or_default()
     }
 
-    /// The key of the restart numbered `index`.
-    fn restart_key(&self, index: usize) -> Result<&[u8], Damage> {
-        let at = self.restart(index)?;
-        let place = self.entry(at)?;
-        if place.shared != 0 {
-            return Err(Damage::new(
-                "shared key bytes of a restart",
-                at,
-                0u64,
-                place.shared,
-            ));
-        }
-        Ok(self.slice(place.unshared))
-    }
-
-    /// The offset of the last restart before the offset `before`.
-    fn restart_before(&self, before: usize) -> Result<usize, Damage> {
-        let (mut low, mut high) = (0, self.restarts);
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            match self.restart(middle)? < before {
-                true => low = middle,
-                false => high = middle,
-            }
-        }
-        match self.restart(low)? {
-            found if found < before => Ok(found),
-            found => Err(Damage::new("first restart", self.entries_end, 0u64, found)),
-        }
-    }
-
-    /// The first entry at or after `key`: its offset, itself, and whether its key is `key`.
-    fn search(&self, key: &[u8]) -> Result<Option<(usize, Place, bool)>, Damage> {
-        // The last restart before the key, or the first of all.
-        let (mut low, mut high) = (0, self.restarts);
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            if self.restart_key(middle)? < key {
-                low = middle + usize::from(planted(Bug::RestartOneTooFar) && middle + 1 < high);
-            } else {
-                high = middle;
-            }
-        }
-        let mut next = self.restart(low)?;
-        // Of the entry before, which is before the key: its length, and how many bytes it has in common with the key.
-        let (mut before, mut common) = (0, 0);
-        while next < self.entries_end {
-            let place = self.entry(next)?;
-            place.check_shared(next, before)?;
-            before = place.shared + place.unshared.len();
-            // One that has more in common with the entry before than the key has is before the key too.
-            if place.shared <= common {
-                let own = self.slice(place.unshared.clone());
-                let rest = key.get(place.shared..).unwrap_or_default();
-                match own.cmp(rest) {
-                    Order::Less => common = place.shared + shared_bytes(own, rest),
-                    order => return Ok(Some((next, place, order == Order::Equal))),
-                }
-            }
-            next = place.value.end;
-        }
-        Ok(None)
-    }
-
     /// What it says of `key`.
-    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Entry>, Damage> {
-        let found = self.search(key)?.filter(|(_, _, is_key)| *is_key);
-        Ok(found.map(|(_, place, _)| Entry {
-            kind: place.kind,
-            value: SmallBytes::part(&self.bytes, self.slice(place.value)),
-        }))
+    pub(crate) fn get(self: &Arc<Self>, key: &[u8]) -> Result<Option<Entry>, Damage> {
+        let found = self.search(key)?.filter(|(_, is_key)| *is_key);
+        Ok(found.map(|(place, _)| self.entry_at(place.kind, place.value)))
     }
 
-    /// The value of the first entry at or after `key`.
-    pub(crate) fn value_from(&self, key: &[u8]) -> Result<Option<&[u8]>, Damage> {
-        let found = self.search(key)?;
-        Ok(found.map(|(_, place, _)| self.slice(place.value)))
+    fn entry_at(self: &Arc<Self>, kind: Kind, value: Range<usize>) -> Entry {
+        let value = SmallBytes::part(self, value);
+        Entry { kind, value }
     }
-}
 
-impl Place {
-    /// Refuses an entry at `at` that shares more than there is of the key before.
-    fn check_shared(&self, at: usize, before: usize) -> Result<(), Damage> {
-        match self.shared > before {
-            true => Err(Damage::new("shared key bytes", at, before, self.shared)),
-            false => Ok(()),
+    /// The first entry at or after `key`, and whether its key is `key`.
+    fn search(&self, key: &[u8]) -> Result<Option<(Place, bool)>, Damage> {
+        match self.layout {
+            Layout::Prefixed(prefixed) => prefixed.search(&self.bytes, key),
+            Layout::Fixed(fixed) => Ok(fixed.search(&self.bytes, key)),
+        }
+    }
+
+    /// The entry at `at`.
+    fn place(&self, at: usize) -> Result<Place, Damage> {
+        match self.layout {
+            Layout::Prefixed(prefixed) => prefixed.place(&self.bytes, at),
+            Layout::Fixed(fixed) => Ok(fixed.place(at)),
+        }
+    }
+
+    /// Where an entry after the last would be.
+    fn end(&self) -> usize {
+        match self.layout {
+            Layout::Prefixed(prefixed) => prefixed.end(),
+            Layout::Fixed(fixed) => fixed.end(),
+        }
+    }
+
+    /// The part of the key that all share, and that no entry repeats.
+    fn shared_by_all(&self) -> &[u8] {
+        match self.layout {
+            Layout::Prefixed(_) => &[],
+            Layout::Fixed(fixed) => fixed.shared_by_all(&self.bytes),
+        }
+    }
+
+    /// Where to begin so as to come to the entry before the one at `before`, which is not the first: there, or earlier.
+    fn way_to_entry_before(&self, before: usize) -> Result<usize, Damage> {
+        match self.layout {
+            Layout::Prefixed(prefixed) => prefixed.restart_before(&self.bytes, before),
+            Layout::Fixed(_) => Ok(before - 1),
         }
     }
 }
 
-/// Goes through a block in order. It does not hold the block: every call is handed it, so that a pinned block is
-/// searched by many threads without touching a shared count.
+impl Cached for Block {
+    fn bytes(&self) -> u64 {
+        (self.bytes.len() + size_of::<Block>()) as u64
+    }
+
+    fn take_used(&self) -> bool {
+        self.used.swap(false, Ordering::Relaxed)
+    }
+}
+
+/// Goes through a block in order, or in the reverse order. It does not hold the block: every call is handed it, so that a
+/// block is searched by many threads without touching a shared count.
 #[derive(Debug)]
 pub(crate) struct BlockCursor {
     key: SmallVec<[u8; 64]>,
@@ -341,29 +183,28 @@ impl BlockCursor {
     }
 
     /// The entry it is on; a value that is not short shares the block's memory.
-    pub(crate) fn entry(&self, block: &Block) -> Entry {
-        Entry {
-            kind: self.kind,
-            value: SmallBytes::part(&block.bytes, self.value(block)),
-        }
+    pub(crate) fn entry(&self, block: &Arc<Block>) -> Entry {
+        block.entry_at(self.kind, self.value.clone())
     }
 
     /// Moves to the first entry.
     pub(crate) fn first(&mut self, block: &Block) -> Result<(), Damage> {
-        self.key.clear();
+        self.begin(block);
         self.next = 0;
         self.advance(block)
     }
 
     /// Moves to the first entry at or after `key`.
     pub(crate) fn seek(&mut self, block: &Block, key: &[u8]) -> Result<(), Damage> {
-        (self.valid, self.next) = (false, block.entries_end);
-        if let Some((at, place, _)) = block.search(key)? {
+        (self.valid, self.next) = (false, block.end());
+        self.begin(block);
+        if let Some((place, _)) = block.search(key)? {
             // What it shares with the entry before, that shares with `key`.
-            self.key.clear();
-            self.key
-                .extend_from_slice(key.get(..place.shared).unwrap_or_default());
-            self.stand_on(block, at, place);
+            if self.key.is_empty() {
+                self.key
+                    .extend_from_slice(key.get(..place.shared).unwrap_or_default());
+            }
+            self.stand_on(block, place);
         }
         Ok(())
     }
@@ -398,54 +239,66 @@ impl BlockCursor {
         self.retreat(block)
     }
 
-    /// Stands on the entry at `at`; `key` holds what that shares.
-    fn stand_on(&mut self, block: &Block, at: usize, place: Place) {
-        self.at = at;
+    /// Forgets the key, but for what all share.
+    fn begin(&mut self, block: &Block) {
+        self.key.clear();
+        self.key.extend_from_slice(block.shared_by_all());
+    }
+
+    /// Stands on an entry; `key` holds what that shares.
+    fn stand_on(&mut self, block: &Block, place: Place) {
+        self.at = place.at;
         self.key.extend_from_slice(block.slice(place.unshared));
         self.kind = place.kind;
-        self.next = place.value.end;
+        self.next = place.next;
         self.value = place.value;
         self.valid = true;
     }
 
+    /// The entry at `at`, which comes after the one whose key is here: of that, what it shares is left.
+    fn follow(&mut self, block: &Block, at: usize) -> Result<Place, Damage> {
+        let place = block.place(at)?;
+        if place.shared > self.key.len() {
+            let (expected, found) = (self.key.len(), place.shared);
+            return Err(Damage::new("shared key bytes", at, expected, found));
+        }
+        self.key.truncate(place.shared);
+        Ok(place)
+    }
+
     /// Moves to the next entry.
     pub(crate) fn advance(&mut self, block: &Block) -> Result<(), Damage> {
-        self.valid = self.next < block.entries_end;
+        self.valid = self.next < block.end();
         if self.valid {
             // Not valid until the entry has proved whole.
             self.valid = false;
-            let at = self.next;
-            let place = block.entry(at)?;
-            place.check_shared(at, self.key.len())?;
-            self.key.truncate(place.shared);
-            self.stand_on(block, at, place);
+            let place = self.follow(block, self.next)?;
+            self.stand_on(block, place);
         }
         Ok(())
     }
 
-    /// Moves to the entry before; to the last, if it is on none. Entries lead forward only: it goes on from the restart before.
+    /// Moves to the entry before; to the last, if it is on none.
     pub(crate) fn retreat(&mut self, block: &Block) -> Result<(), Damage> {
         let before = match self.valid {
             true => self.at,
-            false => block.entries_end,
+            false => block.end(),
         };
         self.valid = false;
         if before == 0 {
             return Ok(());
         }
-        let mut at = block.restart_before(before)?;
-        self.key.clear();
+        let mut at = block.way_to_entry_before(before)?;
+        self.begin(block);
         loop {
-            let place = block.entry(at)?;
-            place.check_shared(at, self.key.len())?;
-            self.key.truncate(place.shared);
-            if place.value.end >= before {
-                self.stand_on(block, at, place);
+            let place = self.follow(block, at)?;
+            if place.next >= before {
+                self.stand_on(block, place);
                 return Ok(());
             }
             self.key
                 .extend_from_slice(block.slice(place.unshared.clone()));
-            at = place.value.end;
+            at = place.next;
         }
     }
 }
@@ -461,11 +314,16 @@ mod tests {
     type Pairs = Vec<(Vec<u8>, (u8, Vec<u8>))>;
 
     fn any_entries() -> impl Strategy<Value = BTreeMap<Vec<u8>, (u8, Vec<u8>)>> {
-        let key = vec(
-            prop_oneof![Just(0u8), Just(1), Just(255), any::<u8>()],
-            1..12,
+        let byte = || prop_oneof![Just(0u8), Just(1), Just(255), any::<u8>()];
+        let any_lengths = btree_map(vec(byte(), 1..12), (0u8..3, vec(any::<u8>(), 0..12)), 1..60);
+        let one_length = (vec(byte(), 0..4), 1usize..12, 0usize..9).prop_flat_map(
+            move |(shared, key_bytes, value_bytes)| {
+                let key = vec(byte(), key_bytes).prop_map(move |own| [&shared[..], &own].concat());
+                let value = vec(any::<u8>(), value_bytes);
+                btree_map(key, (Just(0u8), value), 1..60)
+            },
         );
-        btree_map(key, (0u8..3, vec(any::<u8>(), 0..12)), 1..60)
+        prop_oneof![any_lengths, one_length]
     }
 
     fn build(entries: &BTreeMap<Vec<u8>, (u8, Vec<u8>)>, restart_interval: usize) -> Bytes {
@@ -517,10 +375,15 @@ mod tests {
         fn seeking_any_key_finds_what_a_map_finds(
             entries in any_entries(), restart_interval in 1usize..20, probe in vec(any::<u8>(), 0..6),
         ) {
-            let block = Block::parse(build(&entries, restart_interval)).unwrap();
+            let block = Arc::new(Block::parse(build(&entries, restart_interval)).unwrap());
+            let lengths = |(key, (kind, value)): (&Vec<u8>, &(u8, Vec<u8>))| (key.len(), *kind, value.len());
+            let uniform = entries.iter().map(lengths).all(|one| one.1 == 0 && Some(one) == entries.iter().map(lengths).next());
+            prop_assert_eq!(uniform, matches!(block.layout, Layout::Fixed(_)));
             prop_assert_eq!(read(&block, None).unwrap(), entries.clone().into_iter().collect::<Vec<_>>());
             prop_assert_eq!(read_back(&block, None).unwrap(), entries.clone().into_iter().rev().collect::<Vec<_>>());
             for key in entries.keys().chain([&probe]) {
+                let found = block.get(key).unwrap().map(|entry| (entry.kind as u8, entry.value.to_vec()));
+                prop_assert_eq!(found.as_ref(), entries.get(key));
                 let expected: Vec<_> = entries.range(key.clone()..).map(|(k, v)| (k.clone(), v.clone())).collect();
                 prop_assert_eq!(read(&block, Some(key)).unwrap(), expected);
                 let before = entries.range(..key.clone()).rev().map(|(k, v)| (k.clone(), v.clone()));
@@ -535,8 +398,10 @@ mod tests {
             let mut damaged = build(&entries, 4).to_vec();
             let at = at % damaged.len();
             damaged[at] = with;
-            for bytes in [damaged, noise] {
+            let marked = [noise.clone(), fixed::MARK.to_vec()].concat();
+            for bytes in [damaged, noise, marked] {
                 if let Ok(block) = Block::parse(Bytes::from(bytes)) {
+                    let _ = Arc::new(Block::parse(block.bytes.clone()).unwrap()).get(b"\x01");
                     let _ = read(&block, None);
                     let _ = read(&block, Some(b"\x01"));
                     let _ = read_back(&block, None);

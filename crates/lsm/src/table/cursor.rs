@@ -2,11 +2,11 @@
 
 use super::block::{Block, BlockCursor};
 use super::frame::{self, Handle};
-use super::index;
+use super::node::{Contents, Leaf, Node};
 use super::reader::Table;
+use crate::Result;
 use crate::direction::{Direction, Start};
 use crate::fold::Entry;
-use crate::{Damage, Result};
 use bytes::Bytes;
 use quire_env::{Budget, Charge};
 use std::sync::Arc;
@@ -60,10 +60,10 @@ impl ReadAhead {
     }
 }
 
-/// A block, where it is, and a place in it.
+/// A data block, where it is, and a place in it.
 #[derive(Debug)]
-struct Level {
-    block: Block,
+struct Data {
+    block: Arc<Block>,
     offset: u64,
     cursor: BlockCursor,
 }
@@ -74,9 +74,11 @@ pub(crate) struct TableCursor {
     table: Arc<Table>,
     source: Source,
     direction: Direction,
-    top: BlockCursor,
-    leaf: Option<Level>,
-    data: Option<Level>,
+    /// The number of the index block it is in; `None` past the end.
+    top: Option<usize>,
+    /// That index block, and the number in it of the data block; `None` past its end.
+    leaf: Option<(Arc<Leaf>, Option<usize>)>,
+    data: Option<Data>,
 }
 
 impl TableCursor {
@@ -98,13 +100,11 @@ impl TableCursor {
             table,
             source,
             direction: start.direction(),
-            top: BlockCursor::new(),
+            top: None,
             leaf: None,
             data: None,
         };
-        let top_offset = cursor.table.frames.footer.top_offset;
-        place_in_index(&mut cursor.top, &cursor.table.frames.top, start)
-            .map_err(cursor.table.frames.damaged(top_offset))?;
+        cursor.top = cursor.table.top.place(start);
         cursor.open_leaf(start)?;
         cursor.open_data(start)?;
         cursor.settle()?;
@@ -140,107 +140,94 @@ impl TableCursor {
             .as_ref()
             .is_some_and(|data| data.cursor.key().is_none())
         {
-            if let Some(leaf) = &mut self.leaf {
-                leaf.cursor
-                    .go(&leaf.block, self.direction)
-                    .map_err(self.table.frames.damaged(leaf.offset))?;
-            }
-            if self
-                .leaf
-                .as_ref()
-                .is_some_and(|leaf| leaf.cursor.key().is_none())
-            {
-                let top_offset = self.table.frames.footer.top_offset;
-                self.top
-                    .go(&self.table.frames.top, self.direction)
-                    .map_err(self.table.frames.damaged(top_offset))?;
-                self.open_leaf(start)?;
+            if let Some((leaf, index)) = &mut self.leaf {
+                *index = index.and_then(|index| leaf.next(index, self.direction));
+                if index.is_none() {
+                    let next = |index| self.table.top.next(index, self.direction);
+                    self.top = self.top.and_then(next);
+                    self.open_leaf(start)?;
+                }
             }
             self.open_data(start)?;
         }
         Ok(())
     }
 
-    /// Opens the index block that the top cursor is on, at `start`.
+    /// Opens the index block that the cursor is in, at `start`.
     fn open_leaf(&mut self, start: Start<'_>) -> Result<()> {
-        let frames = &self.table.frames;
-        let handle =
-            handle(&frames.top, &self.top).map_err(frames.damaged(frames.footer.top_offset))?;
-        self.leaf = match (handle, &self.source) {
+        let leaf = match (self.top, &self.source) {
             (None, _) => None,
-            (Some(handle), Source::Cached) => {
-                Some(self.level(self.table.block(handle)?, handle, start, place_in_index)?)
-            }
-            (Some(handle), Source::Sequential(_)) => {
-                let block =
-                    Block::parse(frames.read(handle)?.0).map_err(frames.damaged(handle.offset))?;
-                Some(self.level(block, handle, start, place_in_index)?)
-            }
+            (Some(index), Source::Cached) => self.table.child(&self.table.top, index)?,
+            (Some(index), Source::Sequential(_)) => self
+                .table
+                .top
+                .handle(index)
+                .map(|handle| self.read(handle))
+                .transpose()?,
         };
+        self.leaf = leaf.map(|leaf| {
+            let index = leaf.place(start);
+            (leaf, index)
+        });
         Ok(())
     }
 
-    /// Opens the data block that the index cursor is on, at `start`.
+    /// An index block, past the cache.
+    fn read(&self, handle: Handle) -> Result<Arc<Leaf>> {
+        let frames = &self.table.frames;
+        let leaf = Leaf::parse(frames.read(handle)?.0).map_err(frames.damaged(handle.offset))?;
+        Ok(Arc::new(leaf))
+    }
+
+    /// Opens the data block that the cursor is in, at `start`.
     fn open_data(&mut self, start: Start<'_>) -> Result<()> {
-        let frames = &self.table.frames;
-        let handle = match &self.leaf {
-            Some(leaf) => handle(&leaf.block, &leaf.cursor).map_err(frames.damaged(leaf.offset))?,
-            None => None,
+        self.data = None;
+        let Some((leaf, Some(index))) = &self.leaf else {
+            return Ok(());
         };
-        self.data = match (handle, &mut self.source) {
-            (None, _) => None,
-            (Some(handle), Source::Cached) => {
-                Some(self.level(self.table.block(handle)?, handle, start, BlockCursor::place)?)
-            }
-            (Some(handle), Source::Sequential(ahead)) => {
+        let Some(handle) = leaf.handle(*index) else {
+            return Ok(());
+        };
+        let damaged = self.table.frames.damaged(handle.offset);
+        let block = match &mut self.source {
+            Source::Cached => self.table.child(leaf, *index)?,
+            Source::Sequential(ahead) => {
                 let stored = ahead.stored(&self.table, handle)?;
-                let contents = frame::open(frames.footer.salt, handle.offset, &stored);
+                let contents = frame::open(self.table.frames.footer.salt, handle.offset, &stored);
                 let block = contents.and_then(|(contents, _)| Block::parse(contents));
-                let block = block.map_err(frames.damaged(handle.offset))?;
-                Some(self.level(block, handle, start, BlockCursor::place)?)
+                Some(Arc::new(block.map_err(&damaged)?))
             }
         };
+        if let Some(block) = block {
+            let mut cursor = BlockCursor::new();
+            cursor.place(&block, start).map_err(damaged)?;
+            self.data = Some(Data {
+                block,
+                offset: handle.offset,
+                cursor,
+            });
+        }
         Ok(())
     }
-
-    fn level(
-        &self,
-        block: Block,
-        handle: Handle,
-        start: Start<'_>,
-        place: fn(&mut BlockCursor, &Block, Start<'_>) -> std::result::Result<(), Damage>,
-    ) -> Result<Level> {
-        let mut cursor = BlockCursor::new();
-        place(&mut cursor, &block, start).map_err(self.table.frames.damaged(handle.offset))?;
-        Ok(Level {
-            block,
-            offset: handle.offset,
-            cursor,
-        })
-    }
 }
 
-/// Moves a cursor over an index to the block where `start` is. An entry's key is at or after all keys of its block: what is
-/// before a key may be in the block where the key would be, or in the one before.
-fn place_in_index(
-    cursor: &mut BlockCursor,
-    block: &Block,
-    start: Start<'_>,
-) -> std::result::Result<(), Damage> {
-    let Start::Before(key) = start else {
-        return cursor.place(block, start);
-    };
-    cursor.seek(block, key)?;
-    match cursor.key() {
-        Some(_) => Ok(()),
-        None => cursor.last(block),
+impl<T: Contents> Node<T> {
+    /// The number of the block below where `start` is. A separator is at or after all keys of its block: what is before a
+    /// key may be in the block where the key would be, or in the one before.
+    fn place(&self, start: Start<'_>) -> Option<usize> {
+        let last = self.len().checked_sub(1)?;
+        match start {
+            Start::From(key) => Some(self.find(key)).filter(|&index| index <= last),
+            Start::Before(key) => Some(self.find(key).min(last)),
+            Start::Last => Some(last),
+        }
     }
-}
 
-/// The handle that an index cursor is on.
-fn handle(block: &Block, cursor: &BlockCursor) -> std::result::Result<Option<Handle>, Damage> {
-    cursor
-        .key()
-        .map(|_| index::decode(cursor.value(block)))
-        .transpose()
+    /// The number of the next block.
+    fn next(&self, index: usize, direction: Direction) -> Option<usize> {
+        match direction {
+            Direction::Forwards => Some(index + 1).filter(|&next| next < self.len()),
+            Direction::Backwards => index.checked_sub(1),
+        }
+    }
 }

@@ -12,14 +12,17 @@
 //! - salt is random, different for each file, and part of every frame's checksum.
 //! - digest is XXH3-64 (seed: the salt) of the CRCs of all frames, 4 bytes each, in file order. The manifest keeps it, so a
 //!   file with other contents is noticed by its footer alone.
+//! - version is 2, or 1 in files that older programs wrote: those have no block in the fixed layout, and are else the same.
 //! - Later versions keep the places of version, crc and magic in the footer.
 
 use crate::{Error, Result};
 use quire_planted::{Bug, planted};
 use std::path::Path;
 
-/// The newest format written and read.
-pub(crate) const VERSION: u32 = 1;
+/// The format written, and the newest read.
+pub(crate) const VERSION: u32 = 2;
+/// The oldest read.
+const VERSION_MIN: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"QUIRETBL";
 pub(crate) const HEADER_BYTES: usize = 24;
@@ -149,7 +152,7 @@ impl Ends<'_> {
             ));
         }
         match u32::from_le_bytes(field(self.bytes, version_at)) {
-            VERSION => Ok(()),
+            VERSION_MIN..=VERSION => Ok(()),
             found => Err(Error::UnsupportedVersion {
                 path: self.path.to_path_buf(),
                 found,

@@ -1,7 +1,7 @@
 //! Index entries: a separator key and where its block is.
 
-use super::block::shared_bytes;
 use super::frame::Handle;
+use crate::fences::shared_bytes;
 use crate::{Damage, varint};
 
 /// Puts a key in `out` that is at or after `last` and before `next`: a short one if there is one. `last` < `next`.

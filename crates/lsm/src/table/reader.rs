@@ -4,26 +4,26 @@ use super::block::Block;
 use super::filter;
 use super::footer::{FOOTER_BYTES, Footer, HEADER_BYTES};
 use super::frame::{self, Handle, TRAILER_BYTES};
-use super::index;
+use super::node::{Contents, Leaf, Node};
 use super::properties::Properties;
 use crate::fold::Entry;
 use crate::{Damage, Error, Result, TableFiles, TableMeta, TreeContext};
 use bytes::Bytes;
-use quire_env::{BlockCache, BlockKey, Charge, Env, ReadFile};
+use quire_env::{BlockCache, BlockKey, Cached, Charge, Env, ReadFile, Tally};
 use quire_planted::{Bug, planted};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a tree counts of its reads.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     /// Questions to a filter.
-    pub(crate) filter_checks: AtomicU64,
+    pub(crate) filter_checks: Tally,
     /// Answers "no".
-    pub(crate) filter_negatives: AtomicU64,
+    pub(crate) filter_negatives: Tally,
     /// Blocks and filter pages read from a file.
-    pub(crate) block_reads: AtomicU64,
+    pub(crate) block_reads: Tally,
 }
 
 /// A table file without cache or tree: the checked ends, and blocks by handle.
@@ -231,6 +231,7 @@ fn read_frame(file: &dyn ReadFile, salt: u64, handle: Handle) -> Result<(Bytes, 
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(super) frames: Frames,
+    pub(super) top: Node<Leaf>,
     meta: TableMeta,
     files: Arc<TableFiles>,
     cache: Arc<BlockCache>,
@@ -263,9 +264,14 @@ impl Table {
                 found,
             ));
         }
+        let top =
+            Node::<Leaf>::decode(&frames.top).map_err(frames.damaged(frames.footer.top_offset))?;
         Ok(Table {
-            _pinned: context.budget.charge(frames.top.bytes() as u64),
+            _pinned: context
+                .budget
+                .charge(Cached::bytes(&frames.top) + top.bytes()),
             frames,
+            top,
             owner: match planted(Bug::CacheKeyedByFileNumber) {
                 true => meta.file.number,
                 false => context.cache.new_owner(),
@@ -296,23 +302,33 @@ impl Table {
         if !self.may_hold(hash)? {
             return Ok(None);
         }
-        let top = self.frames.footer.top_offset;
-        let Some(leaf) = self.child(&self.frames.top, top, key)? else {
+        let Some(leaf) = self.child(&self.top, self.top.find(key))? else {
             return Ok(None);
         };
-        let Some(data) = self.child(&self.block(leaf)?, leaf.offset, key)? else {
+        let index = leaf.find(key);
+        let Some(block) = self.child(&leaf, index)? else {
             return Ok(None);
         };
-        let found = self.block(data)?.get(key);
-        found.map_err(self.frames.damaged(data.offset))
+        let offset = leaf.handle(index).map_or(0, |handle| handle.offset);
+        block.get(key).map_err(self.frames.damaged(offset))
     }
 
-    /// The block below the index block at `offset` where `key` would be.
-    fn child(&self, block: &Block, offset: u64, key: &[u8]) -> Result<Option<Handle>> {
-        let found = block
-            .value_from(key)
-            .and_then(|value| value.map(index::decode).transpose());
-        found.map_err(self.frames.damaged(offset))
+    /// The block numbered `index` below `node`: from its slot, the cache, or the file.
+    pub(super) fn child<T: Contents>(
+        &self,
+        node: &Node<T>,
+        index: usize,
+    ) -> Result<Option<Arc<T>>> {
+        if let Some(child) = node.child(index) {
+            self.cache.found_past();
+            return Ok(Some(child));
+        }
+        let Some(handle) = node.handle(index) else {
+            return Ok(None);
+        };
+        let child = self.cached(handle)?;
+        node.set_child(index, &child);
+        Ok(Some(child))
     }
 
     /// Whether the filter lets a key of this hash through.
@@ -325,7 +341,7 @@ impl Table {
         let handle = self
             .frames
             .filter_page(shape.place(hash).0.saturating_sub(off_by));
-        let page = self.cached(handle)?;
+        let page = self.cached::<Bytes>(handle)?;
         if page.len() + TRAILER_BYTES != handle.bytes as usize {
             let found = (page.len() + TRAILER_BYTES) as u64;
             return Err(corrupt(
@@ -337,29 +353,27 @@ impl Table {
             ));
         }
         let may_hold = shape.may_hold(&page, hash);
-        self.counters.filter_checks.fetch_add(1, Ordering::Relaxed);
-        self.counters
-            .filter_negatives
-            .fetch_add(u64::from(!may_hold), Ordering::Relaxed);
+        self.counters.filter_checks.add(1);
+        if !may_hold {
+            self.counters.filter_negatives.add(1);
+        }
         Ok(may_hold)
     }
 
-    /// The block at `handle`, through the cache.
-    pub(super) fn block(&self, handle: Handle) -> Result<Block> {
-        Block::parse(self.cached(handle)?).map_err(self.frames.damaged(handle.offset))
-    }
-
-    fn cached(&self, handle: Handle) -> Result<Bytes> {
+    /// What is at `handle`, from the cache or the file.
+    fn cached<T: Contents>(&self, handle: Handle) -> Result<Arc<T>> {
         let key = BlockKey {
             owner: self.owner,
             offset: handle.offset,
         };
-        if let Some(contents) = self.cache.get(key) {
-            return Ok(contents);
+        if let Some(found) = self.cache.get(key) {
+            return Ok(found);
         }
         let (contents, _) = self.frames.read(handle)?;
-        self.counters.block_reads.fetch_add(1, Ordering::Relaxed);
-        self.cache.insert(key, contents.clone());
+        let contents = T::parse(contents).map_err(self.frames.damaged(handle.offset))?;
+        let contents = Arc::new(contents);
+        self.counters.block_reads.add(1);
+        self.cache.insert(key, Arc::clone(&contents));
         Ok(contents)
     }
 }

@@ -43,6 +43,16 @@ fn entries(count: u32, word: &str) -> Entries {
         .collect()
 }
 
+/// Entries whose blocks are in the fixed layout.
+fn uniform(count: u32) -> Entries {
+    (0..count)
+        .map(|number| {
+            let key = number.wrapping_mul(0x9e37_79b9).to_be_bytes();
+            (key.to_vec(), put(format!("{number:05}")))
+        })
+        .collect()
+}
+
 fn write(spec: &TreeSpec, context: &TreeContext, entries: &Entries) -> Result<TableMeta> {
     let (file, output) = context.files.create()?;
     let mut writer = TableWriter::new(spec, context, file, output)?;
@@ -99,18 +109,30 @@ fn is_report(error: &Error) -> bool {
     }
 }
 
+/// Entries of any kind and length, or puts of one length.
+fn any_entries() -> impl Strategy<Value = Entries> {
+    let byte = || prop_oneof![Just(0u8), Just(255), any::<u8>()];
+    let entry = (0u64..3, vec(any::<u8>(), 0..40)).prop_map(|(kind, value)| {
+        let kind = Kind::from_number(kind).unwrap();
+        let value = match kind {
+            Kind::Delete => SmallBytes::EMPTY,
+            _ => value.into(),
+        };
+        Entry { kind, value }
+    });
+    let any_lengths = btree_map(vec(byte(), 1..9), entry, 1..300);
+    let one_length = (1usize..12, 0usize..40).prop_flat_map(move |(key, value)| {
+        let value = vec(any::<u8>(), value).prop_map(put);
+        btree_map(vec(byte(), key), value, 1..300)
+    });
+    prop_oneof![any_lengths, one_length]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn a_table_reads_as_the_map_it_was_written_from(
-        entries in btree_map(
-            vec(prop_oneof![Just(0u8), Just(255), any::<u8>()], 1..9),
-            (0u64..3, vec(any::<u8>(), 0..30)).prop_map(|(kind, value)| {
-                let kind = Kind::from_number(kind).unwrap();
-                Entry { kind, value: if kind == Kind::Delete { SmallBytes::EMPTY } else { value.into() } }
-            }),
-            1..300,
-        ),
+        entries in any_entries(),
         block_bytes in prop_oneof![Just(1usize), 1usize..200, Just(4096)],
         lz4: bool,
         filter_bits in prop_oneof![Just(0u32), Just(10), 1u32..65],
@@ -137,8 +159,12 @@ proptest! {
 }
 
 /// A small table of several index blocks and its file.
-fn small(env: &Arc<SimEnv>, context: &TreeContext, codec: Codec) -> (Entries, TableMeta, PathBuf) {
-    let entries = entries(40, "abc");
+fn small(
+    env: &Arc<SimEnv>,
+    context: &TreeContext,
+    codec: Codec,
+    entries: Entries,
+) -> (Entries, TableMeta, PathBuf) {
     let meta = write(&spec(100, codec, 10), context, &entries).unwrap();
     let path = context.files.path(meta.file).unwrap();
     assert!(env.read_all(&path).unwrap().len() < 4096);
@@ -147,10 +173,14 @@ fn small(env: &Arc<SimEnv>, context: &TreeContext, codec: Codec) -> (Entries, Ta
 
 #[test]
 fn every_flipped_bit_is_found_by_verify_and_never_makes_a_wrong_value() {
-    for codec in [Codec::None, Codec::Lz4] {
+    for (codec, entries) in [
+        (Codec::None, entries(40, "abc")),
+        (Codec::Lz4, entries(40, "abc")),
+        (Codec::None, uniform(60)),
+    ] {
         let env = SimEnv::new(1);
         let context = context(&env);
-        let (entries, meta, path) = small(&env, &context, codec);
+        let (entries, meta, path) = small(&env, &context, codec, entries);
         for byte in 0..meta.bytes {
             let bit = byte * 8 + byte % 8;
             env.flip_bit(&path, bit).unwrap();
@@ -170,7 +200,7 @@ fn every_flipped_bit_is_found_by_verify_and_never_makes_a_wrong_value() {
 fn every_cut_is_refused_before_and_after_opening() {
     let env = SimEnv::new(1);
     let context = context(&env);
-    let (entries, meta, path) = small(&env, &context, Codec::None);
+    let (entries, meta, path) = small(&env, &context, Codec::None, entries(40, "abc"));
     let table = open(&context, &meta).unwrap();
     for length in (0..meta.bytes).rev() {
         env.truncate_file(&path, length).unwrap();

@@ -1,0 +1,177 @@
+//! Index node: an index block in memory, ready to be searched, with a slot for each block below it.
+//!
+//! A slot finds its block, as long as the cache holds that, without asking the cache: readers that find theirs wait for
+//! nobody. What the cache lets go of is gone from the slot too.
+
+use super::block::{Block, BlockCursor};
+use super::frame::Handle;
+use super::index;
+use crate::Damage;
+use crate::fences::Fences;
+use arc_swap::ArcSwapWeak;
+use bytes::Bytes;
+use quire_env::Cached;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+/// What the cache is told that a slot takes: itself, and what is left of a block that is gone until another comes.
+const SLOT_BYTES: usize = 192;
+
+/// What a frame holds, once it is checked and open.
+pub(crate) trait Contents: Cached + Sized {
+    /// # Errors
+    /// [`Damage`] for contents that make no sense.
+    fn parse(contents: Bytes) -> Result<Self, Damage>;
+
+    /// Says that it was found in its slot.
+    fn set_used(&self);
+}
+
+impl Contents for Block {
+    fn parse(contents: Bytes) -> Result<Block, Damage> {
+        Block::parse(contents)
+    }
+
+    fn set_used(&self) {
+        Block::set_used(self);
+    }
+}
+
+/// A filter page.
+impl Contents for Bytes {
+    fn parse(contents: Bytes) -> Result<Bytes, Damage> {
+        Ok(contents)
+    }
+
+    fn set_used(&self) {}
+}
+
+/// Where a block is found while the cache holds it.
+struct Slot<T>(ArcSwapWeak<T>);
+
+/// An index block over blocks of `T`.
+pub(crate) struct Node<T> {
+    /// The last bytes of each separator in `keys`.
+    ends: Box<[u32]>,
+    keys: Box<[u8]>,
+    fences: Fences,
+    handles: Box<[Handle]>,
+    slots: Box<[Slot<T>]>,
+    used: AtomicBool,
+}
+
+/// An index block over data blocks.
+pub(crate) type Leaf = Node<Block>;
+
+impl<T> fmt::Debug for Node<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node")
+            .field("children", &self.handles.len())
+            .finish()
+    }
+}
+
+impl<T: Contents> Node<T> {
+    /// Decodes an index block.
+    ///
+    /// # Errors
+    /// [`Damage`] for one that is not whole.
+    pub(crate) fn decode(block: &Block) -> Result<Node<T>, Damage> {
+        let mut cursor = BlockCursor::new();
+        cursor.first(block)?;
+        let (mut keys, mut ends, mut handles) = (Vec::new(), Vec::new(), Vec::new());
+        while let Some(key) = cursor.key() {
+            keys.extend_from_slice(key);
+            let end = u32::try_from(keys.len())
+                .map_err(|_| Damage::new("keys of an index block", 0, u32::MAX, keys.len()))?;
+            ends.push(end);
+            handles.push(index::decode(cursor.value(block))?);
+            cursor.advance(block)?;
+        }
+        let separators: Vec<_> = (0..ends.len())
+            .map(|index| separator(&keys, &ends, index))
+            .collect();
+        Ok(Node {
+            fences: Fences::new(&separators),
+            slots: handles
+                .iter()
+                .map(|_| Slot(ArcSwapWeak::new(Weak::new())))
+                .collect(),
+            keys: keys.into(),
+            ends: ends.into(),
+            handles: handles.into(),
+            used: AtomicBool::new(false),
+        })
+    }
+
+    /// Blocks below.
+    pub(crate) fn len(&self) -> usize {
+        self.handles.len()
+    }
+
+    /// The number of the block below where `key` would be; the number of blocks if it is after all of them.
+    pub(crate) fn find(&self, key: &[u8]) -> usize {
+        self.fences.count_less(key).unwrap_or_else(|| {
+            let (mut low, mut high) = (0, self.len());
+            while low < high {
+                let middle = low + (high - low) / 2;
+                match separator(&self.keys, &self.ends, middle) < key {
+                    true => low = middle + 1,
+                    false => high = middle,
+                }
+            }
+            low
+        })
+    }
+
+    /// Where the block numbered `index` is.
+    pub(crate) fn handle(&self, index: usize) -> Option<Handle> {
+        self.handles.get(index).copied()
+    }
+
+    /// The block numbered `index`, if the cache holds it and it was put in its slot.
+    pub(crate) fn child(&self, index: usize) -> Option<Arc<T>> {
+        let child = self.slots.get(index)?.0.load().upgrade()?;
+        child.set_used();
+        Some(child)
+    }
+
+    /// Puts the block numbered `index` in its slot.
+    pub(crate) fn set_child(&self, index: usize, child: &Arc<T>) {
+        if let Some(slot) = self.slots.get(index) {
+            slot.0.store(Arc::downgrade(child));
+        }
+    }
+}
+
+/// The separator numbered `index`.
+fn separator<'a>(keys: &'a [u8], ends: &[u32], index: usize) -> &'a [u8] {
+    let start = index.checked_sub(1).and_then(|before| ends.get(before));
+    let end = ends.get(index).copied().unwrap_or(0);
+    keys.get(start.copied().unwrap_or(0) as usize..end as usize)
+        .unwrap_or_default()
+}
+
+impl<T: Contents> Cached for Node<T> {
+    fn bytes(&self) -> u64 {
+        let each = size_of::<u32>() + size_of::<Handle>() + SLOT_BYTES;
+        (size_of::<Self>() + self.keys.len() + self.fences.bytes() + each * self.len()) as u64
+    }
+
+    fn take_used(&self) -> bool {
+        self.used.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl<T: Contents> Contents for Node<T> {
+    fn parse(contents: Bytes) -> Result<Node<T>, Damage> {
+        Node::decode(&Block::parse(contents)?)
+    }
+
+    fn set_used(&self) {
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+    }
+}
