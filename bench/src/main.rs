@@ -15,6 +15,7 @@ mod docstore;
 mod engine;
 mod follow;
 mod gets;
+mod kv;
 mod measure;
 mod memcached;
 mod overwrites;
@@ -61,6 +62,11 @@ enum Command {
     Codecs(codecs::Plan),
     /// Follow a leader that is written at a fixed rate: the lag, and how fast a follower catches up
     Follow(follow::Plan),
+    /// Write and read keys and values: Quire, LevelDB, RocksDB, fjall, LMDB, redb, Kyoto Cabinet
+    Kv(kv::Plan),
+    /// Measure one engine of `kv` once
+    #[command(hide = true)]
+    KvTask(kv::Task),
     /// Count documents by value: a frozen partition, Lucene, SQLite, H2
     Snapshot(snapshot::Plan),
     /// Find car adverts: a folder of frozen partitions, Lucene
@@ -86,6 +92,8 @@ fn main() -> ExitCode {
         Command::Overwrites(plan) => plan.run(),
         Command::Codecs(plan) => plan.run(),
         Command::Follow(plan) => plan.run(),
+        Command::Kv(plan) => plan.run(),
+        Command::KvTask(task) => task.run(),
         Command::Snapshot(plan) => plan.run(),
         Command::SnapshotCars(plan) => plan.run(),
         Command::SnapshotCarsTask(task) => task.run(),

@@ -1,0 +1,75 @@
+//! What the machine says of this process, and of the files of an engine: as `bench/peers/kv/machine.h`.
+
+use crate::Result;
+use rustix::fs::Advice;
+use rustix::time::{ClockId, clock_gettime};
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// What this process has used so far.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Used {
+    pub(super) wall_seconds: f64,
+    /// User and system, of all threads.
+    pub(super) cpu_seconds: f64,
+    /// What the process made the system write to disk, now or later: pages of files, by their being made dirty.
+    pub(super) written_bytes: u64,
+    pub(super) read_bytes: u64,
+}
+
+impl Used {
+    pub(super) fn so_far() -> Result<Used> {
+        let io = fs::read_to_string("/proc/self/io")?;
+        let number = |name: &str| -> Result<u64> {
+            let line = io.lines().find_map(|line| line.strip_prefix(name));
+            Ok(line.ok_or("odd /proc/self/io")?.trim().parse()?)
+        };
+        Ok(Used {
+            wall_seconds: seconds(ClockId::Monotonic),
+            cpu_seconds: seconds(ClockId::ProcessCPUTime),
+            written_bytes: number("write_bytes:")?,
+            read_bytes: number("read_bytes:")?,
+        })
+    }
+}
+
+fn seconds(clock: ClockId) -> f64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// The most resident memory is counted from here on.
+pub(super) fn reset_peak_memory() -> Result<()> {
+    Ok(fs::write("/proc/self/clear_refs", "5")?)
+}
+
+/// Makes every file below `dir` durable.
+pub(super) fn sync_files(dir: &Path) -> Result<()> {
+    each_file(dir, &mut |file| Ok(file.sync_all()?))
+}
+
+/// Takes every file below `dir` out of the system's page cache. They must be durable, and no process may map them.
+pub(super) fn evict_files(dir: &Path) -> Result<()> {
+    each_file(dir, &mut |file| {
+        file.sync_all()?;
+        Ok(rustix::fs::fadvise(file, 0, None, Advice::DontNeed)?)
+    })
+}
+
+/// Opens every file below `dir` in turn. An engine may delete some meanwhile.
+fn each_file(dir: &Path, work: &mut dyn FnMut(&File) -> Result<()>) -> Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            each_file(&path, work)?;
+            continue;
+        }
+        match File::open(&path) {
+            Ok(file) => work(&file)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
