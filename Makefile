@@ -43,6 +43,17 @@ bench-gets:
 bench-docstore: build
 	cd bench && cargo run --release --locked -- docstore --count $(N) --quire $(abspath $(target_dir))/release/quire
 
+# Keys and values beside LevelDB, RocksDB, fjall, LMDB, redb and Kyoto Cabinet: `make bench-kv N=10000000`. LIMIT=512 holds each within so
+# many MiB of memory, the system's cache of its files included (as root); DEFAULTS=1 gives each its own defaults; READS=1000000 asks for
+# fewer keys than there are; ROUNDS=4; ENGINES=quire,leveldb.
+kv_flags = --count $(N) $(if $(READS),--reads $(READS)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ENGINES),--engines $(ENGINES)) \
+	$(if $(LIMIT),--limit $(LIMIT)) $(if $(DEFAULTS),--defaults)
+.PHONY: bench-kv
+bench-kv:
+	@scripts/setup.sh kv
+	$(MAKE) -C bench/peers/kv
+	cd bench && cargo run --release --locked -- kv $(kv_flags)
+
 # What overwriting N generated documents costs: the room that the log takes, and reads beside its compaction.
 bench-overwrites:
 	@scripts/setup.sh build

@@ -3,7 +3,8 @@
 # With `packages`, also that apt has an index of packages, which is what the demonstration loads. With `test`, also what
 # the tests run beside the engine: Python with venv, curl, memcached and libmemcached's tools. With `torture`, also what `make torture` torments with: strace,
 # ext4 and xfs on loop devices. Who is not root is tormented without. With `memcached`, also the peer of
-# `make bench-memcached`. With `snapshot`, also what builds the peers of `make bench-snapshot`: a JDK and Maven.
+# `make bench-memcached`. With `snapshot`, also what builds the peers of `make bench-snapshot`: a JDK and Maven. With `kv`, also
+# the peers of `make bench-kv` and what builds them.
 #
 # On Debian-like systems, as root, installs what is missing; otherwise says what to install.
 set -eu
@@ -84,6 +85,16 @@ jvm_peers() {
     install_or_say "the benchmark needs" "$missing"
 }
 
+kv_peers() {
+    missing=""
+    command -v g++ >/dev/null 2>&1 || missing="$missing g++"
+    for peer in leveldb:leveldb/db.h rocksdb:rocksdb/db.h kyotocabinet:kchashdb.h lmdb:lmdb.h; do
+        printf '#include <%s>\n' "${peer#*:}" | g++ -std=c++17 -E -x c++ -o /dev/null - 2>/dev/null ||
+            missing="$missing lib${peer%%:*}-dev"
+    done
+    install_or_say "the benchmark needs" "$missing"
+}
+
 torture_tools() {
     missing=""
     command -v strace >/dev/null 2>&1 || missing="$missing strace"
@@ -110,5 +121,6 @@ case "${1-build}" in
     packages) package_index ;;
     memcached) memcached_peer ;;
     snapshot) build_tools; jvm_peers ;;
-    *) say "usage: scripts/setup.sh [build|packages|test|torture|memcached|snapshot]"; exit 2 ;;
+    kv) build_tools; kv_peers ;;
+    *) say "usage: scripts/setup.sh [build|packages|test|torture|memcached|snapshot|kv]"; exit 2 ;;
 esac

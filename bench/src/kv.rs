@@ -15,7 +15,7 @@ mod stream;
 
 use crate::Result;
 use crate::measure::in_directory;
-use engine::{Fjall, Redb, Sizes};
+use engine::{Fjall, Quire, Redb, Sizes};
 use group::Group;
 use machine::evict_files;
 use phases::Phases;
@@ -42,6 +42,9 @@ pub(crate) struct Plan {
     /// Keys
     #[arg(long, default_value_t = 1_000_000)]
     count: u64,
+    /// Keys that a phase of reads asks for, and twice the operations of the mixed phase, if not as many as there are
+    #[arg(long)]
+    reads: Option<u64>,
     /// Rounds, every other with the engines in the other order
     #[arg(long, default_value_t = 2)]
     rounds: usize,
@@ -76,6 +79,7 @@ pub(crate) struct Task {
     work: String,
     dir: PathBuf,
     count: u64,
+    reads: u64,
     /// Sizes in MiB; without them, the engine's defaults
     #[arg(requires = "cache")]
     memtable: Option<u64>,
@@ -86,6 +90,7 @@ impl Task {
     pub(crate) fn run(&self) -> Result<()> {
         std::fs::create_dir_all(&self.dir)?;
         match self.engine.as_str() {
+            "quire" => self.phases::<Quire>(),
             "fjall" => self.phases::<Fjall>(),
             "redb" => self.phases::<Redb>(),
             other => Err(format!("no engine {other}").into()),
@@ -98,6 +103,7 @@ impl Task {
             name: &self.engine,
             dir: &self.dir,
             count: self.count,
+            reads: self.reads,
             sizes: sizes.map(|(memtable, cache)| Sizes {
                 memtable_bytes: memtable << 20,
                 cache_bytes: cache << 20,
@@ -150,6 +156,10 @@ impl Plan {
         Ok(())
     }
 
+    fn reads(&self) -> u64 {
+        self.reads.unwrap_or(self.count).min(self.count)
+    }
+
     fn heading(&self) -> String {
         let sizes = match self.defaults {
             true => "each engine's defaults".to_owned(),
@@ -161,8 +171,10 @@ impl Plan {
         let limit = self
             .limit
             .map_or(String::new(), |mib| format!(", within {mib} MiB of memory"));
-        let (count, rounds) = (self.count, self.rounds);
-        format!("{count} keys, {rounds} rounds, {sizes}{limit}; all answers are right.\n")
+        let (count, reads, rounds) = (self.count, self.reads(), self.rounds);
+        format!(
+            "{count} keys, {reads} reads, {rounds} rounds, {sizes}{limit}; all answers are right.\n"
+        )
     }
 
     /// Measures an engine once, by processes of its own, and removes its files.
@@ -224,7 +236,8 @@ impl Plan {
         if ours {
             command.args(["kv-task", engine]);
         }
-        command.arg(work).arg(dir).arg(self.count.to_string());
+        command.arg(work).arg(dir);
+        command.args([self.count, self.reads()].map(|count| count.to_string()));
         if !self.defaults {
             command.args([self.memtable, self.cache].map(|mib| mib.to_string()));
         }

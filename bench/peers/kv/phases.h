@@ -22,7 +22,7 @@
 
 // What an engine is opened with: these sizes, a filter where it has them, no compression; without sizes, its defaults.
 struct Settings {
-    uint64_t count;
+    uint64_t count, reads;
     size_t memtable_bytes, cache_bytes;
     bool defaults() const { return memtable_bytes == 0; }
 };
@@ -49,11 +49,12 @@ class Phases {
         Engine engine(dir_, settings_);
         write(engine);
         settle(engine);
-        phase("read", count_, [&](Histogram& times) { read(engine, times, Order(count_, 1), 0, count_); });
+        const uint64_t reads = settings_.reads;
+        phase("read", reads, [&](Histogram& times) { read(engine, times, Order(count_, 1), 0, reads); });
         phase("missing", count_ / 10, [&](Histogram& times) { missing(engine, times); });
-        phase("read, 2 threads", count_, [&](Histogram& times) { read_by_two(engine, times); });
+        phase("read, 2 threads", reads, [&](Histogram& times) { read_by_two(engine, times, reads); });
         scan(engine);
-        phase("mixed", count_ / 2, [&](Histogram& times) { mixed(engine, times); });
+        phase("mixed", reads / 2, [&](Histogram& times) { mixed(engine, times, reads / 2); });
         engine.settle();
     }
 
@@ -136,19 +137,19 @@ class Phases {
         }
     }
 
-    void read_by_two(Engine& engine, Histogram& times) {
+    void read_by_two(Engine& engine, Histogram& times, uint64_t reads) {
         Histogram others;
         std::exception_ptr failed;
         Order order(count_, 2);
         std::thread other([&] {
             try {
-                read(engine, others, order, 0, count_ / 2);
+                read(engine, others, order, 0, reads / 2);
             } catch (...) {
                 failed = std::current_exception();
             }
         });
         try {
-            read(engine, times, order, count_ / 2, count_);
+            read(engine, times, order, reads / 2, reads);
         } catch (...) {
             other.join();
             throw;
@@ -188,11 +189,11 @@ class Phases {
         line("scan", count_, before, Histogram(), sum);
     }
 
-    void mixed(Engine& engine, Histogram& times) {
+    void mixed(Engine& engine, Histogram& times, uint64_t operations) {
         std::vector<bool> overwritten(count_);
         typename Engine::Reader reader(engine, true);
         uint64_t before = nanos();
-        for (uint64_t at = 0; at < count_ / 2; at++) {
+        for (uint64_t at = 0; at < operations; at++) {
             uint64_t number = pick(count_, (uint64_t{1} << 32) + at);
             Key key(number);
             if (at % 2 == 0) {
@@ -238,15 +239,15 @@ class Phases {
     uint64_t count_;
 };
 
-// `run|open DIR COUNT [MEMTABLE_MIB CACHE_MIB]`
+// `run|open DIR COUNT READS [MEMTABLE_MIB CACHE_MIB]`
 template <class Engine>
 int main_of(const char* name, int argc, char** argv) {
     try {
-        if (argc != 4 && argc != 6) fail("usage: run|open DIR COUNT [MEMTABLE_MIB CACHE_MIB]");
-        Settings settings{std::stoull(argv[3]), 0, 0};
-        if (argc == 6) {
-            settings.memtable_bytes = std::stoull(argv[4]) << 20;
-            settings.cache_bytes = std::stoull(argv[5]) << 20;
+        if (argc != 5 && argc != 7) fail("usage: run|open DIR COUNT READS [MEMTABLE_MIB CACHE_MIB]");
+        Settings settings{std::stoull(argv[3]), std::stoull(argv[4]), 0, 0};
+        if (argc == 7) {
+            settings.memtable_bytes = std::stoull(argv[5]) << 20;
+            settings.cache_bytes = std::stoull(argv[6]) << 20;
         }
         std::filesystem::create_directories(argv[2]);
         Phases<Engine> phases(name, argv[2], settings);

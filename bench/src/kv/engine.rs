@@ -1,6 +1,7 @@
 //! The engines that run in this program, behind what the phases need of them.
 
 mod fjall;
+mod quire;
 mod redb;
 
 use super::stream::{Key, Value};
@@ -8,6 +9,7 @@ use crate::Result;
 use std::path::Path;
 
 pub(super) use fjall::Fjall;
+pub(super) use quire::Quire;
 pub(super) use redb::Redb;
 
 /// The sizes that all engines get.
@@ -16,6 +18,9 @@ pub(super) struct Sizes {
     pub(super) memtable_bytes: u64,
     pub(super) cache_bytes: u64,
 }
+
+/// What a scan hands each row to: key, value.
+pub(super) type Row<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> Result<()>;
 
 /// An engine with a database open.
 pub(super) trait Engine: Sized + Sync {
@@ -30,7 +35,7 @@ pub(super) trait Engine: Sized + Sync {
     fn reader(&self) -> Result<Box<dyn Reader + '_>>;
 
     /// Hands every row to `row`, in the order of keys.
-    fn scan(&self, row: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()>;
+    fn scan(&self, row: Row<'_>) -> Result<()>;
 
     /// Flushes what is in memory, and returns then.
     fn settle(&self) -> Result<()>;

@@ -10,6 +10,7 @@ use super::report::Measured;
 use super::stream::{Key, Order, Value, checksum_of, checksum_of_stream, key, pick, value};
 use crate::Result;
 use crate::measure::{disk_bytes, memory_bytes};
+use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -29,28 +30,33 @@ pub(super) struct Phases<'a> {
     pub(super) name: &'a str,
     pub(super) dir: &'a Path,
     pub(super) count: u64,
+    /// At most `count`.
+    pub(super) reads: u64,
     pub(super) sizes: Option<Sizes>,
 }
 
 impl Phases<'_> {
     /// All phases but the cold ones.
     pub(super) fn run<E: Engine>(&self) -> Result<()> {
-        let (count, stream) = (self.count, checksum_of_stream(self.count));
+        let Phases { count, reads, .. } = *self;
+        let stream = checksum_of_stream(count);
         self.line("stream", 0, Used::so_far()?, &Histogram::new(), stream)?;
         let engine = E::open(self.dir, self.sizes)?;
         self.phase("write", count, |times| write(&engine, count, times))?;
         self.settle(&engine)?;
-        self.phase("read", count, |times| {
-            read(&engine, times, Order::new(count, 1), 0, count)
+        self.phase("read", reads, |times| {
+            read(&engine, times, Order::new(count, 1), 0..reads)
         })?;
         self.phase("missing", count / 10, |times| {
             missing(&engine, count, times)
         })?;
-        self.phase("read, 2 threads", count, |times| {
-            read_by_two(&engine, count, times)
+        self.phase("read, 2 threads", reads, |times| {
+            read_by_two(&engine, times, Order::new(count, 2), reads)
         })?;
         self.scan(&engine)?;
-        self.phase("mixed", count / 2, |times| mixed(&engine, count, times))?;
+        self.phase("mixed", reads / 2, |times| {
+            mixed(&engine, times, count, reads / 2)
+        })?;
         engine.settle()?;
         engine.close()
     }
@@ -195,25 +201,28 @@ fn read<E: Engine>(
     engine: &E,
     times: &mut Histogram,
     order: Order,
-    from: u64,
-    to: u64,
+    range: Range<u64>,
 ) -> Result<()> {
     let mut reader = engine.reader()?;
-    for at in from..to {
+    for at in range {
         let key = key(order.at(at));
         sampled(times, at, || expect(&mut *reader, &key, Some(0)))?;
     }
     Ok(())
 }
 
-fn read_by_two<E: Engine>(engine: &E, count: u64, times: &mut Histogram) -> Result<()> {
-    let order = Order::new(count, 2);
+fn read_by_two<E: Engine>(
+    engine: &E,
+    times: &mut Histogram,
+    order: Order,
+    reads: u64,
+) -> Result<()> {
     std::thread::scope(|scope| {
         let other = scope.spawn(|| {
             let mut times = Histogram::new();
-            read(engine, &mut times, order, 0, count / 2).map(|()| times)
+            read(engine, &mut times, order, 0..reads / 2).map(|()| times)
         });
-        let mine = read(engine, times, order, count / 2, count);
+        let mine = read(engine, times, order, reads / 2..reads);
         let theirs = other.join().map_err(|_| "a thread panicked")??;
         times.append(&theirs);
         mine
@@ -232,12 +241,12 @@ fn missing<E: Engine>(engine: &E, count: u64, times: &mut Histogram) -> Result<(
     Ok(())
 }
 
-fn mixed<E: Engine>(engine: &E, count: u64, times: &mut Histogram) -> Result<()> {
+fn mixed<E: Engine>(engine: &E, times: &mut Histogram, count: u64, operations: u64) -> Result<()> {
     let mut overwritten = vec![0_u64; (count / 64 + 1) as usize];
     let mut before = Instant::now();
-    for from in (0..count / 2).step_by(2 * TRANSACTION_PUTS as usize) {
+    for from in (0..operations).step_by(2 * TRANSACTION_PUTS as usize) {
         engine.write(&mut |writer| {
-            for at in from..(from + 2 * TRANSACTION_PUTS).min(count / 2) {
+            for at in from..(from + 2 * TRANSACTION_PUTS).min(operations) {
                 let number = pick(count, MIXED + at);
                 let (word, bit) = ((number / 64) as usize, 1 << (number % 64));
                 let key = key(number);

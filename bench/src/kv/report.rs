@@ -1,4 +1,4 @@
-//! What a phase took, the tables of medians over the rounds, and what of it issue and plan ask for.
+//! What a phase took, the table of medians over the rounds, and how far Quire is from what it aims at.
 
 use super::stream::{KEY_BYTES, VALUE_BYTES};
 use crate::Result;
@@ -40,7 +40,7 @@ impl Measured {
 /// The phases of one engine in one round, by name.
 pub(super) type Run = BTreeMap<String, Measured>;
 
-/// A figure: its title, its value if the run got so far, how it is compared.
+/// A figure: its title, and its value if the run got so far.
 type Figure = (&'static str, fn(&Run) -> Option<f64>);
 
 fn of(run: &Run, phase: &str, value: fn(&Measured) -> f64) -> Option<f64> {

@@ -1,6 +1,6 @@
 //! fjall: one keyspace. Each write goes to the system before it returns, and reaches the disk when the journal is synced.
 
-use super::{Engine, Reader, Sizes, Writer};
+use super::{Engine, Reader, Row, Sizes, Writer};
 use crate::Result;
 use crate::kv::stream::{Key, Value};
 use fjall::config::{BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
@@ -37,7 +37,7 @@ impl Engine for Fjall {
         Ok(Box::new(FjallReader(&self.rows)))
     }
 
-    fn scan(&self, row: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
+    fn scan(&self, row: Row<'_>) -> Result<()> {
         for found in self.rows.iter() {
             let (key, value) = found.into_inner()?;
             row(&key, &value)?;

@@ -1,7 +1,7 @@
 //! redb: a B+-tree in a file, without a log. Many writes share a transaction that is not durable; every so many
 //! transactions one is, or the pages that they freed could not be used again.
 
-use super::{Engine, Reader, Sizes, Writer};
+use super::{Engine, Reader, Row, Sizes, Writer};
 use crate::Result;
 use crate::kv::stream::{Key, Value};
 use redb::{
@@ -48,7 +48,7 @@ impl Engine for Redb {
         Ok(Box::new(self.table()?))
     }
 
-    fn scan(&self, row: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
+    fn scan(&self, row: Row<'_>) -> Result<()> {
         for found in self.table()?.iter()? {
             let (key, value) = found?;
             row(key.value(), value.value())?;
