@@ -7,20 +7,22 @@
 //! An operand over an entry of the same memtable is folded into it when written, so a key has at most one entry here
 //! at any position. The older versions stay, for snapshots at older positions.
 //!
-//! Keys are found one by one through a hash index, in order through a skip list.
+//! Keys are found one by one through a hash index, in order through sorted stretches of them.
 
+mod cells;
 mod hash_index;
+mod order;
 mod pages;
-mod skiplist;
 
-use crate::direction::{Direction, Start};
-use crate::fold::{Entry, Folder};
+use crate::direction::Start;
+use crate::fold::{Entry, Folder, Kind};
 use crate::{Error, Op, Result, table};
+use cells::{Cells, Copied, Growth, NONE, Text};
 use hash_index::HashIndex;
+use order::{KeyCursor, Keys, Tail};
 use parking_lot::Mutex;
 use quire_env::{Budget, Charge};
 use quire_model::Position;
-use skiplist::{Growth, SkipList};
 use std::fmt;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -33,7 +35,8 @@ const TOUCHED_AT_ONCE: usize = 16;
 const CHARGE_STEP: u64 = 64 << 10;
 
 pub(crate) struct Memtable {
-    list: SkipList,
+    cells: Cells,
+    keys: Keys,
     index: HashIndex,
     bytes: AtomicU64,
     writer: Mutex<Writer>,
@@ -42,6 +45,7 @@ pub(crate) struct Memtable {
 #[derive(Debug)]
 struct Writer {
     growth: Growth,
+    tail: Tail,
     charge: Charge,
     newest: Position,
 }
@@ -58,11 +62,13 @@ impl Memtable {
     /// An empty memtable, for writes at `after` and later.
     pub(crate) fn new(budget: &Arc<Budget>, after: Position) -> Memtable {
         Memtable {
-            list: SkipList::new(),
+            cells: Cells::new(),
+            keys: Keys::new(),
             index: HashIndex::new(),
             bytes: AtomicU64::new(0),
             writer: Mutex::new(Writer {
                 growth: Growth::new(),
+                tail: Tail::default(),
                 charge: budget.charge(0),
                 newest: after,
             }),
@@ -89,14 +95,27 @@ impl Memtable {
         }
         let hash = table::hash(key);
         let known = self.find(key, hash);
-        let (node, mut grown) =
-            self.list
-                .upsert(&mut writer.growth, key, known, position, |before| {
-                    folder.write(key, before, op)
-                })?;
-        if known.is_none() {
-            grown += self.index.insert(hash, node, writer.growth.nodes());
-        }
+        let folded;
+        let (kind, value) = match (op, known) {
+            (Op::Put(value), _) => (Kind::Put, value),
+            (Op::Delete, _) => (Kind::Delete, &[][..]),
+            (Op::Merge(_), known) => {
+                let before = known.and_then(|key| self.cells.entry(self.cells.latest(key)));
+                folded = folder.write(key, before.as_ref(), op)?;
+                (folded.kind, &*folded.value)
+            }
+        };
+        let Writer { growth, tail, .. } = &mut *writer;
+        let grown = match known {
+            Some(known) => self
+                .cells
+                .add_version(growth, known, position, kind, value)?,
+            None => {
+                let (cell, mut grown) = self.cells.add_key(growth, key, position, kind, value)?;
+                grown += self.keys.add(tail, &self.cells, key, cell);
+                grown + self.index.insert(hash, cell, self.keys.count())
+            }
+        };
         writer.newest = position;
         let bytes = self.bytes.fetch_add(grown, Ordering::Relaxed) + grown;
         if bytes > writer.charge.bytes() {
@@ -121,8 +140,9 @@ impl Memtable {
     }
 
     /// What it says of `key`, whose hash is `hash`, at `at`.
-    pub(crate) fn get(&self, key: &[u8], hash: u64, at: Position) -> Option<&Entry> {
-        self.list.visible(self.find(key, hash)?, at)
+    pub(crate) fn get(&self, key: &[u8], hash: u64, at: Position) -> Option<Entry> {
+        let key = self.find(key, hash)?;
+        self.cells.entry(self.cells.visible(key, at))
     }
 
     /// Reads what finding the keys of these hashes will read, so that it lies in the processor's caches by then. Of one
@@ -133,17 +153,18 @@ impl Memtable {
         for hashes in hashes.chunks(TOUCHED_AT_ONCE) {
             self.index.guess(hashes, &mut numbers);
             for number in &mut numbers {
-                *number = self.list.latest(*number);
+                *number = self.cells.latest(*number);
             }
             for number in numbers {
-                black_box(self.list.position(number));
+                black_box(self.cells.position(number));
             }
         }
     }
 
     fn find(&self, key: &[u8], hash: u64) -> Option<u32> {
+        let text = Text::Bytes(key);
         self.index
-            .find(hash, |node| self.list.key(node) == Some(key))
+            .find(hash, |found| self.cells.key(found).cmp(&text).is_eq())
     }
 
     /// A cursor over what is visible at `at`, on the key where `start` says, to go on from there.
@@ -151,14 +172,11 @@ impl Memtable {
         let mut cursor = MemtableCursor {
             memtable: Arc::clone(self),
             at,
-            direction: start.direction(),
-            node: match start {
-                Start::From(key) => self.list.seek(key),
-                Start::Before(key) => self.list.before(key),
-                Start::Last => self.list.last(),
-            },
+            keys: self.keys.cursor(&self.cells, start),
+            key: Copied::new(),
+            version: NONE,
         };
-        cursor.skip_invisible();
+        cursor.settle();
         cursor
     }
 }
@@ -168,40 +186,43 @@ impl Memtable {
 pub(crate) struct MemtableCursor {
     memtable: Arc<Memtable>,
     at: Position,
-    direction: Direction,
-    node: u32,
+    keys: KeyCursor,
+    /// The key it is on.
+    key: Copied,
+    /// What is visible of that; `NONE` past the end.
+    version: u32,
 }
 
 impl MemtableCursor {
     /// The key it is on, or `None` past the end.
     pub(crate) fn key(&self) -> Option<&[u8]> {
-        self.memtable.list.key(self.node)
+        (self.version != NONE).then_some(&self.key)
     }
 
     /// What is visible of that key.
-    pub(crate) fn entry(&self) -> Option<&Entry> {
-        self.memtable.list.visible(self.node, self.at)
+    pub(crate) fn entry(&self) -> Option<Entry> {
+        self.memtable.cells.entry(self.version)
     }
 
     /// Moves on to the visible key that comes next on its way.
     pub(crate) fn advance(&mut self) {
-        self.node = self.neighbour();
-        self.skip_invisible();
+        self.keys.advance(&self.memtable.cells);
+        self.settle();
     }
 
-    /// The node next to it on its way. Links lead forward only: what is before a key is searched for.
-    fn neighbour(&self) -> u32 {
-        let list = &self.memtable.list;
-        match (self.direction, list.key(self.node)) {
-            (Direction::Forwards, _) => list.after(self.node),
-            (Direction::Backwards, Some(key)) => list.before(key),
-            (Direction::Backwards, None) => skiplist::END,
-        }
-    }
-
-    fn skip_invisible(&mut self) {
-        while self.node != skiplist::END && self.entry().is_none() {
-            self.node = self.neighbour();
+    /// Moves on until it is on a key of which something is visible, or past the last.
+    fn settle(&mut self) {
+        let cells = &self.memtable.cells;
+        self.version = NONE;
+        while self.keys.key() != NONE {
+            let key = self.keys.key();
+            self.version = cells.visible(key, self.at);
+            if self.version != NONE {
+                self.key.clear();
+                cells.key(key).copy_to(&mut self.key);
+                return;
+            }
+            self.keys.advance(cells);
         }
     }
 }

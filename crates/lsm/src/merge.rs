@@ -24,7 +24,7 @@ impl Source {
 
     fn entry(&self) -> Option<Entry> {
         match self {
-            Source::Memtable(cursor) => cursor.entry().cloned(),
+            Source::Memtable(cursor) => cursor.entry(),
             Source::Run(cursor) => cursor.entry(),
         }
     }

@@ -60,15 +60,6 @@ impl SmallBytes {
         };
         Self::short(block.slice(range)).unwrap_or_else(part)
     }
-
-    /// Bytes allocated for these alone.
-    pub(crate) fn allocated(&self) -> usize {
-        match &self.0 {
-            Repr::Short { .. } => 0,
-            Repr::Shared(bytes) => bytes.len(),
-            Repr::Part { length, .. } => *length as usize,
-        }
-    }
 }
 
 impl From<Vec<u8>> for SmallBytes {
@@ -131,7 +122,7 @@ mod tests {
             ];
             for copy in copies {
                 prop_assert_eq!(&*copy.clone(), bytes.as_slice());
-                prop_assert_eq!(copy.allocated(), if bytes.len() > 30 { bytes.len() } else { 0 });
+                prop_assert_eq!(matches!(copy.0, Repr::Short { .. }), bytes.len() <= 30);
             }
         }
     }

@@ -69,6 +69,8 @@ pub struct Tree {
     folder: Arc<Folder>,
     counters: Arc<Counters>,
     version: ArcSwap<Version>,
+    /// Bytes of memory of the active memtable, as of the last write.
+    active_bytes: AtomicU64,
     /// Held while the version is replaced.
     switch: Mutex<()>,
     claims: Arc<Claims>,
@@ -108,6 +110,7 @@ impl Tree {
             context,
             counters,
             version: ArcSwap::from_pointee(version),
+            active_bytes: AtomicU64::new(0),
             switch: Mutex::new(()),
             claims: Arc::default(),
             next_run: AtomicU64::new(next_run),
@@ -145,15 +148,16 @@ impl Tree {
             Op::Put(value) | Op::Merge(value) => self.folder.check_value(value.len())?,
             Op::Delete => {}
         }
-        self.version
-            .load()
-            .active
-            .write(&self.folder, key, position, op)
+        let version = self.version.load();
+        version.active.write(&self.folder, key, position, op)?;
+        self.active_bytes
+            .store(version.active.bytes(), Ordering::Relaxed);
+        Ok(())
     }
 
     /// Bytes of memory of the active memtable.
     pub fn memtable_bytes(&self) -> u64 {
-        self.version.load().active.bytes()
+        self.active_bytes.load(Ordering::Relaxed)
     }
 
     /// Bytes of memory of frozen memtables: what a flush would free.
@@ -178,6 +182,7 @@ impl Tree {
                 .frozen
                 .insert(0, std::mem::replace(&mut version.active, Arc::new(next)));
         });
+        self.active_bytes.store(0, Ordering::Relaxed);
     }
 
     /// Everything up to `at`, from now on. Takes no lock; holds memtables and files until dropped.

@@ -1,64 +1,73 @@
 //! What views may see: the published position, and the machine's summary at it.
 
 use crate::delays::Delays;
-use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use quire_model::Position;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A position and what the machine's state was just after its record.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Published<S> {
     pub(crate) position: Position,
     pub(crate) summary: S,
 }
 
-/// Moves the published position forward, never back. Reading it takes no lock.
+/// Moves the published position forward, never back. Reading the position alone takes no lock.
 #[derive(Debug)]
 pub(crate) struct Publisher<S> {
-    current: ArcSwap<Published<S>>,
-    /// Writes applied and not yet published, in order, and when they were applied.
-    applied: Mutex<VecDeque<(Published<S>, Option<Duration>)>>,
+    position: AtomicU64,
+    state: Mutex<State<S>>,
     /// How long writes took from when they were applied until they were visible.
     pub(crate) delays: Delays,
+}
+
+#[derive(Debug)]
+struct State<S> {
+    current: Published<S>,
+    /// Writes applied and not yet published, in order, and when they were applied.
+    applied: VecDeque<(Published<S>, Option<Duration>)>,
 }
 
 impl<S: Clone> Publisher<S> {
     pub(crate) fn new(position: Position, summary: S) -> Publisher<S> {
         Publisher {
-            current: ArcSwap::from_pointee(Published { position, summary }),
-            applied: Mutex::new(VecDeque::new()),
+            position: AtomicU64::new(position.0),
+            state: Mutex::new(State {
+                current: Published { position, summary },
+                applied: VecDeque::new(),
+            }),
             delays: Delays::default(),
         }
     }
 
     /// What views see now.
-    pub(crate) fn current(&self) -> Arc<Published<S>> {
-        self.current.load_full()
+    pub(crate) fn current(&self) -> Published<S> {
+        self.state.lock().current.clone()
     }
 
     /// The last position that views see now.
     pub(crate) fn position(&self) -> Position {
-        self.current.load().position
+        Position(self.position.load(Ordering::Acquire))
     }
 
     /// Notes that everything up to `position` is applied, as of `now` by the monotonic clock if that is of interest. Called in order,
     /// under the writer's lock.
     pub(crate) fn applied(&self, position: Position, summary: S, now: Option<Duration>) {
         let published = Published { position, summary };
-        self.applied.lock().push_back((published, now));
+        self.state.lock().applied.push_back((published, now));
     }
 
     /// Makes whole writes up to `position` visible, `now` by the monotonic clock. Returns whether anything new is.
     pub(crate) fn publish(&self, position: Position, now: Duration) -> bool {
-        let mut applied = self.applied.lock();
+        let mut state = self.state.lock();
         let mut newest = None;
-        while applied
+        while state
+            .applied
             .front()
             .is_some_and(|(write, _)| write.position <= position)
-            && let Some((write, then)) = applied.pop_front()
+            && let Some((write, then)) = state.applied.pop_front()
         {
             if let Some(then) = then {
                 self.delays.note(now.saturating_sub(then));
@@ -66,7 +75,8 @@ impl<S: Clone> Publisher<S> {
             newest = Some(write);
         }
         let Some(newest) = newest else { return false };
-        self.current.store(Arc::new(newest));
+        self.position.store(newest.position.0, Ordering::Release);
+        state.current = newest;
         true
     }
 }

@@ -488,7 +488,7 @@ impl<M: Machine> Store<M> {
         Ok(position)
     }
 
-    /// A consistent read of everything acknowledged so far. Takes no lock.
+    /// A consistent read of everything acknowledged so far. Waits for no write, and for whoever publishes one a moment at most.
     ///
     /// # Errors
     /// [`Error::Closed`].

@@ -1,4 +1,4 @@
-//! Hash index: the node of a key, found without going down the skip list.
+//! Hash index: the cell of a key, found without a search among the others.
 //!
 //! Open addressing with linear probing. A slot holds 32 bits of a key's hash, its *tag*, and its node's number; the tag
 //! says where to begin, so a larger table is filled from a smaller one without looking at a key. The one writer adds

@@ -1,39 +1,37 @@
 //! Pages: a growing array of slots that never move, read without a lock.
 //!
-//! Slots come in pages of 256; pages hang in levels of 1, 2, 4, … pages. So growing allocates one page at a time,
+//! Slots come in pages; pages hang in levels of 1, 2, 4, … pages. So growing allocates one page at a time,
 //! moves nothing, and a slot is found by arithmetic and two pointers.
 
 use std::mem::size_of;
 use std::sync::OnceLock;
 
-const PAGE_SLOTS: u32 = 256;
+/// With pages of 256 slots or more, every u32 has one.
 const LEVELS: usize = 25;
-const _: () = assert!(
-    ((1u64 << LEVELS) - 1) * PAGE_SLOTS as u64 >= 1 << 32,
-    "every u32 has a slot"
-);
+const _: () = assert!(((1u64 << LEVELS) - 1) * 256 >= 1 << 32);
 
 type Page<T> = OnceLock<Box<[T]>>;
 
-/// Slots 0 to `u32::MAX`, each made by `T::default()` when its page is first asked for.
+/// Slots 0 to `u32::MAX`, in pages of `SLOTS`, each made by `T::default()` when its page is first asked for.
 #[derive(Debug)]
-pub(crate) struct Pages<T> {
+pub(crate) struct Pages<T, const SLOTS: u32> {
     levels: [OnceLock<Box<[Page<T>]>>; LEVELS],
 }
 
 /// Where a slot is: level, page within it, slot within that.
-fn place(index: u32) -> (usize, usize, usize) {
-    let page = index / PAGE_SLOTS + 1;
+fn place<const SLOTS: u32>(index: u32) -> (usize, usize, usize) {
+    let page = index / SLOTS + 1;
     let level = page.ilog2();
     (
         level as usize,
         (page - (1 << level)) as usize,
-        (index % PAGE_SLOTS) as usize,
+        (index % SLOTS) as usize,
     )
 }
 
-impl<T: Default> Pages<T> {
-    pub(crate) fn new() -> Pages<T> {
+impl<T: Default, const SLOTS: u32> Pages<T, SLOTS> {
+    pub(crate) fn new() -> Self {
+        const { assert!(SLOTS >= 256) };
         Pages {
             levels: [const { OnceLock::new() }; LEVELS],
         }
@@ -41,13 +39,18 @@ impl<T: Default> Pages<T> {
 
     /// The slot, if its page was made.
     pub(crate) fn get(&self, index: u32) -> Option<&T> {
-        let (level, page, slot) = place(index);
-        self.levels.get(level)?.get()?.get(page)?.get()?.get(slot)
+        self.rest(index)?.first()
+    }
+
+    /// The slot and those after it in its page, if that was made.
+    pub(crate) fn rest(&self, index: u32) -> Option<&[T]> {
+        let (level, page, slot) = place::<SLOTS>(index);
+        self.levels.get(level)?.get()?.get(page)?.get()?.get(slot..)
     }
 
     /// Makes the slot's page if it is not there. Returns the bytes that this allocated.
     pub(crate) fn grow(&self, index: u32) -> u64 {
-        let (level, page, _) = place(index);
+        let (level, page, _) = place::<SLOTS>(index);
         let mut grown = 0;
         let Some(level_slot) = self.levels.get(level) else {
             return 0;
@@ -58,8 +61,8 @@ impl<T: Default> Pages<T> {
         });
         if let Some(page) = pages.get(page) {
             page.get_or_init(|| {
-                grown += (size_of::<T>() as u64) * u64::from(PAGE_SLOTS);
-                (0..PAGE_SLOTS).map(|_| T::default()).collect()
+                grown += (size_of::<T>() as u64) * u64::from(SLOTS);
+                (0..SLOTS).map(|_| T::default()).collect()
             });
         }
         grown
@@ -76,18 +79,15 @@ mod tests {
         let indexes = (0..5000).chain([1 << 20, (1 << 31) - 1, 1 << 31, u32::MAX]);
         let mut seen = BTreeSet::new();
         for index in indexes {
-            let (level, page, slot) = place(index);
-            assert!(
-                level < LEVELS && page < 1 << level && slot < PAGE_SLOTS as usize,
-                "{index}"
-            );
+            let (level, page, slot) = place::<256>(index);
+            assert!(level < LEVELS && page < 1 << level && slot < 256, "{index}");
             assert!(seen.insert((level, page, slot)), "{index}");
         }
     }
 
     #[test]
     fn a_page_is_made_once_and_counted_once() {
-        let pages = Pages::<OnceLock<u64>>::new();
+        let pages = Pages::<OnceLock<u64>, 256>::new();
         assert!(pages.get(300).is_none());
         assert!(pages.grow(300) >= 256 * 16);
         assert_eq!(pages.grow(301), 0);

@@ -57,7 +57,7 @@ impl Version {
     ) -> Result<bool> {
         for memtable in self.memtables() {
             if let Some(entry) = memtable.get(key, hash, at)
-                && fold.push(folder, key, entry.clone())?
+                && fold.push(folder, key, entry)?
             {
                 return Ok(true);
             }

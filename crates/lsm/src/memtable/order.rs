@@ -1,0 +1,207 @@
+//! Order: the keys of a memtable as sorted stretches, made as keys come.
+//!
+//! ```text
+//!  stretches   | 65,536 sorted keys | 65,536 … |   | 4,096 | 4,096 |   | 256 | 256 | 256 |      immutable
+//!  tail        at most 255 keys in the order in which they came
+//! ```
+//! Every 256 keys the writer sorts the tail and makes it a stretch; 16 stretches of a size become one of the next. So a key is moved
+//! a few times, always as its neighbours are in the processor's caches, where a search for its place among all keys would miss them at
+//! each step; keys are found one by one through the hash index. A reader merges the stretches, with the tail sorted for itself.
+//! Keys that come in order make stretches that are sorted already.
+
+use super::cells::{Cells, NONE, Text, prefix};
+use super::pages::Pages;
+use crate::direction::{Direction, Start};
+use arc_swap::ArcSwap;
+use std::cmp::Ordering as Order;
+use std::mem::size_of;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Keys of the smallest stretches.
+const STRETCH_KEYS: usize = 256;
+/// So many stretches of a size become one.
+const FAN_IN: usize = 16;
+
+/// A key by its first bytes and its cell.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slot {
+    prefix: u64,
+    key: u32,
+}
+
+impl Slot {
+    fn cmp(&self, other: &Slot, cells: &Cells) -> Order {
+        let by_prefix = self.prefix.cmp(&other.prefix);
+        by_prefix.then_with(|| cells.key(self.key).cmp(&cells.key(other.key)))
+    }
+
+    fn is_before(&self, bound: &[u8], cells: &Cells) -> bool {
+        let by_prefix = self.prefix.cmp(&prefix(bound));
+        by_prefix.then_with(|| cells.key(self.key).cmp(&Text::Bytes(bound))) == Order::Less
+    }
+}
+
+type Stretch = Arc<[Slot]>;
+
+/// The first so many keys that came, sorted in stretches, the largest first.
+#[derive(Debug, Default)]
+struct Sorted {
+    stretches: Vec<Stretch>,
+    keys: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct Keys {
+    /// The cells of all keys, in the order in which they came.
+    arrivals: Pages<AtomicU32, 256>,
+    count: AtomicU32,
+    sorted: ArcSwap<Sorted>,
+}
+
+/// The writer's side: the keys that are not in a stretch.
+#[derive(Debug, Default)]
+pub(super) struct Tail(Vec<Slot>);
+
+fn sort(slots: &mut [Slot], cells: &Cells) {
+    // Stable, since that one makes use of what is sorted already.
+    slots.sort_by(|a, b| a.cmp(b, cells));
+}
+
+impl Keys {
+    pub(super) fn new() -> Keys {
+        Keys {
+            arrivals: Pages::new(),
+            count: AtomicU32::new(0),
+            sorted: ArcSwap::from_pointee(Sorted::default()),
+        }
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> u32 {
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// Adds a key that was not there. One caller at a time. Returns the bytes this took.
+    pub(super) fn add(&self, tail: &mut Tail, cells: &Cells, bytes: &[u8], key: u32) -> u64 {
+        let count = self.count.load(Ordering::Relaxed);
+        let grown = self.arrivals.grow(count);
+        if let Some(slot) = self.arrivals.get(count) {
+            slot.store(key, Ordering::Relaxed);
+        }
+        self.count.store(count + 1, Ordering::Release);
+        let prefix = prefix(bytes);
+        tail.0.push(Slot { prefix, key });
+        if tail.0.len() == STRETCH_KEYS {
+            self.sort_tail(tail, cells);
+        }
+        grown + size_of::<Slot>() as u64
+    }
+
+    /// Makes a stretch of the tail, and larger ones of those that there are.
+    fn sort_tail(&self, tail: &mut Tail, cells: &Cells) {
+        sort(&mut tail.0, cells);
+        let sorted = self.sorted.load();
+        let mut stretches = sorted.stretches.clone();
+        stretches.push(Arc::from(tail.0.as_slice()));
+        tail.0.clear();
+        loop {
+            let size = stretches.last().map_or(0, |last| last.len());
+            let alike = stretches.iter().rev();
+            let alike = alike.take_while(|stretch| stretch.len() == size).count();
+            if alike < FAN_IN {
+                break;
+            }
+            let mut joined = stretches.split_off(stretches.len() - alike).concat();
+            sort(&mut joined, cells);
+            stretches.push(joined.into());
+        }
+        let keys = self.count.load(Ordering::Relaxed);
+        self.sorted.store(Arc::new(Sorted { stretches, keys }));
+    }
+
+    /// Goes through all keys that there are now.
+    pub(super) fn cursor(&self, cells: &Cells, start: Start<'_>) -> KeyCursor {
+        let sorted = self.sorted.load_full();
+        let mut tail: Vec<_> = (sorted.keys..self.count())
+            .filter_map(|at| self.arrivals.get(at))
+            .map(|key| {
+                let key = key.load(Ordering::Relaxed);
+                let prefix = cells.key(key).prefix();
+                Slot { prefix, key }
+            })
+            .collect();
+        sort(&mut tail, cells);
+        let mut cursor = KeyCursor {
+            direction: start.direction(),
+            heads: Vec::new(),
+        };
+        for stretch in sorted
+            .stretches
+            .iter()
+            .cloned()
+            .chain([Stretch::from(tail)])
+        {
+            let first_at_or_after =
+                |key: &[u8]| stretch.partition_point(|slot| slot.is_before(key, cells));
+            let at = match start {
+                Start::From([]) => Some(0),
+                Start::From(key) => Some(first_at_or_after(key)),
+                Start::Before(key) => first_at_or_after(key).checked_sub(1),
+                Start::Last => stretch.len().checked_sub(1),
+            };
+            cursor.add(stretch, at, cells);
+        }
+        cursor
+    }
+}
+
+/// A place in a stretch.
+#[derive(Debug)]
+struct Head {
+    slot: Slot,
+    stretch: Stretch,
+    at: usize,
+}
+
+/// Goes through keys one way.
+#[derive(Debug)]
+pub(super) struct KeyCursor {
+    direction: Direction,
+    /// Where it is in each stretch that it is not through with, the next last.
+    heads: Vec<Head>,
+}
+
+impl KeyCursor {
+    /// The key it is on; `NONE` past the last.
+    pub(super) fn key(&self) -> u32 {
+        self.heads.last().map_or(NONE, |head| head.slot.key)
+    }
+
+    /// Moves on to the next key.
+    pub(super) fn advance(&mut self, cells: &Cells) {
+        if let Some(Head { stretch, at, .. }) = self.heads.pop() {
+            let next = match self.direction {
+                Direction::Forwards => Some(at + 1),
+                Direction::Backwards => at.checked_sub(1),
+            };
+            self.add(stretch, next, cells);
+        }
+    }
+
+    /// Takes a stretch up at a place, unless it ends there.
+    fn add(&mut self, stretch: Stretch, at: Option<usize>, cells: &Cells) {
+        let Some((at, slot)) = at.and_then(|at| Some((at, *stretch.get(at)?))) else {
+            return;
+        };
+        let comes_later = |head: &Head| {
+            let order = head.slot.cmp(&slot, cells);
+            match self.direction {
+                Direction::Forwards => order == Order::Greater,
+                Direction::Backwards => order == Order::Less,
+            }
+        };
+        let place = self.heads.partition_point(comes_later);
+        self.heads.insert(place, Head { slot, stretch, at });
+    }
+}
