@@ -50,3 +50,11 @@ fn follow_changes_ends_in_step() {
         "{printed}"
     );
 }
+
+#[test]
+fn keys_and_values_are_merged_and_read_backwards() {
+    assert_eq!(
+        run(env!("CARGO_BIN_EXE_keys_and_values")),
+        "/blog/2 7\n/blog/1 40\nsunday\nsaturday\n"
+    );
+}

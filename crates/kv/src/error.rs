@@ -2,6 +2,7 @@
 
 use quire_store::ErrorKind;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Result of a call.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -33,6 +34,14 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// A view or an iterator was kept for longer than the options allow.
+    #[error(
+        "the view or iterator was kept for longer than view_age_max, {age_max:?}: make a new one"
+    )]
+    Expired {
+        /// The limit.
+        age_max: Duration,
+    },
     /// The directory holds something else.
     #[error("{path}: {what}; give a new or an empty directory, or one that holds keys and values")]
     Foreign {
@@ -60,6 +69,7 @@ impl Error {
         match self {
             Error::Invalid(_) | Error::Merge { .. } | Error::Foreign { .. } => ErrorKind::Invalid,
             Error::TooLarge { .. } => ErrorKind::TooLarge,
+            Error::Expired { .. } => ErrorKind::Gone,
             Error::Marker { .. } => ErrorKind::Corrupt,
             Error::Store(error) => error.kind(),
         }

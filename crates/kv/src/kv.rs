@@ -1,13 +1,14 @@
 //! Kv: the face of keys and values.
 
 use crate::directory::{self, LOCK_NAME};
+use crate::lease::Leases;
 use crate::pairs::{PAIRS, Pairs};
 use crate::record::{Change, Changes, Record, VALUE_BYTES_MAX};
 use crate::{Batch, Durability, Error, Iter, KvOptions, KvStats, Merger, Result, SmallBytes, View};
 use quire_env::{Env, OsEnv};
-use quire_lsm::Op;
+use quire_lsm::{Op, TreeSnapshot};
 use quire_model::Position;
-use quire_store::{Shared, Store, Transaction};
+use quire_store::{Shared, Store, StoreOptions, Transaction};
 use std::collections::HashMap;
 use std::ops::RangeBounds;
 use std::path::Path;
@@ -27,6 +28,7 @@ struct Inner {
     store: Store<Pairs>,
     durability: Durability,
     merger: Option<Arc<dyn Merger>>,
+    leases: Arc<Leases>,
 }
 
 impl Drop for Inner {
@@ -59,12 +61,23 @@ impl Kv {
     /// # Errors
     /// As of [`open`](Kv::open).
     pub fn open_on(env: Arc<dyn Env>, path: impl AsRef<Path>, options: KvOptions) -> Result<Kv> {
+        let of_store = options.of_store();
+        Kv::open_store(env, path.as_ref(), options, of_store)
+    }
+
+    /// As [`open_on`](Kv::open_on), with the options of the store below given.
+    pub(crate) fn open_store(
+        env: Arc<dyn Env>,
+        path: &Path,
+        options: KvOptions,
+        of_store: StoreOptions,
+    ) -> Result<Kv> {
         options.check()?;
-        let path = path.as_ref();
         directory::prepare(&*env, path, options.create_if_missing)?;
         let lock = env.lock(&path.join(LOCK_NAME))?;
         let place = directory::place(&*env, path)?;
         let changed = env.gate();
+        let leases = Leases::new(Arc::clone(&env), options.view_age_max);
         let shared = Shared::with_memtables(
             env,
             options.memory_bytes,
@@ -74,13 +87,14 @@ impl Kv {
         if !Store::<Pairs>::exists(&shared, &place)? {
             Store::<Pairs>::create(&shared, &place)?;
         }
-        let store = Store::open(Arc::clone(&shared), place, options.of_store(), changed)?;
+        let store = Store::open(Arc::clone(&shared), place, of_store, changed)?;
         Ok(Kv {
             inner: Arc::new(Inner {
                 shared,
                 store,
                 durability: options.durability,
                 merger: options.merger,
+                leases,
             }),
         })
     }
@@ -196,8 +210,11 @@ impl Kv {
     /// # Errors
     /// Of kind `Closed`.
     pub fn view(&self) -> Result<View> {
-        let mut trees = self.inner.store.view_of_trees()?;
-        Ok(View::new(trees.swap_remove(PAIRS)))
+        Ok(View::new(&self.inner.leases, self.tree()?))
+    }
+
+    fn tree(&self) -> Result<TreeSnapshot> {
+        Ok(self.inner.store.view_of_trees()?.swap_remove(PAIRS))
     }
 
     /// The pairs of a range of keys as of now, in their order: [`View::iter`].
@@ -205,7 +222,7 @@ impl Kv {
     /// # Errors
     /// As of [`get`](Kv::get).
     pub fn iter<'k>(&self, range: impl RangeBounds<&'k [u8]>) -> Result<Iter> {
-        self.view()?.iter(range)
+        Iter::ascending(&self.inner.leases, &self.tree()?, &range)
     }
 
     /// The pairs of [`iter`](Kv::iter), last first.
@@ -213,7 +230,7 @@ impl Kv {
     /// # Errors
     /// As of [`get`](Kv::get).
     pub fn iter_rev<'k>(&self, range: impl RangeBounds<&'k [u8]>) -> Result<Iter> {
-        self.view()?.iter_rev(range)
+        Iter::descending(&self.inner.leases, &self.tree()?, &range)
     }
 
     /// Makes everything written so far durable.
@@ -252,6 +269,7 @@ impl Kv {
     pub fn stats(&self) -> KvStats {
         let shared = &self.inner.shared;
         let store = self.inner.store.stats();
+        let (views, view_age) = self.inner.leases.ages();
         let tree = store.trees.first().map(|(_, tree)| *tree);
         KvStats {
             memory_bytes: shared.memory_bytes(),
@@ -268,6 +286,8 @@ impl Kv {
             stall_micros_max: store.stall_micros_max,
             flushes: store.flushes,
             compactions: store.compactions,
+            views,
+            view_age,
             background_error: store.background_error,
         }
     }

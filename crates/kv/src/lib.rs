@@ -38,6 +38,7 @@ mod batch;
 mod directory;
 mod error;
 mod kv;
+mod lease;
 mod options;
 mod pairs;
 mod read;

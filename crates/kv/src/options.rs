@@ -5,6 +5,7 @@ use crate::{Codec, Durability, Error, LogCodec, Merger, Result};
 use quire_lsm::TreeSpec;
 use quire_store::StoreOptions;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Less than this is no room to work in.
 const MEMTABLE_BYTES_MIN: u64 = 64 << 10;
@@ -29,6 +30,9 @@ pub struct KvOptions {
     pub log_codec: LogCodec,
     /// How durable a write is when it is acknowledged, unless it says so itself. Default `Sync`.
     pub durability: Durability,
+    /// How long a view or an iterator may be kept; none is the default. What one holds, memory and disk, is given back then, and
+    /// using it is an error of kind `Gone`.
+    pub view_age_max: Option<Duration>,
     /// What operands of [`Kv::merge`](crate::Kv::merge) mean. A directory that has seen merges is always opened with the same.
     pub merger: Option<Arc<dyn Merger>>,
     /// Whether to make the directory if it is absent or empty. Default true.
@@ -44,6 +48,7 @@ impl Default for KvOptions {
             filter_bits_per_key: 10,
             log_codec: LogCodec::None,
             durability: Durability::Sync,
+            view_age_max: None,
             merger: None,
             create_if_missing: true,
         }

@@ -1,26 +1,35 @@
 //! Reading: a state that stays as it is, and going through keys in order.
 
+use crate::lease::{Lease, Leases};
 use crate::{Result, SmallBytes};
 use quire_lsm::{Scan, TreeSnapshot};
 use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
 
 /// Keys and values as they were at one moment. It holds memtables and files, so let it go.
 #[derive(Debug, Clone)]
 pub struct View {
-    tree: TreeSnapshot,
+    tree: Arc<Lease<TreeSnapshot>>,
 }
 
 impl View {
-    pub(crate) fn new(tree: TreeSnapshot) -> View {
-        View { tree }
+    pub(crate) fn new(leases: &Arc<Leases>, tree: TreeSnapshot) -> View {
+        View {
+            tree: leases.lease(tree),
+        }
+    }
+
+    /// A clone, so that threads that share a view do not wait for each other.
+    fn tree(&self) -> Result<TreeSnapshot> {
+        self.tree.with(|tree| tree.clone())
     }
 
     /// The value of `key`.
     ///
     /// # Errors
-    /// Damage on disk, by file and offset; what the machine or the merger says.
+    /// Damage on disk, by file and offset; what the machine or the merger says; of kind `Gone` if the view was kept for too long.
     pub fn get(&self, key: &[u8]) -> Result<Option<SmallBytes>> {
-        Ok(self.tree.get(key)?)
+        Ok(self.tree()?.get(key)?)
     }
 
     /// The values of many keys, in their order.
@@ -28,7 +37,7 @@ impl View {
     /// # Errors
     /// As of [`get`](View::get).
     pub fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<SmallBytes>>> {
-        Ok(self.tree.get_many(keys)?)
+        Ok(self.tree()?.get_many(keys)?)
     }
 
     /// The pairs of a range of keys, in their order. It holds what the view holds, on its own.
@@ -36,9 +45,7 @@ impl View {
     /// # Errors
     /// As of [`get`](View::get).
     pub fn iter<'k>(&self, range: impl RangeBounds<&'k [u8]>) -> Result<Iter> {
-        let (from, to) = bounds(&range);
-        let scan = self.tree.scan(from, to)?;
-        Ok(Iter { scan })
+        Iter::ascending(self.tree.leases(), &self.tree()?, &range)
     }
 
     /// The pairs of [`iter`](View::iter), last first.
@@ -46,9 +53,7 @@ impl View {
     /// # Errors
     /// As of [`get`](View::get).
     pub fn iter_rev<'k>(&self, range: impl RangeBounds<&'k [u8]>) -> Result<Iter> {
-        let (from, to) = bounds(&range);
-        let scan = self.tree.scan_back(from, to)?;
-        Ok(Iter { scan })
+        Iter::descending(self.tree.leases(), &self.tree()?, &range)
     }
 }
 
@@ -59,13 +64,42 @@ fn bounds<'k>(range: &impl RangeBounds<&'k [u8]>) -> (Bound<&'k [u8]>, Bound<&'k
 /// Pairs of keys and values in order. It ends after an error.
 #[derive(Debug)]
 pub struct Iter {
-    scan: Scan,
+    /// `None` once it was found expired.
+    scan: Option<Arc<Lease<Scan>>>,
+}
+
+impl Iter {
+    pub(crate) fn ascending<'k>(
+        leases: &Arc<Leases>,
+        tree: &TreeSnapshot,
+        range: &impl RangeBounds<&'k [u8]>,
+    ) -> Result<Iter> {
+        let (from, to) = bounds(range);
+        let scan = Some(leases.lease(tree.scan(from, to)?));
+        Ok(Iter { scan })
+    }
+
+    pub(crate) fn descending<'k>(
+        leases: &Arc<Leases>,
+        tree: &TreeSnapshot,
+        range: &impl RangeBounds<&'k [u8]>,
+    ) -> Result<Iter> {
+        let (from, to) = bounds(range);
+        let scan = Some(leases.lease(tree.scan_back(from, to)?));
+        Ok(Iter { scan })
+    }
 }
 
 impl Iterator for Iter {
     type Item = Result<(SmallBytes, SmallBytes)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.scan.next().map(|pair| Ok(pair?))
+        match self.scan.as_ref()?.with(Scan::next) {
+            Ok(next) => next.map(|pair| Ok(pair?)),
+            Err(expired) => {
+                self.scan = None;
+                Some(Err(expired))
+            }
+        }
     }
 }

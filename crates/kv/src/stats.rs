@@ -2,6 +2,7 @@
 
 use quire_log::LogStats;
 use quire_lsm::TreeStats;
+use std::time::Duration;
 
 /// Figures, since the opening where they count events.
 #[derive(Debug, Clone)]
@@ -35,6 +36,10 @@ pub struct KvStats {
     pub flushes: u64,
     /// Compactions done.
     pub compactions: u64,
+    /// Views and iterators that somebody has.
+    pub views: u64,
+    /// The age of the oldest of them: it holds the files and memtables of its time.
+    pub view_age: Option<Duration>,
     /// Why background work last failed, if it did and has not succeeded since.
     pub background_error: Option<String>,
 }

@@ -9,6 +9,9 @@ use quire_env::{Env, SimEnv};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::Duration;
+
+mod mishaps;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
@@ -362,4 +365,54 @@ fn a_lost_manifest_is_an_error_and_nothing_is_removed() {
     assert!(error.to_string().contains("MANIFEST"), "{error}");
     env.replace(manifest.as_ref(), &bytes).unwrap();
     assert_eq!(open(&env).get(b"k").unwrap().as_deref(), Some(&b"v"[..]));
+}
+
+#[test]
+fn views_that_are_kept_too_long_are_told_of_and_give_back_what_they_hold() {
+    let env = SimEnv::new(1);
+    let limited = KvOptions {
+        view_age_max: Some(Duration::from_secs(60)),
+        ..options()
+    };
+    let kv = Kv::open_on(env.clone(), "/db", limited).unwrap();
+    assert_eq!((kv.stats().views, kv.stats().view_age), (0, None));
+    for key in [b"a", b"b", b"c"] {
+        kv.put(key, &[1; 100]).unwrap();
+        kv.flush().unwrap();
+    }
+    let view = kv.view().unwrap();
+    let mut pairs = view.iter(..).unwrap();
+    let mut pairs_back = kv.iter_rev(..).unwrap();
+    assert!(pairs.next().unwrap().is_ok() && pairs_back.next().unwrap().is_ok());
+    kv.compact().unwrap();
+    let tables = || {
+        env.files()
+            .iter()
+            .filter(|file| file.extension().is_some_and(|e| e == "table"))
+            .count()
+    };
+    assert_eq!(tables(), 4);
+    env.advance(Duration::from_secs(59));
+    env.run_due();
+    let (views, age) = (kv.stats().views, kv.stats().view_age);
+    assert!(views == 3 && age.unwrap() >= Duration::from_secs(59));
+    let young = kv.view().unwrap();
+    assert!(view.get(b"a").unwrap().is_some());
+
+    env.advance(Duration::from_secs(1));
+    env.run_due();
+    assert_eq!(view.get(b"a").unwrap_err().kind(), ErrorKind::Gone);
+    assert_eq!(view.iter(..).unwrap_err().kind(), ErrorKind::Gone);
+    assert_eq!(pairs.next().unwrap().unwrap_err().kind(), ErrorKind::Gone);
+    assert!(pairs.next().is_none(), "it ends after an error");
+    assert_eq!(
+        pairs_back.next().unwrap().unwrap_err().kind(),
+        ErrorKind::Gone
+    );
+    assert_eq!(tables(), 1);
+    assert_eq!(kv.stats().views, 1);
+    assert!(young.get(b"a").unwrap().is_some());
+    env.advance(Duration::from_secs(59));
+    env.run_due();
+    assert!(young.get(b"a").is_err());
 }

@@ -1,0 +1,256 @@
+//! Crashes and faults at every step of a history, a full disk, and damage to every byte.
+
+use super::{Change, Model, Pairs, batch_of, change, options, read};
+use crate::{Durability, ErrorKind, Kv, Result};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use quire_env::{Env, Fault, SimEnv};
+use std::sync::Arc;
+
+/// As users open it, but with segments of the log so small that they are dropped all the time.
+fn open(env: &Arc<SimEnv>) -> Result<Kv> {
+    let options = options();
+    let mut of_store = options.of_store();
+    of_store.log.block_bytes = 64;
+    of_store.log.segment_bytes = 300;
+    Kv::open_store(env.clone(), "/db".as_ref(), options, of_store)
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Write(Vec<Change>, Durability),
+    Flush,
+    Settle,
+    Compact,
+    Reopen,
+}
+
+fn put(key: &str, fill: u8) -> Change {
+    Change::Put(key.into(), vec![fill; 20])
+}
+
+/// Every kind of step, with and without what is left of the log at the end of it.
+fn history() -> Vec<Step> {
+    let append = |key: &str| Change::Merge(key.into(), b"+".to_vec());
+    let mut steps = Vec::new();
+    for round in 0..3 {
+        steps.push(Step::Write(vec![put("a", round)], Durability::Sync));
+        steps.push(Step::Write(
+            vec![put("b", round), append("c"), Change::Delete("a".into())],
+            Durability::Sync,
+        ));
+        steps.push(Step::Flush);
+        let many = (0..12).map(|at| put(&format!("m{at}"), round));
+        steps.extend(many.map(|one| Step::Write(vec![one], Durability::None)));
+        steps.push(match round {
+            0 => Step::Settle,
+            1 => Step::Compact,
+            _ => Step::Flush,
+        });
+        steps.push(Step::Write(vec![append("c")], Durability::Sync));
+        steps.push(Step::Reopen);
+    }
+    steps
+}
+
+/// What a history that ended early may have left: the model after each write, from the last that is durable.
+struct Left {
+    states: Vec<Model>,
+    durable: usize,
+    /// The error that ended it.
+    error: Option<crate::Error>,
+}
+
+impl Left {
+    fn holds(&self, found: &Pairs) -> bool {
+        let mut states = self.states.iter().skip(self.durable);
+        states.any(|state| {
+            state
+                .iter()
+                .eq(found.iter().map(|(key, value)| (key, value)))
+        })
+    }
+}
+
+/// Does the steps until one fails that must not; flushes and compactions may.
+fn run(env: &Arc<SimEnv>, steps: &[Step]) -> Left {
+    let mut left = Left {
+        states: vec![Model::new()],
+        durable: 0,
+        error: None,
+    };
+    if let Err(error) = run_steps(env, steps, &mut left) {
+        left.error = Some(error);
+    }
+    left
+}
+
+fn run_steps(env: &Arc<SimEnv>, steps: &[Step], left: &mut Left) -> Result<()> {
+    let mut kv = open(env)?;
+    for step in steps {
+        let saved = match step {
+            Step::Write(changes, durability) => {
+                let mut model = left.states.last().cloned().unwrap_or_default();
+                let all: Option<()> = changes.iter().try_for_each(|one| change(&mut model, one));
+                assert_eq!(all, Some(()), "the merger takes them all");
+                left.states.push(model.clone());
+                kv.write_with(&batch_of(changes), *durability)?;
+                let now: Pairs = model.into_iter().collect();
+                // A fault may strike this read, and then it says so.
+                let found: Result<Pairs> = kv
+                    .iter(..)?
+                    .map(|pair| pair.map(|(key, value)| (key.to_vec(), value.to_vec())))
+                    .collect();
+                assert_eq!(found?, now);
+                *durability == Durability::Sync
+            }
+            Step::Flush => kv.flush().is_ok(),
+            Step::Settle => kv.settle().is_ok(),
+            Step::Compact => kv.compact().is_ok(),
+            Step::Reopen => {
+                kv.close()?;
+                left.durable = left.states.len() - 1;
+                drop(kv);
+                kv = open(env)?;
+                true
+            }
+        };
+        if saved {
+            left.durable = left.states.len() - 1;
+        }
+        env.run_until_idle();
+    }
+    Ok(())
+}
+
+fn contents(env: &Arc<SimEnv>) -> Pairs {
+    read(open(env).unwrap().iter(..).unwrap())
+}
+
+#[test]
+fn a_crash_at_any_step_leaves_a_front_of_what_was_written_and_all_that_was_durable() {
+    let whole = SimEnv::new(1);
+    let left = run(&whole, &history());
+    assert!(left.error.is_none() && left.durable + 1 == left.states.len());
+    let dropped = open(&whole).unwrap().stats().log.first;
+    assert!(dropped.0 > 20, "the log begins late: {dropped}");
+    for step in 0..whole.operations() {
+        for seed in 0..3 {
+            let env = SimEnv::new(1);
+            env.crash_at(step);
+            let left = run(&env, &history());
+            let env = env.after_crash(seed);
+            let found = contents(&env);
+            assert!(left.holds(&found), "step {step}, seed {seed}: {found:?}");
+            // And it goes on from there.
+            let kv = open(&env).unwrap();
+            kv.put(b"after", b"").unwrap();
+            kv.compact().unwrap();
+            drop(kv);
+            assert_eq!(contents(&env.after_crash(seed)).len(), found.len() + 1);
+        }
+    }
+}
+
+#[test]
+fn a_fault_at_any_step_is_an_error_or_heals_and_loses_nothing() {
+    let whole = SimEnv::new(1);
+    run(&whole, &history());
+    for fault in [Fault::Eio, Fault::Enospc] {
+        for step in 0..whole.operations() {
+            let env = SimEnv::new(1);
+            env.fail_at(step, fault);
+            let left = run(&env, &history());
+            env.heal();
+            let found = contents(&env);
+            assert!(left.holds(&found), "{fault:?} at step {step}: {found:?}");
+            let found = contents(&env.after_crash(step));
+            assert!(
+                left.holds(&found),
+                "{fault:?} at step {step}, then a crash: {found:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_writes_and_takes_them_again_once_there_is_room() {
+    let env = SimEnv::new(1);
+    let kv = open(&env).unwrap();
+    env.set_capacity(30_000);
+    let mut model = Model::new();
+    let value = vec![7; 500];
+    let error = (0..1000u32)
+        .find_map(|number| {
+            let key = number.to_be_bytes();
+            let done = kv.put_with(&key, &value, Durability::None);
+            if done.is_ok() {
+                model.insert(key.to_vec(), value.clone());
+            }
+            done.err()
+        })
+        .unwrap();
+    assert_eq!(error.kind(), ErrorKind::Full);
+    let all: Pairs = model.clone().into_iter().collect();
+    assert_eq!(read(kv.iter(..).unwrap()), all);
+    env.set_capacity(1 << 30);
+    kv.put(b"z", b"room").unwrap();
+    kv.flush().unwrap();
+    drop(kv);
+    assert_eq!(contents(&env).len(), all.len() + 1);
+}
+
+#[test]
+fn a_flipped_bit_or_a_cut_anywhere_is_an_error_or_does_not_matter() {
+    let env = SimEnv::new(1);
+    let left = run(&env, &history());
+    let expected: Pairs = left.states.last().cloned().unwrap().into_iter().collect();
+    let mut errors = 0;
+    for file in env.files() {
+        let bytes = env.read_all(&file).unwrap();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << (at % 8);
+            let damages = [Some(damaged), (at % 7 == 0).then(|| bytes[..at].to_vec())];
+            for damaged in damages.into_iter().flatten() {
+                let env = env.after_crash(1);
+                env.replace(&file, &damaged).unwrap();
+                let found = open(&env).and_then(|kv| {
+                    let pairs = kv.iter(..)?;
+                    pairs
+                        .map(|pair| pair.map(|(key, value)| (key.to_vec(), value.to_vec())))
+                        .collect::<Result<Pairs>>()
+                });
+                match found {
+                    Ok(found) => assert_eq!(found, expected, "{} at {at}", file.display()),
+                    Err(error) => {
+                        errors += 1;
+                        let named = error.to_string().contains("/db");
+                        assert!(named, "{} at {at}: {error}", file.display());
+                    }
+                }
+            }
+        }
+    }
+    assert!(errors > 500, "{errors}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn random_histories_survive_a_crash_at_a_random_step(
+        order in vec(0usize..1000, 1..40), at in 0u64..4000, seed in 0u64..100,
+    ) {
+        let all = history();
+        let steps: Vec<_> = order.iter().map(|step| all[step % all.len()].clone()).collect();
+        // No merge is refused: the appended stay short.
+        let merges = steps.iter().filter(|step| matches!(step, Step::Write(changes, _)
+            if changes.iter().any(|one| matches!(one, Change::Merge(..))))).count();
+        prop_assume!(merges < super::APPENDED_MAX);
+        let env = SimEnv::new(seed);
+        env.crash_at(at % 400);
+        let left = run(&env, &steps);
+        let found = contents(&env.after_crash(seed));
+        prop_assert!(left.holds(&found), "{:?}", found);
+    }
+}

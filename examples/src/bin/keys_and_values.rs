@@ -1,0 +1,88 @@
+//! Page views counted under keys: batches, merges, ranges both ways, and a view that stays as it is.
+//!
+//! `cargo run -p quire-examples --bin keys_and_values -- /tmp/pages`
+
+use quiredb::kv::{Batch, Durability, Kv, KvOptions, MergeError, Merger, Result};
+use std::sync::Arc;
+
+/// Adds numbers of eight bytes: a merge counts without a read and a write of the caller's.
+#[derive(Debug)]
+struct Add;
+
+fn number(bytes: &[u8]) -> std::result::Result<u64, MergeError> {
+    let bytes = bytes
+        .try_into()
+        .map_err(|_| MergeError(format!("{} bytes are no number", bytes.len())))?;
+    Ok(u64::from_be_bytes(bytes))
+}
+
+impl Merger for Add {
+    fn name(&self) -> &str {
+        "add"
+    }
+
+    fn apply(
+        &self,
+        key: &[u8],
+        base: Option<&[u8]>,
+        operand: &[u8],
+        out: &mut Vec<u8>,
+    ) -> std::result::Result<(), MergeError> {
+        self.combine(key, base.unwrap_or(&[0; 8]), operand, out)
+    }
+
+    fn combine(
+        &self,
+        _key: &[u8],
+        older: &[u8],
+        newer: &[u8],
+        out: &mut Vec<u8>,
+    ) -> std::result::Result<(), MergeError> {
+        let sum = number(older)?.wrapping_add(number(newer)?);
+        out.extend_from_slice(&sum.to_be_bytes());
+        Ok(())
+    }
+}
+
+fn main() -> Result<()> {
+    let path = std::env::args()
+        .nth(1)
+        .unwrap_or_else(|| "pages".to_string());
+    let options = KvOptions {
+        merger: Some(Arc::new(Add)),
+        ..KvOptions::default()
+    };
+    let pages = Kv::open(&path, options)?;
+
+    // Together or not at all; synced at the latest after 100 ms.
+    let mut batch = Batch::new();
+    for (page, views) in [("/about", 3_u64), ("/blog/1", 40), ("/blog/2", 2)] {
+        batch.merge(page.as_bytes(), &views.to_be_bytes())?;
+    }
+    batch.put(b"day", b"saturday")?;
+    pages.write_with(
+        &batch,
+        "async(100)"
+            .parse::<Durability>()
+            .unwrap_or(Durability::Sync),
+    )?;
+
+    let saturday = pages.view()?;
+    pages.merge(b"/blog/2", &5_u64.to_be_bytes())?;
+    pages.put(b"day", b"sunday")?;
+    pages.delete(b"/about")?;
+
+    // '0' comes after '/': all keys that begin with "/".
+    for pair in pages.iter_rev(&b"/"[..]..&b"0"[..])? {
+        let (page, views) = pair?;
+        let views = number(&views).unwrap_or_default();
+        println!("{} {views}", String::from_utf8_lossy(&page));
+    }
+    for day in [pages.get(b"day")?, saturday.get(b"day")?]
+        .into_iter()
+        .flatten()
+    {
+        println!("{}", String::from_utf8_lossy(&day));
+    }
+    pages.close()
+}
