@@ -25,7 +25,7 @@
 //! # Example
 //! ```
 //! use quire_env::{BlockCache, Budget, Env, SimEnv, Volumes};
-//! use quire_lsm::{Op, TableFiles, Tree, TreeContext, TreeSpec};
+//! use quire_lsm::{FilterPager, Op, TableFiles, Tree, TreeContext, TreeSpec};
 //! use quire_model::Position;
 //! use std::sync::Arc;
 //!
@@ -34,6 +34,7 @@
 //! let files = TableFiles::new(Arc::clone(&env), Volumes::single("/db"), "tables".into(), 1);
 //! let context = TreeContext {
 //!     files: Arc::new(files),
+//!     filters: FilterPager::new(Arc::clone(&env), 1 << 20),
 //!     env,
 //!     cache: BlockCache::new(1 << 20),
 //!     budget: Budget::new(1 << 20),
@@ -70,6 +71,7 @@ mod memtable;
 mod merge;
 mod merger;
 mod meta;
+mod pager;
 mod run;
 mod small_bytes;
 mod spec;
@@ -85,6 +87,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use files::TableFiles;
 pub use merger::{MergeError, Merger};
 pub use meta::{RunMeta, TableMeta};
+pub use pager::{FilterPager, FilterPagerStats};
 pub use small_bytes::SmallBytes;
 pub use spec::{Codec, KEY_BYTES_MAX, Op, TreeContext, TreeSpec, VALUE_BYTES_MAX};
 pub use table::{TableCheck, TableCopy, TablePieces, TableVerify, verify_table};

@@ -1,6 +1,6 @@
 //! What a tree is made of, and what is written to it.
 
-use crate::{Error, Merger, Result, TableFiles};
+use crate::{Error, FilterPager, Merger, Result, TableFiles};
 use quire_env::{BlockCache, Budget, Env};
 use std::sync::Arc;
 
@@ -92,6 +92,8 @@ pub struct TreeContext {
     pub files: Arc<TableFiles>,
     /// The machine.
     pub env: Arc<dyn Env>,
+    /// Which filter pages are in memory.
+    pub filters: Arc<FilterPager>,
     /// Blocks of tables, once read.
     pub cache: Arc<BlockCache>,
     /// What memtables, pinned indexes, and the buffers of flushes and compactions are charged to.

@@ -1,6 +1,6 @@
 //! What the tests of this crate share: a simulated machine with a place for tables, and two mergers.
 
-use crate::{MergeError, Merger, TableFiles, TreeContext};
+use crate::{FilterPager, MergeError, Merger, TableFiles, TreeContext};
 use quire_env::{BlockCache, Budget, Env, SimEnv, Volumes};
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ pub(crate) fn context(env: &Arc<SimEnv>) -> TreeContext {
             "t".into(),
             1,
         )),
+        filters: FilterPager::new(Arc::clone(&env), 1 << 20),
         env,
         cache: BlockCache::new(64 << 10),
         budget: Budget::new(u64::MAX),

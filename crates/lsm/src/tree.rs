@@ -53,11 +53,11 @@ pub struct TreeStats {
     pub memtable_bytes: u64,
     /// Bytes of memory of frozen memtables.
     pub frozen_bytes: u64,
-    /// Questions to filters since the tree was opened.
+    /// Questions to filters, of pages in memory, since the tree was opened.
     pub filter_checks: u64,
     /// Answers "no" among them.
     pub filter_negatives: u64,
-    /// Blocks and filter pages read from files for reads, since the tree was opened.
+    /// Blocks read from files for reads, since the tree was opened.
     pub block_reads: u64,
 }
 

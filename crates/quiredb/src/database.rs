@@ -7,7 +7,7 @@ use crate::collection::Collection;
 use crate::restore::RESTORING_NAME;
 use crate::scrub::Scrubber;
 use crate::settings::check_name;
-use crate::{CollectionSettings, DatabaseStats, Error, Options, Result, ScrubStats};
+use crate::{CollectionSettings, DatabaseStats, Error, FilterStats, Options, Result, ScrubStats};
 use parking_lot::Mutex;
 use quire_collection::Partition;
 use quire_env::{Env, ErrorKind as EnvErrorKind, Gate, OsEnv, Volumes};
@@ -382,12 +382,15 @@ impl Database {
         Ok(DatabaseStats {
             path: self.inner.volumes.root().display().to_string(),
             memory_bytes: shared.memory_bytes(),
-            memory_used_bytes: memtables.used() + cache.bytes(),
+            memory_used_bytes: memtables.used()
+                + cache.bytes()
+                + shared.filters().stats().resident_bytes,
             memtable_bytes: memtables.used(),
             memtable_peak_bytes: memtables.peak(),
             cache_bytes: cache.bytes(),
             cache_hits: cache.hits(),
             cache_misses: cache.misses(),
+            filters: FilterStats::new(shared, &collections),
             scrub: self.scrub_stats(),
             collections,
         })

@@ -62,7 +62,7 @@ pub use repair::{LostKey, RepairEvent, RepairReport, repair};
 pub use restore::{RestoreReport, restore};
 pub use scrub::ScrubStats;
 pub use settings::{CollectionSettings, Options};
-pub use stats::{CollectionStats, DatabaseStats};
+pub use stats::{CollectionStats, DatabaseStats, FilterStats};
 pub use tail::Tail;
 pub use verify::{Damage, VerifyOptions, VerifyReport, verify, verify_with};
 

@@ -24,10 +24,65 @@ pub struct DatabaseStats {
     pub cache_hits: u64,
     /// Block reads that went to disk.
     pub cache_misses: u64,
+    /// Which filter pages of tables are in memory, and what that is worth.
+    pub filters: FilterStats,
     /// What scrubbing has done and found; none if it is off.
     pub scrub: Option<ScrubStats>,
     /// Each collection, by name.
     pub collections: Vec<CollectionStats>,
+}
+
+/// Figures about the filters of all tables. A filter says of keys that a table does not have them, which saves a search. It is cut
+/// into pages; the pages that save most, as measured, are in memory.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct FilterStats {
+    /// Bytes that pages in memory may take.
+    pub budget_bytes: u64,
+    /// Bytes that they take.
+    pub resident_bytes: u64,
+    /// Pages of all open tables.
+    pub pages: u64,
+    /// Those in memory.
+    pub resident_pages: u64,
+    /// Pages loaded.
+    pub loaded: u64,
+    /// Pages let go of.
+    pub evicted: u64,
+    /// Pages that could not be read.
+    pub failed: u64,
+    /// Questions that a page in memory answered.
+    pub checks: u64,
+    /// Answers "no" among them.
+    pub negatives: u64,
+    /// Of the questions of late, to pages in memory or not, the part to which the answer is "no".
+    pub usefulness: f64,
+    /// The part of those "no" that comes from pages in memory.
+    pub resident_usefulness: f64,
+}
+
+impl FilterStats {
+    /// What the pager says, and trees have counted.
+    pub(crate) fn new(
+        shared: &quire_store::Shared,
+        collections: &[CollectionStats],
+    ) -> FilterStats {
+        let pager = shared.filters().stats();
+        FilterStats {
+            budget_bytes: pager.budget_bytes,
+            resident_bytes: pager.resident_bytes,
+            pages: pager.pages,
+            resident_pages: pager.resident_pages,
+            loaded: pager.loaded,
+            evicted: pager.evicted,
+            failed: pager.failed,
+            checks: collections.iter().map(|each| each.filter_checks).sum(),
+            negatives: collections.iter().map(|each| each.filter_negatives).sum(),
+            usefulness: pager.usefulness,
+            resident_usefulness: pager.resident_usefulness,
+        }
+    }
 }
 
 /// Figures about a collection. Events are counted since it was opened.
@@ -65,6 +120,10 @@ pub struct CollectionStats {
     pub tables: u64,
     /// Sorted runs.
     pub runs: u64,
+    /// Questions that filter pages in memory answered.
+    pub filter_checks: u64,
+    /// Answers "no" among them: searches of tables saved.
+    pub filter_negatives: u64,
     /// Bytes in memtables.
     pub memtable_bytes: u64,
     /// Writes done (a batch to one partition is one).
@@ -112,6 +171,8 @@ impl CollectionStats {
             self.table_bytes += tree.table_bytes;
             self.tables += tree.tables;
             self.runs += tree.runs;
+            self.filter_checks += tree.filter_checks;
+            self.filter_negatives += tree.filter_negatives;
             self.memtable_bytes += tree.memtable_bytes;
         }
         self.disk_bytes = self.log_bytes + self.table_bytes;

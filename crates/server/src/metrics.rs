@@ -203,6 +203,56 @@ fn render_database(text: &mut Exposition, stats: &DatabaseStats) {
         "Bytes in the block cache",
         stats.cache_bytes,
     );
+    for (name, help, value) in [
+        (
+            "budget_bytes",
+            "Bytes that filter pages in memory may take",
+            stats.filters.budget_bytes,
+        ),
+        (
+            "bytes",
+            "Bytes of filter pages in memory",
+            stats.filters.resident_bytes,
+        ),
+        (
+            "pages",
+            "Filter pages of all open tables",
+            stats.filters.pages,
+        ),
+        (
+            "resident_pages",
+            "Filter pages in memory",
+            stats.filters.resident_pages,
+        ),
+    ] {
+        text.one(&format!("quire_filter_{name}"), "gauge", help, value);
+    }
+    for (name, help, value) in [
+        (
+            "checks",
+            "Questions that filter pages in memory answered",
+            stats.filters.checks,
+        ),
+        (
+            "negatives",
+            "Answers no of filter pages: searches of tables saved",
+            stats.filters.negatives,
+        ),
+        ("loads", "Filter pages loaded", stats.filters.loaded),
+        ("evictions", "Filter pages let go of", stats.filters.evicted),
+        (
+            "failures",
+            "Filter pages that could not be read",
+            stats.filters.failed,
+        ),
+    ] {
+        text.one(
+            &format!("quire_filter_{name}_total"),
+            "counter",
+            help,
+            value,
+        );
+    }
     if let Some(scrub) = &stats.scrub {
         let mut gauge = |name, help, value: u64| text.one(name, "gauge", help, value);
         gauge(

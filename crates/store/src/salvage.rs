@@ -164,6 +164,7 @@ fn salvage_trees<M: Machine>(
         files,
         env: Arc::clone(env),
         cache: Arc::clone(shared.cache()),
+        filters: Arc::clone(shared.filters()),
         budget: Arc::clone(shared.memtables()),
     };
     let mut trees = Vec::new();

@@ -2,6 +2,7 @@
 
 use parking_lot::Mutex;
 use quire_env::{BlockCache, Budget, Env, FileLock, Gate};
+use quire_lsm::FilterPager;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -14,14 +15,15 @@ pub(crate) trait Flushable: Send + Sync {
     fn start_flush(&self);
 }
 
-/// What all partitions of a process share. One memory budget is divided here: a quarter for memtables, half for the
-/// block cache; the rest is for what requests and background work hold for a moment.
+/// What all partitions of a process share. One memory budget is divided here: a quarter for memtables, seven sixteenths for
+/// the block cache, a sixteenth for filter pages; the rest is for what requests and background work hold for a moment.
 #[derive(Debug)]
 pub struct Shared {
     env: Arc<dyn Env>,
     /// The wall clock, in microseconds since 1970 UTC, and the monotonic one, when this was made.
     opened: (i64, Duration),
     cache: Arc<BlockCache>,
+    filters: Arc<FilterPager>,
     memtables: Arc<Budget>,
     memory_bytes: u64,
     /// Told whenever a flush has freed memory or failed to.
@@ -49,15 +51,18 @@ impl Shared {
         Shared::with_memtables(env, memory_bytes, memory_bytes / 4, lock)
     }
 
-    /// As [`new`](Shared::new), with so many of the bytes for memtables; two thirds of the others are for the block cache.
+    /// As [`new`](Shared::new), with so many of the bytes for memtables; two thirds of the others are for the block cache and
+    /// filter pages.
     pub fn with_memtables(
         env: Arc<dyn Env>,
         memory_bytes: u64,
         memtable_bytes: u64,
         lock: Option<Box<dyn FileLock>>,
     ) -> Arc<Shared> {
+        let eighth = memory_bytes.saturating_sub(memtable_bytes) / 12;
         Arc::new(Shared {
-            cache: BlockCache::new(memory_bytes.saturating_sub(memtable_bytes) / 3 * 2),
+            cache: BlockCache::new(eighth * 7),
+            filters: FilterPager::new(Arc::clone(&env), eighth),
             memtables: Budget::new(memtable_bytes),
             memory_bytes,
             freed: env.gate(),
@@ -90,6 +95,11 @@ impl Shared {
     /// The block cache.
     pub fn cache(&self) -> &Arc<BlockCache> {
         &self.cache
+    }
+
+    /// What keeps filter pages in memory.
+    pub fn filters(&self) -> &Arc<FilterPager> {
+        &self.filters
     }
 
     /// What memtables draw from.

@@ -317,6 +317,7 @@ impl<M: Machine> Store<M> {
             files: Arc::clone(&files),
             env: Arc::clone(&env),
             cache: Arc::clone(shared.cache()),
+            filters: Arc::clone(shared.filters()),
             budget: Arc::clone(shared.memtables()),
         };
         let mut trees = Vec::new();

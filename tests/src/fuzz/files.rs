@@ -3,7 +3,7 @@
 use super::{Target, Way, is_below_checksums};
 use quire_env::{BlockCache, Budget, Env, SimEnv};
 use quire_log::{Codec, Log, LogIdentity, LogOptions};
-use quire_lsm::{Op, RunMeta, TableFiles, Tree, TreeContext, TreeSpec};
+use quire_lsm::{FilterPager, Op, RunMeta, TableFiles, Tree, TreeContext, TreeSpec};
 use quiredb::{
     CollectionSettings, Database, Document, Durability, Key, Options, Position, Volumes, Write,
 };
@@ -178,6 +178,7 @@ fn tree_context(env: &Arc<SimEnv>) -> TreeContext {
     let files = TableFiles::new(Arc::clone(&env), Volumes::single("/"), "t".into(), 1);
     TreeContext {
         files: Arc::new(files),
+        filters: FilterPager::new(Arc::clone(&env), 1 << 20),
         env,
         cache: BlockCache::new(1 << 20),
         budget: Budget::new(64 << 20),

@@ -1,8 +1,9 @@
 //! Filter: a blocked Bloom filter over a table's keys, cut into pages.
 //!
 //! # Layout
-//! The filter is an array of lines of 64 bytes (512 bits): one cache line each. Its pages hold 64 lines (4 KiB), the last
-//! one what is left, and each is a frame of its own, so that a page can be kept or dropped alone.
+//! The filter is an array of lines of 64 bytes (512 bits): one cache line each. Its pages hold 16 lines (1 KiB; in files of
+//! version 1, 64 lines), the last one what is left, and each is a frame of its own, so that a page can be kept or dropped
+//! alone. Small pages let the pager tell keys apart: of a tenth of the bytes it made more than of pages of 4 KiB.
 //!
 //! A key's hash is XXH3-64 (seed 0). Its upper half, times the number of lines, divided by 2^32, is its line. Its lower
 //! half h gives the bits in that line: bit h >> 23, then h = h × 0x9e3779b9 mod 2^32 and again, as often as the
@@ -15,9 +16,9 @@ use quire_planted::{Bug, planted};
 /// Bytes of a line.
 pub(crate) const LINE_BYTES: usize = 64;
 /// Lines of a page.
-pub(crate) const PAGE_LINES: u32 = 64;
-/// Bytes of a whole page.
-pub(crate) const PAGE_BYTES: usize = LINE_BYTES * PAGE_LINES as usize;
+const PAGE_LINES: u32 = 16;
+/// Lines of a page in files of version 1.
+const PAGE_LINES_1: u32 = 64;
 
 /// A filter asks no more bits than this.
 pub(crate) const PROBES_MAX: u32 = 16;
@@ -32,9 +33,24 @@ pub(crate) fn hash(key: &[u8]) -> u64 {
 pub(crate) struct Shape {
     pub(crate) lines: u32,
     pub(crate) probes: u32,
+    /// Lines of a page.
+    page_lines: u32,
 }
 
 impl Shape {
+    /// That of a filter in a file of format `version`.
+    pub(crate) fn read(lines: u32, probes: u32, version: u32) -> Shape {
+        let page_lines = match version {
+            1 => PAGE_LINES_1,
+            _ => PAGE_LINES,
+        };
+        Shape {
+            lines,
+            probes,
+            page_lines,
+        }
+    }
+
     /// For `keys` keys at `bits_per_key`.
     pub(crate) fn of(keys: usize, bits_per_key: u32) -> Shape {
         let bits = keys as u64 * u64::from(bits_per_key);
@@ -44,12 +60,18 @@ impl Shape {
         Shape {
             lines: u32::try_from(lines).unwrap_or(u32::MAX),
             probes,
+            page_lines: PAGE_LINES,
         }
     }
 
     /// How many pages.
     pub(crate) fn pages(self) -> u32 {
-        self.lines.div_ceil(PAGE_LINES)
+        self.lines.div_ceil(self.page_lines)
+    }
+
+    /// Bytes of a whole page.
+    pub(crate) fn whole_page_bytes(self) -> usize {
+        LINE_BYTES * self.page_lines as usize
     }
 
     /// Bytes of the page numbered `page`.
@@ -57,14 +79,14 @@ impl Shape {
         LINE_BYTES
             * self
                 .lines
-                .saturating_sub(page.saturating_mul(PAGE_LINES))
-                .min(PAGE_LINES) as usize
+                .saturating_sub(page.saturating_mul(self.page_lines))
+                .min(self.page_lines) as usize
     }
 
     /// The page where a key of this hash has its bits, and the line in that page.
     pub(crate) fn place(self, hash: u64) -> (u32, usize) {
         let line = (((hash >> 32) * u64::from(self.lines)) >> 32) as u32;
-        (line / PAGE_LINES, (line % PAGE_LINES) as usize)
+        (line / self.page_lines, (line % self.page_lines) as usize)
     }
 
     fn bits(self, hash: u64) -> impl Iterator<Item = (usize, u8)> {
@@ -90,7 +112,7 @@ impl Shape {
         let mut lines = vec![0; self.lines as usize * LINE_BYTES];
         for &hash in hashes {
             let (page, line) = self.place(hash);
-            let start = page as usize * PAGE_BYTES + line * LINE_BYTES;
+            let start = page as usize * self.whole_page_bytes() + line * LINE_BYTES;
             for (byte, bit) in self.bits(hash).skip(planted(Bug::FilterBitMissing).into()) {
                 if let Some(found) = lines.get_mut(start + byte) {
                     *found |= bit;
@@ -110,7 +132,7 @@ mod tests {
         asked
             .filter(|&hash| {
                 let (page, _) = shape.place(hash);
-                let start = page as usize * PAGE_BYTES;
+                let start = page as usize * shape.whole_page_bytes();
                 let page = &filter[start..start + shape.page_bytes(page)];
                 shape.may_hold(page, hash)
             })

@@ -12,7 +12,8 @@
 //! - salt is random, different for each file, and part of every frame's checksum.
 //! - digest is XXH3-64 (seed: the salt) of the CRCs of all frames, 4 bytes each, in file order. The manifest keeps it, so a
 //!   file with other contents is noticed by its footer alone.
-//! - version is 2, or 1 in files that older programs wrote: those have no block in the fixed layout, and are else the same.
+//! - version is 2, or 1 in files that older programs wrote: those have no block in the fixed layout, and filter
+//!   pages of 64 lines; they are else the same.
 //! - Later versions keep the places of version, crc and magic in the footer.
 
 use crate::{Error, Result};
@@ -37,6 +38,7 @@ pub(crate) struct Footer {
     pub(crate) digest: u64,
     pub(crate) top_offset: u64,
     pub(crate) properties_offset: u64,
+    pub(crate) version: u32,
 }
 
 /// The `N` bytes at `at`. The caller's arrays are long enough; zeros stand for what is not there.
@@ -82,7 +84,7 @@ impl Footer {
         ] {
             out.extend(number.to_le_bytes());
         }
-        out.extend(VERSION.to_le_bytes());
+        out.extend(self.version.to_le_bytes());
         out.extend(crc32c::crc32c(&out).to_le_bytes());
         out.extend(MAGIC);
         out
@@ -98,13 +100,14 @@ impl Footer {
             offset,
             bytes: footer,
         };
-        ends.check(40, 32, 36)?;
+        let version = ends.check(40, 32, 36)?;
         let number = |at| u64::from_le_bytes(field(footer, at));
         let decoded = Footer {
             salt: number(0),
             digest: number(8),
             top_offset: number(16),
             properties_offset: number(24),
+            version,
         };
         let Footer {
             top_offset,
@@ -129,8 +132,8 @@ struct Ends<'a> {
 }
 
 impl Ends<'_> {
-    /// Checks magic, checksum, version, which stand at these places.
-    fn check(&self, magic_at: usize, version_at: usize, crc_at: usize) -> Result<()> {
+    /// Checks magic, checksum, version, which stand at these places. Returns the version.
+    fn check(&self, magic_at: usize, version_at: usize, crc_at: usize) -> Result<u32> {
         let magic: [u8; 8] = field(self.bytes, magic_at);
         if magic != MAGIC {
             let number = u64::from_be_bytes;
@@ -152,7 +155,7 @@ impl Ends<'_> {
             ));
         }
         match u32::from_le_bytes(field(self.bytes, version_at)) {
-            VERSION_MIN..=VERSION => Ok(()),
+            version @ VERSION_MIN..=VERSION => Ok(version),
             found => Err(Error::UnsupportedVersion {
                 path: self.path.to_path_buf(),
                 found,
@@ -187,6 +190,7 @@ mod tests {
             digest: 3,
             top_offset: 24,
             properties_offset: 90,
+            version: 1,
         };
         let bytes: [u8; FOOTER_BYTES] = footer.encode().try_into().unwrap();
         assert_eq!(Footer::decode(&bytes, 90, path).unwrap(), footer);
@@ -225,6 +229,7 @@ mod tests {
                 digest: 0,
                 top_offset,
                 properties_offset,
+                version: VERSION,
             };
             let bytes: [u8; FOOTER_BYTES] = footer.encode().try_into().unwrap();
             assert!(Footer::decode(&bytes, 90, path).is_err());

@@ -38,15 +38,6 @@ impl Contents for Block {
     }
 }
 
-/// A filter page.
-impl Contents for Bytes {
-    fn parse(contents: Bytes) -> Result<Bytes, Damage> {
-        Ok(contents)
-    }
-
-    fn set_used(&self) {}
-}
-
 /// Where a block is found while the cache holds it.
 struct Slot<T>(ArcSwapWeak<T>);
 

@@ -50,9 +50,11 @@ impl Properties {
         out
     }
 
+    /// Those in a file of format `version`.
+    ///
     /// # Errors
     /// [`Damage`] for bytes that [`encode`](Self::encode) does not give.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Properties, Damage> {
+    pub(crate) fn decode(bytes: &[u8], version: u32) -> Result<Properties, Damage> {
         let mut at = 0;
         let small = |at: &mut usize| {
             let start = *at;
@@ -68,10 +70,7 @@ impl Properties {
             value_bytes: varint::get(bytes, &mut at)?,
             data_blocks: varint::get(bytes, &mut at)?,
             filter_offset: varint::get(bytes, &mut at)?,
-            filter: Shape {
-                lines: small(&mut at)?,
-                probes: small(&mut at)?,
-            },
+            filter: Shape::read(small(&mut at)?, small(&mut at)?, version),
             index_offset: varint::get(bytes, &mut at)?,
             smallest: varint::get_bytes(bytes, &mut at)?.to_vec(),
             largest: varint::get_bytes(bytes, &mut at)?.to_vec(),

@@ -5,6 +5,7 @@ use super::filter;
 use super::footer::{FOOTER_BYTES, Footer, HEADER_BYTES};
 use super::frame::{self, Handle, TRAILER_BYTES};
 use super::node::{Contents, Leaf, Node};
+use super::pages::{Answer, PagedFilter};
 use super::properties::Properties;
 use crate::fold::Entry;
 use crate::{Damage, Error, Result, TableFiles, TableMeta, TreeContext};
@@ -18,11 +19,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What a tree counts of its reads.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    /// Questions to a filter.
+    /// Questions to a filter whose page was in memory.
     pub(crate) filter_checks: Tally,
     /// Answers "no".
     pub(crate) filter_negatives: Tally,
-    /// Blocks and filter pages read from a file.
+    /// Blocks read from a file.
     pub(crate) block_reads: Tally,
 }
 
@@ -92,7 +93,7 @@ impl Frames {
                 bytes: footer_offset - footer.properties_offset,
             },
         )?;
-        let properties = Properties::decode(&properties)
+        let properties = Properties::decode(&properties, footer.version)
             .map_err(|damage| damage.in_file(path, footer.properties_offset))?;
         let top = Block::parse(top).map_err(|damage| damage.in_file(path, footer.top_offset))?;
         let frames = Frames {
@@ -196,7 +197,8 @@ impl Frames {
     pub(super) fn filter_page(&self, page: u32) -> Handle {
         Handle {
             offset: self.properties.filter_offset
-                + u64::from(page) * (filter::PAGE_BYTES + TRAILER_BYTES) as u64,
+                + u64::from(page)
+                    * (self.properties.filter.whole_page_bytes() + TRAILER_BYTES) as u64,
             bytes: (self.properties.filter.page_bytes(page) + TRAILER_BYTES) as u64,
         }
     }
@@ -230,7 +232,8 @@ fn read_frame(file: &dyn ReadFile, salt: u64, handle: Handle) -> Result<(Bytes, 
 /// A table of a tree. Shared by the runs of all snapshots that see it.
 #[derive(Debug)]
 pub(crate) struct Table {
-    pub(super) frames: Frames,
+    pub(super) frames: Arc<Frames>,
+    filter: Arc<PagedFilter>,
     pub(super) top: Node<Leaf>,
     meta: TableMeta,
     files: Arc<TableFiles>,
@@ -253,7 +256,7 @@ impl Table {
         meta: TableMeta,
     ) -> Result<Table> {
         let path = context.files.path(meta.file)?;
-        let frames = Frames::open(context.env.as_ref(), &path, &meta)?;
+        let frames = Arc::new(Frames::open(context.env.as_ref(), &path, &meta)?);
         if frames.properties.tree != tree {
             let (expected, found) = (u64::from(tree), u64::from(frames.properties.tree));
             return Err(corrupt(
@@ -270,6 +273,7 @@ impl Table {
             _pinned: context
                 .budget
                 .charge(Cached::bytes(&frames.top) + top.bytes()),
+            filter: PagedFilter::new(Arc::clone(&frames), &context.filters),
             frames,
             top,
             owner: match planted(Bug::CacheKeyedByFileNumber) {
@@ -299,9 +303,25 @@ impl Table {
     /// # Errors
     /// `Corrupt`, or those of the machine.
     pub(crate) fn get(&self, key: &[u8], hash: u64) -> Result<Option<Entry>> {
-        if !self.may_hold(hash)? {
-            return Ok(None);
+        let answer = self.filter.ask(hash);
+        match answer {
+            Answer::No => {
+                self.counters.filter_checks.add(1);
+                self.counters.filter_negatives.add(1);
+                return Ok(None);
+            }
+            Answer::Maybe => self.counters.filter_checks.add(1),
+            Answer::Absent => {}
         }
+        let found = self.search(key)?;
+        if answer == Answer::Absent && found.is_none() {
+            self.filter.was_no(hash);
+        }
+        Ok(found)
+    }
+
+    /// What its blocks say of `key`.
+    fn search(&self, key: &[u8]) -> Result<Option<Entry>> {
         let Some(leaf) = self.child(&self.top, self.top.find(key))? else {
             return Ok(None);
         };
@@ -329,35 +349,6 @@ impl Table {
         let child = self.cached(handle)?;
         node.set_child(index, &child);
         Ok(Some(child))
-    }
-
-    /// Whether the filter lets a key of this hash through.
-    fn may_hold(&self, hash: u64) -> Result<bool> {
-        let shape = self.frames.properties.filter;
-        if shape.lines == 0 {
-            return Ok(true);
-        }
-        let off_by = u32::from(planted(Bug::FilterPageOneOff));
-        let handle = self
-            .frames
-            .filter_page(shape.place(hash).0.saturating_sub(off_by));
-        let page = self.cached::<Bytes>(handle)?;
-        if page.len() + TRAILER_BYTES != handle.bytes as usize {
-            let found = (page.len() + TRAILER_BYTES) as u64;
-            return Err(corrupt(
-                self.frames.file.path(),
-                "filter page",
-                handle.offset,
-                handle.bytes,
-                found,
-            ));
-        }
-        let may_hold = shape.may_hold(&page, hash);
-        self.counters.filter_checks.add(1);
-        if !may_hold {
-            self.counters.filter_negatives.add(1);
-        }
-        Ok(may_hold)
     }
 
     /// What is at `handle`, from the cache or the file.

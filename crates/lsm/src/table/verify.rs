@@ -283,7 +283,7 @@ impl Check {
             let hash = filter::hash(key);
             let page = self
                 .filter
-                .get(shape.place(hash).0 as usize * filter::PAGE_BYTES..)
+                .get(shape.place(hash).0 as usize * shape.whole_page_bytes()..)
                 .unwrap_or_default();
             if !shape.may_hold(page, hash) {
                 return Err(self.wrong(

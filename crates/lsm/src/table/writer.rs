@@ -156,7 +156,7 @@ impl TableWriter {
             .properties
             .filter
             .build(&self.hashes)
-            .chunks(filter::PAGE_BYTES)
+            .chunks(self.properties.filter.whole_page_bytes())
         {
             self.out.frame(page)?;
         }
@@ -322,6 +322,7 @@ impl Output {
                 digest,
                 top_offset,
                 properties_offset,
+                version: footer::VERSION,
             }
             .encode(),
         )?;

@@ -670,6 +670,10 @@ fn filters_keep_reads_of_absent_keys_from_the_disk() {
     let env = SimEnv::new(1);
     let pair = prepared(&env);
     let snapshot = pair.tree.snapshot(pair.position());
+    assert_eq!(snapshot.get(b"key/000x").unwrap(), None);
+    let before = pair.tree.stats();
+    assert_eq!(before.filter_checks, 0, "no page is in memory");
+    assert!(env.run_until_idle() > 0, "which was noticed");
     for number in 0..1000 {
         assert_eq!(
             snapshot

@@ -1,0 +1,234 @@
+//! Filter pager: which pages of filters are in memory, of all the tables of the process.
+//!
+//! A page that is not in memory answers "maybe": a read never waits for one. What a page is worth is measured: the requests
+//! for it, of late, times the part of them to which the answer is "no". Where a page is absent, the search that was made
+//! in its stead tells what it would have said. So the filter of an oldest run, of which every key that is asked for is
+//! there, turns out to be worth nothing, and makes room.
+//!
+//! # Invariants
+//! 1. The pages in memory take at most the budget; those that a reader is just looking at may go a moment later.
+//! 2. A page comes into memory from a background job alone, checked. A page that can't be read stays absent; the
+//!    error is kept for whoever asks, and checking the file finds it again.
+//! 3. A job is due only if somebody asked for a page that is absent, or much for any: an idle process has none. What it
+//!    does depends on the requests and the machine's clock alone.
+
+mod choose;
+#[cfg(test)]
+mod tests;
+
+use crate::table::PagedFilter;
+pub(crate) use choose::Candidate;
+use parking_lot::Mutex;
+use quire_env::{Budget, Env, JobClass};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// Requests weigh half as much after this time.
+const HALF_LIFE: Duration = Duration::from_secs(10);
+/// Between two looks at all pages: at least this, and this for each page.
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
+const INTERVAL_PER_PAGE: Duration = Duration::from_micros(1);
+/// Bytes that one job loads at most; then it makes way for others of its class.
+const LOAD_BYTES_MAX: u64 = 4 << 20;
+
+/// What the pager has and did, in numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct FilterPagerStats {
+    /// Bytes that pages in memory may take.
+    pub budget_bytes: u64,
+    /// Bytes that they take.
+    pub resident_bytes: u64,
+    /// Filter pages of all open tables.
+    pub pages: u64,
+    /// Those in memory.
+    pub resident_pages: u64,
+    /// Pages read since the beginning.
+    pub loaded: u64,
+    /// Pages let go of since the beginning.
+    pub evicted: u64,
+    /// Pages that could not be read.
+    pub failed: u64,
+    /// Requests of late, for all pages.
+    pub requests: f64,
+    /// The part of them to which the answer was, or would have been, "no".
+    pub usefulness: f64,
+    /// The part of that usefulness that is in memory: 1 if no useful page is absent.
+    pub resident_usefulness: f64,
+}
+
+/// One for the process, shared by all trees.
+pub struct FilterPager {
+    env: Arc<dyn Env>,
+    budget: Arc<Budget>,
+    scheduled: AtomicBool,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// In the order in which their tables were opened.
+    filters: Vec<Weak<PagedFilter>>,
+    looked: Duration,
+    stats: FilterPagerStats,
+    error: Option<String>,
+}
+
+impl fmt::Debug for FilterPager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FilterPager")
+            .field("budget", &self.budget)
+            .finish_non_exhaustive()
+    }
+}
+
+impl FilterPager {
+    /// A pager that keeps at most `bytes` of pages in memory.
+    pub fn new(env: Arc<dyn Env>, bytes: u64) -> Arc<FilterPager> {
+        Arc::new(FilterPager {
+            env,
+            budget: Budget::new(bytes),
+            scheduled: AtomicBool::new(false),
+            inner: Mutex::default(),
+        })
+    }
+
+    /// What pages in memory are charged to.
+    pub(crate) fn budget(&self) -> &Arc<Budget> {
+        &self.budget
+    }
+
+    /// Looks after `filter`, too, as long as that is there.
+    pub(crate) fn register(&self, filter: &Arc<PagedFilter>) {
+        self.inner.lock().filters.push(Arc::downgrade(filter));
+    }
+
+    /// Says that a page is asked for which is absent, or that one is asked for much: there may be something to do.
+    pub(crate) fn wake(self: &Arc<Self>) {
+        if self.scheduled.load(Ordering::Relaxed) || self.scheduled.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let after = {
+            let inner = self.inner.lock();
+            let pages = u32::try_from(inner.stats.pages).unwrap_or(u32::MAX);
+            let interval = INTERVAL_MIN.max(INTERVAL_PER_PAGE.saturating_mul(pages));
+            (inner.looked + interval).saturating_sub(self.env.monotonic())
+        };
+        self.schedule(after);
+    }
+
+    fn schedule(self: &Arc<Self>, after: Duration) {
+        // It does not keep the machine, which this holds, from being dropped.
+        let pager = Arc::downgrade(self);
+        let job = Box::new(move || {
+            if let Some(pager) = pager.upgrade() {
+                let more = pager.run();
+                match more {
+                    true => pager.schedule(Duration::ZERO),
+                    false => pager.scheduled.store(false, Ordering::Relaxed),
+                }
+            }
+        });
+        self.env.schedule(JobClass::Flush, after, job);
+    }
+
+    /// Looks at all pages, lets go of those that others are worth more than, and loads those. True if there is more to load. Run
+    /// by a background job of its own; a caller that can't wait for that may run it too.
+    pub fn run(&self) -> bool {
+        let mut inner = self.inner.lock();
+        let now = self.env.monotonic();
+        let passed = now.saturating_sub(inner.looked);
+        inner.looked = now;
+        let kept = 0.5f32.powf(passed.as_secs_f32() / HALF_LIFE.as_secs_f32());
+        inner.filters.retain(|filter| filter.strong_count() > 0);
+        let filters: Vec<_> = inner.filters.iter().filter_map(Weak::upgrade).collect();
+        let mut pages = Vec::new();
+        for (filter_index, filter) in filters.iter().enumerate() {
+            for page in 0..filter.pages() {
+                pages.push(filter.candidate((filter_index, page), kept));
+            }
+        }
+        let chosen = choose::choose(&pages, self.budget.limit());
+        let of = |page: &Candidate| filters.get(page.name.0).map(|filter| (filter, page.name.1));
+        let all = || pages.iter().zip(&chosen);
+        for (page, _) in all().filter(|(page, chosen)| page.resident && !**chosen) {
+            if let Some((filter, page)) = of(page) {
+                filter.evict(page);
+                inner.stats.evicted += 1;
+            }
+        }
+        let mut bytes = 0;
+        let mut more = false;
+        for (page, _) in all().filter(|(page, chosen)| !page.resident && **chosen) {
+            if bytes >= LOAD_BYTES_MAX {
+                more = true;
+                break;
+            }
+            bytes += page.bytes;
+            match of(page).map(|(filter, page)| filter.load(page)) {
+                Some(Err(error)) => {
+                    inner.stats.failed += 1;
+                    inner.error = Some(error.to_string());
+                }
+                Some(Ok(())) => inner.stats.loaded += 1,
+                None => {}
+            }
+        }
+        let useful: f64 = pages.iter().map(|page| f64::from(page.usefulness())).sum();
+        let here: f64 = all()
+            .filter(|(_, chosen)| **chosen)
+            .map(|(page, _)| f64::from(page.usefulness()))
+            .sum();
+        let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
+        let stats = &mut inner.stats;
+        stats.requests = pages.iter().map(|page| f64::from(page.requests)).sum();
+        stats.usefulness = share(useful, stats.requests);
+        stats.resident_usefulness = share(here, useful);
+        stats.pages = pages.len() as u64;
+        more
+    }
+
+    /// Loads the pages that `pick` picks by their numbers, whatever they are worth: what a pager is compared with.
+    #[cfg(test)]
+    fn load_picked(&self, pick: impl Fn(u64) -> bool) {
+        let filters: Vec<_> = self
+            .inner
+            .lock()
+            .filters
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect();
+        let pages = filters
+            .iter()
+            .flat_map(|filter| (0..filter.pages()).map(move |page| (filter, page)));
+        for (_, (filter, page)) in (0..).zip(pages).filter(|(number, _)| pick(*number)) {
+            filter
+                .load(page)
+                .unwrap_or_else(|error| unreachable!("{error}"));
+        }
+    }
+
+    /// What it has and did; requests and usefulness as of its last look.
+    pub fn stats(&self) -> FilterPagerStats {
+        let inner = self.inner.lock();
+        let filters = inner.filters.iter().filter_map(Weak::upgrade);
+        let (mut pages, mut resident_pages) = (0, 0);
+        for filter in filters {
+            pages += u64::from(filter.pages());
+            resident_pages += filter.resident_pages();
+        }
+        FilterPagerStats {
+            budget_bytes: self.budget.limit(),
+            resident_bytes: self.budget.used(),
+            pages,
+            resident_pages,
+            ..inner.stats
+        }
+    }
+
+    /// Why a page could last not be read, if one could not.
+    pub fn error(&self) -> Option<String> {
+        self.inner.lock().error.clone()
+    }
+}
