@@ -7,7 +7,9 @@
 use super::cars::{self, Car, FIELDS, KINDS, Question, SORTED, questions};
 use crate::Result;
 use crate::measure::{Watch, disk_bytes, in_directory, spread, thread_cpu_nanos};
-use quire_frozen::{Access, FieldSpec, FrozenBuilder, FrozenFolder, FrozenOptions, OpenOptions};
+use quire_frozen::{
+    Access, FieldSpec, FolderOptions, FrozenBuilder, FrozenFolder, FrozenOptions, OpenOptions,
+};
 use quiredb::query::{Options, Prepared, field, find};
 use quiredb::{Env, OsEnv, ValueRef};
 use serde::{Deserialize, Serialize};
@@ -105,9 +107,13 @@ impl Market {
             builder.finish()?;
         }
         let begun = Instant::now();
-        let options = OpenOptions {
+        let files = OpenOptions {
             access: Access::Map,
             verify: false,
+        };
+        let options = FolderOptions {
+            files,
+            ..FolderOptions::default()
         };
         let folder = FrozenFolder::open(env, dir, options)?;
         eprintln!("opened {regions} files in {:?}", begun.elapsed());

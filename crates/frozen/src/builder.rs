@@ -5,13 +5,13 @@
 //!    `<name>.tmp-<n>`. A builder that is dropped takes them away.
 //! 2. The same documents, fields and options make the same bytes, but that where memory ends may decide how values are kept.
 
-use crate::format::{TRAILER_BYTES, Trailer, header};
+use crate::format::header;
 use crate::gather::Gathering;
-use crate::merge::{Merging, Run, copy};
+use crate::merge::{Merging, Run, write_end, write_section};
 use crate::options::check_fields;
 use crate::rows::{BlockSink, ROW_BYTES_MAX, RowsWriter};
-use crate::spool::{Spooled, Spools, create_anew};
-use crate::table::{SectionEntry, SectionKind, TableWriter};
+use crate::spool::{Spools, create_anew};
+use crate::table::{SectionKind, TableWriter};
 use crate::{Error, FieldSpec, FrozenOptions, Result};
 use quire_env::{AppendFile, Env, parent_of};
 use quire_index::term;
@@ -88,21 +88,6 @@ impl BlockSink for Out {
             self.waiting.clear();
         }
         Ok(())
-    }
-}
-
-impl Out {
-    fn section(&mut self, section: &Spooled) -> Result<SectionEntry> {
-        let (offset, mut crc) = (self.offset(), 0);
-        copy(section, |piece| {
-            crc = crc32c::crc32c_append(crc, piece);
-            self.append(piece)
-        })?;
-        Ok(SectionEntry {
-            offset,
-            bytes: section.len(),
-            crc,
-        })
     }
 }
 
@@ -275,7 +260,7 @@ impl FrozenBuilder {
         ] {
             if rows.has_bytes() {
                 let directory = rows.finish(&self.spools, &mut self.out)?;
-                own.push((kind, self.out.section(&directory)?));
+                own.push((kind, write_section(&directory, &mut self.out)?));
             }
         }
         let mut order: Vec<_> = self.fields.iter().enumerate().collect();
@@ -291,22 +276,10 @@ impl FrozenBuilder {
                 sortable: spec.sortable,
             }
             .merge()?;
-            let mut sections = Vec::new();
-            for (kind, section) in &merged.sections {
-                sections.push((*kind, self.out.section(section)?));
-            }
-            table.field(&merged.entry, &sections);
+            merged.write(&mut table, &mut self.out)?;
         }
-        let table = table.finish(&own);
-        let trailer = Trailer {
-            table_offset: self.out.offset(),
-            table_bytes: table.len() as u64,
-            table_crc: crc32c::crc32c(&table),
-            documents: self.count,
-        };
-        self.out.append(&table)?;
-        let bytes = self.out.offset() + TRAILER_BYTES as u64;
-        self.out.append(&trailer.encode())?;
+        write_end(table, &own, self.count, &mut self.out)?;
+        let bytes = self.out.offset();
         let waiting = std::mem::take(&mut self.out.waiting);
         self.out.file.append(&waiting)?;
         self.out.file.sync()?;

@@ -37,15 +37,19 @@ impl FrozenFile {
     /// # Errors
     /// `Corrupt` if it is none, or was damaged where it is read; `UnsupportedVersion`; and what the machine says.
     pub fn open(env: &dyn Env, path: &Path, options: OpenOptions) -> Result<FrozenFile> {
-        let file = FrozenFile {
-            sections: Sections::open(env, path, options.access)?,
-            document_rows: Rows::default(),
-            payload_rows: Rows::default(),
-        };
+        let file = FrozenFile::of_sections(Sections::open(env, path, options.access)?);
         if options.verify {
             file.verify()?;
         }
         Ok(file)
+    }
+
+    pub(crate) fn of_sections(sections: Sections) -> FrozenFile {
+        FrozenFile {
+            sections,
+            document_rows: Rows::default(),
+            payload_rows: Rows::default(),
+        }
     }
 
     /// Reads all of the file and compares it with its checksums.

@@ -17,6 +17,25 @@ use std::time::Duration;
 /// How the name of a frozen partition ends.
 const SUFFIX: &str = ".quire";
 
+/// How a folder of files is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FolderOptions {
+    /// How its files are.
+    pub files: OpenOptions,
+    /// Fields by which many files are asked again and again are merged in memory, in the background, as if the files were one.
+    /// So many bytes they may take (default 64 MiB; 0: none is merged); for a moment twice as much, when files were replaced.
+    pub merged_bytes_max: u64,
+}
+
+impl Default for FolderOptions {
+    fn default() -> FolderOptions {
+        FolderOptions {
+            files: OpenOptions::default(),
+            merged_bytes_max: 64 << 20,
+        }
+    }
+}
+
 /// All files of a folder whose names end with `.quire`, in the order of their names, as one database.
 ///
 /// To replace a file, write the new one under another name in the same folder and rename it, as [`FrozenBuilder`](crate::FrozenBuilder)
@@ -26,7 +45,7 @@ const SUFFIX: &str = ".quire";
 ///
 /// ```
 /// use quire_env::{Env, SimEnv};
-/// use quire_frozen::{FieldSpec, FrozenBuilder, FrozenFolder, FrozenOptions, OpenOptions};
+/// use quire_frozen::{FieldSpec, FolderOptions, FrozenBuilder, FrozenFolder, FrozenOptions};
 /// use quire_model::Document;
 /// use quire_query::{Options, field, find};
 /// use std::path::Path;
@@ -35,7 +54,7 @@ const SUFFIX: &str = ".quire";
 /// let env: Arc<dyn Env> = SimEnv::new(1);
 /// let dir = Path::new("/cars");
 /// env.create_dir_all(dir)?;
-/// let folder = FrozenFolder::open(Arc::clone(&env), dir, OpenOptions::default())?;
+/// let folder = FrozenFolder::open(Arc::clone(&env), dir, FolderOptions::default())?;
 /// for (name, car) in [("a.quire", r#"{"price": 1200}"#), ("b.quire", r#"{"price": 700}"#)] {
 ///     let fields = [FieldSpec::full("price")];
 ///     let mut builder = FrozenBuilder::create(Arc::clone(&env), &dir.join(name), &fields, FrozenOptions::default())?;
@@ -57,7 +76,7 @@ pub struct FrozenFolder(Arc<Shared>);
 struct Shared {
     env: Arc<dyn Env>,
     dir: PathBuf,
-    options: OpenOptions,
+    options: FolderOptions,
     snapshot: ArcSwap<Snapshot>,
     failures: ArcSwap<Vec<Failure>>,
     /// Held by the one who looks at the folder.
@@ -89,12 +108,13 @@ impl FrozenFolder {
     ///
     /// # Errors
     /// The folder can't be read.
-    pub fn open(env: Arc<dyn Env>, dir: &Path, options: OpenOptions) -> Result<FrozenFolder> {
+    pub fn open(env: Arc<dyn Env>, dir: &Path, options: FolderOptions) -> Result<FrozenFolder> {
+        let none = Snapshot::new(&env, Vec::new(), 0, None);
         let folder = FrozenFolder(Arc::new(Shared {
             env,
             dir: dir.to_path_buf(),
             options,
-            snapshot: ArcSwap::default(),
+            snapshot: ArcSwap::from_pointee(none),
             failures: ArcSwap::default(),
             looking: Mutex::default(),
         }));
@@ -193,7 +213,8 @@ impl Shared {
                 }
             }
         }
-        let now = Snapshot::new(partitions);
+        let bytes_max = self.options.merged_bytes_max;
+        let now = Snapshot::new(&self.env, partitions, bytes_max, Some(&before));
         let gone = before
             .partitions()
             .iter()
@@ -215,7 +236,7 @@ impl Shared {
         {
             return Ok(Arc::clone(former));
         }
-        let file = FrozenFile::open(&*self.env, &path, self.options)?;
+        let file = FrozenFile::open(&*self.env, &path, self.options.files)?;
         Ok(Arc::new(Partition {
             name: name.to_string(),
             stamp,

@@ -119,15 +119,21 @@ impl Gathering {
     /// Adds a value of the document that is open. Twice is once.
     pub(crate) fn add(&mut self, term: &[u8]) -> Result<()> {
         let number = self.number(term)?;
+        self.add_number(number);
+        Ok(())
+    }
+
+    /// The same of the value of a number.
+    pub(crate) fn add_number(&mut self, number: u32) {
         let open = self.numbers.get(self.open..).unwrap_or_default();
         // Of many, those that are there twice are taken out together.
         if open.len() >= FEW || !open.contains(&number) {
             self.numbers.push(number);
         }
-        Ok(())
     }
 
-    fn number(&mut self, term: &[u8]) -> Result<u32> {
+    /// The number of a value.
+    pub(crate) fn number(&mut self, term: &[u8]) -> Result<u32> {
         let hash = xxhash_rust::xxh3::xxh3_64(term);
         let last = self.by_hash.get(&hash).copied();
         let mut same = last;

@@ -3,10 +3,12 @@
 //! The values of all runs are gone through once, in order. That makes the dictionary, the counts, the docids and the sets; and for
 //! each run which code each of its places has, with which the values of its documents are gone through after.
 
+use crate::format::Trailer;
 use crate::gather::{FieldRun, Traits};
 use crate::postings::PostingsWriter;
+use crate::rows::BlockSink;
 use crate::spool::{SpoolReader, Spooled, Spools, put_number};
-use crate::table::{FieldEntry, SectionKind, front_above, front_below};
+use crate::table::{FieldEntry, SectionEntry, SectionKind, TableWriter, front_above, front_below};
 use crate::{Error, Result};
 use quire_index::{ColumnWriter, DictionaryWriter, DocSet, Keeping, encode_set, term};
 
@@ -26,6 +28,18 @@ pub(crate) struct MergedField {
     pub(crate) entry: FieldEntry<Vec<u8>>,
     /// In the order of their kinds.
     pub(crate) sections: Vec<(SectionKind, Spooled)>,
+}
+
+impl MergedField {
+    /// Appends its sections to a file, and its entry to the file's table.
+    pub(crate) fn write(&self, table: &mut TableWriter, out: &mut impl BlockSink) -> Result<()> {
+        let mut sections = Vec::new();
+        for (kind, section) in &self.sections {
+            sections.push((*kind, write_section(section, out)?));
+        }
+        table.field(&self.entry, &sections);
+        Ok(())
+    }
 }
 
 /// The values of one run, one after another.
@@ -282,4 +296,36 @@ pub(crate) fn copy(section: &Spooled, mut to: impl FnMut(&[u8]) -> Result<()>) -
         reader.advance(read);
     }
     Ok(())
+}
+
+/// Appends a section to a file.
+pub(crate) fn write_section(section: &Spooled, out: &mut impl BlockSink) -> Result<SectionEntry> {
+    let (offset, mut crc) = (out.offset(), 0);
+    copy(section, |piece| {
+        crc = crc32c::crc32c_append(crc, piece);
+        out.append(piece)
+    })?;
+    Ok(SectionEntry {
+        offset,
+        bytes: section.len(),
+        crc,
+    })
+}
+
+/// Appends what a file ends with: the table, with the file's own sections, and the trailer.
+pub(crate) fn write_end(
+    table: TableWriter,
+    own: &[(SectionKind, SectionEntry)],
+    documents: u32,
+    out: &mut impl BlockSink,
+) -> Result<()> {
+    let table = table.finish(own);
+    let trailer = Trailer {
+        table_offset: out.offset(),
+        table_bytes: table.len() as u64,
+        table_crc: crc32c::crc32c(&table),
+        documents,
+    };
+    out.append(&table)?;
+    out.append(&trailer.encode())
 }

@@ -77,6 +77,18 @@ pub(crate) trait BlockSink {
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
 }
 
+/// A file in memory.
+impl BlockSink for Vec<u8> {
+    fn offset(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
 impl RowsWriter {
     /// `memory_max` bounds what waits for a dictionary, in bytes.
     pub(crate) fn new(

@@ -52,14 +52,25 @@ impl Sections {
     pub(crate) fn open(env: &dyn Env, path: &Path, access: Access) -> Result<Sections> {
         let file = env.open_read(path)?;
         let file_bytes = file.len()?;
+        let source = match access {
+            // There is nothing to map of an empty file, which is refused.
+            Access::Map if file_bytes > 0 => Source::Map(file.map()?),
+            _ => Source::File(file),
+        };
+        Sections::of_source(path, source, file_bytes)
+    }
+
+    /// Opens the bytes of a whole file; `path` stands for them in messages.
+    pub(crate) fn of_bytes(path: &Path, bytes: Bytes) -> Result<Sections> {
+        let file_bytes = bytes.len() as u64;
+        Sections::of_source(path, Source::Map(bytes), file_bytes)
+    }
+
+    fn of_source(path: &Path, source: Source, file_bytes: u64) -> Result<Sections> {
         let damaged = |what, offset| Error::corrupt(path, what, offset);
         if file_bytes < (HEADER_BYTES + TRAILER_BYTES) as u64 {
             return Err(damaged("length of a frozen partition", file_bytes));
         }
-        let source = match access {
-            Access::Read => Source::File(file),
-            Access::Map => Source::Map(file.map()?),
-        };
         let read = |offset: u64, bytes: u64| match &source {
             Source::Map(map) => slice(map, offset, bytes)
                 .ok_or_else(|| damaged("end of a frozen partition", offset)),

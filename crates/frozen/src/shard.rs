@@ -137,7 +137,7 @@ impl<'a> FrozenField<'a> {
     }
 
     /// The documents of one value.
-    fn of_value(&self, code: u64) -> Result<OfValue<'a>> {
+    pub(crate) fn of_value(&self, code: u64) -> Result<OfValue<'a>> {
         let of_value = self.postings()?.of_value(code);
         of_value.map_err(self.damaged(SectionKind::Docids))
     }
@@ -210,7 +210,7 @@ fn after((code, found): (u64, bool)) -> u64 {
 
 impl FrozenFile {
     /// The field of a leaf that can be answered.
-    fn filterable(&self, path: &Path) -> Result<Option<FrozenField<'_>>> {
+    pub(crate) fn filterable(&self, path: &Path) -> Result<Option<FrozenField<'_>>> {
         match self.field_at(path)? {
             Some(field) if !field.entry.filterable => Err(Error::NotFilterable {
                 path: path.to_string(),
@@ -251,44 +251,6 @@ impl FrozenFile {
         }
     }
 
-    /// How many documents fulfil several leaves, each of a single value; `None` for others.
-    fn count_all(&self, leaves: &[&Leaf]) -> Result<Option<u64>> {
-        let mut singles = Vec::with_capacity(leaves.len());
-        for leaf in leaves {
-            let Some(field) = self.filterable(&leaf.path)? else {
-                return Ok(Some(0));
-            };
-            if leaf.test == Test::Exists {
-                return Ok(None);
-            }
-            let codes = field.codes_of(&leaf.test)?;
-            if codes.is_empty() {
-                return Ok(Some(0));
-            }
-            let Some(code) = codes.single() else {
-                return Ok(None);
-            };
-            singles.push((field.pairs(&codes)?, code, field));
-        }
-        singles.sort_by_key(|(docs, ..)| *docs);
-        let Some((last, others)) = singles.split_last() else {
-            return Ok(None);
-        };
-        let mut all: Option<OfValue<'_>> = None;
-        for (_, code, field) in others {
-            let one = field.of_value(*code)?;
-            all = Some(match all {
-                None => one,
-                Some(all) => OfValue::List(all.and(one)),
-            });
-        }
-        let (docs, code, field) = last;
-        match all {
-            Some(all) => Ok(Some(all.count_with(&field.of_value(*code)?))),
-            None => Ok(Some(*docs)),
-        }
-    }
-
     fn set_of_leaf(&self, leaf: &Leaf) -> Result<DocSet> {
         let Some(field) = self.filterable(&leaf.path)? else {
             return Ok(DocSet::empty());
@@ -324,6 +286,47 @@ impl FrozenFile {
             *docs &= &field.set_of(&codes)?;
         }
         Ok(())
+    }
+}
+
+/// How many documents fulfil several leaves, each of a single value; `None` for others. `find` gives the field of a leaf.
+pub(crate) fn count_all<'a>(
+    leaves: &[&Leaf],
+    find: impl Fn(&Path) -> Result<Option<FrozenField<'a>>>,
+) -> Result<Option<u64>> {
+    let mut singles = Vec::with_capacity(leaves.len());
+    for leaf in leaves {
+        let Some(field) = find(&leaf.path)? else {
+            return Ok(Some(0));
+        };
+        if leaf.test == Test::Exists {
+            return Ok(None);
+        }
+        let codes = field.codes_of(&leaf.test)?;
+        if codes.is_empty() {
+            return Ok(Some(0));
+        }
+        let Some(code) = codes.single() else {
+            return Ok(None);
+        };
+        singles.push((field.pairs(&codes)?, code, field));
+    }
+    singles.sort_by_key(|(docs, ..)| *docs);
+    let Some((last, others)) = singles.split_last() else {
+        return Ok(None);
+    };
+    let mut all: Option<OfValue<'_>> = None;
+    for (_, code, field) in others {
+        let one = field.of_value(*code)?;
+        all = Some(match all {
+            None => one,
+            Some(all) => OfValue::List(all.and(one)),
+        });
+    }
+    let (docs, code, field) = last;
+    match all {
+        Some(all) => Ok(Some(all.count_with(&field.of_value(*code)?))),
+        None => Ok(Some(*docs)),
     }
 }
 
@@ -379,7 +382,7 @@ impl Shard for FrozenFile {
     fn count(&self, leaves: &[&Leaf]) -> quire_query::Result<Option<u64>> {
         Ok(match leaves {
             [leaf] => self.count_leaf(leaf)?,
-            leaves => self.count_all(leaves)?,
+            leaves => count_all(leaves, |path| self.filterable(path))?,
         })
     }
 

@@ -3,14 +3,16 @@
 //! # Invariants
 //! 1. Partitions ascend by their names; a partition's place is that of its shard.
 //! 2. What is known of a field is gathered when a query first needs it, from the tables of the files: no section is touched.
+//! 3. What is merged of a field answers as the files do.
 
+use crate::merged_fields::MergedFields;
 use crate::spans::Spans;
 use crate::{FrozenFile, Result};
 use arc_swap::ArcSwap;
-use quire_env::FileStamp;
+use quire_env::{Env, FileStamp};
 use quire_index::DocSet;
 use quire_model::Document;
-use quire_query::{Answer, Hit, Leaf, Options, Order, Path, Prepared, Shard, Shards};
+use quire_query::{Answer, Hit, Leaf, Merged, Options, Order, Path, Prepared, Shard, Shards};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -25,19 +27,35 @@ pub(crate) struct Partition {
 
 /// The partitions of a [`FrozenFolder`](crate::FrozenFolder), as they were at some time. Files that were replaced or removed since
 /// stay open as long as it is there. Any number of threads query it at once, without locks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Snapshot {
-    partitions: Vec<Arc<Partition>>,
+    partitions: Arc<[Arc<Partition>]>,
     /// By path, of fields that some document has.
     spans: ArcSwap<HashMap<Path, Arc<Spans>>>,
+    merged: Arc<MergedFields>,
 }
 
 impl Snapshot {
-    /// Of partitions that ascend by their names.
-    pub(crate) fn new(partitions: Vec<Arc<Partition>>) -> Snapshot {
+    /// Of partitions that ascend by their names. Fields are merged in `merged_bytes_max` bytes; `former` is the snapshot that
+    /// this one comes after.
+    pub(crate) fn new(
+        env: &Arc<dyn Env>,
+        partitions: Vec<Arc<Partition>>,
+        merged_bytes_max: u64,
+        former: Option<&Snapshot>,
+    ) -> Snapshot {
+        let partitions: Arc<[_]> = partitions.into();
+        let wanted = former.map(|former| former.merged.wanted());
+        let merged = MergedFields::new(
+            Arc::clone(env),
+            Arc::clone(&partitions),
+            merged_bytes_max,
+            wanted.into_iter().flatten(),
+        );
         Snapshot {
             partitions,
             spans: ArcSwap::default(),
+            merged: Arc::new(merged),
         }
     }
 
@@ -139,5 +157,18 @@ impl Shards for Snapshot {
 
     fn best_first(&self, order: &Order) -> quire_query::Result<Option<Arc<[u32]>>> {
         Ok(Some(self.spans(&order.path)?.best_first(order.direction)))
+    }
+
+    fn merged(&self, query: &Prepared) -> quire_query::Result<Option<Arc<dyn Merged>>> {
+        let mut uses = Vec::new();
+        query.each_use(&mut |path, purpose| uses.push((path, purpose)));
+        let mut known = Vec::with_capacity(uses.len());
+        for one in uses {
+            // Of a field that no file has there is nothing to merge.
+            if !self.spans(one.0)?.is_empty() {
+                known.push(one);
+            }
+        }
+        Ok(self.merged.shard(&known))
     }
 }

@@ -223,11 +223,16 @@ impl Eq for OrderedValue<'_> {}
 fn encode_bytes(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
     out.reserve(bytes.len() + 3);
     out.push(tag);
-    let mut parts = bytes.split(|byte| *byte == 0);
-    out.extend_from_slice(parts.next().unwrap_or_default());
-    for part in parts {
-        out.extend_from_slice(&[0, 0xff]);
-        out.extend_from_slice(part);
+    // Looked for many bytes at a time: most strings have none.
+    if bytes.contains(&0) {
+        for byte in bytes {
+            out.push(*byte);
+            if *byte == 0 {
+                out.push(0xff);
+            }
+        }
+    } else {
+        out.extend_from_slice(bytes);
     }
     out.extend_from_slice(&[0, 1]);
 }

@@ -13,7 +13,10 @@ use crate::prepared::Prepared;
 use crate::shards::candidates;
 use crate::sort::{TopHits, best, is_outranked, sort_shard};
 use crate::top::Top;
-use crate::{Answer, Error, Explain, Hit, Options, Order, Result, Shard, Shards, UnknownFields};
+use crate::tree::Node;
+use crate::{
+    Answer, Error, Explain, Hit, Leaf, Options, Order, Result, Shard, Shards, UnknownFields,
+};
 use quire_index::DocSet;
 use quire_model::ordered::Direction;
 use std::borrow::Cow;
@@ -78,17 +81,70 @@ impl Prepared {
         if options.unknown_fields == UnknownFields::Refuse {
             self.refuse_unknown(shards)?;
         }
+        let timer = Timer(options.clock);
+        let start = timer.now();
+        let places = candidates(&self.root, shards)?;
+        let count = places
+            .as_ref()
+            .map_or(shards.count().into(), |places| places.len());
+        let merged = match count >= MANY {
+            true => shards.merged(self)?,
+            false => None,
+        };
+        let choosing = timer.since(start);
+        let mut answer = match &merged {
+            None => self.ask(shards, places.as_deref(), options, each)?,
+            Some(merged) => {
+                let shard: &dyn Shard = merged.shard();
+                let mut each = |hit: Hit| each(merged.hit(hit.doc));
+                self.ask(&&[shard][..], None, options, &mut each)?
+            }
+        };
+        if let Some(explain) = &mut answer.explain {
+            explain.shards = shards.count().into();
+            explain.is_merged = merged.is_some();
+            explain.planning += choosing;
+        }
+        Ok(answer)
+    }
+
+    /// Asks the shards at `places`, or all.
+    fn ask(
+        &self,
+        shards: &dyn Shards,
+        places: Option<&DocSet>,
+        options: &Options<'_>,
+        each: &mut dyn FnMut(Hit) -> ControlFlow<()>,
+    ) -> Result<Answer> {
+        if let Some(leaf) = self.only_counted(options) {
+            return count_leaf(leaf, shards, places, options);
+        }
+        let places: Vec<_> = match places {
+            Some(places) => places.iter().collect(),
+            None => (0..shards.count()).collect(),
+        };
         let mut run = Run::new(self, shards, options);
         if let Some(explain) = &mut run.explain {
+            explain.pruned = u64::from(shards.count()).saturating_sub(places.len() as u64);
             for shard in each_shard(shards) {
                 explain.documents += shard.doc_count()?;
             }
         }
         match self.query.order.is_empty() {
-            true => run.in_place(each)?,
-            false => run.in_order(each)?,
+            true => run.in_place(&places, each)?,
+            false => run.in_order(places, each)?,
         }
         Ok(run.finish())
+    }
+
+    /// The only predicate of a query that asks how many documents fulfil it, and nothing else: there is nothing to plan.
+    fn only_counted(&self, options: &Options<'_>) -> Option<&Leaf> {
+        let query = &self.query;
+        let is_counted = query.count && query.limit == Some(0) && query.aggregates.is_empty();
+        match &self.root {
+            Node::Leaf(leaf) if is_counted && options.clock.is_none() => Some(leaf),
+            _ => None,
+        }
     }
 
     fn refuse_unknown(&self, shards: &dyn Shards) -> Result<()> {
@@ -107,9 +163,40 @@ impl Prepared {
     }
 }
 
+/// How many documents of the shards at `places`, or of all, fulfil one predicate.
+fn count_leaf(
+    leaf: &Leaf,
+    shards: &dyn Shards,
+    places: Option<&DocSet>,
+    options: &Options<'_>,
+) -> Result<Answer> {
+    let mut all = 0;
+    let mut add = |place| {
+        options.check_stop()?;
+        if let Some(shard) = shards.shard(place) {
+            all += match shard.count(&[leaf])? {
+                Some(count) => count,
+                None => shard.matches(leaf)?.len(),
+            };
+        }
+        Ok(())
+    };
+    match places {
+        Some(places) => places.iter().try_for_each(&mut add)?,
+        None => (0..shards.count()).try_for_each(&mut add)?,
+    }
+    Ok(Answer {
+        count: Some(all),
+        ..Answer::default()
+    })
+}
+
 fn each_shard(shards: &dyn Shards) -> impl Iterator<Item = &dyn Shard> {
     (0..shards.count()).filter_map(|place| shards.shard(place))
 }
+
+/// So many shards are asked as one, if they can be. Fewer are quickly asked one by one.
+const MANY: u64 = 8;
 
 /// Shards are few if they are less than one in so many: these are put in order one by one.
 const FEW: u64 = 16;
@@ -186,14 +273,18 @@ impl<'q> Run<'q> {
     }
 
     /// Hits in the order of shards and docids.
-    fn in_place(&mut self, each: &mut dyn FnMut(Hit) -> ControlFlow<()>) -> Result<()> {
+    fn in_place(
+        &mut self,
+        places: &[u32],
+        each: &mut dyn FnMut(Hit) -> ControlFlow<()>,
+    ) -> Result<()> {
         let query = &self.prepared.query;
         let mut page = Page {
             skip: query.skip,
             left: query.limit.unwrap_or(u64::MAX),
             each,
         };
-        for place in self.places()? {
+        for &place in places {
             let is_more = query.count || !self.gathered.is_empty();
             if page.left == 0 && !is_more {
                 break;
@@ -221,15 +312,19 @@ impl<'q> Run<'q> {
     }
 
     /// Hits in the query's order.
-    fn in_order(&mut self, each: &mut dyn FnMut(Hit) -> ControlFlow<()>) -> Result<()> {
+    fn in_order(
+        &mut self,
+        places: Vec<u32>,
+        each: &mut dyn FnMut(Hit) -> ControlFlow<()>,
+    ) -> Result<()> {
         let query = &self.prepared.query;
         let Some(first) = query.order.first() else {
             return Ok(());
         };
-        let mut waiting = self.places()?;
-        if !self.top.is_nothing() {
-            waiting = self.best_first(waiting, first)?;
-        }
+        let waiting = match self.top.is_nothing() {
+            true => places,
+            false => self.best_first(places, first)?,
+        };
         let is_about_all = query.count || !self.gathered.is_empty();
         for (asked, place) in waiting.iter().enumerate() {
             let Some(shard) = self.shards.shard(*place) else {
@@ -267,21 +362,7 @@ impl<'q> Run<'q> {
         Ok(())
     }
 
-    /// The places of the shards that are not left out untouched, ascending.
-    fn places(&mut self) -> Result<Vec<u32>> {
-        let start = self.timer.now();
-        let places: Vec<_> = match candidates(&self.prepared.root, self.shards)? {
-            Some(places) => places.iter().collect(),
-            None => (0..self.shards.count()).collect(),
-        };
-        if let Some(explain) = &mut self.explain {
-            explain.pruned += explain.shards.saturating_sub(places.len() as u64);
-            explain.planning += self.timer.since(start);
-        }
-        Ok(places)
-    }
-
-    /// The same places by the best value that a shard has, the best first.
+    /// Places by the best value that a shard has, the best first.
     fn best_first(&self, places: Vec<u32>, order: &Order) -> Result<Vec<u32>> {
         if places.len() as u64 * FEW >= self.shards.count().into()
             && let Some(ranked) = self.shards.best_first(order)?

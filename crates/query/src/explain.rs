@@ -10,6 +10,8 @@ use std::time::Duration;
 pub struct Explain {
     /// Shards asked.
     pub shards: u64,
+    /// Whether they were asked as one, by indexes over all of them.
+    pub is_merged: bool,
     /// Those that were passed over, as their statistics said that nothing in them matches.
     pub pruned: u64,
     /// Those whose hits were passed over, as their statistics said that better ones were known.
@@ -145,9 +147,10 @@ impl fmt::Display for Explain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} in {}; {} pruned, {} outranked",
+            "{} in {}{}; {} pruned, {} outranked",
             counted(self.documents, "document"),
             counted(self.shards, "shard"),
+            if self.is_merged { ", asked as one" } else { "" },
             self.pruned,
             self.outranked
         )?;

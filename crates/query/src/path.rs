@@ -50,11 +50,18 @@ impl Path {
     }
 
     pub(crate) fn check(&self) -> Result<()> {
-        let why = if self.0.split('.').any(str::is_empty) {
+        let (mut names, mut last) = (0, b'.');
+        let mut has_empty_name = false;
+        for byte in self.0.bytes().chain([b'.']) {
+            has_empty_name |= byte == b'.' && last == b'.';
+            names += usize::from(byte == b'.');
+            last = byte;
+        }
+        let why = if has_empty_name {
             "has an empty name"
         } else if self.0.len() > PATH_BYTES_MAX {
             "is longer than 1,024 bytes"
-        } else if self.0.split('.').count() > PATH_NAMES_MAX {
+        } else if names > PATH_NAMES_MAX {
             "has more than 64 names"
         } else {
             return Ok(());

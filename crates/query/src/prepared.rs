@@ -21,6 +21,15 @@ pub struct Prepared {
     pub(crate) among: Vec<Option<Node>>,
 }
 
+/// What a query needs a field for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// Leaves about it.
+    Filter,
+    /// Its [`Column`](crate::Column), to sort by or to aggregate.
+    Column,
+}
+
 impl Query {
     /// Checks the query and makes it ready. It can be asked again and again.
     ///
@@ -117,15 +126,22 @@ impl Prepared {
         !self.query.order.is_empty()
     }
 
-    /// Every field that it depends on.
-    pub(crate) fn each_path<'a>(&'a self, visit: &mut dyn FnMut(&'a Path)) {
+    /// Every field that it depends on, and what for; one may come several times.
+    pub fn each_use<'a>(&'a self, visit: &mut dyn FnMut(&'a Path, Use)) {
         for node in self.among.iter().flatten().chain([&self.root]) {
-            node.each_leaf(&mut |leaf| visit(&leaf.path));
+            node.each_leaf(&mut |leaf| visit(&leaf.path, Use::Filter));
         }
         let orders = self.query.order.iter().map(|order| &order.path);
         let aggregates = self.query.aggregates.iter();
         let measured = aggregates.filter_map(|(_, aggregate)| aggregate.what.path());
-        orders.chain(measured).for_each(visit);
+        for path in orders.chain(measured) {
+            visit(path, Use::Column);
+        }
+    }
+
+    /// Every field that it depends on.
+    pub(crate) fn each_path<'a>(&'a self, visit: &mut dyn FnMut(&'a Path)) {
+        self.each_use(&mut |path, _| visit(path));
     }
 }
 

@@ -4,7 +4,7 @@
 //! being touched. How that is known is the affair of who keeps the shards.
 
 use crate::tree::{And, Node};
-use crate::{Leaf, Order, Result, Shard};
+use crate::{Hit, Leaf, Order, Prepared, Result, Shard};
 use quire_index::DocSet;
 use std::sync::Arc;
 
@@ -35,6 +35,25 @@ pub trait Shards: Sync {
         let _ = order;
         Ok(None)
     }
+
+    /// All shards as one, if the fields that the query is about are known for all of them together: it is then asked instead of
+    /// many of them. None of these fields may be an error to use in a shard.
+    ///
+    /// # Errors
+    /// A shard can't be read.
+    fn merged(&self, query: &Prepared) -> Result<Option<Arc<dyn Merged>>> {
+        let _ = query;
+        Ok(None)
+    }
+}
+
+/// The documents of all shards as one shard: those of each in their order, behind those of the shards before.
+pub trait Merged: Send + Sync {
+    /// What is asked.
+    fn shard(&self) -> &dyn Shard;
+
+    /// Where a document is.
+    fn hit(&self, doc: u32) -> Hit;
 }
 
 /// A list, of which nothing else is known.

@@ -8,7 +8,7 @@
 
 use crate::{Document, Error, Found, Key, Position, Result};
 use quire_env::Env;
-use quire_frozen::{FrozenFile, FrozenFolder, OpenOptions, Snapshot};
+use quire_frozen::{FolderOptions, FrozenFile, FrozenFolder, OpenOptions, Snapshot};
 use quire_query::{Answer, Hit, Options, Prepared, Shard};
 use std::path::Path;
 use std::sync::Arc;
@@ -82,12 +82,11 @@ impl FrozenView {
     /// # Errors
     /// `NotFound`; `Invalid` for a folder without such files; `Corrupt` for a file that is no frozen partition, or damaged.
     pub fn open(env: &Arc<dyn Env>, path: &Path) -> Result<FrozenView> {
-        let options = OpenOptions::default();
         if env.list(path).is_err() {
-            let file = FrozenFile::open(&**env, path, options)?;
+            let file = FrozenFile::open(&**env, path, OpenOptions::default())?;
             return Ok(FrozenView(Files::One(Box::new(file))));
         }
-        let folder = FrozenFolder::open(Arc::clone(env), path, options)?;
+        let folder = FrozenFolder::open(Arc::clone(env), path, FolderOptions::default())?;
         if let Some(failure) = folder.failures().first() {
             return Err(Error::Frozen(Arc::clone(&failure.error)));
         }

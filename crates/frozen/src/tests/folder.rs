@@ -1,7 +1,7 @@
 //! A folder answers as its files do one after another, whatever happens to them meanwhile.
 
 use super::*;
-use crate::{Failure, FrozenFolder, Snapshot};
+use crate::{Failure, FolderOptions, FrozenFolder, Snapshot};
 use quire_env::OsEnv;
 use quire_query::{Answer, Prepared, Query, field, find, find_all};
 use std::ops::ControlFlow;
@@ -53,9 +53,13 @@ fn on_both(test: impl Fn(&Arc<dyn Env>, &Path, &FrozenFolder)) {
         for env in machines {
             let dir = dir.path().join(number.to_string());
             env.create_dir_all(&dir).unwrap();
-            let options = OpenOptions {
+            let files = OpenOptions {
                 access,
                 verify: false,
+            };
+            let options = FolderOptions {
+                files,
+                ..FolderOptions::default()
             };
             let folder = FrozenFolder::open(Arc::clone(&env), &dir, options).unwrap();
             test(&env, &dir, &folder);
@@ -73,10 +77,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
     #[test]
     fn queries_of_a_folder_are_answered_as_the_definition_says(
-        seed: u64, size in 1usize..20, schemas in vec(any::<u32>(), 1..40), same: bool,
+        seed: u64, size in 1usize..20, schemas in vec(any::<u32>(), 1..40), same: bool, merged_bytes_max in prop_oneof![Just(64 << 20), 0u64..100_000],
     ) {
         let case = Case::from_seed(seed);
-        let env: Arc<dyn Env> = SimEnv::new(1);
+        let sim = SimEnv::new(1);
+        let env: Arc<dyn Env> = Arc::<SimEnv>::clone(&sim);
         let parts: Vec<_> = case.documents.chunks(size).collect();
         for (number, part) in parts.iter().enumerate() {
             let schema = schemas[number % schemas.len()];
@@ -90,16 +95,21 @@ proptest! {
             }).collect();
             write(&env, Path::new(&format!("/{number:04}.quire")), &fields, part);
         }
-        let folder = FrozenFolder::open(env, Path::new("/"), OpenOptions::default()).unwrap();
+        let options = FolderOptions { merged_bytes_max, ..FolderOptions::default() };
+        let folder = FrozenFolder::open(env, Path::new("/"), options).unwrap();
         let snapshot = folder.snapshot();
-        for query in &case.queries {
-            let asked = prepared(query);
-            let found = snapshot.query(&asked, &Options::default());
-            if same {
-                prop_assert_eq!(found.unwrap(), naive::answer(&parts, query), "{}", case);
-            } else if let Ok(expected) = one_by_one(&snapshot, &asked) {
-                prop_assert_eq!(found.unwrap(), expected, "{}", case);
+        // The first two times each file is asked, then all as one, where their fields could be merged.
+        for _ in 0..3 {
+            for query in &case.queries {
+                let asked = prepared(query);
+                let found = snapshot.query(&asked, &Options::default());
+                if same {
+                    prop_assert_eq!(found.unwrap(), naive::answer(&parts, query), "{}", case);
+                } else if let Ok(expected) = one_by_one(&snapshot, &asked) {
+                    prop_assert_eq!(found.unwrap(), expected, "{}", case);
+                }
             }
+            sim.run_until_idle();
         }
     }
 }
@@ -197,7 +207,7 @@ fn a_folder_is_watched_until_that_is_no_longer_wanted() {
     let sim = SimEnv::new(1);
     let env: Arc<dyn Env> = Arc::<SimEnv>::clone(&sim);
     let folder =
-        FrozenFolder::open(Arc::clone(&env), Path::new("/"), OpenOptions::default()).unwrap();
+        FrozenFolder::open(Arc::clone(&env), Path::new("/"), FolderOptions::default()).unwrap();
     let second = Duration::from_secs(1);
     let pass = || {
         sim.advance(second);
@@ -230,9 +240,13 @@ fn files_are_swapped_while_many_threads_query() {
         write_numbers(&env, &path, round * 100..round * 100 + 50);
     };
     (0..4).for_each(|file| swap(file, 0));
-    let options = OpenOptions {
+    let files = OpenOptions {
         access: Access::Map,
         verify: false,
+    };
+    let options = FolderOptions {
+        files,
+        ..FolderOptions::default()
     };
     let folder = FrozenFolder::open(Arc::clone(&env), dir.path(), options).unwrap();
     let newest = find_all()

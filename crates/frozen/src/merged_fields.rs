@@ -1,0 +1,376 @@
+//! Merged fields: a field of all files of a snapshot, indexed in memory as if they were one file.
+//!
+//! Of many small files, finding a value in each costs far more than looking at the documents that have it. So a field by
+//! which many files are asked again is merged in the background, in the format of a file that has this field alone: its
+//! values once, in order, with the documents of all files. A query whose fields are all merged asks one shard.
+//!
+//! # Invariants
+//! 1. Docids are those of the files, one file behind another.
+//! 2. A field is merged for filtering if no file that has it refuses to filter by it, for sorting likewise.
+//! 3. All merged fields together take at most `bytes_max`, and merging one takes no more than is left of that, about.
+//!
+//! Source of the idea: the "global ordinals" of Lucene and Elasticsearch, which merge the values alone.
+
+use crate::column::FrozenColumn;
+use crate::file::FrozenField;
+use crate::format::header;
+use crate::gather::Gathering;
+use crate::merge::{Merging, Run, write_end};
+use crate::postings::OfValue;
+use crate::sections::Sections;
+use crate::shard::count_all;
+use crate::snapshot::Partition;
+use crate::spool::Spools;
+use crate::table::{SectionKind, TableWriter};
+use crate::{Error, FrozenFile, Result};
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use quire_env::{Env, JobClass};
+use quire_index::DocSet;
+use quire_model::Document;
+use quire_query::{Column, Cost, Estimate, FieldInfo, Hit, Leaf, Merged, Path, Ranks, Shard, Use};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::path::Path as FilePath;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Documents whose values are read at once.
+const BATCH_DOCS: u32 = 1024;
+/// Bytes that merging takes for a value of a document, and for a different value of a file, about.
+const PAIR_BYTES: u64 = 12;
+const VALUE_BYTES: u64 = 48;
+
+/// The fields of a snapshot that are merged, and those that are to be.
+#[derive(Debug)]
+pub(crate) struct MergedFields {
+    env: Arc<dyn Env>,
+    partitions: Arc<[Arc<Partition>]>,
+    /// The docid that the first document of each file has; none if there are more documents than docids.
+    starts: Option<Arc<[u32]>>,
+    documents: u32,
+    bytes_max: u64,
+    /// A file in memory for each.
+    ready: ArcSwap<HashMap<Path, ReadyField>>,
+    wanted: Mutex<HashMap<Path, Wanted>>,
+    /// Held by the one who merges.
+    merging: Mutex<()>,
+}
+
+#[derive(Debug, Clone)]
+struct ReadyField {
+    file: Arc<FrozenFile>,
+    bytes: u64,
+    filterable: bool,
+    sortable: bool,
+}
+
+/// What becomes of a field that is not merged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// One query has asked for it: the next will have it merged.
+    Once,
+    /// It is being merged, or was found not to fit, or could not be read.
+    Settled,
+}
+
+impl MergedFields {
+    /// `wanted` are fields that were asked for before.
+    pub(crate) fn new(
+        env: Arc<dyn Env>,
+        partitions: Arc<[Arc<Partition>]>,
+        bytes_max: u64,
+        wanted: impl Iterator<Item = Path>,
+    ) -> MergedFields {
+        let mut documents = 0u32;
+        let starts = partitions.iter().map(|one| {
+            let start = documents;
+            documents = documents.checked_add(one.file.documents())?;
+            Some(start)
+        });
+        MergedFields {
+            starts: starts.collect(),
+            documents,
+            env,
+            partitions,
+            bytes_max,
+            ready: ArcSwap::default(),
+            wanted: Mutex::new(wanted.map(|path| (path, Wanted::Once)).collect()),
+            merging: Mutex::default(),
+        }
+    }
+
+    /// The fields that were asked for.
+    pub(crate) fn wanted(&self) -> Vec<Path> {
+        self.wanted.lock().keys().cloned().collect()
+    }
+
+    /// A shard of all documents with these fields, which some file has; none if one of them is not merged, or not for this.
+    /// What is missing is merged in the background when it is asked for a second time.
+    pub(crate) fn shard(self: &Arc<Self>, uses: &[(&Path, Use)]) -> Option<Arc<dyn Merged>> {
+        let starts = Arc::clone(self.starts.as_ref()?);
+        let ready = self.ready.load();
+        let (mut fields, mut is_whole) = (SmallVec::new(), true);
+        for (path, purpose) in uses {
+            match ready.get(*path) {
+                Some(field) => {
+                    is_whole &= match purpose {
+                        Use::Filter => field.filterable,
+                        Use::Column => field.sortable,
+                    };
+                    fields.push((Path::clone(path), Arc::clone(&field.file)));
+                }
+                None => {
+                    is_whole = false;
+                    self.want(path);
+                }
+            }
+        }
+        is_whole.then(|| {
+            Arc::new(MergedShard {
+                starts,
+                documents: self.documents,
+                fields,
+            }) as Arc<dyn Merged>
+        })
+    }
+
+    fn want(self: &Arc<Self>, path: &Path) {
+        let mut wanted = self.wanted.lock();
+        match wanted.get_mut(path) {
+            None => drop(wanted.insert(path.clone(), Wanted::Once)),
+            Some(Wanted::Settled) => {}
+            Some(once) => {
+                *once = Wanted::Settled;
+                let (fields, path) = (Arc::downgrade(self), path.clone());
+                let merge = move || {
+                    if let Some(fields) = fields.upgrade() {
+                        // Where a file can't be read, the query that asks it is told.
+                        let _ = fields.merge(&path);
+                    }
+                };
+                self.env
+                    .schedule(JobClass::Compaction, Duration::ZERO, Box::new(merge));
+            }
+        }
+    }
+
+    /// Merges a field, if it fits.
+    fn merge(&self, path: &Path) -> Result<()> {
+        let _alone = self.merging.lock();
+        let (mut filterable, mut sortable, mut bytes) = (true, true, 0);
+        for one in &*self.partitions {
+            if let Some(FrozenField { entry, .. }) = one.file.field_at(path)? {
+                filterable &= entry.filterable;
+                sortable &= entry.sortable;
+                bytes += entry.pairs * PAIR_BYTES + entry.distinct * VALUE_BYTES;
+            }
+        }
+        let taken: u64 = self.ready.load().values().map(|field| field.bytes).sum();
+        let left = self.bytes_max.saturating_sub(taken);
+        if bytes > left || !(filterable || sortable) {
+            return Ok(());
+        }
+        let file = self.merged_file(path, filterable, sortable)?;
+        let bytes = file.len() as u64;
+        let name = format!("{path} of all files");
+        let sections = Sections::of_bytes(FilePath::new(&name), Bytes::from(file))?;
+        if bytes <= left {
+            let mut ready = HashMap::clone(&self.ready.load());
+            let file = Arc::new(FrozenFile::of_sections(sections));
+            let field = ReadyField {
+                file,
+                bytes,
+                filterable,
+                sortable,
+            };
+            ready.insert(path.clone(), field);
+            self.ready.store(Arc::new(ready));
+        }
+        Ok(())
+    }
+
+    /// A file of the field, with the documents of all files.
+    fn merged_file(&self, path: &Path, filterable: bool, sortable: bool) -> Result<Vec<u8>> {
+        let mut gathering = Gathering::default();
+        for one in &*self.partitions {
+            match one.file.field_at(path)? {
+                Some(field) => gather(&field, &mut gathering)?,
+                None => (0..one.file.documents()).for_each(|_| gathering.end_document()),
+            }
+        }
+        // All stays in memory.
+        let spools = Spools::new(Arc::clone(&self.env), FilePath::new(""), usize::MAX);
+        let mut spool = spools.spool();
+        let field = gathering.write_run(0, sortable, &mut spool)?;
+        let run = Run {
+            bytes: spool.finish()?,
+            documents: self.documents,
+            fields: vec![field],
+        };
+        let merging = Merging {
+            spools: &spools,
+            runs: &[run],
+            documents: self.documents,
+            field: 0,
+            path: path.as_str(),
+            filterable,
+            sortable,
+        };
+        let (mut table, mut file) = (TableWriter::default(), header().to_vec());
+        merging.merge()?.write(&mut table, &mut file)?;
+        write_end(table, &[], self.documents, &mut file)?;
+        Ok(file)
+    }
+}
+
+/// Adds the values that the documents of a file have.
+fn gather(field: &FrozenField<'_>, to: &mut Gathering) -> Result<()> {
+    let (dictionary, mut term) = (field.dictionary()?, Vec::new());
+    let damaged = field.damaged(SectionKind::Values);
+    let mut numbers = Vec::new();
+    for code in 0..dictionary.len() {
+        term.clear();
+        dictionary.append_value(code, &mut term).map_err(&damaged)?;
+        numbers.push(to.number(&term)?);
+    }
+    let documents = field.file.documents();
+    if !field.entry.sortable {
+        return gather_postings(field, &numbers, to);
+    }
+    let (column, mut ranks) = (FrozenColumn::new(field)?, Ranks::default());
+    let mut start = 0;
+    while start < documents {
+        let end = documents.min(start.saturating_add(BATCH_DOCS));
+        let docs: Vec<u32> = (start..end).collect();
+        column.read(&docs, &mut ranks)?;
+        for codes in ranks.iter() {
+            for code in codes {
+                to.add_number(number(field, &numbers, *code)?);
+            }
+            to.end_document();
+        }
+        start = end;
+    }
+    Ok(())
+}
+
+/// The same by the documents of each value.
+fn gather_postings(field: &FrozenField<'_>, numbers: &[u32], to: &mut Gathering) -> Result<()> {
+    let mut pairs = Vec::new();
+    for (code, number) in (0..).zip(numbers) {
+        let docs: DocSet = match field.of_value(code)? {
+            OfValue::Set(set) => set.to_doc_set(),
+            OfValue::List(docs) => docs,
+        };
+        pairs.extend(docs.iter().map(|doc| (doc, *number)));
+    }
+    pairs.sort_unstable();
+    let mut pairs = pairs.into_iter().peekable();
+    for doc in 0..field.file.documents() {
+        while let Some((_, number)) = pairs.next_if(|(next, _)| *next == doc) {
+            to.add_number(number);
+        }
+        to.end_document();
+    }
+    Ok(())
+}
+
+fn number(field: &FrozenField<'_>, numbers: &[u32], code: u64) -> Result<u32> {
+    let number = usize::try_from(code)
+        .ok()
+        .and_then(|code| numbers.get(code));
+    number.copied().ok_or_else(|| {
+        let offset = field.file.sections.trailer().table_offset;
+        Error::corrupt(field.file.path(), "codes", offset)
+    })
+}
+
+/// All documents of a snapshot as one shard, with the fields of a query.
+#[derive(Debug)]
+struct MergedShard {
+    starts: Arc<[u32]>,
+    documents: u32,
+    fields: SmallVec<[(Path, Arc<FrozenFile>); 4]>,
+}
+
+impl MergedShard {
+    fn file(&self, path: &Path) -> Option<&FrozenFile> {
+        let mut fields = self.fields.iter();
+        fields.find(|(own, _)| own == path).map(|(_, file)| &**file)
+    }
+}
+
+impl Merged for MergedShard {
+    fn shard(&self) -> &dyn Shard {
+        self
+    }
+
+    fn hit(&self, doc: u32) -> Hit {
+        let after = self.starts.partition_point(|start| *start <= doc);
+        let place = after.saturating_sub(1);
+        let start = self.starts.get(place).copied().unwrap_or(0);
+        Hit {
+            shard: place as u32,
+            doc: doc - start,
+        }
+    }
+}
+
+impl Shard for MergedShard {
+    fn doc_end(&self) -> u32 {
+        self.documents
+    }
+
+    fn field(&self, path: &Path) -> quire_query::Result<Option<FieldInfo<'_>>> {
+        self.file(path).map_or(Ok(None), |file| file.field(path))
+    }
+
+    fn estimate(&self, leaf: &Leaf) -> quire_query::Result<Estimate> {
+        match self.file(&leaf.path) {
+            Some(file) => file.estimate(leaf),
+            None => Ok(Estimate::exactly(0, Cost::Stored)),
+        }
+    }
+
+    fn count(&self, leaves: &[&Leaf]) -> quire_query::Result<Option<u64>> {
+        match leaves {
+            [leaf] => self
+                .file(&leaf.path)
+                .map_or(Ok(Some(0)), |file| file.count(leaves)),
+            leaves => {
+                let find = |path: &Path| match self.file(path) {
+                    Some(file) => file.filterable(path),
+                    None => Ok(None),
+                };
+                Ok(count_all(leaves, find)?)
+            }
+        }
+    }
+
+    fn matches(&self, leaf: &Leaf) -> quire_query::Result<DocSet> {
+        match self.file(&leaf.path) {
+            Some(file) => file.matches(leaf),
+            None => Ok(DocSet::empty()),
+        }
+    }
+
+    fn retain(&self, leaf: &Leaf, docs: &mut DocSet) -> quire_query::Result<()> {
+        match self.file(&leaf.path) {
+            Some(file) => file.retain(leaf, docs),
+            None => {
+                *docs = DocSet::empty();
+                Ok(())
+            }
+        }
+    }
+
+    fn column(&self, path: &Path) -> quire_query::Result<Option<Box<dyn Column + '_>>> {
+        self.file(path).map_or(Ok(None), |file| file.column(path))
+    }
+
+    fn document(&self, _: u32) -> quire_query::Result<Option<Document>> {
+        Ok(None)
+    }
+}
