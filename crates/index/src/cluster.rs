@@ -374,12 +374,12 @@ fn merged(a: &[Low], b: &[Low]) -> Vec<Low> {
 }
 
 /// A list of more docids than this is made bits.
-const LIST_MAX: usize = 1024;
+const LIST_MAX: usize = 4096;
 
 /// Whether so few docids, of a cluster whose bits take so many words, are better as a list: a word is as quickly dealt
 /// with as an entry of a list, and most work of lists is done with branches.
 fn list_is_better(count: usize, words: usize) -> bool {
-    count <= words / 2
+    count <= 2 * words
 }
 
 impl Owned {
@@ -544,6 +544,37 @@ impl<'a> Lows<'a> {
                 if to == *at {
                     *current &= u64::MAX << (start % 64);
                 }
+            }
+        }
+    }
+
+    /// Fills the front of `docids` with the next ones, each with `base`; how many. Less than there is room for at the end alone.
+    pub(crate) fn fill(&mut self, base: u32, docids: &mut [u32]) -> usize {
+        match self {
+            Lows::List(lows) => {
+                let count = lows.len().min(docids.len());
+                let (now, later) = lows.as_slice().split_at(count);
+                for (docid, one) in docids.iter_mut().zip(now) {
+                    *docid = base | u32::from(low(*one));
+                }
+                *lows = later.iter();
+                count
+            }
+            Lows::Bits { words, at, current } => {
+                let (mut filled, mut index, mut left) = (0, *at, *current);
+                'docids: for docid in docids {
+                    while left == 0 {
+                        match words.get(index + 1) {
+                            Some(bits) => (index, left) = (index + 1, word(*bits)),
+                            None => break 'docids,
+                        }
+                    }
+                    *docid = base | (index as u32 * 64 + left.trailing_zeros());
+                    left &= left - 1;
+                    filled += 1;
+                }
+                (*at, *current) = (index, left);
+                filled
             }
         }
     }

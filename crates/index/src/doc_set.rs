@@ -469,15 +469,12 @@ impl Iter<'_> {
     pub fn next_many(&mut self, docids: &mut [u32]) -> usize {
         let mut filled = 0;
         while let Some(rest) = docids.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            let before = filled;
-            if let Some((base, lows)) = &mut self.now {
-                // The docids lead: a low half that was taken could not be put back.
-                for (docid, low) in rest.iter_mut().zip(lows) {
-                    *docid = *base | u32::from(low);
-                    filled += 1;
-                }
-            }
-            if filled == before && self.next_cluster().is_none() {
+            let more = match &mut self.now {
+                Some((base, lows)) => lows.fill(*base, rest),
+                None => 0,
+            };
+            filled += more;
+            if more == 0 && self.next_cluster().is_none() {
                 break;
             }
         }

@@ -8,7 +8,7 @@ use crate::exact_sum::ExactSum;
 use crate::meter::{ENTRY_BYTES, Meter};
 use crate::value::number;
 use crate::{Aggregated, Column, Measure, Ranks, Result, Value};
-use quire_index::term;
+use quire_index::{DocSet, term};
 use quire_model::ordered::OrderedValue;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -78,7 +78,7 @@ impl Gathered {
         &mut self,
         column: &dyn Column,
         many: bool,
-        docs: impl Iterator<Item = u32>,
+        docs: &DocSet,
         meter: &mut Meter,
     ) -> Result<()> {
         let mut batches = Batches::new(docs);

@@ -1,26 +1,27 @@
 //! [`Batches`]: docids a thousand at a time, as columns are read.
 
+use quire_index::{DocSet, Iter};
+
 /// Docids in a batch.
 const BATCH_DOCS: usize = 1024;
 
-/// Cuts docids into batches, all in the same room.
-pub(crate) struct Batches<I> {
-    docs: I,
+/// Cuts the docids of a set into batches, all in the same room.
+pub(crate) struct Batches<'a> {
+    docs: Iter<'a>,
     batch: Vec<u32>,
 }
 
-impl<I: Iterator<Item = u32>> Batches<I> {
-    pub(crate) fn new(docs: I) -> Batches<I> {
+impl<'a> Batches<'a> {
+    pub(crate) fn new(docs: &'a DocSet) -> Batches<'a> {
         Batches {
-            docs,
-            batch: Vec::new(),
+            docs: docs.iter(),
+            batch: vec![0; BATCH_DOCS.min(usize::try_from(docs.len()).unwrap_or(BATCH_DOCS))],
         }
     }
 
     /// The next batch; none at the end.
     pub(crate) fn next(&mut self) -> Option<&[u32]> {
-        self.batch.clear();
-        self.batch.extend(self.docs.by_ref().take(BATCH_DOCS));
-        (!self.batch.is_empty()).then_some(&self.batch)
+        let count = self.docs.next_many(&mut self.batch);
+        self.batch.get(..count).filter(|batch| !batch.is_empty())
     }
 }

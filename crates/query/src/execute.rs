@@ -461,7 +461,7 @@ impl<'q> Run<'q> {
                 continue;
             };
             let many = evaluator.shard.field(path)?.is_none_or(|info| info.many);
-            gathered.add_column(column.as_ref(), many, set.iter(), &mut self.meter)?;
+            gathered.add_column(column.as_ref(), many, &set, &mut self.meter)?;
         }
         Ok(())
     }

@@ -174,7 +174,7 @@ pub(crate) fn sort_shard(
     let bytes = entries.saturating_mul(entry_bytes);
     meter.take(bytes, SORTING)?;
     let mut own: Top<(Numbers, u32)> = Top::new(hits_max);
-    let mut batches = Batches::new(docs.iter());
+    let mut batches = Batches::new(docs);
     let (mut numbers, mut few, mut of_few) = (Vec::new(), Vec::new(), Vec::new());
     while let Some(batch) = batches.next() {
         first.keys(batch, &mut numbers)?;
