@@ -17,6 +17,9 @@ use std::cmp::Reverse;
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
+/// Spans that are looked at before all are.
+const SAMPLES: usize = 16;
+
 /// Where a field lies in one file. The bounds may be wider than its values.
 #[derive(Debug)]
 struct Span {
@@ -87,7 +90,7 @@ impl Spans {
     }
 
     /// The places of files that may have a value which fulfils a test, and of those that can't tell; none if these are more
-    /// than half of all.
+    /// than half of all, or seem to be.
     pub(crate) fn candidates(&self, test: &Test) -> Option<Arc<DocSet>> {
         let (lower, upper) = test.bounds();
         let end = match upper {
@@ -108,6 +111,11 @@ impl Spans {
         let within = self.spans.get(start..end).unwrap_or_default();
         let most = self.files as usize / 2;
         let may_match = |span: &&Span| may_match(test, &span.least, &span.greatest);
+        // A field that lies everywhere in all files is told by a few of them.
+        let mut some = within.iter().step_by(1 + within.len() / SAMPLES);
+        if within.len() > most && some.all(|span| may_match(&span)) {
+            return None;
+        }
         let places = within.iter().filter(may_match).map(|span| span.place);
         let mut places: Vec<u32> = places.take(most + 1).collect();
         places.extend_from_slice(&self.unfiltered);
