@@ -7,7 +7,7 @@
 
 use crate::format::header;
 use crate::gather::Gathering;
-use crate::merge::{Merging, Run, write_end, write_section};
+use crate::merge::{FORWARD_MAX, Merging, Run, write_end, write_section};
 use crate::options::check_fields;
 use crate::rows::{BlockSink, ROW_BYTES_MAX, RowsWriter};
 use crate::spool::{Spools, create_anew};
@@ -65,6 +65,7 @@ pub struct FrozenBuilder {
     documents: RowsWriter,
     payloads: RowsWriter,
     term: Vec<u8>,
+    pub(crate) forward_max: u32,
 }
 
 /// The file that is written; removed when dropped, unless it got its name.
@@ -140,6 +141,7 @@ impl FrozenBuilder {
             documents: rows(),
             payloads: rows(),
             term: Vec::new(),
+            forward_max: FORWARD_MAX,
             env,
             options,
             spools,
@@ -235,7 +237,8 @@ impl FrozenBuilder {
         let first = self.count - self.open;
         let mut fields = Vec::new();
         for (field, gathered) in self.fields.iter().zip(&mut self.gathered) {
-            fields.push(gathered.write_run(first, field.sortable, &mut spool)?);
+            let by_document = field.sortable || self.count <= self.forward_max;
+            fields.push(gathered.write_run(first, by_document, &mut spool)?);
         }
         self.runs.push(Run {
             bytes: spool.finish()?,
@@ -274,6 +277,7 @@ impl FrozenBuilder {
                 path: &spec.path,
                 filterable: spec.filterable,
                 sortable: spec.sortable,
+                forward_max: self.forward_max,
             }
             .merge()?;
             merged.write(&mut table, &mut self.out)?;

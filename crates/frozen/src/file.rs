@@ -200,6 +200,21 @@ impl<'a> FrozenField<'a> {
         })
     }
 
+    fn has(&self, kind: SectionKind) -> bool {
+        let table = self.file.sections.table();
+        table.section_of(Some(self.number), kind).is_some()
+    }
+
+    /// Whether there are docids by value. Where there are none there are codes, at most one for each document.
+    pub(crate) fn has_postings(&self) -> bool {
+        self.has(SectionKind::Docids)
+    }
+
+    /// Whether there are codes by document.
+    pub(crate) fn has_codes(&self) -> bool {
+        self.has(SectionKind::Codes)
+    }
+
     /// How many documents have values of codes below each.
     pub(crate) fn counts(&self) -> Result<Column<'a>> {
         self.column_of(SectionKind::Counts)

@@ -113,7 +113,7 @@ impl FrozenFile {
 impl FrozenField<'_> {
     fn inspect(&self) -> Result<FieldInspection> {
         let (mut sets, mut clusters, mut blocks) = (0, [0; 3], [0; 3]);
-        if self.entry.filterable {
+        if self.has_postings() {
             let postings = self.postings()?;
             sets = postings.sets.len() as u64;
             for place in 0..postings.sets.len() {
@@ -126,7 +126,7 @@ impl FrozenField<'_> {
                 }
             }
         }
-        if self.entry.sortable {
+        if self.has_codes() {
             blocks = encodings(&self.codes()?.0).map_err(self.damaged(SectionKind::Codes))?;
         }
         let entry = &self.entry;

@@ -10,7 +10,10 @@ use crate::rows::BlockSink;
 use crate::spool::{SpoolReader, Spooled, Spools, put_number};
 use crate::table::{FieldEntry, SectionEntry, SectionKind, TableWriter, front_above, front_below};
 use crate::{Error, Result};
-use quire_index::{ColumnWriter, DictionaryWriter, DocSet, Keeping, encode_set, term};
+use quire_index::{BLOCK_ROWS, ColumnWriter, DictionaryWriter, DocSet, Keeping, encode_set, term};
+
+/// The codes of so many documents are looked at within a microsecond or two.
+pub(crate) const FORWARD_MAX: u32 = BLOCK_ROWS as u32;
 
 /// A run, in memory or in a temporary file.
 #[derive(Debug)]
@@ -109,6 +112,8 @@ pub(crate) struct Merging<'a> {
     pub(crate) path: &'a str,
     pub(crate) filterable: bool,
     pub(crate) sortable: bool,
+    /// Of so many documents at most, the codes of all may stand in for the docids by value.
+    pub(crate) forward_max: u32,
 }
 
 /// The documents that have a value.
@@ -123,6 +128,12 @@ impl Merging<'_> {
         self.runs
             .iter()
             .filter_map(|run| Some((run, run.fields.get(self.field)?)))
+    }
+
+    /// Whether filtering by the codes of all documents is quick enough: they then stand in for the docids by value, if none has
+    /// many values and that takes less.
+    fn may_be_forward(&self) -> bool {
+        self.filterable && self.documents <= self.forward_max
     }
 
     /// Makes the sections.
@@ -161,7 +172,7 @@ impl Merging<'_> {
                 if !cursor.is_at(&value) {
                     continue;
                 }
-                if self.sortable {
+                if self.sortable || self.may_be_forward() {
                     put_number(codes.bytes(), distinct - *last);
                     codes.settle()?;
                     *last = distinct;
@@ -200,19 +211,32 @@ impl Merging<'_> {
             greatest: front_above(&greatest),
         };
         let mut sections = vec![(SectionKind::Values, values.finish()?)];
+        let mut columns = Vec::new();
+        if self.sortable || self.may_be_forward() {
+            let codes = codes.into_iter().map(|(spool, _)| spool.finish());
+            let codes = codes.collect::<Result<Vec<_>>>()?;
+            columns = self.columns(&codes, entry.many)?;
+        }
         if self.filterable {
-            sections.extend(postings.finish()?);
+            let mut postings = postings.finish()?;
+            let in_postings = |kind| kind == SectionKind::Docids || kind == SectionKind::Sets;
+            let posted = postings.iter().filter(|(kind, _)| in_postings(*kind));
+            let posted: u64 = posted.map(|(_, section)| section.len()).sum();
+            let column: u64 = columns.iter().map(|(_, section)| section.len()).sum();
+            let is_smaller = self.sortable || column < posted;
+            if self.may_be_forward() && !entry.many && is_smaller {
+                postings.retain(|(kind, _)| !in_postings(*kind));
+            } else if !self.sortable {
+                columns.clear();
+            }
+            sections.extend(postings);
             if entry.present < self.documents {
                 let mut spool = self.spools.spool();
                 encode_set(&present, spool.bytes());
                 sections.push((SectionKind::Present, spool.finish()?));
             }
         }
-        if self.sortable {
-            let codes = codes.into_iter().map(|(spool, _)| spool.finish());
-            let codes = codes.collect::<Result<Vec<_>>>()?;
-            sections.extend(self.columns(&codes, entry.many)?);
-        }
+        sections.extend(columns);
         Ok(MergedField { entry, sections })
     }
 

@@ -15,7 +15,7 @@ use crate::column::FrozenColumn;
 use crate::file::FrozenField;
 use crate::format::header;
 use crate::gather::Gathering;
-use crate::merge::{Merging, Run, write_end};
+use crate::merge::{FORWARD_MAX, Merging, Run, write_end};
 use crate::postings::OfValue;
 use crate::sections::Sections;
 use crate::shard::count_all;
@@ -203,7 +203,8 @@ impl MergedFields {
         // All stays in memory.
         let spools = Spools::new(Arc::clone(&self.env), FilePath::new(""), usize::MAX);
         let mut spool = spools.spool();
-        let field = gathering.write_run(0, sortable, &mut spool)?;
+        let field =
+            gathering.write_run(0, sortable || self.documents <= FORWARD_MAX, &mut spool)?;
         let run = Run {
             bytes: spool.finish()?,
             documents: self.documents,
@@ -217,6 +218,7 @@ impl MergedFields {
             path: path.as_str(),
             filterable,
             sortable,
+            forward_max: FORWARD_MAX,
         };
         let (mut table, mut file) = (TableWriter::default(), header().to_vec());
         merging.merge()?.write(&mut table, &mut file)?;
@@ -236,7 +238,7 @@ fn gather(field: &FrozenField<'_>, to: &mut Gathering) -> Result<()> {
         numbers.push(to.number(&term)?);
     }
     let documents = field.file.documents();
-    if !field.entry.sortable {
+    if !field.has_codes() {
         return gather_postings(field, &numbers, to);
     }
     let (column, mut ranks) = (FrozenColumn::new(field)?, Ranks::default());

@@ -138,8 +138,19 @@ impl<'a> FrozenField<'a> {
 
     /// The documents of one value.
     pub(crate) fn of_value(&self, code: u64) -> Result<OfValue<'a>> {
+        if !self.has_postings() {
+            return Ok(OfValue::List(self.scan(&(code..code + 1))?));
+        }
         let of_value = self.postings()?.of_value(code);
         of_value.map_err(self.damaged(SectionKind::Docids))
+    }
+
+    /// The documents that have one of some codes, found by looking at all codes.
+    fn scan(&self, codes: &Range<u64>) -> Result<DocSet> {
+        let (column, _) = self.codes()?;
+        let bits = column.scan(column_range(codes));
+        let bits = bits.map_err(self.damaged(SectionKind::Codes))?;
+        Ok(DocSet::from_bits(&bits))
     }
 
     fn set_of(&self, codes: &Codes) -> Result<DocSet> {
@@ -152,11 +163,19 @@ impl<'a> FrozenField<'a> {
                 OfValue::List(docs) => docs,
             });
         }
-        if self.entry.sortable && !self.entry.many && codes.more.is_empty() {
+        if !self.has_postings() && !codes.more.is_empty() {
+            let mut docs = DocSet::full(self.file.documents());
+            self.retain_by_column(codes, &mut docs)?;
+            return Ok(docs);
+        }
+        if !self.has_postings() {
+            return self.scan(&codes.first);
+        }
+        if self.has_codes() && !self.entry.many && codes.more.is_empty() {
             let (column, _) = self.codes()?;
-            let (range, damaged) = (column_range(&codes.first), self.damaged(SectionKind::Codes));
-            if self.cost_of(codes)? > SCAN_COST * column.scan_cost(&range).map_err(&damaged)? {
-                return Ok(DocSet::from_bits(&column.scan(range).map_err(&damaged)?));
+            let cost = column.scan_cost(&column_range(&codes.first));
+            if self.cost_of(codes)? > SCAN_COST * cost.map_err(self.damaged(SectionKind::Codes))? {
+                return self.scan(&codes.first);
             }
         }
         let docs = self.postings()?.of_values(codes.ranges());
@@ -275,12 +294,14 @@ impl FrozenFile {
         let codes = field.codes_of(&leaf.test)?;
         if codes.is_empty() {
             *docs = DocSet::empty();
+        } else if !field.has_postings() {
+            field.retain_by_column(&codes, docs)?;
         } else if let Some(code) = codes.single() {
             match field.of_value(code)? {
                 OfValue::Set(set) => docs.and_view(set),
                 OfValue::List(list) => *docs &= &list,
             }
-        } else if field.entry.sortable && docs.len() * GATHER_COST < field.cost_of(&codes)? {
+        } else if field.has_codes() && docs.len() * GATHER_COST < field.cost_of(&codes)? {
             field.retain_by_column(&codes, docs)?;
         } else {
             *docs &= &field.set_of(&codes)?;

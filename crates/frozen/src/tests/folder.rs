@@ -11,6 +11,7 @@ use std::time::Duration;
 fn write(env: &Arc<dyn Env>, path: &Path, fields: &[FieldSpec], documents: &[Document]) {
     let options = options(Codec::None, 100);
     let mut builder = FrozenBuilder::create(Arc::clone(env), path, fields, options).unwrap();
+    builder.forward_max = forward_max(documents.len());
     for (docid, document) in documents.iter().enumerate() {
         builder.add(document, docid.to_string().as_bytes()).unwrap();
     }
