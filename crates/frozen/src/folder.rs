@@ -142,6 +142,22 @@ impl FrozenFolder {
         self.0.refresh()
     }
 
+    /// Looks at one file again, by its name in the folder: for whoever knows which one was replaced, added or removed. Whether
+    /// it is another one than before, or gone.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for what is no name of a file that ends with `.quire`. It can't be opened; the one that had its name
+    /// before is served on.
+    pub fn refresh_file(&self, name: &str) -> Result<bool> {
+        let is_name = Path::new(name).file_name().is_some_and(|own| own == name);
+        if !is_name || !name.ends_with(SUFFIX) {
+            return Err(Error::InvalidArgument(format!(
+                "{name:?} is no name of a file that ends with {SUFFIX}"
+            )));
+        }
+        self.0.refresh_file(name)
+    }
+
     /// Looks at the folder again and again, `every` so often, until what is returned is dropped. What goes wrong is among the
     /// [`failures`](FrozenFolder::failures).
     pub fn watch(&self, every: Duration) -> Watch {
@@ -213,18 +229,42 @@ impl Shared {
                 }
             }
         }
-        let bytes_max = self.options.merged_bytes_max;
-        let now = Snapshot::new(&self.env, partitions, bytes_max, Some(&before));
-        let gone = before
-            .partitions()
-            .iter()
-            .filter(|one| now.partition(&one.name).is_none());
-        found.dropped = gone.map(|one| one.name.clone()).collect();
+        let is_open = |name: &String| {
+            let found = partitions.binary_search_by(|one: &Arc<Partition>| one.name.cmp(name));
+            found.is_ok()
+        };
+        let names = before.partitions().iter().map(|one| &one.name);
+        found.dropped = names.filter(|name| !is_open(name)).cloned().collect();
         if !found.opened.is_empty() || !found.dropped.is_empty() {
-            self.snapshot.store(Arc::new(now));
+            self.serve(partitions, &before);
         }
         self.failures.store(Arc::new(found.failures.clone()));
         Ok(found)
+    }
+
+    fn refresh_file(&self, name: &str) -> Result<bool> {
+        let _alone = self.looking.lock();
+        let before = self.snapshot.load_full();
+        let former = before.partition(name);
+        let now = match self.look(name, former) {
+            Ok(now) => Some(now),
+            Err(error) if is_absence(&error) => None,
+            Err(error) => return Err(error),
+        };
+        if former.map(Arc::as_ptr) == now.as_ref().map(Arc::as_ptr) {
+            return Ok(false);
+        }
+        let mut partitions = before.partitions().to_vec();
+        let place = partitions.partition_point(|one| one.name.as_str() < name);
+        partitions.splice(place..place + usize::from(former.is_some()), now);
+        self.serve(partitions, &before);
+        Ok(true)
+    }
+
+    fn serve(&self, partitions: Vec<Arc<Partition>>, before: &Snapshot) {
+        let bytes_max = self.options.merged_bytes_max;
+        let now = Snapshot::new(&self.env, partitions, bytes_max, Some(before));
+        self.snapshot.store(Arc::new(now));
     }
 
     /// The file of a name: the one that is open, if it is the same.

@@ -157,6 +157,19 @@ fn a_running_query_keeps_the_files_that_it_began_with() {
         let again = folder.refresh().unwrap();
         assert!(again.opened.is_empty() && again.dropped.is_empty());
         assert!(Arc::ptr_eq(&now, &folder.snapshot()));
+
+        write_numbers(env, &path("b.quire"), 40..41);
+        env.remove(&path("a.quire")).unwrap();
+        write_numbers(env, &path("0.quire"), 7..8);
+        let asked = ["b.quire", "a.quire", "0.quire", "d.quire", "e.quire"];
+        let changed = asked.map(|name| folder.refresh_file(name).unwrap());
+        assert_eq!(changed, [true, true, true, false, false]);
+        assert_eq!(numbers(&folder.snapshot(), &all), [7, 40, 30]);
+        env.replace(&path("b.quire"), b"").unwrap();
+        for name in ["b.quire", "b", "../b.quire", ""] {
+            assert!(folder.refresh_file(name).is_err());
+        }
+        assert_eq!(numbers(&folder.snapshot(), &all), [7, 40, 30]);
     });
 }
 
