@@ -144,11 +144,11 @@ impl FrozenFile {
 }
 
 /// A field of an open file.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct FrozenField<'a> {
     pub(crate) file: &'a FrozenFile,
     pub(crate) number: usize,
-    pub(crate) entry: FieldEntry<&'a [u8]>,
+    pub(crate) entry: &'a FieldEntry<Bytes>,
 }
 
 impl<'a> FrozenField<'a> {

@@ -135,7 +135,7 @@ impl FrozenField<'_> {
             Some((kind.name(), bytes))
         };
         Ok(FieldInspection {
-            path: String::from_utf8_lossy(entry.path).into_owned(),
+            path: String::from_utf8_lossy(&entry.path).into_owned(),
             filterable: entry.filterable,
             sortable: entry.sortable,
             many: entry.many,

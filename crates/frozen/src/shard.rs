@@ -82,7 +82,7 @@ pub(crate) fn is_outside(bounds: TermBounds<'_>, least: &[u8], greatest: &[u8]) 
 impl<'a> FrozenField<'a> {
     fn codes_of(&self, test: &Test) -> Result<Codes> {
         let mut codes = Codes::default();
-        if is_outside(test.bounds(), self.entry.least, self.entry.greatest) {
+        if is_outside(test.bounds(), &self.entry.least, &self.entry.greatest) {
             return Ok(codes);
         }
         let dictionary = self.dictionary()?;
@@ -101,7 +101,7 @@ impl<'a> FrozenField<'a> {
             }
             Test::Range(_) | Test::Exists => {
                 let (lower, upper) = test.bounds();
-                let (least, greatest) = (self.entry.least, self.entry.greatest);
+                let (least, greatest) = (&*self.entry.least, &*self.entry.greatest);
                 // An end that all values are within is not looked for.
                 let start = match lower {
                     Bound::Included(lower) if lower > least => find(lower)?.0,
@@ -134,6 +134,22 @@ impl<'a> FrozenField<'a> {
     fn count_of(&self, codes: &Codes) -> Result<Option<u64>> {
         let known = !self.entry.many || codes.is_empty() || codes.single().is_some();
         known.then(|| self.pairs(codes)).transpose()
+    }
+
+    /// How many documents have a value.
+    fn count_of_term(&self, term: &[u8]) -> Result<u64> {
+        let (least, greatest) = (&*self.entry.least, &*self.entry.greatest);
+        if term < least || term > greatest {
+            return Ok(0);
+        }
+        match self.dictionary()?.search(term) {
+            Ok((code, true)) => match self.counts()?.step(code) {
+                Ok(count) => Ok(count),
+                Err(damage) => Err(self.damaged(SectionKind::Counts)(damage)),
+            },
+            Ok((_, false)) => Ok(0),
+            Err(damage) => Err(self.damaged(SectionKind::Values)(damage)),
+        }
     }
 
     /// The documents of one value.
@@ -264,8 +280,9 @@ impl FrozenFile {
         let Some(field) = self.filterable(&leaf.path)? else {
             return Ok(Some(0));
         };
-        match leaf.test {
+        match &leaf.test {
             Test::Exists => Ok(Some(field.entry.present.into())),
+            Test::Eq(value) => field.count_of_term(value.term()).map(Some),
             _ => field.count_of(&field.codes_of(&leaf.test)?),
         }
     }
@@ -391,7 +408,10 @@ impl Shard for FrozenFile {
             sortable: entry.sortable,
             many: entry.many,
             docs: entry.docs.into(),
-            range: Some((Cow::Borrowed(entry.least), Cow::Borrowed(entry.greatest))),
+            range: Some((
+                Cow::Borrowed(&*entry.least),
+                Cow::Borrowed(&*entry.greatest),
+            )),
             distinct: Some(entry.distinct),
         }))
     }

@@ -10,6 +10,7 @@
 
 use crate::shard::is_outside;
 use crate::{FrozenFile, Result};
+use bytes::Bytes;
 use quire_index::DocSet;
 use quire_model::ordered::Direction;
 use quire_query::{Path, Test};
@@ -23,8 +24,8 @@ const SAMPLES: usize = 16;
 /// Where a field lies in one file. The bounds may be wider than its values.
 #[derive(Debug)]
 struct Span {
-    least: Box<[u8]>,
-    greatest: Box<[u8]>,
+    least: Bytes,
+    greatest: Bytes,
     place: u32,
     /// Which span ends last, up to this one.
     reach: usize,
@@ -57,8 +58,8 @@ impl Spans {
                 unfiltered.push(place);
             }
             spans.push(Span {
-                least: field.entry.least.into(),
-                greatest: field.entry.greatest.into(),
+                least: field.entry.least.clone(),
+                greatest: field.entry.greatest.clone(),
                 place,
                 reach: 0,
             });

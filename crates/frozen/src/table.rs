@@ -1,5 +1,4 @@
-//! Table: which fields a file has, what is known of them, and where their sections are. Read whole when a file is opened, and used
-//! in place: opening allocates nothing for a field.
+//! Table: which fields a file has, what is known of them, and where their sections are. Read whole when a file is opened.
 //!
 //! # Invariants
 //! 1. Fields ascend by their path. The sections of a field stand together, in the order of their kinds.
@@ -214,38 +213,72 @@ impl TableWriter {
 #[derive(Debug)]
 pub(crate) struct Table {
     bytes: Bytes,
-    fields: usize,
+    fields: Box<[Field]>,
     sections: usize,
     own_kinds: u32,
-    /// Where the text begins.
-    text: usize,
+}
+
+/// A field's entry.
+#[derive(Debug)]
+struct Field {
+    entry: FieldEntry<Bytes>,
+    first_section: usize,
+    kinds: u32,
+}
+
+impl Field {
+    /// The field whose entry is at `at`; the text begins at `text`.
+    fn parse(bytes: &Bytes, at: usize, text: usize) -> Option<Field> {
+        let entry: &[u8; FIELD_BYTES] = bytes.get(at..)?.first_chunk()?;
+        let text = |offset: u32, length: u16| {
+            let start = text.checked_add(offset as usize)?;
+            let end = start.checked_add(length.into())?;
+            (end <= bytes.len()).then(|| bytes.slice(start..end))
+        };
+        let flags = le::u16_at(entry, 6)?;
+        let (least_at, least_bytes) = (le::u32_at(entry, 32)?, le::u16_at(entry, 36)?);
+        let greatest_at = least_at.checked_add(least_bytes.into())?;
+        Some(Field {
+            entry: FieldEntry {
+                path: text(le::u32_at(entry, 0)?, le::u16_at(entry, 4)?)?,
+                filterable: flags & FILTERABLE != 0,
+                sortable: flags & SORTABLE != 0,
+                many: flags & MANY != 0,
+                docs: le::u32_at(entry, 8)?,
+                present: le::u32_at(entry, 12)?,
+                distinct: le::u64_at(entry, 16)?,
+                pairs: le::u64_at(entry, 24)?,
+                least: text(least_at, least_bytes)?,
+                greatest: text(greatest_at, le::u16_at(entry, 38)?)?,
+            },
+            first_section: le::u32_at(entry, 40)? as usize,
+            kinds: le::u32_at(entry, 44)?,
+        })
+    }
 }
 
 impl Table {
     /// The table of a file whose sections end before `end`; `None` if it makes no sense.
     pub(crate) fn new(bytes: Bytes, end: u64) -> Option<Table> {
-        let fields = le::u32_at(&bytes, 0)? as usize;
+        let count = le::u32_at(&bytes, 0)? as usize;
         let sections = le::u32_at(&bytes, 4)? as usize;
-        let text = fields.checked_mul(FIELD_BYTES)?.checked_add(HEADER_BYTES)?;
+        let text = count.checked_mul(FIELD_BYTES)?.checked_add(HEADER_BYTES)?;
         let text = text.checked_add(sections.checked_mul(SECTION_BYTES)?)?;
+        (text <= bytes.len()).then_some(())?;
+        let places = (0..count).map(|field| HEADER_BYTES + field * FIELD_BYTES);
+        let fields = places.map(|at| Field::parse(&bytes, at, text));
         let table = Table {
-            fields,
+            fields: fields.collect::<Option<_>>()?,
             sections,
-            text,
             own_kinds: le::u32_at(&bytes, 8)?,
             bytes,
         };
-        (table.text <= table.bytes.len()).then_some(())?;
         let (mut first, mut last) = (0, None);
-        for field in 0..fields {
-            let entry = table.field(field)?;
-            if last.is_some_and(|last| last >= entry.path) {
-                return None;
-            }
-            last = Some(entry.path);
-            let (start, kinds) = table.kinds(field)?;
-            (start == first).then_some(())?;
-            first += kinds.count_ones() as usize;
+        for field in &table.fields {
+            let path = Some(&field.entry.path);
+            (last < path && field.first_section == first).then_some(())?;
+            last = path;
+            first += field.kinds.count_ones() as usize;
         }
         let own = table.own_kinds.count_ones() as usize;
         (sections == first + own).then_some(())?;
@@ -258,7 +291,7 @@ impl Table {
 
     /// How many fields.
     pub(crate) fn fields(&self) -> usize {
-        self.fields
+        self.fields.len()
     }
 
     /// How many sections.
@@ -266,65 +299,24 @@ impl Table {
         self.sections
     }
 
-    fn entry(&self, field: usize) -> Option<&[u8; FIELD_BYTES]> {
-        (field < self.fields).then_some(())?;
-        let entries = self.bytes.get(HEADER_BYTES..)?;
-        entries.get(field * FIELD_BYTES..)?.first_chunk()
-    }
-
-    fn text(&self, offset: u32, length: u16) -> Option<&[u8]> {
-        let start = self.text.checked_add(offset as usize)?;
-        self.bytes.get(start..start.checked_add(length.into())?)
-    }
-
-    fn path(&self, field: usize) -> Option<&[u8]> {
-        let entry = self.entry(field)?;
-        self.text(le::u32_at(entry, 0)?, le::u16_at(entry, 4)?)
-    }
-
     /// What is known of a field.
-    pub(crate) fn field(&self, field: usize) -> Option<FieldEntry<&[u8]>> {
-        let entry = self.entry(field)?;
-        let flags = le::u16_at(entry, 6)?;
-        let (least_at, least_bytes) = (le::u32_at(entry, 32)?, le::u16_at(entry, 36)?);
-        let greatest_at = least_at.checked_add(least_bytes.into())?;
-        Some(FieldEntry {
-            path: self.path(field)?,
-            filterable: flags & FILTERABLE != 0,
-            sortable: flags & SORTABLE != 0,
-            many: flags & MANY != 0,
-            docs: le::u32_at(entry, 8)?,
-            present: le::u32_at(entry, 12)?,
-            distinct: le::u64_at(entry, 16)?,
-            pairs: le::u64_at(entry, 24)?,
-            least: self.text(least_at, least_bytes)?,
-            greatest: self.text(greatest_at, le::u16_at(entry, 38)?)?,
-        })
+    pub(crate) fn field(&self, field: usize) -> Option<&FieldEntry<Bytes>> {
+        self.fields.get(field).map(|field| &field.entry)
     }
 
     /// The number of the field of this path.
     pub(crate) fn find(&self, path: &str) -> Option<usize> {
-        let (mut low, mut high) = (0, self.fields);
-        while low < high {
-            let middle = (low + high) / 2;
-            match self.path(middle)?.cmp(path.as_bytes()) {
-                std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Equal => return Some(middle),
-                std::cmp::Ordering::Greater => high = middle,
-            }
-        }
-        None
-    }
-
-    fn kinds(&self, field: usize) -> Option<(usize, u32)> {
-        let entry = self.entry(field)?;
-        Some((le::u32_at(entry, 40)? as usize, le::u32_at(entry, 44)?))
+        let path_of = |field: &Field| (*field.entry.path).cmp(path.as_bytes());
+        self.fields.binary_search_by(path_of).ok()
     }
 
     /// The number of a section of a field, or of the file's own, if it is there.
     pub(crate) fn section_of(&self, field: Option<usize>, kind: SectionKind) -> Option<usize> {
         let (first, kinds) = match field {
-            Some(field) => self.kinds(field)?,
+            Some(field) => {
+                let field = self.fields.get(field)?;
+                (field.first_section, field.kinds)
+            }
             None => {
                 let own = self.own_kinds.count_ones() as usize;
                 (self.sections.checked_sub(own)?, self.own_kinds)
@@ -337,7 +329,8 @@ impl Table {
     /// Where a section is.
     pub(crate) fn section(&self, section: usize) -> Option<SectionEntry> {
         (section < self.sections).then_some(())?;
-        let start = HEADER_BYTES + self.fields * FIELD_BYTES + section * SECTION_BYTES;
+        let sections = HEADER_BYTES + self.fields.len() * FIELD_BYTES;
+        let start = sections + section * SECTION_BYTES;
         Some(SectionEntry {
             offset: le::u64_at(&self.bytes, start)?,
             bytes: le::u64_at(&self.bytes, start + 8)?,

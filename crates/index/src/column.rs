@@ -317,6 +317,20 @@ impl<'a> Column<'a> {
         Ok(block.get(row as usize % BLOCK_ROWS))
     }
 
+    /// By how much the next row's value is greater than that of a row; 0 if it is less.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get), of either row.
+    pub fn step(&self, row: u64) -> Result<u64, Damage> {
+        let at = row as usize % BLOCK_ROWS;
+        if at + 1 == BLOCK_ROWS || row.saturating_add(1) >= self.rows {
+            let next = self.get(row.saturating_add(1))?;
+            return Ok(next.saturating_sub(self.get(row)?));
+        }
+        let block = self.block((row / BLOCK_ROWS as u64) as usize)?;
+        Ok(block.get(at + 1).saturating_sub(block.get(at)))
+    }
+
     /// Fills `out` with the values from `row` on.
     ///
     /// # Errors
