@@ -72,10 +72,14 @@ struct Measured {
 
 /// Documents that can be counted.
 trait Engine: Sized {
+    /// A question that is ready to be asked.
+    type Question;
     /// Builds them below a directory.
     fn build(dir: &Path, documents: &Documents) -> Result<Self>;
-    /// How many have this value of f, and, if there is one, this value of g.
-    fn count(&self, f: &str, g: Option<&str>) -> Result<u64>;
+    /// Asks how many have this value of f, and, if there is one, this value of g.
+    fn question(f: &str, g: Option<&str>) -> Result<Self::Question>;
+    /// Answers a question.
+    fn count(&self, question: &Self::Question) -> Result<u64>;
 }
 
 /// The documents: so many, with the values of f and g by what remains of their numbers.

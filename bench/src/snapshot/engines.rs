@@ -3,16 +3,18 @@
 use super::{Documents, Engine};
 use crate::Result;
 use quire_frozen::{Access, FieldSpec, FrozenBuilder, FrozenFile, FrozenOptions, OpenOptions};
-use quiredb::query::{Options, field, find};
+use quiredb::query::{Options, Prepared, field, find};
 use quiredb::{Env, OsEnv, ValueRef};
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A frozen partition, mapped into memory. A query is made, checked, planned and answered anew each time.
+/// A frozen partition, mapped into memory.
 pub(super) struct Frozen(FrozenFile);
 
 impl Engine for Frozen {
+    type Question = Prepared;
+
     fn build(dir: &Path, documents: &Documents) -> Result<Frozen> {
         let env: Arc<dyn Env> = OsEnv::new()?;
         let path = dir.join("test.quire");
@@ -40,13 +42,16 @@ impl Engine for Frozen {
         Ok(Frozen(FrozenFile::open(&*env, &path, options)?))
     }
 
-    fn count(&self, f: &str, g: Option<&str>) -> Result<u64> {
+    fn question(f: &str, g: Option<&str>) -> Result<Prepared> {
         let mut filter = field("f").eq(f);
         if let Some(g) = g {
             filter = filter.and(field("g").eq(g));
         }
-        let query = find(filter).limit(0).with_count().prepare()?;
-        let answer = query.answer(&[&self.0], &Options::default())?;
+        Ok(find(filter).limit(0).with_count().prepare()?)
+    }
+
+    fn count(&self, question: &Prepared) -> Result<u64> {
+        let answer = question.answer(&[&self.0], &Options::default())?;
         Ok(answer.count.ok_or("no count")?)
     }
 }
@@ -55,6 +60,8 @@ impl Engine for Frozen {
 pub(super) struct Sqlite(Connection);
 
 impl Engine for Sqlite {
+    type Question = (String, Option<String>);
+
     fn build(dir: &Path, documents: &Documents) -> Result<Sqlite> {
         let mut connection = Connection::open(dir.join("test.sqlite"))?;
         connection.execute_batch(
@@ -75,7 +82,11 @@ impl Engine for Sqlite {
         Ok(Sqlite(connection))
     }
 
-    fn count(&self, f: &str, g: Option<&str>) -> Result<u64> {
+    fn question(f: &str, g: Option<&str>) -> Result<Self::Question> {
+        Ok((f.to_owned(), g.map(str::to_owned)))
+    }
+
+    fn count(&self, (f, g): &Self::Question) -> Result<u64> {
         let of = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
         let count = match g {
             None => {

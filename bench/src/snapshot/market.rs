@@ -1,7 +1,7 @@
 //! Car adverts in 1,024 partitions: a folder of frozen files beside one index of Lucene.
 //!
-//! Each kind of question is asked several times over, and the last round is measured: the latency of each question, and the
-//! CPU time of all. A question is made, planned and answered anew each time. Answers are compared: counts, and a number
+//! Each kind of question is asked several times over by one thread, then by two at once, and the last round is measured: the
+//! latency of each question, and the CPU time of all. A question is made, planned and answered anew each time. Answers are compared: counts, and a number
 //! that stands for the hits, their order and their payloads.
 
 use super::cars::{self, Car, FIELDS, KINDS, Question, SORTED, questions};
@@ -18,8 +18,11 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 use std::time::Instant;
+
+/// How many threads ask at once.
+const THREADS: [usize; 2] = [1, 2];
 
 /// What to measure.
 #[derive(Debug, clap::Args)]
@@ -62,6 +65,7 @@ pub(crate) struct Task {
 struct Measured {
     engine: String,
     kind: usize,
+    threads: usize,
     cpu_micros: f64,
     p50_micros: f64,
     p95_micros: f64,
@@ -190,38 +194,72 @@ impl Task {
         for kind in 0..KINDS.len() {
             let of_kind = questions.iter().filter(|question| question.kind == kind);
             let of_kind: Vec<_> = of_kind.collect();
-            let (mut micros, mut answers, mut cpu_nanos) = (Vec::new(), Vec::new(), 0);
-            for _ in 0..self.repeats {
-                micros.clear();
-                answers.clear();
-                let before = thread_cpu_nanos();
-                for question in &of_kind {
-                    let begun = Instant::now();
-                    answers.push(market.answer(question)?);
-                    micros.push(begun.elapsed().as_nanos() as f64 / 1e3);
-                }
-                cpu_nanos = thread_cpu_nanos() - before;
+            for threads in THREADS {
+                let together = Barrier::new(threads);
+                let asked = std::thread::scope(|scope| {
+                    let ask = || self.ask(&market, &of_kind, &together);
+                    let asking: Vec<_> = (0..threads).map(|_| scope.spawn(ask)).collect();
+                    let asked = asking.into_iter().map(|one| match one.join() {
+                        Ok(asked) => asked.map_err(|error| error.to_string()),
+                        Err(_) => Err("a thread panicked".to_owned()),
+                    });
+                    asked.collect::<Result<Vec<_>, String>>()
+                })?;
+                let mut micros: Vec<_> = asked.iter().flat_map(|one| &one.micros).collect();
+                micros.sort_by(|a, b| a.total_cmp(b));
+                let at = |part: f64| {
+                    let index = (micros.len() as f64 * part) as usize;
+                    micros.get(index).map_or(f64::NAN, |micros| **micros)
+                };
+                let cpu_nanos: u64 = asked.iter().map(|one| one.cpu_nanos).sum();
+                let measured = Measured {
+                    engine: "quire".to_owned(),
+                    kind,
+                    threads,
+                    cpu_micros: cpu_nanos as f64 / 1e3 / micros.len().max(1) as f64,
+                    p50_micros: at(0.5),
+                    p95_micros: at(0.95),
+                    p99_micros: at(0.99),
+                    build_cpu_seconds,
+                    disk_bytes,
+                    answers: asked
+                        .into_iter()
+                        .next()
+                        .map_or(Vec::new(), |one| one.answers),
+                };
+                println!("{}", serde_json::to_string(&measured)?);
             }
-            micros.sort_by(f64::total_cmp);
-            let at = |part: f64| {
-                let index = (micros.len() as f64 * part) as usize;
-                micros.get(index).copied().unwrap_or(f64::NAN)
-            };
-            let measured = Measured {
-                engine: "quire".to_owned(),
-                kind,
-                cpu_micros: cpu_nanos as f64 / 1e3 / micros.len().max(1) as f64,
-                p50_micros: at(0.5),
-                p95_micros: at(0.95),
-                p99_micros: at(0.99),
-                build_cpu_seconds,
-                disk_bytes,
-                answers,
-            };
-            println!("{}", serde_json::to_string(&measured)?);
         }
         Ok(())
     }
+
+    /// Asks all questions several times over; the last time, which all threads begin together, counts.
+    fn ask(&self, market: &Market, questions: &[&Question], together: &Barrier) -> Result<Asked> {
+        let mut asked = Asked::default();
+        for repeat in 0..self.repeats {
+            asked.micros.clear();
+            asked.answers.clear();
+            if repeat + 1 == self.repeats {
+                together.wait();
+            }
+            let before = thread_cpu_nanos();
+            for question in questions {
+                let begun = Instant::now();
+                asked.answers.push(market.answer(question)?);
+                asked.micros.push(begun.elapsed().as_nanos() as f64 / 1e3);
+            }
+            asked.cpu_nanos = thread_cpu_nanos() - before;
+        }
+        Ok(asked)
+    }
+}
+
+/// What one thread measured.
+#[derive(Debug, Default)]
+struct Asked {
+    micros: Vec<f64>,
+    cpu_nanos: u64,
+    answers: Vec<u64>,
 }
 
 impl Plan {
@@ -240,7 +278,7 @@ impl Plan {
             question.write(&mut out)?;
         }
         out.flush()?;
-        let mut all: BTreeMap<(usize, String), Vec<Measured>> = BTreeMap::new();
+        let mut all: BTreeMap<(usize, usize, String), Vec<Measured>> = BTreeMap::new();
         for round in 0..self.rounds {
             let mut engines = ["quire", "lucene"];
             engines.rotate_left(round % 2);
@@ -274,7 +312,7 @@ impl Plan {
                 std::fs::remove_dir_all(&dir)?;
                 for line in std::str::from_utf8(&output.stdout)?.lines() {
                     let measured: Measured = serde_json::from_str(line)?;
-                    let key = (measured.kind, engine.to_owned());
+                    let key = (measured.kind, measured.threads, engine.to_owned());
                     all.entry(key).or_default().push(measured);
                 }
             }
@@ -282,18 +320,18 @@ impl Plan {
         self.table(&all)
     }
 
-    fn table(&self, all: &BTreeMap<(usize, String), Vec<Measured>>) -> Result<()> {
+    fn table(&self, all: &BTreeMap<(usize, usize, String), Vec<Measured>>) -> Result<()> {
         println!(
             "{} adverts in {} partitions, {} rounds.\n",
             self.count, self.regions, self.rounds
         );
         println!(
-            "| | engine | p50, µs | p95, µs | p99, µs | CPU, µs | times Quire's CPU | built in CPU s | MB on disk |"
+            "| | threads | engine | p50, µs | p95, µs | p99, µs | CPU, µs | times Quire's CPU | built in CPU s | MB on disk |"
         );
         println!("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
-        for ((kind, engine), rounds) in all {
+        for ((kind, threads, engine), rounds) in all {
             let quire = all
-                .get(&(*kind, "quire".to_owned()))
+                .get(&(*kind, *threads, "quire".to_owned()))
                 .ok_or("Quire was not measured")?;
             let pairs = || rounds.iter().zip(quire);
             if let Some((one, _)) = pairs().find(|(one, quire)| one.answers != quire.answers) {
@@ -306,7 +344,7 @@ impl Plan {
             }
             let of = |figure: fn(&Measured) -> f64| spread(rounds.iter().map(figure).collect());
             println!(
-                "| {} | {engine} | {} | {} | {} | {} | {} | {} | {} |",
+                "| {} | {threads} | {engine} | {} | {} | {} | {} | {} | {} | {} |",
                 KINDS[*kind],
                 of(|one| one.p50_micros),
                 of(|one| one.p95_micros),

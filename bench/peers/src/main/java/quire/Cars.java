@@ -7,7 +7,13 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import org.apache.lucene.document.Document;
 import org.apache.lucene.document.Field;
 import org.apache.lucene.document.LongField;
@@ -41,6 +47,12 @@ public final class Cars {
                 Long.parseLong(parts[4]), parts[5], Long.parseLong(parts[6]), Long.parseLong(parts[7]));
         }
     }
+
+    /** What one thread measured. */
+    private record Asked(double[] micros, double cpuMicros, long[] answers) {}
+
+    /** How many threads ask at once. */
+    private static final int[] THREADS = {1, 2};
 
     private final IndexSearcher searcher;
 
@@ -100,28 +112,55 @@ public final class Cars {
             kinds.get(question.kind()).add(question);
         }
         for (int kind = 0; kind < kinds.size(); kind++) {
-            List<Question> questions = kinds.get(kind);
-            long[] answers = new long[questions.size()];
-            double[] micros = new double[questions.size()];
-            ThreadMXBean threads = ManagementFactory.getThreadMXBean();
-            double cpuMicros = 0;
             // The rounds before the last are for the compiler; a short question needs more of them.
             int all = kind == 0 ? rounds * 100 : rounds;
-            for (int round = 0; round < all; round++) {
-                long cpuBefore = threads.getCurrentThreadCpuTime();
-                for (int i = 0; i < answers.length; i++) {
-                    long before = System.nanoTime();
-                    answers[i] = answer(questions.get(i));
-                    micros[i] = (System.nanoTime() - before) / 1e3;
-                }
-                cpuMicros = (threads.getCurrentThreadCpuTime() - cpuBefore) / 1e3 / answers.length;
+            for (int threads : THREADS) {
+                List<Asked> asked = ask(kinds.get(kind), all, threads);
+                double[] micros = asked.stream().flatMapToDouble(one -> Arrays.stream(one.micros())).sorted().toArray();
+                double cpuMicros = asked.stream().mapToDouble(Asked::cpuMicros).sum() / micros.length;
+                System.out.printf(
+                    "{\"engine\":\"lucene\",\"kind\":%d,\"threads\":%d,\"cpu_micros\":%.3f,\"p50_micros\":%.3f,\"p95_micros\":%.3f,"
+                        + "\"p99_micros\":%.3f,\"build_cpu_seconds\":%.2f,\"disk_bytes\":%d,\"answers\":%s}%n",
+                    kind, threads, cpuMicros, at(micros, 0.5), at(micros, 0.95), at(micros, 0.99), buildSeconds, bytes,
+                    Arrays.toString(asked.get(0).answers()));
             }
-            Arrays.sort(micros);
-            System.out.printf(
-                "{\"engine\":\"lucene\",\"kind\":%d,\"cpu_micros\":%.3f,\"p50_micros\":%.3f,\"p95_micros\":%.3f,\"p99_micros\":%.3f,"
-                    + "\"build_cpu_seconds\":%.2f,\"disk_bytes\":%d,\"answers\":%s}%n",
-                kind, cpuMicros, at(micros, 0.5), at(micros, 0.95), at(micros, 0.99), buildSeconds, bytes, Arrays.toString(answers));
         }
+    }
+
+    /** Asks all questions by so many threads, several times over; the last time, which all begin together, counts. */
+    private List<Asked> ask(List<Question> questions, int rounds, int threads) throws Exception {
+        CyclicBarrier together = new CyclicBarrier(threads);
+        ExecutorService pool = Executors.newFixedThreadPool(threads);
+        try {
+            Callable<Asked> task = () -> ask(questions, rounds, together);
+            List<Asked> asked = new ArrayList<>();
+            for (Future<Asked> one : pool.invokeAll(Collections.nCopies(threads, task))) {
+                asked.add(one.get());
+            }
+            return asked;
+        } finally {
+            pool.shutdown();
+        }
+    }
+
+    private Asked ask(List<Question> questions, int rounds, CyclicBarrier together) throws Exception {
+        long[] answers = new long[questions.size()];
+        double[] micros = new double[questions.size()];
+        ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+        double cpuMicros = 0;
+        for (int round = 1; round <= rounds; round++) {
+            if (round == rounds) {
+                together.await();
+            }
+            long cpuBefore = threads.getCurrentThreadCpuTime();
+            for (int i = 0; i < answers.length; i++) {
+                long before = System.nanoTime();
+                answers[i] = answer(questions.get(i));
+                micros[i] = (System.nanoTime() - before) / 1e3;
+            }
+            cpuMicros = (threads.getCurrentThreadCpuTime() - cpuBefore) / 1e3;
+        }
+        return new Asked(micros, cpuMicros, answers);
     }
 
     private static double at(double[] sorted, double part) {

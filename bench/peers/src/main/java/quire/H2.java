@@ -48,16 +48,19 @@ final class H2 implements Peer {
     }
 
     @Override
-    public long count(String f) throws SQLException {
-        countOne.setString(1, f);
-        return only(countOne);
+    public Object question(String f, String g) {
+        return new String[] {f, g};
     }
 
     @Override
-    public long count(String f, String g) throws SQLException {
-        countBoth.setString(1, f);
-        countBoth.setString(2, g);
-        return only(countBoth);
+    public long count(Object question) throws SQLException {
+        String[] values = (String[]) question;
+        PreparedStatement statement = values[1] == null ? countOne : countBoth;
+        statement.setString(1, values[0]);
+        if (values[1] != null) {
+            statement.setString(2, values[1]);
+        }
+        return only(statement);
     }
 
     private static long only(PreparedStatement statement) throws SQLException {

@@ -47,16 +47,19 @@ final class Lucene implements Peer {
     }
 
     @Override
-    public long count(String f) throws Exception {
-        return searcher.count(term("f", f));
-    }
-
-    @Override
-    public long count(String f, String g) throws Exception {
+    public Object question(String f, String g) {
+        if (g == null) {
+            return term("f", f);
+        }
         BooleanQuery.Builder both = new BooleanQuery.Builder();
         both.add(term("f", f), BooleanClause.Occur.FILTER);
         both.add(term("g", g), BooleanClause.Occur.FILTER);
-        return searcher.count(both.build());
+        return both.build();
+    }
+
+    @Override
+    public long count(Object question) throws Exception {
+        return searcher.count((Query) question);
     }
 
     private static Query term(String field, String value) {

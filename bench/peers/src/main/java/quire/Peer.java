@@ -5,9 +5,9 @@ interface Peer extends AutoCloseable {
     /** Takes all documents, and makes them ready to be asked. */
     void load(Documents documents) throws Exception;
 
-    /** How many documents have this value of f. */
-    long count(String f) throws Exception;
+    /** Makes a question: how many documents have this value of f, and this value of g, unless that is null. */
+    Object question(String f, String g) throws Exception;
 
-    /** How many documents have these values of f and g. */
-    long count(String f, String g) throws Exception;
+    /** Answers a question. */
+    long count(Object question) throws Exception;
 }
