@@ -199,11 +199,9 @@ impl Task {
                 let asked = std::thread::scope(|scope| {
                     let ask = || self.ask(&market, &of_kind, &together);
                     let asking: Vec<_> = (0..threads).map(|_| scope.spawn(ask)).collect();
-                    let asked = asking.into_iter().map(|one| match one.join() {
-                        Ok(asked) => asked.map_err(|error| error.to_string()),
-                        Err(_) => Err("a thread panicked".to_owned()),
-                    });
-                    asked.collect::<Result<Vec<_>, String>>()
+                    let asked = asking.into_iter();
+                    let asked = asked.map(|one| one.join().map_err(|_| "a thread panicked")?);
+                    asked.collect::<Result<Vec<_>>>()
                 })?;
                 let mut micros: Vec<_> = asked.iter().flat_map(|one| &one.micros).collect();
                 micros.sort_by(|a, b| a.total_cmp(b));
