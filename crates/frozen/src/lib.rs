@@ -6,8 +6,8 @@
 //! # What a file has
 //! ```text
 //! of each field    values, in order: each has a code         filterable and sortable
-//!                  code → how many documents, and which      filterable
-//!                  document → codes                          sortable
+//!                  code → how many documents, and which      filterable; which: unless the next is as good for it
+//!                  document → codes                          sortable; of few documents also filterable
 //! of each document the document itself, a payload            in packed blocks
 //! ```
 //! Each of these is encoded as its own contents want it: see `column.rs`, `dictionary.rs` and `set_view.rs` of the index, and

@@ -47,7 +47,7 @@ pub(crate) enum SectionKind {
     Sets = 3,
     /// The doc set of the documents that have a value that is not null; not there if all have.
     Present = 4,
-    /// A column: the code of each document's value, plus one; 0 without. With many values: of the values of each, in order.
+    /// A column: the code of each document's value, plus one; 0 without. Of few documents also in the place of docids and sets. With many values: of the values of each, in order.
     Codes = 5,
     /// A column, if a document has many values: where in the codes the values of each document begin; one row more.
     Starts = 6,
