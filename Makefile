@@ -45,9 +45,9 @@ bench-docstore: build
 
 # Keys and values beside LevelDB, RocksDB, fjall, LMDB, redb and Kyoto Cabinet: `make bench-kv N=10000000`. LIMIT=512 holds each within so
 # many MiB of memory, the system's cache of its files included (as root); DEFAULTS=1 gives each its own defaults; READS=1000000 asks for
-# fewer keys than there are; ROUNDS=4; ENGINES=quire,leveldb.
+# fewer keys than there are; ROUNDS=4; ENGINES=quire,leveldb; MEMTABLE=64 and CACHE=256 are MiB.
 kv_flags = --count $(N) $(if $(READS),--reads $(READS)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ENGINES),--engines $(ENGINES)) \
-	$(if $(LIMIT),--limit $(LIMIT)) $(if $(DEFAULTS),--defaults)
+	$(if $(MEMTABLE),--memtable $(MEMTABLE)) $(if $(CACHE),--cache $(CACHE)) $(if $(LIMIT),--limit $(LIMIT)) $(if $(DEFAULTS),--defaults)
 .PHONY: bench-kv
 bench-kv:
 	@scripts/setup.sh kv
