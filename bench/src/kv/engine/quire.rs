@@ -17,8 +17,8 @@ impl Engine for Quire {
             ..KvOptions::default()
         };
         if let Some(sizes) = sizes {
-            // Four memtables are set apart, and two thirds of the rest are for the cache.
-            options.memory_bytes = 4 * sizes.memtable_bytes + sizes.cache_bytes / 2 * 3;
+            // Four memtables are set apart; seven twelfths of the rest are for the cache, one is for pages of filters.
+            options.memory_bytes = 4 * sizes.memtable_bytes + sizes.cache_bytes / 7 * 12;
             options.memtable_bytes = Some(sizes.memtable_bytes);
             options.codec = Codec::None;
             options.filter_bits_per_key = 10;
