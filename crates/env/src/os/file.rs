@@ -6,6 +6,7 @@
 
 use crate::{AppendFile, Error, FileStamp, ReadFile, Result};
 use bytes::Bytes;
+use rustix::buffer::spare_capacity;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
@@ -151,6 +152,27 @@ impl ReadFile for OsReadFile {
         self.file
             .read_exact_at(buffer, offset)
             .map_err(|e| Error::io("read", &self.path, e))
+    }
+
+    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
+        // Into room that is not zeroed first: reads of blocks from the page cache are mostly copying.
+        let mut bytes = Vec::with_capacity(length);
+        while bytes.len() < length {
+            let at = offset.saturating_add(bytes.len() as u64);
+            let read = || rustix::io::pread(&self.file, spare_capacity(&mut bytes), at);
+            match rustix::io::retry_on_intr(read) {
+                Ok(0) => {
+                    let end =
+                        io::Error::new(io::ErrorKind::UnexpectedEof, "failed to fill whole buffer");
+                    return Err(Error::io("read", &self.path, end));
+                }
+                Ok(_) => {}
+                Err(errno) => return Err(Error::io("read", &self.path, errno.into())),
+            }
+        }
+        // The allocator may have given more room than was asked for.
+        bytes.truncate(length);
+        Ok(Bytes::from(bytes))
     }
 
     fn map(&self) -> Result<Bytes> {

@@ -15,8 +15,9 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-/// What the cache is told that a slot takes: itself, and what is left of a block that is gone until another comes.
-const SLOT_BYTES: usize = 192;
+/// What the cache is told that a slot takes: itself, and a part for what is left of blocks that are gone, of which only those
+/// that were asked for twice have been in their slots.
+const SLOT_BYTES: usize = 64;
 
 /// What a frame holds, once it is checked and open.
 pub(crate) trait Contents: Cached + Sized {

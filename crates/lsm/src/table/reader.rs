@@ -346,26 +346,21 @@ impl Table {
         let Some(handle) = node.handle(index) else {
             return Ok(None);
         };
-        let child = self.cached(handle)?;
-        node.set_child(index, &child);
-        Ok(Some(child))
-    }
-
-    /// What is at `handle`, from the cache or the file.
-    fn cached<T: Contents>(&self, handle: Handle) -> Result<Arc<T>> {
         let key = BlockKey {
             owner: self.owner,
             offset: handle.offset,
         };
         if let Some(found) = self.cache.get(key) {
-            return Ok(found);
+            // Asked for again: only then is it worth a slot, which costs more to fill than to use.
+            node.set_child(index, &found);
+            return Ok(Some(found));
         }
         let (contents, _) = self.frames.read(handle)?;
         let contents = T::parse(contents).map_err(self.frames.damaged(handle.offset))?;
         let contents = Arc::new(contents);
         self.counters.block_reads.add(1);
         self.cache.insert(key, Arc::clone(&contents));
-        Ok(contents)
+        Ok(Some(contents))
     }
 }
 
