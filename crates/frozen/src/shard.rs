@@ -179,13 +179,13 @@ impl<'a> FrozenField<'a> {
                 OfValue::List(docs) => docs,
             });
         }
-        if !self.has_postings() && !codes.more.is_empty() {
+        if !self.has_postings() {
+            if codes.more.is_empty() {
+                return self.scan(&codes.first);
+            }
             let mut docs = DocSet::full(self.file.documents());
             self.retain_by_column(codes, &mut docs)?;
             return Ok(docs);
-        }
-        if !self.has_postings() {
-            return self.scan(&codes.first);
         }
         if self.has_codes() && !self.entry.many && codes.more.is_empty() {
             let (column, _) = self.codes()?;

@@ -101,8 +101,11 @@ impl Prepared {
             }
         };
         if let Some(explain) = &mut answer.explain {
-            explain.shards = shards.count().into();
             explain.is_merged = merged.is_some();
+            explain.shards = shards.count().into();
+            if explain.is_merged && explain.pruned > 0 {
+                explain.pruned = explain.shards;
+            }
             explain.planning += choosing;
         }
         Ok(answer)

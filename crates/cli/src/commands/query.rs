@@ -271,6 +271,7 @@ fn explain_json(explain: &Explain) -> serde_json::Value {
         "documents": explain.documents,
         "shards": explain.shards,
         "pruned": explain.pruned,
+        "asked_as_one": explain.is_merged,
         "outranked": explain.outranked,
         "planning_micros": micros(explain.planning),
         "filtering_micros": micros(explain.filtering),
