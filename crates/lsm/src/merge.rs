@@ -5,6 +5,7 @@ use crate::direction::Direction;
 use crate::fold::{Entry, Fold, Folder};
 use crate::memtable::MemtableCursor;
 use crate::run::RunCursor;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// A sorted sequence of entries.
@@ -48,6 +49,8 @@ pub(crate) struct Merge {
     folder: Arc<Folder>,
     bottom: bool,
     key: Vec<u8>,
+    /// The sources that are on `key`, newest first.
+    next: Vec<usize>,
 }
 
 impl Merge {
@@ -64,6 +67,7 @@ impl Merge {
             folder,
             bottom,
             key: Vec::new(),
+            next: Vec::new(),
         }
     }
 
@@ -74,22 +78,13 @@ impl Merge {
 
     /// The next key's entry, tombstones included; `None` at the end. After an error the merge is of no use.
     pub(crate) fn advance(&mut self) -> Result<Option<Entry>> {
-        let keys = self.sources.iter().filter_map(Source::key);
-        let next = match self.direction {
-            Direction::Forwards => keys.min(),
-            Direction::Backwards => keys.max(),
-        };
-        let Some(next) = next else {
-            return Ok(None);
-        };
-        self.key.clear();
-        self.key.extend_from_slice(next);
+        self.find_next();
         let mut fold = Fold::default();
         let mut done = false;
-        for source in &mut self.sources {
-            if source.key() != Some(&self.key) {
+        for &index in &self.next {
+            let Some(source) = self.sources.get_mut(index) else {
                 continue;
-            }
+            };
             // What lies below a value or tombstone is passed over unread.
             if !done && let Some(entry) = source.entry() {
                 done = fold.push(&self.folder, &self.key, entry)?;
@@ -97,5 +92,30 @@ impl Merge {
             source.advance()?;
         }
         fold.finish(&self.folder, &self.key, self.bottom)
+    }
+
+    /// Finds the key that is next and the sources that are on it, with one comparison for each source but the first.
+    fn find_next(&mut self) {
+        self.next.clear();
+        let mut first: Option<&[u8]> = None;
+        for (index, source) in self.sources.iter().enumerate() {
+            let Some(key) = source.key() else {
+                continue;
+            };
+            let order = match (first, self.direction) {
+                (None, _) => Ordering::Less,
+                (Some(first), Direction::Forwards) => key.cmp(first),
+                (Some(first), Direction::Backwards) => first.cmp(key),
+            };
+            if order == Ordering::Less {
+                first = Some(key);
+                self.next.clear();
+            }
+            if order != Ordering::Greater {
+                self.next.push(index);
+            }
+        }
+        self.key.clear();
+        self.key.extend_from_slice(first.unwrap_or_default());
     }
 }
