@@ -10,8 +10,11 @@ use std::time::Duration;
 /// Less than this is no room to work in.
 const MEMTABLE_BYTES_MIN: u64 = 64 << 10;
 
-/// A segment of the log is sealed at a quarter of a memtable, but at least at this size: it is dropped whole.
+/// A segment of the log is sealed at the size of a memtable, but at least at this: it is dropped whole.
 const SEGMENT_BYTES_MIN: u64 = 1 << 20;
+
+/// At most so much of the log waits in memory while the disk is busy with what came before.
+const PENDING_BYTES_MAX: u64 = 16 << 20;
 
 /// How keys and values are opened. All may differ from one opening to the next: files say themselves how they were written.
 #[derive(Debug, Clone)]
@@ -96,8 +99,10 @@ impl KvOptions {
             ..StoreOptions::default()
         };
         options.log.codec = self.log_codec;
-        options.log.segment_bytes =
-            (self.memtable_bytes() / 4).clamp(SEGMENT_BYTES_MIN, options.log.segment_bytes);
+        options.log.segment_bytes = self
+            .memtable_bytes()
+            .clamp(SEGMENT_BYTES_MIN, options.log.segment_bytes);
+        options.log.pending_bytes_max = (self.memory_bytes / 16).min(PENDING_BYTES_MAX) as usize;
         options
     }
 }

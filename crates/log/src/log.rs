@@ -206,6 +206,19 @@ impl Log {
         Ok(self.durable())
     }
 
+    /// Makes durable what was accepted so far, and reserves room for what comes next. Called in the background now and then, so that an
+    /// append seldom waits for room, and going over to a new segment for the sync of a whole one.
+    ///
+    /// # Errors
+    /// As [`sync`](Log::sync). A full disk is none: the append that finds no room says so.
+    pub fn write_back(&self) -> Result<()> {
+        let shared = &*self.shared;
+        let mut writer = shared.writer.lock();
+        shared.check_healthy()?;
+        shared.sync_all(&mut writer)?;
+        shared.reserve_ahead(&mut writer)
+    }
+
     /// Position of the first record kept; one past [`last`](Log::last) if there is none.
     pub fn first(&self) -> Position {
         self.shared.first()
@@ -487,6 +500,24 @@ impl Shared {
         }
         let reserved = writer.reserve(claimed, need)?;
         self.pending.lock().set_reserved(reserved);
+        Ok(())
+    }
+
+    /// Reserves room for more than is claimed, in the newest segment as long as it is not full.
+    fn reserve_ahead(&self, writer: &mut Writer) -> Result<()> {
+        let (claimed, next, reserved) = {
+            let pending = self.pending.lock();
+            (pending.claimed(), pending.next(), pending.reserved())
+        };
+        let plenty = reserved.saturating_sub(claimed) >= self.options.reserve_bytes / 2;
+        if plenty || !writer.is_open() || writer.is_full(claimed, next) {
+            return Ok(());
+        }
+        match writer.reserve(claimed, 0) {
+            Ok(reserved) => self.pending.lock().raise_reserved(reserved),
+            Err(error) if error.kind() == ErrorKind::NoSpace => {}
+            Err(error) => return Err(error),
+        }
         Ok(())
     }
 

@@ -160,6 +160,11 @@ impl Pending {
         self.reserved = bytes;
     }
 
+    /// Says that at least so many bytes are reserved past the end of the segment: records may have been accepted meanwhile.
+    pub(crate) fn raise_reserved(&mut self, bytes: u64) {
+        self.reserved = self.reserved.max(bytes);
+    }
+
     /// Accepts nothing until room is reserved anew, so that the log's end stands still.
     pub(crate) fn freeze(&mut self) {
         self.frozen = true;

@@ -61,7 +61,7 @@ impl<M: Machine> Store<M> {
         }
         match M::LOG_IS_KEPT {
             true => self.inner.compact_log_whole(),
-            false => Ok(()),
+            false => self.inner.drop_whole_log(),
         }
     }
 
@@ -73,7 +73,10 @@ impl<M: Machine> Store<M> {
     pub fn settle(&self) -> Result<()> {
         self.flush()?;
         while self.inner.compact_next()? {}
-        Ok(())
+        match M::LOG_IS_KEPT {
+            true => Ok(()),
+            false => self.inner.drop_whole_log(),
+        }
     }
 
     /// Syncs and closes. Later calls fail with [`Error::Closed`]. A store that is dropped without it loses nothing that
@@ -156,6 +159,12 @@ impl<M: Machine> Inner<M> {
         if M::LOG_IS_KEPT {
             return Ok(());
         }
+        self.drop_needless_log()
+    }
+
+    /// Drops all of the log that no opening will replay, the newest segment too.
+    fn drop_whole_log(&self) -> Result<()> {
+        self.log.roll()?;
         self.drop_needless_log()
     }
 

@@ -26,6 +26,9 @@ use std::time::Duration;
 /// How long a writer waits at the memory limit for a flush, while flushes make progress.
 const MEMORY_WAIT_MAX: Duration = Duration::from_secs(60);
 
+/// The log is written back in the background after so many bytes of records.
+const WRITE_BACK_BYTES: u64 = 4 << 20;
+
 /// Where a store lives: a directory of this name below each volume's; the manifest and the log are on the first.
 #[derive(Debug, Clone)]
 pub struct Place {
@@ -149,6 +152,7 @@ pub(crate) struct Inner<M: Machine> {
     pub(crate) log_compaction_held: AtomicBool,
     /// When the next timed sync of the log is due; none if none is.
     sync_due: Mutex<Option<Duration>>,
+    write_back_due: AtomicBool,
     pub(crate) sealing: Mutex<Sealing>,
     pub(crate) closed: AtomicBool,
     /// Set when what is on disk is unknown: nothing is acknowledged any more.
@@ -165,6 +169,8 @@ pub(crate) struct Writer<M> {
     pub(crate) applied: Position,
     /// Record bytes since the memtables were last frozen.
     pub(crate) unflushed_bytes: u64,
+    /// Record bytes since the log was last to be written back.
+    pub(crate) unwritten_bytes: u64,
     /// Record bytes superseded since then: they can be reclaimed only once the memtables are flushed.
     pub(crate) superseded_bytes: u64,
     /// At so many the memtables are flushed.
@@ -355,6 +361,7 @@ impl<M: Machine> Store<M> {
                 machine,
                 applied: manifest.applied,
                 unflushed_bytes: 0,
+                unwritten_bytes: 0,
                 superseded_bytes: 0,
                 superseded_bytes_max: superseded_bytes_max(&options, &manifest.space, &segments),
                 space: manifest.space.clone(),
@@ -375,6 +382,7 @@ impl<M: Machine> Store<M> {
             compaction_due: AtomicBool::new(false),
             log_compaction_held: AtomicBool::new(false),
             sync_due: Mutex::new(None),
+            write_back_due: AtomicBool::new(false),
             sealing: Mutex::new(sealing),
             closed: AtomicBool::new(false),
             read_only: AtomicBool::new(false),
@@ -690,6 +698,14 @@ impl<M: Machine> Inner<M> {
         self.counters
             .records
             .fetch_add(records.len() as u64, Ordering::Relaxed);
+        writer.unwritten_bytes += records
+            .iter()
+            .map(|record| record.len() as u64)
+            .sum::<u64>();
+        if writer.unwritten_bytes >= WRITE_BACK_BYTES {
+            writer.unwritten_bytes = 0;
+            self.schedule_write_back();
+        }
         let share = self.shared.memtables().limit() / 4;
         if self.memtable_bytes() >= share
             || writer.unflushed_bytes >= self.options.replay_bytes_max
@@ -826,6 +842,27 @@ impl<M: Machine> Inner<M> {
         self.counters
             .stall_micros_max
             .fetch_max(micros, Ordering::Relaxed);
+    }
+
+    /// Has the log written back in the background, unless that is due already.
+    fn schedule_write_back(&self) {
+        if self.write_back_due.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let weak = self.me.clone();
+        let job = move || {
+            let Some(inner) = weak.upgrade() else { return };
+            inner.write_back_due.store(false, Ordering::Release);
+            if inner.check_open().is_err() {
+                return;
+            }
+            // A failure poisons the log, and the next write says so.
+            if let Err(error) = inner.log.write_back() {
+                tracing::error!(partition = %inner.dir.display(), %error, "the log could not be written back");
+            }
+        };
+        let env = self.shared.env();
+        env.schedule(JobClass::Flush, Duration::ZERO, Box::new(job));
     }
 
     /// Sees to it that the log is synced at the latest `delay` from now.
