@@ -391,7 +391,7 @@ fn views_that_are_kept_too_long_are_told_of_and_give_back_what_they_hold() {
             .filter(|file| file.extension().is_some_and(|e| e == "table"))
             .count()
     };
-    assert_eq!(tables(), 4);
+    assert_eq!(tables(), 3);
     env.advance(Duration::from_secs(59));
     env.run_due();
     let (views, age) = (kv.stats().views, kv.stats().view_age);

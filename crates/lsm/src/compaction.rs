@@ -10,7 +10,8 @@ pub trait CompactionPolicy: Send + Sync + fmt::Debug {
     fn pick(&self, run_bytes: &[u64]) -> Option<Range<usize>>;
 }
 
-/// Merges the new run with every following run that is not larger than what is being merged.
+/// Merges the new run with every following run that is not larger than what is being merged, give or take an eighth: flushes of one
+/// size differ a little.
 ///
 /// For equal flushes the runs are a binary counter: after n flushes there are as many runs as n has one-bits, and a
 /// byte is rewritten once per doubling of the tree. Reads look at a logarithm of runs, and all I/O is sequential.
@@ -22,13 +23,39 @@ impl CompactionPolicy for Geometric {
         let mut merged = 0u64;
         let mut end = 0;
         for &bytes in run_bytes {
-            if end > 0 && bytes > merged {
+            if end > 0 && bytes > merged.saturating_add(merged / 8) {
                 break;
             }
             merged = merged.saturating_add(bytes);
             end += 1;
         }
         (end >= 2).then_some(0..end)
+    }
+}
+
+/// A flush writes at most so many times its bytes: more would have memory wait for it.
+const FLUSH_FACTOR_MAX: u64 = 4;
+
+/// With how many of the runs, of these sizes in bytes and newest first, a flush of about `bytes` is written as one: those that the
+/// policy would merge it with at once, so that it is not written twice. None if that were too much for a flush.
+pub(crate) fn runs_of_flush(
+    policy: &impl CompactionPolicy,
+    bytes: u64,
+    run_bytes: &[u64],
+) -> usize {
+    let sizes: Vec<_> = std::iter::once(bytes)
+        .chain(run_bytes.iter().copied())
+        .collect();
+    let Some(range) = policy.pick(&sizes).filter(|range| range.start == 0) else {
+        return 0;
+    };
+    let merged = sizes.get(range.clone()).unwrap_or_default();
+    let merged = merged
+        .iter()
+        .fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
+    match merged <= bytes.saturating_mul(FLUSH_FACTOR_MAX) {
+        true => range.end - 1,
+        false => 0,
     }
 }
 
@@ -46,7 +73,9 @@ mod tests {
             (&[1, 1, 2], Some(0..3)),
             (&[1, 1, 3], Some(0..2)),
             (&[1, 1, 3, 1], Some(0..2)),
-            (&[4, 1, 5, 11, 2], Some(0..3)),
+            (&[4, 1, 5, 12, 2], Some(0..3)),
+            (&[80, 90, 200], Some(0..2)),
+            (&[80, 91], None),
             (&[0, 0, 1], Some(0..2)),
             (&[u64::MAX, u64::MAX, 1], Some(0..3)),
         ];
@@ -55,29 +84,34 @@ mod tests {
         }
     }
 
-    /// Runs after `flushes` of one unit each, and the units written if a flush that is merged at once is written
-    /// only as part of the merged run (as published), or also as a run of its own (as [`Tree`](crate::Tree) does).
+    /// Runs after `flushes` of one unit each, and the units written if a flush is written as one with whatever runs it is merged
+    /// with (as published), or only with few of them (as [`Tree`](crate::Tree) does).
     fn walk(flushes: usize) -> (Vec<u64>, u64, u64) {
         let (mut runs, mut as_published, mut as_built) = (Vec::new(), 0, 0);
         for _ in 0..flushes {
+            let at_once = runs_of_flush(&Geometric, 1, &runs);
             runs.insert(0, 1);
-            as_built += 1;
-            match Geometric.pick(&runs) {
+            let merged: u64 = match Geometric.pick(&runs) {
                 Some(range) => {
-                    let merged: u64 = runs.drain(range).sum();
+                    let merged = runs.drain(range.clone()).sum();
                     runs.insert(0, merged);
-                    as_published += merged;
-                    as_built += merged;
+                    // All of them at once, or none.
+                    assert!([0, range.len() - 1].contains(&at_once));
+                    merged
                 }
-                None => as_published += 1,
-            }
+                None => 1,
+            };
+            as_published += merged;
+            as_built += merged + u64::from(merged > 1 && at_once == 0);
         }
         (runs, as_published, as_built)
     }
 
     #[test]
     fn equal_flushes_walk_like_a_binary_counter() {
-        assert_eq!(walk(4), (vec![4], 8, 10));
+        assert_eq!(walk(4), (vec![4], 8, 8));
+        assert_eq!(walk(8), (vec![8], 20, 21));
+        assert_eq!(walk(25), (vec![1, 8, 16], 69, 72));
         assert_eq!(walk(100).0, [4, 32, 64]);
         for flushes in 1..300usize {
             assert_eq!(walk(flushes).0.len(), flushes.count_ones() as usize);

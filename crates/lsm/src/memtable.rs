@@ -134,6 +134,11 @@ impl Memtable {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// How many keys it has.
+    pub(crate) fn keys(&self) -> u32 {
+        self.keys.count()
+    }
+
     /// True if nothing was ever written.
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes() == 0

@@ -64,6 +64,11 @@ impl Run {
         }
     }
 
+    /// How many entries it has.
+    pub(crate) fn entries(&self) -> u64 {
+        self.tables.iter().map(|table| table.meta().entries).sum()
+    }
+
     /// Entries that a merge into the oldest run would drop or fold: tombstones and operands.
     pub(crate) fn unresolved(&self) -> u64 {
         self.tables

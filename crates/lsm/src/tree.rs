@@ -216,13 +216,14 @@ impl Tree {
         )
     }
 
-    /// Writes all frozen memtables as one new run, files and their directories synced. `None` if there is nothing to
-    /// flush, or another flush is out. The run takes effect by [`install`](Self::install).
+    /// Writes all frozen memtables as one new run, files and their directories synced; merged with the newest runs, if the policy would
+    /// do so at once and they are small. `None` if there is nothing to flush, or another flush is out. The run takes effect by
+    /// [`install`](Self::install).
     ///
     /// # Errors
     /// `Merge`, `TooLarge`, or those of the machine. No file is left behind, and the memtables stay as they were.
     pub fn flush(&self) -> Result<Option<TreeEdit>> {
-        let Some(claim) = self.claims.claim_flush() else {
+        let Some(mut claim) = self.claims.claim_flush() else {
             return Ok(None);
         };
         // Loaded after the claim: the last flush is installed, or it would still hold the claim.
@@ -234,14 +235,48 @@ impl Tree {
         if memtables.is_empty() {
             return Ok(None);
         }
-        let sources = memtables
+        let mut bottom = false;
+        let mut runs = claim.add_runs(|claimed| {
+            let version = self.version.load_full();
+            let runs = version.runs_of_flush(&memtables, claimed);
+            // With no run below, the new one is the oldest; runs only ever appear by flushes, and this is the only one.
+            bottom = runs.len() == version.runs.len();
+            runs.to_vec()
+        });
+        let mut added = self.build_of(&memtables, &runs, bottom);
+        if added.is_err() && !runs.is_empty() {
+            // A damaged run, or one that there is no room to merge with, must not keep memory from being freed.
+            runs.clear();
+            claim.give_up_runs();
+            added = self.build_of(&memtables, &[], false);
+        }
+        Ok(added?.map(|added| TreeEdit::new(claim, Change::Flush(memtables, runs), added)))
+    }
+
+    /// Writes what memtables and runs merge to as a new run.
+    fn build_of(
+        &self,
+        memtables: &[Arc<Memtable>],
+        runs: &[Arc<Run>],
+        bottom: bool,
+    ) -> Result<Option<Arc<Run>>> {
+        let cursor = |memtable: &Arc<Memtable>| memtable.cursor(Position(u64::MAX), Start::FIRST);
+        let mut sources: Vec<_> = memtables
             .iter()
-            .map(|memtable| Source::Memtable(memtable.cursor(Position(u64::MAX), Start::FIRST)))
+            .map(|memtable| Source::Memtable(cursor(memtable)))
             .collect();
-        // With no run below, this one is the oldest; runs only ever appear by flushes, and this is the only one.
-        let bottom = version.runs.is_empty();
-        let added = self.build(sources, bottom, &|| false)?;
-        Ok(added.map(|added| TreeEdit::new(claim, Change::Flush(memtables), added)))
+        sources.extend(self.sequential(runs)?);
+        self.build(sources, bottom, &|| false)
+    }
+
+    /// The runs as sources of a merge, each read once.
+    fn sequential(&self, runs: &[Arc<Run>]) -> Result<Vec<Source>> {
+        let access = Access::Sequential(Arc::clone(&self.context.budget));
+        let open = |run: &Arc<Run>| {
+            RunCursor::open(Arc::clone(run), access.clone(), Start::FIRST)
+                .map(|cursor| Source::Run(Box::new(cursor)))
+        };
+        runs.iter().map(open).collect()
     }
 
     /// Picks runs worth merging now; `None` if the shape is fine. They are claimed until the compaction, or the edit made
@@ -306,12 +341,7 @@ impl Tree {
             claim.is_of(&self.claims),
             "a compaction is done by the tree that picked it"
         );
-        let access = Access::Sequential(Arc::clone(&self.context.budget));
-        let open = |run: &Arc<Run>| {
-            RunCursor::open(Arc::clone(run), access.clone(), Start::FIRST)
-                .map(|cursor| Source::Run(Box::new(cursor)))
-        };
-        let mut sources: Vec<_> = runs.iter().map(open).collect::<Result<_>>()?;
+        let mut sources = self.sequential(&runs)?;
         if planted(Bug::RunsMergedOldestFirst) {
             sources.reverse();
         }

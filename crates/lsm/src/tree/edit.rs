@@ -60,6 +60,26 @@ impl Claims {
 }
 
 impl Claim {
+    /// Claims the runs that `pick` picks too, told which are claimed.
+    pub(super) fn add_runs(
+        &mut self,
+        pick: impl FnOnce(&BTreeSet<u64>) -> Vec<Arc<Run>>,
+    ) -> Vec<Arc<Run>> {
+        let mut claimed = self.claims.0.lock();
+        let runs = pick(&claimed.runs);
+        self.runs.extend(runs.iter().map(|run| run.id));
+        claimed.runs.extend(&self.runs);
+        runs
+    }
+
+    /// Claims no runs any more.
+    pub(super) fn give_up_runs(&mut self) {
+        let mut claimed = self.claims.0.lock();
+        for run in self.runs.drain(..) {
+            claimed.runs.remove(&run);
+        }
+    }
+
     /// Whether it is among these claims.
     pub(super) fn is_of(&self, claims: &Arc<Claims>) -> bool {
         Arc::ptr_eq(&self.claims, claims)
@@ -68,11 +88,8 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let mut claimed = self.claims.0.lock();
-        claimed.flush &= !self.flush;
-        for run in &self.runs {
-            claimed.runs.remove(run);
-        }
+        self.give_up_runs();
+        self.claims.0.lock().flush &= !self.flush;
     }
 }
 
@@ -96,8 +113,8 @@ impl Compaction {
 /// What an edit replaces.
 #[derive(Debug)]
 pub(super) enum Change {
-    /// Frozen memtables, all that there were.
-    Flush(Vec<Arc<Memtable>>),
+    /// Frozen memtables, all that there were, and the newest runs that they were merged with.
+    Flush(Vec<Arc<Memtable>>, Vec<Arc<Run>>),
     /// Neighbouring runs.
     Compaction(Vec<Arc<Run>>),
 }
@@ -134,24 +151,18 @@ impl TreeEdit {
     /// `version` with the edit made. What it replaces is there: it was claimed.
     pub(super) fn apply(&self, version: &Version) -> Version {
         let mut edited = version.clone();
-        let at = match &self.change {
-            Change::Flush(memtables) => {
-                edited.frozen.retain(|frozen| {
-                    !memtables
-                        .iter()
-                        .any(|memtable| Arc::ptr_eq(memtable, frozen))
-                });
-                let newest = memtables.iter().map(|memtable| memtable.newest()).max();
-                edited.flushed = version.flushed.max(newest.unwrap_or_default());
-                0
-            }
-            Change::Compaction(runs) => {
-                let replaced = |run: &Arc<Run>| runs.iter().any(|replaced| replaced.id == run.id);
-                let at = edited.runs.iter().position(replaced).unwrap_or(0);
-                edited.runs.retain(|run| !replaced(run));
-                at
-            }
-        };
+        if let Change::Flush(memtables, _) = &self.change {
+            let flushed = |frozen: &Arc<Memtable>| {
+                let mut memtables = memtables.iter();
+                memtables.any(|memtable| Arc::ptr_eq(memtable, frozen))
+            };
+            edited.frozen.retain(|frozen| !flushed(frozen));
+            let newest = memtables.iter().map(|memtable| memtable.newest()).max();
+            edited.flushed = version.flushed.max(newest.unwrap_or_default());
+        }
+        let replaced = |run: &Arc<Run>| self.replaced().iter().any(|old| old.id == run.id);
+        let at = edited.runs.iter().position(replaced).unwrap_or(0);
+        edited.runs.retain(|run| !replaced(run));
         if !self.added.tables.is_empty() {
             edited.runs.insert(at, Arc::clone(&self.added));
         }
@@ -160,8 +171,12 @@ impl TreeEdit {
 
     /// The files of replaced runs go with their last holder.
     pub(super) fn set_replaced_obsolete(&self) {
-        if let Change::Compaction(runs) = &self.change {
-            runs.iter().for_each(|run| run.set_obsolete());
+        self.replaced().iter().for_each(|run| run.set_obsolete());
+    }
+
+    fn replaced(&self) -> &[Arc<Run>] {
+        match &self.change {
+            Change::Flush(_, runs) | Change::Compaction(runs) => runs,
         }
     }
 

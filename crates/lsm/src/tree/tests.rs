@@ -129,7 +129,11 @@ struct Pair {
 
 impl Pair {
     fn new(spec: TreeSpec) -> Pair {
-        let context = context(&SimEnv::new(1));
+        Pair::on(&SimEnv::new(1), spec)
+    }
+
+    fn on(env: &Arc<SimEnv>, spec: TreeSpec) -> Pair {
+        let context = context(env);
         let tree = Tree::open(spec, context.clone(), Vec::new()).unwrap();
         Pair {
             context,
@@ -389,16 +393,7 @@ fn fill(pair: &mut Pair, round: u32) {
 
 /// A machine on which a tree has two runs and a frozen memtable; what is done to it next is what is tested.
 fn prepared(env: &Arc<SimEnv>) -> Pair {
-    let context = context(env);
-    let tree = Tree::open(spec(), context.clone(), Vec::new()).unwrap();
-    let mut pair = Pair {
-        context,
-        tree,
-        history: vec![Model::new()],
-        snapshots: Vec::new(),
-        held: Vec::new(),
-        opened_at: Position(0),
-    };
+    let mut pair = Pair::on(env, spec());
     for round in 0..2 {
         fill(&mut pair, round);
         pair.step(&Step::Flush);
@@ -579,6 +574,29 @@ fn compactions_and_flushes_take_different_things_and_install_in_any_order() {
             "an unused pick gives its claim up"
         );
     }
+}
+
+#[test]
+fn a_flush_is_written_as_one_with_runs_of_its_size_and_not_held_up_by_a_damaged_one() {
+    let env = SimEnv::new(5);
+    let mut pair = Pair::on(&env, spec());
+    // Each of these rounds writes all 60 keys.
+    let mut flush = |round| {
+        fill(&mut pair, round);
+        pair.tree.freeze();
+        pair.install(pair.tree.flush().unwrap().unwrap());
+        pair.check_now();
+        pair.tree.runs().len()
+    };
+    assert_eq!([flush(0), flush(6)], [1, 1]);
+    let file = env.files().pop().unwrap();
+    for byte in 20..60 {
+        env.flip_bit(&file, 8 * byte).unwrap();
+    }
+    fill(&mut pair, 10);
+    pair.tree.freeze();
+    pair.install(pair.tree.flush().unwrap().unwrap());
+    assert_eq!(pair.tree.runs().len(), 2, "the damaged run stays as it is");
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! Version: the memtables and runs that were current at one moment.
 
+use crate::compaction::{Geometric, runs_of_flush};
 use crate::fold::{Entry, Fold, Folder};
 use crate::memtable::Memtable;
 use crate::run::Run;
 use crate::{Result, SmallBytes};
 use quire_model::Position;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -22,6 +24,32 @@ impl Version {
     /// All memtables.
     pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
         std::iter::once(&self.active).chain(&self.frozen)
+    }
+
+    /// The newest runs that a flush of these memtables is merged with, none of which is claimed.
+    pub(crate) fn runs_of_flush(
+        &self,
+        memtables: &[Arc<Memtable>],
+        claimed: &BTreeSet<u64>,
+    ) -> &[Arc<Run>] {
+        let free = self
+            .runs
+            .iter()
+            .take_while(|run| !claimed.contains(&run.id));
+        let sizes: Vec<_> = free.map(|run| run.bytes).collect();
+        // About as long an entry as in the newest run.
+        let Some(newest) = self.runs.first() else {
+            return &[];
+        };
+        let keys: u64 = memtables
+            .iter()
+            .map(|memtable| u64::from(memtable.keys()))
+            .sum();
+        let bytes =
+            u128::from(newest.bytes) * u128::from(keys) / u128::from(newest.entries().max(1));
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let count = runs_of_flush(&Geometric, bytes, &sizes);
+        self.runs.get(..count).unwrap_or_default()
     }
 
     /// The value of `key`, whose hash is `hash`, at `at`.
