@@ -40,7 +40,11 @@ impl<M: Machine> Store<M> {
     /// `Full` or `Io` as the disk says; the memtables stay, and the flush is tried again later.
     pub fn flush(&self) -> Result<()> {
         self.inner.check_open()?;
-        self.inner.flush()
+        self.inner.flush()?;
+        match M::LOG_IS_KEPT {
+            true => Ok(()),
+            false => self.inner.drop_whole_log(),
+        }
     }
 
     /// Merges every tree into one run, and removes from the log all records that are not needed. Long: reads and writes all
@@ -61,7 +65,7 @@ impl<M: Machine> Store<M> {
         }
         match M::LOG_IS_KEPT {
             true => self.inner.compact_log_whole(),
-            false => self.inner.drop_whole_log(),
+            false => Ok(()),
         }
     }
 
@@ -73,10 +77,7 @@ impl<M: Machine> Store<M> {
     pub fn settle(&self) -> Result<()> {
         self.flush()?;
         while self.inner.compact_next()? {}
-        match M::LOG_IS_KEPT {
-            true => Ok(()),
-            false => self.inner.drop_whole_log(),
-        }
+        Ok(())
     }
 
     /// Syncs and closes. Later calls fail with [`Error::Closed`]. A store that is dropped without it loses nothing that
