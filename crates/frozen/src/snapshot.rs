@@ -124,10 +124,16 @@ impl Snapshot {
         }
     }
 
-    fn spans(&self, path: &Path) -> Result<Arc<Spans>> {
-        if let Some(spans) = self.spans.load().get(path) {
-            return Ok(Arc::clone(spans));
+    /// Asks the spans of a field. Threads that ask at once touch no common count.
+    fn with_spans<T>(&self, path: &Path, ask: impl FnOnce(&Spans) -> T) -> Result<T> {
+        match self.spans.load().get(path) {
+            Some(spans) => Ok(ask(spans)),
+            None => Ok(ask(&*self.gather_spans(path)?)),
         }
+    }
+
+    #[cold]
+    fn gather_spans(&self, path: &Path) -> Result<Arc<Spans>> {
         let spans = Arc::new(Spans::gather(self.files(), path)?);
         // What no document has would be without end.
         if !spans.is_empty() {
@@ -152,11 +158,12 @@ impl Shards for Snapshot {
     }
 
     fn candidates(&self, leaf: &Leaf) -> quire_query::Result<Option<Arc<DocSet>>> {
-        Ok(self.spans(&leaf.path)?.candidates(&leaf.test))
+        Ok(self.with_spans(&leaf.path, |spans| spans.candidates(&leaf.test))?)
     }
 
     fn best_first(&self, order: &Order) -> quire_query::Result<Option<Arc<[u32]>>> {
-        Ok(Some(self.spans(&order.path)?.best_first(order.direction)))
+        let ranked = self.with_spans(&order.path, |spans| spans.best_first(order.direction));
+        Ok(Some(ranked?))
     }
 
     fn merged(&self, query: &Prepared) -> quire_query::Result<Option<Arc<dyn Merged>>> {
@@ -165,7 +172,7 @@ impl Shards for Snapshot {
         let mut known = Vec::with_capacity(uses.len());
         for one in uses {
             // Of a field that no file has there is nothing to merge.
-            if !self.spans(one.0)?.is_empty() {
+            if !self.with_spans(one.0, Spans::is_empty)? {
                 known.push(one);
             }
         }
