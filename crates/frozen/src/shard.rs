@@ -318,7 +318,9 @@ impl FrozenFile {
                 OfValue::Set(set) => docs.and_view(set),
                 OfValue::List(list) => *docs &= &list,
             }
-        } else if field.has_codes() && docs.len() * GATHER_COST < field.cost_of(&codes)? {
+        } else if field.has_codes()
+            && docs.len() * GATHER_COST < field.cost_of(&codes)? + docs.len() * SCAN_COST
+        {
             field.retain_by_column(&codes, docs)?;
         } else {
             *docs &= &field.set_of(&codes)?;

@@ -458,9 +458,13 @@ impl<'a> Column<'a> {
                 break;
             }
             for rows in by_block(batch) {
-                match self.block_of(rows)?.zone.decides(range) {
+                let block = self.block_of(rows)?;
+                match block.zone.decides(range) {
                     Some(true) => kept.extend_from_slice(rows),
                     Some(false) => {}
+                    None if block.is_frame() && block.has(rows) => {
+                        block.keep_of_frame(rows, range, &mut kept);
+                    }
                     None => {
                         self.gather(rows, &mut values)?;
                         keep(rows, &values, range, &mut kept);
@@ -509,6 +513,32 @@ impl Zone {
 }
 
 impl Block<'_> {
+    /// Whether its values are all its base and a packed number.
+    fn is_frame(&self) -> bool {
+        self.zone.encoding == Encoding::Line && self.zone.slope == 0
+    }
+
+    /// Whether it has all these rows of the column.
+    fn has(&self, rows: &[u32]) -> bool {
+        rows.iter()
+            .all(|row| (*row as usize % BLOCK_ROWS) < self.rows)
+    }
+
+    /// Appends the rows, all of this block, whose values are in a range: by their packed numbers, without branches.
+    fn keep_of_frame(&self, rows: &[u32], range: &RangeInclusive<u64>, kept: &mut Vec<u32>) {
+        let (least, more) = self.numbers_in(range);
+        let mut end = kept.len();
+        kept.resize(end + rows.len(), 0);
+        for row in rows {
+            if let Some(to) = kept.get_mut(end) {
+                *to = *row;
+            }
+            let number = self.number(*row as usize % BLOCK_ROWS);
+            end += usize::from(number.wrapping_sub(least) <= more);
+        }
+        kept.truncate(end);
+    }
+
     fn line(&self, row: usize, number: u64) -> u64 {
         let slope = u64::from(self.zone.slope).wrapping_mul(row as u64);
         self.zone.base.wrapping_add(slope).wrapping_add(number)
