@@ -138,8 +138,8 @@ impl<'a> FrozenField<'a> {
 
     /// How many documents have a value.
     fn count_of_term(&self, term: &[u8]) -> Result<u64> {
-        let (least, greatest) = (&*self.entry.least, &*self.entry.greatest);
-        if term < least || term > greatest {
+        let bounds = (Bound::Included(term), Bound::Included(term));
+        if is_outside(bounds, &self.entry.least, &self.entry.greatest) {
             return Ok(0);
         }
         match self.dictionary()?.search(term) {

@@ -360,7 +360,7 @@ impl<'a> Column<'a> {
         for rows in by_block(rows) {
             let block = self.block_of(rows)?;
             let inside = rows.iter().map(|row| *row as usize % BLOCK_ROWS);
-            if inside.clone().any(|row| row >= block.rows) {
+            if !block.has(rows) {
                 return Err(Damage::new("row of a column", self.directory));
             }
             match block.zone.encoding {
@@ -467,7 +467,11 @@ impl<'a> Column<'a> {
                     }
                     None => {
                         self.gather(rows, &mut values)?;
-                        keep(rows, &values, range, &mut kept);
+                        keep(
+                            rows,
+                            values.iter().map(|value| is_in(*value, range)),
+                            &mut kept,
+                        );
                     }
                 }
             }
@@ -477,15 +481,15 @@ impl<'a> Column<'a> {
     }
 }
 
-/// Appends the rows whose values are in a range. Without branches: which are is often a coin's toss.
-fn keep(rows: &[u32], values: &[u64], range: &RangeInclusive<u64>, kept: &mut Vec<u32>) {
+/// Appends the rows that are wanted, of which `is_wanted` says one after the other. Without branches: it is often a coin's toss.
+fn keep(rows: &[u32], is_wanted: impl Iterator<Item = bool>, kept: &mut Vec<u32>) {
     let mut end = kept.len();
     kept.resize(end + rows.len(), 0);
-    for (row, value) in rows.iter().zip(values) {
+    for (row, is_wanted) in rows.iter().zip(is_wanted) {
         if let Some(to) = kept.get_mut(end) {
             *to = *row;
         }
-        end += usize::from(is_in(*value, range));
+        end += usize::from(is_wanted);
     }
     kept.truncate(end);
 }
@@ -524,19 +528,17 @@ impl Block<'_> {
             .all(|row| (*row as usize % BLOCK_ROWS) < self.rows)
     }
 
-    /// Appends the rows, all of this block, whose values are in a range: by their packed numbers, without branches.
+    /// Appends the rows, all of this block, whose values are in a range: by their packed numbers.
     fn keep_of_frame(&self, rows: &[u32], range: &RangeInclusive<u64>, kept: &mut Vec<u32>) {
-        let (least, more) = self.numbers_in(range);
-        let mut end = kept.len();
-        kept.resize(end + rows.len(), 0);
-        for row in rows {
-            if let Some(to) = kept.get_mut(end) {
-                *to = *row;
-            }
-            let number = self.number(*row as usize % BLOCK_ROWS);
-            end += usize::from(number.wrapping_sub(least) <= more);
-        }
-        kept.truncate(end);
+        let (low, span) = self.numbers_in(range);
+        let numbers = rows
+            .iter()
+            .map(|row| self.number(*row as usize % BLOCK_ROWS));
+        keep(
+            rows,
+            numbers.map(|number| number.wrapping_sub(low) <= span),
+            kept,
+        );
     }
 
     fn line(&self, row: usize, number: u64) -> u64 {
