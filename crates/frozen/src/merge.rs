@@ -12,7 +12,7 @@ use crate::table::{FieldEntry, SectionEntry, SectionKind, TableWriter, front_abo
 use crate::{Error, Result};
 use quire_index::{BLOCK_ROWS, ColumnWriter, DictionaryWriter, DocSet, Keeping, encode_set, term};
 
-/// The codes of so many documents are looked at within a microsecond or two.
+/// The codes of so many documents are looked at within a few microseconds.
 pub(crate) const FORWARD_MAX: u32 = BLOCK_ROWS as u32;
 
 /// A run, in memory or in a temporary file.
