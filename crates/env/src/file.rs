@@ -1,6 +1,6 @@
 //! Files: appended by one writer, read at positions by many.
 
-use crate::{Error, Result};
+use crate::{Error, FileMap, Result};
 use bytes::Bytes;
 use std::fmt;
 use std::path::Path;
@@ -64,6 +64,8 @@ pub trait ReadFile: Send + Sync + fmt::Debug {
         })?;
         self.read_at(0, length)
     }
+    /// The file as memory, to be read here and there: see [`FileMap`], and for the price [`map`](Self::map).
+    fn map_at_random(&self) -> Result<FileMap>;
 }
 
 /// What tells a file from another one that had its name before, or from itself before it was changed. Two that are equal are of

@@ -13,6 +13,7 @@ mod pool;
 
 use crate::durable;
 use crate::{AppendFile, Env, Error, FileLock, FileStamp, Gate, Job, JobClass, ReadFile, Result};
+pub(crate) use file::OsMap;
 use file::{OsAppendFile, OsReadFile};
 use pool::Pool;
 use rustix::io::Errno;

@@ -34,6 +34,7 @@ use crate::{
     AppendFile, Env, Error, FileLock, FileStamp, Gate, Job, JobClass, ReadFile, Result, durable,
 };
 use faults::Interruption;
+pub(crate) use handles::SimMap;
 use handles::{SimAppendFile, SimLock, SimReadFile};
 use jobs::SimGate;
 use machine::{EPOCH_MICROS, Machine, State};

@@ -27,6 +27,11 @@ pub struct KvOptions {
     pub memtable_bytes: Option<u64>,
     /// How blocks of table files are packed. Default LZ4.
     pub codec: Codec,
+    /// Whether blocks of table files that are stored as they are (all, with [`Codec::None`]) are read where the system has them in
+    /// memory, by a map of the file, and not copied into memory of our own. Each is checked each time. Several times as fast where data is
+    /// larger than the cache and the system holds it; but a disk that can't read again what it has read before, or a file that somebody
+    /// cuts, then ends the process (SIGBUS) instead of being an error. Default true.
+    pub map: bool,
     /// Bits of filter per key in table files, up to 64; 10, the default, let about 1 % of absent keys through. 0: no filter.
     pub filter_bits_per_key: u32,
     /// How the log is packed. Its records live for minutes, so the default is not at all.
@@ -48,6 +53,7 @@ impl Default for KvOptions {
             memory_bytes: 512 << 20,
             memtable_bytes: None,
             codec: Codec::Lz4,
+            map: true,
             filter_bits_per_key: 10,
             log_codec: LogCodec::None,
             durability: Durability::Sync,
@@ -91,6 +97,7 @@ impl KvOptions {
             trees: vec![TreeSpec {
                 merger: self.merger.clone(),
                 codec: self.codec,
+                mapped: self.map,
                 filter_bits_per_key: self.filter_bits_per_key,
                 ..Pairs::tree()
             }],

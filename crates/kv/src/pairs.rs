@@ -19,7 +19,7 @@ impl Pairs {
     /// The tree, before options shape it.
     pub(crate) fn tree() -> TreeSpec {
         TreeSpec {
-            // A read that misses the cache copies and checks a block, and mostly wants one entry of it.
+            // A read checks a block, and mostly wants one entry of it.
             block_bytes: 4 << 10,
             ..TreeSpec::new(PAIRS_ID, "pairs")
         }

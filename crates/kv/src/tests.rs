@@ -105,8 +105,9 @@ fn any_step() -> impl Strategy<Value = Step> {
 
 fn any_options() -> impl Strategy<Value = KvOptions> {
     let durability = prop_oneof![Just(Durability::Sync), Just(Durability::None)];
-    (any::<bool>(), any::<bool>(), 0u32..12, durability).prop_map(
-        |(packed, log_packed, filter_bits_per_key, durability)| KvOptions {
+    (any::<[bool; 3]>(), 0u32..12, durability).prop_map(
+        |([packed, log_packed, map], filter_bits_per_key, durability)| KvOptions {
+            map,
             codec: if packed { Codec::Lz4 } else { Codec::None },
             log_codec: if log_packed {
                 LogCodec::Lz4

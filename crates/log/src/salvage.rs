@@ -7,7 +7,7 @@
 use crate::header::{HEADER_BYTES, SegmentHeader, parse_segment_name};
 use crate::verify::{Inspection, SegmentFile};
 use crate::{LogIdentity, Result};
-use quire_env::{Env, ErrorKind as EnvErrorKind, ReadFile};
+use quire_env::{Env, ErrorKind as EnvErrorKind, FileMap, ReadFile};
 use quire_model::Position;
 use std::path::Path;
 use std::sync::Arc;
@@ -123,5 +123,9 @@ impl ReadFile for Patchy {
             (at, rest) = (at + length as u64, after);
         }
         Ok(())
+    }
+
+    fn map_at_random(&self) -> quire_env::Result<FileMap> {
+        self.0.map_at_random()
     }
 }

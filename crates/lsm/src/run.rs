@@ -3,7 +3,7 @@
 use crate::direction::{Direction, Start};
 use crate::fences::Fences;
 use crate::fold::Entry;
-use crate::table::{Access, Counters, Table, TableCursor};
+use crate::table::{Access, Counters, Origin, Table, TableCursor};
 use crate::{Error, Result, RunMeta, TreeContext, TreeSpec};
 use std::sync::Arc;
 
@@ -26,6 +26,7 @@ impl Run {
         context: &TreeContext,
         counters: &Arc<Counters>,
         meta: RunMeta,
+        origin: Origin,
     ) -> Result<Run> {
         let ordered = meta.tables.is_sorted_by(|a, b| a.largest < b.smallest)
             && meta
@@ -42,7 +43,7 @@ impl Run {
         let (id, bytes) = (meta.id, meta.bytes());
         let ends: Vec<_> = meta.tables.iter().map(|table| &table.largest).collect();
         let ends = Fences::new(&ends);
-        let open = |table| Table::open(context, counters, spec.id, table).map(Arc::new);
+        let open = |table| Table::open(context, counters, spec, table, origin).map(Arc::new);
         let tables = meta.tables.into_iter().map(open).collect::<Result<_>>()?;
         Ok(Run {
             id,

@@ -38,6 +38,9 @@ pub struct TreeSpec {
     pub block_bytes: usize,
     /// How blocks are stored.
     pub codec: Codec,
+    /// Whether point reads look at data blocks that are stored as they are in a map of the file: without the block cache, checked
+    /// each time. What the disk can no longer read then ends the process: see [`quire_env::FileMap`].
+    pub mapped: bool,
     /// Bits of filter per key, up to 64: 10 let about 1 % of absent keys through. 0: no filter.
     pub filter_bits_per_key: u32,
     /// A run's tables are cut at this length in bytes, or at 4 Mi entries.
@@ -53,6 +56,7 @@ impl TreeSpec {
             merger: None,
             block_bytes: 8 << 10,
             codec: Codec::Lz4,
+            mapped: false,
             filter_bits_per_key: 10,
             table_bytes_max: 64 << 20,
         }

@@ -18,7 +18,8 @@
 //!
 //! A point read asks one filter page, searches the top index (pinned), one index block and one data block. All but the
 //! top index come through the block cache, where they are kept checked and decoded, and are found by the slots of the
-//! [`node`] above them while they are there. Filter pages are in [`pages`], as the pager has them.
+//! [`node`] above them while they are there; or, if the tree is mapped, data blocks are looked at where they lie ([`mapped`]).
+//! Filter pages are in [`pages`], as the pager has them.
 
 mod block;
 mod copy;
@@ -27,6 +28,7 @@ mod filter;
 mod footer;
 mod frame;
 mod index;
+mod mapped;
 mod node;
 mod pages;
 mod properties;
@@ -38,6 +40,7 @@ pub(crate) use block::Block;
 pub use copy::{TableCopy, TablePieces};
 pub(crate) use cursor::{Access, TableCursor};
 pub(crate) use filter::hash;
+pub(crate) use mapped::Origin;
 pub(crate) use pages::PagedFilter;
 pub(crate) use reader::{Counters, Table};
 pub use verify::{TableCheck, TableVerify, verify_table};

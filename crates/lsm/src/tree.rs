@@ -24,7 +24,7 @@ use crate::fold::Folder;
 use crate::memtable::Memtable;
 use crate::merge::{Merge, Source};
 use crate::run::{Run, RunCursor};
-use crate::table::{Access, Counters, TableCopy};
+use crate::table::{Access, Counters, Origin, TableCopy};
 use crate::{Error, KEY_BYTES_MAX, Op, Result, RunMeta, TreeContext, TreeSpec};
 use arc_swap::ArcSwap;
 use edit::{Change, Claims};
@@ -92,7 +92,7 @@ impl Tree {
             .map(|run| run.id)
             .max()
             .map_or(1, |id| id.saturating_add(1));
-        let open = |run| Run::open(&spec, &context, &counters, run).map(Arc::new);
+        let open = |run| Run::open(&spec, &context, &counters, run, Origin::Manifest).map(Arc::new);
         let runs = runs.into_iter().map(open).collect::<Result<_>>()?;
         let active = Arc::new(Memtable::new(&context.budget, Position(0)));
         let version = Version {
@@ -370,7 +370,8 @@ impl Tree {
             id,
             tables: built.metas().to_vec(),
         };
-        let run = Run::open(&self.spec, &self.context, &self.counters, meta)?;
+        let origin = Origin::JustWritten;
+        let run = Run::open(&self.spec, &self.context, &self.counters, meta, origin)?;
         built.keep();
         Ok(Some(Arc::new(run)))
     }

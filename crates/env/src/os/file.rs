@@ -4,8 +4,9 @@
 //! 1. `len` counts only whole appends: bytes of one that failed half-way lie past it, and the next append goes over them.
 //! 2. `reserved_end` is at most where the room asked of the file system ends; 0 if none is held.
 
-use crate::{AppendFile, Error, FileStamp, ReadFile, Result};
+use crate::{AppendFile, Error, FileMap, FileStamp, ReadFile, Result};
 use bytes::Bytes;
+use memmap2::{Advice, Mmap};
 use rustix::buffer::spare_capacity;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
@@ -182,6 +183,36 @@ impl ReadFile for OsReadFile {
         let map = map_file(&self.file).map_err(|e| Error::io("map", &self.path, e))?;
         Ok(Bytes::from_owner(map))
     }
+
+    fn map_at_random(&self) -> Result<FileMap> {
+        let map = || {
+            let map = map_file(&self.file)?;
+            // Or the system would read what is around each page along with it.
+            map.advise(Advice::Random)?;
+            Ok(map)
+        };
+        let map = map().map_err(|e| Error::io("map", &self.path, e))?;
+        let path = self.path.clone();
+        Ok(FileMap::of_os(OsMap { path, map }))
+    }
+}
+
+/// A file as memory.
+#[derive(Debug)]
+pub(crate) struct OsMap {
+    path: PathBuf,
+    map: Mmap,
+}
+
+impl OsMap {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// All of it.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.map
+    }
 }
 
 /// The bytes of a file as memory.
@@ -189,10 +220,10 @@ impl ReadFile for OsReadFile {
     unsafe_code,
     reason = "a map can't be had without; see what `ReadFile::map` asks of its callers"
 )]
-fn map_file(file: &File) -> io::Result<memmap2::Mmap> {
+fn map_file(file: &File) -> io::Result<Mmap> {
     // SAFETY: nobody writes to these bytes while the map is there, here or in another process: that is what `ReadFile::map` is
     // for, and says. The map is read-only and shared, so it does not change unless the file does.
-    unsafe { memmap2::Mmap::map(file) }
+    unsafe { Mmap::map(file) }
 }
 
 /// [`Env::stamp`](crate::Env::stamp).

@@ -4,7 +4,7 @@ use super::faults::Interruption;
 use super::file::{FileRef, to_index};
 use super::machine::{Machine, State};
 use super::tree::names_of;
-use crate::{AppendFile, Error, FileLock, ReadFile, Result};
+use crate::{AppendFile, Error, FileLock, FileMap, ReadFile, Result, file_map};
 use rustix::io::Errno;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -177,14 +177,14 @@ impl AppendFile for SimAppendFile {
 pub(super) struct SimReadFile {
     machine: Arc<Machine>,
     path: PathBuf,
-    file: OpenFile,
+    file: Arc<OpenFile>,
 }
 
 impl SimReadFile {
     pub(super) fn new(machine: Arc<Machine>, path: &Path, file: FileRef) -> SimReadFile {
         SimReadFile {
             path: path.to_path_buf(),
-            file: OpenFile::new(&machine, path, file),
+            file: Arc::new(OpenFile::new(&machine, path, file)),
             machine,
         }
     }
@@ -222,6 +222,51 @@ impl ReadFile for SimReadFile {
         };
         self.machine
             .read("read", &self.path, &detail, of_bytes, read)
+    }
+
+    fn map_at_random(&self) -> Result<FileMap> {
+        let look = |state: &mut State| self.file.on_its_disk(state).map(drop);
+        self.machine.look("map", &self.path, "", look)?;
+        Ok(FileMap::of_sim(SimMap {
+            machine: Arc::clone(&self.machine),
+            path: self.path.clone(),
+            file: Arc::clone(&self.file),
+        }))
+    }
+}
+
+/// A file as memory. It shows what a read would: also what was damaged after it was mapped, and it fails as a read does.
+pub(crate) struct SimMap {
+    machine: Arc<Machine>,
+    path: PathBuf,
+    file: Arc<OpenFile>,
+}
+
+impl fmt::Debug for SimMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimMap").field("path", &self.path).finish()
+    }
+}
+
+impl SimMap {
+    /// [`FileMap::look`].
+    pub(crate) fn look<T>(
+        &self,
+        offset: u64,
+        length: usize,
+        look: impl FnOnce(&[u8]) -> T,
+    ) -> Result<T> {
+        let detail = format!("at {offset}, {length} bytes");
+        let part = |state: &mut State| {
+            let file = self.file.on_its_disk(state)?.lock();
+            let part = file_map::part(file.bytes(), offset, length);
+            part.map(<[u8]>::to_vec)
+                .ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+        };
+        let part = self
+            .machine
+            .read("look at", &self.path, &detail, length > 0, part)?;
+        Ok(look(&part))
     }
 }
 

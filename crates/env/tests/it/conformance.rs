@@ -239,6 +239,10 @@ fn open_files_outlive_their_names() {
         writer.append(b"three").unwrap();
         assert_eq!(&reader.read_at(0, 11).unwrap()[..], b"onetwothree");
         assert_eq!(reader.map().unwrap(), reader.read_at(0, 11).unwrap());
+        let map = reader.map_at_random().unwrap();
+        assert_eq!(map.look(3, 5, <[u8]>::to_vec).unwrap(), b"twoth");
+        let past = map.look(3, 9, <[u8]>::to_vec).unwrap_err();
+        assert_eq!(past.kind(), ErrorKind::UnexpectedEnd);
         assert!(!env.exists(&path).unwrap() && !env.exists(&other).unwrap());
     });
 }

@@ -51,19 +51,48 @@ struct Place {
     value: Range<usize>,
 }
 
+impl Layout {
+    /// That of a block of these contents.
+    fn parse(contents: &[u8]) -> Result<Layout, Damage> {
+        match contents.last_chunk::<4>() {
+            Some(&fixed::MARK) => Fixed::parse(contents).map(Layout::Fixed),
+            _ => Prefixed::parse(contents).map(Layout::Prefixed),
+        }
+    }
+
+    /// The first entry at or after `key`, and whether its key is `key`.
+    fn search(self, contents: &[u8], key: &[u8]) -> Result<Option<(Place, bool)>, Damage> {
+        match self {
+            Layout::Prefixed(prefixed) => prefixed.search(contents, key),
+            Layout::Fixed(fixed) => Ok(fixed.search(contents, key)),
+        }
+    }
+}
+
+/// What a block of these contents says of `key`: a copy, where it lies in memory of others.
+///
+/// # Errors
+/// [`Damage`] if the contents make no sense.
+pub(super) fn copy_entry(contents: &[u8], key: &[u8]) -> Result<Option<Entry>, Damage> {
+    let found = Layout::parse(contents)?.search(contents, key)?;
+    Ok(found.filter(|(_, is_key)| *is_key).map(|(place, _)| {
+        let value = contents.get(place.value).unwrap_or_default();
+        Entry {
+            kind: place.kind,
+            value: SmallBytes::copy_from_slice(value),
+        }
+    }))
+}
+
 impl Block {
     /// A block of these contents.
     ///
     /// # Errors
     /// [`Damage`] if they are not as long as they say, or have no entry.
     pub(crate) fn parse(bytes: Bytes) -> Result<Block, Damage> {
-        let layout = match bytes.last_chunk::<4>() {
-            Some(&fixed::MARK) => Layout::Fixed(Fixed::parse(&bytes)?),
-            _ => Layout::Prefixed(Prefixed::parse(&bytes)?),
-        };
         Ok(Block {
+            layout: Layout::parse(&bytes)?,
             bytes,
-            layout,
             used: AtomicBool::new(false),
         })
     }
@@ -93,10 +122,7 @@ impl Block {
 
     /// The first entry at or after `key`, and whether its key is `key`.
     fn search(&self, key: &[u8]) -> Result<Option<(Place, bool)>, Damage> {
-        match self.layout {
-            Layout::Prefixed(prefixed) => prefixed.search(&self.bytes, key),
-            Layout::Fixed(fixed) => Ok(fixed.search(&self.bytes, key)),
-        }
+        self.layout.search(&self.bytes, key)
     }
 
     /// The entry at `at`.

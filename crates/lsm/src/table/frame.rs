@@ -111,13 +111,37 @@ fn too_short(stored: &[u8]) -> Damage {
 /// [`Damage`] for any bytes that [`seal`] did not put there.
 pub(crate) fn open(salt: u64, offset: u64, stored: &Bytes) -> Result<(Bytes, u32), Damage> {
     let crc = check(salt, offset, stored)?;
-    let body = stored.get(..stored.len() - 4).unwrap_or_default();
-    let (&codec, contents) = body.split_last().ok_or_else(|| too_short(stored))?;
+    let (codec, contents) = split(stored)?;
     match codec {
         CODEC_NONE => Ok((stored.slice(..contents.len()), crc)),
         CODEC_LZ4 => Ok((open_lz4(contents)?, crc)),
         _ => Err(Damage::new("block codec", contents.len(), CODEC_LZ4, codec)),
     }
+}
+
+/// As [`open`], of a frame whose contents are stored as they are: where they lie.
+///
+/// # Errors
+/// [`Damage`] for any bytes that [`seal`] did not put there, and for contents that are not stored so.
+pub(crate) fn open_as_stored(salt: u64, offset: u64, stored: &[u8]) -> Result<&[u8], Damage> {
+    check(salt, offset, stored)?;
+    match split(stored)? {
+        (CODEC_NONE, contents) => Ok(contents),
+        (codec, contents) => Err(Damage::new(
+            "block codec",
+            contents.len(),
+            CODEC_NONE,
+            codec,
+        )),
+    }
+}
+
+/// The codec of a frame, and its contents as they are stored.
+fn split(stored: &[u8]) -> Result<(u8, &[u8]), Damage> {
+    let body = stored.get(..stored.len().saturating_sub(4));
+    let split = body.unwrap_or_default().split_last();
+    let (&codec, contents) = split.ok_or_else(|| too_short(stored))?;
+    Ok((codec, contents))
 }
 
 fn open_lz4(contents: &[u8]) -> Result<Bytes, Damage> {

@@ -12,7 +12,7 @@ use arc_swap::ArcSwapWeak;
 use bytes::Bytes;
 use quire_env::Cached;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 /// What the cache is told that a slot takes: itself, and a part for what is left of blocks that are gone, of which only those
@@ -21,6 +21,9 @@ const SLOT_BYTES: usize = 64;
 
 /// What a frame holds, once it is checked and open.
 pub(crate) trait Contents: Cached + Sized {
+    /// Whether it is looked at where it lies, in a table that is mapped and if it is stored as it is.
+    const READ_IN_PLACE: bool;
+
     /// # Errors
     /// [`Damage`] for contents that make no sense.
     fn parse(contents: Bytes) -> Result<Self, Damage>;
@@ -30,6 +33,8 @@ pub(crate) trait Contents: Cached + Sized {
 }
 
 impl Contents for Block {
+    const READ_IN_PLACE: bool = true;
+
     fn parse(contents: Bytes) -> Result<Block, Damage> {
         Block::parse(contents)
     }
@@ -50,6 +55,8 @@ pub(crate) struct Node<T> {
     fences: Fences,
     handles: Box<[Handle]>,
     slots: Box<[Slot<T>]>,
+    /// A bit for each block: whether it was read, and is stored as it is, so that it may be looked at where it lies.
+    in_place: Box<[AtomicU64]>,
     used: AtomicBool,
 }
 
@@ -90,6 +97,9 @@ impl<T: Contents> Node<T> {
                 .iter()
                 .map(|_| Slot(ArcSwapWeak::new(Weak::new())))
                 .collect(),
+            in_place: (0..ends.len().div_ceil(64))
+                .map(|_| AtomicU64::new(0))
+                .collect(),
             keys: keys.into(),
             ends: ends.into(),
             handles: handles.into(),
@@ -129,6 +139,19 @@ impl<T: Contents> Node<T> {
         Some(child)
     }
 
+    /// Whether the block numbered `index` may be looked at where it lies.
+    pub(crate) fn is_in_place(&self, index: usize) -> bool {
+        let word = self.in_place.get(index / 64);
+        word.is_some_and(|word| word.load(Ordering::Relaxed) & 1 << (index % 64) != 0)
+    }
+
+    /// Says that the block numbered `index` was read, and is stored as it is.
+    pub(crate) fn set_in_place(&self, index: usize) {
+        if let Some(word) = self.in_place.get(index / 64) {
+            word.fetch_or(1 << (index % 64), Ordering::Relaxed);
+        }
+    }
+
     /// Puts the block numbered `index` in its slot.
     pub(crate) fn set_child(&self, index: usize, child: &Arc<T>) {
         if let Some(slot) = self.slots.get(index) {
@@ -157,6 +180,8 @@ impl<T: Contents> Cached for Node<T> {
 }
 
 impl<T: Contents> Contents for Node<T> {
+    const READ_IN_PLACE: bool = false;
+
     fn parse(contents: Bytes) -> Result<Node<T>, Damage> {
         Node::decode(&Block::parse(contents)?)
     }

@@ -4,11 +4,12 @@ use super::block::Block;
 use super::filter;
 use super::footer::{FOOTER_BYTES, Footer, HEADER_BYTES};
 use super::frame::{self, Handle, TRAILER_BYTES};
+use super::mapped::{Mapped, Origin};
 use super::node::{Contents, Leaf, Node};
 use super::pages::{Answer, PagedFilter};
 use super::properties::Properties;
 use crate::fold::Entry;
-use crate::{Damage, Error, Result, TableFiles, TableMeta, TreeContext};
+use crate::{Damage, Error, Result, TableFiles, TableMeta, TreeContext, TreeSpec};
 use bytes::Bytes;
 use quire_env::{BlockCache, BlockKey, Cached, Charge, Env, ReadFile, Tally};
 use quire_planted::{Bug, planted};
@@ -235,6 +236,7 @@ pub(crate) struct Table {
     pub(super) frames: Arc<Frames>,
     filter: Arc<PagedFilter>,
     pub(super) top: Node<Leaf>,
+    mapped: Option<Mapped>,
     meta: TableMeta,
     files: Arc<TableFiles>,
     cache: Arc<BlockCache>,
@@ -245,20 +247,21 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Opens a table of tree `tree`: reads its footer, properties and top index, which stay in memory.
+    /// Opens a table of the tree of `spec`: reads its footer, properties and top index, which stay in memory.
     ///
     /// # Errors
     /// `Corrupt` if the file is not the one that `meta` describes, `UnsupportedVersion`, or those of the machine.
     pub(crate) fn open(
         context: &TreeContext,
         counters: &Arc<Counters>,
-        tree: u32,
+        spec: &TreeSpec,
         meta: TableMeta,
+        origin: Origin,
     ) -> Result<Table> {
         let path = context.files.path(meta.file)?;
         let frames = Arc::new(Frames::open(context.env.as_ref(), &path, &meta)?);
-        if frames.properties.tree != tree {
-            let (expected, found) = (u64::from(tree), u64::from(frames.properties.tree));
+        if frames.properties.tree != spec.id {
+            let (expected, found) = (u64::from(spec.id), u64::from(frames.properties.tree));
             return Err(corrupt(
                 &path,
                 "tree of a table",
@@ -274,6 +277,7 @@ impl Table {
                 .budget
                 .charge(Cached::bytes(&frames.top) + top.bytes()),
             filter: PagedFilter::new(Arc::clone(&frames), &context.filters),
+            mapped: Mapped::open(&frames, spec, origin)?,
             frames,
             top,
             owner: match planted(Bug::CacheKeyedByFileNumber) {
@@ -326,14 +330,23 @@ impl Table {
             return Ok(None);
         };
         let index = leaf.find(key);
+        let Some(handle) = leaf.handle(index) else {
+            return Ok(None);
+        };
+        if let Some(mapped) = &self.mapped
+            && mapped.shows(&leaf, index)
+        {
+            return mapped.get(&self.frames, handle, key);
+        }
         let Some(block) = self.child(&leaf, index)? else {
             return Ok(None);
         };
-        let offset = leaf.handle(index).map_or(0, |handle| handle.offset);
-        block.get(key).map_err(self.frames.damaged(offset))
+        let found = block.get(key);
+        found.map_err(self.frames.damaged(handle.offset))
     }
 
-    /// The block numbered `index` below `node`: from its slot, the cache, or the file.
+    /// The block numbered `index` below `node`: from its slot, the cache, or the file. One that is looked at in a map from now on
+    /// does not go into the cache.
     pub(super) fn child<T: Contents>(
         &self,
         node: &Node<T>,
@@ -356,10 +369,15 @@ impl Table {
             return Ok(Some(found));
         }
         let (contents, _) = self.frames.read(handle)?;
+        let as_stored = (contents.len() + TRAILER_BYTES) as u64 == handle.bytes;
         let contents = T::parse(contents).map_err(self.frames.damaged(handle.offset))?;
         let contents = Arc::new(contents);
         self.counters.block_reads.add(1);
-        self.cache.insert(key, Arc::clone(&contents));
+        if T::READ_IN_PLACE && as_stored && self.mapped.is_some() {
+            node.set_in_place(index);
+        } else {
+            self.cache.insert(key, Arc::clone(&contents));
+        }
         Ok(Some(contents))
     }
 }

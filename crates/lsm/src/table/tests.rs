@@ -63,7 +63,20 @@ fn write(spec: &TreeSpec, context: &TreeContext, entries: &Entries) -> Result<Ta
 }
 
 fn open(context: &TreeContext, meta: &TableMeta) -> Result<Arc<Table>> {
-    Table::open(context, &Arc::default(), 3, meta.clone()).map(Arc::new)
+    open_as(context, meta, false, Origin::Manifest)
+}
+
+fn open_as(
+    context: &TreeContext,
+    meta: &TableMeta,
+    mapped: bool,
+    origin: Origin,
+) -> Result<Arc<Table>> {
+    let spec = TreeSpec {
+        mapped,
+        ..spec(100, Codec::None, 10)
+    };
+    Table::open(context, &Arc::default(), &spec, meta.clone(), origin).map(Arc::new)
 }
 
 fn scan(table: &Arc<Table>, access: &Access, from: &[u8]) -> Result<Vec<(Vec<u8>, Entry)>> {
@@ -77,8 +90,17 @@ fn scan(table: &Arc<Table>, access: &Access, from: &[u8]) -> Result<Vec<(Vec<u8>
 }
 
 /// Reads everything in every way: an error, or exactly `entries`.
-fn read_all(context: &TreeContext, meta: &TableMeta, entries: &Entries) -> Result<()> {
+fn read_all(
+    context: &TreeContext,
+    meta: &TableMeta,
+    codec: Codec,
+    entries: &Entries,
+) -> Result<()> {
     let table = open(context, meta)?;
+    let mut mapped = vec![open_as(context, meta, true, Origin::Manifest)?];
+    if codec == Codec::None {
+        mapped.push(open_as(context, meta, true, Origin::JustWritten)?);
+    }
     let sequential = Access::Sequential(Arc::clone(&context.budget));
     let expected: Vec<_> = entries
         .iter()
@@ -92,9 +114,12 @@ fn read_all(context: &TreeContext, meta: &TableMeta, entries: &Entries) -> Resul
         }
     }
     for (key, entry) in entries {
-        match table.get(key, hash(key)) {
-            Ok(found) => assert_eq!(found.as_ref(), Some(entry)),
-            Err(error) => failed = Some(error),
+        // Of a mapped table a block is read by the first, and looked at where it lies by the others.
+        for table in mapped.iter().chain([&table]).chain(&mapped) {
+            match table.get(key, hash(key)) {
+                Ok(found) => assert_eq!(found.as_ref(), Some(entry)),
+                Err(error) => failed = Some(error),
+            }
         }
     }
     failed.map_or(Ok(()), Err)
@@ -140,12 +165,13 @@ proptest! {
     ) {
         let env = SimEnv::new(1);
         let context = context(&env);
-        let spec = spec(block_bytes, if lz4 { Codec::Lz4 } else { Codec::None }, filter_bits);
+        let codec = if lz4 { Codec::Lz4 } else { Codec::None };
+        let spec = spec(block_bytes, codec, filter_bits);
         let meta = write(&spec, &context, &entries).unwrap();
         prop_assert_eq!(meta.entries, entries.len() as u64);
         prop_assert_eq!(Some(&meta.smallest), entries.keys().next());
         prop_assert_eq!(Some(&meta.largest), entries.keys().next_back());
-        read_all(&context, &meta, &entries).unwrap();
+        read_all(&context, &meta, codec, &entries).unwrap();
         let table = open(&context, &meta).unwrap();
         for probe in &probes {
             prop_assert_eq!(table.get(probe, hash(probe)).unwrap(), entries.get(probe).cloned());
@@ -187,12 +213,12 @@ fn every_flipped_bit_is_found_by_verify_and_never_makes_a_wrong_value() {
             let error =
                 verify_table(context.env.as_ref(), &path, &meta).expect_err("a flipped bit");
             assert!(is_report(&error), "bit {bit}: {error}");
-            if let Err(error) = read_all(&context, &meta, &entries) {
+            if let Err(error) = read_all(&context, &meta, codec, &entries) {
                 assert!(is_report(&error), "bit {bit}: {error}");
             }
             env.flip_bit(&path, bit).unwrap();
         }
-        read_all(&context, &meta, &entries).unwrap();
+        read_all(&context, &meta, codec, &entries).unwrap();
     }
 }
 
@@ -202,7 +228,14 @@ fn every_cut_is_refused_before_and_after_opening() {
     let context = context(&env);
     let (entries, meta, path) = small(&env, &context, Codec::None, entries(40, "abc"));
     let table = open(&context, &meta).unwrap();
+    let mapped = open_as(&context, &meta, true, Origin::Manifest).unwrap();
     for length in (0..meta.bytes).rev() {
+        for (key, entry) in &entries {
+            match mapped.get(key, hash(key)) {
+                Ok(found) => assert_eq!(found.as_ref(), Some(entry)),
+                Err(error) => assert!(is_report(&error), "{length}: {error}"),
+            }
+        }
         env.truncate_file(&path, length).unwrap();
         for error in [
             open(&context, &meta).expect_err("a cut file"),
@@ -217,6 +250,39 @@ fn every_cut_is_refused_before_and_after_opening() {
         ) {
             Ok(found) => assert_eq!(found.len(), entries.len()),
             Err(error) => assert!(is_report(&error), "{length}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn damage_to_a_block_that_was_looked_at_before_is_found_at_the_next_look() {
+    let env = SimEnv::new(1);
+    let context = context(&env);
+    for entries in [entries(40, "abc"), uniform(60)] {
+        let (entries, meta, path) = small(&env, &context, Codec::None, entries);
+        for origin in [Origin::Manifest, Origin::JustWritten] {
+            let table = open_as(&context, &meta, true, origin).unwrap();
+            let reads = || {
+                let get = |(key, entry): (&Vec<u8>, &Entry)| match table.get(key, hash(key)) {
+                    Ok(found) => (found.as_ref() == Some(entry))
+                        .then_some(0)
+                        .ok_or("another value"),
+                    Err(error) if error.kind() == ErrorKind::Corrupt => Ok(1),
+                    Err(_) => Err("another error"),
+                };
+                entries
+                    .iter()
+                    .map(get)
+                    .sum::<std::result::Result<usize, _>>()
+            };
+            assert_eq!((reads(), reads()), (Ok(0), Ok(0)));
+            let data_end = table.frames.properties.filter_offset;
+            for byte in (super::footer::HEADER_BYTES as u64..data_end).step_by(7) {
+                env.flip_bit(&path, byte * 8).unwrap();
+                assert!(reads().unwrap() > 0, "byte {byte}");
+                env.flip_bit(&path, byte * 8).unwrap();
+            }
+            assert_eq!(reads(), Ok(0));
         }
     }
 }
@@ -246,7 +312,7 @@ fn a_table_swapped_with_another_is_refused_even_if_it_looks_the_same() {
             let end = (start + 300).min(originals[0].len());
             env.overwrite(&paths[0], start as u64, &originals[other][start..end])
                 .unwrap();
-            if let Err(error) = read_all(&context, &metas[0], &entries(40, "abc")) {
+            if let Err(error) = read_all(&context, &metas[0], Codec::None, &entries(40, "abc")) {
                 assert!(is_report(&error), "{error}");
             }
             assert!(verify_table(context.env.as_ref(), &paths[0], &metas[0]).is_err());
@@ -254,8 +320,15 @@ fn a_table_swapped_with_another_is_refused_even_if_it_looks_the_same() {
                 .unwrap();
         }
     }
-    let foreign = Table::open(&context, &Arc::default(), 4, metas[0].clone())
-        .expect_err("another tree's table");
+    let foreign = TreeSpec { id: 4, ..spec };
+    let foreign = Table::open(
+        &context,
+        &Arc::default(),
+        &foreign,
+        metas[0].clone(),
+        Origin::Manifest,
+    )
+    .expect_err("another tree's table");
     assert_eq!(foreign.kind(), ErrorKind::Corrupt);
 }
 
@@ -271,7 +344,7 @@ fn a_large_value_gets_a_block_of_its_own_and_reads_ahead_whole() {
         entries.insert(b"key/1000x".to_vec(), put(noise));
         entries.insert(b"key/1001x".to_vec(), put(vec![7; 700_000]));
         let meta = write(&spec(4096, codec, 10), &context, &entries).unwrap();
-        read_all(&context, &meta, &entries).unwrap();
+        read_all(&context, &meta, codec, &entries).unwrap();
         verify_table(
             context.env.as_ref(),
             &context.files.path(meta.file).unwrap(),

@@ -102,14 +102,16 @@ fn any_spec() -> impl Strategy<Value = TreeSpec> {
         block_bytes,
         table_bytes_max,
         codec,
+        any::<bool>(),
         prop_oneof![Just(0u32), Just(10)],
     )
         .prop_map(
-            |(merger, block_bytes, table_bytes_max, codec, filter_bits_per_key)| TreeSpec {
+            |(merger, block_bytes, table_bytes_max, codec, mapped, filter_bits_per_key)| TreeSpec {
                 merger,
                 block_bytes,
                 table_bytes_max,
                 codec,
+                mapped,
                 filter_bits_per_key,
                 ..TreeSpec::new(1, "t")
             },

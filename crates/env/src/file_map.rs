@@ -1,0 +1,57 @@
+//! A file as memory, to be read here and there.
+
+use crate::os::OsMap;
+use crate::sim::SimMap;
+use crate::{Error, Result};
+use std::io;
+use std::path::Path;
+
+/// A file as memory: what is looked at is not copied, and a part that the system does not hold is read by itself, without what is
+/// around it.
+///
+/// Nobody may change the file. A part that can't be read, or is gone because somebody cut the file, ends the process (SIGBUS)
+/// when it is touched; the simulated machine returns an error instead. So a part is best read by
+/// [`read_exact_at`](crate::ReadFile::read_exact_at) first, which says what is wrong with the disk, and only then here.
+#[derive(Debug)]
+pub struct FileMap(Repr);
+
+#[derive(Debug)]
+enum Repr {
+    Os(OsMap),
+    Sim(SimMap),
+}
+
+impl FileMap {
+    pub(crate) fn of_os(map: OsMap) -> FileMap {
+        FileMap(Repr::Os(map))
+    }
+
+    pub(crate) fn of_sim(map: SimMap) -> FileMap {
+        FileMap(Repr::Sim(map))
+    }
+
+    /// What `look` makes of `length` bytes from `offset`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnexpectedEnd`](crate::ErrorKind) if the file ended before when it was mapped.
+    pub fn look<T>(&self, offset: u64, length: usize, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        match &self.0 {
+            Repr::Os(map) => match part(map.bytes(), offset, length) {
+                Some(part) => Ok(look(part)),
+                None => Err(ends_early(map.path())),
+            },
+            Repr::Sim(map) => map.look(offset, length, look),
+        }
+    }
+}
+
+/// A part of a file's bytes.
+pub(crate) fn part(bytes: &[u8], offset: u64, length: usize) -> Option<&[u8]> {
+    let start = usize::try_from(offset).ok()?;
+    bytes.get(start..start.checked_add(length)?)
+}
+
+#[cold]
+fn ends_early(path: &Path) -> Error {
+    Error::io("read", path, io::ErrorKind::UnexpectedEof.into())
+}

@@ -1,0 +1,65 @@
+//! Blocks read where they lie, in a map of their file: nothing is copied but the value that is asked for, and the block cache holds
+//! none of them.
+//!
+//! # Invariants
+//! 1. A block is compared with its checksum each time that it is looked at: the system may have let go of it, and read it from
+//!    the disk again just now. It costs little, as a search in a block that is not in the processor's caches waits for memory anyway.
+//! 2. A block of a file that was there when the tree was opened is read by a call first: what the disk can't read is an error then, and
+//!    in a map it would end the process. What was just written is in the system's memory, and is looked at at once.
+//! 3. Only blocks that are stored as they are, are looked at here.
+
+use super::block;
+use super::frame::{self, Handle};
+use super::node::Leaf;
+use super::reader::Frames;
+use crate::fold::Entry;
+use crate::{Codec, Result, TreeSpec};
+use quire_env::FileMap;
+
+/// Where a table comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The manifest names it.
+    Manifest,
+    /// It was written by this process, to the same spec.
+    JustWritten,
+}
+
+/// A table's file as memory.
+#[derive(Debug)]
+pub(super) struct Mapped {
+    map: FileMap,
+    /// Whether all blocks may be looked at, or those alone of which their index block says so.
+    all: bool,
+}
+
+impl Mapped {
+    /// That of the table of `frames`; `None` if it is not to be mapped.
+    pub(super) fn open(frames: &Frames, spec: &TreeSpec, origin: Origin) -> Result<Option<Mapped>> {
+        if !spec.mapped {
+            return Ok(None);
+        }
+        Ok(Some(Mapped {
+            map: frames.file.map_at_random()?,
+            all: origin == Origin::JustWritten && spec.codec == Codec::None,
+        }))
+    }
+
+    /// Whether the data block numbered `index` below `leaf` may be looked at.
+    pub(super) fn shows(&self, leaf: &Leaf, index: usize) -> bool {
+        self.all || leaf.is_in_place(index)
+    }
+
+    /// What the data block at `handle` says of `key`.
+    ///
+    /// # Errors
+    /// `Corrupt`, or those of [`FileMap::look`].
+    pub(super) fn get(&self, frames: &Frames, handle: Handle, key: &[u8]) -> Result<Option<Entry>> {
+        frames.check(handle)?;
+        let (salt, offset) = (frames.footer.salt, handle.offset);
+        let found = self.map.look(offset, handle.bytes as usize, |stored| {
+            block::copy_entry(frame::open_as_stored(salt, offset, stored)?, key)
+        })?;
+        found.map_err(frames.damaged(offset))
+    }
+}
