@@ -2,13 +2,15 @@
 //!
 //! A lease holds memtables and files. Each is listed from when it is made until it is dropped, so that the age of the oldest is
 //! known. With a limit of age a job in the background empties those that are past it: what they held goes, although
-//! whoever kept them still has them, and using one is an error from then on.
+//! whoever kept them still has them, and using one is an error from then on. One that is in use right then is emptied by its user,
+//! so that the job waits for nobody.
 
 use crate::{Error, Result};
 use parking_lot::Mutex;
 use quire_env::{Env, JobClass};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -35,6 +37,8 @@ trait Expire: Send + Sync {
 /// A value on lease.
 pub(crate) struct Lease<T> {
     value: Mutex<Option<T>>,
+    /// Set before the value is taken back: whoever uses it then takes it back afterwards.
+    expired: AtomicBool,
     leases: Arc<Leases>,
     number: u64,
 }
@@ -56,6 +60,7 @@ impl Leases {
         listed.next += 1;
         let lease = Arc::new(Lease {
             value: Mutex::new(Some(value)),
+            expired: AtomicBool::new(false),
             leases: Arc::clone(self),
             number,
         });
@@ -119,12 +124,30 @@ impl<T> Lease<T> {
     /// # Errors
     /// [`Error::Expired`] if it was taken back; what `with` returned.
     pub(crate) fn with<R>(&self, with: impl FnOnce(&mut T) -> R) -> Result<R> {
-        match &mut *self.value.lock() {
-            Some(value) => Ok(with(value)),
-            None => Err(Error::Expired {
-                age_max: self.leases.age_max.unwrap_or_default(),
-            }),
+        let done = self.value.lock().as_mut().map(with);
+        if self.is_expired() {
+            self.empty();
         }
+        done.ok_or_else(|| self.expired())
+    }
+
+    /// Whether it was taken back, or will be once nobody uses it.
+    #[inline]
+    pub(crate) fn is_expired(&self) -> bool {
+        self.expired.load(Ordering::SeqCst)
+    }
+
+    /// What is said of one that was taken back.
+    pub(crate) fn expired(&self) -> Error {
+        Error::Expired {
+            age_max: self.leases.age_max.unwrap_or_default(),
+        }
+    }
+
+    /// Takes the value back, unless it is in use.
+    fn empty(&self) {
+        let value = self.value.try_lock().and_then(|mut value| value.take());
+        drop(value);
     }
 
     /// Those of the same opening.
@@ -135,8 +158,9 @@ impl<T> Lease<T> {
 
 impl<T: Send> Expire for Lease<T> {
     fn expire(&self) {
-        let value = self.value.lock().take();
-        drop(value);
+        // In this order: either this finds it unused, or its user finds it expired.
+        self.expired.store(true, Ordering::SeqCst);
+        self.empty();
     }
 }
 

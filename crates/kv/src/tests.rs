@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use quire_env::{Env, SimEnv};
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -163,11 +163,25 @@ fn batch_of(changes: &[Change]) -> Batch {
     batch
 }
 
-fn read(pairs: Iter) -> Pairs {
-    pairs
-        .map(|pair| pair.map(|(key, value)| (key.to_vec(), value.to_vec())))
-        .collect::<Result<_, _>>()
-        .unwrap()
+/// Reads two pairs where they lie, one by itself, two where they lie …
+fn read(mut pairs: Iter) -> Pairs {
+    let mut all = Pairs::new();
+    loop {
+        let enough = all.len() + 2;
+        let visited = pairs.visit(|key, value| {
+            all.push((key.to_vec(), value.to_vec()));
+            match all.len() {
+                len if len == enough => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        });
+        let at_end = visited.unwrap().is_continue();
+        match pairs.next().transpose().unwrap() {
+            Some((key, value)) => all.push((key.to_vec(), value.to_vec())),
+            None => return all,
+        }
+        assert!(!at_end, "it goes on after its end");
+    }
 }
 
 /// The view says what the model says, in every way there is to ask.
@@ -416,4 +430,21 @@ fn views_that_are_kept_too_long_are_told_of_and_give_back_what_they_hold() {
     env.advance(Duration::from_secs(59));
     env.run_due();
     assert!(young.get(b"a").is_err());
+
+    // One that comes of age while it hands out a pair is emptied after that.
+    let mut pairs = kv.iter(..).unwrap();
+    kv.put(b"a", b"new").unwrap();
+    kv.compact().unwrap();
+    assert_eq!(tables(), 2);
+    let mut visits = 0;
+    let visited = pairs.visit::<()>(|_, _| {
+        visits += 1;
+        env.advance(Duration::from_secs(60));
+        env.run_due();
+        assert_eq!(tables(), 2, "it is in use");
+        ControlFlow::Continue(())
+    });
+    assert_eq!(visited.unwrap_err().kind(), ErrorKind::Gone);
+    assert_eq!((visits, tables(), kv.stats().views), (1, 1, 0));
+    assert!(pairs.next().is_none());
 }

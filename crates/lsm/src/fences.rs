@@ -68,6 +68,7 @@ pub(crate) fn count_less(count: usize, guess: usize, less: impl Fn(usize) -> boo
 }
 
 /// The first eight bytes of `bytes` as a number that sorts as they do; zeros for what is not there.
+#[inline]
 pub(crate) fn word(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {
         Some(word) => u64::from_be_bytes(*word),

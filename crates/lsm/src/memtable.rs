@@ -180,6 +180,8 @@ impl Memtable {
             keys: self.keys.cursor(&self.cells, start),
             key: Copied::new(),
             version: NONE,
+            kind: Kind::Delete,
+            value: Copied::new(),
         };
         cursor.settle();
         cursor
@@ -196,12 +198,28 @@ pub(crate) struct MemtableCursor {
     key: Copied,
     /// What is visible of that; `NONE` past the end.
     version: u32,
+    kind: Kind,
+    /// Its value, unless that is large.
+    value: Copied,
 }
 
 impl MemtableCursor {
     /// The key it is on, or `None` past the end.
     pub(crate) fn key(&self) -> Option<&[u8]> {
         (self.version != NONE).then_some(&self.key)
+    }
+
+    /// The kind of what is visible of that key.
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The value of what is visible of that key.
+    pub(crate) fn value(&self) -> &[u8] {
+        match self.memtable.cells.version(self.version) {
+            Some((_, Text::Bytes(value))) => value,
+            _ => &self.value,
+        }
     }
 
     /// What is visible of that key.
@@ -222,9 +240,14 @@ impl MemtableCursor {
         while self.keys.key() != NONE {
             let key = self.keys.key();
             self.version = cells.visible(key, self.at);
-            if self.version != NONE {
+            if let Some((kind, value)) = cells.version(self.version) {
                 self.key.clear();
                 cells.key(key).copy_to(&mut self.key);
+                self.kind = kind;
+                self.value.clear();
+                if let Text::Words(..) = value {
+                    value.copy_to(&mut self.value);
+                }
                 return;
             }
             self.keys.advance(cells);

@@ -2,7 +2,7 @@
 
 use crate::direction::{Direction, Start};
 use crate::fences::Fences;
-use crate::fold::Entry;
+use crate::fold::{Entry, Kind};
 use crate::table::{Access, Counters, Origin, Table, TableCursor};
 use crate::{Error, Result, RunMeta, TreeContext, TreeSpec};
 use std::sync::Arc;
@@ -136,8 +136,27 @@ impl RunCursor {
     }
 
     /// The key it is on, or `None` past the end.
+    #[inline]
     pub(crate) fn key(&self) -> Option<&[u8]> {
         self.table.as_ref()?.key()
+    }
+
+    /// The first eight bytes of that key as a number.
+    #[inline]
+    pub(crate) fn word(&self) -> Option<u64> {
+        self.table.as_ref()?.word()
+    }
+
+    /// The kind of the entry it is on.
+    #[inline]
+    pub(crate) fn kind(&self) -> Kind {
+        self.table.as_ref().map_or(Kind::Delete, TableCursor::kind)
+    }
+
+    /// The value of the entry it is on.
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        self.table.as_ref().map_or(&[], TableCursor::value)
     }
 
     /// The entry it is on.
@@ -146,9 +165,13 @@ impl RunCursor {
     }
 
     /// Moves on to the entry that comes next on its way.
+    #[inline]
     pub(crate) fn advance(&mut self) -> Result<()> {
         if let Some(table) = &mut self.table {
             table.advance()?;
+            if table.key().is_some() {
+                return Ok(());
+            }
         }
         self.settle()
     }
@@ -177,7 +200,7 @@ impl RunCursor {
             .table_index
             .and_then(|index| self.run.tables.get(index))
         {
-            self.table = Some(TableCursor::open(Arc::clone(table), &self.access, start)?);
+            self.table = Some(TableCursor::open(Arc::clone(table), self.access, start)?);
         }
         Ok(())
     }

@@ -22,6 +22,7 @@
 //! Filter pages are in [`pages`], as the pager has them.
 
 mod block;
+mod blocks;
 mod copy;
 mod cursor;
 mod filter;
@@ -37,8 +38,9 @@ mod verify;
 mod writer;
 
 pub(crate) use block::Block;
+pub(crate) use blocks::Access;
 pub use copy::{TableCopy, TablePieces};
-pub(crate) use cursor::{Access, TableCursor};
+pub(crate) use cursor::TableCursor;
 pub(crate) use filter::hash;
 pub(crate) use mapped::Origin;
 pub(crate) use pages::PagedFilter;

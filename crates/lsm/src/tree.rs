@@ -263,7 +263,7 @@ impl Tree {
         let cursor = |memtable: &Arc<Memtable>| memtable.cursor(Position(u64::MAX), Start::FIRST);
         let mut sources: Vec<_> = memtables
             .iter()
-            .map(|memtable| Source::Memtable(cursor(memtable)))
+            .map(|memtable| Source::Memtable(Box::new(cursor(memtable))))
             .collect();
         sources.extend(self.sequential(runs)?);
         self.build(sources, bottom, &|| false)
@@ -271,9 +271,8 @@ impl Tree {
 
     /// The runs as sources of a merge, each read once.
     fn sequential(&self, runs: &[Arc<Run>]) -> Result<Vec<Source>> {
-        let access = Access::Sequential(Arc::clone(&self.context.budget));
         let open = |run: &Arc<Run>| {
-            RunCursor::open(Arc::clone(run), access.clone(), Start::FIRST)
+            RunCursor::open(Arc::clone(run), Access::Sequential, Start::FIRST)
                 .map(|cursor| Source::Run(Box::new(cursor)))
         };
         runs.iter().map(open).collect()

@@ -5,6 +5,7 @@ use crate::Result;
 use crate::kv::stream::{Key, Value};
 use quiredb::Durability;
 use quiredb::kv::{Codec, Kv, KvOptions};
+use std::ops::ControlFlow;
 use std::path::Path;
 
 /// A directory of keys and values.
@@ -35,11 +36,14 @@ impl Engine for Quire {
     }
 
     fn scan(&self, row: Row<'_>) -> Result<()> {
-        for pair in self.0.iter(..)? {
-            let (key, value) = pair?;
-            row(&key, &value)?;
+        let visited = self.0.iter(..)?.visit(|key, value| match row(key, value) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        })?;
+        match visited {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(error) => Err(error),
         }
-        Ok(())
     }
 
     fn settle(&self) -> Result<()> {

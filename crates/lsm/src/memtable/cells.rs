@@ -181,15 +181,25 @@ impl Cells {
         version
     }
 
-    /// What a version says.
-    pub(crate) fn entry(&self, version: u32) -> Option<Entry> {
+    /// The kind of a version and its value.
+    pub(crate) fn version(&self, version: u32) -> Option<(Kind, Text<'_>)> {
         if version == NONE {
             return None;
         }
-        let tag = self.load(version + 1, Ordering::Relaxed) as u32;
+        let tag = self.tag(version);
         let kind = Kind::from_number(u64::from(tag & 3))?;
-        let value = match self.text(version + VERSION_WORDS, tag >> 2) {
-            Text::Bytes(_) => self.large_bytes(tag >> 3)?.clone(),
+        Some((kind, self.text(version + VERSION_WORDS, tag >> 2)))
+    }
+
+    fn tag(&self, version: u32) -> u32 {
+        self.load(version + 1, Ordering::Relaxed) as u32
+    }
+
+    /// What a version says.
+    pub(crate) fn entry(&self, version: u32) -> Option<Entry> {
+        let (kind, value) = self.version(version)?;
+        let value = match value {
+            Text::Bytes(_) => self.large_bytes(self.tag(version) >> 3)?.clone(),
             text => {
                 let mut value = Copied::new();
                 text.copy_to(&mut value);

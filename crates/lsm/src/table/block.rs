@@ -6,19 +6,19 @@
 //! There is at least one entry. Kinds: 0 put, 1 delete, 2 merge.
 
 mod builder;
+mod cursor;
 mod fixed;
 mod prefixed;
 
 pub(crate) use builder::{BlockBuilder, DATA_RESTART, INDEX_RESTART};
+pub(crate) use cursor::BlockCursor;
 
-use crate::direction::{Direction, Start};
 use crate::fold::{Entry, Kind};
 use crate::{Damage, SmallBytes};
 use bytes::Bytes;
 use fixed::Fixed;
 use prefixed::Prefixed;
 use quire_env::Cached;
-use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -105,6 +105,7 @@ impl Block {
     }
 
     /// A range of its bytes; `range` is one that an entry gave.
+    #[inline]
     pub(crate) fn slice(&self, range: Range<usize>) -> &[u8] {
         self.bytes.get(range).unwrap_or_default()
     }
@@ -125,35 +126,12 @@ impl Block {
         self.layout.search(&self.bytes, key)
     }
 
-    /// The entry at `at`.
-    fn place(&self, at: usize) -> Result<Place, Damage> {
-        match self.layout {
-            Layout::Prefixed(prefixed) => prefixed.place(&self.bytes, at),
-            Layout::Fixed(fixed) => Ok(fixed.place(at)),
-        }
-    }
-
     /// Where an entry after the last would be.
+    #[inline]
     fn end(&self) -> usize {
         match self.layout {
             Layout::Prefixed(prefixed) => prefixed.end(),
             Layout::Fixed(fixed) => fixed.end(),
-        }
-    }
-
-    /// The part of the key that all share, and that no entry repeats.
-    fn shared_by_all(&self) -> &[u8] {
-        match self.layout {
-            Layout::Prefixed(_) => &[],
-            Layout::Fixed(fixed) => fixed.shared_by_all(&self.bytes),
-        }
-    }
-
-    /// Where to begin so as to come to the entry before the one at `before`, which is not the first: there, or earlier.
-    fn way_to_entry_before(&self, before: usize) -> Result<usize, Damage> {
-        match self.layout {
-            Layout::Prefixed(prefixed) => prefixed.restart_before(&self.bytes, before),
-            Layout::Fixed(_) => Ok(before - 1),
         }
     }
 }
@@ -165,167 +143,6 @@ impl Cached for Block {
 
     fn take_used(&self) -> bool {
         self.used.swap(false, Ordering::Relaxed)
-    }
-}
-
-/// Goes through a block in order, or in the reverse order. It does not hold the block: every call is handed it, so that a
-/// block is searched by many threads without touching a shared count.
-#[derive(Debug)]
-pub(crate) struct BlockCursor {
-    key: SmallVec<[u8; 64]>,
-    kind: Kind,
-    value: Range<usize>,
-    at: usize,
-    next: usize,
-    valid: bool,
-}
-
-impl BlockCursor {
-    /// A cursor on no entry.
-    pub(crate) fn new() -> BlockCursor {
-        BlockCursor {
-            key: SmallVec::new(),
-            kind: Kind::Delete,
-            value: 0..0,
-            at: 0,
-            next: 0,
-            valid: false,
-        }
-    }
-
-    /// The key it is on, or `None` past the end.
-    pub(crate) fn key(&self) -> Option<&[u8]> {
-        self.valid.then_some(&self.key)
-    }
-
-    /// The kind of the entry it is on.
-    pub(crate) fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    /// The value it is on.
-    pub(crate) fn value<'a>(&self, block: &'a Block) -> &'a [u8] {
-        block.slice(self.value.clone())
-    }
-
-    /// The entry it is on; a value that is not short shares the block's memory.
-    pub(crate) fn entry(&self, block: &Arc<Block>) -> Entry {
-        block.entry_at(self.kind, self.value.clone())
-    }
-
-    /// Moves to the first entry.
-    pub(crate) fn first(&mut self, block: &Block) -> Result<(), Damage> {
-        self.begin(block);
-        self.next = 0;
-        self.advance(block)
-    }
-
-    /// Moves to the first entry at or after `key`.
-    pub(crate) fn seek(&mut self, block: &Block, key: &[u8]) -> Result<(), Damage> {
-        (self.valid, self.next) = (false, block.end());
-        self.begin(block);
-        if let Some((place, _)) = block.search(key)? {
-            // What it shares with the entry before, that shares with `key`.
-            if self.key.is_empty() {
-                self.key
-                    .extend_from_slice(key.get(..place.shared).unwrap_or_default());
-            }
-            self.stand_on(block, place);
-        }
-        Ok(())
-    }
-
-    /// Moves to the last entry before `key`.
-    pub(crate) fn seek_before(&mut self, block: &Block, key: &[u8]) -> Result<(), Damage> {
-        self.seek(block, key)?;
-        self.retreat(block)
-    }
-
-    /// Moves to where `start` says.
-    pub(crate) fn place(&mut self, block: &Block, start: Start<'_>) -> Result<(), Damage> {
-        match start {
-            Start::From([]) => self.first(block),
-            Start::From(key) => self.seek(block, key),
-            Start::Before(key) => self.seek_before(block, key),
-            Start::Last => self.last(block),
-        }
-    }
-
-    /// Moves on, one way or the other.
-    pub(crate) fn go(&mut self, block: &Block, direction: Direction) -> Result<(), Damage> {
-        match direction {
-            Direction::Forwards => self.advance(block),
-            Direction::Backwards => self.retreat(block),
-        }
-    }
-
-    /// Moves to the last entry.
-    pub(crate) fn last(&mut self, block: &Block) -> Result<(), Damage> {
-        self.valid = false;
-        self.retreat(block)
-    }
-
-    /// Forgets the key, but for what all share.
-    fn begin(&mut self, block: &Block) {
-        self.key.clear();
-        self.key.extend_from_slice(block.shared_by_all());
-    }
-
-    /// Stands on an entry; `key` holds what that shares.
-    fn stand_on(&mut self, block: &Block, place: Place) {
-        self.at = place.at;
-        self.key.extend_from_slice(block.slice(place.unshared));
-        self.kind = place.kind;
-        self.next = place.next;
-        self.value = place.value;
-        self.valid = true;
-    }
-
-    /// The entry at `at`, which comes after the one whose key is here: of that, what it shares is left.
-    fn follow(&mut self, block: &Block, at: usize) -> Result<Place, Damage> {
-        let place = block.place(at)?;
-        if place.shared > self.key.len() {
-            let (expected, found) = (self.key.len(), place.shared);
-            return Err(Damage::new("shared key bytes", at, expected, found));
-        }
-        self.key.truncate(place.shared);
-        Ok(place)
-    }
-
-    /// Moves to the next entry.
-    pub(crate) fn advance(&mut self, block: &Block) -> Result<(), Damage> {
-        self.valid = self.next < block.end();
-        if self.valid {
-            // Not valid until the entry has proved whole.
-            self.valid = false;
-            let place = self.follow(block, self.next)?;
-            self.stand_on(block, place);
-        }
-        Ok(())
-    }
-
-    /// Moves to the entry before; to the last, if it is on none.
-    pub(crate) fn retreat(&mut self, block: &Block) -> Result<(), Damage> {
-        let before = match self.valid {
-            true => self.at,
-            false => block.end(),
-        };
-        self.valid = false;
-        if before == 0 {
-            return Ok(());
-        }
-        let mut at = block.way_to_entry_before(before)?;
-        self.begin(block);
-        loop {
-            let place = self.follow(block, at)?;
-            if place.next >= before {
-                self.stand_on(block, place);
-                return Ok(());
-            }
-            self.key
-                .extend_from_slice(block.slice(place.unshared.clone()));
-            at = place.next;
-        }
     }
 }
 

@@ -1,64 +1,14 @@
 //! Goes through a table in order, or in the reverse order.
 
 use super::block::{Block, BlockCursor};
-use super::frame::{self, Handle};
+use super::blocks::{Access, Blocks};
+use super::frame::Handle;
 use super::node::{Contents, Leaf, Node};
 use super::reader::Table;
 use crate::Result;
 use crate::direction::{Direction, Start};
-use crate::fold::Entry;
-use bytes::Bytes;
-use quire_env::{Budget, Charge};
+use crate::fold::{Entry, Kind};
 use std::sync::Arc;
-
-/// Bytes read at once by a sequential cursor.
-const READ_BYTES: u64 = 256 << 10;
-
-/// How a cursor reads its blocks.
-#[derive(Debug, Clone)]
-pub(crate) enum Access {
-    /// Through the block cache, as point reads do.
-    Cached,
-    /// Past the cache, ahead and in long reads, from a buffer charged to the budget: for flushes and compactions, which
-    /// see each block once.
-    Sequential(Arc<Budget>),
-}
-
-#[derive(Debug)]
-enum Source {
-    Cached,
-    Sequential(ReadAhead),
-}
-
-/// A stretch of the data blocks, read at once.
-#[derive(Debug)]
-struct ReadAhead {
-    buffer: Bytes,
-    offset: u64,
-    _charge: Charge,
-}
-
-impl ReadAhead {
-    /// The stored bytes at `handle`.
-    fn stored(&mut self, table: &Table, handle: Handle) -> Result<Bytes> {
-        if let Some(stored) = self.buffered(handle) {
-            return Ok(stored);
-        }
-        table.frames.check(handle)?;
-        let data_end = table.frames.properties.filter_offset.max(handle.end());
-        let bytes = (data_end - handle.offset).min(READ_BYTES.max(handle.bytes));
-        self.buffer = Bytes::new();
-        self.buffer = table.frames.file.read_at(handle.offset, bytes as usize)?;
-        self.offset = handle.offset;
-        Ok(self.buffered(handle).unwrap_or_default())
-    }
-
-    fn buffered(&self, handle: Handle) -> Option<Bytes> {
-        let start = usize::try_from(handle.offset.checked_sub(self.offset)?).ok()?;
-        let end = start.checked_add(usize::try_from(handle.bytes).ok()?)?;
-        (end <= self.buffer.len()).then(|| self.buffer.slice(start..end))
-    }
-}
 
 /// A data block, where it is, and a place in it.
 #[derive(Debug)]
@@ -72,7 +22,8 @@ struct Data {
 #[derive(Debug)]
 pub(crate) struct TableCursor {
     table: Arc<Table>,
-    source: Source,
+    access: Access,
+    blocks: Blocks,
     direction: Direction,
     /// The number of the index block it is in; `None` past the end.
     top: Option<usize>,
@@ -83,22 +34,11 @@ pub(crate) struct TableCursor {
 
 impl TableCursor {
     /// A cursor on the entry where `start` says, to go on from there.
-    pub(crate) fn open(
-        table: Arc<Table>,
-        access: &Access,
-        start: Start<'_>,
-    ) -> Result<TableCursor> {
-        let source = match access {
-            Access::Cached => Source::Cached,
-            Access::Sequential(budget) => Source::Sequential(ReadAhead {
-                buffer: Bytes::new(),
-                offset: 0,
-                _charge: budget.charge(READ_BYTES.min(table.meta().bytes)),
-            }),
-        };
+    pub(crate) fn open(table: Arc<Table>, access: Access, start: Start<'_>) -> Result<TableCursor> {
         let mut cursor = TableCursor {
+            blocks: Blocks::new(&table, access),
+            access,
             table,
-            source,
             direction: start.direction(),
             top: None,
             leaf: None,
@@ -112,8 +52,31 @@ impl TableCursor {
     }
 
     /// The key it is on, or `None` past the end.
+    #[inline]
     pub(crate) fn key(&self) -> Option<&[u8]> {
         self.data.as_ref()?.cursor.key()
+    }
+
+    /// The first eight bytes of that key as a number.
+    #[inline]
+    pub(crate) fn word(&self) -> Option<u64> {
+        self.data.as_ref()?.cursor.word()
+    }
+
+    /// The kind of the entry it is on.
+    #[inline]
+    pub(crate) fn kind(&self) -> Kind {
+        self.data
+            .as_ref()
+            .map_or(Kind::Delete, |data| data.cursor.kind())
+    }
+
+    /// The value of the entry it is on.
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        self.data
+            .as_ref()
+            .map_or(&[], |data| data.cursor.value(&data.block))
     }
 
     /// The entry it is on.
@@ -123,11 +86,15 @@ impl TableCursor {
     }
 
     /// Moves on to the entry that comes next on its way.
+    #[inline]
     pub(crate) fn advance(&mut self) -> Result<()> {
         if let Some(data) = &mut self.data {
             data.cursor
                 .go(&data.block, self.direction)
                 .map_err(self.table.frames.damaged(data.offset))?;
+            if data.cursor.key().is_some() {
+                return Ok(());
+            }
         }
         self.settle()
     }
@@ -155,10 +122,10 @@ impl TableCursor {
 
     /// Opens the index block that the cursor is in, at `start`.
     fn open_leaf(&mut self, start: Start<'_>) -> Result<()> {
-        let leaf = match (self.top, &self.source) {
+        let leaf = match (self.top, self.access) {
             (None, _) => None,
-            (Some(index), Source::Cached) => self.table.child(&self.table.top, index)?,
-            (Some(index), Source::Sequential(_)) => self
+            (Some(index), Access::Cached) => self.table.child(&self.table.top, index)?,
+            (Some(index), Access::Sequential) => self
                 .table
                 .top
                 .handle(index)
@@ -188,18 +155,10 @@ impl TableCursor {
         let Some(handle) = leaf.handle(*index) else {
             return Ok(());
         };
-        let damaged = self.table.frames.damaged(handle.offset);
-        let block = match &mut self.source {
-            Source::Cached => self.table.child(leaf, *index)?,
-            Source::Sequential(ahead) => {
-                let stored = ahead.stored(&self.table, handle)?;
-                let contents = frame::open(self.table.frames.footer.salt, handle.offset, &stored);
-                let block = contents.and_then(|(contents, _)| Block::parse(contents));
-                Some(Arc::new(block.map_err(&damaged)?))
-            }
-        };
+        let block = self.blocks.get(&self.table, leaf, *index, self.direction)?;
         if let Some(block) = block {
             let mut cursor = BlockCursor::new();
+            let damaged = self.table.frames.damaged(handle.offset);
             cursor.place(&block, start).map_err(damaged)?;
             self.data = Some(Data {
                 block,

@@ -11,7 +11,7 @@ use super::properties::Properties;
 use crate::fold::Entry;
 use crate::{Damage, Error, Result, TableFiles, TableMeta, TreeContext, TreeSpec};
 use bytes::Bytes;
-use quire_env::{BlockCache, BlockKey, Cached, Charge, Env, ReadFile, Tally};
+use quire_env::{BlockCache, BlockKey, Budget, Cached, Charge, Env, ReadFile, Tally};
 use quire_planted::{Bug, planted};
 use std::path::Path;
 use std::sync::Arc;
@@ -241,8 +241,9 @@ pub(crate) struct Table {
     files: Arc<TableFiles>,
     cache: Arc<BlockCache>,
     owner: u64,
-    counters: Arc<Counters>,
+    pub(super) counters: Arc<Counters>,
     obsolete: AtomicBool,
+    pub(super) budget: Arc<Budget>,
     _pinned: Charge,
 }
 
@@ -289,6 +290,7 @@ impl Table {
             cache: Arc::clone(&context.cache),
             counters: Arc::clone(counters),
             obsolete: AtomicBool::new(false),
+            budget: Arc::clone(&context.budget),
         })
     }
 
@@ -352,22 +354,12 @@ impl Table {
         node: &Node<T>,
         index: usize,
     ) -> Result<Option<Arc<T>>> {
-        if let Some(child) = node.child(index) {
-            self.cache.found_past();
-            return Ok(Some(child));
+        if let Some(found) = self.cached_child(node, index) {
+            return Ok(Some(found));
         }
         let Some(handle) = node.handle(index) else {
             return Ok(None);
         };
-        let key = BlockKey {
-            owner: self.owner,
-            offset: handle.offset,
-        };
-        if let Some(found) = self.cache.get(key) {
-            // Asked for again: only then is it worth a slot, which costs more to fill than to use.
-            node.set_child(index, &found);
-            return Ok(Some(found));
-        }
         let (contents, _) = self.frames.read(handle)?;
         let as_stored = (contents.len() + TRAILER_BYTES) as u64 == handle.bytes;
         let contents = T::parse(contents).map_err(self.frames.damaged(handle.offset))?;
@@ -376,9 +368,28 @@ impl Table {
         if T::READ_IN_PLACE && as_stored && self.mapped.is_some() {
             node.set_in_place(index);
         } else {
-            self.cache.insert(key, Arc::clone(&contents));
+            self.cache.insert(self.key(handle), Arc::clone(&contents));
         }
         Ok(Some(contents))
+    }
+
+    /// The block numbered `index` below `node`, if it is in its slot or the cache.
+    pub(super) fn cached_child<T: Contents>(&self, node: &Node<T>, index: usize) -> Option<Arc<T>> {
+        if let Some(child) = node.child(index) {
+            self.cache.found_past();
+            return Some(child);
+        }
+        let found = self.cache.get(self.key(node.handle(index)?))?;
+        // Asked for again: only then is it worth a slot, which costs more to fill than to use.
+        node.set_child(index, &found);
+        Some(found)
+    }
+
+    fn key(&self, handle: Handle) -> BlockKey {
+        BlockKey {
+            owner: self.owner,
+            offset: handle.offset,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::testing::context;
 use crate::{Codec, Error, ErrorKind, Result, SmallBytes, TableMeta, TreeContext, TreeSpec};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
-use quire_env::SimEnv;
+use quire_env::{BlockCache, SimEnv};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ fn write(spec: &TreeSpec, context: &TreeContext, entries: &Entries) -> Result<Ta
     let (file, output) = context.files.create()?;
     let mut writer = TableWriter::new(spec, context, file, output)?;
     for (key, entry) in entries {
-        writer.add(key, entry)?;
+        writer.add(key, entry.kind, &entry.value)?;
     }
     writer.finish()
 }
@@ -79,8 +79,8 @@ fn open_as(
     Table::open(context, &Arc::default(), &spec, meta.clone(), origin).map(Arc::new)
 }
 
-fn scan(table: &Arc<Table>, access: &Access, from: &[u8]) -> Result<Vec<(Vec<u8>, Entry)>> {
-    let mut cursor = TableCursor::open(Arc::clone(table), access, Start::From(from))?;
+fn scan(table: &Arc<Table>, access: Access, start: Start<'_>) -> Result<Vec<(Vec<u8>, Entry)>> {
+    let mut cursor = TableCursor::open(Arc::clone(table), access, start)?;
     let mut all = Vec::new();
     while let (Some(key), Some(entry)) = (cursor.key(), cursor.entry()) {
         all.push((key.to_vec(), entry));
@@ -101,14 +101,13 @@ fn read_all(
     if codec == Codec::None {
         mapped.push(open_as(context, meta, true, Origin::JustWritten)?);
     }
-    let sequential = Access::Sequential(Arc::clone(&context.budget));
     let expected: Vec<_> = entries
         .iter()
         .map(|(key, entry)| (key.clone(), entry.clone()))
         .collect();
     let mut failed = None;
-    for access in [Access::Cached, sequential] {
-        match scan(&table, &access, b"") {
+    for access in [Access::Cached, Access::Sequential] {
+        match scan(&table, access, Start::FIRST) {
             Ok(found) => assert_eq!(found, expected),
             Err(error) => failed = Some(error),
         }
@@ -176,7 +175,7 @@ proptest! {
         for probe in &probes {
             prop_assert_eq!(table.get(probe, hash(probe)).unwrap(), entries.get(probe).cloned());
             let expected: Vec<_> = entries.range(probe.clone()..).map(|(k, e)| (k.clone(), e.clone())).collect();
-            prop_assert_eq!(scan(&table, &Access::Cached, probe).unwrap(), expected);
+            prop_assert_eq!(scan(&table, Access::Cached, Start::From(probe)).unwrap(), expected);
         }
         let path = context.files.path(meta.file).unwrap();
         let check = verify_table(context.env.as_ref(), &path, &meta).unwrap();
@@ -243,11 +242,7 @@ fn every_cut_is_refused_before_and_after_opening() {
         ] {
             assert_eq!(error.kind(), ErrorKind::Corrupt, "{length}: {error}");
         }
-        match scan(
-            &table,
-            &Access::Sequential(Arc::clone(&context.budget)),
-            b"",
-        ) {
+        match scan(&table, Access::Sequential, Start::FIRST) {
             Ok(found) => assert_eq!(found.len(), entries.len()),
             Err(error) => assert!(is_report(&error), "{length}: {error}"),
         }
@@ -358,4 +353,38 @@ fn a_large_value_gets_a_block_of_its_own_and_reads_ahead_whole() {
         "buffers and pinned indexes are given back"
     );
     assert!(context.budget.peak() > 256 << 10);
+}
+
+#[test]
+fn a_long_scan_reads_ahead_on_its_way_and_leaves_the_cache_to_others() {
+    let env = SimEnv::new(1);
+    for (codec, entries) in [
+        (Codec::None, uniform(80_000)),
+        (Codec::Lz4, entries(80_000, "abc")),
+    ] {
+        let context = TreeContext {
+            cache: BlockCache::new(16 << 20),
+            ..context(&env)
+        };
+        let meta = write(&spec(4096, codec, 10), &context, &entries).unwrap();
+        let table = open(&context, &meta).unwrap();
+        for key in entries.keys().step_by(7_000) {
+            table.get(key, hash(key)).unwrap().unwrap();
+        }
+        let mut expected: Vec<_> = entries.into_iter().collect();
+        for start in [Start::FIRST, Start::Last] {
+            assert!(scan(&table, Access::Cached, start).unwrap() == expected);
+            expected.reverse();
+        }
+        let (held, all) = (context.cache.bytes(), meta.bytes);
+        assert!(held < 300 << 10 && 2 * held < all, "{held} of {all} bytes");
+        assert!(context.budget.peak() > 256 << 10, "it read ahead");
+
+        let path = context.files.path(meta.file).unwrap();
+        env.flip_bit(&path, meta.bytes / 2 * 8).unwrap();
+        for start in [Start::FIRST, Start::Last] {
+            let error = scan(&table, Access::Cached, start).unwrap_err();
+            assert!(is_report(&error), "{error}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use super::footer::{self, Footer};
 use super::frame::{self, Handle};
 use super::index;
 use super::properties::Properties;
-use crate::fold::{Entry, Kind};
+use crate::fold::Kind;
 use crate::{
     Codec, Error, KEY_BYTES_MAX, Result, TableMeta, TreeContext, TreeSpec, VALUE_BYTES_MAX,
 };
@@ -79,10 +79,10 @@ impl TableWriter {
     ///
     /// # Errors
     /// `TooLarge` for a value that folding made too long, or those of the machine; the table is then of no use.
-    pub(crate) fn add(&mut self, key: &[u8], entry: &Entry) -> Result<()> {
+    pub(crate) fn add(&mut self, key: &[u8], kind: Kind, value: &[u8]) -> Result<()> {
         for (what, limit, found) in [
             ("key", KEY_BYTES_MAX, key.len()),
-            ("value", VALUE_BYTES_MAX, entry.value.len()),
+            ("value", VALUE_BYTES_MAX, value.len()),
         ] {
             if found > limit {
                 let (limit, found) = (limit as u64, found as u64);
@@ -98,9 +98,7 @@ impl TableWriter {
             self.properties.entries == 0 || self.data.last_key() < key,
             "keys ascend"
         );
-        if !self.data.is_empty()
-            && self.data.bytes() + key.len() + entry.value.len() > self.block_bytes
-        {
+        if !self.data.is_empty() && self.data.bytes() + key.len() + value.len() > self.block_bytes {
             self.finish_block(Some(key))?;
             if planted(Bug::FirstKeyOfBlockLost) {
                 return Ok(());
@@ -109,16 +107,16 @@ impl TableWriter {
         if self.properties.entries == 0 {
             self.properties.smallest = key.to_vec();
         }
-        self.data.add(key, entry.kind, &entry.value);
+        self.data.add(key, kind, value);
         if self.filter_bits_per_key > 0 {
             self.hashes.push(filter::hash(key));
         }
         let properties = &mut self.properties;
         properties.entries += 1;
-        properties.tombstones += u64::from(entry.kind == Kind::Delete);
-        properties.operands += u64::from(entry.kind == Kind::Merge);
+        properties.tombstones += u64::from(kind == Kind::Delete);
+        properties.operands += u64::from(kind == Kind::Merge);
         properties.key_bytes += key.len() as u64;
-        properties.value_bytes += entry.value.len() as u64;
+        properties.value_bytes += value.len() as u64;
         Ok(())
     }
 

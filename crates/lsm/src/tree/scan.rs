@@ -2,7 +2,7 @@
 
 use super::version::Version;
 use crate::direction::Start;
-use crate::fold::Folder;
+use crate::fold::{Folder, Kind};
 use crate::merge::{Merge, Source};
 use crate::run::RunCursor;
 use crate::table::Access;
@@ -12,7 +12,7 @@ use quire_planted::{Bug, planted};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// An iterator over keys and values, ascending or descending. It ends after an error.
+/// Keys and values, ascending or descending, lent one after the other; or, as an iterator, shared. It ends after an error.
 #[derive(Debug)]
 pub struct Scan {
     /// `None` once it has ended.
@@ -31,6 +31,7 @@ enum End {
 
 impl End {
     /// Whether a key on the way is not past the end.
+    #[inline]
     fn is_before(&self, key: &[u8]) -> bool {
         match self {
             End::Above(Bound::Unbounded) | End::Below(Bound::Unbounded) => true,
@@ -95,7 +96,7 @@ impl Scan {
     ) -> Result<Scan> {
         let mut sources: Vec<_> = version
             .memtables()
-            .map(|memtable| Source::Memtable(memtable.cursor(at, start)))
+            .map(|memtable| Source::Memtable(Box::new(memtable.cursor(at, start))))
             .collect();
         for run in &version.runs {
             let cursor = RunCursor::open(Arc::clone(run), Access::Cached, start)?;
@@ -108,20 +109,49 @@ impl Scan {
         })
     }
 
-    /// The next pair before the end of the range.
-    fn advance(&mut self) -> Result<Option<(SmallBytes, SmallBytes)>> {
+    /// Moves on to the next pair before the end of the range; false if there is none.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Merge`, or those of the machine.
+    #[inline]
+    pub fn advance(&mut self) -> Result<bool> {
+        let found = self.find_next();
+        if !matches!(found, Ok(true)) {
+            // Lets go of files and memory, even if the scan itself is kept.
+            self.merge = None;
+        }
+        found
+    }
+
+    #[inline]
+    fn find_next(&mut self) -> Result<bool> {
         let Some(merge) = &mut self.merge else {
-            return Ok(None);
+            return Ok(false);
         };
-        while let Some(entry) = merge.advance()? {
+        while merge.advance()? {
             if !self.end.is_before(merge.key()) {
                 break;
             }
-            if let Some(value) = entry.into_value() {
-                return Ok(Some((SmallBytes::copy_from_slice(merge.key()), value)));
+            if merge.kind() == Kind::Put {
+                return Ok(true);
             }
         }
-        Ok(None)
+        Ok(false)
+    }
+
+    /// The pair that [`advance`](Self::advance) moved to, as it lies in a block or memtable; empty if it moved to none.
+    #[inline]
+    pub fn pair(&self) -> (&[u8], &[u8]) {
+        self.merge
+            .as_ref()
+            .map_or((&[], &[]), |merge| (merge.key(), merge.value()))
+    }
+
+    /// The pair that it is on, to keep: a long value shares memory with the block or memtable entry it is from.
+    fn shared(&self) -> Option<(SmallBytes, SmallBytes)> {
+        let merge = self.merge.as_ref()?;
+        let value = merge.entry()?.into_value()?;
+        Some((SmallBytes::copy_from_slice(merge.key()), value))
     }
 }
 
@@ -129,11 +159,9 @@ impl Iterator for Scan {
     type Item = Result<(SmallBytes, SmallBytes)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let next = self.advance().transpose();
-        if !matches!(next, Some(Ok(_))) {
-            // Lets go of files and memory, even if the scan itself is kept.
-            self.merge = None;
+        match self.advance() {
+            Ok(_) => self.shared().map(Ok),
+            Err(error) => Some(Err(error)),
         }
-        next
     }
 }

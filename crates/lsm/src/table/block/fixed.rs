@@ -75,6 +75,7 @@ impl Fixed {
     }
 
     /// Number of entries.
+    #[inline]
     pub(super) fn end(self) -> usize {
         self.count as usize
     }
@@ -84,18 +85,26 @@ impl Fixed {
         bytes.get(..self.shared.into()).unwrap_or_default()
     }
 
+    /// The length of each key.
+    pub(super) fn key_bytes(self) -> usize {
+        usize::from(self.shared) + usize::from(self.own)
+    }
+
     /// Where the own bytes of a key are.
-    fn own(self, index: usize) -> Range<usize> {
+    #[inline]
+    pub(super) fn own(self, index: usize) -> Range<usize> {
         let start = usize::from(self.shared) + index * usize::from(self.own);
         start..start + usize::from(self.own)
     }
 
     /// How far the words are shifted: what is loaded past a key of fewer than eight bytes of its own goes.
+    #[inline]
     fn shift(self) -> u32 {
         64 - 8 * u32::from(self.own.min(8))
     }
 
     /// The first eight own bytes of a key, or all.
+    #[inline]
     fn word(self, bytes: &[u8], index: usize) -> u64 {
         // There are more than eight bytes after the last key: the end of the block.
         let rest = bytes.get(self.own(index).start..);
@@ -103,17 +112,30 @@ impl Fixed {
         word.map_or(0, |word| u64::from_be_bytes(*word) >> self.shift())
     }
 
-    /// The entry numbered `index`.
-    pub(super) fn place(self, index: usize) -> Place {
+    /// The first eight bytes of the key numbered `index`, as [`fences::word`] has them; `shared` is that of what all keys share.
+    #[inline]
+    pub(super) fn key_word(self, bytes: &[u8], index: usize, shared: u64) -> u64 {
+        let own = self.word(bytes, index) << self.shift();
+        shared | own.checked_shr(8 * u32::from(self.shared)).unwrap_or(0)
+    }
+
+    /// Where the value numbered `index` is.
+    #[inline]
+    pub(super) fn value(self, index: usize) -> Range<usize> {
         let values = self.own(self.count as usize).start;
         let value = values + index * self.value_bytes as usize;
+        value..value + self.value_bytes as usize
+    }
+
+    /// The entry numbered `index`.
+    fn place(self, index: usize) -> Place {
         Place {
             at: index,
             next: index + 1,
             shared: self.shared.into(),
             unshared: self.own(index),
             kind: Kind::Put,
-            value: value..value + self.value_bytes as usize,
+            value: self.value(index),
         }
     }
 

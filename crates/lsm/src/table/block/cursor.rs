@@ -1,0 +1,244 @@
+//! Goes through a block in order, or in the reverse order.
+
+use super::fixed::Fixed;
+use super::prefixed::Prefixed;
+use super::{Block, Layout, Place};
+use crate::Damage;
+use crate::direction::{Direction, Start};
+use crate::fences;
+use crate::fold::{Entry, Kind};
+use smallvec::SmallVec;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A place in a block. It does not hold the block: every call is handed it, so that a block is searched by many threads without
+/// touching a shared count.
+#[derive(Debug)]
+pub(crate) struct BlockCursor {
+    /// The key it is on; in the fixed layout always of the length of all keys, and it begins as they all do.
+    key: SmallVec<[u8; 64]>,
+    word: u64,
+    /// In the fixed layout: what the words of all keys have in common.
+    shared_word: u64,
+    kind: Kind,
+    value: Range<usize>,
+    at: usize,
+    next: usize,
+    valid: bool,
+}
+
+impl BlockCursor {
+    /// A cursor on no entry.
+    pub(crate) fn new() -> BlockCursor {
+        BlockCursor {
+            key: SmallVec::new(),
+            word: 0,
+            shared_word: 0,
+            kind: Kind::Delete,
+            value: 0..0,
+            at: 0,
+            next: 0,
+            valid: false,
+        }
+    }
+
+    /// The key it is on, or `None` past the end.
+    #[inline]
+    pub(crate) fn key(&self) -> Option<&[u8]> {
+        self.valid.then_some(&self.key)
+    }
+
+    /// The first eight bytes of that key, as [`fences::word`] has them.
+    #[inline]
+    pub(crate) fn word(&self) -> Option<u64> {
+        self.valid.then_some(self.word)
+    }
+
+    /// The kind of the entry it is on.
+    #[inline]
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The value it is on.
+    #[inline]
+    pub(crate) fn value<'a>(&self, block: &'a Block) -> &'a [u8] {
+        block.slice(self.value.clone())
+    }
+
+    /// The entry it is on; a value that is not short shares the block's memory.
+    pub(crate) fn entry(&self, block: &Arc<Block>) -> Entry {
+        block.entry_at(self.kind, self.value.clone())
+    }
+
+    /// Moves to the first entry.
+    pub(crate) fn first(&mut self, block: &Block) -> Result<(), Damage> {
+        self.begin(block);
+        self.next = 0;
+        self.advance(block)
+    }
+
+    /// Moves to the first entry at or after `key`.
+    pub(crate) fn seek(&mut self, block: &Block, key: &[u8]) -> Result<(), Damage> {
+        (self.valid, self.next) = (false, block.end());
+        self.begin(block);
+        match (block.search(key)?, &block.layout) {
+            (None, _) => {}
+            (Some((place, _)), Layout::Fixed(fixed)) => {
+                self.stand_on_number(block, fixed, place.at)
+            }
+            (Some((place, _)), Layout::Prefixed(_)) => {
+                // What it shares with the entry before, that shares with `key`.
+                let shared = key.get(..place.shared).unwrap_or_default();
+                self.key.extend_from_slice(shared);
+                self.stand_on(block, place);
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves to the last entry before `key`.
+    pub(crate) fn seek_before(&mut self, block: &Block, key: &[u8]) -> Result<(), Damage> {
+        self.seek(block, key)?;
+        self.retreat(block)
+    }
+
+    /// Moves to where `start` says.
+    pub(crate) fn place(&mut self, block: &Block, start: Start<'_>) -> Result<(), Damage> {
+        match start {
+            Start::From([]) => self.first(block),
+            Start::From(key) => self.seek(block, key),
+            Start::Before(key) => self.seek_before(block, key),
+            Start::Last => self.last(block),
+        }
+    }
+
+    /// Moves on, one way or the other.
+    #[inline]
+    pub(crate) fn go(&mut self, block: &Block, direction: Direction) -> Result<(), Damage> {
+        match direction {
+            Direction::Forwards => self.advance(block),
+            Direction::Backwards => self.retreat(block),
+        }
+    }
+
+    /// Moves to the last entry.
+    pub(crate) fn last(&mut self, block: &Block) -> Result<(), Damage> {
+        self.begin(block);
+        self.retreat(block)
+    }
+
+    /// Moves to the next entry.
+    #[inline]
+    pub(crate) fn advance(&mut self, block: &Block) -> Result<(), Damage> {
+        if self.next >= block.end() {
+            self.valid = false;
+            return Ok(());
+        }
+        match &block.layout {
+            Layout::Fixed(fixed) => self.stand_on_number(block, fixed, self.next),
+            Layout::Prefixed(prefixed) => {
+                let place = self.follow(block, *prefixed, self.next)?;
+                self.stand_on(block, place);
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves to the entry before; to the last, if it is on none.
+    #[inline]
+    pub(crate) fn retreat(&mut self, block: &Block) -> Result<(), Damage> {
+        let before = match self.valid {
+            true => self.at,
+            false => block.end(),
+        };
+        if before == 0 {
+            self.valid = false;
+            return Ok(());
+        }
+        match &block.layout {
+            Layout::Fixed(fixed) => self.stand_on_number(block, fixed, before - 1),
+            Layout::Prefixed(prefixed) => self.come_to_entry_before(block, *prefixed, before)?,
+        }
+        Ok(())
+    }
+
+    /// Is on no entry, and has of the key what all share.
+    fn begin(&mut self, block: &Block) {
+        self.valid = false;
+        self.key.clear();
+        if let Layout::Fixed(fixed) = &block.layout {
+            let shared = fixed.shared_by_all(&block.bytes);
+            self.shared_word = fences::word(shared);
+            self.key.extend_from_slice(shared);
+            self.key.resize(fixed.key_bytes(), 0);
+        }
+    }
+
+    /// Stands on the entry numbered `at` of the fixed layout.
+    #[inline]
+    fn stand_on_number(&mut self, block: &Block, fixed: &Fixed, at: usize) {
+        self.word = fixed.key_word(&block.bytes, at, self.shared_word);
+        match <&mut [u8; 8]>::try_from(self.key.as_mut_slice()) {
+            // Such a key is its word.
+            Ok(key) => *key = self.word.to_be_bytes(),
+            Err(_) => {
+                let own = block.slice(fixed.own(at));
+                if let Some(end) = self.key.len().checked_sub(own.len())
+                    && let Some(room) = self.key.get_mut(end..)
+                {
+                    room.copy_from_slice(own);
+                }
+            }
+        }
+        self.kind = Kind::Put;
+        self.value = fixed.value(at);
+        (self.at, self.next) = (at, at + 1);
+        self.valid = true;
+    }
+
+    /// Stands on an entry of the prefixed layout; `key` holds what that shares.
+    fn stand_on(&mut self, block: &Block, place: Place) {
+        self.at = place.at;
+        self.key.extend_from_slice(block.slice(place.unshared));
+        self.word = fences::word(&self.key);
+        self.kind = place.kind;
+        self.next = place.next;
+        self.value = place.value;
+        self.valid = true;
+    }
+
+    /// The entry at `at`, which comes after the one whose key is here: of that, what it shares is left. The cursor is on no entry
+    /// until this one has proved whole.
+    fn follow(&mut self, block: &Block, prefixed: Prefixed, at: usize) -> Result<Place, Damage> {
+        self.valid = false;
+        let place = prefixed.place(&block.bytes, at)?;
+        if place.shared > self.key.len() {
+            let (expected, found) = (self.key.len(), place.shared);
+            return Err(Damage::new("shared key bytes", at, expected, found));
+        }
+        self.key.truncate(place.shared);
+        Ok(place)
+    }
+
+    /// Goes from a restart to the entry before the one at `before`, which is not the first.
+    fn come_to_entry_before(
+        &mut self,
+        block: &Block,
+        prefixed: Prefixed,
+        before: usize,
+    ) -> Result<(), Damage> {
+        let mut at = prefixed.restart_before(&block.bytes, before)?;
+        self.key.clear();
+        loop {
+            let place = self.follow(block, prefixed, at)?;
+            if place.next >= before {
+                self.stand_on(block, place);
+                return Ok(());
+            }
+            let own = block.slice(place.unshared.clone());
+            self.key.extend_from_slice(own);
+            at = place.next;
+        }
+    }
+}

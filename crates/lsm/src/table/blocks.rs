@@ -1,0 +1,132 @@
+//! Where a cursor gets its data blocks: from the block cache, or from stretches of the file that it reads ahead.
+//!
+//! A scan's first blocks come through the cache, as those of point reads do: a short scan may be done again. What a longer one
+//! finds there it takes; the rest it reads ahead and past the cache, so that it costs few calls and drives nothing out. Flushes
+//! and compactions see each block once, and do not ask the cache at all.
+
+use super::block::Block;
+use super::footer::HEADER_BYTES;
+use super::frame::{self, Handle};
+use super::node::Leaf;
+use super::reader::Table;
+use crate::Result;
+use crate::direction::Direction;
+use bytes::Bytes;
+use quire_env::{Cached, Charge};
+use std::sync::Arc;
+
+/// Bytes read at once, at most and at least.
+const READ_BYTES_MAX: u64 = 256 << 10;
+const READ_BYTES_MIN: u64 = 32 << 10;
+
+/// So many bytes of a scan come through the cache, whether it holds them or not.
+const CACHED_BYTES: u64 = 64 << 10;
+
+/// How a cursor reads its blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// With the block cache, as reads do.
+    Cached,
+    /// Past the cache: for flushes and compactions.
+    Sequential,
+}
+
+/// The data blocks of a table, for one cursor. What is read ahead is charged to the budget.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    access: Access,
+    /// Bytes of blocks that came through the cache.
+    cached: u64,
+    /// A stretch of the file, and where it begins.
+    buffer: Bytes,
+    offset: u64,
+    /// Bytes to read next.
+    ahead: u64,
+    charge: Charge,
+}
+
+impl Blocks {
+    pub(super) fn new(table: &Table, access: Access) -> Blocks {
+        Blocks {
+            access,
+            cached: 0,
+            buffer: Bytes::new(),
+            offset: 0,
+            ahead: match access {
+                Access::Cached => READ_BYTES_MIN,
+                Access::Sequential => READ_BYTES_MAX,
+            },
+            charge: table.budget.charge(0),
+        }
+    }
+
+    /// The data block numbered `index` below `leaf`, `None` if there is none; those that come next are next on the way.
+    ///
+    /// # Errors
+    /// `Corrupt`, or those of the machine.
+    pub(super) fn get(
+        &mut self,
+        table: &Table,
+        leaf: &Leaf,
+        index: usize,
+        direction: Direction,
+    ) -> Result<Option<Arc<Block>>> {
+        let Some(handle) = leaf.handle(index) else {
+            return Ok(None);
+        };
+        if self.buffered(handle).is_none() && self.access == Access::Cached {
+            if self.cached < CACHED_BYTES {
+                let block = table.child(leaf, index)?;
+                self.cached += block.as_ref().map_or(0, |block| block.bytes());
+                return Ok(block);
+            }
+            if let Some(block) = table.cached_child(leaf, index) {
+                // Where much is cached, less is worth reading.
+                self.ahead = (self.ahead / 2).max(READ_BYTES_MIN);
+                return Ok(Some(block));
+            }
+        }
+        if self.access == Access::Cached {
+            table.counters.block_reads.add(1);
+        }
+        let stored = self.stored(table, handle, direction)?;
+        let contents = frame::open(table.frames.footer.salt, handle.offset, &stored);
+        let block = contents.and_then(|(contents, _)| Block::parse(contents));
+        Ok(Some(Arc::new(
+            block.map_err(table.frames.damaged(handle.offset))?,
+        )))
+    }
+
+    /// The stored bytes at `handle`, and with them those that come next.
+    fn stored(&mut self, table: &Table, handle: Handle, direction: Direction) -> Result<Bytes> {
+        if let Some(stored) = self.buffered(handle) {
+            return Ok(stored);
+        }
+        table.frames.check(handle)?;
+        let ahead = self.ahead.max(handle.bytes);
+        let (start, end) = match direction {
+            Direction::Forwards => {
+                let data_end = table.frames.properties.filter_offset.max(handle.end());
+                (handle.offset, data_end.min(handle.offset + ahead))
+            }
+            Direction::Backwards => {
+                let data_start = (HEADER_BYTES as u64).min(handle.offset);
+                let start = handle.end().saturating_sub(ahead);
+                (start.max(data_start), handle.end())
+            }
+        };
+        // The old buffer goes before the new one comes.
+        self.buffer = Bytes::new();
+        self.charge.resize(end - start);
+        self.buffer = table.frames.file.read_at(start, (end - start) as usize)?;
+        self.offset = start;
+        self.ahead = (2 * self.ahead).min(READ_BYTES_MAX);
+        Ok(self.buffered(handle).unwrap_or_default())
+    }
+
+    fn buffered(&self, handle: Handle) -> Option<Bytes> {
+        let start = usize::try_from(handle.offset.checked_sub(self.offset)?).ok()?;
+        let end = start.checked_add(usize::try_from(handle.bytes).ok()?)?;
+        (end <= self.buffer.len()).then(|| self.buffer.slice(start..end))
+    }
+}
