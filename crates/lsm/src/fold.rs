@@ -49,6 +49,14 @@ impl Entry {
     }
 }
 
+/// A key and what one place says of it, where that lies.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Said<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) kind: Kind,
+    pub(crate) value: &'a [u8],
+}
+
 /// A tree's merger and name: what it takes to fold.
 #[derive(Debug, Clone)]
 pub(crate) struct Folder {

@@ -15,7 +15,7 @@ mod order;
 mod pages;
 
 use crate::direction::Start;
-use crate::fold::{Entry, Folder, Kind};
+use crate::fold::{Entry, Folder, Kind, Said};
 use crate::{Error, Op, Result, table};
 use cells::{Cells, Copied, Growth, NONE, Text};
 use hash_index::HashIndex;
@@ -180,7 +180,6 @@ impl Memtable {
             keys: self.keys.cursor(&self.cells, start),
             key: Copied::new(),
             version: NONE,
-            kind: Kind::Delete,
             value: Copied::new(),
         };
         cursor.settle();
@@ -198,7 +197,6 @@ pub(crate) struct MemtableCursor {
     key: Copied,
     /// What is visible of that; `NONE` past the end.
     version: u32,
-    kind: Kind,
     /// Its value, unless that is large.
     value: Copied,
 }
@@ -209,17 +207,15 @@ impl MemtableCursor {
         (self.version != NONE).then_some(&self.key)
     }
 
-    /// The kind of what is visible of that key.
-    pub(crate) fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    /// The value of what is visible of that key.
-    pub(crate) fn value(&self) -> &[u8] {
-        match self.memtable.cells.version(self.version) {
-            Some((_, Text::Bytes(value))) => value,
-            _ => &self.value,
-        }
+    /// That key and what is visible of it.
+    pub(crate) fn said(&self) -> Option<Said<'_>> {
+        let (kind, value) = self.memtable.cells.version(self.version)?;
+        let value = match value {
+            Text::Bytes(value) => value,
+            Text::Words(..) => &self.value,
+        };
+        let key = &self.key;
+        Some(Said { key, kind, value })
     }
 
     /// What is visible of that key.
@@ -240,10 +236,9 @@ impl MemtableCursor {
         while self.keys.key() != NONE {
             let key = self.keys.key();
             self.version = cells.visible(key, self.at);
-            if let Some((kind, value)) = cells.version(self.version) {
+            if let Some((_, value)) = cells.version(self.version) {
                 self.key.clear();
                 cells.key(key).copy_to(&mut self.key);
-                self.kind = kind;
                 self.value.clear();
                 if let Text::Words(..) = value {
                     value.copy_to(&mut self.value);

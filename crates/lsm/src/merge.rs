@@ -7,7 +7,7 @@
 use crate::Result;
 use crate::direction::Direction;
 use crate::fences;
-use crate::fold::{Entry, Fold, Folder, Kind};
+use crate::fold::{Entry, Fold, Folder, Kind, Said};
 use crate::memtable::MemtableCursor;
 use crate::run::RunCursor;
 use std::cmp::Ordering;
@@ -21,16 +21,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    #[inline]
-    fn key(&self) -> Option<&[u8]> {
-        match self {
-            Source::Memtable(cursor) => cursor.key(),
-            Source::Run(cursor) => cursor.key(),
-        }
-    }
-
-    /// The first eight bytes of the key.
-    #[inline]
+    /// The first eight bytes of the key it is on; `None` past the end.
     fn word(&self) -> Option<u64> {
         match self {
             Source::Memtable(cursor) => cursor.key().map(fences::word),
@@ -38,22 +29,16 @@ impl Source {
         }
     }
 
+    /// The entry it is on, where it lies.
     #[inline]
-    fn kind(&self) -> Kind {
+    fn said(&self) -> Option<Said<'_>> {
         match self {
-            Source::Memtable(cursor) => cursor.kind(),
-            Source::Run(cursor) => cursor.kind(),
+            Source::Memtable(cursor) => cursor.said(),
+            Source::Run(cursor) => cursor.said(),
         }
     }
 
-    #[inline]
-    fn value(&self) -> &[u8] {
-        match self {
-            Source::Memtable(cursor) => cursor.value(),
-            Source::Run(cursor) => cursor.value(),
-        }
-    }
-
+    /// The entry it is on, to keep.
     fn entry(&self) -> Option<Entry> {
         match self {
             Source::Memtable(cursor) => cursor.entry(),
@@ -61,25 +46,54 @@ impl Source {
         }
     }
 
+    /// Moves on. Returns what [`word`](Self::word) is then.
     #[inline]
-    fn advance(&mut self) -> Result<()> {
+    fn advance(&mut self) -> Result<Option<u64>> {
         match self {
             Source::Memtable(cursor) => {
                 cursor.advance();
-                Ok(())
+                Ok(cursor.key().map(fences::word))
             }
             Source::Run(cursor) => cursor.advance(),
         }
     }
 }
 
-/// When a source comes next.
-#[derive(Debug, Clone, Copy)]
-struct Turn {
-    /// The first eight bytes of its key, as [`on_the_way`] has them.
+/// A source that is on an entry.
+#[derive(Debug)]
+struct Head {
+    /// The first eight bytes of its key, as a number that never descends on the way.
     word: u64,
-    /// Its number: less is newer.
-    source: usize,
+    /// Less is newer.
+    age: usize,
+    source: Source,
+}
+
+impl Head {
+    fn key(&self) -> Option<&[u8]> {
+        self.source.said().map(|said| said.key)
+    }
+
+    /// Which of two comes first on the way: by key, of one key the newer.
+    fn compare(&self, other: &Head, direction: Direction) -> Ordering {
+        let by_key = || match direction {
+            Direction::Forwards => self.key().cmp(&other.key()),
+            Direction::Backwards => other.key().cmp(&self.key()),
+        };
+        let by_word = self.word.cmp(&other.word);
+        by_word.then_with(by_key).then(self.age.cmp(&other.age))
+    }
+
+    fn is_before(&self, other: &Head, direction: Direction) -> bool {
+        match self.word == other.word {
+            false => self.word < other.word,
+            true => self.compare(other, direction) == Ordering::Less,
+        }
+    }
+
+    fn is_of_key_of(&self, other: &Head) -> bool {
+        self.word == other.word && self.key() == other.key()
+    }
 }
 
 /// What a merge is on.
@@ -95,24 +109,15 @@ enum On {
 /// Merges sources: a few of them, memtables and a logarithm of runs.
 #[derive(Debug)]
 pub(crate) struct Merge {
-    /// Newest first.
-    sources: Vec<Source>,
-    /// The sources that are not at their end, the next one last; of those that are on one key, the newest.
-    turns: Vec<Turn>,
+    /// The source that is next. Sources that have ended are let go of.
+    next: Option<Head>,
+    /// The others, the one after the next last.
+    others: Vec<Head>,
     direction: Direction,
     folder: Arc<Folder>,
     bottom: bool,
     key: Vec<u8>,
     on: On,
-}
-
-/// Makes numbers that never descend on the way of the first eight bytes of keys.
-#[inline]
-fn on_the_way(word: u64, direction: Direction) -> u64 {
-    match direction {
-        Direction::Forwards => word,
-        Direction::Backwards => !word,
-    }
 }
 
 impl Merge {
@@ -124,57 +129,43 @@ impl Merge {
         bottom: bool,
     ) -> Merge {
         let mut merge = Merge {
-            turns: Vec::with_capacity(sources.len()),
-            sources,
+            next: None,
+            others: Vec::with_capacity(sources.len()),
             direction,
             folder,
             bottom,
             key: Vec::new(),
             on: On::Nothing,
         };
-        for source in 0..merge.sources.len() {
-            if let Some(word) = merge.sources.get(source).and_then(Source::word) {
+        for (age, source) in sources.into_iter().enumerate() {
+            if let Some(word) = source.word() {
                 let word = on_the_way(word, direction);
-                merge.add(Turn { word, source });
+                merge.add(Head { word, age, source });
             }
         }
+        merge.next = merge.others.pop();
         merge
     }
 
-    /// The key of the entry that it is on.
+    /// The entry that it is on, where it lies; `None` if it is on none.
     #[inline]
-    pub(crate) fn key(&self) -> &[u8] {
-        match (&self.on, self.next()) {
-            (On::Next, Some(source)) => source.key().unwrap_or_default(),
-            _ => &self.key,
-        }
-    }
-
-    /// The kind of the entry that it is on.
-    #[inline]
-    pub(crate) fn kind(&self) -> Kind {
-        match (&self.on, self.next()) {
-            (On::Folded(entry), _) => entry.kind,
-            (On::Next, Some(source)) => source.kind(),
-            _ => Kind::Delete,
-        }
-    }
-
-    /// The value of the entry that it is on.
-    #[inline]
-    pub(crate) fn value(&self) -> &[u8] {
-        match (&self.on, self.next()) {
-            (On::Folded(entry), _) => &entry.value,
-            (On::Next, Some(source)) => source.value(),
-            _ => &[],
+    pub(crate) fn said(&self) -> Option<Said<'_>> {
+        match &self.on {
+            On::Next => self.next.as_ref()?.source.said(),
+            On::Folded(Entry { kind, value }) => Some(Said {
+                key: &self.key,
+                kind: *kind,
+                value,
+            }),
+            On::Nothing => None,
         }
     }
 
     /// The entry that it is on, to keep.
     pub(crate) fn entry(&self) -> Option<Entry> {
         match &self.on {
+            On::Next => self.next.as_ref()?.source.entry(),
             On::Folded(entry) => Some(entry.clone()),
-            On::Next => self.next()?.entry(),
             On::Nothing => None,
         }
     }
@@ -182,103 +173,69 @@ impl Merge {
     /// Moves on to the next key's entry, tombstones included; false at the end. After an error the merge is of no use.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<bool> {
-        if let On::Next = self.on {
-            self.step()?;
-        } else {
-            self.on = On::Nothing;
+        match self.on {
+            On::Next => self.step()?,
+            On::Nothing | On::Folded(_) => self.on = On::Nothing,
         }
-        let (Some(turn), Some(next)) = (self.turns.last(), self.next()) else {
+        let Some(next) = &self.next else {
             self.on = On::Nothing;
             return Ok(false);
         };
-        let alike = |second: Turn| {
-            second.word == turn.word && self.key_of(second.source) == self.key_of(turn.source)
+        let alone = match self.others.last() {
+            Some(second) => !second.is_of_key_of(next),
+            None => true,
         };
-        if next.kind() == Kind::Merge || self.second().is_some_and(alike) {
-            self.fold()?;
-        } else {
+        let is_operand = |said: Said<'_>| said.kind == Kind::Merge;
+        if alone && !next.source.said().is_some_and(is_operand) {
             self.on = On::Next;
+        } else {
+            self.fold()?;
         }
         Ok(true)
-    }
-
-    /// The source that is next.
-    #[inline]
-    fn next(&self) -> Option<&Source> {
-        self.sources.get(self.turns.last()?.source)
-    }
-
-    /// The source that is next after that one.
-    #[inline]
-    fn second(&self) -> Option<Turn> {
-        let second = self.turns.len().checked_sub(2)?;
-        self.turns.get(second).copied()
-    }
-
-    fn key_of(&self, source: usize) -> Option<&[u8]> {
-        self.sources.get(source)?.key()
     }
 
     /// Moves the source that is next on, and finds which is next then.
     #[inline]
     fn step(&mut self) -> Result<()> {
-        let Some(next) = self.turns.last_mut() else {
+        let Some(next) = &mut self.next else {
             return Ok(());
         };
-        let Some(source) = self.sources.get_mut(next.source) else {
-            return Ok(());
-        };
-        source.advance()?;
-        match source.word() {
-            Some(word) => next.word = on_the_way(word, self.direction),
-            None => {
-                self.turns.pop();
-                return Ok(());
+        match next.source.advance()? {
+            Some(word) => {
+                next.word = on_the_way(word, self.direction);
+                if let Some(second) = self.others.last()
+                    && second.is_before(next, self.direction)
+                {
+                    let next = self.next.take();
+                    self.next = self.others.pop();
+                    next.into_iter().for_each(|head| self.add(head));
+                }
             }
-        }
-        let next = *next;
-        let overtaken = |second: Turn| {
-            second.word < next.word
-                || second.word == next.word && self.compare(&second, &next) == Ordering::Less
-        };
-        if self.second().is_some_and(overtaken) {
-            self.turns.pop();
-            self.add(next);
+            None => self.next = self.others.pop(),
         }
         Ok(())
     }
 
-    /// Puts a turn in its place.
-    fn add(&mut self, turn: Turn) {
-        let later = |other: &Turn| self.compare(other, &turn) == Ordering::Greater;
-        let place = self.turns.partition_point(later);
-        self.turns.insert(place, turn);
-    }
-
-    /// Which of two turns comes first.
-    fn compare(&self, one: &Turn, other: &Turn) -> Ordering {
-        let by_key = || self.key_of(one.source).cmp(&self.key_of(other.source));
-        let by_word = one.word.cmp(&other.word);
-        let by_way = by_word.then_with(|| match self.direction {
-            Direction::Forwards => by_key(),
-            Direction::Backwards => by_key().reverse(),
-        });
-        by_way.then(one.source.cmp(&other.source))
+    /// Puts a source in its place among those that are not next.
+    fn add(&mut self, head: Head) {
+        let later = |other: &Head| head.is_before(other, self.direction);
+        let place = self.others.partition_point(later);
+        self.others.insert(place, head);
     }
 
     /// Folds what all sources that are on the next key say of it.
     fn fold(&mut self) -> Result<()> {
-        let mut key = std::mem::take(&mut self.key);
-        key.clear();
-        key.extend_from_slice(self.next().and_then(Source::key).unwrap_or_default());
-        self.key = key;
+        self.key.clear();
+        if let Some(key) = self.next.as_ref().and_then(Head::key) {
+            self.key.extend_from_slice(key);
+        }
         let mut fold = Fold::default();
         let mut done = false;
-        while let Some(source) = self.next()
-            && source.key() == Some(self.key.as_slice())
+        while let Some(next) = &self.next
+            && next.key() == Some(self.key.as_slice())
         {
             // What lies below a value or tombstone is passed over unread.
-            if !done && let Some(entry) = source.entry() {
+            if !done && let Some(entry) = next.source.entry() {
                 done = fold.push(&self.folder, &self.key, entry)?;
             }
             self.step()?;
@@ -286,5 +243,14 @@ impl Merge {
         let folded = fold.finish(&self.folder, &self.key, self.bottom)?;
         self.on = folded.map_or(On::Nothing, On::Folded);
         Ok(())
+    }
+}
+
+/// Of the first eight bytes of keys, numbers that never descend on the way.
+#[inline]
+fn on_the_way(word: u64, direction: Direction) -> u64 {
+    match direction {
+        Direction::Forwards => word,
+        Direction::Backwards => !word,
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::direction::{Direction, Start};
 use crate::fences::Fences;
-use crate::fold::{Entry, Kind};
+use crate::fold::{Entry, Said};
 use crate::table::{Access, Counters, Origin, Table, TableCursor};
 use crate::{Error, Result, RunMeta, TreeContext, TreeSpec};
 use std::sync::Arc;
@@ -135,28 +135,16 @@ impl RunCursor {
         Ok(cursor)
     }
 
-    /// The key it is on, or `None` past the end.
-    #[inline]
-    pub(crate) fn key(&self) -> Option<&[u8]> {
-        self.table.as_ref()?.key()
-    }
-
-    /// The first eight bytes of that key as a number.
+    /// The first eight bytes of the key it is on as a number; `None` past the end.
     #[inline]
     pub(crate) fn word(&self) -> Option<u64> {
         self.table.as_ref()?.word()
     }
 
-    /// The kind of the entry it is on.
+    /// The entry it is on, where it lies.
     #[inline]
-    pub(crate) fn kind(&self) -> Kind {
-        self.table.as_ref().map_or(Kind::Delete, TableCursor::kind)
-    }
-
-    /// The value of the entry it is on.
-    #[inline]
-    pub(crate) fn value(&self) -> &[u8] {
-        self.table.as_ref().map_or(&[], TableCursor::value)
+    pub(crate) fn said(&self) -> Option<Said<'_>> {
+        self.table.as_ref()?.said()
     }
 
     /// The entry it is on.
@@ -164,16 +152,16 @@ impl RunCursor {
         self.table.as_ref()?.entry()
     }
 
-    /// Moves on to the entry that comes next on its way.
+    /// Moves on to the entry that comes next on its way. Returns what [`word`](Self::word) is then.
     #[inline]
-    pub(crate) fn advance(&mut self) -> Result<()> {
-        if let Some(table) = &mut self.table {
-            table.advance()?;
-            if table.key().is_some() {
-                return Ok(());
-            }
+    pub(crate) fn advance(&mut self) -> Result<Option<u64>> {
+        if let Some(table) = &mut self.table
+            && let Some(word) = table.advance()?
+        {
+            return Ok(Some(word));
         }
-        self.settle()
+        self.settle()?;
+        Ok(self.word())
     }
 
     /// Moves on over ends of tables until it is on an entry or past the last.

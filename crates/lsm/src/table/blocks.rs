@@ -15,9 +15,12 @@ use bytes::Bytes;
 use quire_env::{Cached, Charge};
 use std::sync::Arc;
 
-/// Bytes read at once, at most and at least.
-const READ_BYTES_MAX: u64 = 256 << 10;
-const READ_BYTES_MIN: u64 = 32 << 10;
+/// Bytes read at once by flushes and compactions.
+const SEQUENTIAL_BYTES: u64 = 256 << 10;
+
+/// Bytes read at once by a scan, at least and at most: there may be many, and they may be kept for long.
+const SCAN_BYTES_MIN: u64 = 16 << 10;
+const SCAN_BYTES_MAX: u64 = 64 << 10;
 
 /// So many bytes of a scan come through the cache, whether it holds them or not.
 const CACHED_BYTES: u64 = 64 << 10;
@@ -53,8 +56,8 @@ impl Blocks {
             buffer: Bytes::new(),
             offset: 0,
             ahead: match access {
-                Access::Cached => READ_BYTES_MIN,
-                Access::Sequential => READ_BYTES_MAX,
+                Access::Cached => SCAN_BYTES_MIN,
+                Access::Sequential => SEQUENTIAL_BYTES,
             },
             charge: table.budget.charge(0),
         }
@@ -82,7 +85,7 @@ impl Blocks {
             }
             if let Some(block) = table.cached_child(leaf, index) {
                 // Where much is cached, less is worth reading.
-                self.ahead = (self.ahead / 2).max(READ_BYTES_MIN);
+                self.ahead = (self.ahead / 2).max(SCAN_BYTES_MIN);
                 return Ok(Some(block));
             }
         }
@@ -120,7 +123,9 @@ impl Blocks {
         self.charge.resize(end - start);
         self.buffer = table.frames.file.read_at(start, (end - start) as usize)?;
         self.offset = start;
-        self.ahead = (2 * self.ahead).min(READ_BYTES_MAX);
+        if self.access == Access::Cached {
+            self.ahead = (2 * self.ahead).min(SCAN_BYTES_MAX);
+        }
         Ok(self.buffered(handle).unwrap_or_default())
     }
 

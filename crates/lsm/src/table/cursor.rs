@@ -7,7 +7,7 @@ use super::node::{Contents, Leaf, Node};
 use super::reader::Table;
 use crate::Result;
 use crate::direction::{Direction, Start};
-use crate::fold::{Entry, Kind};
+use crate::fold::{Entry, Said};
 use std::sync::Arc;
 
 /// A data block, where it is, and a place in it.
@@ -63,20 +63,11 @@ impl TableCursor {
         self.data.as_ref()?.cursor.word()
     }
 
-    /// The kind of the entry it is on.
+    /// The entry it is on, where it lies.
     #[inline]
-    pub(crate) fn kind(&self) -> Kind {
-        self.data
-            .as_ref()
-            .map_or(Kind::Delete, |data| data.cursor.kind())
-    }
-
-    /// The value of the entry it is on.
-    #[inline]
-    pub(crate) fn value(&self) -> &[u8] {
-        self.data
-            .as_ref()
-            .map_or(&[], |data| data.cursor.value(&data.block))
+    pub(crate) fn said(&self) -> Option<Said<'_>> {
+        let data = self.data.as_ref()?;
+        data.cursor.said(&data.block)
     }
 
     /// The entry it is on.
@@ -85,18 +76,18 @@ impl TableCursor {
         data.cursor.key().map(|_| data.cursor.entry(&data.block))
     }
 
-    /// Moves on to the entry that comes next on its way.
+    /// Moves on to the entry that comes next on its way. Returns what [`word`](Self::word) is then.
     #[inline]
-    pub(crate) fn advance(&mut self) -> Result<()> {
+    pub(crate) fn advance(&mut self) -> Result<Option<u64>> {
         if let Some(data) = &mut self.data {
-            data.cursor
-                .go(&data.block, self.direction)
-                .map_err(self.table.frames.damaged(data.offset))?;
-            if data.cursor.key().is_some() {
-                return Ok(());
+            let moved = data.cursor.go(&data.block, self.direction);
+            moved.map_err(|damage| self.table.frames.damaged(data.offset)(damage))?;
+            if let Some(word) = data.cursor.word() {
+                return Ok(Some(word));
             }
         }
-        self.settle()
+        self.settle()?;
+        Ok(self.word())
     }
 
     /// Moves on over ends of blocks until it is on an entry or past the last.

@@ -6,7 +6,7 @@ use super::footer::{self, Footer};
 use super::frame::{self, Handle};
 use super::index;
 use super::properties::Properties;
-use crate::fold::Kind;
+use crate::fold::{Kind, Said};
 use crate::{
     Codec, Error, KEY_BYTES_MAX, Result, TableMeta, TreeContext, TreeSpec, VALUE_BYTES_MAX,
 };
@@ -79,7 +79,8 @@ impl TableWriter {
     ///
     /// # Errors
     /// `TooLarge` for a value that folding made too long, or those of the machine; the table is then of no use.
-    pub(crate) fn add(&mut self, key: &[u8], kind: Kind, value: &[u8]) -> Result<()> {
+    pub(crate) fn add(&mut self, said: Said<'_>) -> Result<()> {
+        let Said { key, kind, value } = said;
         for (what, limit, found) in [
             ("key", KEY_BYTES_MAX, key.len()),
             ("value", VALUE_BYTES_MAX, value.len()),

@@ -56,11 +56,14 @@ pub(super) fn build<'a>(
     let mut writer: Option<TableWriter> = None;
     let mut seen = 0u64;
     while merge.advance()? {
+        let Some(said) = merge.said() else {
+            continue;
+        };
         if seen.is_multiple_of(STOP_ENTRIES) && stop() {
             return Ok(None);
         }
         seen += 1;
-        if (bottom || planted(Bug::TombstoneDroppedEarly)) && merge.kind() == Kind::Delete {
+        if (bottom || planted(Bug::TombstoneDroppedEarly)) && said.kind == Kind::Delete {
             continue;
         }
         if let Some(full) = writer.take_if(|writer| writer.is_full()) {
@@ -72,7 +75,7 @@ pub(super) fn build<'a>(
             writer = Some(TableWriter::new(spec, context, file, output)?);
         }
         if let Some(writer) = &mut writer {
-            writer.add(merge.key(), merge.kind(), merge.value())?;
+            writer.add(said)?;
         }
     }
     if let Some(last) = writer {

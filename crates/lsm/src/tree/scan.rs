@@ -129,11 +129,10 @@ impl Scan {
             return Ok(false);
         };
         while merge.advance()? {
-            if !self.end.is_before(merge.key()) {
-                break;
-            }
-            if merge.kind() == Kind::Put {
-                return Ok(true);
+            match merge.said() {
+                Some(said) if !self.end.is_before(said.key) => break,
+                Some(said) if said.kind == Kind::Put => return Ok(true),
+                _ => {}
             }
         }
         Ok(false)
@@ -142,16 +141,15 @@ impl Scan {
     /// The pair that [`advance`](Self::advance) moved to, as it lies in a block or memtable; empty if it moved to none.
     #[inline]
     pub fn pair(&self) -> (&[u8], &[u8]) {
-        self.merge
-            .as_ref()
-            .map_or((&[], &[]), |merge| (merge.key(), merge.value()))
+        let said = self.merge.as_ref().and_then(Merge::said);
+        said.map_or((&[], &[]), |said| (said.key, said.value))
     }
 
     /// The pair that it is on, to keep: a long value shares memory with the block or memtable entry it is from.
     fn shared(&self) -> Option<(SmallBytes, SmallBytes)> {
         let merge = self.merge.as_ref()?;
-        let value = merge.entry()?.into_value()?;
-        Some((SmallBytes::copy_from_slice(merge.key()), value))
+        let key = SmallBytes::copy_from_slice(merge.said()?.key);
+        Some((key, merge.entry()?.into_value()?))
     }
 }
 

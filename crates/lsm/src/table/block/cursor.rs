@@ -6,7 +6,7 @@ use super::{Block, Layout, Place};
 use crate::Damage;
 use crate::direction::{Direction, Start};
 use crate::fences;
-use crate::fold::{Entry, Kind};
+use crate::fold::{Entry, Kind, Said};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
@@ -64,6 +64,13 @@ impl BlockCursor {
     #[inline]
     pub(crate) fn value<'a>(&self, block: &'a Block) -> &'a [u8] {
         block.slice(self.value.clone())
+    }
+
+    /// The entry it is on, where it lies.
+    #[inline]
+    pub(crate) fn said<'a>(&'a self, block: &'a Block) -> Option<Said<'a>> {
+        let (key, kind, value) = (self.key()?, self.kind, self.value(block));
+        Some(Said { key, kind, value })
     }
 
     /// The entry it is on; a value that is not short shares the block's memory.
