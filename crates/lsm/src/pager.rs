@@ -3,7 +3,8 @@
 //! A page that is not in memory answers "maybe": a read never waits for one. What a page is worth is measured: the requests
 //! for it, of late, times the part of them to which the answer is "no". Where a page is absent, the search that was made
 //! in its stead tells what it would have said. So the filter of an oldest run, of which every key that is asked for is
-//! there, turns out to be worth nothing, and makes room.
+//! there, turns out to be worth nothing: its pages are not asked, and make room where there is too little for all. One that
+//! rests in memory is asked again as soon as a search finds nothing.
 //!
 //! # Invariants
 //! 1. The pages in memory take at most the budget; those that a reader is just looking at may go a moment later.
@@ -156,6 +157,11 @@ impl FilterPager {
             if let Some((filter, page)) = of(page) {
                 filter.evict(page);
                 inner.stats.evicted += 1;
+            }
+        }
+        for page in &pages {
+            if let Some((filter, number)) = of(page) {
+                filter.rest(number, page.is_useless());
             }
         }
         let mut bytes = 0;

@@ -3,7 +3,7 @@
 use crate::direction::{Direction, Start};
 use crate::fences::Fences;
 use crate::fold::{Entry, Said};
-use crate::table::{Access, Counters, Origin, Table, TableCursor};
+use crate::table::{Access, Asking, Counters, Origin, Table, TableCursor};
 use crate::{Error, Result, RunMeta, TreeContext, TreeSpec};
 use std::sync::Arc;
 
@@ -78,12 +78,14 @@ impl Run {
             .sum()
     }
 
-    /// What the run says of `key`, whose filter hash is `hash`.
-    pub(crate) fn get(&self, key: &[u8], hash: u64) -> Result<Option<Entry>> {
-        match self.tables.get(self.table_at(key)) {
-            Some(table) if table.meta().smallest.as_slice() <= key => table.get(key, hash),
-            _ => Ok(None),
-        }
+    /// The table that may have `key`, whose filter hash is `hash`, and the page of its filter.
+    pub(crate) fn look_up(&self, key: &[u8], hash: u64) -> Option<LookUp<'_>> {
+        // A key before the first of this table is in none: the filter and the search say so too.
+        let table = self.tables.get(self.table_at(key))?;
+        Some(LookUp {
+            table,
+            asking: table.asking(hash),
+        })
     }
 
     /// The first table that ends at or after `key`.
@@ -99,6 +101,28 @@ impl Run {
         for table in &self.tables {
             table.set_obsolete();
         }
+    }
+}
+
+/// A look-up of a key in a run, prepared: those of all runs are, before the first is made, so that they wait for memory together.
+#[derive(Debug)]
+pub(crate) struct LookUp<'a> {
+    table: &'a Table,
+    asking: Asking<'a>,
+}
+
+impl LookUp<'_> {
+    /// Reads ahead what the filter will be asked.
+    pub(crate) fn touch(&self, hash: u64) {
+        self.asking.touch(hash);
+    }
+
+    /// What the run says of the key.
+    ///
+    /// # Errors
+    /// As of [`Table::get`].
+    pub(crate) fn get(&self, key: &[u8], hash: u64) -> Result<Option<Entry>> {
+        self.table.get(key, hash, &self.asking)
     }
 }
 

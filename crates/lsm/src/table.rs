@@ -43,7 +43,7 @@ pub use copy::{TableCopy, TablePieces};
 pub(crate) use cursor::TableCursor;
 pub(crate) use filter::hash;
 pub(crate) use mapped::Origin;
-pub(crate) use pages::PagedFilter;
+pub(crate) use pages::{Asking, PagedFilter};
 pub(crate) use reader::{Counters, Table};
 pub use verify::{TableCheck, TableVerify, verify_table};
 pub(crate) use writer::TableWriter;

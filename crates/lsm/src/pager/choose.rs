@@ -31,7 +31,7 @@ impl Candidate {
     }
 
     /// Whether it was found to be worth nothing.
-    fn is_useless(&self) -> bool {
+    pub(crate) fn is_useless(&self) -> bool {
         self.requests >= REQUESTS_KNOWN && self.noes < self.requests * NO_PART_MIN
     }
 
@@ -43,16 +43,19 @@ impl Candidate {
     }
 }
 
-/// Which of `pages` to have in memory, in `budget` bytes: all that may be worth something, if that is room enough; else the
-/// most useful, for each byte, first. Of pages equal in that, those in memory stay, and then the first come first.
+/// Which of `pages` to have in memory, in `budget` bytes: all, if that is room enough; or all that may be worth
+/// something; else the most useful, for each byte, first. Of pages equal in that, those in memory stay, and then the first come first.
 pub(crate) fn choose(pages: &[Candidate], budget: u64) -> Vec<bool> {
+    let bytes = |wanted: &dyn Fn(&Candidate) -> bool| -> u64 {
+        let wanted = pages.iter().filter(|page| wanted(page));
+        wanted.map(|page| page.bytes).sum()
+    };
+    let readable = |page: &Candidate| !page.failed;
     let wanted = |page: &Candidate| !page.failed && !page.is_useless();
-    let bytes: u64 = pages
-        .iter()
-        .filter(|page| wanted(page))
-        .map(|page| page.bytes)
-        .sum();
-    if bytes <= budget {
+    if bytes(&readable) <= budget {
+        return pages.iter().map(readable).collect();
+    }
+    if bytes(&wanted) <= budget {
         return pages.iter().map(wanted).collect();
     }
     let mut chosen = vec![false; pages.len()];
@@ -91,8 +94,12 @@ mod tests {
                 &[(50, false, 0., 0., true), (50, true, 9., 9., true)],
             ),
             (
-                "what never says no goes, though there is room",
-                &[(50, true, 99., 0., false), (50, false, 31., 0., true)],
+                "what never says no stays where there is room for all",
+                &[(50, true, 99., 0., true), (50, false, 31., 0., true)],
+            ),
+            (
+                "and goes where there is not",
+                &[(60, true, 99., 0., false), (60, false, 31., 0., true)],
             ),
             (
                 "by usefulness, not by requests",

@@ -12,6 +12,7 @@
 //! Source: Putze, Sanders, Singler 2007, "Cache-, hash- and space-efficient Bloom filters".
 
 use quire_planted::{Bug, planted};
+use std::hint::black_box;
 
 /// Bytes of a line.
 pub(crate) const LINE_BYTES: usize = 64;
@@ -98,13 +99,29 @@ impl Shape {
         })
     }
 
+    /// The line of a page where a key of this hash has its bits; `None` of a page too short for it.
+    fn line(self, page: &[u8], hash: u64) -> Option<&[u8; LINE_BYTES]> {
+        let (_, line) = self.place(hash);
+        page.get(line * LINE_BYTES..)?.first_chunk()
+    }
+
     /// Whether a key of this hash may be in the table, by the page where it has its bits. A page too short for its line
     /// says yes: the caller has checked its length.
     pub(crate) fn may_hold(self, page: &[u8], hash: u64) -> bool {
-        let (_, line) = self.place(hash);
-        let line = page.get(line * LINE_BYTES..).unwrap_or_default();
-        self.bits(hash)
-            .all(|(byte, bit)| line.get(byte).is_none_or(|found| found & bit != 0))
+        let Some(line) = self.line(page, hash) else {
+            return true;
+        };
+        // All bits are looked at: they lie in one line, and whether one is there can't be guessed.
+        self.bits(hash).fold(true, |all, (byte, bit)| {
+            all & line.get(byte).is_none_or(|found| found & bit != 0)
+        })
+    }
+
+    /// Reads the line of a page that [`may_hold`](Self::may_hold) will read.
+    pub(crate) fn touch(self, page: &[u8], hash: u64) {
+        if let Some([first, ..]) = self.line(page, hash) {
+            black_box(*first);
+        }
     }
 
     /// The filter of these hashes: all its lines.

@@ -5,13 +5,13 @@ use super::frame::TRAILER_BYTES;
 use super::reader::Frames;
 use crate::pager::{Candidate, FilterPager};
 use crate::{Error, Result};
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwapOption, Guard};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use quire_env::Charge;
 use quire_planted::{Bug, planted};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Bytes of memory that a page takes beside its own.
 const PAGE_OVERHEAD: u64 = 96;
@@ -30,6 +30,8 @@ struct Page {
 #[derive(Debug, Default)]
 struct Slot {
     page: ArcSwapOption<Page>,
+    /// Whether it is not worth a look, though there is room for it: until a search finds what it would have said "no" to.
+    rests: AtomicBool,
     requests: AtomicU32,
     noes: AtomicU32,
 }
@@ -49,8 +51,16 @@ pub(super) enum Answer {
     No,
     /// It may be.
     Maybe,
-    /// It may be: the page is not in memory. Whoever then finds that it is not says so by [`PagedFilter::was_no`].
-    Absent,
+    /// It may be: the page is not in memory, or rests. Whoever then finds that it is not says so by [`PagedFilter::was_no`].
+    Unasked,
+}
+
+/// A page that is to be asked: held, so that what is read of it can be read ahead.
+#[derive(Debug)]
+pub(crate) struct Asking<'a> {
+    filter: &'a PagedFilter,
+    slot: Option<&'a Slot>,
+    page: Option<Guard<Option<Arc<Page>>>>,
 }
 
 /// The filter of one table.
@@ -96,30 +106,31 @@ impl PagedFilter {
         self.slots.get(page as usize)
     }
 
-    /// What it says of a key of this hash.
-    pub(super) fn ask(&self, hash: u64) -> Answer {
-        let Some(slot) = self.slot(hash) else {
-            return Answer::Maybe;
-        };
-        if bump(&slot.requests) == REQUESTS_TO_WAKE {
-            self.pager.wake();
+    /// The page that knows of keys of this hash, to be asked.
+    pub(super) fn asking(&self, hash: u64) -> Asking<'_> {
+        let slot = self.slot(hash);
+        let awake = slot.filter(|slot| !slot.rests.load(Ordering::Relaxed));
+        Asking {
+            filter: self,
+            slot,
+            page: awake.map(|slot| slot.page.load()),
         }
-        let page = slot.page.load();
-        let Some(page) = &*page else {
-            self.pager.wake();
-            return Answer::Absent;
-        };
-        if self.shape().may_hold(&page.bytes, hash) {
-            return Answer::Maybe;
-        }
-        bump(&slot.noes);
-        Answer::No
     }
 
-    /// Says that the key, of which the page was absent, was not there.
+    /// Says that the key, of which the page was not asked, was not there.
     pub(super) fn was_no(&self, hash: u64) {
         if let Some(slot) = self.slot(hash) {
             bump(&slot.noes);
+            if slot.rests.load(Ordering::Relaxed) {
+                slot.rests.store(false, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Says whether a page in memory is not worth a look now.
+    pub(crate) fn rest(&self, page: u32, rests: bool) {
+        if let Some(slot) = self.slots.get(page as usize) {
+            slot.rests.store(rests, Ordering::Relaxed);
         }
     }
 
@@ -205,5 +216,36 @@ impl PagedFilter {
             });
         }
         Ok(contents)
+    }
+}
+
+impl Asking<'_> {
+    /// Reads ahead what [`ask`](Self::ask) will read.
+    pub(crate) fn touch(&self, hash: u64) {
+        if let Some(page) = self.page.as_ref().and_then(|page| page.as_ref()) {
+            self.filter.shape().touch(&page.bytes, hash);
+        }
+    }
+
+    /// What the filter says of a key of this hash.
+    pub(super) fn ask(&self, hash: u64) -> Answer {
+        let Some(slot) = self.slot else {
+            return Answer::Maybe;
+        };
+        if bump(&slot.requests) == REQUESTS_TO_WAKE {
+            self.filter.pager.wake();
+        }
+        let Some(page) = &self.page else {
+            return Answer::Unasked;
+        };
+        let Some(page) = &**page else {
+            self.filter.pager.wake();
+            return Answer::Unasked;
+        };
+        if self.filter.shape().may_hold(&page.bytes, hash) {
+            return Answer::Maybe;
+        }
+        bump(&slot.noes);
+        Answer::No
     }
 }

@@ -6,7 +6,7 @@ use super::footer::{FOOTER_BYTES, Footer, HEADER_BYTES};
 use super::frame::{self, Handle, TRAILER_BYTES};
 use super::mapped::{Mapped, Origin};
 use super::node::{Contents, Leaf, Node};
-use super::pages::{Answer, PagedFilter};
+use super::pages::{Answer, Asking, PagedFilter};
 use super::properties::Properties;
 use crate::fold::Entry;
 use crate::{Damage, Error, Result, TableFiles, TableMeta, TreeContext, TreeSpec};
@@ -304,12 +304,17 @@ impl Table {
         self.obsolete.store(true, Ordering::Release);
     }
 
+    /// The page of its filter that knows of keys of this hash, to be asked by [`get`](Self::get).
+    pub(crate) fn asking(&self, hash: u64) -> Asking<'_> {
+        self.filter.asking(hash)
+    }
+
     /// What the table says of `key`, whose filter hash is `hash`.
     ///
     /// # Errors
     /// `Corrupt`, or those of the machine.
-    pub(crate) fn get(&self, key: &[u8], hash: u64) -> Result<Option<Entry>> {
-        let answer = self.filter.ask(hash);
+    pub(crate) fn get(&self, key: &[u8], hash: u64, asking: &Asking<'_>) -> Result<Option<Entry>> {
+        let answer = asking.ask(hash);
         match answer {
             Answer::No => {
                 self.counters.filter_checks.add(1);
@@ -317,10 +322,10 @@ impl Table {
                 return Ok(None);
             }
             Answer::Maybe => self.counters.filter_checks.add(1),
-            Answer::Absent => {}
+            Answer::Unasked => {}
         }
         let found = self.search(key)?;
-        if answer == Answer::Absent && found.is_none() {
+        if answer == Answer::Unasked && found.is_none() {
             self.filter.was_no(hash);
         }
         Ok(found)

@@ -80,6 +80,10 @@ fn open_as(
     Table::open(context, &Arc::default(), &spec, meta.clone(), origin).map(Arc::new)
 }
 
+fn get(table: &Table, key: &[u8]) -> Result<Option<Entry>> {
+    table.get(key, hash(key), &table.asking(hash(key)))
+}
+
 fn scan(table: &Arc<Table>, access: Access, start: Start<'_>) -> Result<Vec<(Vec<u8>, Entry)>> {
     let mut cursor = TableCursor::open(Arc::clone(table), access, start)?;
     let mut all = Vec::new();
@@ -116,7 +120,7 @@ fn read_all(
     for (key, entry) in entries {
         // Of a mapped table a block is read by the first, and looked at where it lies by the others.
         for table in mapped.iter().chain([&table]).chain(&mapped) {
-            match table.get(key, hash(key)) {
+            match get(table, key) {
                 Ok(found) => assert_eq!(found.as_ref(), Some(entry)),
                 Err(error) => failed = Some(error),
             }
@@ -174,7 +178,7 @@ proptest! {
         read_all(&context, &meta, codec, &entries).unwrap();
         let table = open(&context, &meta).unwrap();
         for probe in &probes {
-            prop_assert_eq!(table.get(probe, hash(probe)).unwrap(), entries.get(probe).cloned());
+            prop_assert_eq!(get(&table, probe).unwrap(), entries.get(probe).cloned());
             let expected: Vec<_> = entries.range(probe.clone()..).map(|(k, e)| (k.clone(), e.clone())).collect();
             prop_assert_eq!(scan(&table, Access::Cached, Start::From(probe)).unwrap(), expected);
         }
@@ -231,7 +235,7 @@ fn every_cut_is_refused_before_and_after_opening() {
     let mapped = open_as(&context, &meta, true, Origin::Manifest).unwrap();
     for length in (0..meta.bytes).rev() {
         for (key, entry) in &entries {
-            match mapped.get(key, hash(key)) {
+            match get(&mapped, key) {
                 Ok(found) => assert_eq!(found.as_ref(), Some(entry)),
                 Err(error) => assert!(is_report(&error), "{length}: {error}"),
             }
@@ -259,7 +263,7 @@ fn damage_to_a_block_that_was_looked_at_before_is_found_at_the_next_look() {
         for origin in [Origin::Manifest, Origin::JustWritten] {
             let table = open_as(&context, &meta, true, origin).unwrap();
             let reads = || {
-                let get = |(key, entry): (&Vec<u8>, &Entry)| match table.get(key, hash(key)) {
+                let get = |(key, entry): (&Vec<u8>, &Entry)| match get(&table, key) {
                     Ok(found) => (found.as_ref() == Some(entry))
                         .then_some(0)
                         .ok_or("another value"),

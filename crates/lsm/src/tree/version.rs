@@ -6,9 +6,13 @@ use crate::memtable::Memtable;
 use crate::run::Run;
 use crate::{Result, SmallBytes};
 use quire_model::Position;
+use smallvec::SmallVec;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
+
+/// Look-ups in so many runs need no memory of their own.
+const RUNS: usize = 8;
 
 /// Newest first throughout: active, then frozen, then runs.
 #[derive(Clone)]
@@ -62,8 +66,13 @@ impl Version {
     ) -> Result<Option<SmallBytes>> {
         let mut fold = Fold::default();
         if !self.fold_memtables(folder, key, hash, at, &mut fold)? {
-            for run in &self.runs {
-                if let Some(entry) = run.get(key, hash)?
+            let look_ups = self.runs.iter().filter_map(|run| run.look_up(key, hash));
+            let look_ups: SmallVec<[_; RUNS]> = look_ups.collect();
+            for look_up in &look_ups {
+                look_up.touch(hash);
+            }
+            for look_up in &look_ups {
+                if let Some(entry) = look_up.get(key, hash)?
                     && fold.push(folder, key, entry)?
                 {
                     break;
