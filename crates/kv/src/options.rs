@@ -7,6 +7,11 @@ use quire_store::StoreOptions;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// A read checks a block, and mostly wants one entry of it.
+const BLOCK_BYTES: usize = 2 << 10;
+/// Smaller blocks are packed to more bytes.
+const BLOCK_BYTES_PACKED: usize = 4 << 10;
+
 /// Less than this is no room to work in.
 const MEMTABLE_BYTES_MIN: u64 = 64 << 10;
 
@@ -97,6 +102,10 @@ impl KvOptions {
             trees: vec![TreeSpec {
                 merger: self.merger.clone(),
                 codec: self.codec,
+                block_bytes: match self.codec {
+                    Codec::None => BLOCK_BYTES,
+                    Codec::Lz4 => BLOCK_BYTES_PACKED,
+                },
                 mapped: self.map,
                 filter_bits_per_key: self.filter_bits_per_key,
                 ..Pairs::tree()

@@ -18,11 +18,7 @@ pub(crate) struct Pairs;
 impl Pairs {
     /// The tree, before options shape it.
     pub(crate) fn tree() -> TreeSpec {
-        TreeSpec {
-            // A read checks a block, and mostly wants one entry of it.
-            block_bytes: 4 << 10,
-            ..TreeSpec::new(PAIRS_ID, "pairs")
-        }
+        TreeSpec::new(PAIRS_ID, "pairs")
     }
 }
 
