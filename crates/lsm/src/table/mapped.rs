@@ -10,10 +10,11 @@
 
 use super::block;
 use super::frame::{self, Handle};
-use super::node::Leaf;
+use super::node::{Contents, Node};
 use super::reader::Frames;
 use crate::fold::Entry;
-use crate::{Codec, Result, TreeSpec};
+use crate::{Codec, Damage, Result, TreeSpec};
+use bytes::Bytes;
 use quire_env::FileMap;
 
 /// Where a table comes from.
@@ -45,9 +46,19 @@ impl Mapped {
         }))
     }
 
-    /// Whether the data block numbered `index` below `leaf` may be looked at.
-    pub(super) fn shows(&self, leaf: &Leaf, index: usize) -> bool {
-        self.all || leaf.is_in_place(index)
+    /// Whether the data block numbered `index` below `node` may be looked at.
+    pub(super) fn shows<T: Contents>(&self, node: &Node<T>, index: usize) -> bool {
+        self.all || node.is_in_place(index)
+    }
+
+    /// The contents of the data block at `handle`, for who keeps them.
+    ///
+    /// # Errors
+    /// `Corrupt`, or those of [`FileMap::look`].
+    pub(super) fn copy(&self, frames: &Frames, handle: Handle) -> Result<Bytes> {
+        self.look(frames, handle, |contents| {
+            Ok(Bytes::copy_from_slice(contents))
+        })
     }
 
     /// What the data block at `handle` says of `key`.
@@ -55,11 +66,21 @@ impl Mapped {
     /// # Errors
     /// `Corrupt`, or those of [`FileMap::look`].
     pub(super) fn get(&self, frames: &Frames, handle: Handle, key: &[u8]) -> Result<Option<Entry>> {
+        self.look(frames, handle, |contents| block::copy_entry(contents, key))
+    }
+
+    /// What `look` makes of the contents of the data block at `handle`.
+    fn look<T>(
+        &self,
+        frames: &Frames,
+        handle: Handle,
+        look: impl FnOnce(&[u8]) -> std::result::Result<T, Damage>,
+    ) -> Result<T> {
         frames.check(handle)?;
         let (salt, offset) = (frames.footer.salt, handle.offset);
-        let found = self.map.look(offset, handle.bytes as usize, |stored| {
-            block::copy_entry(frame::open_as_stored(salt, offset, stored)?, key)
+        let looked = self.map.look(offset, handle.bytes as usize, |stored| {
+            look(frame::open_as_stored(salt, offset, stored)?)
         })?;
-        found.map_err(frames.damaged(offset))
+        looked.map_err(frames.damaged(offset))
     }
 }

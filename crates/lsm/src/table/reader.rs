@@ -365,12 +365,18 @@ impl Table {
         let Some(handle) = node.handle(index) else {
             return Ok(None);
         };
-        let (contents, _) = self.frames.read(handle)?;
+        let mapped = self.mapped.as_ref().filter(|_| T::READ_IN_PLACE);
+        let contents = match mapped {
+            Some(mapped) if mapped.shows(node, index) => mapped.copy(&self.frames, handle)?,
+            _ => {
+                self.counters.block_reads.add(1);
+                self.frames.read(handle)?.0
+            }
+        };
         let as_stored = (contents.len() + TRAILER_BYTES) as u64 == handle.bytes;
         let contents = T::parse(contents).map_err(self.frames.damaged(handle.offset))?;
         let contents = Arc::new(contents);
-        self.counters.block_reads.add(1);
-        if T::READ_IN_PLACE && as_stored && self.mapped.is_some() {
+        if as_stored && mapped.is_some() {
             node.set_in_place(index);
         } else {
             self.cache.insert(self.key(handle), Arc::clone(&contents));
