@@ -84,6 +84,13 @@ impl Partition {
                 && stats.log.last == view.position()
                 && stats.segments_compacted == before.segments_compacted
         };
+        let miscounted = before.segments_miscounted;
+        if miscounted > 0 {
+            on_problem(Disagreement {
+                position: view.position(),
+                what: format!("superseded bytes of {miscounted} segments had been counted wrong"),
+            });
+        }
         let counted = before.log_dead_bytes;
         if still(before) && still(&self.stats()) && counted != totals.dead_bytes {
             let what = format!(

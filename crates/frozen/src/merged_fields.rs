@@ -159,12 +159,14 @@ impl MergedFields {
     /// Merges a field, if it fits.
     fn merge(&self, path: &Path) -> Result<()> {
         let _alone = self.merging.lock();
-        let (mut filterable, mut sortable, mut bytes) = (true, true, 0);
+        let (mut filterable, mut sortable, mut bytes) = (true, true, 0u64);
         for one in &*self.partitions {
             if let Some(FrozenField { entry, .. }) = one.file.field_at(path)? {
                 filterable &= entry.filterable;
                 sortable &= entry.sortable;
-                bytes += entry.pairs * PAIR_BYTES + entry.distinct * VALUE_BYTES;
+                let pairs = entry.pairs.saturating_mul(PAIR_BYTES);
+                let values = entry.distinct.saturating_mul(VALUE_BYTES);
+                bytes = bytes.saturating_add(pairs.saturating_add(values));
             }
         }
         let taken: u64 = self.ready.load().values().map(|field| field.bytes).sum();

@@ -274,11 +274,11 @@ impl<'a> Postings<'a> {
             .saturating_sub(self.counts.get(codes.start)?)
             .saturating_sub(listed);
         // Clusters of two bytes a docid are lists, which are gone through one by one; bits are joined 64 at a time.
-        let of_sets = match set_bytes >= 2 * in_sets {
-            true => in_sets + in_sets / 4,
+        let of_sets = match set_bytes / 2 >= in_sets {
+            true => in_sets.saturating_add(in_sets / 4),
             false => set_bytes / 4,
         };
-        Ok(2 * listed + 50 * sets.len() as u64 + of_sets)
+        Ok((2 * listed + 50 * sets.len() as u64).saturating_add(of_sets))
     }
 
     /// How many docids some codes have in the list.

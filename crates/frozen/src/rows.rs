@@ -314,9 +314,9 @@ impl<'a> Directory<'a> {
     /// Bytes of all blocks in the file, and bytes of all rows.
     pub(crate) fn bytes(&self) -> Result<(u64, u64)> {
         let damaged = |damage| self.section.damaged(damage);
-        let mut stored = 0;
+        let mut stored = 0u64;
         for block in 0..self.blocks() {
-            stored += self.lengths.get(block).map_err(damaged)?;
+            stored = stored.saturating_add(self.lengths.get(block).map_err(damaged)?);
         }
         let last = self.ends.rows().saturating_sub(1);
         Ok((stored, self.ends.get(last).map_err(damaged)?))

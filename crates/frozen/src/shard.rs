@@ -123,9 +123,10 @@ impl<'a> FrozenField<'a> {
     fn pairs(&self, codes: &Codes) -> Result<u64> {
         let counts = self.counts()?;
         let at = |code| counts.get(code).map_err(self.damaged(SectionKind::Counts));
-        let mut pairs = 0;
+        let mut pairs = 0u64;
         for range in codes.ranges().filter(|range| !range.is_empty()) {
-            pairs += at(range.end)?.saturating_sub(at(range.start)?);
+            let own = at(range.end)?.saturating_sub(at(range.start)?);
+            pairs = pairs.saturating_add(own);
         }
         Ok(pairs)
     }
@@ -202,8 +203,9 @@ impl<'a> FrozenField<'a> {
     fn cost_of(&self, codes: &Codes) -> Result<u64> {
         let postings = self.postings()?;
         let damaged = self.damaged(SectionKind::Docids);
-        let costs = codes.ranges().map(|range| postings.cost(range));
-        costs.sum::<Result<u64, _>>().map_err(damaged)
+        let mut costs = codes.ranges().map(|range| postings.cost(range));
+        let all = costs.try_fold(0u64, |all, cost| Ok(all.saturating_add(cost?)));
+        all.map_err(damaged)
     }
 
     /// Keeps the documents that have a value of some codes, by looking at each.
@@ -319,7 +321,7 @@ impl FrozenFile {
                 OfValue::List(list) => *docs &= &list,
             }
         } else if field.has_codes()
-            && docs.len() * GATHER_COST < field.cost_of(&codes)? + docs.len() * SCAN_COST
+            && docs.len() * (GATHER_COST - SCAN_COST) < field.cost_of(&codes)?
         {
             field.retain_by_column(&codes, docs)?;
         } else {

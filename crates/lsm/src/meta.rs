@@ -125,7 +125,8 @@ impl RunMeta {
 
     /// Bytes of its tables.
     pub fn bytes(&self) -> u64 {
-        self.tables.iter().map(|table| table.bytes).sum()
+        let bytes = self.tables.iter().map(|table| table.bytes);
+        bytes.fold(0, u64::saturating_add)
     }
 }
 

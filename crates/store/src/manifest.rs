@@ -31,6 +31,7 @@ const VERSION: u32 = 2;
 /// The version without segments, which is read still.
 const VERSION_WITHOUT_SEGMENTS: u32 = 1;
 const HEADER_BYTES: usize = 20;
+const NUMBER_MAX: u64 = 1 << 62;
 const CRC_BYTES: usize = 4;
 
 /// A million tables of 64 MiB make a manifest of about this size.
@@ -170,6 +171,10 @@ fn put_bytes_u32(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
+fn cut_short(at: usize) -> (String, usize) {
+    ("the manifest's body is cut short".to_string(), at)
+}
+
 /// Reads a byte string front to back; errors give the offset in the file.
 struct Reader<'a> {
     rest: &'a [u8],
@@ -205,25 +210,33 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
+    /// A number that is counted up: no store lives to see one past [`NUMBER_MAX`].
+    fn number(&mut self) -> std::result::Result<u64, (String, usize)> {
+        let at = self.offset();
+        match self.u64().map_err(cut_short)? {
+            number if number > NUMBER_MAX => Err((format!("{number} is past any count"), at)),
+            number => Ok(number),
+        }
+    }
+
     fn body(&mut self, version: u32) -> std::result::Result<Manifest, (String, usize)> {
-        let short = |at: usize| ("the manifest's body is cut short".to_string(), at);
-        let identity = self.array().map_err(short)?;
-        let sequence = self.u64().map_err(short)?;
-        let applied = Position(self.u64().map_err(short)?);
-        let synced = Position(self.u64().map_err(short)?);
-        let next_file = self.u64().map_err(short)?;
-        let state_bytes = self.u32().map_err(short)? as usize;
-        let state = self.take(state_bytes).map_err(short)?.to_vec();
-        let tree_count = self.u32().map_err(short)?;
+        let identity = self.array().map_err(cut_short)?;
+        let sequence = self.number()?;
+        let applied = Position(self.number()?);
+        let synced = Position(self.number()?);
+        let next_file = self.number()?;
+        let state_bytes = self.u32().map_err(cut_short)? as usize;
+        let state = self.take(state_bytes).map_err(cut_short)?.to_vec();
+        let tree_count = self.u32().map_err(cut_short)?;
         let mut trees = Vec::new();
         for _ in 0..tree_count {
-            let id = self.u32().map_err(short)?;
-            let name_bytes = self.u16().map_err(short)?;
+            let id = self.u32().map_err(cut_short)?;
+            let name_bytes = self.u16().map_err(cut_short)?;
             let at = self.offset();
-            let name = self.take(usize::from(name_bytes)).map_err(short)?;
+            let name = self.take(usize::from(name_bytes)).map_err(cut_short)?;
             let name = String::from_utf8(name.to_vec())
                 .map_err(|_| ("a tree's name is not UTF-8".to_string(), at))?;
-            let run_count = self.u32().map_err(short)?;
+            let run_count = self.u32().map_err(cut_short)?;
             let mut runs = Vec::new();
             for _ in 0..run_count {
                 let mut used = 0;
@@ -240,7 +253,7 @@ impl<'a> Reader<'a> {
         }
         let space = match version {
             VERSION_WITHOUT_SEGMENTS => Space::new([]),
-            _ => self.space().map_err(short)?,
+            _ => self.space()?,
         };
         if !self.rest.is_empty() {
             return Err(("bytes after the last field".to_string(), self.offset()));
@@ -257,12 +270,12 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn space(&mut self) -> std::result::Result<Space, usize> {
+    fn space(&mut self) -> std::result::Result<Space, (String, usize)> {
         let mut segments = Vec::new();
-        for _ in 0..self.u32()? {
-            let base = Position(self.u64()?);
-            let bytes = self.u64()?;
-            let counted = self.array::<1>()? != [0];
+        for _ in 0..self.u32().map_err(cut_short)? {
+            let base = Position(self.number()?);
+            let bytes = self.number()?;
+            let counted = self.array::<1>().map_err(cut_short)? != [0];
             segments.push((base, Superseded { bytes, counted }));
         }
         Ok(Space::new(segments))

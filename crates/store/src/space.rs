@@ -78,7 +78,8 @@ impl Space {
             bytes: 0,
             counted: true,
         };
-        self.segments.entry(base).or_insert(none).bytes += bytes;
+        let sum = self.segments.entry(base).or_insert(none);
+        sum.bytes = sum.bytes.saturating_add(bytes);
     }
 
     /// What was superseded among the positions from `base` up to `next`.
@@ -90,7 +91,7 @@ impl Space {
         // The newest segment may be empty.
         let sums = self.segments.range(base..next.max(base.next()));
         sums.fold(none, |all, (_, sum)| Superseded {
-            bytes: all.bytes + sum.bytes,
+            bytes: all.bytes.saturating_add(sum.bytes),
             counted: all.counted && sum.counted,
         })
     }
@@ -123,7 +124,7 @@ impl Space {
     pub(crate) fn settle(&mut self, then: Superseded, base: Position, next: Position, bytes: u64) {
         let since = self.of(base, next).bytes.saturating_sub(then.bytes);
         let sum = Superseded {
-            bytes: bytes + since,
+            bytes: bytes.saturating_add(since),
             counted: true,
         };
         self.set(base, next, sum);

@@ -33,6 +33,8 @@ pub struct StoreStats {
     pub log_dead_bytes: u64,
     /// Segments of which that is not known yet: compaction will count it.
     pub segments_uncounted: u64,
+    /// Segments of which it was known, and wrong: compaction found another number of bytes, and goes by that. A sum that is wrong is a bug.
+    pub segments_miscounted: u64,
     /// Log segments that were rewritten or merged.
     pub segments_compacted: u64,
     /// Bytes of log files that this gave back.

@@ -189,6 +189,7 @@ pub(crate) struct Counters {
     pub(crate) flushes: AtomicU64,
     pub(crate) compactions: AtomicU64,
     pub(crate) segments_compacted: AtomicU64,
+    pub(crate) segments_miscounted: AtomicU64,
     pub(crate) log_bytes_reclaimed: AtomicU64,
 }
 
@@ -631,6 +632,7 @@ impl<M: Machine> Store<M> {
             compactions: load(&inner.counters.compactions),
             log_dead_bytes,
             segments_uncounted,
+            segments_miscounted: load(&inner.counters.segments_miscounted),
             segments_compacted: load(&inner.counters.segments_compacted),
             log_bytes_reclaimed: load(&inner.counters.log_bytes_reclaimed),
             background_error: inner.background_error.lock().clone(),

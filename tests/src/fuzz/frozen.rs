@@ -155,9 +155,9 @@ fn ask(opened: &FrozenFile) -> quire_query::Result<u64> {
         return Ok(0);
     }
     let leaves = leaves();
-    let (mut found, mut failed) = (0, None);
+    let (mut found, mut failed) = (0u64, None);
     let mut note = |outcome: quire_query::Result<u64>| match outcome {
-        Ok(count) => found += count,
+        Ok(count) => found = found.wrapping_add(count),
         Err(error) => failed = Some(error),
     };
     for leaf in &leaves {
