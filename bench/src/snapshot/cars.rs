@@ -156,12 +156,16 @@ pub(super) fn write(out: &mut dyn Write, count: u64, regions: u64) -> Result<()>
 }
 
 /// Kinds of questions.
-pub(super) const KINDS: [&str; 4] = [
+pub(super) const KINDS: [&str; 5] = [
     "count a region",
     "newest of a mark and price",
     "newest of a mark and price in a region",
     "count marks, not a colour, years",
+    "count a region, made anew",
 ];
+
+/// Questions of this kind are made and checked each time that they are asked; all others are ready before.
+pub(super) const MADE_ANEW: usize = 4;
 
 /// A question; the same members for all kinds, of which each uses some.
 #[derive(Debug, Clone)]

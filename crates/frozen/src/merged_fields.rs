@@ -29,7 +29,9 @@ use parking_lot::Mutex;
 use quire_env::{Env, JobClass};
 use quire_index::DocSet;
 use quire_model::Document;
-use quire_query::{Column, Cost, Estimate, FieldInfo, Hit, Leaf, Merged, Path, Ranks, Shard, Use};
+use quire_query::{
+    Column, Cost, Estimate, FieldInfo, Hit, Leaf, Merged, Order, Path, Ranks, Shard, Use,
+};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::path::Path as FilePath;
@@ -174,7 +176,7 @@ impl MergedFields {
         if bytes > left || !(filterable || sortable) {
             return Ok(());
         }
-        let file = self.merged_file(path, filterable, sortable)?;
+        let file = self.merged_file(path, filterable)?;
         let bytes = file.len() as u64;
         let name = format!("{path} of all files");
         let sections = Sections::of_bytes(FilePath::new(&name), Bytes::from(file))?;
@@ -194,7 +196,7 @@ impl MergedFields {
     }
 
     /// A file of the field, with the documents of all files.
-    fn merged_file(&self, path: &Path, filterable: bool, sortable: bool) -> Result<Vec<u8>> {
+    fn merged_file(&self, path: &Path, filterable: bool) -> Result<Vec<u8>> {
         let mut gathering = Gathering::default();
         for one in &*self.partitions {
             match one.file.field_at(path)? {
@@ -205,8 +207,8 @@ impl MergedFields {
         // All stays in memory.
         let spools = Spools::new(Arc::clone(&self.env), FilePath::new(""), usize::MAX);
         let mut spool = spools.spool();
-        let field =
-            gathering.write_run(0, sortable || self.documents <= FORWARD_MAX, &mut spool)?;
+        // With codes in any case: that some documents match is found quicker by them.
+        let field = gathering.write_run(0, true, &mut spool)?;
         let run = Run {
             bytes: spool.finish()?,
             documents: self.documents,
@@ -219,7 +221,7 @@ impl MergedFields {
             field: 0,
             path: path.as_str(),
             filterable,
-            sortable,
+            sortable: true,
             forward_max: FORWARD_MAX,
         };
         let (mut table, mut file) = (TableWriter::default(), header().to_vec());
@@ -367,6 +369,13 @@ impl Shard for MergedShard {
                 *docs = DocSet::empty();
                 Ok(())
             }
+        }
+    }
+
+    fn first(&self, order: &Order, docs: u64) -> quire_query::Result<Option<DocSet>> {
+        match self.file(&order.path) {
+            Some(file) => file.first(order, docs),
+            None => Ok(None),
         }
     }
 

@@ -12,7 +12,8 @@ use crate::table::SectionKind;
 use crate::{Error, FrozenFile, Result};
 use quire_index::DocSet;
 use quire_model::Document;
-use quire_query::{Column, Cost, Estimate, FieldInfo, Leaf, Path, Shard, TermBounds, Test};
+use quire_model::ordered::Direction;
+use quire_query::{Column, Cost, Estimate, FieldInfo, Leaf, Order, Path, Shard, TermBounds, Test};
 use std::borrow::Cow;
 use std::ops::{Bound, Range, RangeInclusive};
 
@@ -131,6 +132,22 @@ impl<'a> FrozenField<'a> {
         Ok(pairs)
     }
 
+    /// The codes from the first or the last one on that documents have so many values of, about.
+    fn first_codes(&self, direction: Direction, values: u64) -> Result<Codes> {
+        let (counts, all) = (self.counts()?, self.entry.distinct);
+        let damaged = self.damaged(SectionKind::Counts);
+        let first = match direction {
+            Direction::Ascending => 0..counts.lower_bound(values).map_err(damaged)?.min(all),
+            Direction::Descending => {
+                let before = counts.get(all).map_err(&damaged)?.saturating_sub(values);
+                let after = counts.lower_bound(before.saturating_add(1));
+                after.map_err(damaged)?.saturating_sub(1).min(all)..all
+            }
+        };
+        let more = Vec::new();
+        Ok(Codes { first, more })
+    }
+
     /// How many documents have a value of some codes, if that is known.
     fn count_of(&self, codes: &Codes) -> Result<Option<u64>> {
         let known = !self.entry.many || codes.is_empty() || codes.single().is_some();
@@ -206,6 +223,12 @@ impl<'a> FrozenField<'a> {
         let mut costs = codes.ranges().map(|range| postings.cost(range));
         let all = costs.try_fold(0u64, |all, cost| Ok(all.saturating_add(cost?)));
         all.map_err(damaged)
+    }
+
+    /// Whether looking at the values of so many documents is quicker than having the documents of some codes.
+    fn is_quicker_by_column(&self, codes: &Codes, docs: u64) -> Result<bool> {
+        Ok(!self.has_postings()
+            || self.has_codes() && docs * (GATHER_COST - SCAN_COST) < self.cost_of(codes)?)
     }
 
     /// Keeps the documents that have a value of some codes, by looking at each.
@@ -313,17 +336,13 @@ impl FrozenFile {
         let codes = field.codes_of(&leaf.test)?;
         if codes.is_empty() {
             *docs = DocSet::empty();
-        } else if !field.has_postings() {
+        } else if field.is_quicker_by_column(&codes, docs.len())? {
             field.retain_by_column(&codes, docs)?;
         } else if let Some(code) = codes.single() {
             match field.of_value(code)? {
                 OfValue::Set(set) => docs.and_view(set),
                 OfValue::List(list) => *docs &= &list,
             }
-        } else if field.has_codes()
-            && docs.len() * (GATHER_COST - SCAN_COST) < field.cost_of(&codes)?
-        {
-            field.retain_by_column(&codes, docs)?;
         } else {
             *docs &= &field.set_of(&codes)?;
         }
@@ -437,6 +456,16 @@ impl Shard for FrozenFile {
 
     fn retain(&self, leaf: &Leaf, docs: &mut DocSet) -> quire_query::Result<()> {
         Ok(self.retain_leaf(leaf, docs)?)
+    }
+
+    fn first(&self, order: &Order, docs: u64) -> quire_query::Result<Option<DocSet>> {
+        match self.field_at(&order.path)? {
+            Some(field) if field.has_postings() => {
+                let codes = field.first_codes(order.direction, docs)?;
+                Ok(Some(field.set_of(&codes)?))
+            }
+            _ => Ok(None),
+        }
     }
 
     fn column(&self, path: &Path) -> quire_query::Result<Option<Box<dyn Column + '_>>> {

@@ -10,9 +10,10 @@ use crate::spans::Spans;
 use crate::{FrozenFile, Result};
 use arc_swap::ArcSwap;
 use quire_env::{Env, FileStamp};
-use quire_index::DocSet;
 use quire_model::Document;
-use quire_query::{Answer, Hit, Leaf, Merged, Options, Order, Path, Prepared, Shard, Shards};
+use quire_query::{
+    Answer, Hit, Leaf, Merged, Options, Order, Path, Places, Prepared, Shard, Shards,
+};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -157,7 +158,7 @@ impl Shards for Snapshot {
         Some(&one.file)
     }
 
-    fn candidates(&self, leaf: &Leaf) -> quire_query::Result<Option<Arc<DocSet>>> {
+    fn candidates(&self, leaf: &Leaf) -> quire_query::Result<Option<Places>> {
         Ok(self.with_spans(&leaf.path, |spans| spans.candidates(&leaf.test))?)
     }
 

@@ -7,19 +7,24 @@
 //! # Invariants
 //! 1. Spans ascend by their least values, and by place where these are equal.
 //! 2. `reach` of a span is the one, among it and those before it, that ends last.
+//! 3. A term's prefix, its first eight bytes as a number, is not above that of a greater term. Prefixes lie side by side, the
+//!    terms wherever their files are: most searches look at no term but those they find.
 
 use crate::shard::is_outside;
 use crate::{FrozenFile, Result};
 use bytes::Bytes;
 use quire_index::DocSet;
 use quire_model::ordered::Direction;
-use quire_query::{Path, Test};
+use quire_query::{Path, Places, Test};
 use std::cmp::Reverse;
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
 /// Spans that are looked at before all are.
 const SAMPLES: usize = 16;
+
+/// Where spans hardly overlap, the first that reaches a term is among so many that begin before it.
+const NEAR: usize = 4;
 
 /// Where a field lies in one file. The bounds may be wider than its values.
 #[derive(Debug)]
@@ -35,6 +40,9 @@ struct Span {
 #[derive(Debug)]
 pub(crate) struct Spans {
     spans: Vec<Span>,
+    /// Of each span the prefix of its least value, and of the greatest that it reaches: both ascend.
+    starts: Vec<u64>,
+    reached: Vec<u64>,
     files: u32,
     /// Files that have the field and can't filter by it, ascending: who asks them is told so.
     unfiltered: Vec<u32>,
@@ -76,7 +84,14 @@ impl Spans {
         for (span, reach) in spans.iter_mut().zip(reaches) {
             span.reach = reach;
         }
+        let reach_of = |span: &Span| {
+            spans
+                .get(span.reach)
+                .map_or(0, |last| prefix(&last.greatest))
+        };
         Ok(Spans {
+            starts: spans.iter().map(|span| prefix(&span.least)).collect(),
+            reached: spans.iter().map(reach_of).collect(),
             spans,
             files: count,
             unfiltered,
@@ -92,20 +107,24 @@ impl Spans {
 
     /// The places of files that may have a value which fulfils a test, and of those that can't tell; none if these are more
     /// than half of all, or seem to be.
-    pub(crate) fn candidates(&self, test: &Test) -> Option<Arc<DocSet>> {
+    pub(crate) fn candidates(&self, test: &Test) -> Option<Places> {
         let (lower, upper) = test.bounds();
         let end = match upper {
-            Bound::Included(upper) => self.spans.partition_point(|span| *span.least <= *upper),
-            Bound::Excluded(upper) => self.spans.partition_point(|span| *span.least < *upper),
+            Bound::Included(upper) => {
+                self.count_below(&self.starts, upper, |span| *span.least <= *upper)
+            }
+            Bound::Excluded(upper) => {
+                self.count_below(&self.starts, upper, |span| *span.least < *upper)
+            }
             Bound::Unbounded => self.spans.len(),
-        };
-        let ends_before = |span: &Span, term: &[u8]| {
-            let last = self.spans.get(span.reach);
-            last.is_some_and(|last| *last.greatest < *term)
         };
         let start = match lower {
             Bound::Included(lower) | Bound::Excluded(lower) => {
-                self.spans.partition_point(|span| ends_before(span, lower))
+                let reached = self.reached.get(..end).unwrap_or_default();
+                self.count_below(reached, lower, |span| {
+                    let last = self.spans.get(span.reach);
+                    last.is_some_and(|last| *last.greatest < *lower)
+                })
             }
             Bound::Unbounded => 0,
         };
@@ -118,13 +137,35 @@ impl Spans {
             return None;
         }
         let places = within.iter().filter(may_match).map(|span| span.place);
-        let mut places: Vec<u32> = places.take(most + 1).collect();
+        let mut places: Places = places.take(most + 1).collect();
         places.extend_from_slice(&self.unfiltered);
         if places.len() > most {
             return None;
         }
         places.sort_unstable();
-        Some(Arc::new(places.into_iter().collect()))
+        places.dedup();
+        Some(places)
+    }
+
+    /// How many spans of those that have these prefixes are below a term, by the prefixes, and by themselves where these are
+    /// equal. Quickest for one of the last.
+    fn count_below(&self, prefixes: &[u64], term: &[u8], below: impl Fn(&Span) -> bool) -> usize {
+        let wanted = prefix(term);
+        let last = prefixes.len().saturating_sub(NEAR);
+        let is_near = prefixes.get(last).is_some_and(|prefix| *prefix < wanted);
+        let (from, within) = match is_near {
+            true => (last, prefixes.get(last..)),
+            false => (0, prefixes.get(..last)),
+        };
+        let within = within.unwrap_or_default();
+        let start = from + within.partition_point(|prefix| *prefix < wanted);
+        let rest = prefixes.get(start..).unwrap_or_default();
+        let same = match rest.get(NEAR) {
+            Some(prefix) if *prefix == wanted => rest.partition_point(|prefix| *prefix == wanted),
+            _ => rest.iter().take_while(|prefix| **prefix == wanted).count(),
+        };
+        let same = self.spans.get(start..start + same).unwrap_or_default();
+        start + same.partition_point(below)
     }
 
     /// The places of all files, those with the best values first, those without the field last.
@@ -148,6 +189,15 @@ impl Spans {
             with.chain(without.iter()).collect()
         }))
     }
+}
+
+/// The first eight bytes of a term as a number, zeros behind a shorter one.
+fn prefix(term: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    for (byte, of_term) in bytes.iter_mut().zip(term) {
+        *byte = *of_term;
+    }
+    u64::from_be_bytes(bytes)
 }
 
 /// Whether a value from `least` to `greatest` may fulfil a test.

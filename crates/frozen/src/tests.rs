@@ -6,10 +6,11 @@ use proptest::prelude::*;
 use quire_env::{Env, SimEnv};
 use quire_index::DocSet;
 use quire_model::Document;
+use quire_model::ordered::Direction;
 use quire_query::testing::{Case, PATHS, naive};
 use quire_query::{
-    End, Leaf, ModelShard, NO_RANK, Options, Path as FieldPath, Ranks, Shard, TermRange, Test,
-    Value,
+    End, Leaf, ModelShard, NO_RANK, Options, Order, Path as FieldPath, Ranks, Shard, TermRange,
+    Test, Value,
 };
 use std::ops::Bound;
 use std::path::Path;
@@ -256,6 +257,17 @@ fn compare(
                     && range.0.len() <= 32
                     && range.1.len() <= 32
             );
+            for direction in [Direction::Ascending, Direction::Descending] {
+                let path = path.clone();
+                let order = Order { path, direction };
+                for wanted in [1, 3, u64::from(docs)] {
+                    if let Some(first) = frozen.first(&order, wanted)? {
+                        // With many values of a document they may be fewer.
+                        let wanted = if expected.many { first.len() } else { wanted };
+                        assert_eq!(Some(first), model.first(&order, wanted)?, "{order:?}");
+                    }
+                }
+            }
             if field.sortable {
                 assert_eq!(
                     column_of(frozen, &field.path)?,

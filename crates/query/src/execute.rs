@@ -7,6 +7,7 @@
 use crate::aggregate::Gathered;
 use crate::evaluate::Evaluator;
 use crate::explain::{Timer, Trace};
+use crate::first::first_matches;
 use crate::meter::Meter;
 use crate::plan::{Kind, Step, plan};
 use crate::prepared::Prepared;
@@ -86,7 +87,7 @@ impl Prepared {
         let places = candidates(&self.root, shards)?;
         let count = places
             .as_ref()
-            .map_or(shards.count().into(), |places| places.len());
+            .map_or(shards.count().into(), |places| places.len() as u64);
         let merged = match count >= MANY {
             true => shards.merged(self)?,
             false => None,
@@ -115,7 +116,7 @@ impl Prepared {
     fn ask(
         &self,
         shards: &dyn Shards,
-        places: Option<&DocSet>,
+        places: Option<&[u32]>,
         options: &Options<'_>,
         each: &mut dyn FnMut(Hit) -> ControlFlow<()>,
     ) -> Result<Answer> {
@@ -123,7 +124,7 @@ impl Prepared {
             return count_leaf(leaf, shards, places, options);
         }
         let places: Vec<_> = match places {
-            Some(places) => places.iter().collect(),
+            Some(places) => places.to_vec(),
             None => (0..shards.count()).collect(),
         };
         let mut run = Run::new(self, shards, options);
@@ -170,7 +171,7 @@ impl Prepared {
 fn count_leaf(
     leaf: &Leaf,
     shards: &dyn Shards,
-    places: Option<&DocSet>,
+    places: Option<&[u32]>,
     options: &Options<'_>,
 ) -> Result<Answer> {
     let mut all = 0;
@@ -185,7 +186,7 @@ fn count_leaf(
         Ok(())
     };
     match places {
-        Some(places) => places.iter().try_for_each(&mut add)?,
+        Some(places) => places.iter().copied().try_for_each(&mut add)?,
         None => (0..shards.count()).try_for_each(&mut add)?,
     }
     Ok(Answer {
@@ -288,8 +289,7 @@ impl<'q> Run<'q> {
             each,
         };
         for &place in places {
-            let is_more = query.count || !self.gathered.is_empty();
-            if page.left == 0 && !is_more {
+            if page.left == 0 && self.is_page_alone() {
                 break;
             }
             let Some(shard) = self.shards.shard(place) else {
@@ -328,7 +328,7 @@ impl<'q> Run<'q> {
             true => places,
             false => self.best_first(places, first)?,
         };
-        let is_about_all = query.count || !self.gathered.is_empty();
+        let is_about_all = !self.is_page_alone();
         for (asked, place) in waiting.iter().enumerate() {
             let Some(shard) = self.shards.shard(*place) else {
                 continue;
@@ -416,8 +416,8 @@ impl<'q> Run<'q> {
         let timer = self.timer;
         let evaluator = Evaluator { shard, docs, timer };
         let start = timer.now();
-        let trace = self.explain.as_mut().map(|explain| &mut explain.filter);
         if let Wanted::Count = wanted {
+            let trace = self.explain.as_mut().map(|explain| &mut explain.filter);
             let count = evaluator.count(step, trace)?;
             self.matched += count;
             if let Some(explain) = &mut self.explain {
@@ -425,7 +425,7 @@ impl<'q> Run<'q> {
             }
             return Ok(count);
         }
-        let set = evaluator.matches(step, trace)?;
+        let set = self.matches(&evaluator, step, &wanted)?;
         let filtered = timer.now();
         self.matched += set.len();
         match wanted {
@@ -445,6 +445,34 @@ impl<'q> Run<'q> {
             explain.aggregating += timer.since(sorted);
         }
         Ok(set.len())
+    }
+
+    /// The documents that match, or those of them that come first, if no others are wanted.
+    fn matches(
+        &mut self,
+        evaluator: &Evaluator<'_, '_>,
+        step: &Step<'_>,
+        wanted: &Wanted<'_, '_>,
+    ) -> Result<DocSet> {
+        let (query, hits_max) = (&self.prepared.query, self.prepared.hits_max());
+        let is_first_alone = matches!(wanted, Wanted::First) && self.is_page_alone();
+        let mut trace = self.explain.as_mut().map(|explain| &mut explain.filter);
+        if let Some(order) = query.order.first().filter(|_| is_first_alone) {
+            let trace = trace.as_deref_mut();
+            let first = first_matches(evaluator, step, order, hits_max, trace)?;
+            if let Some((set, tested)) = first {
+                if let Some(explain) = &mut self.explain {
+                    explain.first += tested;
+                }
+                return Ok(set);
+            }
+        }
+        evaluator.matches(step, trace)
+    }
+
+    /// Whether nothing is asked about all documents that match.
+    fn is_page_alone(&self) -> bool {
+        !self.prepared.query.count && self.gathered.is_empty()
     }
 
     fn aggregate(&mut self, evaluator: &Evaluator<'_, '_>, set: &DocSet) -> Result<()> {

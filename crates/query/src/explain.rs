@@ -18,6 +18,8 @@ pub struct Explain {
     pub outranked: u64,
     /// Documents in all shards.
     pub documents: u64,
+    /// Those that were tested for coming first in the query's order, where no others had to be.
+    pub first: u64,
     /// Asking for estimates and choosing.
     pub planning: Duration,
     /// Finding which documents match.
@@ -147,12 +149,16 @@ impl fmt::Display for Explain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} in {}{}; {} pruned, {} outranked",
+            "{} in {}{}; {} pruned, {} outranked{}",
             counted(self.documents, "document"),
             counted(self.shards, "shard"),
             if self.is_merged { ", asked as one" } else { "" },
             self.pruned,
-            self.outranked
+            self.outranked,
+            match self.first {
+                0 => String::new(),
+                first => format!(", the first {} tested", counted(first, "document")),
+            }
         )?;
         self.filter.write(0, f)?;
         writeln!(

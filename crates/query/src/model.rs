@@ -4,10 +4,11 @@
 
 use crate::scan::{Values, values};
 use crate::{
-    Column, Cost, End, Estimate, FieldInfo, Leaf, NO_RANK, Path, Ranks, Result, Shard, Value,
+    Column, Cost, End, Estimate, FieldInfo, Leaf, NO_RANK, Order, Path, Ranks, Result, Shard, Value,
 };
 use quire_index::DocSet;
 use quire_model::Document;
+use quire_model::ordered::Direction;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -82,6 +83,30 @@ impl Shard for ModelShard {
             .filter(|(_, values)| values.iter().any(|value| leaf.test.accepts(value.term())))
             .map(|(doc, _)| doc)
             .collect())
+    }
+
+    fn first(&self, order: &Order, docs: u64) -> Result<Option<DocSet>> {
+        let best = |values: &Values| match order.direction {
+            Direction::Ascending => values.first().cloned(),
+            Direction::Descending => values.last().cloned(),
+        };
+        let of_docs: Vec<_> = self.values(&order.path).iter().map(best).collect();
+        let mut in_order: Vec<_> = of_docs.iter().flatten().collect();
+        in_order.sort();
+        if order.direction == Direction::Descending {
+            in_order.reverse();
+        }
+        let place = usize::try_from(docs).unwrap_or(usize::MAX);
+        let Some(last) = in_order.get(place.min(in_order.len()).saturating_sub(1)) else {
+            return Ok(Some(DocSet::empty()));
+        };
+        let is_first = |value: &Value| match order.direction {
+            Direction::Ascending => value <= *last,
+            Direction::Descending => value >= *last,
+        };
+        let of_docs = (0..).zip(&of_docs);
+        let first = of_docs.filter(|(_, value)| value.as_ref().is_some_and(is_first));
+        Ok(Some(first.map(|(doc, _)| doc).collect()))
     }
 
     fn column(&self, path: &Path) -> Result<Option<Box<dyn Column + '_>>> {

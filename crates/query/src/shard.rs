@@ -1,6 +1,6 @@
 //! [`Shard`]: documents that can be queried, wherever they are kept.
 
-use crate::{Leaf, Path, Result};
+use crate::{Leaf, Order, Path, Result};
 use quire_index::DocSet;
 use quire_model::Document;
 use std::borrow::Cow;
@@ -52,6 +52,13 @@ pub trait Shard: Send + Sync {
     fn retain(&self, leaf: &Leaf, docs: &mut DocSet) -> Result<()> {
         *docs &= &self.matches(leaf)?;
         Ok(())
+    }
+
+    /// Documents that come before all others by a field: about so many, or all that have a value, and with each all whose value
+    /// is the same. None if they can't be had for about their number.
+    fn first(&self, order: &Order, docs: u64) -> Result<Option<DocSet>> {
+        let _ = (order, docs);
+        Ok(None)
     }
 
     /// The values of a field by document; none if no document has it.

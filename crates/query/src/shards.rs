@@ -5,8 +5,11 @@
 
 use crate::tree::{And, Node};
 use crate::{Hit, Leaf, Order, Prepared, Result, Shard};
-use quire_index::DocSet;
+use smallvec::SmallVec;
 use std::sync::Arc;
+
+/// Places of shards, ascending, each once. Most questions that can tell have few.
+pub type Places = SmallVec<[u32; 8]>;
 
 /// Shards in an order, in which their hits come where a query has no other. A shard's place is its number, from 0.
 pub trait Shards: Sync {
@@ -21,7 +24,7 @@ pub trait Shards: Sync {
     ///
     /// # Errors
     /// A shard can't be read.
-    fn candidates(&self, leaf: &Leaf) -> Result<Option<Arc<DocSet>>> {
+    fn candidates(&self, leaf: &Leaf) -> Result<Option<Places>> {
         let _ = leaf;
         Ok(None)
     }
@@ -68,31 +71,41 @@ impl Shards for &[&dyn Shard] {
 }
 
 /// The places of the shards that may have documents which match a filter; none if all may.
-pub(crate) fn candidates(node: &Node, shards: &dyn Shards) -> Result<Option<Arc<DocSet>>> {
+pub(crate) fn candidates(node: &Node, shards: &dyn Shards) -> Result<Option<Places>> {
     match node {
         // What does not match may be in any.
         Node::All | Node::Not(_) => Ok(None),
-        Node::None => Ok(Some(Arc::default())),
+        Node::None => Ok(Some(Places::new())),
         Node::Leaf(leaf) => shards.candidates(leaf),
         Node::And(And { nodes, .. }) => {
-            let mut all: Option<Arc<DocSet>> = None;
+            let mut all: Option<Places> = None;
             for node in nodes {
                 all = match (all, candidates(node, shards)?) {
-                    (Some(all), Some(one)) => Some(Arc::new(&*all & &*one)),
+                    (Some(mut all), Some(one)) => {
+                        all.retain(|place| one.binary_search(place).is_ok());
+                        Some(all)
+                    }
                     (all, one) => all.or(one),
                 };
             }
             Ok(all)
         }
         Node::Or(nodes) => {
-            let mut any = DocSet::empty();
+            let mut any = Places::new();
             for node in nodes {
                 match candidates(node, shards)? {
-                    Some(one) => any |= &*one,
+                    Some(one) => any.extend(one),
                     None => return Ok(None),
                 }
+                // Of many nodes most places are the same.
+                if any.len() / 2 > shards.count() as usize {
+                    any.sort_unstable();
+                    any.dedup();
+                }
             }
-            Ok(Some(Arc::new(any)))
+            any.sort_unstable();
+            any.dedup();
+            Ok(Some(any))
         }
     }
 }

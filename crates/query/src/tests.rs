@@ -242,6 +242,34 @@ fn an_explanation_says_what_was_asked_and_what_was_not() {
 }
 
 #[test]
+fn the_first_hits_are_found_among_the_first_documents_if_they_are_there() {
+    let documents = (0..1000).map(|n| {
+        let (even, late) = (n % 2 == 0, n < 500);
+        let json = format!(r#"{{"n":{},"even":{even},"late":{late}}}"#, n / 3);
+        Document::from_json(json.as_bytes()).unwrap()
+    });
+    let shards = [documents.collect::<ModelShard>()];
+    let clock = || Duration::from_micros(7);
+    let options = Options {
+        clock: Some(&clock),
+        ..Options::default()
+    };
+    let newest = |filter: &str| {
+        let query = find(Filter::parse(filter).unwrap()).limit(4);
+        let query = query.order_by(field("n").descending());
+        let answer = answer(&shards, &query, &options).unwrap();
+        let docs: Vec<_> = answer.hits.iter().map(|hit| hit.doc).collect();
+        (docs, answer.explain.unwrap().first)
+    };
+    // Half of the first are expected to match; ties are looked at together, and stand by docid.
+    assert_eq!(newest("even = true"), (vec![996, 998, 994, 990], 19));
+    // Half of all match, and none among the first.
+    assert_eq!(newest("late = true"), (vec![498, 499, 495, 496], 0));
+    // So few match that the first are not worth a look.
+    assert_eq!(newest("n = 100"), (vec![300, 301, 302], 0));
+}
+
+#[test]
 fn a_page_past_the_end_or_of_nothing_is_empty_and_still_counted() {
     for query in [
         find_all().limit(0),

@@ -273,6 +273,7 @@ fn explain_json(explain: &Explain) -> serde_json::Value {
         "pruned": explain.pruned,
         "asked_as_one": explain.is_merged,
         "outranked": explain.outranked,
+        "first_tested": explain.first,
         "planning_micros": micros(explain.planning),
         "filtering_micros": micros(explain.filtering),
         "ordering_micros": micros(explain.ordering),

@@ -1,8 +1,12 @@
 package quire;
 
 import java.io.BufferedReader;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -54,6 +58,11 @@ public final class Cars {
     /** How many threads ask at once. */
     private static final int[] THREADS = {1, 2};
 
+    /** Questions of this kind are made each time that they are asked; all others are ready before. */
+    private static final int MADE_ANEW = 4;
+
+    private static final VarHandle WORDS = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
+
     private final IndexSearcher searcher;
 
     private Cars(IndexSearcher searcher) {
@@ -95,7 +104,7 @@ public final class Cars {
                         document.add(new StringField(name, values[i], Field.Store.NO));
                     }
                 }
-                document.add(new StoredField("payload", values[fields.length]));
+                document.add(new StoredField("payload", values[fields.length].getBytes(StandardCharsets.UTF_8)));
                 writer.addDocument(document);
             }
             writer.forceMerge(1);
@@ -113,7 +122,7 @@ public final class Cars {
         }
         for (int kind = 0; kind < kinds.size(); kind++) {
             // The rounds before the last are for the compiler; a short question needs more of them.
-            int all = kind == 0 ? rounds * 100 : rounds;
+            int all = kind == 0 || kind == MADE_ANEW ? rounds * 100 : rounds;
             for (int threads : THREADS) {
                 List<Asked> asked = ask(kinds.get(kind), all, threads);
                 double[] micros = asked.stream().flatMapToDouble(one -> Arrays.stream(one.micros())).sorted().toArray();
@@ -148,6 +157,7 @@ public final class Cars {
         double[] micros = new double[questions.size()];
         ThreadMXBean threads = ManagementFactory.getThreadMXBean();
         double cpuMicros = 0;
+        Query[] ready = questions.stream().map(Cars::made).toArray(Query[]::new);
         for (int round = 1; round <= rounds; round++) {
             if (round == rounds) {
                 together.await();
@@ -155,7 +165,8 @@ public final class Cars {
             long cpuBefore = threads.getCurrentThreadCpuTime();
             for (int i = 0; i < answers.length; i++) {
                 long before = System.nanoTime();
-                answers[i] = answer(questions.get(i));
+                Question question = questions.get(i);
+                answers[i] = answer(question, question.kind() == MADE_ANEW ? made(question) : ready[i]);
                 micros[i] = (System.nanoTime() - before) / 1e3;
             }
             cpuMicros = (threads.getCurrentThreadCpuTime() - cpuBefore) / 1e3;
@@ -168,10 +179,15 @@ public final class Cars {
     }
 
     /** A count, or a number that stands for the hits, their order and their payloads. */
-    private long answer(Question question) throws Exception {
+    private long answer(Question question, Query query) throws Exception {
+        return question.kind() == 1 || question.kind() == 2 ? newest(query) : searcher.count(query);
+    }
+
+    private static Query made(Question question) {
         switch (question.kind()) {
             case 0:
-                return searcher.count(term("region", question.region()));
+            case MADE_ANEW:
+                return term("region", question.region());
             case 1:
             case 2: {
                 BooleanQuery.Builder all = new BooleanQuery.Builder();
@@ -180,7 +196,7 @@ public final class Cars {
                 if (question.kind() == 2) {
                     all.add(term("region", question.region()), BooleanClause.Occur.FILTER);
                 }
-                return newest(all.build());
+                return all.build();
             }
             default: {
                 List<BytesRef> marks = new ArrayList<>();
@@ -191,7 +207,7 @@ public final class Cars {
                 all.add(new TermInSetQuery("mark", marks), BooleanClause.Occur.FILTER);
                 all.add(term("colour", question.colour()), BooleanClause.Occur.MUST_NOT);
                 all.add(LongField.newRangeQuery("year", question.from(), question.to()), BooleanClause.Occur.FILTER);
-                return searcher.count(all.build());
+                return all.build();
             }
         }
     }
@@ -200,14 +216,24 @@ public final class Cars {
         long number = 0;
         Sort newest = new Sort(LongField.newSortField("added", true, org.apache.lucene.search.SortedNumericSelector.Type.MAX));
         for (ScoreDoc hit : searcher.search(query, 10, newest).scoreDocs) {
-            String payload = searcher.storedFields().document(hit.doc).get("payload");
-            long hash = 0;
-            for (int i = 0; i < payload.length(); i++) {
-                hash = (hash * 31 + payload.charAt(i)) & 0xffff_ffffL;
-            }
-            number = (number * 1_000_003 + hash) & 0xffff_ffff_ffffL;
+            BytesRef payload = searcher.storedFields().document(hit.doc).getBinaryValue("payload");
+            number = (number * 1_000_003 + hashOf(payload)) & 0xffff_ffff_ffffL;
         }
         return number;
+    }
+
+    /** A number of 32 bits that stands for some bytes, as the benchmark makes it of Quire's. */
+    private static long hashOf(BytesRef payload) {
+        long hash = 0;
+        int end = payload.offset + payload.length;
+        int rest = end - payload.length % Long.BYTES;
+        for (int i = payload.offset; i < rest; i += Long.BYTES) {
+            hash = (hash ^ (long) WORDS.get(payload.bytes, i)) * 0x9e37_79b9_7f4a_7c15L;
+        }
+        for (int i = rest; i < end; i++) {
+            hash = (hash ^ (payload.bytes[i] & 0xff)) * 0x9e37_79b9_7f4a_7c15L;
+        }
+        return hash >>> 32;
     }
 
     private static Query term(String field, String value) {
