@@ -4,9 +4,11 @@ use crate::directory::{self, LOCK_NAME};
 use crate::lease::Leases;
 use crate::pairs::{PAIRS, Pairs};
 use crate::record::{Change, Changes, Record, VALUE_BYTES_MAX};
-use crate::{Batch, Durability, Error, Iter, KvOptions, KvStats, Merger, Result, SmallBytes, View};
+use crate::{
+    Batch, BulkLoad, Durability, Error, Iter, KvOptions, KvStats, Merger, Result, SmallBytes, View,
+};
 use quire_env::{Env, OsEnv};
-use quire_lsm::{Op, TreeSnapshot};
+use quire_lsm::{Load, Op, TreeSnapshot};
 use quire_model::Position;
 use quire_store::{Shared, Store, StoreOptions, Transaction};
 use std::collections::HashMap;
@@ -231,6 +233,19 @@ impl Kv {
     /// As of [`get`](Kv::get).
     pub fn iter_rev<'k>(&self, range: impl RangeBounds<&'k [u8]>) -> Result<Iter> {
         Iter::descending(&self.inner.leases, &self.tree()?, &range)
+    }
+
+    /// Begins to load many pairs past log and memtables: see [`BulkLoad`].
+    ///
+    /// # Errors
+    /// Of kind `Closed` or `ReadOnly`.
+    pub fn bulk_load(&self) -> Result<BulkLoad> {
+        let load = self.inner.store.load(PAIRS)?;
+        Ok(BulkLoad::new(self.clone(), load))
+    }
+
+    pub(crate) fn finish_load(&self, load: Load) -> Result<()> {
+        Ok(self.inner.store.finish_load(PAIRS, load)?)
     }
 
     /// Makes everything written so far durable.

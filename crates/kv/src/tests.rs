@@ -11,6 +11,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::time::Duration;
 
+mod loads;
 mod mishaps;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -65,6 +66,7 @@ enum Change {
 enum Step {
     One(Change),
     Together(Vec<Change>),
+    Load(Vec<(Vec<u8>, Vec<u8>)>),
     Flush,
     Settle,
     Compact,
@@ -94,6 +96,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         12 => any_change().prop_map(Step::One),
         4 => vec(any_change(), 0..6).prop_map(Step::Together),
+        2 => vec((any_key(), vec(any::<u8>(), 0..9)), 0..6).prop_map(Step::Load),
         3 => Just(Step::Flush),
         1 => Just(Step::Settle),
         1 => Just(Step::Compact),
@@ -148,6 +151,14 @@ fn change(model: &mut Model, change: &Change) -> Option<()> {
         }
     }
     Some(())
+}
+
+fn load(kv: &Kv, pairs: &[(Vec<u8>, Vec<u8>)]) -> crate::Result<()> {
+    let mut load = kv.bulk_load()?;
+    for (key, value) in pairs {
+        load.put(key, value)?;
+    }
+    load.finish()
 }
 
 fn batch_of(changes: &[Change]) -> Batch {
@@ -239,6 +250,10 @@ proptest! {
                     let expected = all.map(|()| model = next);
                     let done = kv.write(&batch_of(changes));
                     prop_assert_eq!(done.is_ok(), expected.is_some(), "{:?}", done);
+                }
+                Step::Load(pairs) => {
+                    load(&kv, pairs).unwrap();
+                    model.extend(pairs.iter().cloned());
                 }
                 Step::Flush => kv.flush().unwrap(),
                 Step::Settle => kv.settle().unwrap(),

@@ -91,4 +91,4 @@ pub use pager::{FilterPager, FilterPagerStats};
 pub use small_bytes::SmallBytes;
 pub use spec::{Codec, KEY_BYTES_MAX, Op, TreeContext, TreeSpec, VALUE_BYTES_MAX};
 pub use table::{TableCheck, TableCopy, TablePieces, TableVerify, verify_table};
-pub use tree::{Compaction, Scan, Tree, TreeEdit, TreeReader, TreeSnapshot, TreeStats};
+pub use tree::{Compaction, Load, Scan, Tree, TreeEdit, TreeReader, TreeSnapshot, TreeStats};

@@ -5,11 +5,13 @@
 //! one source says of a key is lent as it lies there. Operands, and what several say, are folded.
 
 use crate::Result;
-use crate::direction::Direction;
+use crate::direction::{Direction, Start};
 use crate::fences;
 use crate::fold::{Entry, Fold, Folder, Kind, Said};
-use crate::memtable::MemtableCursor;
-use crate::run::RunCursor;
+use crate::memtable::{Memtable, MemtableCursor};
+use crate::run::{Run, RunCursor};
+use crate::table::Access;
+use quire_model::Position;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -21,6 +23,17 @@ pub(crate) enum Source {
 }
 
 impl Source {
+    /// All of a memtable, from the first key on.
+    pub(crate) fn of_memtable(memtable: &Arc<Memtable>) -> Source {
+        Source::Memtable(Box::new(memtable.cursor(Position(u64::MAX), Start::FIRST)))
+    }
+
+    /// All of a run, from the first key on, read once.
+    pub(crate) fn of_run(run: &Arc<Run>) -> Result<Source> {
+        let cursor = RunCursor::open(Arc::clone(run), Access::Sequential, Start::FIRST)?;
+        Ok(Source::Run(Box::new(cursor)))
+    }
+
     /// The first eight bytes of the key it is on; `None` past the end.
     fn word(&self) -> Option<u64> {
         match self {

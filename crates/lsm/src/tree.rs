@@ -10,23 +10,26 @@
 
 mod build;
 mod edit;
+mod load;
 mod scan;
 mod snapshot;
 mod version;
 
 pub use edit::{Compaction, TreeEdit};
+pub use load::Load;
 pub use scan::Scan;
 pub use snapshot::{TreeReader, TreeSnapshot};
 
 use crate::compaction::{CompactionPolicy, Geometric};
-use crate::direction::{Direction, Start};
+use crate::direction::Direction;
 use crate::fold::Folder;
 use crate::memtable::Memtable;
 use crate::merge::{Merge, Source};
-use crate::run::{Run, RunCursor};
-use crate::table::{Access, Counters, Origin, TableCopy};
+use crate::run::Run;
+use crate::table::{Counters, Origin, TableCopy};
 use crate::{Error, KEY_BYTES_MAX, Op, Result, RunMeta, TreeContext, TreeSpec};
 use arc_swap::ArcSwap;
+use build::RunBuilder;
 use edit::{Change, Claims};
 use parking_lot::Mutex;
 use quire_model::Position;
@@ -129,25 +132,7 @@ impl Tree {
     /// `InvalidArgument` for an empty key, a position before the last one, or a merge in a tree without merger;
     /// `TooLarge` for a key, value or operand over the limits, or a fold that makes one; `Merge`.
     pub fn write(&self, key: &[u8], position: Position, op: Op<'_>) -> Result<()> {
-        if key.is_empty() {
-            return Err(Error::InvalidArgument(format!(
-                "tree {}: an empty key",
-                self.spec.name
-            )));
-        }
-        if key.len() > KEY_BYTES_MAX {
-            let (limit, found) = (KEY_BYTES_MAX as u64, key.len() as u64);
-            return Err(Error::TooLarge {
-                tree: self.spec.name.clone(),
-                what: "key",
-                limit,
-                found,
-            });
-        }
-        match op {
-            Op::Put(value) | Op::Merge(value) => self.folder.check_value(value.len())?,
-            Op::Delete => {}
-        }
+        check_write(&self.folder, key, op)?;
         let version = self.version.load();
         version.active.write(&self.folder, key, position, op)?;
         self.active_bytes
@@ -260,22 +245,9 @@ impl Tree {
         runs: &[Arc<Run>],
         bottom: bool,
     ) -> Result<Option<Arc<Run>>> {
-        let cursor = |memtable: &Arc<Memtable>| memtable.cursor(Position(u64::MAX), Start::FIRST);
-        let mut sources: Vec<_> = memtables
-            .iter()
-            .map(|memtable| Source::Memtable(Box::new(cursor(memtable))))
-            .collect();
-        sources.extend(self.sequential(runs)?);
+        let mut sources: Vec<_> = memtables.iter().map(Source::of_memtable).collect();
+        sources.extend(sequential(runs)?);
         self.build(sources, bottom, &|| false)
-    }
-
-    /// The runs as sources of a merge, each read once.
-    fn sequential(&self, runs: &[Arc<Run>]) -> Result<Vec<Source>> {
-        let open = |run: &Arc<Run>| {
-            RunCursor::open(Arc::clone(run), Access::Sequential, Start::FIRST)
-                .map(|cursor| Source::Run(Box::new(cursor)))
-        };
-        runs.iter().map(open).collect()
     }
 
     /// Picks runs worth merging now; `None` if the shape is fine. They are claimed until the compaction, or the edit made
@@ -340,7 +312,7 @@ impl Tree {
             claim.is_of(&self.claims),
             "a compaction is done by the tree that picked it"
         );
-        let mut sources = self.sequential(&runs)?;
+        let mut sources = sequential(&runs)?;
         if planted(Bug::RunsMergedOldestFirst) {
             sources.reverse();
         }
@@ -355,24 +327,26 @@ impl Tree {
         bottom: bool,
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<Arc<Run>>> {
-        let id = self.next_run.fetch_add(1, Ordering::Relaxed);
-        let merge = Merge::new(
-            sources,
-            Direction::Forwards,
-            Arc::clone(&self.folder),
-            bottom,
-        );
-        let Some(built) = build::build(&self.spec, &self.context, merge, bottom, stop)? else {
-            return Ok(None);
-        };
+        let folder = Arc::clone(&self.folder);
+        let mut merge = Merge::new(sources, Direction::Forwards, folder, bottom);
+        let mut builder = RunBuilder::new(&self.context.files);
+        match builder.add_all(&self.spec, &self.context, &mut merge, bottom, stop)? {
+            true => self.open_new(builder).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// The run that was built, opened. Its files stay.
+    fn open_new(&self, builder: RunBuilder) -> Result<Arc<Run>> {
+        let built = builder.finish()?;
         let meta = RunMeta {
-            id,
+            id: self.next_run.fetch_add(1, Ordering::Relaxed),
             tables: built.metas().to_vec(),
         };
         let origin = Origin::JustWritten;
         let run = Run::open(&self.spec, &self.context, &self.counters, meta, origin)?;
         built.keep();
-        Ok(Some(Arc::new(run)))
+        Ok(Arc::new(run))
     }
 
     /// The tree's runs, newest first, as they are.
@@ -450,6 +424,34 @@ impl Tree {
             stats.table_bytes += table.meta().bytes;
         }
         stats
+    }
+}
+
+/// The runs as sources of a merge, each read once.
+fn sequential(runs: &[Arc<Run>]) -> Result<Vec<Source>> {
+    runs.iter().map(Source::of_run).collect()
+}
+
+/// Refuses a write of what can't be stored.
+fn check_write(folder: &Folder, key: &[u8], op: Op<'_>) -> Result<()> {
+    if key.is_empty() {
+        return Err(Error::InvalidArgument(format!(
+            "tree {}: an empty key",
+            folder.tree
+        )));
+    }
+    if key.len() > KEY_BYTES_MAX {
+        let (limit, found) = (KEY_BYTES_MAX as u64, key.len() as u64);
+        return Err(Error::TooLarge {
+            tree: folder.tree.clone(),
+            what: "key",
+            limit,
+            found,
+        });
+    }
+    match op {
+        Op::Put(value) | Op::Merge(value) => folder.check_value(value.len()),
+        Op::Delete => Ok(()),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::log_compaction::superseded_bytes_max;
 use crate::manifest;
 use crate::shared::Flushable;
 use crate::space::Space;
-use crate::store::{Inner, Store};
+use crate::store::{Inner, Store, Writer};
 use crate::{Error, ErrorKind, Machine, Result};
 use quire_env::JobClass;
 use quire_lsm::{Compaction, TreeEdit};
@@ -27,7 +27,7 @@ const RETRY: Duration = Duration::from_secs(1);
 const CLOSE_FLUSH_BYTES: u64 = 4 << 20;
 
 /// A flush's position and the machine's state there.
-struct Cut {
+pub(crate) struct Cut {
     position: Position,
     state: Vec<u8>,
     space: Space,
@@ -135,7 +135,12 @@ impl<M: Machine> Inner<M> {
                 path: self.dir.clone(),
             });
         }
-        let cut = self.freeze();
+        let cut = self.freeze(&mut self.writer.lock());
+        self.flush_cut(cut)
+    }
+
+    /// Flushes what was frozen. Called with the lock of the one flush.
+    pub(crate) fn flush_cut(&self, cut: Cut) -> Result<()> {
         if !planted(Bug::FlushAheadOfLog) {
             self.log.sync(cut.position)?;
         }
@@ -178,8 +183,8 @@ impl<M: Machine> Inner<M> {
         Ok(())
     }
 
-    fn freeze(&self) -> Cut {
-        let mut writer = self.writer.lock();
+    /// Freezes all memtables. Called with the lock of the one flush.
+    pub(crate) fn freeze(&self, writer: &mut Writer<M>) -> Cut {
         for tree in &self.trees {
             tree.freeze();
         }
@@ -215,7 +220,7 @@ impl<M: Machine> Inner<M> {
     }
 
     /// Writes the manifest that holds `edits`, then lets readers see them.
-    fn commit(&self, edits: Vec<(usize, TreeEdit)>, cut: Option<Cut>) -> Result<()> {
+    pub(crate) fn commit(&self, edits: Vec<(usize, TreeEdit)>, cut: Option<Cut>) -> Result<()> {
         let mut manifest = self.manifest.lock();
         let mut next = manifest.clone();
         next.sequence += 1;

@@ -16,6 +16,7 @@ mod error;
 mod flush;
 mod ingest;
 mod inspect;
+mod load;
 mod log_compaction;
 mod machine;
 mod manifest;

@@ -663,7 +663,7 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    fn check_writable(&self) -> Result<()> {
+    pub(crate) fn check_writable(&self) -> Result<()> {
         self.check_open()?;
         if self.read_only.load(Ordering::Acquire) {
             return Err(Error::ReadOnly {

@@ -1,6 +1,6 @@
 //! Crashes and faults at every step of a history, a full disk, and damage to every byte.
 
-use super::{Change, Model, Pairs, batch_of, change, options, read};
+use super::{Change, Model, Pairs, batch_of, change, load, options, read};
 use crate::{Durability, ErrorKind, Kv, Result};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -19,6 +19,7 @@ fn open(env: &Arc<SimEnv>) -> Result<Kv> {
 #[derive(Debug, Clone)]
 enum Step {
     Write(Vec<Change>, Durability),
+    Load(Pairs),
     Flush,
     Settle,
     Compact,
@@ -48,6 +49,8 @@ fn history() -> Vec<Step> {
             _ => Step::Flush,
         });
         steps.push(Step::Write(vec![append("c")], Durability::Sync));
+        let pair = |key: &str| (key.into(), vec![b'l'; 20]);
+        steps.push(Step::Load(["b", "l", "c", "a", "m3"].map(pair).to_vec()));
         steps.push(Step::Reopen);
     }
     steps
@@ -103,6 +106,13 @@ fn run_steps(env: &Arc<SimEnv>, steps: &[Step], left: &mut Left) -> Result<()> {
                     .collect();
                 assert_eq!(found?, now);
                 *durability == Durability::Sync
+            }
+            Step::Load(pairs) => {
+                let mut model = left.states.last().cloned().unwrap_or_default();
+                model.extend(pairs.iter().cloned());
+                left.states.push(model);
+                load(&kv, pairs)?;
+                true
             }
             Step::Flush => kv.flush().is_ok(),
             Step::Settle => kv.settle().is_ok(),

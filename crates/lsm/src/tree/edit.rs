@@ -57,6 +57,15 @@ impl Claims {
             bottom,
         })
     }
+
+    /// A claim that keeps nobody from anything.
+    pub(super) fn claim_nothing(self: &Arc<Self>) -> Claim {
+        Claim {
+            claims: Arc::clone(self),
+            flush: false,
+            runs: Vec::new(),
+        }
+    }
 }
 
 impl Claim {
@@ -117,6 +126,8 @@ pub(super) enum Change {
     Flush(Vec<Arc<Memtable>>, Vec<Arc<Run>>),
     /// Neighbouring runs.
     Compaction(Vec<Arc<Run>>),
+    /// Nothing: what was loaded is newer than all runs.
+    Load,
 }
 
 /// A change of a tree's runs, made and not yet installed.
@@ -177,6 +188,7 @@ impl TreeEdit {
     fn replaced(&self) -> &[Arc<Run>] {
         match &self.change {
             Change::Flush(_, runs) | Change::Compaction(runs) => runs,
+            Change::Load => &[],
         }
     }
 
