@@ -15,7 +15,7 @@ mod stream;
 
 use crate::Result;
 use crate::measure::in_directory;
-use engine::{Fjall, Quire, Redb, Sizes};
+use engine::{Fjall, Quire, QuireLoad, Redb, Sizes};
 use group::Group;
 use machine::evict_files;
 use phases::Phases;
@@ -48,7 +48,7 @@ pub(crate) struct Plan {
     /// Rounds, every other with the engines in the other order
     #[arg(long, default_value_t = 2)]
     rounds: usize,
-    /// Only these engines
+    /// Only these engines; quire-load is Quire with a bulk load in place of writes
     #[arg(long, value_delimiter = ',', default_values_t = ENGINES.map(String::from))]
     engines: Vec<String>,
     /// A memtable, in MiB
@@ -91,6 +91,7 @@ impl Task {
         std::fs::create_dir_all(&self.dir)?;
         match self.engine.as_str() {
             "quire" => self.phases::<Quire>(),
+            "quire-load" => self.phases::<QuireLoad>(),
             "fjall" => self.phases::<Fjall>(),
             "redb" => self.phases::<Redb>(),
             other => Err(format!("no engine {other}").into()),
@@ -224,7 +225,7 @@ impl Plan {
         group: Option<&Group>,
         mut each: impl FnMut(Measured) -> Result<()>,
     ) -> Result<ExitStatus> {
-        let ours = ["quire", "fjall", "redb"].contains(&engine);
+        let ours = ["quire", "quire-load", "fjall", "redb"].contains(&engine);
         let program = match ours {
             true => std::env::current_exe()?,
             false => self.peers.join(format!("kv-{engine}")),

@@ -9,7 +9,7 @@ use crate::Result;
 use std::path::Path;
 
 pub(super) use fjall::Fjall;
-pub(super) use quire::Quire;
+pub(super) use quire::{Quire, QuireLoad};
 pub(super) use redb::Redb;
 
 /// The sizes that all engines get.

@@ -153,7 +153,7 @@ impl Against {
         match self {
             Against::Lsm => ["leveldb", "rocksdb", "fjall"].contains(&engine),
             Against::Lmdb => engine == "lmdb",
-            Against::All => engine != QUIRE,
+            Against::All => ![QUIRE, QUIRE_LOAD].contains(&engine),
         }
     }
 
@@ -167,6 +167,7 @@ impl Against {
 }
 
 const QUIRE: &str = "quire";
+const QUIRE_LOAD: &str = "quire-load";
 
 /// So many times better than the best of some peers in the same round.
 const TIMES: [(&str, Against, f64); 15] = [

@@ -4,9 +4,10 @@ use super::{Engine, Reader, Row, Sizes, Writer};
 use crate::Result;
 use crate::kv::stream::{Key, Value};
 use quiredb::Durability;
-use quiredb::kv::{Codec, Kv, KvOptions};
+use quiredb::kv::{BulkLoad, Codec, Kv, KvOptions};
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Mutex;
 
 /// A directory of keys and values.
 pub(crate) struct Quire(Kv);
@@ -52,6 +53,61 @@ impl Engine for Quire {
 
     fn close(self) -> Result<()> {
         Ok(self.0.close()?)
+    }
+}
+
+/// The same, but that what is written before it settles is one bulk load.
+pub(crate) struct QuireLoad {
+    quire: Quire,
+    load: Mutex<Option<BulkLoad>>,
+}
+
+impl Engine for QuireLoad {
+    fn open(dir: &Path, sizes: Option<Sizes>) -> Result<QuireLoad> {
+        let quire = Quire::open(dir, sizes)?;
+        let load = Mutex::new(Some(quire.0.bulk_load()?));
+        Ok(QuireLoad { quire, load })
+    }
+
+    fn write(&self, work: &mut dyn FnMut(&mut dyn Writer) -> Result<()>) -> Result<()> {
+        match &mut *self.load.lock().map_err(|_| "a thread panicked")? {
+            Some(load) => work(&mut Loading(load)),
+            None => self.quire.write(work),
+        }
+    }
+
+    fn reader(&self) -> Result<Box<dyn Reader + '_>> {
+        self.quire.reader()
+    }
+
+    fn scan(&self, row: Row<'_>) -> Result<()> {
+        self.quire.scan(row)
+    }
+
+    fn settle(&self) -> Result<()> {
+        let load = self.load.lock().map_err(|_| "a thread panicked")?.take();
+        load.map_or(Ok(()), BulkLoad::finish)?;
+        self.quire.settle()
+    }
+
+    fn close(self) -> Result<()> {
+        drop(self.load);
+        self.quire.close()
+    }
+}
+
+/// A load takes pairs and shows none.
+struct Loading<'a>(&'a mut BulkLoad);
+
+impl Reader for Loading<'_> {
+    fn get(&mut self, _: &Key, _: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        Ok(false)
+    }
+}
+
+impl Writer for Loading<'_> {
+    fn put(&mut self, key: &Key, value: &Value) -> Result<()> {
+        Ok(self.0.put(key, value)?)
     }
 }
 
