@@ -2,7 +2,7 @@
 
 use crate::pairs::Pairs;
 use crate::{Codec, Durability, Error, LogCodec, Merger, Result};
-use quire_lsm::TreeSpec;
+use quire_lsm::{CompactionPolicy, Geometric, SpaceBounded, TreeSpec};
 use quire_store::StoreOptions;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +39,11 @@ pub struct KvOptions {
     pub map: bool,
     /// Bits of filter per key in table files, up to 64; 10, the default, let about 1 % of absent keys through. 0: no filter.
     pub filter_bits_per_key: u32,
+    /// What older versions and deleted keys may take of the table files at most, in percent of what is live, 1 or more; what is being
+    /// written comes on top. For keys that are written again and again: all is merged into one run each time that so much has been
+    /// written. None, the default: merging goes by the sizes of runs alone, which writes least, and what is in vain may come to as
+    /// much as what is live.
+    pub space_percent: Option<u32>,
     /// How the log is packed. Its records live for minutes, so the default is not at all.
     pub log_codec: LogCodec,
     /// How durable a write is when it is acknowledged, unless it says so itself. Default `Sync`.
@@ -60,6 +65,7 @@ impl Default for KvOptions {
             codec: Codec::Lz4,
             map: true,
             filter_bits_per_key: 10,
+            space_percent: None,
             log_codec: LogCodec::None,
             durability: Durability::Sync,
             view_age_max: None,
@@ -77,6 +83,11 @@ impl KvOptions {
             return Err(Error::Invalid(format!(
                 "memtable_bytes is {memtable_bytes}: at least {MEMTABLE_BYTES_MIN} are needed"
             )));
+        }
+        if self.space_percent == Some(0) {
+            return Err(Error::Invalid(
+                "space_percent is 0: at least 1 is needed".into(),
+            ));
         }
         if self.memtables_bytes() > self.memory_bytes {
             return Err(Error::Invalid(format!(
@@ -98,8 +109,13 @@ impl KvOptions {
 
     /// The options of the store below.
     pub(crate) fn of_store(&self) -> StoreOptions {
+        let compaction: Arc<dyn CompactionPolicy> = match self.space_percent {
+            Some(percent) => Arc::new(SpaceBounded { percent }),
+            None => Arc::new(Geometric),
+        };
         let mut options = StoreOptions {
             trees: vec![TreeSpec {
+                compaction,
                 merger: self.merger.clone(),
                 codec: self.codec,
                 block_bytes: match self.codec {

@@ -108,8 +108,9 @@ fn any_step() -> impl Strategy<Value = Step> {
 
 fn any_options() -> impl Strategy<Value = KvOptions> {
     let durability = prop_oneof![Just(Durability::Sync), Just(Durability::None)];
-    (any::<[bool; 3]>(), 0u32..12, durability).prop_map(
-        |([packed, log_packed, map], filter_bits_per_key, durability)| KvOptions {
+    let space_percent = prop_oneof![Just(None), (1u32..200).prop_map(Some)];
+    (any::<[bool; 3]>(), 0u32..12, space_percent, durability).prop_map(
+        |([packed, log_packed, map], filter_bits_per_key, space_percent, durability)| KvOptions {
             map,
             codec: if packed { Codec::Lz4 } else { Codec::None },
             log_codec: if log_packed {
@@ -118,6 +119,7 @@ fn any_options() -> impl Strategy<Value = KvOptions> {
                 LogCodec::None
             },
             filter_bits_per_key,
+            space_percent,
             durability,
             ..options()
         },
@@ -311,6 +313,33 @@ fn what_the_log_holds_is_dropped_once_the_tree_has_it() {
     check(&kv.view().unwrap(), &model, &[b"a".to_vec(), b"b".to_vec()]);
     kv.put(b"a", b"after").unwrap();
     assert_eq!(kv.get(b"a").unwrap().as_deref(), Some(&b"after"[..]));
+}
+
+#[test]
+fn keys_that_are_written_again_take_no_more_room_than_asked_for() {
+    let most = |space_percent| {
+        let env = SimEnv::new(5);
+        let options = KvOptions {
+            space_percent,
+            codec: Codec::None,
+            ..options()
+        };
+        let machine: Arc<dyn Env> = Arc::<SimEnv>::clone(&env);
+        let kv = Kv::open_on(machine, "/kv", options).unwrap();
+        let mut most = 0;
+        for round in 0..80_u32 {
+            for key in (round % 8 * 125..).take(125) {
+                let key = key.wrapping_mul(0x9e37_79b9).to_be_bytes();
+                kv.put(&key, &[round as u8; 96]).unwrap();
+            }
+            kv.settle().unwrap();
+            most = most.max(kv.stats().tree.table_bytes);
+        }
+        most
+    };
+    // Live are 1,000 keys and values of 100 bytes, of which each flush has an eighth.
+    let (free, bounded) = (most(None), most(Some(25)));
+    assert!(free > 180_000 && bounded < 140_000, "{free} and {bounded}");
 }
 
 #[test]

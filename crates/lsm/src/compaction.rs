@@ -33,16 +33,39 @@ impl CompactionPolicy for Geometric {
     }
 }
 
+/// As [`Geometric`]; and merges all runs once those above the oldest take more than `percent` of its bytes.
+///
+/// For keys that are written again and again. The oldest run has each key once, so at most `percent` of the tree, and what is
+/// being merged, is older versions and deleted keys; the geometric walk alone has them wait until as much again has been
+/// written as the oldest run has. For that, a tree that only grows is written more often: once for each `percent` that it grew by.
+///
+/// Source: the bound on space amplification of RocksDB's universal compaction.
+#[derive(Debug, Clone, Copy)]
+pub struct SpaceBounded {
+    /// Percent of the oldest run, 1 or more.
+    pub percent: u32,
+}
+
+impl CompactionPolicy for SpaceBounded {
+    fn pick(&self, run_bytes: &[u64]) -> Option<Range<usize>> {
+        if let Some((oldest, newer)) = run_bytes.split_last()
+            && !newer.is_empty()
+        {
+            let newer: u128 = newer.iter().map(|bytes| u128::from(*bytes)).sum();
+            if newer * 100 > u128::from(*oldest) * u128::from(self.percent) {
+                return Some(0..run_bytes.len());
+            }
+        }
+        Geometric.pick(run_bytes)
+    }
+}
+
 /// A flush writes at most so many times its bytes: more would have memory wait for it.
 const FLUSH_FACTOR_MAX: u64 = 4;
 
 /// With how many of the runs, of these sizes in bytes and newest first, a flush of about `bytes` is written as one: those that the
 /// policy would merge it with at once, so that it is not written twice. None if that were too much for a flush.
-pub(crate) fn runs_of_flush(
-    policy: &impl CompactionPolicy,
-    bytes: u64,
-    run_bytes: &[u64],
-) -> usize {
+pub(crate) fn runs_of_flush(policy: &dyn CompactionPolicy, bytes: u64, run_bytes: &[u64]) -> usize {
     let sizes: Vec<_> = std::iter::once(bytes)
         .chain(run_bytes.iter().copied())
         .collect();
@@ -82,6 +105,50 @@ mod tests {
         for (sizes, expected) in cases {
             assert_eq!(&Geometric.pick(sizes), expected, "{sizes:?}");
         }
+    }
+
+    #[test]
+    fn a_bound_on_space_merges_all_runs_once_the_newer_are_more_than_that() {
+        type Case<'a> = (u32, &'a [u64], Option<Range<usize>>);
+        let cases: &[Case<'_>] = &[
+            (25, &[], None),
+            (25, &[5], None),
+            (25, &[1, 4], None),
+            (25, &[2, 4], Some(0..2)),
+            (25, &[1, 2, 3, 40], None),
+            (25, &[1, 4, 6, 40], Some(0..4)),
+            // Within the bound the walk is the other one's.
+            (50, &[2, 2, 20], Some(0..2)),
+            (400, &[8, 8, 4], Some(0..3)),
+            (400, &[9, 12, 5], Some(0..3)),
+            (100, &[u64::MAX, u64::MAX, u64::MAX], Some(0..3)),
+        ];
+        for (percent, sizes, expected) in cases {
+            let policy = SpaceBounded { percent: *percent };
+            assert_eq!(&policy.pick(sizes), expected, "{percent} % of {sizes:?}");
+        }
+    }
+
+    #[test]
+    fn keys_that_are_written_again_take_what_the_bound_lets_them() {
+        // All keys are overwritten by eight flushes, so a run has eight units at most.
+        let walk = |policy: &dyn CompactionPolicy| {
+            let (mut runs, mut most, mut written) = (Vec::<u64>::new(), 0, 0);
+            for _ in 0..800 {
+                runs.insert(0, 1);
+                written += 1;
+                while let Some(range) = policy.pick(&runs) {
+                    let merged = runs.drain(range.clone()).sum::<u64>().min(8);
+                    runs.insert(range.start, merged);
+                    written += merged;
+                }
+                most = most.max(runs.iter().sum());
+            }
+            (most, written)
+        };
+        assert_eq!(walk(&Geometric), (15, 2_400));
+        assert_eq!(walk(&SpaceBounded { percent: 50 }), (12, 3_029));
+        assert_eq!(walk(&SpaceBounded { percent: 25 }), (10, 3_463));
     }
 
     /// Runs after `flushes` of one unit each, and the units written if a flush is written as one with whatever runs it is merged

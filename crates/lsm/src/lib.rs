@@ -81,7 +81,7 @@ mod testing;
 mod tree;
 mod varint;
 
-pub use compaction::{CompactionPolicy, Geometric};
+pub use compaction::{CompactionPolicy, Geometric, SpaceBounded};
 pub use damage::Damage;
 pub use error::{Error, ErrorKind, Result};
 pub use files::TableFiles;

@@ -1,6 +1,6 @@
 //! What a tree is made of, and what is written to it.
 
-use crate::{Error, FilterPager, Merger, Result, TableFiles};
+use crate::{CompactionPolicy, Error, FilterPager, Geometric, Merger, Result, TableFiles};
 use quire_env::{BlockCache, Budget, Env};
 use std::sync::Arc;
 
@@ -43,12 +43,14 @@ pub struct TreeSpec {
     pub mapped: bool,
     /// Bits of filter per key, up to 64: 10 let about 1 % of absent keys through. 0: no filter.
     pub filter_bits_per_key: u32,
+    /// Which runs are merged when.
+    pub compaction: Arc<dyn CompactionPolicy>,
     /// A run's tables are cut at this length in bytes, or at 4 Mi entries.
     pub table_bytes_max: u64,
 }
 
 impl TreeSpec {
-    /// A tree with the usual shape: 8 KiB blocks, LZ4, 10 filter bits per key, 64 MiB tables, no merger.
+    /// A tree with the usual shape: 8 KiB blocks, LZ4, 10 filter bits per key, 64 MiB tables, no merger, [`Geometric`] compaction.
     pub fn new(id: u32, name: impl Into<String>) -> TreeSpec {
         TreeSpec {
             id,
@@ -58,6 +60,7 @@ impl TreeSpec {
             codec: Codec::Lz4,
             mapped: false,
             filter_bits_per_key: 10,
+            compaction: Arc::new(Geometric),
             table_bytes_max: 64 << 20,
         }
     }

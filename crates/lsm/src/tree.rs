@@ -223,7 +223,7 @@ impl Tree {
         let mut bottom = false;
         let mut runs = claim.add_runs(|claimed| {
             let version = self.version.load_full();
-            let runs = version.runs_of_flush(&memtables, claimed);
+            let runs = version.runs_of_flush(&*self.spec.compaction, &memtables, claimed);
             // With no run below, the new one is the oldest; runs only ever appear by flushes, and this is the only one.
             bottom = runs.len() == version.runs.len();
             runs.to_vec()
@@ -253,9 +253,13 @@ impl Tree {
     /// Picks runs worth merging now; `None` if the shape is fine. They are claimed until the compaction, or the edit made
     /// of it, is dropped, installed or abandoned.
     pub fn pick_compaction(&self) -> Option<Compaction> {
-        self.claim_runs(|runs, _| {
+        self.claim_runs(|runs, all| {
             let sizes: Vec<_> = runs.iter().map(|run| run.bytes).collect();
-            Geometric.pick(&sizes)
+            match sizes.len() == all {
+                true => self.spec.compaction.pick(&sizes),
+                // The oldest is being merged.
+                false => Geometric.pick(&sizes),
+            }
         })
     }
 

@@ -1,6 +1,6 @@
 //! Version: the memtables and runs that were current at one moment.
 
-use crate::compaction::{Geometric, runs_of_flush};
+use crate::compaction::{CompactionPolicy, runs_of_flush};
 use crate::fold::{Entry, Fold, Folder};
 use crate::memtable::Memtable;
 use crate::run::Run;
@@ -33,6 +33,7 @@ impl Version {
     /// The newest runs that a flush of these memtables is merged with, none of which is claimed.
     pub(crate) fn runs_of_flush(
         &self,
+        policy: &dyn CompactionPolicy,
         memtables: &[Arc<Memtable>],
         claimed: &BTreeSet<u64>,
     ) -> &[Arc<Run>] {
@@ -52,7 +53,7 @@ impl Version {
         let bytes =
             u128::from(newest.bytes) * u128::from(keys) / u128::from(newest.entries().max(1));
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        let count = runs_of_flush(&Geometric, bytes, &sizes);
+        let count = runs_of_flush(policy, bytes, &sizes);
         self.runs.get(..count).unwrap_or_default()
     }
 
