@@ -240,8 +240,9 @@ impl Kv {
     /// # Errors
     /// Of kind `Closed` or `ReadOnly`.
     pub fn bulk_load(&self) -> Result<BulkLoad> {
+        let lock = self.inner.shared.lock();
         let load = self.inner.store.load(PAIRS)?;
-        Ok(BulkLoad::new(self.clone(), load))
+        Ok(BulkLoad::new(self.clone(), load, lock))
     }
 
     pub(crate) fn finish_load(&self, load: Load) -> Result<()> {

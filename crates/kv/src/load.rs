@@ -2,10 +2,12 @@
 
 use crate::record::Change;
 use crate::{Kv, Result};
+use quire_env::FileLock;
 use quire_lsm::{Load, Op};
+use std::sync::Arc;
 
 /// Many pairs on their way into files. None is seen before [`finish`](BulkLoad::finish), then all are; dropped, or ended by a crash, it
-/// leaves nothing.
+/// leaves nothing. As long as there is one, the directory is locked, even after the close.
 ///
 /// Pairs that come in the order of their keys are written once. Others are sorted, in a memtable's share of the memory and in files beside:
 /// they are written twice, or a few times if they are very many, and take up to twice their room on disk meanwhile.
@@ -28,13 +30,15 @@ use quire_lsm::{Load, Op};
 /// ```
 #[derive(Debug)]
 pub struct BulkLoad {
-    kv: Kv,
     load: Load,
+    /// Whoever opens the directory next gives the names of the load's files to others, so the load goes first.
+    lock: Option<Arc<dyn FileLock>>,
+    kv: Kv,
 }
 
 impl BulkLoad {
-    pub(crate) fn new(kv: Kv, load: Load) -> BulkLoad {
-        BulkLoad { kv, load }
+    pub(crate) fn new(kv: Kv, load: Load, lock: Option<Arc<dyn FileLock>>) -> BulkLoad {
+        BulkLoad { load, lock, kv }
     }
 
     /// Sets `key` to `value`, over what the load was given for it before.
@@ -52,6 +56,8 @@ impl BulkLoad {
     /// # Errors
     /// As of [`Kv::flush`]: nothing was added. Of kind `Invalid` after a `put` that said `Full` or `Io`.
     pub fn finish(self) -> Result<()> {
-        self.kv.finish_load(self.load)
+        let done = self.kv.finish_load(self.load);
+        drop(self.lock);
+        done
     }
 }

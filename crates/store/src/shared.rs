@@ -31,7 +31,7 @@ pub struct Shared {
     stores: Mutex<Vec<Weak<dyn Flushable>>>,
     relieving: AtomicBool,
     /// Held as long as any store, or a background job of one, may still write.
-    lock: Mutex<Option<Box<dyn FileLock>>>,
+    lock: Mutex<Option<Arc<dyn FileLock>>>,
 }
 
 impl std::fmt::Debug for dyn Flushable {
@@ -70,13 +70,18 @@ impl Shared {
             env,
             stores: Mutex::new(Vec::new()),
             relieving: AtomicBool::new(false),
-            lock: Mutex::new(lock),
+            lock: Mutex::new(lock.map(Arc::from)),
         })
     }
 
-    /// Gives up the lock: every store is closed.
+    /// Gives up the lock: every store is closed. It stays locked for those who hold it still.
     pub fn unlock(&self) {
         *self.lock.lock() = None;
+    }
+
+    /// The lock, for who makes files that are to be his even after the close.
+    pub fn lock(&self) -> Option<Arc<dyn FileLock>> {
+        self.lock.lock().clone()
     }
 
     /// The machine.

@@ -5,13 +5,17 @@ use crate::{Durability, ErrorKind, Kv, KvOptions};
 use quire_env::SimEnv;
 use std::sync::Arc;
 
-fn open(env: &Arc<SimEnv>) -> Kv {
+fn try_open(env: &Arc<SimEnv>) -> crate::Result<Kv> {
     let options = KvOptions {
         memory_bytes: 1 << 20,
         memtable_bytes: Some(64 << 10),
         ..options()
     };
-    Kv::open_on(env.clone(), "/db", options).unwrap()
+    Kv::open_on(env.clone(), "/db", options)
+}
+
+fn open(env: &Arc<SimEnv>) -> Kv {
+    try_open(env).unwrap()
 }
 
 /// Pairs of some 70 memtables: first in order, then in any, with several values for many keys.
@@ -111,4 +115,24 @@ fn a_load_that_fails_or_is_given_up_leaves_nothing() {
     kv.close().unwrap();
     assert_eq!(closed.finish().unwrap_err().kind(), ErrorKind::Closed);
     assert_eq!(kv.bulk_load().unwrap_err().kind(), ErrorKind::Closed);
+}
+
+/// It would remove files whose names the next opening has given to others by then.
+#[test]
+fn a_load_that_outlives_the_close_keeps_the_directory_locked() {
+    let env = SimEnv::new(1);
+    let kv = open(&env);
+    let mut load = kv.bulk_load().unwrap();
+    for (key, value) in pairs() {
+        load.put(&key, &value).unwrap();
+    }
+    kv.close().unwrap();
+    drop(kv);
+    assert_eq!(try_open(&env).unwrap_err().kind(), ErrorKind::Locked);
+    drop(load);
+    assert_eq!(tables(&env), 0);
+    let kv = open(&env);
+    kv.put(b"a", b"1").unwrap();
+    kv.flush().unwrap();
+    assert_eq!(tables(&env), 1);
 }
