@@ -1,9 +1,10 @@
 //! Loads that do not fit into memory.
 
 use super::{Model, Pairs, check, load, options};
-use crate::{Durability, ErrorKind, Kv, KvOptions};
+use crate::{Batch, Durability, ErrorKind, Kv, KvOptions};
 use quire_env::SimEnv;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn try_open(env: &Arc<SimEnv>) -> crate::Result<Kv> {
     let options = KvOptions {
@@ -135,4 +136,57 @@ fn a_load_that_outlives_the_close_keeps_the_directory_locked() {
     kv.put(b"a", b"1").unwrap();
     kv.flush().unwrap();
     assert_eq!(tables(&env), 1);
+}
+
+/// On the real machine, where threads meet as they please.
+#[test]
+fn loads_beside_a_writer_are_seen_whole_and_over_what_was_written_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = KvOptions {
+        memory_bytes: 4 << 20,
+        memtable_bytes: Some(256 << 10),
+        durability: Durability::None,
+        ..options()
+    };
+    let kv = Kv::open(dir.path().join("db"), options).unwrap();
+    let keys: Vec<_> = (0..100u32).map(u32::to_be_bytes).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+    let round_of = |kv: &Kv| {
+        let found = kv.multi_get(&keys).unwrap();
+        assert!(found.iter().all(|value| *value == found[0]));
+        found[0].as_deref().map_or(0, |value| value[0])
+    };
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut last = 0;
+            for number in 0u64.. {
+                let key = [b"w", &(number % 3_000).to_be_bytes()[..]].concat();
+                kv.put(&key, &number.to_be_bytes().repeat(60)).unwrap();
+                let found = kv.get(&key).unwrap().unwrap();
+                assert_eq!(found[..8], number.to_be_bytes());
+                let round = round_of(&kv);
+                assert!(round >= last, "{round} after {last}");
+                last = round;
+                if ended.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        for round in 1..=20u8 {
+            let mut load = kv.bulk_load().unwrap();
+            for key in keys.iter().rev() {
+                load.put(key, &[round; 100]).unwrap();
+            }
+            load.finish().unwrap();
+            assert_eq!(round_of(&kv), round);
+            let mut batch = Batch::new();
+            for key in &keys {
+                batch.put(key, &[round; 50]).unwrap();
+            }
+            kv.write(&batch).unwrap();
+        }
+        ended.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(round_of(&kv), 20);
 }
