@@ -196,7 +196,7 @@ impl Kv {
     /// # Errors
     /// Damage on disk, by file and offset; what the machine or the merger says.
     pub fn get(&self, key: &[u8]) -> Result<Option<SmallBytes>> {
-        Ok(self.inner.store.glance()?.get(PAIRS, key)?)
+        Ok(self.inner.store.glance_at(PAIRS)?.get(key)?)
     }
 
     /// The values of many keys, in their order, all as of one moment.
@@ -204,7 +204,7 @@ impl Kv {
     /// # Errors
     /// As of [`get`](Kv::get).
     pub fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<SmallBytes>>> {
-        Ok(self.inner.store.glance()?.get_many(PAIRS, keys)?)
+        Ok(self.inner.store.glance_at(PAIRS)?.get_many(keys)?)
     }
 
     /// All as it is now, to keep for a while.

@@ -81,6 +81,16 @@ pub(crate) fn word(bytes: &[u8]) -> u64 {
     }
 }
 
+/// What is left of `key` after `prefix`, if it begins so. As of the standard library, without a call where it is short.
+pub(crate) fn strip_prefix<'k>(key: &'k [u8], prefix: &[u8]) -> Option<&'k [u8]> {
+    let (front, rest) = key.split_at_checked(prefix.len())?;
+    let equal = match prefix.len() {
+        0..=8 => front.iter().zip(prefix).all(|(a, b)| a == b),
+        _ => front == prefix,
+    };
+    equal.then_some(rest)
+}
+
 /// How many bytes two keys share at the front.
 pub(crate) fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
@@ -125,7 +135,7 @@ impl Fences {
 
     /// How many keys are before `key`; `None` if the words can't tell.
     pub(crate) fn count_less(&self, key: &[u8]) -> Option<usize> {
-        let Some(rest) = key.strip_prefix(&*self.prefix) else {
+        let Some(rest) = strip_prefix(key, &self.prefix) else {
             return Some(match *key < *self.prefix {
                 true => 0,
                 false => self.words.len(),

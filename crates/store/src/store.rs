@@ -12,7 +12,7 @@ use crate::{Durability, Error, ErrorKind, Glance, Machine, Result, StoreStats, V
 use parking_lot::Mutex;
 use quire_env::{Gate, JobClass, Volumes};
 use quire_log::{Codec, Log, LogOptions};
-use quire_lsm::{TableFiles, Tree, TreeContext, TreeSnapshot, TreeSpec};
+use quire_lsm::{TableFiles, Tree, TreeContext, TreeReader, TreeSnapshot, TreeSpec};
 use quire_model::Position;
 use quire_planted::{Bug, planted};
 use smallvec::SmallVec;
@@ -546,18 +546,33 @@ impl<M: Machine> Store<M> {
             let position = inner.publisher.position();
             // In the order in which a view is made, and for its reasons.
             let log = inner.log.reader();
-            let at = match planted(Bug::ViewSeesLaterWrites) {
-                true => Position(u64::MAX),
-                false => position,
-            };
-            let trees: SmallVec<[_; TREES]> =
-                inner.trees.iter().map(|tree| tree.reader(at)).collect();
+            let trees: SmallVec<[_; TREES]> = inner
+                .trees
+                .iter()
+                .map(|tree| tree.reader(seen_at(position)))
+                .collect();
             if trees.iter().all(|tree| tree.flushed() <= position) {
                 return Ok(Glance {
                     position,
                     trees,
                     log,
                 });
+            }
+        }
+    }
+
+    /// A tree of [`glance`](Self::glance) alone, by its number in [`Machine::trees`].
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn glance_at(&self, tree: usize) -> Result<TreeReader<'_>> {
+        let inner = &*self.inner;
+        inner.check_open()?;
+        loop {
+            let position = inner.publisher.position();
+            let reader = inner.trees[tree].reader(seen_at(position));
+            if reader.flushed() <= position {
+                return Ok(reader);
             }
         }
     }
@@ -646,10 +661,7 @@ impl<M: Machine> Inner<M> {
     /// The trees at `position`, which was published before. A flush that was installed since may have put later records into
     /// the files: `None` then. What it flushed was published first, so a try with the next position sees it.
     fn snapshots(&self, position: Position) -> Option<Vec<TreeSnapshot>> {
-        let at = match planted(Bug::ViewSeesLaterWrites) {
-            true => Position(u64::MAX),
-            false => position,
-        };
+        let at = seen_at(position);
         let trees: Vec<_> = self.trees.iter().map(|tree| tree.snapshot(at)).collect();
         let in_time = trees.iter().all(|tree| tree.flushed() <= position);
         in_time.then_some(trees)
@@ -894,6 +906,14 @@ impl<M: Machine> Inner<M> {
         self.shared
             .env()
             .schedule(JobClass::Flush, delay, Box::new(job));
+    }
+}
+
+/// What trees are asked for when a view is made at `position`.
+fn seen_at(position: Position) -> Position {
+    match planted(Bug::ViewSeesLaterWrites) {
+        true => Position(u64::MAX),
+        false => position,
     }
 }
 

@@ -143,7 +143,7 @@ impl Fixed {
     pub(super) fn search(self, bytes: &[u8], key: &[u8]) -> Option<(Place, bool)> {
         let count = self.count as usize;
         let all = self.shared_by_all(bytes);
-        let Some(rest) = key.strip_prefix(all) else {
+        let Some(rest) = fences::strip_prefix(key, all) else {
             return (key < all).then(|| (self.place(0), false));
         };
         let own = |index| bytes.get(self.own(index)).unwrap_or_default();
@@ -153,6 +153,12 @@ impl Fixed {
             word < sought || word == sought && own(index) < rest
         });
         let found = found + usize::from(planted(Bug::RestartOneTooFar) && found + 1 < count);
-        (found < count).then(|| (self.place(found), own(found) == rest))
+        (found < count).then(|| {
+            let is_key = match rest.len() == usize::from(self.own) && rest.len() <= 8 {
+                true => self.word(bytes, found) == sought,
+                false => own(found) == rest,
+            };
+            (self.place(found), is_key)
+        })
     }
 }
