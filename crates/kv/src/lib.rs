@@ -45,6 +45,7 @@ mod pairs;
 mod read;
 mod record;
 mod stats;
+mod verify;
 
 #[cfg(test)]
 mod tests;
@@ -58,7 +59,8 @@ pub use options::KvOptions;
 pub use read::{Iter, View};
 pub use record::VALUE_BYTES_MAX;
 pub use stats::KvStats;
+pub use verify::verify;
 
 pub use quire_log::Codec as LogCodec;
 pub use quire_lsm::{Codec, KEY_BYTES_MAX, MergeError, Merger, SmallBytes};
-pub use quire_store::{Durability, ErrorKind};
+pub use quire_store::{Damage, Durability, ErrorKind, Verified};

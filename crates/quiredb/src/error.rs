@@ -47,6 +47,9 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
+    /// Keys and values, being verified.
+    #[error(transparent)]
+    OfKeysAndValues(Arc<quire_kv::Error>),
     /// The directory holds keys and values.
     #[error("{path}: keys and values are there, and no documents; open it with `quiredb::kv`")]
     KeysAndValues {
@@ -188,6 +191,9 @@ impl Error {
             Error::Catalog { .. } | Error::Backup { .. } => ErrorKind::Corrupt,
             Error::Closed | Error::Stopped => ErrorKind::Closed,
             Error::Partition(error) => partition_kind(error.kind()),
+            Error::OfKeysAndValues(error) => {
+                partition_kind(quire_collection::ErrorKind::Store(error.kind()))
+            }
             Error::TooManyFields { .. } => ErrorKind::TooLarge,
             Error::Frozen(error) => frozen_kind(error.kind()),
             Error::Query(quire_query::Error::Shard(error)) => error

@@ -66,7 +66,7 @@ pub struct VerifyOptions {
     pub rate_bytes: Option<u64>,
 }
 
-/// Verifies a database that no process has open: reads every byte, checks every checksum, then (of partitions whose
+/// Verifies a database, or a directory of [keys and values](crate::kv), that no process has open: reads every byte, checks every checksum, then (of partitions whose
 /// bytes are whole) that every record of the log and the trees agree. `progress` is told the bytes read so far, and of
 /// how many in all.
 /// Files are read before anything else is done; a partition that is whole is then opened, which cuts a torn tail.
@@ -93,6 +93,9 @@ pub fn verify_with(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<VerifyReport> {
     let root = volumes.root();
+    if env.exists(&root.join(quire_kv::MARKER_NAME))? {
+        return verify_keys_and_values(env, root, options, progress);
+    }
     if !holds_database(&*env, root)? {
         return Err(Error::NoDatabase {
             path: root.to_path_buf(),
@@ -123,6 +126,32 @@ pub fn verify_with(
     // A background job of a partition that was opened here may end later; it writes nothing any more.
     shared.unlock();
     verified.map(|()| report)
+}
+
+fn verify_keys_and_values(
+    env: Arc<dyn Env>,
+    root: &Path,
+    options: &VerifyOptions,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<VerifyReport> {
+    let mut report = VerifyReport::default();
+    let mut pace = Pace::new(options.rate_bytes);
+    let (machine, mut bytes) = (Arc::clone(&env), 0);
+    let verified = quire_kv::verify(
+        env,
+        root,
+        &mut |found| report.damage.push(found.into()),
+        &mut |more| {
+            pace.wait(&*machine, more);
+            bytes += more;
+            progress(bytes, bytes);
+        },
+    )
+    .map_err(|error| Error::OfKeysAndValues(Arc::new(error)))?;
+    report.files = verified.files;
+    report.bytes = verified.bytes;
+    report.torn_bytes = verified.torn_bytes;
+    Ok(report)
 }
 
 fn verify_collections(

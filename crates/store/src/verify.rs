@@ -126,6 +126,16 @@ fn verify_log(
     verified.files += summary.segments;
     verified.bytes += summary.disk_bytes;
     verified.torn_bytes += summary.torn_bytes;
+    if summary.first > manifest.applied.next() && summary.damages == 0 {
+        let (first, last) = (manifest.applied.next(), Position(summary.first.0 - 1));
+        on_damage(Damage {
+            path: dir.clone(),
+            offset: 0,
+            what: "the log begins after the position that the table files are at".into(),
+            lost: format!("the records at positions {first} to {last}"),
+            positions: Some((first, last)),
+        });
+    }
     if summary.last < manifest.synced && summary.damages == 0 {
         let lost = format!(
             "the records at positions {} to {}",

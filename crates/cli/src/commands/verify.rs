@@ -21,7 +21,7 @@ Examples:
 
 Exit code 1 if anything is damaged.")]
 pub(crate) struct Verify {
-    /// The database's directory, or http://HOST:PORT of the server that has it open
+    /// The directory of a database, or of keys and values, or http://HOST:PORT of the server that has it open
     db: String,
     /// Read at most so much a second: 50MB/s, or none for no limit [default: none; a server's 64MiB/s]
     #[arg(long)]
@@ -110,10 +110,17 @@ pub(crate) fn lines(report: &VerifyReport) -> Vec<String> {
         0 => "no damage".to_owned(),
         damages => counted(damages, "damage", "damages"),
     };
+    // Keys and values are in none.
+    let documents = match report.collections {
+        0 => String::new(),
+        collections => format!(
+            "{} in {}, ",
+            counted(report.documents, "document", "documents"),
+            counted(collections, "collection", "collections")
+        ),
+    };
     lines.push(format!(
-        "{verdict}: {} in {}, {} of {}",
-        counted(report.documents, "document", "documents"),
-        counted(report.collections, "collection", "collections"),
+        "{verdict}: {documents}{} of {}",
         counted(report.files, "file", "files"),
         Size(report.bytes)
     ));

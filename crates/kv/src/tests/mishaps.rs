@@ -1,7 +1,7 @@
 //! Crashes and faults at every step of a history, a full disk, and damage to every byte.
 
 use super::{Change, Model, Pairs, batch_of, change, load, options, read};
-use crate::{Durability, ErrorKind, Kv, Result};
+use crate::{Durability, ErrorKind, Kv, Result, verify};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use quire_env::{Env, Fault, SimEnv};
@@ -211,6 +211,35 @@ fn a_full_disk_refuses_writes_and_takes_them_again_once_there_is_room() {
 }
 
 #[test]
+fn what_is_whole_is_verified_and_a_file_that_is_gone_is_damage() {
+    let env = SimEnv::new(1);
+    run(&env, &history());
+    let left = |env: &Arc<SimEnv>| {
+        let mut lost = Vec::new();
+        let mut bytes = 0;
+        let verified = verify(
+            env.clone(),
+            "/db".as_ref(),
+            &mut |damage| lost.push(damage.lost),
+            &mut |more| bytes += more,
+        );
+        assert_eq!(verified.unwrap().bytes, bytes);
+        lost
+    };
+    assert_eq!(left(&env), [""; 0]);
+    for file in env.files() {
+        let name = file.to_string_lossy().into_owned();
+        if name.ends_with(".log") || name.ends_with(".table") || name.ends_with("MANIFEST") {
+            let env = env.after_crash(1);
+            env.remove(&file).unwrap();
+            assert_eq!(left(&env).len(), 1, "{name}");
+        }
+    }
+    let error = verify(env, "/".as_ref(), &mut |_| {}, &mut |_| {}).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+}
+
+#[test]
 fn a_flipped_bit_or_a_cut_anywhere_is_an_error_or_does_not_matter() {
     let env = SimEnv::new(1);
     let left = run(&env, &history());
@@ -231,6 +260,20 @@ fn a_flipped_bit_or_a_cut_anywhere_is_an_error_or_does_not_matter() {
                         .map(|pair| pair.map(|(key, value)| (key.to_vec(), value.to_vec())))
                         .collect::<Result<Pairs>>()
                 });
+                // Whatever a read tells of, and what it happens not to come by.
+                let mut damages = Vec::new();
+                let verified = verify(
+                    env.clone(),
+                    "/db".as_ref(),
+                    &mut |damage| damages.push(damage),
+                    &mut |_| {},
+                );
+                assert!(verified.is_ok(), "{} at {at}: {verified:?}", file.display());
+                assert!(
+                    !damages.is_empty() || found.is_ok(),
+                    "{} at {at}",
+                    file.display()
+                );
                 match found {
                     Ok(found) => assert_eq!(found, expected, "{} at {at}", file.display()),
                     Err(error) => {
