@@ -293,6 +293,7 @@ impl Kv {
             cache_bytes: shared.cache().bytes(),
             cache_hits: shared.cache().hits(),
             cache_misses: shared.cache().misses(),
+            filters: shared.filters().stats(),
             tree: tree.unwrap_or_default(),
             log: store.log,
             log_dropped_bytes: store.log_bytes_reclaimed,

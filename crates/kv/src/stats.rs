@@ -1,7 +1,7 @@
 //! Figures about keys and values.
 
 use quire_log::LogStats;
-use quire_lsm::TreeStats;
+use quire_lsm::{FilterPagerStats, TreeStats};
 use std::time::Duration;
 
 /// Figures, since the opening where they count events.
@@ -18,6 +18,8 @@ pub struct KvStats {
     pub cache_hits: u64,
     /// Blocks not found there.
     pub cache_misses: u64,
+    /// The pages of filters, and which of them are in memory.
+    pub filters: FilterPagerStats,
     /// The tree.
     pub tree: TreeStats,
     /// The log.
