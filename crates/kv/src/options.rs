@@ -33,8 +33,8 @@ pub struct KvOptions {
     /// How blocks of table files are packed. Default LZ4.
     pub codec: Codec,
     /// Whether blocks of table files that are stored as they are (all, with [`Codec::None`]) are read where the system has them in
-    /// memory, by a map of the file, and not copied into memory of our own. Each is checked each time. Several times as fast where data is
-    /// larger than the cache and the system holds it; but a disk that can't read again what it has read before, or a file that somebody
+    /// memory, by a map of the file, and not copied into memory of our own. Each is checked each time. Reads take about half as long
+    /// where data is larger than the cache and the system holds it, and some more where all fits into the cache; but a disk that can't read again what it has read before, or a file that somebody
     /// cuts, then ends the process (SIGBUS) instead of being an error. Default true.
     pub map: bool,
     /// Bits of filter per key in table files, up to 64; 10, the default, let about 1 % of absent keys through. 0: no filter.
