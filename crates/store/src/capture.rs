@@ -9,8 +9,8 @@
 //! as the position, so opening the copies replays the log from the one to the other, as after a crash.
 
 use crate::manifest::{self, Manifest};
-use crate::store::{Inner, Place, Store};
-use crate::{Error, Machine, Result};
+use crate::store::{Inner, Store};
+use crate::{Error, Machine, Place, Result};
 use bytes::Bytes;
 use quire_env::{FileId, VolumeId};
 use quire_log::{SegmentCopy, SegmentPieces};

@@ -20,7 +20,10 @@ mod load;
 mod log_compaction;
 mod machine;
 mod manifest;
+mod options;
+mod place;
 mod publish;
+mod read;
 mod reclaim;
 mod salvage;
 mod sealed;
@@ -32,6 +35,7 @@ mod stats;
 mod store;
 mod verify;
 mod view;
+mod write;
 
 #[cfg(test)]
 mod tests;
@@ -42,13 +46,16 @@ pub use durability::Durability;
 pub use error::{Error, ErrorKind, Result};
 pub use inspect::{FileInspection, Inspected, StoreFile};
 pub use machine::{ApplyError, Machine, TreeWriter};
+pub use options::{LogSettings, StoreOptions};
+pub use place::Place;
 pub use salvage::{Salvage, Salvaged, SalvagedTrees, identities, salvage};
 pub use sealed::{seal, unseal};
 pub use shared::Shared;
 pub use ship::{LogReach, Shipped};
 pub use stats::StoreStats;
-pub use store::{LogSettings, Place, Store, StoreOptions, Transaction};
+pub use store::Store;
 pub use verify::{Damage, Verified, verify};
 pub use view::{Glance, View};
+pub use write::Transaction;
 
 pub use quire_log::Codec;

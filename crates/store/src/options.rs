@@ -1,0 +1,45 @@
+//! How a store is opened.
+
+use quire_log::{Codec, LogOptions};
+use quire_lsm::TreeSpec;
+use std::time::Duration;
+
+/// Settings of a store.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// The log's.
+    pub log: LogOptions,
+    /// Trees that are to be shaped otherwise than [`Machine::trees`](crate::Machine::trees) says, by their ids.
+    pub trees: Vec<TreeSpec>,
+    /// Record bytes after which memtables are flushed even if they are small, so that opening replays a bounded part
+    /// of the log. More makes larger, fewer flushes; less makes opening after a crash faster. Default 256 MiB.
+    pub replay_bytes_max: u64,
+    /// How much of the sealed part of the log is to be live, 0 to 100 percent: as long as less of it is, segments are
+    /// compacted. So at 80 it takes up to 1.25 times what is live in it. More saves disk; less copies less. Default 80.
+    pub log_live_percent: u32,
+    /// The newest segment of the log is sealed this long after its first record; only at its size if `None`, the default.
+    pub segment_age: Option<Duration>,
+}
+
+/// Settings of a store's log that may change while it is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogSettings {
+    /// As of [`LogOptions`], for segments begun from now on.
+    pub block_bytes: usize,
+    /// As of [`LogOptions`], for segments begun from now on.
+    pub codec: Codec,
+    /// As of [`StoreOptions`], from the next record on.
+    pub segment_age: Option<Duration>,
+}
+
+impl Default for StoreOptions {
+    fn default() -> StoreOptions {
+        StoreOptions {
+            log: LogOptions::default(),
+            trees: Vec::new(),
+            replay_bytes_max: 256 << 20,
+            log_live_percent: 80,
+            segment_age: None,
+        }
+    }
+}
