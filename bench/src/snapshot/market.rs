@@ -1,7 +1,7 @@
 //! Car adverts in 1,024 partitions: a folder of frozen files beside one index of Lucene.
 //!
 //! Each kind of question is asked several times over by one thread, then by two at once, and the last round is measured: the
-//! latency of each question, and the CPU time of all. A question is made, planned and answered anew each time. Answers are compared: counts, and a number
+//! latency of each question, and the CPU time of all. Questions are ready before they are asked, but for those of one kind, and planned and answered anew each time. Answers are compared: counts, and a number
 //! that stands for the hits, their order and their payloads.
 
 use super::cars::{self, Car, FIELDS, KINDS, MADE_ANEW, Question, SORTED, questions};

@@ -2,7 +2,7 @@
 
 use crate::pairs::Pairs;
 use crate::{Codec, Durability, Error, LogCodec, Merger, Result};
-use quire_lsm::{CompactionPolicy, Geometric, SpaceBounded, TreeSpec};
+use quire_lsm::{CompactionPolicy, Geometric, SpaceBounded, TreeSpec, filter_bits_per_key};
 use quire_store::StoreOptions;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,8 +37,9 @@ pub struct KvOptions {
     /// where data is larger than the cache and the system holds it, and some more where all fits into the cache; but a disk that can't read again what it has read before, or a file that somebody
     /// cuts, then ends the process (SIGBUS) instead of being an error. Default true.
     pub map: bool,
-    /// Bits of filter per key in table files, up to 64; 10, the default, let about 1 % of absent keys through. 0: no filter.
-    pub filter_bits_per_key: u32,
+    /// Which part of the keys that are not there the filter of a table file lets through, above 0: each costs the search of a block.
+    /// Default 0.02, for which a key takes 9 bits; 0.01 takes 10, 0.001 takes 16. 1: no filter.
+    pub filter_false_positives: f64,
     /// What older versions and deleted keys may take of the table files at most, in percent of what is live, 1 or more; what is being
     /// written comes on top. For keys that are written again and again: all is merged into one run each time that so much has been
     /// written. None, the default: merging goes by the sizes of runs alone, which writes least, and what is in vain may come to as
@@ -64,7 +65,7 @@ impl Default for KvOptions {
             memtable_bytes: None,
             codec: Codec::Lz4,
             map: true,
-            filter_bits_per_key: 10,
+            filter_false_positives: 0.02,
             space_percent: None,
             log_codec: LogCodec::None,
             durability: Durability::Sync,
@@ -82,6 +83,12 @@ impl KvOptions {
         if memtable_bytes < MEMTABLE_BYTES_MIN {
             return Err(Error::Invalid(format!(
                 "memtable_bytes is {memtable_bytes}: at least {MEMTABLE_BYTES_MIN} are needed"
+            )));
+        }
+        if self.filter_false_positives.is_nan() || self.filter_false_positives <= 0.0 {
+            return Err(Error::Invalid(format!(
+                "filter_false_positives is {}: it must be above 0, and is 1 for no filter",
+                self.filter_false_positives
             )));
         }
         if self.space_percent == Some(0) {
@@ -123,7 +130,7 @@ impl KvOptions {
                     Codec::Lz4 => BLOCK_BYTES_PACKED,
                 },
                 mapped: self.map,
-                filter_bits_per_key: self.filter_bits_per_key,
+                filter_bits_per_key: filter_bits_per_key(self.filter_false_positives),
                 ..Pairs::tree()
             }],
             // By the size of memtables alone.

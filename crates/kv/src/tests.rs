@@ -109,19 +109,21 @@ fn any_step() -> impl Strategy<Value = Step> {
 fn any_options() -> impl Strategy<Value = KvOptions> {
     let durability = prop_oneof![Just(Durability::Sync), Just(Durability::None)];
     let space_percent = prop_oneof![Just(None), (1u32..200).prop_map(Some)];
-    (any::<[bool; 3]>(), 0u32..12, space_percent, durability).prop_map(
-        |([packed, log_packed, map], filter_bits_per_key, space_percent, durability)| KvOptions {
-            map,
-            codec: if packed { Codec::Lz4 } else { Codec::None },
-            log_codec: if log_packed {
-                LogCodec::Lz4
-            } else {
-                LogCodec::None
-            },
-            filter_bits_per_key,
-            space_percent,
-            durability,
-            ..options()
+    (any::<[bool; 3]>(), 0.003f64..1.5, space_percent, durability).prop_map(
+        |([packed, log_packed, map], filter_false_positives, space_percent, durability)| {
+            KvOptions {
+                map,
+                codec: if packed { Codec::Lz4 } else { Codec::None },
+                log_codec: if log_packed {
+                    LogCodec::Lz4
+                } else {
+                    LogCodec::None
+                },
+                filter_false_positives,
+                space_percent,
+                durability,
+                ..options()
+            }
         },
     )
 }
@@ -399,6 +401,18 @@ fn a_directory_of_something_else_and_options_without_sense_are_refused() {
         ..options()
     };
     assert!(refused("/nothing", missing).contains("no keys and values"));
+    for filter_false_positives in [0.0, -0.1, f64::NAN] {
+        let wrong = KvOptions {
+            filter_false_positives,
+            ..options()
+        };
+        assert!(refused("/db", wrong).contains("filter_false_positives"));
+    }
+    let wrong = KvOptions {
+        space_percent: Some(0),
+        ..options()
+    };
+    assert!(refused("/db", wrong).contains("space_percent"));
     for memtable_bytes in [1, 16 << 20] {
         let wrong = KvOptions {
             memtable_bytes: Some(memtable_bytes),

@@ -89,6 +89,8 @@ pub use merger::{MergeError, Merger};
 pub use meta::{RunMeta, TableMeta};
 pub use pager::{FilterPager, FilterPagerStats};
 pub use small_bytes::SmallBytes;
-pub use spec::{Codec, KEY_BYTES_MAX, Op, TreeContext, TreeSpec, VALUE_BYTES_MAX};
+pub use spec::{
+    Codec, KEY_BYTES_MAX, Op, TreeContext, TreeSpec, VALUE_BYTES_MAX, filter_bits_per_key,
+};
 pub use table::{TableCheck, TableCopy, TablePieces, TableVerify, verify_table};
 pub use tree::{Compaction, Load, Scan, Tree, TreeEdit, TreeReader, TreeSnapshot, TreeStats};

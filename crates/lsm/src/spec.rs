@@ -1,5 +1,6 @@
 //! What a tree is made of, and what is written to it.
 
+use crate::table::bits_per_key;
 use crate::{CompactionPolicy, Error, FilterPager, Geometric, Merger, Result, TableFiles};
 use quire_env::{BlockCache, Budget, Env};
 use std::sync::Arc;
@@ -47,6 +48,13 @@ pub struct TreeSpec {
     pub compaction: Arc<dyn CompactionPolicy>,
     /// A run's tables are cut at this length in bytes, or at 4 Mi entries.
     pub table_bytes_max: u64,
+}
+
+/// How many bits per key a filter needs that lets this part of the absent keys through: 0.02 takes 9, 0.01 takes 10. At 1 or more, 0:
+/// no filter.
+#[must_use]
+pub fn filter_bits_per_key(false_positives: f64) -> u32 {
+    bits_per_key(false_positives, FILTER_BITS_MAX)
 }
 
 impl TreeSpec {

@@ -41,7 +41,7 @@ pub(crate) use block::Block;
 pub(crate) use blocks::Access;
 pub use copy::{TableCopy, TablePieces};
 pub(crate) use cursor::TableCursor;
-pub(crate) use filter::hash;
+pub(crate) use filter::{bits_per_key, hash};
 pub(crate) use mapped::Origin;
 pub(crate) use pages::{Asking, PagedFilter};
 pub(crate) use reader::{Counters, Table};

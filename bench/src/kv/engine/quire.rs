@@ -23,7 +23,8 @@ impl Engine for Quire {
             options.memory_bytes = 4 * sizes.memtable_bytes + sizes.cache_bytes / 7 * 12;
             options.memtable_bytes = Some(sizes.memtable_bytes);
             options.codec = Codec::None;
-            options.filter_bits_per_key = 10;
+            // 10 bits a key.
+            options.filter_false_positives = 0.01;
         }
         Ok(Quire(Kv::open(dir, options)?))
     }

@@ -29,6 +29,37 @@ pub(crate) fn hash(key: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(key)
 }
 
+/// The least bits per key, up to `most`, of which a filter lets no more than this part of absent keys through; 0 if it may be
+/// all of them.
+pub(crate) fn bits_per_key(false_positives: f64, most: u32) -> u32 {
+    if false_positives >= 1.0 {
+        return 0;
+    }
+    let is_enough = |bits: &u32| false_positive_rate(*bits) <= false_positives;
+    (1..most).find(is_enough).unwrap_or(most)
+}
+
+/// Which part of absent keys a filter of so many bits per key lets through: that of a line of n keys, as often as lines have n.
+fn false_positive_rate(bits_per_key: u32) -> f64 {
+    let line_bits = 8.0 * LINE_BYTES as f64;
+    let keys_of_line = line_bits / f64::from(bits_per_key);
+    let probes = f64::from(probes(bits_per_key));
+    // Poisson's law; lines that are far fuller are too few to tell.
+    let mut lines = (-keys_of_line).exp();
+    let mut rate = 0.0;
+    for keys in 0..4 * LINE_BYTES as u32 * 8 {
+        let is_clear = (1.0 - 1.0 / line_bits).powf(probes * f64::from(keys));
+        rate += lines * (1.0 - is_clear).powf(probes);
+        lines *= keys_of_line / f64::from(keys + 1);
+    }
+    rate
+}
+
+/// The best number of probes is ln 2 × bits per key; a blocked filter gains nothing from the last of them.
+fn probes(bits_per_key: u32) -> u32 {
+    (bits_per_key * 69 / 100).clamp(1, PROBES_MAX)
+}
+
 /// The shape of a filter; of no lines, there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
@@ -56,11 +87,9 @@ impl Shape {
     pub(crate) fn of(keys: usize, bits_per_key: u32) -> Shape {
         let bits = keys as u64 * u64::from(bits_per_key);
         let lines = bits.div_ceil(8 * LINE_BYTES as u64);
-        // The best number of probes is ln 2 × bits per key; a blocked filter gains nothing from the last of them.
-        let probes = (bits_per_key * 69 / 100).clamp(1, PROBES_MAX);
         Shape {
             lines: u32::try_from(lines).unwrap_or(u32::MAX),
-            probes,
+            probes: probes(bits_per_key),
             page_lines: PAGE_LINES,
         }
     }
@@ -154,6 +183,22 @@ mod tests {
                 shape.may_hold(page, hash)
             })
             .count()
+    }
+
+    #[test]
+    fn a_filter_lets_as_many_through_as_it_was_asked_for() {
+        assert_eq!(
+            [1.0, 0.02, 0.01, 1e-12].map(|rate| bits_per_key(rate, 64)),
+            [0, 9, 10, 64]
+        );
+        for rate in [0.3, 0.1, 0.02, 0.01, 0.003] {
+            let hashes: Vec<_> = (0..40_000u32).map(|key| hash(&key.to_be_bytes())).collect();
+            let shape = Shape::of(hashes.len(), bits_per_key(rate, 64));
+            let filter = shape.build(&hashes);
+            let wrong = positives(shape, &filter, 40_000..240_000) as f64 / 200_000.0;
+            // Bits are whole ones: the rate may be better by what one of them does.
+            assert!((0.5 * rate..1.1 * rate).contains(&wrong), "{rate}: {wrong}");
+        }
     }
 
     #[test]
