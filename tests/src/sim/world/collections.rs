@@ -9,10 +9,14 @@ impl World {
     /// The open collection, if the machine and the catalog have it.
     pub(super) fn collection(&mut self, name: Name) -> Option<quiredb::Collection> {
         let database = self.open()?;
+        let known = self.collections.get(&name);
+        let is_opened = known.is_some_and(|known| known.was_closed);
+        if is_opened {
+            self.well_for_opening();
+        }
         match database.collection(name.as_str()) {
             Ok(collection) => {
-                let known = self.collections.get(&name);
-                if known.is_some_and(|known| known.was_closed) {
+                if is_opened {
                     self.settle(name, &collection, "after a removal that failed")?;
                 }
                 Some(collection)
