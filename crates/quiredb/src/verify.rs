@@ -66,8 +66,8 @@ pub struct VerifyOptions {
     pub rate_bytes: Option<u64>,
 }
 
-/// Verifies a database, or a directory of [keys and values](crate::kv), that no process has open: reads every byte, checks every checksum, then (of partitions whose
-/// bytes are whole) that every record of the log and the trees agree. `progress` is told the bytes read so far, and of
+/// Verifies a database, or a directory of [keys and values](crate::kv), that no process has open: reads every byte, checks
+/// every checksum, then (of partitions whose bytes are whole) that every record of the log and the trees agree. `progress` is told the bytes read so far, and of
 /// how many in all.
 /// Files are read before anything else is done; a partition that is whole is then opened, which cuts a torn tail.
 ///
@@ -113,19 +113,29 @@ pub fn verify_with(
         Err(error) => return Err(error),
     };
     let total = total_bytes(&*env, &volumes, &catalog)?;
-    let machine = Arc::clone(&env);
+    let mut progress = paced(&env, options, total, progress);
     let shared = Shared::new(env, Options::default().memory_bytes, Some(lock));
-    let mut pace = Pace::new(options.rate_bytes);
-    let mut bytes = 0;
-    let mut progress = |more: u64| {
-        pace.wait(&*machine, more);
-        bytes += more;
-        progress(bytes, total.max(bytes));
-    };
     let verified = verify_collections(&shared, &volumes, &catalog, &mut report, &mut progress);
     // A background job of a partition that was opened here may end later; it writes nothing any more.
     shared.unlock();
     verified.map(|()| report)
+}
+
+/// Told the bytes read since it was last called, waits as the rate asks and tells `progress` of all so far, of `total` or more.
+fn paced<'p>(
+    env: &Arc<dyn Env>,
+    options: &VerifyOptions,
+    total: u64,
+    progress: &'p mut dyn FnMut(u64, u64),
+) -> impl FnMut(u64) + use<'p> {
+    let machine = Arc::clone(env);
+    let mut pace = Pace::new(options.rate_bytes);
+    let mut bytes = 0;
+    move |more| {
+        pace.wait(&*machine, more);
+        bytes += more;
+        progress(bytes, total.max(bytes));
+    }
 }
 
 fn verify_keys_and_values(
@@ -135,19 +145,10 @@ fn verify_keys_and_values(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<VerifyReport> {
     let mut report = VerifyReport::default();
-    let mut pace = Pace::new(options.rate_bytes);
-    let (machine, mut bytes) = (Arc::clone(&env), 0);
-    let verified = quire_kv::verify(
-        env,
-        root,
-        &mut |found| report.damage.push(found.into()),
-        &mut |more| {
-            pace.wait(&*machine, more);
-            bytes += more;
-            progress(bytes, bytes);
-        },
-    )
-    .map_err(|error| Error::OfKeysAndValues(Arc::new(error)))?;
+    let mut progress = paced(&env, options, 0, progress);
+    let mut on_damage = |found: quire_store::Damage| report.damage.push(found.into());
+    let verified = quire_kv::verify(env, root, &mut on_damage, &mut progress)
+        .map_err(|error| Error::OfKeysAndValues(Arc::new(error)))?;
     report.files = verified.files;
     report.bytes = verified.bytes;
     report.torn_bytes = verified.torn_bytes;

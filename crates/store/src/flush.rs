@@ -337,9 +337,7 @@ impl<M: Machine> Inner<M> {
         if self.compaction_due.swap(true, Ordering::AcqRel) {
             return;
         }
-        let me = self.me.clone();
-        let job = move || {
-            let Some(inner) = me.upgrade() else { return };
+        self.background(JobClass::Compaction, Duration::ZERO, |inner| {
             inner.compaction_due.store(false, Ordering::Release);
             match inner.compact_next() {
                 // One at a time, so that partitions take turns.
@@ -350,10 +348,7 @@ impl<M: Machine> Inner<M> {
                     tracing::error!(partition = %inner.dir.display(), %error, "a compaction failed");
                 }
             }
-        };
-        self.shared
-            .env()
-            .schedule(JobClass::Compaction, Duration::ZERO, Box::new(job));
+        });
     }
 }
 

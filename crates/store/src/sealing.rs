@@ -79,19 +79,14 @@ impl<M: Machine> Inner<M> {
     }
 
     fn schedule_seal(&self, after: Duration) {
-        let weak = self.me.clone();
-        let job = move || {
-            let Some(inner) = weak.upgrade() else { return };
+        self.background(JobClass::Flush, after, |inner| {
             let found = inner.sealing.lock().look(inner.shared.env().monotonic());
             match found {
                 Some(Ok(base)) => inner.seal(base),
                 Some(Err(wait)) => inner.schedule_seal(wait),
                 None => {}
             }
-        };
-        self.shared
-            .env()
-            .schedule(JobClass::Flush, after, Box::new(job));
+        });
     }
 
     /// Seals the segment that begins with `base`, if it is still the newest.

@@ -8,7 +8,7 @@ use crate::shared::{Flushable, Shared};
 use crate::space::Space;
 use crate::{Error, ErrorKind, LogSettings, Machine, Place, Result, StoreOptions, StoreStats};
 use parking_lot::Mutex;
-use quire_env::Gate;
+use quire_env::{Gate, JobClass};
 use quire_log::Log;
 use quire_lsm::{TableFiles, Tree, TreeContext};
 use quire_model::Position;
@@ -318,6 +318,23 @@ impl<M: Machine> Store<M> {
 }
 
 impl<M: Machine> Inner<M> {
+    /// Does `work` in the background, unless the store was dropped by then: a job keeps none alive.
+    pub(crate) fn background(
+        &self,
+        class: JobClass,
+        after: Duration,
+        work: impl FnOnce(&Inner<M>) + Send + 'static,
+    ) {
+        let me = self.me.clone();
+        let job = move || {
+            if let Some(inner) = me.upgrade() {
+                work(&inner);
+            }
+        };
+        let env = self.shared.env();
+        env.schedule(class, after, Box::new(job));
+    }
+
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) {
             Err(Error::Closed)

@@ -317,9 +317,7 @@ impl<M: Machine> Inner<M> {
         if self.write_back_due.swap(true, Ordering::AcqRel) {
             return;
         }
-        let weak = self.me.clone();
-        let job = move || {
-            let Some(inner) = weak.upgrade() else { return };
+        self.background(JobClass::Flush, Duration::ZERO, |inner| {
             inner.write_back_due.store(false, Ordering::Release);
             if inner.check_open().is_err() {
                 return;
@@ -328,9 +326,7 @@ impl<M: Machine> Inner<M> {
             if let Err(error) = inner.log.write_back() {
                 tracing::error!(partition = %inner.dir.display(), %error, "the log could not be written back");
             }
-        };
-        let env = self.shared.env();
-        env.schedule(JobClass::Flush, Duration::ZERO, Box::new(job));
+        });
     }
 
     /// Sees to it that the log is synced at the latest `delay` from now.
@@ -343,9 +339,7 @@ impl<M: Machine> Inner<M> {
             }
             *next = Some(due);
         }
-        let weak = self.me.clone();
-        let job = move || {
-            let Some(inner) = weak.upgrade() else { return };
+        self.background(JobClass::Flush, delay, |inner| {
             if !planted(Bug::TimedSyncOnlyOnce) {
                 *inner.sync_due.lock() = None;
             }
@@ -356,9 +350,6 @@ impl<M: Machine> Inner<M> {
             if let Err(error) = inner.log.sync(inner.log.last()) {
                 tracing::error!(partition = %inner.dir.display(), %error, "the log could not be synced");
             }
-        };
-        self.shared
-            .env()
-            .schedule(JobClass::Flush, delay, Box::new(job));
+        });
     }
 }

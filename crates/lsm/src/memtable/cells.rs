@@ -71,11 +71,6 @@ fn word(bytes: &[u8]) -> u64 {
     }
 }
 
-/// The first eight bytes of a key as a number, zeros past its end: never out of order with the keys.
-pub(crate) fn prefix(key: &[u8]) -> u64 {
-    word(key).swap_bytes()
-}
-
 impl Text<'_> {
     fn len(&self) -> usize {
         match self {
@@ -93,7 +88,7 @@ impl Text<'_> {
         word.swap_bytes()
     }
 
-    /// As [`prefix`].
+    /// As [`word`](crate::fences::word).
     pub(crate) fn prefix(&self) -> u64 {
         self.number(0)
     }
@@ -382,7 +377,7 @@ mod tests {
                     let order = key.cmp(other);
                     prop_assert_eq!(cells.key(*cell).cmp(&cells.key(*other_cell)), order);
                     prop_assert_eq!(cells.key(*cell).cmp(&Text::Bytes(other)), order);
-                    let by_prefix = cells.key(*cell).prefix().cmp(&prefix(other));
+                    let by_prefix = cells.key(*cell).prefix().cmp(&crate::fences::word(other));
                     prop_assert!(by_prefix.is_eq() || by_prefix == order);
                 }
             }

@@ -9,9 +9,10 @@
 //! each step; keys are found one by one through the hash index. A reader merges the stretches, with the tail sorted for itself.
 //! Keys that come in order make stretches that are sorted already.
 
-use super::cells::{Cells, NONE, Text, prefix};
+use super::cells::{Cells, NONE, Text};
 use super::pages::Pages;
 use crate::direction::{Direction, Start};
+use crate::fences;
 use arc_swap::ArcSwap;
 use std::cmp::Ordering as Order;
 use std::mem::size_of;
@@ -37,7 +38,7 @@ impl Slot {
     }
 
     fn is_before(&self, bound: &[u8], cells: &Cells) -> bool {
-        let by_prefix = self.prefix.cmp(&prefix(bound));
+        let by_prefix = self.prefix.cmp(&fences::word(bound));
         by_prefix.then_with(|| cells.key(self.key).cmp(&Text::Bytes(bound))) == Order::Less
     }
 }
@@ -90,7 +91,7 @@ impl Keys {
             slot.store(key, Ordering::Relaxed);
         }
         self.count.store(count + 1, Ordering::Release);
-        let prefix = prefix(bytes);
+        let prefix = fences::word(bytes);
         tail.0.push(Slot { prefix, key });
         if tail.0.len() == STRETCH_KEYS {
             self.sort_tail(tail, cells);
