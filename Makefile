@@ -93,7 +93,14 @@ test:
 	$(call timed,cargo fmt --all --check)
 	$(call timed,cargo clippy --workspace --all-targets --locked -- -D warnings)
 	$(call timed,cargo test --workspace --locked)
+	@$(MAKE) --no-print-directory test-threads
 	$(call timed,cargo doc --workspace --no-deps --locked)
+
+# What threads share, under checkers that decide which goes on and what it sees.
+.PHONY: test-threads
+test-threads:
+	@scripts/setup.sh build
+	$(call timed,cargo test --locked -p quire-lsm --features loom --lib -- checked)
 
 # Kills, power cuts, failing system calls, full and slow disks on the real machine: `make torture MINUTES=30`. As root
 # all of it; else what can be had. A round again: `make torture KIND=ext4 SEED=123 ROUNDS=1`. `JSON=1` for the summary as JSON.

@@ -20,13 +20,13 @@ use crate::{Error, Op, Result, table};
 use cells::{Cells, Copied, Growth, NONE, Text};
 use hash_index::HashIndex;
 use order::{KeyCursor, Keys, Tail};
-use parking_lot::Mutex;
 use quire_env::{Budget, Charge};
 use quire_model::Position;
+use quire_sync::Mutex;
+use quire_sync::atomic::{AtomicU64, Ordering};
 use std::fmt;
 use std::hint::black_box;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Keys looked up side by side: as many as there may be misses under way.
 const TOUCHED_AT_ONCE: usize = 16;
@@ -250,5 +250,8 @@ impl MemtableCursor {
     }
 }
 
+#[cfg(test)]
+#[cfg(feature = "loom")]
+mod checked;
 #[cfg(test)]
 mod tests;

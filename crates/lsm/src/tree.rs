@@ -28,15 +28,14 @@ use crate::merge::{Merge, Source};
 use crate::run::Run;
 use crate::table::{Counters, Origin, TableCopy};
 use crate::{Error, KEY_BYTES_MAX, Op, Result, RunMeta, TreeContext, TreeSpec};
-use arc_swap::ArcSwap;
 use build::RunBuilder;
 use edit::{Change, Claims};
-use parking_lot::Mutex;
 use quire_model::Position;
 use quire_planted::{Bug, planted};
+use quire_sync::atomic::{AtomicU64, Ordering};
+use quire_sync::{ArcSwap, Mutex};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use version::Version;
 
 /// What a tree is and holds, in numbers.

@@ -116,6 +116,16 @@ bugs! {
     /// A scan up to and with a key ends before it.
     ScanEndsOneShort,
 
+    // lsm: the memtable, between threads.
+    /// A version of a key is published without order: a reader may find it before what it holds.
+    VersionPublishedUnordered,
+    /// A reader finds the newest version of a key without order: it may not see what the version holds.
+    VersionFoundUnordered,
+    /// A key is counted without order: a reader may go through it before it is there.
+    KeyCountedUnordered,
+    /// A larger table takes the place of the hash index before it is filled.
+    LargerIndexEmpty,
+
     // frozen: the file.
     /// The parts of a frozen partition are taken as they are, whatever their checksums.
     FrozenChecksumUnchecked,
@@ -179,6 +189,16 @@ bugs! {
     FoundCatalogBelieved,
 }
 
+impl Bug {
+    /// Those that only show between threads, where `loom` finds them: in the tests of `lsm`.
+    pub const UNDER_LOOM: &[Bug] = &[
+        Bug::VersionPublishedUnordered,
+        Bug::VersionFoundUnordered,
+        Bug::KeyCountedUnordered,
+        Bug::LargerIndexEmpty,
+    ];
+}
+
 /// Whether this thread runs with this bug.
 #[cfg(not(feature = "on"))]
 #[inline(always)]
@@ -196,7 +216,7 @@ mod on {
 
     thread_local! {
         /// A bit for each bug.
-        static PLANTED: Cell<u64> = const { Cell::new(0) };
+        static PLANTED: Cell<u128> = const { Cell::new(0) };
     }
 
     /// Whether this thread runs with this bug.
@@ -205,8 +225,8 @@ mod on {
         PLANTED.get() & bit(bug) != 0
     }
 
-    const fn bit(bug: Bug) -> u64 {
-        1 << bug as u64
+    const fn bit(bug: Bug) -> u128 {
+        1 << bug as u128
     }
 
     /// Plants a bug on this thread until the answer is dropped. Under simulation the whole engine runs on one thread.

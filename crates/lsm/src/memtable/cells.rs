@@ -16,19 +16,20 @@ use super::pages::Pages;
 use crate::fold::{Entry, Kind};
 use crate::{Error, Result, SmallBytes};
 use quire_model::Position;
+use quire_planted::{Bug, planted};
+use quire_sync::atomic::{AtomicU64, Ordering};
+use quire_sync::{OnceLock, sized};
 use smallvec::SmallVec;
 use std::cmp::Ordering as Order;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// No cell.
 pub(crate) const NONE: u32 = 0;
 
 /// Words of a page.
-const PAGE_WORDS: u32 = 4096;
+const PAGE_WORDS: u32 = sized(4096, 8);
 
 /// More bytes of a key or value than this are kept beside the words: what is left of a page when a cell does not fit is little.
-const INLINE_BYTES_MAX: usize = 1024;
+const INLINE_BYTES_MAX: usize = sized(1024, 16) as usize;
 
 /// A key or value, copied: most take no allocation.
 pub(crate) type Copied = SmallVec<[u8; 128]>;
@@ -43,7 +44,7 @@ const ALLOCATION_BYTES: u64 = 16;
 #[derive(Debug)]
 pub(crate) struct Cells {
     words: Pages<AtomicU64, PAGE_WORDS>,
-    large: Pages<OnceLock<SmallBytes>, 256>,
+    large: Pages<OnceLock<SmallBytes>, { sized(256, 4) }>,
 }
 
 /// The writer's side: what was given out so far.
@@ -159,7 +160,11 @@ impl Cells {
 
     /// The number of the newest version of `key`.
     pub(crate) fn latest(&self, key: u32) -> u32 {
-        (self.load(key, Ordering::Acquire) >> 32) as u32
+        let order = match planted(Bug::VersionFoundUnordered) {
+            true => Ordering::Relaxed,
+            false => Ordering::Acquire,
+        };
+        (self.load(key, order) >> 32) as u32
     }
 
     /// The position of a version.
@@ -221,10 +226,7 @@ impl Cells {
         let length = self.load(key, Ordering::Relaxed) as u32;
         let older = self.latest(key);
         self.fill_version(growth, version, position, older, kind, value, &mut grown);
-        if let Some(word) = self.word(key) {
-            let latest = u64::from(version) << 32;
-            word.store(latest | u64::from(length), Ordering::Release);
-        }
+        self.publish(key, version, length);
         Ok(grown)
     }
 
@@ -248,11 +250,19 @@ impl Cells {
         let version = cell + key_words;
         let length = self.put(growth, cell + KEY_WORDS, key, &mut grown);
         self.fill_version(growth, version, position, NONE, kind, value, &mut grown);
-        if let Some(word) = self.word(cell) {
-            let latest = u64::from(version) << 32;
-            word.store(latest | u64::from(length), Ordering::Release);
-        }
+        self.publish(cell, version, length);
         Ok((cell, grown))
+    }
+
+    /// Makes `version` the newest of `key`, after all that it holds.
+    fn publish(&self, key: u32, version: u32, length: u32) {
+        let order = match planted(Bug::VersionPublishedUnordered) {
+            true => Ordering::Relaxed,
+            false => Ordering::Release,
+        };
+        if let Some(word) = self.word(key) {
+            word.store(u64::from(version) << 32 | u64::from(length), order);
+        }
     }
 
     #[allow(clippy::too_many_arguments)] // The fields of a version, one by one.

@@ -4,13 +4,14 @@
 //! says where to begin, so a larger table is filled from a smaller one without looking at a key. The one writer adds
 //! nodes and puts a larger table in the place of a full one; readers take no lock. Nothing is ever removed.
 
-use arc_swap::ArcSwap;
+use quire_planted::{Bug, planted};
+use quire_sync::atomic::{AtomicU64, Ordering};
+use quire_sync::{ArcSwap, sized};
 use std::mem::size_of;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Slots of the first table, a power of two.
-const SLOTS_MIN: usize = 64;
+const SLOTS_MIN: usize = sized(64, 2) as usize;
 
 /// No node: nodes are numbered from 1.
 const EMPTY: u64 = 0;
@@ -87,14 +88,17 @@ impl HashIndex {
         let before = slots.len();
         // At most three quarters are full.
         if count as usize > before / 4 * 3 {
-            let larger = empty((before * 2).max(SLOTS_MIN));
+            let larger = Arc::new(empty((before * 2).max(SLOTS_MIN)));
+            if planted(Bug::LargerIndexEmpty) {
+                self.slots.store(Arc::clone(&larger));
+            }
             for slot in slots.iter() {
                 let entry = slot.load(Ordering::Relaxed);
                 if entry != EMPTY {
                     fill(&larger, entry);
                 }
             }
-            slots = Arc::new(larger);
+            slots = larger;
             self.slots.store(Arc::clone(&slots));
         }
         fill(&slots, tag(hash) | u64::from(node));

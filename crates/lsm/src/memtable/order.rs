@@ -13,16 +13,17 @@ use super::cells::{Cells, NONE, Text};
 use super::pages::Pages;
 use crate::direction::{Direction, Start};
 use crate::fences;
-use arc_swap::ArcSwap;
+use quire_planted::{Bug, planted};
+use quire_sync::atomic::{AtomicU32, Ordering};
+use quire_sync::{ArcSwap, sized};
 use std::cmp::Ordering as Order;
 use std::mem::size_of;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Keys of the smallest stretches.
-const STRETCH_KEYS: usize = 256;
+const STRETCH_KEYS: usize = sized(256, 2) as usize;
 /// So many stretches of a size become one.
-const FAN_IN: usize = 16;
+const FAN_IN: usize = sized(16, 2) as usize;
 
 /// A key by its first bytes and its cell.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +56,7 @@ struct Sorted {
 #[derive(Debug)]
 pub(super) struct Keys {
     /// The cells of all keys, in the order in which they came.
-    arrivals: Pages<AtomicU32, 256>,
+    arrivals: Pages<AtomicU32, { sized(256, 4) }>,
     count: AtomicU32,
     sorted: ArcSwap<Sorted>,
 }
@@ -90,7 +91,11 @@ impl Keys {
         if let Some(slot) = self.arrivals.get(count) {
             slot.store(key, Ordering::Relaxed);
         }
-        self.count.store(count + 1, Ordering::Release);
+        let order = match planted(Bug::KeyCountedUnordered) {
+            true => Ordering::Relaxed,
+            false => Ordering::Release,
+        };
+        self.count.store(count + 1, order);
         let prefix = fences::word(bytes);
         tail.0.push(Slot { prefix, key });
         if tail.0.len() == STRETCH_KEYS {

@@ -3,8 +3,9 @@
 //! Slots come in pages; pages hang in levels of 1, 2, 4, … pages. So growing allocates one page at a time,
 //! moves nothing, and a slot is found by arithmetic and two pointers.
 
+use quire_sync::{OnceLock, sized};
+use std::array;
 use std::mem::size_of;
-use std::sync::OnceLock;
 
 /// With pages of 256 slots or more, every u32 has one.
 const LEVELS: usize = 25;
@@ -31,9 +32,9 @@ fn place<const SLOTS: u32>(index: u32) -> (usize, usize, usize) {
 
 impl<T: Default, const SLOTS: u32> Pages<T, SLOTS> {
     pub(crate) fn new() -> Self {
-        const { assert!(SLOTS >= 256) };
+        const { assert!(SLOTS >= sized(256, 4)) };
         Pages {
-            levels: [const { OnceLock::new() }; LEVELS],
+            levels: array::from_fn(|_| OnceLock::new()),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::version::Version;
 use crate::memtable::Memtable;
 use crate::run::Run;
-use parking_lot::Mutex;
+use quire_sync::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

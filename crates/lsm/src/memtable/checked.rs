@@ -1,0 +1,184 @@
+//! The memtable under loom: a writer beside a reader, in every order of their steps that the memory model allows.
+//!
+//! Pages, stretches and tables of hashes are tiny here, so that a few writes fill some of each.
+
+use super::*;
+use crate::testing::Concat;
+use quire_planted::{Bug, plant};
+use quire_sync::checker::{model::Builder, thread};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Written before the reader comes, and beside it. Every write has the next position.
+#[derive(Debug, Clone, Copy)]
+struct Script {
+    before: &'static [Write],
+    beside: &'static [Write],
+}
+
+type Write = (&'static str, Op<'static>);
+
+const LARGE: &[u8] = b"more bytes than are kept in the words";
+
+/// New versions of a key: values, operands, large ones, tombstones.
+const VERSIONS: Script = Script {
+    before: &[("key", Op::Put(b"one"))],
+    beside: &[
+        ("key", Op::Merge(b" and two")),
+        ("key", Op::Put(LARGE)),
+        ("key", Op::Delete),
+    ],
+};
+
+/// New keys, in no order: stretches are sorted and joined, the hash index grows.
+const KEYS: Script = Script {
+    before: &[("m", Op::Put(b"1")), ("c", Op::Put(b"2"))],
+    beside: &[
+        ("x", Op::Put(b"3")),
+        ("a", Op::Put(LARGE)),
+        ("a key longer than a few words", Op::Merge(b"5")),
+    ],
+};
+
+/// How a reader looks.
+#[derive(Debug, Clone, Copy)]
+enum Look {
+    /// Asks for each key.
+    Get,
+    /// As a multi-get does.
+    Touch,
+    Forwards,
+    Backwards,
+}
+
+type Seen = BTreeMap<Vec<u8>, (Kind, Vec<u8>)>;
+
+/// What is to be seen at each position.
+fn history(script: Script) -> Vec<Seen> {
+    let mut now = Seen::new();
+    let mut history = vec![now.clone()];
+    for (key, op) in script.before.iter().chain(script.beside) {
+        let (kind, value) = match op {
+            Op::Put(value) => (Kind::Put, value.to_vec()),
+            Op::Delete => (Kind::Delete, Vec::new()),
+            Op::Merge(operand) => match now.get(key.as_bytes()) {
+                Some((Kind::Put, value)) => (Kind::Put, [value, *operand].concat()),
+                _ => (Kind::Merge, operand.to_vec()),
+            },
+        };
+        now.insert(key.as_bytes().to_vec(), (kind, value));
+        history.push(now.clone());
+    }
+    history
+}
+
+/// What a reader sees at a position.
+fn look(memtable: &Arc<Memtable>, how: Look, at: Position, script: Script) -> Seen {
+    let keys = script.before.iter().chain(script.beside);
+    let keys = keys.map(|(key, _)| key.as_bytes());
+    let mut seen = Seen::new();
+    let start = match how {
+        Look::Get | Look::Touch => {
+            if let Look::Touch = how {
+                let hashes: Vec<_> = keys.clone().map(table::hash).collect();
+                memtable.touch(&hashes);
+            }
+            for key in keys {
+                if let Some(entry) = memtable.get(key, table::hash(key), at) {
+                    seen.insert(key.to_vec(), (entry.kind, entry.value.to_vec()));
+                }
+            }
+            return seen;
+        }
+        Look::Forwards => Start::FIRST,
+        Look::Backwards => Start::Last,
+    };
+    let mut cursor = memtable.cursor(at, start);
+    while let Some(said) = cursor.said() {
+        let edge = match how {
+            Look::Backwards => seen.first_key_value(),
+            _ => seen.last_key_value(),
+        };
+        assert!(
+            edge.is_none_or(|(edge, _)| match how {
+                Look::Backwards => said.key < edge.as_slice(),
+                _ => said.key > edge.as_slice(),
+            }),
+            "keys come in order, each once"
+        );
+        seen.insert(said.key.to_vec(), (said.kind, said.value.to_vec()));
+        cursor.advance();
+    }
+    seen
+}
+
+fn folder() -> Folder {
+    Folder {
+        tree: "t".into(),
+        merger: Some(Arc::new(Concat)),
+    }
+}
+
+/// A writer that publishes the position of each write, and a reader that looks at the position published, then at the one from before
+/// the writer went on: each sees exactly what was written up to there.
+///
+/// In every order in which a thread that could go on is interrupted so many times at most: bugs need few.
+fn check(script: Script, how: Look, interruptions: usize) {
+    let mut builder = Builder::new();
+    builder.preemption_bound = Some(interruptions);
+    builder.max_branches = 100_000;
+    let history = Arc::new(history(script));
+    builder.check(move || {
+        let budget = Budget::new(u64::MAX);
+        let memtable = Arc::new(Memtable::new(&budget, Position(0)));
+        let write = |number: usize, (key, op): &Write| {
+            let position = Position(number as u64 + 1);
+            let written = memtable.write(&folder(), key.as_bytes(), position, *op);
+            written.unwrap();
+            position.0
+        };
+        for (number, one) in script.before.iter().enumerate() {
+            write(number, one);
+        }
+        let begun = script.before.len() as u64;
+        let published = Arc::new(AtomicU64::new(begun));
+        let reader = thread::spawn({
+            let (memtable, published) = (Arc::clone(&memtable), Arc::clone(&published));
+            let history = Arc::clone(&history);
+            move || {
+                for at in [published.load(Ordering::Acquire), begun] {
+                    let seen = look(&memtable, how, Position(at), script);
+                    assert_eq!(seen, history[at as usize], "at position {at}");
+                }
+            }
+        });
+        for (number, one) in script.beside.iter().enumerate() {
+            let position = write(script.before.len() + number, one);
+            published.store(position, Ordering::Release);
+        }
+        reader.join().unwrap();
+    });
+}
+
+fn check_all() {
+    for (how, interruptions) in [(Look::Get, 2), (Look::Forwards, 3), (Look::Backwards, 3)] {
+        for script in [VERSIONS, KEYS] {
+            check(script, how, interruptions);
+        }
+    }
+    check(KEYS, Look::Touch, 2);
+}
+
+#[test]
+fn a_reader_beside_the_writer_sees_exactly_what_was_written_up_to_its_position() {
+    check_all();
+}
+
+#[test]
+fn each_planted_bug_is_found() {
+    for bug in Bug::UNDER_LOOM {
+        let _planted = plant(*bug);
+        let found = catch_unwind(AssertUnwindSafe(check_all));
+        assert!(found.is_err(), "not found: {bug:?}");
+    }
+}

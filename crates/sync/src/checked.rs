@@ -1,0 +1,184 @@
+//! The checkers' ones: with the faces of the real ones, made of what both checkers have.
+
+#[cfg(all(feature = "loom", feature = "shuttle"))]
+compile_error!("one checker at a time");
+
+#[cfg(feature = "loom")]
+pub use loom as checker;
+#[cfg(feature = "shuttle")]
+pub use shuttle as checker;
+
+use checker::sync as shared;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, PoisonError};
+
+pub use atomic::Ordering;
+pub use shared::MutexGuard;
+pub use shared::atomic;
+
+/// `checked`; without a checker `real`.
+pub const fn sized(real: u32, checked: u32) -> u32 {
+    let _ = real;
+    checked
+}
+
+/// As of `parking_lot`: it does not poison.
+#[derive(Debug, Default)]
+pub struct Mutex<T>(shared::Mutex<T>);
+
+impl<T> Mutex<T> {
+    /// Holds `value`.
+    pub fn new(value: T) -> Mutex<T> {
+        Mutex(shared::Mutex::new(value))
+    }
+
+    /// Waits until nobody holds it.
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes it if nobody holds it.
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        self.0.try_lock().ok()
+    }
+}
+
+/// As of the standard library. Whether the value is there, the checker decides; where it lies is left to the real one.
+#[derive(Debug)]
+pub struct OnceLock<T> {
+    is_set: atomic::AtomicBool,
+    value: std::sync::OnceLock<T>,
+}
+
+impl<T> Default for OnceLock<T> {
+    fn default() -> OnceLock<T> {
+        OnceLock::new()
+    }
+}
+
+impl<T> OnceLock<T> {
+    /// Without a value.
+    pub fn new() -> OnceLock<T> {
+        OnceLock {
+            is_set: atomic::AtomicBool::new(false),
+            value: std::sync::OnceLock::new(),
+        }
+    }
+
+    /// The value, if this thread sees that there is one.
+    pub fn get(&self) -> Option<&T> {
+        let is_set = self.is_set.load(Ordering::Acquire);
+        self.value.get().filter(|_| is_set)
+    }
+
+    /// Gives it a value, or back what it was to be if it has one.
+    pub fn set(&self, value: T) -> Result<(), T> {
+        self.value.set(value)?;
+        self.is_set.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// The value; what `make` makes if there is none.
+    pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
+        let mut made = false;
+        let value = self.value.get_or_init(|| {
+            made = true;
+            make()
+        });
+        if made {
+            self.is_set.store(true, Ordering::Release);
+        }
+        value
+    }
+}
+
+/// What [`ArcSwap::load`] gives.
+#[derive(Debug)]
+pub struct Guard<P>(P);
+
+impl<P> Deref for Guard<P> {
+    type Target = P;
+
+    fn deref(&self) -> &P {
+        &self.0
+    }
+}
+
+/// As of `arc_swap`. Under loom a thread may see an old pointer, unless it knows of something that came after the new one was
+/// stored; so none is let go of. Under shuttle it sees the newest, and with it the older ones go when their last holder does.
+pub struct ArcSwap<T> {
+    #[cfg(feature = "loom")]
+    stored: std::sync::Mutex<Vec<Arc<T>>>,
+    #[cfg(feature = "loom")]
+    current: atomic::AtomicUsize,
+    #[cfg(feature = "shuttle")]
+    current: Mutex<Arc<T>>,
+}
+
+impl<T: fmt::Debug> fmt::Debug for ArcSwap<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArcSwap").finish_non_exhaustive()
+    }
+}
+
+impl<T> ArcSwap<T> {
+    /// Holds `value`.
+    pub fn from_pointee(value: T) -> ArcSwap<T> {
+        ArcSwap::new(Arc::new(value))
+    }
+
+    /// A pointer to the value, for a moment.
+    pub fn load(&self) -> Guard<Arc<T>> {
+        Guard(self.load_full())
+    }
+}
+
+#[cfg(feature = "loom")]
+impl<T> ArcSwap<T> {
+    /// Holds `value`.
+    pub fn new(value: Arc<T>) -> ArcSwap<T> {
+        ArcSwap {
+            stored: std::sync::Mutex::new(vec![value]),
+            current: atomic::AtomicUsize::new(0),
+        }
+    }
+
+    /// A pointer to the value.
+    pub fn load_full(&self) -> Arc<T> {
+        let current = self.current.load(Ordering::Acquire);
+        let stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&stored[current])
+    }
+
+    /// Puts another in its place. One caller at a time.
+    pub fn store(&self, value: Arc<T>) {
+        let number = {
+            let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+            stored.push(value);
+            stored.len() - 1
+        };
+        self.current.store(number, Ordering::Release);
+    }
+}
+
+#[cfg(feature = "shuttle")]
+impl<T> ArcSwap<T> {
+    /// Holds `value`.
+    pub fn new(value: Arc<T>) -> ArcSwap<T> {
+        ArcSwap {
+            current: Mutex::new(value),
+        }
+    }
+
+    /// A pointer to the value.
+    pub fn load_full(&self) -> Arc<T> {
+        Arc::clone(&self.current.lock())
+    }
+
+    /// Puts another in its place.
+    pub fn store(&self, value: Arc<T>) {
+        let old = std::mem::replace(&mut *self.current.lock(), value);
+        drop(old);
+    }
+}
