@@ -73,6 +73,8 @@ bench-snapshot:
 	cd bench && cargo run --release --locked -- snapshot --count $(N) --peers target/peers
 	cd bench && cargo run --release --locked -- snapshot-cars --count $(N) --peers target/peers
 
+comma = ,
+
 # Runs a command and says how long it took.
 timed = @echo '$(1)'; begun=$$(date +%s); $(1) && echo "took $$(($$(date +%s) - begun)) s"
 
@@ -101,6 +103,7 @@ test:
 test-threads:
 	@scripts/setup.sh build
 	$(call timed,cargo test --locked -p quire-lsm --features loom --lib -- checked)
+	$(call timed,cargo test --locked -p quire-lsm -p quire-store --features quire-lsm/shuttle$(comma)quire-store/shuttle --lib -- checked)
 
 # Kills, power cuts, failing system calls, full and slow disks on the real machine: `make torture MINUTES=30`. As root
 # all of it; else what can be had. A round again: `make torture KIND=ext4 SEED=123 ROUNDS=1`. `JSON=1` for the summary as JSON.

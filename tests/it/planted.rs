@@ -76,8 +76,14 @@ fn hunt(bug: Bug) -> Option<Found> {
 
 /// Under simulation there is one thread: what shows between threads alone is hunted where these are checked.
 fn elsewhere(bug: Bug) -> Option<&'static str> {
-    let by_loom = "orders of steps under loom, in `lsm`";
-    Bug::UNDER_LOOM.contains(&bug).then_some(by_loom)
+    let [trees, stores] = Bug::UNDER_SHUTTLE;
+    let checked = [
+        (Bug::UNDER_LOOM, "orders of steps under loom, in `lsm`"),
+        (trees, "orders of steps under shuttle, in `lsm`"),
+        (stores, "orders of steps under shuttle, in `store`"),
+    ];
+    let by = checked.iter().find(|(bugs, _)| bugs.contains(&bug));
+    by.map(|(_, by)| *by)
 }
 
 fn random() -> Option<(String, String)> {

@@ -207,11 +207,12 @@ impl Tree {
     /// # Errors
     /// `Merge`, `TooLarge`, or those of the machine. No file is left behind, and the memtables stay as they were.
     pub fn flush(&self) -> Result<Option<TreeEdit>> {
+        let early = planted(Bug::FlushLooksBeforeClaim).then(|| self.version.load_full());
         let Some(mut claim) = self.claims.claim_flush() else {
             return Ok(None);
         };
         // Loaded after the claim: the last flush is installed, or it would still hold the claim.
-        let version = self.version.load_full();
+        let version = early.unwrap_or_else(|| self.version.load_full());
         let mut memtables = version.frozen.clone();
         if planted(Bug::OlderMemtableNotFlushed) {
             memtables.truncate(1);
@@ -389,6 +390,9 @@ impl Tree {
             edit.is_of(&self.claims),
             "an edit is installed in the tree that made it"
         );
+        if planted(Bug::MemtablesDroppedBeforeRun) {
+            self.switch(|version| version.frozen = edit.apply(version).frozen);
+        }
         self.switch(|version| *version = edit.apply(version));
         // The claim goes with the edit, after the switch.
         edit.set_replaced_obsolete();
@@ -458,5 +462,8 @@ fn check_write(folder: &Folder, key: &[u8], op: Op<'_>) -> Result<()> {
     }
 }
 
+#[cfg(test)]
+#[cfg(feature = "shuttle")]
+mod checked;
 #[cfg(test)]
 mod tests;

@@ -126,6 +126,14 @@ bugs! {
     /// A larger table takes the place of the hash index before it is filled.
     LargerIndexEmpty,
 
+    // lsm: the switch from one version of a tree to the next, between threads.
+    /// The memtables of a flush are dropped before their run is there.
+    MemtablesDroppedBeforeRun,
+    /// A flush looks for memtables before it claims them: another may have written them out meanwhile.
+    FlushLooksBeforeClaim,
+    /// Files that were replaced are removed at once, and not with their last holder.
+    ReplacedFilesRemovedAtOnce,
+
     // frozen: the file.
     /// The parts of a frozen partition are taken as they are, whatever their checksums.
     FrozenChecksumUnchecked,
@@ -161,6 +169,8 @@ bugs! {
     SoonerSyncIgnored,
     /// A view reads the newest memtable entries, not those of its position.
     ViewSeesLaterWrites,
+    /// A view is made of what it finds, though a flush has put later writes into files meanwhile.
+    ViewOfLaterFlush,
 
     // store: compaction of the log.
     /// What a compaction of the log keeps is judged by the newest writes, and not by those in the trees' files.
@@ -196,6 +206,16 @@ impl Bug {
         Bug::VersionFoundUnordered,
         Bug::KeyCountedUnordered,
         Bug::LargerIndexEmpty,
+    ];
+
+    /// Those that only show between threads, where `shuttle` finds them: in the tests of `lsm`, and in those of `store`.
+    pub const UNDER_SHUTTLE: [&[Bug]; 2] = [
+        &[
+            Bug::MemtablesDroppedBeforeRun,
+            Bug::FlushLooksBeforeClaim,
+            Bug::ReplacedFilesRemovedAtOnce,
+        ],
+        &[Bug::ViewOfLaterFlush],
     ];
 }
 

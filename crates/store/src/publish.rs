@@ -1,10 +1,10 @@
 //! What views may see: the published position, and the machine's summary at it.
 
 use crate::delays::Delays;
-use parking_lot::Mutex;
 use quire_model::Position;
+use quire_sync::Mutex;
+use quire_sync::atomic::{AtomicU64, Ordering};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A position and what the machine's state was just after its record.

@@ -62,7 +62,7 @@ impl<M: Machine> Store<M> {
                 .iter()
                 .map(|tree| tree.reader(seen_at(position)))
                 .collect();
-            if trees.iter().all(|tree| tree.flushed() <= position) {
+            if trees.iter().all(|tree| in_time(tree.flushed(), position)) {
                 return Ok(Glance {
                     position,
                     trees,
@@ -82,7 +82,7 @@ impl<M: Machine> Store<M> {
         loop {
             let position = inner.publisher.position();
             let reader = inner.trees[tree].reader(seen_at(position));
-            if reader.flushed() <= position {
+            if in_time(reader.flushed(), position) {
                 return Ok(reader);
             }
         }
@@ -121,9 +121,14 @@ impl<M: Machine> Inner<M> {
     fn snapshots(&self, position: Position) -> Option<Vec<TreeSnapshot>> {
         let at = seen_at(position);
         let trees: Vec<_> = self.trees.iter().map(|tree| tree.snapshot(at)).collect();
-        let in_time = trees.iter().all(|tree| tree.flushed() <= position);
-        in_time.then_some(trees)
+        let all = trees.iter().all(|tree| in_time(tree.flushed(), position));
+        all.then_some(trees)
     }
+}
+
+/// Whether a tree whose files hold all up to `flushed` can show `position` alone.
+fn in_time(flushed: Position, position: Position) -> bool {
+    flushed <= position || planted(Bug::ViewOfLaterFlush)
 }
 
 /// What trees are asked for when a view is made at `position`.

@@ -1,9 +1,9 @@
 //! What all partitions of a process share: the machine, the block cache and the memory for memtables.
 
-use parking_lot::Mutex;
 use quire_env::{BlockCache, Budget, Env, FileLock, Gate};
 use quire_lsm::FilterPager;
-use std::sync::atomic::{AtomicBool, Ordering};
+use quire_sync::Mutex;
+use quire_sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 

@@ -7,16 +7,16 @@ use crate::sealing::Sealing;
 use crate::shared::{Flushable, Shared};
 use crate::space::Space;
 use crate::{Error, ErrorKind, LogSettings, Machine, Place, Result, StoreOptions, StoreStats};
-use parking_lot::Mutex;
 use quire_env::{Gate, JobClass};
 use quire_log::Log;
 use quire_lsm::{TableFiles, Tree, TreeContext};
 use quire_model::Position;
 use quire_planted::{Bug, planted};
+use quire_sync::Mutex;
+use quire_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 

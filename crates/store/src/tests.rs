@@ -15,6 +15,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "shuttle")]
+mod checked;
 mod follow;
 
 /// Counts: the value is a u64, an operand is added to it.

@@ -14,8 +14,7 @@ use std::ops::Deref;
 use std::sync::{Arc, PoisonError};
 
 pub use atomic::Ordering;
-pub use shared::MutexGuard;
-pub use shared::atomic;
+pub use shared::{MutexGuard, atomic};
 
 /// `checked`; without a checker `real`.
 pub const fn sized(real: u32, checked: u32) -> u32 {
@@ -181,4 +180,28 @@ impl<T> ArcSwap<T> {
         let old = std::mem::replace(&mut *self.current.lock(), value);
         drop(old);
     }
+}
+
+/// Runs a scenario so many times, each time with the threads' steps in another order: half of them with a step of any thread next, half
+/// with threads that go on until they wait, but for a few changes of which goes first (PCT: Burckhardt and others 2010, "A randomized
+/// scheduler with probabilistic guarantees of finding bugs"). The same every time: what failed fails again.
+///
+/// # Panics
+/// As the scenario does.
+#[cfg(feature = "shuttle")]
+pub fn explore(times: usize, scenario: impl Fn() + Send + Sync + 'static) {
+    use shuttle::scheduler::{PctScheduler, RandomScheduler};
+    const SEED: u64 = 1;
+    const CHANGES: usize = 3;
+    let mut config = shuttle::Config::new();
+    config.stack_size = 1 << 20;
+    config.silence_warnings = true;
+    // Orders are thousands of steps long, and run again anyway.
+    config.failure_persistence = shuttle::FailurePersistence::None;
+    let scenario = Arc::new(scenario);
+    let again = Arc::clone(&scenario);
+    let random = RandomScheduler::new_from_seed(SEED, times / 2);
+    shuttle::Runner::new(random, config.clone()).run(move || again());
+    let by_priority = PctScheduler::new_from_seed(SEED, CHANGES, times / 2);
+    shuttle::Runner::new(by_priority, config).run(move || scenario());
 }

@@ -301,6 +301,9 @@ impl Table {
 
     /// Says that no manifest names the file any more: it is removed with the last holder of this table.
     pub(crate) fn set_obsolete(&self) {
+        if planted(Bug::ReplacedFilesRemovedAtOnce) {
+            let _ = self.files.remove(self.meta.file);
+        }
         self.obsolete.store(true, Ordering::Release);
     }
 

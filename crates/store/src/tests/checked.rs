@@ -1,0 +1,104 @@
+//! The store under shuttle: readers beside a writer, flushes and what runs in the background.
+
+use super::*;
+use quire_planted::{Bug, plant};
+use quire_sync::checker::thread;
+use quire_sync::explore;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Each is a write; some are two records.
+const WRITES: [&[&str]; 5] = [&["a"], &["b", "a"], &["!a"], &["c"], &["a", "!b"]];
+
+const END: Position = Position(7);
+
+/// What is to be seen at a position; `None` within a write.
+fn at(position: Position) -> Option<Model> {
+    let mut words: Vec<&str> = Vec::new();
+    let mut writes = WRITES.iter();
+    while (words.len() as u64) < position.0 {
+        words.extend(*writes.next()?);
+    }
+    (words.len() as u64 == position.0).then(|| Model::of(words))
+}
+
+/// A glance shows what a view does.
+fn glance(store: &Store<Words>) {
+    let glance = store.glance().unwrap();
+    let model = at(glance.position()).expect("writes are seen whole");
+    for word in ["a", "b", "c"] {
+        let seen = |tree| {
+            let found = glance.get(tree, word.as_bytes()).unwrap();
+            found.map(|found| number(&found).unwrap())
+        };
+        let expected = model.words.get(word.as_bytes()).copied();
+        assert_eq!(seen(COUNTS).zip(seen(LAST)), expected);
+    }
+    for position in 1..=glance.position().0 {
+        assert!(!glance.record(Position(position)).unwrap().is_empty());
+    }
+}
+
+fn scenario() {
+    let env = SimEnv::new(1);
+    let store = open(&env).unwrap();
+    let mut threads = Vec::new();
+    for _ in 0..2 {
+        let store = store.clone();
+        threads.push(thread::spawn(move || {
+            let first = store.view().unwrap();
+            let mut last = first.position();
+            while last != END {
+                thread::yield_now();
+                glance(&store);
+                let view = store.view().unwrap();
+                assert!(view.position() >= last, "what was seen is seen again");
+                last = view.position();
+                assert_eq!(contents_of(&view).unwrap(), at(last).unwrap());
+            }
+            assert_eq!(contents_of(&first).unwrap(), at(first.position()).unwrap());
+        }));
+    }
+    let flusher = store.clone();
+    threads.push(thread::spawn(move || {
+        while flusher.position() != END {
+            flusher.settle().unwrap();
+            thread::yield_now();
+        }
+    }));
+    let (machine, watched) = (Arc::clone(&env), store.clone());
+    threads.push(thread::spawn(move || {
+        while watched.position() != END {
+            machine.run_due();
+            thread::yield_now();
+        }
+    }));
+    for (number, words) in WRITES.iter().enumerate() {
+        let durability = [Durability::Sync, Durability::None][number % 2];
+        write(&store, words, durability).unwrap();
+        let seen = store.position();
+        assert!(at(seen).is_some() && seen.0 >= number as u64);
+    }
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    let all = Model::of(WRITES.concat());
+    assert_eq!(contents(&store).unwrap(), all);
+    store.close().unwrap();
+    drop(store);
+    assert_eq!(contents(&open(&env).unwrap()).unwrap(), all);
+}
+
+#[test]
+fn views_and_glances_are_exactly_what_was_published_whatever_is_flushed_beside_them() {
+    explore(4_000, scenario);
+}
+
+#[test]
+fn each_planted_bug_is_found() {
+    let [_, of_stores] = Bug::UNDER_SHUTTLE;
+    for bug in of_stores {
+        let _planted = plant(*bug);
+        let found = catch_unwind(AssertUnwindSafe(|| explore(20_000, scenario)));
+        assert!(found.is_err(), "not found: {bug:?}");
+    }
+}
