@@ -1,9 +1,10 @@
 //! Batch: changes that are written together.
 
 use crate::Result;
-use crate::record::{Change, check_length};
+use crate::record::{Change, check_length, ends};
 use quire_log::RECORD_BYTES_MAX;
 use quire_lsm::Op;
+use std::ops::RangeBounds;
 
 /// Changes that are written together: readers see all of them or none, and so does a crash. Up to 64 MiB.
 #[derive(Debug, Clone, Default)]
@@ -43,6 +44,17 @@ impl Batch {
         self.add(Change::new(key, Op::Merge(operand))?)?;
         self.merges = true;
         Ok(())
+    }
+
+    /// Removes the keys of a range, as [`Kv::delete_range`](crate::Kv::delete_range).
+    ///
+    /// # Errors
+    /// `TooLarge`; the batch is then as it was.
+    pub fn delete_range<'k>(&mut self, range: impl RangeBounds<&'k [u8]>) -> Result<()> {
+        match ends(&range)? {
+            Some((from, to)) => self.add(Change::new(&from, Op::DeleteRange(&to))?),
+            None => Ok(()),
+        }
     }
 
     fn add(&mut self, change: Change<'_>) -> Result<()> {

@@ -3,12 +3,12 @@
 use crate::directory::{self, LOCK_NAME};
 use crate::lease::Leases;
 use crate::pairs::{PAIRS, Pairs};
-use crate::record::{Change, Changes, Record, VALUE_BYTES_MAX};
+use crate::record::{Change, Changes, Record, VALUE_BYTES_MAX, ends};
 use crate::{
     Batch, BulkLoad, Durability, Error, Iter, KvOptions, KvStats, Merger, Result, SmallBytes, View,
 };
 use quire_env::{Env, OsEnv};
-use quire_lsm::{Load, Op, TreeSnapshot};
+use quire_lsm::{Load, Op, Spans, TreeSnapshot};
 use quire_model::Position;
 use quire_store::{Shared, Store, StoreOptions, Transaction};
 use std::collections::HashMap;
@@ -134,6 +134,43 @@ impl Kv {
     /// As of [`put`](Kv::put).
     pub fn delete_with(&self, key: &[u8], durability: Durability) -> Result<()> {
         self.change(Change::new(key, Op::Delete)?, durability)
+    }
+
+    /// Removes the keys of a range, however many there are: it takes as long as one `delete`. Their room on disk is free once they are merged
+    /// with it. A range without keys, also one that ends before it begins, is none.
+    ///
+    /// ```
+    /// # use quire_kv::{Kv, KvOptions};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("stock");
+    /// let stock = Kv::open(&path, KvOptions::default())?;
+    /// for key in [b"2025/1", b"2025/2", b"2026/1"] {
+    ///     stock.put(key, b"sold")?;
+    /// }
+    /// stock.delete_range(..&b"2026"[..])?;
+    /// assert_eq!(stock.iter(..)?.count(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As of [`put`](Kv::put); of kind `TooLarge` also for an end of the range that is longer than a key.
+    pub fn delete_range<'k>(&self, range: impl RangeBounds<&'k [u8]>) -> Result<()> {
+        self.delete_range_with(range, self.inner.durability)
+    }
+
+    /// As [`delete_range`](Kv::delete_range), as durable as is said here.
+    ///
+    /// # Errors
+    /// As of [`delete_range`](Kv::delete_range).
+    pub fn delete_range_with<'k>(
+        &self,
+        range: impl RangeBounds<&'k [u8]>,
+        durability: Durability,
+    ) -> Result<()> {
+        match ends(&range)? {
+            Some((from, to)) => self.change(Change::new(&from, Op::DeleteRange(&to))?, durability),
+            None => Ok(()),
+        }
     }
 
     /// Changes the value of `key` by an operand of the merger. The merger is tried on the newest value, so that what it refuses is
@@ -326,14 +363,24 @@ fn try_merges(
     transaction: &Transaction<'_, Pairs>,
 ) -> Result<()> {
     let mut newest: HashMap<&[u8], Option<SmallBytes>> = HashMap::new();
+    // Of keys that no change named since.
+    let mut deleted = Spans::default();
     for change in Changes::of(batch.record()) {
         let change = change.map_err(Error::Invalid)?;
         let value = match change.op {
             Op::Put(value) => Some(value.to_vec().into()),
             Op::Delete => None,
+            Op::DeleteRange(to) => {
+                let mut range = Spans::default();
+                range.add(change.key, to, 0);
+                newest.retain(|key, _| range.mark(key).is_none());
+                deleted.add(change.key, to, 0);
+                continue;
+            }
             Op::Merge(operand) => {
                 let before = match newest.remove(change.key) {
                     Some(before) => before,
+                    None if deleted.mark(change.key).is_some() => None,
                     None => transaction.get(PAIRS, change.key)?,
                 };
                 Some(try_merge(merger, change.key, before.as_deref(), operand)?)

@@ -59,6 +59,7 @@ impl Machine for Pairs {
                 Op::Put(value) => trees.put(PAIRS, change.key, value)?,
                 Op::Delete => trees.delete(PAIRS, change.key)?,
                 Op::Merge(operand) => trees.merge(PAIRS, change.key, operand)?,
+                Op::DeleteRange(to) => trees.delete_range(PAIRS, change.key, to)?,
             }
         }
         Ok(())

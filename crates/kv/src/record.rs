@@ -5,11 +5,15 @@
 //! record: | change … |                                  at least one
 //! change: | key length × 4 + kind v | value length v | key | value |
 //! ```
-//! Kinds: 0 put, 1 delete (its value is empty), 2 merge (its value is the operand). Changes of one key take effect in their order.
+//! Kinds: 0 put, 1 delete (its value is empty), 2 merge (its value is the operand), 3 what the first byte of the value says:
+//! - 0: delete the keys from this one up to the one that is the rest of the value; if that is empty, all from this one on.
+//!
+//! Changes of one key take effect in their order.
 
 use crate::{Error, KEY_BYTES_MAX, Result};
 use quire_lsm::Op;
 use smallvec::SmallVec;
+use std::ops::{Bound, RangeBounds};
 
 /// The longest value or operand, in bytes.
 pub const VALUE_BYTES_MAX: usize = 32 << 20;
@@ -17,10 +21,16 @@ pub const VALUE_BYTES_MAX: usize = 32 << 20;
 /// A record that is no longer than this needs no allocation.
 const SHORT_BYTES: usize = 256;
 
+/// The first byte of the value of a change of kind 3.
+const RANGE: u8 = 0;
+
 /// A record being made.
 pub(crate) type Record = SmallVec<[u8; SHORT_BYTES]>;
 
-/// One change of one key.
+/// An end of a range.
+type End = SmallVec<[u8; 64]>;
+
+/// One change of one key, or of a range of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Change<'a> {
     pub(crate) key: &'a [u8],
@@ -38,7 +48,10 @@ impl<'a> Change<'a> {
             return Err(Error::Invalid("an empty key".into()));
         }
         check_length("key", KEY_BYTES_MAX, key.len())?;
-        check_length("value", VALUE_BYTES_MAX, change.value().len())?;
+        match op {
+            Op::DeleteRange(to) => check_length("key", KEY_BYTES_MAX, to.len())?,
+            _ => check_length("value", VALUE_BYTES_MAX, change.value().len())?,
+        }
         Ok(change)
     }
 
@@ -47,28 +60,86 @@ impl<'a> Change<'a> {
             Op::Put(_) => 0,
             Op::Delete => 1,
             Op::Merge(_) => 2,
+            Op::DeleteRange(_) => 3,
+        }
+    }
+
+    /// What its value begins with in a record.
+    fn lead(&self) -> &'static [u8] {
+        match self.op {
+            Op::DeleteRange(_) => &[RANGE],
+            _ => &[],
         }
     }
 
     fn value(&self) -> &'a [u8] {
         match self.op {
-            Op::Put(value) | Op::Merge(value) => value,
+            Op::Put(value) | Op::Merge(value) | Op::DeleteRange(value) => value,
             Op::Delete => &[],
         }
     }
 
     /// The bytes that it takes in a record, at most.
     pub(crate) fn encoded_bytes_max(&self) -> usize {
-        self.key.len() + self.value().len() + 2 * LENGTH_BYTES_MAX
+        self.key.len() + self.lead().len() + self.value().len() + 2 * LENGTH_BYTES_MAX
     }
 
     /// Appends it to a record.
     pub(crate) fn encode(&self, out: &mut impl Extend<u8>) {
         put_length(out, (self.key.len() as u64) << 2 | self.kind());
-        put_length(out, self.value().len() as u64);
+        put_length(out, (self.lead().len() + self.value().len()) as u64);
         out.extend(self.key.iter().copied());
+        out.extend(self.lead().iter().copied());
         out.extend(self.value().iter().copied());
     }
+}
+
+/// The keys of a range: the first there can be, and the first after them, which is empty if there is no end. `None` if the range has
+/// none.
+///
+/// # Errors
+/// `TooLarge` for an end of it that is longer than a key.
+pub(crate) fn ends<'k>(range: &impl RangeBounds<&'k [u8]>) -> Result<Option<(End, End)>> {
+    let (start, end) = (range.start_bound(), range.end_bound());
+    for bound in [start, end] {
+        if let Bound::Included(key) | Bound::Excluded(key) = bound {
+            check_length("key", KEY_BYTES_MAX, key.len())?;
+        }
+    }
+    let first = match start {
+        Bound::Unbounded => SmallVec::from_slice(FIRST_KEY),
+        Bound::Included(key) => (*key).max(FIRST_KEY).into(),
+        Bound::Excluded(key) => match successor(key) {
+            Some(next) => next,
+            None => return Ok(None),
+        },
+    };
+    let after = match end {
+        Bound::Unbounded => SmallVec::new(),
+        Bound::Included(key) => successor(key).unwrap_or_default(),
+        Bound::Excluded(key) => (*key).max(FIRST_KEY).into(),
+    };
+    let some = after.is_empty() || first < after;
+    Ok(some.then_some((first, after)))
+}
+
+/// No key is before it.
+const FIRST_KEY: &[u8] = &[0];
+
+/// The key after `key`; `None` if it is the last there can be.
+fn successor(key: &[u8]) -> Option<End> {
+    let mut next = SmallVec::from_slice(key);
+    if next.len() < KEY_BYTES_MAX {
+        next.push(0);
+        return Some(next);
+    }
+    while let Some(last) = next.pop() {
+        if let Some(last) = last.checked_add(1) {
+            next.push(last);
+            return Some(next);
+        }
+    }
+    None
 }
 
 pub(crate) fn check_length(what: &'static str, limit: usize, found: usize) -> Result<()> {
@@ -109,6 +180,7 @@ impl<'a> Changes<'a> {
             0 => Op::Put(value),
             1 if value.is_empty() => Op::Delete,
             2 => Op::Merge(value),
+            3 if let Some((&RANGE, to)) = value.split_first() => Op::DeleteRange(to),
             kind => return Err(format!("a change of kind {kind} with {value_bytes} bytes")),
         };
         Change::new(key, op).map_err(|error| error.to_string())
@@ -174,14 +246,15 @@ mod tests {
     use proptest::prelude::*;
 
     fn any_change() -> impl Strategy<Value = (Vec<u8>, u8, Vec<u8>)> {
-        (vec(any::<u8>(), 1..200), 0u8..3, vec(any::<u8>(), 0..200))
+        (vec(any::<u8>(), 1..200), 0u8..4, vec(any::<u8>(), 0..200))
     }
 
     fn op(kind: u8, value: &[u8]) -> Op<'_> {
         match kind {
             0 => Op::Put(value),
             1 => Op::Delete,
-            _ => Op::Merge(value),
+            2 => Op::Merge(value),
+            _ => Op::DeleteRange(value),
         }
     }
 
@@ -192,6 +265,39 @@ mod tests {
             .unwrap()
             .encode(&mut record);
         assert_eq!(record.as_slice(), b"\x20\x0101234567v");
+    }
+
+    #[test]
+    fn a_range_has_the_keys_that_its_bounds_say_also_beside_the_longest() {
+        let of = |from, to| {
+            let ends = ends(&(from, to)).unwrap();
+            ends.map(|(from, to)| (from.to_vec(), to.to_vec()))
+        };
+        let some = |from: &[u8], to: &[u8]| Some((from.to_vec(), to.to_vec()));
+        let (included, excluded) = (Bound::<&[u8]>::Included, Bound::<&[u8]>::Excluded);
+        let all = Bound::Unbounded;
+        assert_eq!(of(all, all), some(&[0], b""));
+        assert_eq!(of(included(b""), excluded(b"b")), some(&[0], b"b"));
+        assert_eq!(of(included(b"a"), included(b"a")), some(b"a", b"a\0"));
+        assert_eq!(of(excluded(b"a"), excluded(b"b")), some(b"a\0", b"b"));
+        for (from, to) in [
+            (included(b"b"), excluded(b"b")),
+            (included(b"c"), included(b"b")),
+            (excluded(b"b"), included(b"b")),
+            (all, included(b"")),
+            (all, excluded(b"")),
+            (all, excluded(b"\0")),
+        ] {
+            assert_eq!(of(from, to), None, "{from:?} to {to:?}");
+        }
+        let (longest, last) = (vec![7; KEY_BYTES_MAX], vec![255; KEY_BYTES_MAX]);
+        let mut next = longest.clone();
+        *next.last_mut().unwrap() = 8;
+        assert_eq!(of(excluded(&longest), included(&last)), some(&next, b""));
+        assert_eq!(of(excluded(&last), all), None);
+        let longer = vec![7; KEY_BYTES_MAX + 1];
+        let too_long = ends(&(included(&longer), all)).unwrap_err();
+        assert_eq!(too_long.kind(), crate::ErrorKind::TooLarge);
     }
 
     proptest! {

@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use quire_env::{Env, SimEnv};
 use std::collections::BTreeMap;
-use std::ops::{Bound, ControlFlow};
+use std::ops::{Bound, ControlFlow, RangeBounds};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,6 +60,16 @@ enum Change {
     Put(Vec<u8>, Vec<u8>),
     Delete(Vec<u8>),
     Merge(Vec<u8>, Vec<u8>),
+    DeleteRange(Bound<Vec<u8>>, Bound<Vec<u8>>),
+}
+
+type Slices<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
+
+fn slices<'a>(from: &'a Bound<Vec<u8>>, to: &'a Bound<Vec<u8>>) -> Slices<'a> {
+    (
+        from.as_ref().map(Vec::as_slice),
+        to.as_ref().map(Vec::as_slice),
+    )
 }
 
 #[derive(Debug, Clone)]
@@ -82,6 +92,14 @@ fn any_key() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
+fn any_bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
+    prop_oneof![
+        3 => any_key().prop_map(Bound::Included),
+        3 => any_key().prop_map(Bound::Excluded),
+        1 => Just(Bound::Unbounded),
+    ]
+}
+
 fn any_change() -> impl Strategy<Value = Change> {
     let value = || vec(any::<u8>(), 0..APPENDED_MAX);
     let operand = || vec(any::<u8>(), 0..6);
@@ -89,6 +107,7 @@ fn any_change() -> impl Strategy<Value = Change> {
         4 => (any_key(), value()).prop_map(|(key, value)| Change::Put(key, value)),
         2 => any_key().prop_map(Change::Delete),
         2 => (any_key(), operand()).prop_map(|(key, operand)| Change::Merge(key, operand)),
+        1 => (any_bound(), any_bound()).prop_map(|(from, to)| Change::DeleteRange(from, to)),
     ]
 }
 
@@ -153,6 +172,10 @@ fn change(model: &mut Model, change: &Change) -> Option<()> {
             }
             model.insert(key.clone(), merged);
         }
+        Change::DeleteRange(from, to) => {
+            let range = slices(from, to);
+            model.retain(|key, _| !RangeBounds::<&[u8]>::contains(&range, &key.as_slice()));
+        }
     }
     Some(())
 }
@@ -172,6 +195,7 @@ fn batch_of(changes: &[Change]) -> Batch {
             Change::Put(key, value) => batch.put(key, value),
             Change::Delete(key) => batch.delete(key),
             Change::Merge(key, operand) => batch.merge(key, operand),
+            Change::DeleteRange(from, to) => batch.delete_range(slices(from, to)),
         }
         .unwrap();
     }
@@ -245,6 +269,7 @@ proptest! {
                         Change::Put(key, value) => kv.put(key, value),
                         Change::Delete(key) => kv.delete(key),
                         Change::Merge(key, operand) => kv.merge(key, operand),
+                        Change::DeleteRange(from, to) => kv.delete_range(slices(from, to)),
                     };
                     prop_assert_eq!(done.is_ok(), expected.is_some(), "{:?}", done);
                 }

@@ -57,6 +57,17 @@ pub(crate) struct Said<'a> {
     pub(crate) value: &'a [u8],
 }
 
+impl<'a> Said<'a> {
+    /// A tombstone of a key.
+    pub(crate) fn tombstone(key: &'a [u8]) -> Said<'a> {
+        Said {
+            key,
+            kind: Kind::Delete,
+            value: &[],
+        }
+    }
+}
+
 /// A tree's merger and name: what it takes to fold.
 #[derive(Debug, Clone)]
 pub(crate) struct Folder {
@@ -78,7 +89,7 @@ impl Folder {
                     value: SmallBytes::copy_from_slice(value),
                 });
             }
-            Op::Delete => return Ok(Entry::delete()),
+            Op::Delete | Op::DeleteRange(_) => return Ok(Entry::delete()),
             Op::Merge(operand) => operand,
         };
         self.merger()?;

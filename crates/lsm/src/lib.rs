@@ -61,6 +61,7 @@
 //! ```
 
 mod compaction;
+mod cover;
 mod damage;
 mod direction;
 mod error;
@@ -74,6 +75,7 @@ mod meta;
 mod pager;
 mod run;
 mod small_bytes;
+mod span;
 mod spec;
 mod table;
 #[cfg(test)]
@@ -89,6 +91,7 @@ pub use merger::{MergeError, Merger};
 pub use meta::{RunMeta, TableMeta};
 pub use pager::{FilterPager, FilterPagerStats};
 pub use small_bytes::SmallBytes;
+pub use span::Spans;
 pub use spec::{
     Codec, KEY_BYTES_MAX, Op, TreeContext, TreeSpec, VALUE_BYTES_MAX, filter_bits_per_key,
 };

@@ -7,17 +7,21 @@
 //! An operand over an entry of the same memtable is folded into it when written, so a key has at most one entry here
 //! at any position. The older versions stay, for snapshots at older positions.
 //!
-//! Keys are found one by one through a hash index, in order through sorted stretches of them.
+//! Keys are found one by one through a hash index, in order through sorted stretches of them. Ranges that were deleted are beside
+//! them: see [`erased`]. An operand over what a range deletes is folded at once too, so no operand here lies over a deleted range.
 
 mod cells;
+mod erased;
 mod hash_index;
 mod order;
 mod pages;
 
 use crate::direction::Start;
 use crate::fold::{Entry, Folder, Kind, Said};
+use crate::span::Spans;
 use crate::{Error, Op, Result, table};
 use cells::{Cells, Copied, Growth, NONE, Text};
+use erased::Erased;
 use hash_index::HashIndex;
 use order::{KeyCursor, Keys, Tail};
 use quire_env::{Budget, Charge};
@@ -38,6 +42,7 @@ pub(crate) struct Memtable {
     cells: Cells,
     keys: Keys,
     index: HashIndex,
+    erased: Erased,
     bytes: AtomicU64,
     writer: Mutex<Writer>,
 }
@@ -65,6 +70,7 @@ impl Memtable {
             cells: Cells::new(),
             keys: Keys::new(),
             index: HashIndex::new(),
+            erased: Erased::new(),
             bytes: AtomicU64::new(0),
             writer: Mutex::new(Writer {
                 growth: Growth::new(),
@@ -96,13 +102,20 @@ impl Memtable {
         let hash = table::hash(key);
         let known = self.find(key, hash);
         let folded;
-        let (kind, value) = match (op, known) {
-            (Op::Put(value), _) => (Kind::Put, value),
-            (Op::Delete, _) => (Kind::Delete, &[][..]),
-            (Op::Merge(_), known) => {
-                let before = known.and_then(|key| self.cells.entry(self.cells.latest(key)));
+        let (kind, value) = match op {
+            Op::Put(value) => (Kind::Put, value),
+            Op::Delete => (Kind::Delete, &[][..]),
+            Op::Merge(_) => {
+                let version = known.map_or(NONE, |key| self.cells.latest(key));
+                let before = self.entry(key, version, self.erased.at(position));
                 folded = folder.write(key, before.as_ref(), op)?;
                 (folded.kind, &*folded.value)
+            }
+            Op::DeleteRange(to) => {
+                let mark = writer.growth.next_cell();
+                let grown = self.erased.add(position, key, to, mark);
+                self.grown(&mut writer, position, grown);
+                return Ok(());
             }
         };
         let Writer { growth, tail, .. } = &mut *writer;
@@ -116,12 +129,17 @@ impl Memtable {
                 grown + self.index.insert(hash, cell, self.keys.count())
             }
         };
+        self.grown(&mut writer, position, grown);
+        Ok(())
+    }
+
+    /// Notes a write, and the bytes it took.
+    fn grown(&self, writer: &mut Writer, position: Position, grown: u64) {
         writer.newest = position;
         let bytes = self.bytes.fetch_add(grown, Ordering::Relaxed) + grown;
         if bytes > writer.charge.bytes() {
             writer.charge.resize(bytes.next_multiple_of(CHARGE_STEP));
         }
-        Ok(())
     }
 
     /// The position of the newest write, or of the newest before this memtable.
@@ -144,10 +162,31 @@ impl Memtable {
         self.bytes() == 0
     }
 
-    /// What it says of `key`, whose hash is `hash`, at `at`.
+    /// What it says of `key`, whose hash is `hash`, at `at`, if it deletes no range.
     pub(crate) fn get(&self, key: &[u8], hash: u64, at: Position) -> Option<Entry> {
         let key = self.find(key, hash)?;
         self.cells.entry(self.cells.visible(key, at))
+    }
+
+    /// As [`get`](Self::get), and a tombstone for a key that it deletes by a range.
+    pub(crate) fn get_or_erased(&self, key: &[u8], hash: u64, at: Position) -> Option<Entry> {
+        let known = self.find(key, hash);
+        let version = known.map_or(NONE, |key| self.cells.visible(key, at));
+        self.entry(key, version, self.erased.at(at))
+    }
+
+    /// What a version of `key` says, or a tombstone if one of the ranges is newer.
+    fn entry(&self, key: &[u8], version: u32, erased: Option<&Spans>) -> Option<Entry> {
+        match is_erased(key, version, erased) {
+            true => Some(Entry::delete()),
+            false => self.cells.entry(version),
+        }
+    }
+
+    /// Whether it deletes ranges.
+    #[inline]
+    pub(crate) fn erases(&self) -> bool {
+        !self.erased.is_empty()
     }
 
     /// Reads what finding the keys of these hashes will read, so that it lies in the processor's caches by then. Of one
@@ -178,6 +217,7 @@ impl Memtable {
             memtable: Arc::clone(self),
             at,
             keys: self.keys.cursor(&self.cells, start),
+            erased: self.erased.at(at).cloned(),
             key: Copied::new(),
             version: NONE,
             value: Copied::new(),
@@ -187,12 +227,19 @@ impl Memtable {
     }
 }
 
+/// Whether a version, or that there is none, is older than the deletion of a range that has the key.
+fn is_erased(key: &[u8], version: u32, erased: Option<&Spans>) -> bool {
+    erased.is_some_and(|erased| erased.mark(key).is_some_and(|mark| version < mark))
+}
+
 /// Goes through the keys of a memtable in order, or in the reverse order, as visible at one position.
 #[derive(Debug)]
 pub(crate) struct MemtableCursor {
     memtable: Arc<Memtable>,
     at: Position,
     keys: KeyCursor,
+    /// The ranges that were deleted up to `at`: what they are newer than it passes over.
+    erased: Option<Spans>,
     /// The key it is on.
     key: Copied,
     /// What is visible of that; `NONE` past the end.
@@ -202,6 +249,17 @@ pub(crate) struct MemtableCursor {
 }
 
 impl MemtableCursor {
+    /// The ranges that the memtable deletes: of these, older places say nothing.
+    pub(crate) fn erased(&self) -> Spans {
+        self.erased.clone().unwrap_or_default()
+    }
+
+    /// Goes on from another place.
+    pub(crate) fn seek(&mut self, start: Start<'_>) {
+        self.keys = self.memtable.keys.cursor(&self.memtable.cells, start);
+        self.settle();
+    }
+
     /// The key it is on, or `None` past the end.
     pub(crate) fn key(&self) -> Option<&[u8]> {
         (self.version != NONE).then_some(&self.key)
@@ -239,6 +297,11 @@ impl MemtableCursor {
             if let Some((_, value)) = cells.version(self.version) {
                 self.key.clear();
                 cells.key(key).copy_to(&mut self.key);
+                if is_erased(&self.key, self.version, self.erased.as_ref()) {
+                    self.version = NONE;
+                    self.keys.advance(cells);
+                    continue;
+                }
                 self.value.clear();
                 if let Text::Words(..) = value {
                     value.copy_to(&mut self.value);

@@ -2,18 +2,24 @@
 //!
 //! The oldest run holds most of the entries, and mostly several that nothing newer lies between. So the source that is next is
 //! asked again as long as it stays before the others, which takes one comparison of machine words an entry, and what only
-//! one source says of a key is lent as it lies there. Operands, and what several say, are folded.
+//! one source says of a key is lent as it lies there. Operands, and what several say, are folded. Where a source deletes a range of
+//! keys, older ones are passed over: entry by entry, and from a few of them on by a search for the end of the range.
 
 use crate::Result;
+use crate::cover::Cover;
 use crate::direction::{Direction, Start};
 use crate::fences;
 use crate::fold::{Entry, Fold, Folder, Kind, Said};
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::run::{Run, RunCursor};
+use crate::span::{Span, Spans};
 use crate::table::Access;
 use quire_model::Position;
 use std::cmp::Ordering;
 use std::sync::Arc;
+
+/// After so many entries in a row of a range that is deleted its end is searched for.
+const PASSED_MAX: u32 = 16;
 
 /// A sorted sequence of entries.
 #[derive(Debug)]
@@ -32,6 +38,25 @@ impl Source {
     pub(crate) fn of_run(run: &Arc<Run>) -> Result<Source> {
         let cursor = RunCursor::open(Arc::clone(run), Access::Sequential, Start::FIRST)?;
         Ok(Source::Run(Box::new(cursor)))
+    }
+
+    /// The ranges that it deletes from older sources.
+    fn spans(&self) -> Spans {
+        match self {
+            Source::Memtable(cursor) => cursor.erased(),
+            Source::Run(cursor) => cursor.spans(),
+        }
+    }
+
+    /// Goes on from another place.
+    fn seek(&mut self, start: Start<'_>) -> Result<()> {
+        match self {
+            Source::Memtable(cursor) => {
+                cursor.seek(start);
+                Ok(())
+            }
+            Source::Run(cursor) => cursor.seek(start),
+        }
     }
 
     /// The first eight bytes of the key it is on; `None` past the end.
@@ -129,6 +154,8 @@ pub(crate) struct Merge {
     direction: Direction,
     folder: Arc<Folder>,
     bottom: bool,
+    /// `None` if no source deletes a range.
+    cover: Option<Cover>,
     key: Vec<u8>,
     on: On,
 }
@@ -141,7 +168,9 @@ impl Merge {
         folder: Arc<Folder>,
         bottom: bool,
     ) -> Merge {
+        let spans = sources.iter().map(Source::spans).enumerate();
         let mut merge = Merge {
+            cover: Cover::new(spans),
             next: None,
             others: Vec::with_capacity(sources.len()),
             direction,
@@ -158,6 +187,11 @@ impl Merge {
         }
         merge.next = merge.others.pop();
         merge
+    }
+
+    /// The ranges that its sources delete, in order.
+    pub(crate) fn spans(&self) -> Vec<Span> {
+        self.cover.as_ref().map(Cover::spans).unwrap_or_default()
     }
 
     /// The entry that it is on, where it lies; `None` if it is on none.
@@ -190,6 +224,10 @@ impl Merge {
             On::Next => self.step()?,
             On::Nothing | On::Folded(_) => self.on = On::Nothing,
         }
+        let newest_deletion = match self.cover {
+            None => usize::MAX,
+            Some(_) => self.pass_covered()?,
+        };
         let Some(next) = &self.next else {
             self.on = On::Nothing;
             return Ok(false);
@@ -202,7 +240,7 @@ impl Merge {
         if alone && !next.source.said().is_some_and(is_operand) {
             self.on = On::Next;
         } else {
-            self.fold()?;
+            self.fold(newest_deletion)?;
         }
         Ok(true)
     }
@@ -236,8 +274,57 @@ impl Merge {
         self.others.insert(place, head);
     }
 
-    /// Folds what all sources that are on the next key say of it.
-    fn fold(&mut self) -> Result<()> {
+    /// Passes over the keys whose newest entry is older than a deletion of a range. Returns the age of the newest deletion of the
+    /// key that is next then.
+    fn pass_covered(&mut self) -> Result<usize> {
+        let mut passed = 0;
+        while let (Some(cover), Some(next)) = (&mut self.cover, &self.next) {
+            let Some(key) = next.key() else { break };
+            let age = cover.age(key);
+            if next.age <= age {
+                return Ok(age);
+            }
+            passed += 1;
+            match passed > PASSED_MAX {
+                true => self.leave_window(age)?,
+                false => self.step()?,
+            }
+        }
+        Ok(usize::MAX)
+    }
+
+    /// Moves sources older than `age` on to the end of the cover's window.
+    fn leave_window(&mut self, age: usize) -> Result<()> {
+        let Some(window) = self.cover.as_ref().and_then(Cover::window).cloned() else {
+            return Ok(());
+        };
+        let start = match self.direction {
+            Direction::Forwards => Some(window.to())
+                .filter(|to| !to.is_empty())
+                .map(Start::From),
+            Direction::Backwards => Some(window.from())
+                .filter(|from| !from.is_empty())
+                .map(Start::Before),
+        };
+        let heads = self.next.take().into_iter();
+        let heads: Vec<_> = heads.chain(std::mem::take(&mut self.others)).collect();
+        for mut head in heads {
+            if head.age > age && head.key().is_some_and(|key| window.has(key)) {
+                let Some(start) = start else { continue };
+                head.source.seek(start)?;
+                let Some(word) = head.source.word() else {
+                    continue;
+                };
+                head.word = on_the_way(word, self.direction);
+            }
+            self.add(head);
+        }
+        self.next = self.others.pop();
+        Ok(())
+    }
+
+    /// Folds what all sources that are on the next key say of it; none that is older than `newest_deletion` counts.
+    fn fold(&mut self, newest_deletion: usize) -> Result<()> {
         self.key.clear();
         if let Some(key) = self.next.as_ref().and_then(Head::key) {
             self.key.extend_from_slice(key);
@@ -248,10 +335,16 @@ impl Merge {
             && next.key() == Some(self.key.as_slice())
         {
             // What lies below a value or tombstone is passed over unread.
-            if !done && let Some(entry) = next.source.entry() {
+            if !done
+                && next.age <= newest_deletion
+                && let Some(entry) = next.source.entry()
+            {
                 done = fold.push(&self.folder, &self.key, entry)?;
             }
             self.step()?;
+        }
+        if !done && newest_deletion != usize::MAX {
+            fold.push(&self.folder, &self.key, Entry::delete())?;
         }
         let folded = fold.finish(&self.folder, &self.key, self.bottom)?;
         self.on = folded.map_or(On::Nothing, On::Folded);

@@ -1,8 +1,11 @@
 //! Run: tables in key order, no key in two of them; together one sorted sequence.
+//!
+//! The ranges that a run deletes are deleted from older runs. Its own entries within them are newer, and none is an operand.
 
 use crate::direction::{Direction, Start};
 use crate::fences::Fences;
 use crate::fold::{Entry, Said};
+use crate::span::Spans;
 use crate::table::{Access, Asking, Counters, Origin, Table, TableCursor};
 use crate::{Error, Result, RunMeta, TreeContext, TreeSpec};
 use std::sync::Arc;
@@ -14,6 +17,8 @@ pub(crate) struct Run {
     pub(crate) bytes: u64,
     /// The largest keys of the tables.
     ends: Fences,
+    /// The ranges that the tables delete.
+    spans: Spans,
 }
 
 impl Run {
@@ -44,12 +49,18 @@ impl Run {
         let ends: Vec<_> = meta.tables.iter().map(|table| &table.largest).collect();
         let ends = Fences::new(&ends);
         let open = |table| Table::open(context, counters, spec, table, origin).map(Arc::new);
-        let tables = meta.tables.into_iter().map(open).collect::<Result<_>>()?;
+        let tables: Vec<_> = meta.tables.into_iter().map(open).collect::<Result<_>>()?;
+        let mut spans = Spans::default();
+        if !tables.iter().all(|table| spans.append(table.spans())) {
+            let what = format!("tree {}: ranges of run {id} overlap", spec.name);
+            return Err(Error::InvalidArgument(what));
+        }
         Ok(Run {
             id,
             tables,
             bytes,
             ends,
+            spans,
         })
     }
 
@@ -70,12 +81,15 @@ impl Run {
         self.tables.iter().map(|table| table.meta().entries).sum()
     }
 
-    /// Entries that a merge into the oldest run would drop or fold: tombstones and operands.
-    pub(crate) fn unresolved(&self) -> u64 {
-        self.tables
-            .iter()
-            .map(|table| table.meta().tombstones + table.meta().operands)
-            .sum()
+    /// Whether it has what a merge into the oldest run would drop or fold: tombstones, operands, ranges.
+    pub(crate) fn is_unresolved(&self) -> bool {
+        let mut tables = self.tables.iter().map(|table| table.meta());
+        tables.any(|table| table.tombstones + table.operands > 0) || !self.spans.is_empty()
+    }
+
+    /// The ranges that it deletes from older runs.
+    pub(crate) fn spans(&self) -> &Spans {
+        &self.spans
     }
 
     /// The table that may have `key`, whose filter hash is `hash`, and the page of its filter.
@@ -157,6 +171,17 @@ impl RunCursor {
         cursor.open_table(start)?;
         cursor.settle()?;
         Ok(cursor)
+    }
+
+    /// The ranges that the run deletes from older ones.
+    pub(crate) fn spans(&self) -> Spans {
+        self.run.spans.clone()
+    }
+
+    /// Goes on from another place, the same way.
+    pub(crate) fn seek(&mut self, start: Start<'_>) -> Result<()> {
+        *self = RunCursor::open(Arc::clone(&self.run), self.access, start)?;
+        Ok(())
     }
 
     /// The first eight bytes of the key it is on as a number; `None` past the end.

@@ -115,7 +115,7 @@ pub struct TreeContext {
     pub budget: Arc<Budget>,
 }
 
-/// A change to one key.
+/// A change to one key, or to a range of them from that key on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op<'a> {
     /// The key has this value.
@@ -124,4 +124,7 @@ pub enum Op<'a> {
     Delete,
     /// The key's value changes by this operand of the tree's [`Merger`].
     Merge(&'a [u8]),
+    /// The key and those after it have no value, up to this one, which keeps its own; an empty one is no end. None, if this one is
+    /// not after the key.
+    DeleteRange(&'a [u8]),
 }

@@ -10,6 +10,8 @@
 //! | header | data block … | filter page … | index block … | top index block | properties block | footer |
 //!          24             filter offset   index offset    top offset        properties offset  end - 48
 //! ```
+//! A table that deletes ranges of keys has them in a frame of its own before the filter pages: see [`ranges`].
+//!
 //! - A *block* is stored as [`frame`] says: its contents, the codec, a CRC-32C.
 //! - Data and index blocks hold entries as [`block`] says. An index block's entry is a key at or after the last of a data
 //!   block and before the first of the next, and as value that block's offset and stored length (variable-length
@@ -33,6 +35,7 @@ mod mapped;
 mod node;
 mod pages;
 mod properties;
+mod ranges;
 mod reader;
 mod verify;
 mod writer;

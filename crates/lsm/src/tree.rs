@@ -49,6 +49,8 @@ pub struct TreeStats {
     pub entries: u64,
     /// Tombstones in table files.
     pub tombstones: u64,
+    /// Deleted ranges in table files: older runs may have keys in them.
+    pub range_tombstones: u64,
     /// Bytes of table files.
     pub table_bytes: u64,
     /// Bytes of memory of the active memtable.
@@ -97,12 +99,14 @@ impl Tree {
         let open = |run| Run::open(&spec, &context, &counters, run, Origin::Manifest).map(Arc::new);
         let runs = runs.into_iter().map(open).collect::<Result<_>>()?;
         let active = Arc::new(Memtable::new(&context.budget, Position(0)));
-        let version = Version {
+        let mut version = Version {
             active,
             frozen: Vec::new(),
             runs,
             flushed: Position(0),
+            erasing: false,
         };
+        version.note_erasing();
         Ok(Tree {
             folder: Arc::new(Folder {
                 tree: spec.name.clone(),
@@ -192,6 +196,7 @@ impl Tree {
             frozen: Vec::new(),
             runs: version.runs.clone(),
             flushed: version.flushed,
+            erasing: version.erasing,
         };
         TreeSnapshot::new(
             Arc::new(version),
@@ -267,7 +272,7 @@ impl Tree {
     /// also while another compaction is out.
     pub fn full_compaction(&self) -> Option<Compaction> {
         self.claim_runs(|runs, all| {
-            let worth_it = runs.len() > 1 || runs.iter().any(|run| run.unresolved() > 0);
+            let worth_it = runs.len() > 1 || runs.iter().any(|run| run.is_unresolved());
             (worth_it && runs.len() == all).then_some(0..runs.len())
         })
     }
@@ -409,6 +414,7 @@ impl Tree {
         let _held = self.switch.lock();
         let mut version = Version::clone(&self.version.load());
         change(&mut version);
+        version.note_erasing();
         self.version.store(Arc::new(version));
     }
 
@@ -428,6 +434,7 @@ impl Tree {
             stats.tables += 1;
             stats.entries += table.meta().entries;
             stats.tombstones += table.meta().tombstones;
+            stats.range_tombstones += table.range_tombstones();
             stats.table_bytes += table.meta().bytes;
         }
         stats
@@ -447,6 +454,15 @@ fn check_write(folder: &Folder, key: &[u8], op: Op<'_>) -> Result<()> {
             folder.tree
         )));
     }
+    check_key_length(folder, key)?;
+    match op {
+        Op::Put(value) | Op::Merge(value) => folder.check_value(value.len()),
+        Op::Delete => Ok(()),
+        Op::DeleteRange(to) => check_key_length(folder, to),
+    }
+}
+
+fn check_key_length(folder: &Folder, key: &[u8]) -> Result<()> {
     if key.len() > KEY_BYTES_MAX {
         let (limit, found) = (KEY_BYTES_MAX as u64, key.len() as u64);
         return Err(Error::TooLarge {
@@ -456,10 +472,7 @@ fn check_write(folder: &Folder, key: &[u8], op: Op<'_>) -> Result<()> {
             found,
         });
     }
-    match op {
-        Op::Put(value) | Op::Merge(value) => folder.check_value(value.len()),
-        Op::Delete => Ok(()),
-    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -105,6 +105,8 @@ bugs! {
     // lsm: merging, flushing, scanning.
     /// A merge drops a tombstone though older runs have the key.
     TombstoneDroppedEarly,
+    /// A flush or a merge drops the deletion of a range though older runs have keys of it.
+    RangeDroppedEarly,
     /// A compaction takes the oldest of its runs for the newest.
     RunsMergedOldestFirst,
     /// Two merge operands are folded in the wrong order.

@@ -142,6 +142,19 @@ impl TreeWriter<'_> {
         self.write(tree, key, Op::Delete)
     }
 
+    /// Removes the keys from `from` up to `to`, which stays, from a tree; if `to` is empty, all from `from` on.
+    ///
+    /// # Errors
+    /// As of [`Tree::write`].
+    pub fn delete_range(
+        &self,
+        tree: usize,
+        from: &[u8],
+        to: &[u8],
+    ) -> std::result::Result<(), ApplyError> {
+        self.write(tree, from, Op::DeleteRange(to))
+    }
+
     /// Merges `operand` into what a tree holds under `key`.
     ///
     /// # Errors

@@ -52,7 +52,7 @@ pub(super) const CATALOG: Target = Target {
 };
 
 const LOG_PATH: &str = "/log/00000000000000000001.log";
-const TABLE_PATH: &str = "/t/0000000001.table";
+const TABLE_PATH: &str = "/t/0000000002.table";
 const MANIFEST_PATH: &str = "/db/c00000001/p0000/MANIFEST";
 const CATALOG_PATH: &str = "/db/CATALOG";
 /// Records or entries that are read at most: without checksums, a file may claim any number.
@@ -198,24 +198,38 @@ fn table_key(n: u32) -> Vec<u8> {
     format!("key/{:05}", n * 3).into_bytes()
 }
 
-/// A table of 120 keys, deleted ones among them, and what a manifest says about it.
+/// A table of 120 keys, deleted ones and ranges among them, and what a manifest says about it.
 fn table_file() -> &'static (Vec<u8>, RunMeta) {
     static FILE: OnceLock<(Vec<u8>, RunMeta)> = OnceLock::new();
     FILE.get_or_init(|| {
         let env = SimEnv::new(1);
         let tree = Tree::open(tree_spec(), tree_context(&env), Vec::new()).unwrap();
+        let write = |n: u32, key: &[u8], op: Op<'_>| {
+            tree.write(key, Position(u64::from(n) + 1), op).unwrap();
+        };
+        let flush = || {
+            tree.freeze();
+            tree.install(tree.flush().unwrap().unwrap());
+        };
+        // Deletions are only kept where an older run may have the key; this one is too large to be merged with the other.
+        for n in 0..500_u32 {
+            write(0, &n.to_be_bytes(), Op::Put(&[0; 2_000]));
+        }
+        flush();
+        for n in [0, 30, 31, 200] {
+            let (from, to) = (table_key(n), table_key(n + 20));
+            write(1, &from, Op::DeleteRange(&to));
+        }
         for n in 0..120 {
             let value = format!("value {n} {}", "word ".repeat(n as usize % 5));
             let op = match n % 10 {
                 7 => Op::Delete,
                 _ => Op::Put(value.as_bytes()),
             };
-            // A deletion is only kept where an older run may have the key: here, nothing is left of it.
-            tree.write(&table_key(n), Position(u64::from(n) + 1), op)
-                .unwrap();
+            write(n + 2, &table_key(n), op);
         }
-        tree.freeze();
-        tree.install(tree.flush().unwrap().unwrap());
+        flush();
+        assert_eq!(tree.stats().range_tombstones, 3);
         let bytes = env.read_all(Path::new(TABLE_PATH)).unwrap();
         (bytes, tree.runs().remove(0))
     })

@@ -5,6 +5,7 @@ use crate::{Durability, ErrorKind, Kv, Result, verify};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use quire_env::{Env, Fault, SimEnv};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// As users open it, but with segments of the log so small that they are dropped all the time.
@@ -51,6 +52,18 @@ fn history() -> Vec<Step> {
         steps.push(Step::Write(vec![append("c")], Durability::Sync));
         let pair = |key: &str| (key.into(), vec![b'l'; 20]);
         steps.push(Step::Load(["b", "l", "c", "a", "m3"].map(pair).to_vec()));
+        let erase = |from: &str, to: &str| {
+            let (from, to) = (Bound::Included(from.into()), Bound::Excluded(to.into()));
+            Change::DeleteRange(from, to)
+        };
+        let erased = vec![append("m4"), erase("c", "m5"), append("m4")];
+        steps.push(Step::Write(erased, Durability::Sync));
+        if round == 1 {
+            steps.extend([
+                Step::Flush,
+                Step::Write(vec![erase("l", "m7")], Durability::None),
+            ]);
+        }
         steps.push(Step::Reopen);
     }
     steps

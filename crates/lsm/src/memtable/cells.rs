@@ -341,6 +341,11 @@ impl Growth {
             next_large: 0,
         }
     }
+
+    /// A number that no cell has so far, and that those which are written from now on are not below.
+    pub(crate) fn next_cell(&self) -> u32 {
+        self.next_word
+    }
 }
 
 #[cfg(test)]

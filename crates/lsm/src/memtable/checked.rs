@@ -3,6 +3,7 @@
 //! Pages, stretches and tables of hashes are tiny here, so that a few writes fill some of each.
 
 use super::*;
+use crate::span::is_before;
 use crate::testing::Concat;
 use quire_planted::{Bug, plant};
 use quire_sync::checker::{model::Builder, thread};
@@ -40,6 +41,16 @@ const KEYS: Script = Script {
     ],
 };
 
+/// Ranges that are deleted, also from keys that come beside the reader.
+const RANGES: Script = Script {
+    before: &[("b", Op::Put(b"1")), ("a", Op::DeleteRange(b"aa"))],
+    beside: &[
+        ("a", Op::DeleteRange(b"c")),
+        ("b", Op::Put(b"2")),
+        ("b", Op::DeleteRange(b"")),
+    ],
+};
+
 /// How a reader looks.
 #[derive(Debug, Clone, Copy)]
 enum Look {
@@ -51,6 +62,7 @@ enum Look {
     Backwards,
 }
 
+/// Without tombstones: they show in what they hide.
 type Seen = BTreeMap<Vec<u8>, (Kind, Vec<u8>)>;
 
 /// What is to be seen at each position.
@@ -60,7 +72,15 @@ fn history(script: Script) -> Vec<Seen> {
     for (key, op) in script.before.iter().chain(script.beside) {
         let (kind, value) = match op {
             Op::Put(value) => (Kind::Put, value.to_vec()),
-            Op::Delete => (Kind::Delete, Vec::new()),
+            Op::Delete | Op::DeleteRange(_) => {
+                let end = match op {
+                    Op::DeleteRange(to) => to.to_vec(),
+                    _ => [key.as_bytes(), &[0]].concat(),
+                };
+                now.retain(|each, _| each.as_slice() < key.as_bytes() || !is_before(each, &end));
+                history.push(now.clone());
+                continue;
+            }
             Op::Merge(operand) => match now.get(key.as_bytes()) {
                 Some((Kind::Put, value)) => (Kind::Put, [value, *operand].concat()),
                 _ => (Kind::Merge, operand.to_vec()),
@@ -84,7 +104,8 @@ fn look(memtable: &Arc<Memtable>, how: Look, at: Position, script: Script) -> Se
                 memtable.touch(&hashes);
             }
             for key in keys {
-                if let Some(entry) = memtable.get(key, table::hash(key), at) {
+                let entry = memtable.get_or_erased(key, table::hash(key), at);
+                if let Some(entry) = entry.filter(|entry| entry.kind != Kind::Delete) {
                     seen.insert(key.to_vec(), (entry.kind, entry.value.to_vec()));
                 }
             }
@@ -109,6 +130,7 @@ fn look(memtable: &Arc<Memtable>, how: Look, at: Position, script: Script) -> Se
         seen.insert(said.key.to_vec(), (said.kind, said.value.to_vec()));
         cursor.advance();
     }
+    seen.retain(|_, (kind, _)| *kind != Kind::Delete);
     seen
 }
 
@@ -162,7 +184,7 @@ fn check(script: Script, how: Look, interruptions: usize) {
 
 fn check_all() {
     for (how, interruptions) in [(Look::Get, 2), (Look::Forwards, 3), (Look::Backwards, 3)] {
-        for script in [VERSIONS, KEYS] {
+        for script in [VERSIONS, KEYS, RANGES] {
             check(script, how, interruptions);
         }
     }

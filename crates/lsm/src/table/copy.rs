@@ -67,6 +67,7 @@ impl TableCopy {
             let block = Block::parse(contents).map_err(frames.damaged(leaf.offset))?;
             parts.extend(children(&self.table, &block, leaf.offset)?);
         }
+        parts.extend(frames.ranges());
         parts.extend((0..frames.properties.filter.pages()).map(|page| frames.filter_page(page)));
         parts.extend(leaves);
         let footer_offset = frames.bytes - FOOTER_BYTES as u64;

@@ -4,6 +4,7 @@
 //! ```text
 //! tree | entries | tombstones | operands | key bytes | value bytes | data blocks | filter offset | filter lines
 //! | filter probes | index offset | length, smallest key | length, largest key
+//! | ranges | ranges offset                       only of a table that deletes ranges
 //! ```
 //! Key and value bytes are of all entries, before prefixes are cut and blocks compressed.
 
@@ -24,6 +25,10 @@ pub(crate) struct Properties {
     pub(crate) index_offset: u64,
     pub(crate) smallest: Vec<u8>,
     pub(crate) largest: Vec<u8>,
+    /// How many ranges of keys it deletes.
+    pub(crate) ranges: u64,
+    /// Where they are; the filter comes next. 0 if there are none.
+    pub(crate) ranges_offset: u64,
 }
 
 impl Properties {
@@ -47,6 +52,10 @@ impl Properties {
         }
         varint::put_bytes(&mut out, &self.smallest);
         varint::put_bytes(&mut out, &self.largest);
+        if self.ranges > 0 {
+            varint::put(&mut out, self.ranges);
+            varint::put(&mut out, self.ranges_offset);
+        }
         out
     }
 
@@ -61,7 +70,7 @@ impl Properties {
             let number = varint::get(bytes, at)?;
             u32::try_from(number).map_err(|_| Damage::new("property", start, u32::MAX, number))
         };
-        let properties = Properties {
+        let mut properties = Properties {
             tree: small(&mut at)?,
             entries: varint::get(bytes, &mut at)?,
             tombstones: varint::get(bytes, &mut at)?,
@@ -74,8 +83,14 @@ impl Properties {
             index_offset: varint::get(bytes, &mut at)?,
             smallest: varint::get_bytes(bytes, &mut at)?.to_vec(),
             largest: varint::get_bytes(bytes, &mut at)?.to_vec(),
+            ranges: 0,
+            ranges_offset: 0,
         };
         if at != bytes.len() {
+            properties.ranges = varint::get(bytes, &mut at)?;
+            properties.ranges_offset = varint::get(bytes, &mut at)?;
+        }
+        if at != bytes.len() || (properties.ranges == 0) != (properties.ranges_offset == 0) {
             return Err(Damage::new("length of the properties", 0, at, bytes.len()));
         }
         Ok(properties)

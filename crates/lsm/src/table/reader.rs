@@ -8,7 +8,9 @@ use super::mapped::{Mapped, Origin};
 use super::node::{Contents, Leaf, Node};
 use super::pages::{Answer, Asking, PagedFilter};
 use super::properties::Properties;
+use super::ranges;
 use crate::fold::Entry;
+use crate::span::Spans;
 use crate::{Damage, Error, Result, TableFiles, TableMeta, TreeContext, TreeSpec};
 use bytes::Bytes;
 use quire_env::{BlockCache, BlockKey, Budget, Cached, Charge, Env, ReadFile, Tally};
@@ -36,6 +38,8 @@ pub(super) struct Frames {
     pub(super) footer: Footer,
     pub(super) properties: Properties,
     pub(super) top: Block,
+    /// The ranges of keys that it deletes from older runs, and the bytes of memory that they take.
+    pub(super) spans: (Spans, u64),
     /// CRCs of the top index and the properties.
     pub(super) end_crcs: [u32; 2],
 }
@@ -97,16 +101,31 @@ impl Frames {
         let properties = Properties::decode(&properties, footer.version)
             .map_err(|damage| damage.in_file(path, footer.properties_offset))?;
         let top = Block::parse(top).map_err(|damage| damage.in_file(path, footer.top_offset))?;
-        let frames = Frames {
+        let mut frames = Frames {
             file,
             bytes,
             footer,
             properties,
             top,
+            spans: (Spans::default(), 0),
             end_crcs: [top_crc, properties_crc],
         };
         frames.check_properties(meta)?;
+        if let Some(handle) = frames.ranges() {
+            let (contents, _) = frames.read(handle)?;
+            frames.spans = ranges::decode(&contents, frames.properties.ranges)
+                .map_err(frames.damaged(handle.offset))?;
+        }
         Ok(frames)
+    }
+
+    /// Where the deleted ranges are, if there are any.
+    pub(super) fn ranges(&self) -> Option<Handle> {
+        let properties = &self.properties;
+        (properties.ranges > 0).then(|| Handle {
+            offset: properties.ranges_offset,
+            bytes: properties.filter_offset - properties.ranges_offset,
+        })
     }
 
     /// Compares the properties with the file's shape and with `meta`.
@@ -141,6 +160,13 @@ impl Frames {
             if expected != found {
                 return wrong(what, expected, found);
             }
+        }
+        if properties.ranges_offset > properties.filter_offset {
+            return wrong(
+                "offset of the deleted ranges",
+                properties.filter_offset,
+                properties.ranges_offset,
+            );
         }
         if properties.filter_offset > properties.index_offset {
             return wrong(
@@ -276,7 +302,7 @@ impl Table {
         Ok(Table {
             _pinned: context
                 .budget
-                .charge(Cached::bytes(&frames.top) + top.bytes()),
+                .charge(Cached::bytes(&frames.top) + top.bytes() + frames.spans.1),
             filter: PagedFilter::new(Arc::clone(&frames), &context.filters),
             mapped: Mapped::open(&frames, spec, origin)?,
             frames,
@@ -297,6 +323,16 @@ impl Table {
     /// What the manifest keeps of it.
     pub(crate) fn meta(&self) -> &TableMeta {
         &self.meta
+    }
+
+    /// The ranges of keys that it deletes from older runs.
+    pub(crate) fn spans(&self) -> &Spans {
+        &self.frames.spans.0
+    }
+
+    /// How many those are.
+    pub(crate) fn range_tombstones(&self) -> u64 {
+        self.frames.properties.ranges
     }
 
     /// Says that no manifest names the file any more: it is removed with the last holder of this table.

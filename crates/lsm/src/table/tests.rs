@@ -54,8 +54,20 @@ fn uniform(count: u32) -> Entries {
 }
 
 fn write(spec: &TreeSpec, context: &TreeContext, entries: &Entries) -> Result<TableMeta> {
+    write_with(spec, context, entries, &[])
+}
+
+fn write_with(
+    spec: &TreeSpec,
+    context: &TreeContext,
+    entries: &Entries,
+    ranges: &[(&str, &str)],
+) -> Result<TableMeta> {
     let (file, output) = context.files.create()?;
     let mut writer = TableWriter::new(spec, context, file, output)?;
+    for (from, to) in ranges {
+        writer.add_range(from.as_bytes(), to.as_bytes());
+    }
     for (key, entry) in entries {
         let (kind, value) = (entry.kind, &*entry.value);
         writer.add(Said { key, kind, value })?;
@@ -188,15 +200,26 @@ proptest! {
     }
 }
 
-/// A small table of several index blocks and its file.
+/// A small table of several index blocks, which deletes ranges, and its file.
 fn small(
     env: &Arc<SimEnv>,
     context: &TreeContext,
     codec: Codec,
     entries: Entries,
 ) -> (Entries, TableMeta, PathBuf) {
-    let meta = write(&spec(100, codec, 10), context, &entries).unwrap();
+    let ranges = [
+        ("key/0100", "key/0200"),
+        ("key/0200", "key/0207"),
+        ("l", ""),
+    ];
+    let meta = write_with(&spec(100, codec, 10), context, &entries, &ranges).unwrap();
     let path = context.files.path(meta.file).unwrap();
+    let table = open(context, &meta).unwrap();
+    let found: Vec<_> = table.spans().iter().collect();
+    for (span, (from, to)) in found.iter().zip(ranges) {
+        assert_eq!((&*span.from, &*span.to), (from.as_bytes(), to.as_bytes()));
+    }
+    assert_eq!((found.len(), table.range_tombstones()), (3, 3));
     assert!(env.read_all(&path).unwrap().len() < 4096);
     (entries, meta, path)
 }
@@ -276,7 +299,7 @@ fn damage_to_a_block_that_was_looked_at_before_is_found_at_the_next_look() {
                     .sum::<std::result::Result<usize, _>>()
             };
             assert_eq!((reads(), reads()), (Ok(0), Ok(0)));
-            let data_end = table.frames.properties.filter_offset;
+            let data_end = table.frames.properties.ranges_offset;
             for byte in (super::footer::HEADER_BYTES as u64..data_end).step_by(7) {
                 env.flip_bit(&path, byte * 8).unwrap();
                 assert!(reads().unwrap() > 0, "byte {byte}");

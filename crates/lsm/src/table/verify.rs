@@ -104,6 +104,9 @@ impl TableVerify {
     fn rest(&mut self) -> Result<()> {
         let check = &mut self.check;
         check.counts()?;
+        if let Some(ranges) = check.frames.ranges() {
+            check.frame(ranges)?;
+        }
         check.offset(
             "offset of the filter",
             check.frames.properties.filter_offset,

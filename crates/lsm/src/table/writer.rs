@@ -6,6 +6,7 @@ use super::footer::{self, Footer};
 use super::frame::{self, Handle};
 use super::index;
 use super::properties::Properties;
+use super::ranges;
 use crate::fold::{Kind, Said};
 use crate::{
     Codec, Error, KEY_BYTES_MAX, Result, TableMeta, TreeContext, TreeSpec, VALUE_BYTES_MAX,
@@ -16,6 +17,9 @@ use xxhash_rust::xxh3::Xxh3;
 
 /// Bytes handed to the file at once.
 const WRITE_BYTES: usize = 256 << 10;
+
+/// From so many bytes of deleted ranges on a table takes no more of them if it needs not: they are in memory while it is open.
+const RANGES_BYTES_MAX: usize = 1 << 20;
 
 /// A table takes no more entries than this: it bounds what the writer keeps for the filter (8 bytes each).
 const ENTRIES_MAX: usize = 4 << 20;
@@ -31,6 +35,7 @@ pub(crate) struct TableWriter {
     data: BlockBuilder,
     index: Index,
     hashes: Vec<u64>,
+    ranges: Vec<u8>,
     file: FileId,
     properties: Properties,
     charge: Charge,
@@ -59,6 +64,8 @@ impl TableWriter {
             index_offset: 0,
             smallest: Vec::new(),
             largest: Vec::new(),
+            ranges: 0,
+            ranges_offset: 0,
         };
         Ok(TableWriter {
             out: Output::begin(output, u64::from_le_bytes(salt), spec.codec)?,
@@ -69,6 +76,7 @@ impl TableWriter {
             data: BlockBuilder::new(DATA_RESTART),
             index: Index::new(spec.block_bytes),
             hashes: Vec::new(),
+            ranges: Vec::new(),
             file,
             properties,
             charge: context.budget.charge(WRITE_BYTES as u64),
@@ -121,9 +129,30 @@ impl TableWriter {
         Ok(())
     }
 
+    /// Adds a range of keys that are deleted from older runs; ranges ascend and are apart.
+    pub(crate) fn add_range(&mut self, from: &[u8], to: &[u8]) {
+        ranges::encode(from, to, &mut self.ranges);
+        self.properties.ranges += 1;
+    }
+
+    /// True if the next range belongs in another table.
+    pub(crate) fn is_full_of_ranges(&self) -> bool {
+        self.ranges.len() >= RANGES_BYTES_MAX.min(self.table_bytes_max as usize)
+    }
+
+    /// True if it has no entry.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.properties.entries == 0
+    }
+
+    /// The key that was added last.
+    pub(crate) fn last_key(&self) -> &[u8] {
+        self.data.last_key()
+    }
+
     /// True if the table has reached its size and the next entry belongs in another.
     pub(crate) fn is_full(&self) -> bool {
-        self.out.offset + self.data.bytes() as u64 >= self.table_bytes_max
+        self.out.offset + (self.data.bytes() + self.ranges.len()) as u64 >= self.table_bytes_max
             || self.properties.entries >= ENTRIES_MAX as u64
     }
 
@@ -132,7 +161,8 @@ impl TableWriter {
         let handle = self.data.finish(|contents| self.out.frame(contents))?;
         self.properties.data_blocks += 1;
         self.index.add(self.data.last_key(), next, handle);
-        let kept = WRITE_BYTES + self.index.bytes + 8 * self.hashes.capacity();
+        let kept =
+            WRITE_BYTES + self.index.bytes + 8 * self.hashes.capacity() + self.ranges.capacity();
         self.charge.resize(kept as u64);
         Ok(())
     }
@@ -147,6 +177,9 @@ impl TableWriter {
         }
         self.properties.largest = self.data.last_key().to_vec();
 
+        if !self.ranges.is_empty() {
+            self.properties.ranges_offset = self.out.frame(&self.ranges)?.offset;
+        }
         self.properties.filter = Shape::of(self.hashes.len(), self.filter_bits_per_key);
         self.properties.filter_offset = self.out.offset;
         // Bits of hashes do not compress.

@@ -1,7 +1,13 @@
 //! Builds a run: writes what a merge gives into tables of bounded size.
+//!
+//! The ranges that the run deletes go into its tables too, cut where the tables end: a table has what begins at or after its
+//! first key and before that of the next. A table without entries would have no keys to be known by, so it gets a
+//! tombstone for the first key of its first range.
 
+use crate::SmallBytes;
 use crate::fold::{Kind, Said};
 use crate::merge::Merge;
+use crate::span::{Span, is_before};
 use crate::table::TableWriter;
 use crate::{Result, TableFiles, TableMeta, TreeContext, TreeSpec};
 use quire_env::FileId;
@@ -45,6 +51,8 @@ impl Drop for Built {
 pub(super) struct RunBuilder {
     /// The open table: it goes before the files do.
     writer: Option<TableWriter>,
+    /// The ranges that are not in a table yet, the first last.
+    spans: Vec<Span>,
     built: Built,
 }
 
@@ -53,6 +61,7 @@ impl RunBuilder {
     pub(super) fn new(files: &Arc<TableFiles>) -> RunBuilder {
         RunBuilder {
             writer: None,
+            spans: Vec::new(),
             built: Built {
                 files: Arc::clone(files),
                 created: Vec::new(),
@@ -68,21 +77,58 @@ impl RunBuilder {
         context: &TreeContext,
         said: Said<'_>,
     ) -> Result<()> {
+        self.add_ranges(spec, context, said.key)?;
         if let Some(full) = self.writer.take_if(|writer| writer.is_full()) {
-            self.built.metas.push(full.finish()?);
+            self.close(full, said.key)?;
         }
-        if self.writer.is_none() {
-            let (file, output) = context.files.create()?;
-            self.built.created.push(file);
-            self.writer = Some(TableWriter::new(spec, context, file, output)?);
-        }
-        match &mut self.writer {
-            Some(writer) => writer.add(said),
-            None => Ok(()),
-        }
+        self.writer(spec, context)?.add(said)
     }
 
-    /// Adds all that `merge` gives; with `bottom`, tombstones are left out. False if `stop` said so.
+    /// The open table; a new one if there is none.
+    fn writer(&mut self, spec: &TreeSpec, context: &TreeContext) -> Result<&mut TableWriter> {
+        let writer = match self.writer.take() {
+            Some(writer) => writer,
+            None => {
+                let (file, output) = context.files.create()?;
+                self.built.created.push(file);
+                TableWriter::new(spec, context, file, output)?
+            }
+        };
+        Ok(self.writer.insert(writer))
+    }
+
+    /// Adds the ranges that end by `next`; all, if that is empty.
+    fn add_ranges(&mut self, spec: &TreeSpec, context: &TreeContext, next: &[u8]) -> Result<()> {
+        let ends = |span: &mut Span| !is_before(next, &span.to) || next.is_empty();
+        while let Some(span) = self.spans.pop_if(ends) {
+            let full = self.writer.take_if(|writer| {
+                writer.is_full_of_ranges() && writer.last_key() < span.from.as_ref()
+            });
+            if let Some(full) = full {
+                self.close(full, &span.from)?;
+            }
+            let writer = self.writer(spec, context)?;
+            if writer.is_empty() {
+                writer.add(Said::tombstone(&span.from))?;
+            }
+            writer.add_range(&span.from, &span.to);
+        }
+        Ok(())
+    }
+
+    /// Completes a table; the next one begins at `next`.
+    fn close(&mut self, mut full: TableWriter, next: &[u8]) -> Result<()> {
+        if let Some(span) = self.spans.last_mut()
+            && span.from.as_ref() < next
+        {
+            full.add_range(&span.from, next);
+            span.from = SmallBytes::copy_from_slice(next);
+        }
+        self.built.metas.push(full.finish()?);
+        Ok(())
+    }
+
+    /// Adds all that `merge` gives; with `bottom`, tombstones and ranges are left out. False if `stop` said so.
     pub(super) fn add_all(
         &mut self,
         spec: &TreeSpec,
@@ -91,6 +137,9 @@ impl RunBuilder {
         bottom: bool,
         stop: &dyn Fn() -> bool,
     ) -> Result<bool> {
+        if !bottom && !planted(Bug::RangeDroppedEarly) {
+            self.spans.extend(merge.spans().into_iter().rev());
+        }
         let mut seen = 0u64;
         while merge.advance()? {
             if seen.is_multiple_of(STOP_ENTRIES) && stop() {
@@ -105,6 +154,7 @@ impl RunBuilder {
                 self.add(spec, context, said)?;
             }
         }
+        self.add_ranges(spec, context, &[])?;
         Ok(true)
     }
 

@@ -4,7 +4,7 @@ use crate::compaction::{CompactionPolicy, runs_of_flush};
 use crate::fold::{Entry, Fold, Folder};
 use crate::memtable::Memtable;
 use crate::run::Run;
-use crate::{Result, SmallBytes};
+use crate::{Error, Result, SmallBytes};
 use quire_model::Position;
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
@@ -22,12 +22,20 @@ pub(crate) struct Version {
     pub(crate) runs: Vec<Arc<Run>>,
     /// The newest write that this opening of the tree has put into a run.
     pub(crate) flushed: Position,
+    /// Whether a frozen memtable or a run deletes ranges.
+    pub(crate) erasing: bool,
 }
 
 impl Version {
     /// All memtables.
     pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
         std::iter::once(&self.active).chain(&self.frozen)
+    }
+
+    /// Finds out whether [`erasing`](Self::erasing): called whenever there are other runs or frozen memtables.
+    pub(crate) fn note_erasing(&mut self) {
+        self.erasing = self.frozen.iter().any(|memtable| memtable.erases())
+            || self.runs.iter().any(|run| !run.spans().is_empty());
     }
 
     /// The newest runs that a flush of these memtables is merged with, none of which is claimed.
@@ -65,6 +73,9 @@ impl Version {
         hash: u64,
         at: Position,
     ) -> Result<Option<SmallBytes>> {
+        if self.erasing || self.active.erases() {
+            return self.get_or_erased(folder, key, hash, at);
+        }
         let mut fold = Fold::default();
         if !self.fold_memtables(folder, key, hash, at, &mut fold)? {
             let look_ups = self.runs.iter().filter_map(|run| run.look_up(key, hash));
@@ -78,6 +89,39 @@ impl Version {
                 {
                     break;
                 }
+            }
+        }
+        let entry = fold.finish(folder, key, true)?;
+        Ok(entry.and_then(Entry::into_value))
+    }
+
+    /// As [`get`](Self::get), where ranges are deleted: a place that deletes the key ends the search as a tombstone does.
+    #[cold]
+    fn get_or_erased(
+        &self,
+        folder: &Folder,
+        key: &[u8],
+        hash: u64,
+        at: Position,
+    ) -> Result<Option<SmallBytes>> {
+        let of_memtables = self.memtables().map(|memtable| {
+            let entry = memtable.get_or_erased(key, hash, at);
+            Ok::<_, Error>((entry, false))
+        });
+        let of_runs = self.runs.iter().map(|run| {
+            let entry = match run.look_up(key, hash) {
+                Some(look_up) => look_up.get(key, hash)?,
+                None => None,
+            };
+            Ok((entry, run.spans().mark(key).is_some()))
+        });
+        let mut fold = Fold::default();
+        for place in of_memtables.chain(of_runs) {
+            let (entry, erased) = place?;
+            if let Some(entry) = entry.or_else(|| erased.then(Entry::delete))
+                && fold.push(folder, key, entry)?
+            {
+                break;
             }
         }
         let entry = fold.finish(folder, key, true)?;

@@ -194,10 +194,11 @@ impl Machine for Counters {
                 trees.put(VALUES, &key, &value.to_le_bytes())?;
                 trees.put(LAST, &key, &last)
             }),
-            Record::Forget { keys } => keys.map(key).try_for_each(|key| {
-                trees.delete(VALUES, &key)?;
-                trees.delete(LAST, &key)
-            }),
+            Record::Forget { keys } => {
+                trees.delete_range(LAST, &key(keys.start), &key(keys.end))?;
+                let mut keys = keys.map(key);
+                keys.try_for_each(|key| trees.delete(VALUES, &key))
+            }
         }
     }
 }
