@@ -20,7 +20,9 @@
 //! ```
 //! Source of the frames: Goldstein, Ramakrishnan, Shaft 1998, "Compressing relations and indexes".
 
-use crate::packed::{GROUP, get, is_width, pack, packed_bytes, unpack, unpack_group, width_of};
+use crate::packed::{
+    GROUP, get, group_in_range, is_width, pack, packed_bytes, unpack, unpack_group, width_of,
+};
 use crate::{Damage, DocSet, le};
 use std::ops::RangeInclusive;
 
@@ -659,16 +661,22 @@ impl Block<'_> {
                 let mut group = [0; GROUP];
                 let (low, span) = self.numbers_in(range);
                 for first in (0..self.rows).step_by(GROUP) {
-                    if self.zone.slope == 0 {
-                        let bytes = first / 8 * self.zone.width as usize;
-                        let bytes = self.bytes.get(bytes..).unwrap_or_default();
-                        unpack_group(bytes, self.zone.width, &mut group);
-                    } else {
-                        self.read(first, &mut group);
-                    }
-                    // One comparison does: what is below the range wraps around.
-                    let found = (0..).zip(&group).fold(0, |word, (at, number)| {
-                        word | u64::from(number.wrapping_sub(low) <= span) << at
+                    let at = first / 8 * self.zone.width as usize;
+                    let bytes = self.bytes.get(at..).unwrap_or_default();
+                    let (width, high) = (self.zone.width, low.saturating_add(span));
+                    let narrow = match self.zone.slope {
+                        0 => group_in_range(bytes, width, low, high),
+                        _ => None,
+                    };
+                    let found = narrow.unwrap_or_else(|| {
+                        match self.zone.slope {
+                            0 => unpack_group(bytes, width, &mut group),
+                            _ => self.read(first, &mut group),
+                        }
+                        // One comparison does: what is below the range wraps around.
+                        (0..).zip(&group).fold(0, |word, (at, number)| {
+                            word | u64::from(number.wrapping_sub(low) <= span) << at
+                        })
                     });
                     let past = first + GROUP > self.rows;
                     let mask = if past {

@@ -114,6 +114,55 @@ pub(crate) fn unpack_group(bytes: &[u8], width: u32, out: &mut [u64; GROUP]) {
     widths!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32);
 }
 
+/// Whether each of the first 64 numbers of `bytes` is `low` or more, and at most `high`: a bit for each, the first one lowest. `None` if
+/// they have more than 15 bits.
+///
+/// Several numbers lie in a word, each with a bit to spare above it, and are compared at once.
+///
+/// Source: Lamport 1975, "Multiple byte processing with full-word instructions".
+pub(crate) fn group_in_range(bytes: &[u8], width: u32, low: u64, high: u64) -> Option<u64> {
+    match width {
+        1..=7 => lanes_in_range::<8>(bytes, width, low, high),
+        8..=15 => lanes_in_range::<16>(bytes, width, low, high),
+        _ => None,
+    }
+}
+
+/// The same, of numbers that take `LANE` bits of a word each, 8 or 16.
+#[inline]
+fn lanes_in_range<const LANE: u32>(bytes: &[u8], width: u32, low: u64, high: u64) -> Option<u64> {
+    let spare = 1 << (LANE - 1);
+    (low < spare).then_some(())?;
+    let ones = u64::MAX / mask(LANE);
+    let (lows, spares) = (low * ones, spare * ones);
+    let highs = high.min(spare - 1) * ones | spares;
+    let lanes = (u64::BITS / LANE) as usize;
+    // From as close as they are packed to a lane each: halves are parted, then halves of these.
+    let part = |numbers: u64, together: u32| {
+        let (bits, room) = (together * width, together * LANE);
+        let halves = u64::MAX / mask(2 * room) * mask(bits);
+        numbers & halves | (numbers & halves << bits) << (room - bits)
+    };
+    let mut found = 0;
+    for word in 0..GROUP / lanes {
+        let bit = word * lanes * width as usize;
+        let mut numbers = word_at(bytes, bit / 8) >> (bit % 8);
+        if LANE == 8 {
+            numbers = part(numbers, 4);
+        }
+        numbers = part(part(numbers, 2), 1);
+        let is_in = ((numbers | spares) - lows) & (highs - numbers) & spares;
+        // The bits of all lanes side by side: a product is a sum of shifts, of which the uppermost bits have what is wanted.
+        let shifts = match LANE {
+            8 => 0x0102_0408_1020_4080,
+            _ => 0x0001_0002_0004_0008,
+        };
+        let side_by_side = (is_in >> (LANE - 1)).wrapping_mul(shifts) >> (64 - LANE);
+        found |= (side_by_side & mask(lanes as u32)) << (word * lanes);
+    }
+    Some(found)
+}
+
 #[inline]
 fn mask(width: u32) -> u64 {
     !u64::MAX.checked_shl(width).unwrap_or(0)
@@ -151,6 +200,11 @@ mod tests {
             for (index, number) in numbers.iter().enumerate() {
                 prop_assert_eq!(get(&bytes, width, index), *number);
             }
+            let (low, high) = (numbers.first().map_or(0, |low| *low), numbers.last().map_or(0, |high| *high));
+            let is_in = |index: usize| (low..=high).contains(&get(&bytes, width, index));
+            let expected = (0..GROUP).fold(0, |bits, index| bits | u64::from(is_in(index)) << index);
+            let found = group_in_range(&bytes, width, low, high);
+            prop_assert_eq!(found, (1..=15).contains(&width).then_some(expected));
             let rest = numbers.get(start..).unwrap_or_default();
             let mut out = vec![7; rest.len()];
             unpack(&bytes, width, start, &mut out);
