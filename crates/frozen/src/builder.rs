@@ -125,7 +125,7 @@ impl FrozenBuilder {
         out.append(&header())?;
         let spools = Spools::new(Arc::clone(&env), path, options.memory_bytes / 64);
         let rows_memory = options.memory_bytes / 8;
-        let rows = || RowsWriter::new(&spools, options.codec, options.block_bytes, rows_memory);
+        let rows = || RowsWriter::new(&spools, options.codec, options.block_bytes(), rows_memory);
         Ok(FrozenBuilder {
             path: path.to_path_buf(),
             out,

@@ -20,7 +20,7 @@ use quire_planted::{Bug, planted};
 
 const MAGIC: [u8; 8] = *b"\xB1QFROZEN";
 /// The format that is written, and the newest that is read.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 pub(crate) const HEADER_BYTES: usize = 16;
 pub(crate) const TRAILER_BYTES: usize = 48;
 

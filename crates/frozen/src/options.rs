@@ -51,9 +51,9 @@ impl FieldSpec {
 pub struct FrozenOptions {
     /// How blocks of documents and payloads are packed (default LZ4).
     pub codec: Codec,
-    /// Raw bytes at which a block of rows is full (1 to 16 MiB; default 4 KiB). Larger blocks are packed better, and make
-    /// reading a single row dearer.
-    pub block_bytes: usize,
+    /// Raw bytes at which a block of rows is full (1 to 16 MiB; by default 512, and 4 KiB of zstd). Larger blocks are packed better,
+    /// and make reading a single row dearer. With LZ4 blocks share a front of 4 KiB, which gives small ones what they lack.
+    pub block_bytes: Option<usize>,
     /// Whether the documents themselves are kept (default true). Without, a query gets docids, values and payloads alone.
     pub documents: bool,
     /// Bytes of memory that building may take, about (8 MiB or more; default 256 MiB). What does not fit goes to temporary files beside
@@ -65,7 +65,7 @@ impl Default for FrozenOptions {
     fn default() -> FrozenOptions {
         FrozenOptions {
             codec: Codec::default(),
-            block_bytes: 4 << 10,
+            block_bytes: None,
             documents: true,
             memory_bytes: 256 << 20,
         }
@@ -80,12 +80,21 @@ const BLOCK_BYTES_MAX: usize = 16 << 20;
 const MEMORY_BYTES_MIN: usize = 8 << 20;
 
 impl FrozenOptions {
+    /// Raw bytes at which a block is full.
+    pub(crate) fn block_bytes(&self) -> usize {
+        let of_codec = match self.codec.is_zstd() {
+            true => 4 << 10,
+            false => 512,
+        };
+        self.block_bytes.unwrap_or(of_codec)
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         self.codec.check().map_err(Error::InvalidArgument)?;
-        if self.block_bytes == 0 || self.block_bytes > BLOCK_BYTES_MAX {
+        let block_bytes = self.block_bytes();
+        if block_bytes == 0 || block_bytes > BLOCK_BYTES_MAX {
             return Err(Error::InvalidArgument(format!(
-                "block_bytes is {}, and must be from 1 to {BLOCK_BYTES_MAX}",
-                self.block_bytes
+                "block_bytes is {block_bytes}, and must be from 1 to {BLOCK_BYTES_MAX}"
             )));
         }
         if self.memory_bytes < MEMORY_BYTES_MIN {

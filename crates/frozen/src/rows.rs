@@ -3,16 +3,19 @@
 //! # Invariants
 //! 1. A row lies in one block. A block ends with the first row that fills it.
 //! 2. Every block that is read is compared with its checksum first. What is unpacked is as long as the directory says its rows are.
-//! 3. The block that was read last is kept unpacked, so that reading rows in order unpacks each block once.
+//! 3. The block that was read last is kept unpacked, unless it has one row: so reading rows in order unpacks each block once.
+//! 4. Blocks are small, for a query reads rows from anywhere. What they lack by that LZ4 finds in a front, a few rows of the file that
+//!    every block refers back to as if it stood right behind them.
 //!
 //! # Layout (little-endian)
 //! ```text
-//! block      | raw length (4) | packing (1) | 1 if zstd needs the dictionary (1) | crc (4) | stored bytes |
-//!   packing as in the log: 0 none, 1 LZ4 block format, 2 a frame of zstd
-//!   crc: CRC-32C of the block's offset in the file (8), bytes 0..6, and the stored bytes
+//! block      | packing (1) | crc (4) | stored bytes |
+//!   packing as in the log: 0 none, 1 LZ4 block format, 2 a frame of zstd; and 128 if it needs the dictionary
+//!   crc: CRC-32C of the stored bytes, the block's offset in the file (8), its packing (1), and its raw length (7)
 //! directory  | ends | firsts | offsets | lengths | dictionary | where each of the first four ends (4 × 8) |
 //!   ends: a column of one row more than there are documents: where the row of each begins, if rows stood behind one another
 //!   firsts, offsets, lengths: columns by block: its first docid, its offset in the file, its bytes, stored and with header
+//!   dictionary: zstd's, or the front of LZ4, or nothing
 //! ```
 //! A document without a row has an empty one. Blocks are in the file wherever they came; the directory is a section.
 
@@ -23,12 +26,16 @@ use crate::spool::{Spool, Spooled, Spools};
 use crate::{Error, Result};
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use quire_index::{Column, ColumnWriter};
-use quire_pack::{Codec, Dictionary, Packer, Packing, unpack};
+use quire_index::{Column, ColumnWriter, Damage};
+use quire_pack::{Codec, Dictionary, Packer, Packing, unpack, unpack_lz4_behind};
+use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-const HEADER_BYTES: usize = 10;
+const HEADER_BYTES: usize = 5;
+/// In the byte of the packing: it needs the dictionary.
+const WITH_DICTIONARY: u8 = 0x80;
 const FOOTER_BYTES: usize = 4 * 8;
 
 /// The longest row, in bytes.
@@ -36,6 +43,11 @@ pub const ROW_BYTES_MAX: usize = 64 << 20;
 
 /// Rows are gathered until there are so many times the dictionary's bytes, if there is memory, to train it on.
 const SAMPLES_PER_DICTIONARY: usize = 100;
+
+/// The front of LZ4, in bytes, and so many times its bytes of rows it is chosen from. A longer one makes packing dearer, and text
+/// hardly smaller.
+const FRONT_BYTES: usize = 4 << 10;
+const SAMPLES_PER_FRONT: usize = 16;
 
 /// Writes rows; blocks go to the file, the directory to spools.
 #[derive(Debug)]
@@ -62,7 +74,7 @@ pub(crate) struct RowsWriter {
 /// What packs, when that is settled.
 struct Trained {
     packer: Packer,
-    dictionary: Option<Dictionary>,
+    dictionary: Bytes,
 }
 
 impl fmt::Debug for Trained {
@@ -111,7 +123,11 @@ impl RowsWriter {
             open_first: 0,
             waiting: Vec::new(),
             waiting_lengths: Vec::new(),
-            sample_bytes: memory_max.min(SAMPLES_PER_DICTIONARY * codec.dictionary_bytes()),
+            sample_bytes: memory_max.min(match codec {
+                Codec::None => 0,
+                Codec::Lz4 => SAMPLES_PER_FRONT * FRONT_BYTES,
+                Codec::Zstd { .. } => SAMPLES_PER_DICTIONARY * codec.dictionary_bytes(),
+            }),
             trained: None,
         }
     }
@@ -129,7 +145,7 @@ impl RowsWriter {
         self.rows += 1;
         self.row_bytes += row.len() as u64;
         self.open.extend_from_slice(row);
-        if self.trained.is_none() && self.codec.dictionary_bytes() > 0 && !row.is_empty() {
+        if self.trained.is_none() && self.sample_bytes > 0 && !row.is_empty() {
             self.waiting_lengths.push(row.len());
         }
         if self.open.len() >= self.block_bytes {
@@ -140,7 +156,7 @@ impl RowsWriter {
 
     fn end_block(&mut self, out: &mut impl BlockSink) -> Result<()> {
         let first = std::mem::replace(&mut self.open_first, self.rows);
-        if self.trained.is_some() || self.codec.dictionary_bytes() == 0 {
+        if self.trained.is_some() || self.sample_bytes == 0 {
             let block = std::mem::take(&mut self.open);
             self.write_block(first, &block, out)?;
             self.open = block;
@@ -167,10 +183,22 @@ impl RowsWriter {
         waiting
             .iter()
             .for_each(|(_, block)| samples.extend_from_slice(block));
-        let dictionary = Dictionary::train(&samples, &lengths, self.codec.dictionary_bytes());
-        self.trained = Some(Trained {
-            packer: Packer::new(self.codec, dictionary.as_ref()),
-            dictionary,
+        self.trained = Some(match self.codec {
+            Codec::Lz4 => {
+                let front = Bytes::from(front_of(&samples, &lengths));
+                Trained {
+                    packer: Packer::lz4_behind(front.clone()),
+                    dictionary: front,
+                }
+            }
+            codec => {
+                let bytes_max = codec.dictionary_bytes();
+                let dictionary = Dictionary::train(&samples, &lengths, bytes_max);
+                Trained {
+                    packer: Packer::new(codec, dictionary.as_ref()),
+                    dictionary: dictionary.map_or(Bytes::new(), |own| own.bytes().clone()),
+                }
+            }
         });
         for (first, block) in waiting {
             self.write_block(first, &block, out)?;
@@ -182,15 +210,15 @@ impl RowsWriter {
         let codec = self.codec;
         let trained = self.trained.get_or_insert_with(|| Trained {
             packer: Packer::new(codec, None),
-            dictionary: None,
+            dictionary: Bytes::new(),
         });
-        let mut block = vec![0; HEADER_BYTES];
-        let (packing, with_dictionary) = trained.packer.pack(raw, &mut block);
-        let stored = block.split_off(HEADER_BYTES);
-        let mut header = (raw.len() as u32).to_le_bytes().to_vec();
-        header.extend([packing as u8, with_dictionary.into()]);
-        header.extend(checksum(out.offset(), &header, &stored).to_le_bytes());
-        let length = header.len() + stored.len();
+        let mut stored = Vec::new();
+        let (packing, with_dictionary) = trained.packer.pack(raw, &mut stored);
+        let packing = match with_dictionary {
+            true => packing as u8 | WITH_DICTIONARY,
+            false => packing as u8,
+        };
+        let length = HEADER_BYTES + stored.len();
         for ((column, spool), number) in [
             (&mut self.firsts, first.into()),
             (&mut self.offsets, out.offset()),
@@ -201,7 +229,9 @@ impl RowsWriter {
             column.push(number, spool.bytes());
             spool.settle()?;
         }
-        out.append(&header)?;
+        let crc = checksum(&stored, out.offset(), raw.len() as u64, packing);
+        let [a, b, c, d] = crc.to_le_bytes();
+        out.append(&[packing, a, b, c, d])?;
         out.append(&stored)
     }
 
@@ -222,18 +252,37 @@ impl RowsWriter {
             })?;
             footer.extend_from_slice(&directory.len().to_le_bytes());
         }
-        if let Some(dictionary) = self.trained.and_then(|trained| trained.dictionary) {
-            directory.bytes().extend_from_slice(dictionary.bytes());
+        if let Some(Trained { dictionary, .. }) = &self.trained {
+            directory.bytes().extend_from_slice(dictionary);
         }
         directory.bytes().extend_from_slice(&footer);
         directory.finish()
     }
 }
 
-fn checksum(offset: u64, header: &[u8], stored: &[u8]) -> u32 {
-    let crc = crc32c::crc32c(&offset.to_le_bytes());
-    let crc = crc32c::crc32c_append(crc, header);
-    crc32c::crc32c_append(crc, stored)
+/// Whole rows from all over the samples, which have these lengths: a small part of their bytes.
+fn front_of(samples: &[u8], lengths: &[usize]) -> Vec<u8> {
+    let bytes_max = FRONT_BYTES.min(samples.len() / SAMPLES_PER_FRONT);
+    let rows = 1 + bytes_max * lengths.len() / samples.len().max(1);
+    let (step, mut start) = ((lengths.len() / rows).max(1), 0);
+    let mut front = Vec::with_capacity(bytes_max);
+    for (row, length) in lengths.iter().enumerate() {
+        if row % step == 0 {
+            let row = samples.get(start..start + length).unwrap_or_default();
+            let left = bytes_max - front.len();
+            front.extend_from_slice(row.get(..left).unwrap_or(row));
+        }
+        start += length;
+    }
+    front
+}
+
+fn checksum(stored: &[u8], offset: u64, raw_length: u64, packing: u8) -> u32 {
+    let mut place = [0; 16];
+    let (of_offset, of_block) = place.split_at_mut(8);
+    of_offset.copy_from_slice(&offset.to_le_bytes());
+    of_block.copy_from_slice(&(raw_length << 8 | u64::from(packing)).to_le_bytes());
+    crc32c::crc32c_append(crc32c::crc32c(stored), &place)
 }
 
 /// The rows of one kind of an open file.
@@ -253,7 +302,7 @@ impl fmt::Debug for Rows {
 
 struct Block {
     number: u64,
-    raw: Bytes,
+    raw: Vec<u8>,
 }
 
 /// A directory, in place.
@@ -322,7 +371,7 @@ impl<'a> Directory<'a> {
         Ok((stored, self.ends.get(last).map_err(damaged)?))
     }
 
-    /// Bytes of the dictionary of zstd; 0 without.
+    /// Bytes of the dictionary; 0 without.
     pub(crate) fn dictionary_bytes(&self) -> usize {
         self.dictionary.len()
     }
@@ -347,63 +396,68 @@ impl Rows {
         if start >= end {
             return Ok(false);
         }
-        let (blocks, wanted) = (&directory.firsts, u64::from(docid) + 1);
-        let number = blocks
-            .lower_bound(wanted)
-            .map_err(damaged)?
-            .saturating_sub(1);
-        let base = directory.ends.get(blocks.get(number).map_err(damaged)?);
-        let base = base.map_err(damaged)?;
-        let last = self.last.load();
-        let block = match last.as_ref().filter(|block| block.number == number) {
-            Some(block) => Arc::clone(block),
-            None => {
-                let raw = self.read_block(sections, directory, number)?;
-                let block = Arc::new(Block { number, raw });
-                self.last.store(Some(Arc::clone(&block)));
-                block
-            }
-        };
-        let range = start.checked_sub(base).zip(end.checked_sub(base));
-        let row = range.and_then(|(start, end)| block.raw.get(start as usize..end as usize));
-        let missing = quire_index::Damage {
+        let number = directory.block_of(docid).map_err(damaged)?;
+        let block = directory.span(number, start..end).map_err(damaged)?;
+        let missing = Damage {
             what: "row",
             offset: 0,
         };
-        read(row.ok_or_else(|| damaged(missing))?);
+        let within = start.checked_sub(block.start).zip(end.checked_sub(block.start));
+        let show = |raw: &[u8], read: &mut dyn FnMut(&[u8])| {
+            let row = within.and_then(|(start, end)| raw.get(start as usize..end as usize));
+            row.map(read).ok_or_else(|| damaged(missing))
+        };
+        if block == (start..end) {
+            // The only row of its block.
+            self.with_block(sections, directory, number, block, |raw| show(&raw, read))??;
+            return Ok(true);
+        }
+        let last = self.last.load();
+        match last.as_ref().filter(|block| block.number == number) {
+            Some(block) => show(&block.raw, read)?,
+            None => {
+                let raw = self.with_block(sections, directory, number, block, |raw| raw.into_owned())?;
+                let block = Arc::new(Block { number, raw });
+                self.last.store(Some(Arc::clone(&block)));
+                show(&block.raw, read)?;
+            }
+        }
         Ok(true)
     }
 
-    /// Reads, checks and unpacks a block.
-    fn read_block(
+    /// Shows `read` a block, checked and unpacked, whose rows stand at `span` among those of all.
+    fn with_block<T>(
         &self,
         sections: &Sections,
         directory: &Directory<'_>,
         number: u64,
-    ) -> Result<Bytes> {
+        span: Range<u64>,
+        read: impl FnOnce(Cow<'_, [u8]>) -> T,
+    ) -> Result<T> {
         let damaged = |damage| directory.section.damaged(damage);
         let offset = directory.offsets.get(number).map_err(damaged)?;
         let length = directory.lengths.get(number).map_err(damaged)?;
-        let block = sections.bytes_at(offset, length)?;
-        self.open_block(directory, number, offset, &block)
-            .ok_or_else(|| Error::corrupt(sections.path(), "block of rows", offset))
+        let raw_length = span.end.checked_sub(span.start);
+        let read = sections.with_bytes_at(offset, length, |block| {
+            let raw = self.open_block(directory, block, offset, raw_length?);
+            raw.map(read)
+        })?;
+        read.ok_or_else(|| Error::corrupt(sections.path(), "block of rows", offset))
     }
 
-    fn open_block(
+    fn open_block<'b>(
         &self,
         directory: &Directory<'_>,
-        number: u64,
+        block: &'b [u8],
         offset: u64,
-        block: &Bytes,
-    ) -> Option<Bytes> {
-        let header = block.get(..HEADER_BYTES)?;
-        let (signed, stored) = (header.get(..6)?, block.slice(HEADER_BYTES..));
-        is_right(le::u32_at(header, 6)?, checksum(offset, signed, &stored)).then_some(())?;
-        let raw_length = le::u32_at(header, 0)?;
-        let of_rows = directory.raw_length(number)?;
-        (u64::from(raw_length) == of_rows).then_some(())?;
+        raw_length: u64,
+    ) -> Option<Cow<'b, [u8]>> {
+        let (header, stored) = block.split_at_checked(HEADER_BYTES)?;
+        let how = *header.first()?;
+        let crc = checksum(stored, offset, raw_length, how);
+        is_right(le::u32_at(header, 1)?, crc).then_some(())?;
         // A block holds what fills one, and one row; LZ4 can't make a byte stand for more than 255.
-        let packing = Packing::decode(*header.get(4)?)?;
+        let packing = Packing::decode(how & !WITH_DICTIONARY)?;
         let length_max = match packing {
             Packing::Lz4 => stored.len().saturating_mul(255),
             Packing::None | Packing::Zstd => 2 * ROW_BYTES_MAX,
@@ -411,31 +465,70 @@ impl Rows {
         let raw_length = usize::try_from(raw_length)
             .ok()
             .filter(|raw| *raw <= length_max)?;
-        let dictionary = match *header.get(5)? {
-            0 => None,
-            _ => {
-                let bytes = || Dictionary::new(Bytes::copy_from_slice(directory.dictionary));
-                Some(self.dictionary.get_or_init(bytes).as_ref()?)
-            }
+        let dictionary = match how & WITH_DICTIONARY {
+            0 => &[],
+            _ => directory.dictionary,
         };
-        unpack(packing, stored, raw_length, dictionary)
+        match packing {
+            Packing::None => (stored.len() == raw_length).then_some(Cow::Borrowed(stored)),
+            Packing::Lz4 => {
+                let mut raw = vec![0; raw_length];
+                unpack_lz4_behind(dictionary, stored, &mut raw)?;
+                Some(Cow::Owned(raw))
+            }
+            Packing::Zstd => {
+                let bytes = || Dictionary::new(Bytes::copy_from_slice(dictionary));
+                let dictionary = match dictionary.is_empty() {
+                    true => None,
+                    false => Some(self.dictionary.get_or_init(bytes).as_ref()?),
+                };
+                let stored = Bytes::copy_from_slice(stored);
+                let raw = unpack(packing, stored, raw_length, dictionary)?;
+                Some(Cow::Owned(raw.into()))
+            }
+        }
     }
 
     /// Reads every block, in order.
     pub(crate) fn verify(&self, sections: &Sections, directory: &Directory<'_>) -> Result<()> {
-        (0..directory.blocks())
-            .try_for_each(|block| self.read_block(sections, directory, block).map(drop))
+        let damaged = |damage| directory.section.damaged(damage);
+        (0..directory.blocks()).try_for_each(|number| {
+            let span = directory.rows_of(number).map_err(damaged)?;
+            self.with_block(sections, directory, number, span, |_| ())
+        })
     }
 }
 
 impl Directory<'_> {
-    /// Bytes of the rows of a block.
-    fn raw_length(&self, block: u64) -> Option<u64> {
-        let start = self.ends.get(self.firsts.get(block).ok()?).ok()?;
+    /// The block that the row of a document is in.
+    fn block_of(&self, docid: u32) -> Result<u64, Damage> {
+        if self.is_row_by_row() {
+            return Ok(docid.into());
+        }
+        let begun = self.firsts.lower_bound(u64::from(docid) + 1)?;
+        Ok(begun.saturating_sub(1))
+    }
+
+    /// Whether each row is a block of its own: there are as many.
+    fn is_row_by_row(&self) -> bool {
+        self.blocks().checked_add(1) == Some(self.ends.rows())
+    }
+
+    /// Where the rows of a block stand among those of all; `row` is where one of them does.
+    fn span(&self, block: u64, row: Range<u64>) -> Result<Range<u64>, Damage> {
+        match self.is_row_by_row() {
+            true => Ok(row),
+            false => self.rows_of(block),
+        }
+    }
+
+    /// Where the rows of a block stand among those of all.
+    fn rows_of(&self, block: u64) -> Result<Range<u64>, Damage> {
+        let start = self.ends.get(self.firsts.get(block)?)?;
         let end = match block + 1 < self.blocks() {
-            true => self.ends.get(self.firsts.get(block + 1).ok()?).ok()?,
-            false => self.ends.get(self.ends.rows().checked_sub(1)?).ok()?,
+            true => self.ends.get(self.firsts.get(block + 1)?)?,
+            false => self.ends.get(self.ends.rows().saturating_sub(1))?,
         };
-        end.checked_sub(start)
+        Ok(start..end)
     }
 }

@@ -174,6 +174,30 @@ impl Sections {
         }
     }
 
+    /// Shows `read` bytes of the file, as they are; those of a map where they lie.
+    pub(crate) fn with_bytes_at<T>(
+        &self,
+        offset: u64,
+        bytes: u64,
+        read: impl FnOnce(&[u8]) -> T,
+    ) -> Result<T> {
+        let range = || {
+            let start = usize::try_from(offset).ok()?;
+            Some(start..start.checked_add(usize::try_from(bytes).ok()?)?)
+        };
+        match &self.source {
+            Source::Map(map) => match range().and_then(|range| map.get(range)) {
+                Some(bytes) => Ok(read(bytes)),
+                None => Err(Error::corrupt(
+                    self.path(),
+                    "end of a frozen partition",
+                    offset,
+                )),
+            },
+            Source::File(_) => Ok(read(&self.bytes_at(offset, bytes)?)),
+        }
+    }
+
     /// Compares the header and all sections with their checksums, in pieces; those in memory are read again.
     pub(crate) fn verify(&self) -> Result<()> {
         let header = self.bytes_at(0, HEADER_BYTES as u64)?;

@@ -137,7 +137,7 @@ fn codec() -> impl Strategy<Value = Codec> {
 fn options(codec: Codec, block_bytes: usize) -> FrozenOptions {
     FrozenOptions {
         codec,
-        block_bytes,
+        block_bytes: Some(block_bytes),
         ..FrozenOptions::default()
     }
 }
@@ -504,7 +504,7 @@ fn what_makes_no_sense_is_refused() {
         create(
             &[],
             FrozenOptions {
-                block_bytes: 0,
+                block_bytes: Some(0),
                 ..FrozenOptions::default()
             },
         ),

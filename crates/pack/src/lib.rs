@@ -8,4 +8,4 @@ mod packer;
 
 pub use codec::{Codec, DICTIONARY_BYTES_MAX};
 pub use dictionary::Dictionary;
-pub use packer::{Packer, Packing, unpack};
+pub use packer::{Packer, Packing, unpack, unpack_lz4_behind};

@@ -40,6 +40,8 @@ impl Packing {
 pub struct Packer {
     codec: Codec,
     zstd: Option<Zstd>,
+    /// What LZ4 may refer back to before a piece.
+    front: Bytes,
 }
 
 struct Zstd {
@@ -69,7 +71,21 @@ impl Packer {
                     .and_then(|dictionary| CDict::try_create(dictionary.bytes(), level.into())),
             }),
         };
-        Packer { codec, zstd }
+        Packer {
+            codec,
+            zstd,
+            front: Bytes::new(),
+        }
+    }
+
+    /// For pieces in LZ4 as if each stood behind `front`, which whoever reads them has to have. LZ4 refers
+    /// back 64 KiB at most.
+    #[must_use]
+    pub fn lz4_behind(front: Bytes) -> Packer {
+        Packer {
+            front,
+            ..Packer::new(Codec::Lz4, None)
+        }
     }
 
     /// Appends `raw` to `out`, packed if that makes it smaller. Says how, and whether with the dictionary.
@@ -82,8 +98,13 @@ impl Packer {
                     start + lz4_flex::block::get_maximum_output_size(raw.len()),
                     0,
                 );
-                let length = lz4_flex::block::compress_into(raw, &mut out[start..]).ok();
-                length.map(|length| (length, Packing::Lz4, false))
+                let room = &mut out[start..];
+                let length = match self.front.is_empty() {
+                    true => lz4_flex::block::compress_into(raw, room),
+                    false => lz4_flex::block::compress_into_with_dict(raw, room, &self.front),
+                };
+                let is_behind = !self.front.is_empty();
+                length.ok().map(|length| (length, Packing::Lz4, is_behind))
             }
             Codec::Zstd { .. } => self.zstd.as_mut().and_then(|zstd| {
                 out.resize(start + compress_bound(raw.len()), 0);
@@ -131,6 +152,16 @@ pub fn unpack(
         _ => lz4_flex::block::decompress_into(&stored, &mut raw).ok(),
     };
     (length == Some(raw_length)).then(|| Bytes::from(raw))
+}
+
+/// Fills `raw` with what was packed by LZ4 behind `front`; `None` if `stored` holds anything else.
+#[must_use]
+pub fn unpack_lz4_behind(front: &[u8], stored: &[u8], raw: &mut [u8]) -> Option<()> {
+    let length = match front.is_empty() {
+        true => lz4_flex::block::decompress_into(stored, raw),
+        false => lz4_flex::block::decompress_into_with_dict(stored, raw, front),
+    };
+    (length.ok() == Some(raw.len())).then_some(())
 }
 
 /// Contexts that nobody uses now.

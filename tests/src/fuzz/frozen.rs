@@ -75,7 +75,7 @@ fn build(documents: u32, codec: Codec) -> Vec<u8> {
     ];
     let options = FrozenOptions {
         codec,
-        block_bytes: 300,
+        block_bytes: Some(300),
         documents: documents < 1_000,
         ..FrozenOptions::default()
     };
