@@ -12,6 +12,7 @@
 //!   lengths, counts, docids and places are variable-length integers
 //! ```
 
+use crate::prefix::prefix;
 use crate::spool::{Spool, put_number};
 use crate::{Error, Result};
 use std::collections::HashMap;
@@ -205,7 +206,7 @@ impl Gathering {
         let gathered = std::mem::take(self);
         // By the first eight bytes, which decide most comparisons without a look at the values.
         let mut order: Vec<_> = (0..gathered.ends.len() as u32)
-            .map(|number| (front(gathered.value(number)), number))
+            .map(|number| (prefix(gathered.value(number)), number))
             .collect();
         order.sort_unstable_by(|a, b| {
             let whole = || gathered.value(a.1).cmp(gathered.value(b.1));
@@ -295,13 +296,4 @@ impl Gathering {
         }
         Ok(())
     }
-}
-
-/// The first eight bytes, as a number that compares as they do.
-fn front(value: &[u8]) -> u64 {
-    let mut front = [0; 8];
-    for (to, from) in front.iter_mut().zip(value) {
-        *to = *from;
-    }
-    u64::from_be_bytes(front)
 }

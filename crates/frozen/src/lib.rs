@@ -31,6 +31,7 @@ mod merge;
 mod merged_fields;
 mod options;
 mod postings;
+mod prefix;
 mod rows;
 mod sections;
 mod shard;

@@ -402,7 +402,9 @@ impl Rows {
             what: "row",
             offset: 0,
         };
-        let within = start.checked_sub(block.start).zip(end.checked_sub(block.start));
+        let within = start
+            .checked_sub(block.start)
+            .zip(end.checked_sub(block.start));
         let show = |raw: &[u8], read: &mut dyn FnMut(&[u8])| {
             let row = within.and_then(|(start, end)| raw.get(start as usize..end as usize));
             row.map(read).ok_or_else(|| damaged(missing))
@@ -416,7 +418,8 @@ impl Rows {
         match last.as_ref().filter(|block| block.number == number) {
             Some(block) => show(&block.raw, read)?,
             None => {
-                let raw = self.with_block(sections, directory, number, block, |raw| raw.into_owned())?;
+                let raw =
+                    self.with_block(sections, directory, number, block, |raw| raw.into_owned())?;
                 let block = Arc::new(Block { number, raw });
                 self.last.store(Some(Arc::clone(&block)));
                 show(&block.raw, read)?;

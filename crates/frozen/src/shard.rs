@@ -86,6 +86,10 @@ impl<'a> FrozenField<'a> {
         if is_outside(test.bounds(), &self.entry.least, &self.entry.greatest) {
             return Ok(codes);
         }
+        if matches!(test, Test::Eq(_)) && self.has_one_value() {
+            codes.push(0..1);
+            return Ok(codes);
+        }
         let dictionary = self.dictionary()?;
         let damaged = self.damaged(SectionKind::Values);
         let find = |term: &[u8]| dictionary.search(term).map_err(&damaged);
@@ -120,8 +124,16 @@ impl<'a> FrozenField<'a> {
         Ok(codes)
     }
 
+    /// Whether there is one value alone, as where documents are parted by the field: what does not lie outside equals it.
+    fn has_one_value(&self) -> bool {
+        self.entry.distinct == 1 && self.entry.least == self.entry.greatest
+    }
+
     /// How many values documents have of some codes: documents, if none has many, or there is but one code.
     fn pairs(&self, codes: &Codes) -> Result<u64> {
+        if codes.first == (0..self.entry.distinct) {
+            return Ok(self.entry.pairs);
+        }
         let counts = self.counts()?;
         let at = |code| counts.get(code).map_err(self.damaged(SectionKind::Counts));
         let mut pairs = 0u64;
@@ -159,6 +171,9 @@ impl<'a> FrozenField<'a> {
         let bounds = (Bound::Included(term), Bound::Included(term));
         if is_outside(bounds, &self.entry.least, &self.entry.greatest) {
             return Ok(0);
+        }
+        if self.has_one_value() {
+            return Ok(self.entry.pairs);
         }
         match self.dictionary()?.search(term) {
             Ok((code, true)) => match self.counts()?.step(code) {

@@ -10,6 +10,7 @@
 //! 3. A term's prefix, its first eight bytes as a number, is not above that of a greater term. Prefixes lie side by side, the
 //!    terms wherever their files are: most searches look at no term but those they find.
 
+use crate::prefix::prefix;
 use crate::shard::is_outside;
 use crate::{FrozenFile, Result};
 use bytes::Bytes;
@@ -44,6 +45,8 @@ pub(crate) struct Spans {
     starts: Vec<u64>,
     reached: Vec<u64>,
     files: u32,
+    /// The greatest least value of a span, and the least greatest one: what lies between them lies in all.
+    common: (Bytes, Bytes),
     /// Files that have the field and can't filter by it, ascending: who asks them is told so.
     unfiltered: Vec<u32>,
     ascending: OnceLock<Arc<[u32]>>,
@@ -89,7 +92,10 @@ impl Spans {
                 .get(span.reach)
                 .map_or(0, |last| prefix(&last.greatest))
         };
+        let greatest_least = spans.last().map(|span| span.least.clone());
+        let least_greatest = spans.iter().map(|span| &span.greatest).min().cloned();
         Ok(Spans {
+            common: greatest_least.zip(least_greatest).unwrap_or_default(),
             starts: spans.iter().map(|span| prefix(&span.least)).collect(),
             reached: spans.iter().map(reach_of).collect(),
             spans,
@@ -108,6 +114,11 @@ impl Spans {
     /// The places of files that may have a value which fulfils a test, and of those that can't tell; none if these are more
     /// than half of all, or seem to be.
     pub(crate) fn candidates(&self, test: &Test) -> Option<Places> {
+        let most = self.files as usize / 2;
+        let (least, greatest) = &self.common;
+        if self.spans.len() > most && least <= greatest && may_match(test, least, greatest) {
+            return None;
+        }
         let (lower, upper) = test.bounds();
         let end = match upper {
             Bound::Included(upper) => {
@@ -129,7 +140,6 @@ impl Spans {
             Bound::Unbounded => 0,
         };
         let within = self.spans.get(start..end).unwrap_or_default();
-        let most = self.files as usize / 2;
         let may_match = |span: &&Span| may_match(test, &span.least, &span.greatest);
         // A field that lies everywhere in all files is told by a few of them.
         let mut some = within.iter().step_by(1 + within.len() / SAMPLES);
@@ -189,15 +199,6 @@ impl Spans {
             with.chain(without.iter()).collect()
         }))
     }
-}
-
-/// The first eight bytes of a term as a number, zeros behind a shorter one.
-fn prefix(term: &[u8]) -> u64 {
-    let mut bytes = [0; 8];
-    for (byte, of_term) in bytes.iter_mut().zip(term) {
-        *byte = *of_term;
-    }
-    u64::from_be_bytes(bytes)
 }
 
 /// Whether a value from `least` to `greatest` may fulfil a test.

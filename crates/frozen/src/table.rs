@@ -20,6 +20,7 @@
 //! The file's own sections are the last.
 
 use crate::le;
+use crate::prefix::prefix;
 use bytes::Bytes;
 
 const HEADER_BYTES: usize = 12;
@@ -214,6 +215,8 @@ impl TableWriter {
 pub(crate) struct Table {
     bytes: Bytes,
     fields: Box<[Field]>,
+    /// Of each field's path, side by side.
+    prefixes: Box<[u64]>,
     sections: usize,
     own_kinds: u32,
 }
@@ -267,8 +270,13 @@ impl Table {
         (text <= bytes.len()).then_some(())?;
         let places = (0..count).map(|field| HEADER_BYTES + field * FIELD_BYTES);
         let fields = places.map(|at| Field::parse(&bytes, at, text));
+        let fields: Box<[Field]> = fields.collect::<Option<_>>()?;
         let table = Table {
-            fields: fields.collect::<Option<_>>()?,
+            prefixes: fields
+                .iter()
+                .map(|field| prefix(&field.entry.path))
+                .collect(),
+            fields,
             sections,
             own_kinds: le::u32_at(&bytes, 8)?,
             bytes,
@@ -306,8 +314,13 @@ impl Table {
 
     /// The number of the field of this path.
     pub(crate) fn find(&self, path: &str) -> Option<usize> {
-        let path_of = |field: &Field| (*field.entry.path).cmp(path.as_bytes());
-        self.fields.binary_search_by(path_of).ok()
+        let (path, wanted) = (path.as_bytes(), prefix(path.as_bytes()));
+        let start = self.prefixes.partition_point(|prefix| *prefix < wanted);
+        let rest = self.prefixes.get(start..)?;
+        let same = rest.partition_point(|prefix| *prefix == wanted);
+        let same = self.fields.get(start..start + same)?;
+        let found = same.binary_search_by(|field| (*field.entry.path).cmp(path));
+        Some(start + found.ok()?)
     }
 
     /// The number of a section of a field, or of the file's own, if it is there.

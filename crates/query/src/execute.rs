@@ -12,7 +12,7 @@ use crate::meter::Meter;
 use crate::plan::{Kind, Step, plan};
 use crate::prepared::Prepared;
 use crate::shards::candidates;
-use crate::sort::{TopHits, best, is_outranked, sort_shard};
+use crate::sort::{Sorting, TopHits, best, is_outranked};
 use crate::top::Top;
 use crate::tree::Node;
 use crate::{
@@ -252,6 +252,8 @@ struct Run<'q> {
     /// Documents that match.
     matched: u64,
     top: TopHits,
+    /// No other shard has hits that these are ordered among.
+    is_alone: bool,
     gathered: Vec<Gathered>,
 }
 
@@ -272,6 +274,7 @@ impl<'q> Run<'q> {
             meter: Meter::new(options.memory_bytes_max),
             matched: 0,
             top: Top::new(prepared.hits_max()),
+            is_alone: false,
             gathered: prepared.gather(),
         }
     }
@@ -324,17 +327,19 @@ impl<'q> Run<'q> {
         let Some(first) = query.order.first() else {
             return Ok(());
         };
-        let waiting = match self.top.is_nothing() {
+        let waiting = match self.top.is_nothing() || places.len() < 2 {
             true => places,
             false => self.best_first(places, first)?,
         };
+        self.is_alone = waiting.len() == 1;
         let is_about_all = !self.is_page_alone();
         for (asked, place) in waiting.iter().enumerate() {
             let Some(shard) = self.shards.shard(*place) else {
                 continue;
             };
             let is_outranked = self.top.is_nothing()
-                || is_outranked(best(shard, first)?.as_deref(), first.direction, &self.top);
+                || self.top.worst().is_some()
+                    && is_outranked(best(shard, first)?.as_deref(), first.direction, &self.top);
             if is_outranked && !is_about_all {
                 // So are all behind it, which have no better values: they are not even planned.
                 if let Some(explain) = &mut self.explain {
@@ -432,8 +437,12 @@ impl<'q> Run<'q> {
             Wanted::Page(page) => page.show(place, &set),
             Wanted::First => {
                 let (orders, hits_max) = (&self.prepared.query.order, self.prepared.hits_max());
-                let (top, meter) = (&mut self.top, &mut self.meter);
-                sort_shard(orders, shard, place, &set, hits_max, top, meter)?;
+                let sorting = Sorting {
+                    orders,
+                    hits_max,
+                    is_alone: self.is_alone,
+                };
+                sorting.shard(shard, place, &set, &mut self.top, &mut self.meter)?;
             }
             Wanted::Count | Wanted::Aggregates => {}
         }

@@ -143,75 +143,90 @@ impl OrderColumn<'_> {
     }
 }
 
-/// Offers the hits of one shard to `top`: its own first ones are found by ranks, and only of these the values are read.
-pub(crate) fn sort_shard(
-    orders: &[Order],
-    shard: &dyn Shard,
-    place: u32,
-    docs: &DocSet,
-    hits_max: u64,
-    top: &mut TopHits,
-    meter: &mut Meter,
-) -> Result<()> {
-    let mut columns = Vec::with_capacity(orders.len());
-    for order in orders {
-        columns.push(OrderColumn {
-            direction: order.direction,
-            column: shard.column(&order.path)?,
-        });
-    }
-    let Some((first, others)) = columns.split_first() else {
-        return Ok(());
-    };
-    let mut key_max = NO_RANK;
-    if let Some((worst, _)) = top.worst()
-        && let Some(term) = first_term(worst, first.direction)
-    {
-        key_max = first.key_max(&term)?;
-    }
-    let entry_bytes = size_of::<(Numbers, u32)>();
-    let entries = usize::try_from(docs.len().min(hits_max)).unwrap_or(usize::MAX);
-    let bytes = entries.saturating_mul(entry_bytes);
-    meter.take(bytes, SORTING)?;
-    let mut own: Top<(Numbers, u32)> = Top::new(hits_max);
-    let mut batches = Batches::new(docs);
-    let (mut numbers, mut few, mut of_few) = (Vec::new(), Vec::new(), Vec::new());
-    while let Some(batch) = batches.next() {
-        first.keys(batch, &mut numbers)?;
-        few.clear();
-        of_few.clear();
-        for (doc, number) in batch.iter().zip(&numbers) {
-            let is_late = own
-                .worst()
-                .is_some_and(|(worst, _)| worst.first().is_some_and(|worst| number > worst));
-            if *number <= key_max && !is_late {
-                few.push(*doc);
-                of_few.push(Numbers::from_slice(&[*number]));
+/// How hits are ordered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sorting<'q> {
+    pub(crate) orders: &'q [Order],
+    /// So many are kept.
+    pub(crate) hits_max: u64,
+    /// One shard alone is asked: its ranks order all hits, and no value need be read.
+    pub(crate) is_alone: bool,
+}
+
+impl Sorting<'_> {
+    /// Offers the hits of one shard to `top`: its own first ones are found by ranks, and only of these the values are read.
+    pub(crate) fn shard(
+        &self,
+        shard: &dyn Shard,
+        place: u32,
+        docs: &DocSet,
+        top: &mut TopHits,
+        meter: &mut Meter,
+    ) -> Result<()> {
+        let mut columns = Vec::with_capacity(self.orders.len());
+        for order in self.orders {
+            columns.push(OrderColumn {
+                direction: order.direction,
+                column: shard.column(&order.path)?,
+            });
+        }
+        let Some((first, others)) = columns.split_first() else {
+            return Ok(());
+        };
+        let mut key_max = NO_RANK;
+        if let Some((worst, _)) = top.worst()
+            && let Some(term) = first_term(worst, first.direction)
+        {
+            key_max = first.key_max(&term)?;
+        }
+        let entry_bytes = size_of::<(Numbers, u32)>();
+        let entries = usize::try_from(docs.len().min(self.hits_max)).unwrap_or(usize::MAX);
+        let bytes = entries.saturating_mul(entry_bytes);
+        meter.take(bytes, SORTING)?;
+        let mut own: Top<(Numbers, u32)> = Top::new(self.hits_max);
+        let mut batches = Batches::new(docs);
+        let (mut numbers, mut few, mut of_few) = (Vec::new(), Vec::new(), Vec::new());
+        while let Some(batch) = batches.next() {
+            first.keys(batch, &mut numbers)?;
+            few.clear();
+            of_few.clear();
+            for (doc, number) in batch.iter().zip(&numbers) {
+                let is_late = own
+                    .worst()
+                    .is_some_and(|(worst, _)| worst.first().is_some_and(|worst| number > worst));
+                if *number <= key_max && !is_late {
+                    few.push(*doc);
+                    of_few.push(Numbers::from_slice(&[*number]));
+                }
+            }
+            for other in others {
+                other.keys(&few, &mut numbers)?;
+                for (own, number) in of_few.iter_mut().zip(&numbers) {
+                    own.push(*number);
+                }
+            }
+            for (doc, numbers) in few.iter().zip(of_few.drain(..)) {
+                own.offer((numbers, *doc));
             }
         }
-        for other in others {
-            other.keys(&few, &mut numbers)?;
-            for (own, number) in of_few.iter_mut().zip(&numbers) {
-                own.push(*number);
+        let mut term = Vec::new();
+        for (place_among, (numbers, doc)) in (0u64..).zip(own.into_sorted()) {
+            let mut key = SortKey::new();
+            if self.is_alone {
+                key.extend(place_among.to_be_bytes());
+            } else {
+                for (column, number) in columns.iter().zip(numbers) {
+                    column.push_key(number, &mut key, &mut term)?;
+                }
+            }
+            // They come in order: where one is too late, so are all behind it.
+            if !offer(top, key, Hit { shard: place, doc }, meter)? {
+                break;
             }
         }
-        for (doc, numbers) in few.iter().zip(of_few.drain(..)) {
-            own.offer((numbers, *doc));
-        }
+        meter.give(bytes);
+        Ok(())
     }
-    let mut term = Vec::new();
-    for (numbers, doc) in own.into_sorted() {
-        let mut key = SortKey::new();
-        for (column, number) in columns.iter().zip(numbers) {
-            column.push_key(number, &mut key, &mut term)?;
-        }
-        // They come in order: where one is too late, so are all behind it.
-        if !offer(top, key, Hit { shard: place, doc }, meter)? {
-            break;
-        }
-    }
-    meter.give(bytes);
-    Ok(())
 }
 
 /// What a document is ordered by in one shard: a number for each order.
