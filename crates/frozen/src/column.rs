@@ -2,40 +2,44 @@
 
 use crate::file::FrozenField;
 use crate::table::SectionKind;
-use crate::{Error, FrozenFile, Result};
+use crate::{Error, Result};
 use quire_index::{Damage, Dictionary};
 use quire_query::{Column, End, NO_RANK, Ranks};
+use std::cell::OnceCell;
 
 /// The values of a field by document.
 #[derive(Debug)]
 pub(crate) struct FrozenColumn<'a> {
-    file: &'a FrozenFile,
-    field: usize,
+    field: FrozenField<'a>,
     codes: quire_index::Column<'a>,
     starts: Option<quire_index::Column<'a>>,
-    dictionary: Dictionary<'a>,
+    /// Opened when a value is asked for: most of what is ordered asks for none.
+    dictionary: OnceCell<Dictionary<'a>>,
 }
 
 impl<'a> FrozenColumn<'a> {
     pub(crate) fn new(field: &FrozenField<'a>) -> Result<FrozenColumn<'a>> {
         let (codes, starts) = field.codes()?;
         Ok(FrozenColumn {
-            file: field.file,
-            field: field.number,
+            field: *field,
             codes,
             starts,
-            dictionary: field.dictionary()?,
+            dictionary: OnceCell::new(),
         })
     }
 
-    fn damaged(&self, kind: SectionKind) -> impl Fn(Damage) -> Error + '_ {
-        move |damage| {
-            let table = self.file.sections.table();
-            let section = table.section_of(Some(self.field), kind);
-            self.file
-                .sections
-                .damaged(section.unwrap_or(usize::MAX), damage.what)
+    fn dictionary(&self) -> Result<&Dictionary<'a>> {
+        match self.dictionary.get() {
+            Some(dictionary) => Ok(dictionary),
+            None => {
+                let dictionary = self.field.dictionary()?;
+                Ok(self.dictionary.get_or_init(|| dictionary))
+            }
         }
+    }
+
+    fn damaged(&self, kind: SectionKind) -> impl Fn(Damage) -> Error + use<'a> {
+        self.field.damaged(kind)
     }
 
     /// The rows of the codes of each document.
@@ -96,7 +100,7 @@ impl<'a> FrozenColumn<'a> {
 
 impl Column for FrozenColumn<'_> {
     fn rank_end(&self) -> u64 {
-        self.dictionary.len()
+        self.field.entry.distinct
     }
 
     fn ends(&self, docs: &[u32], end: End, out: &mut Vec<u64>) -> quire_query::Result<()> {
@@ -125,12 +129,12 @@ impl Column for FrozenColumn<'_> {
     }
 
     fn term(&self, rank: u64, out: &mut Vec<u8>) -> quire_query::Result<()> {
-        let term = self.dictionary.append_value(rank, out);
+        let term = self.dictionary()?.append_value(rank, out);
         Ok(term.map_err(self.damaged(SectionKind::Values))?)
     }
 
     fn rank_of(&self, term: &[u8]) -> quire_query::Result<u64> {
-        let found = self.dictionary.search(term);
+        let found = self.dictionary()?.search(term);
         Ok(found.map_err(self.damaged(SectionKind::Values))?.0)
     }
 }

@@ -32,6 +32,8 @@ const ENTRY_BYTES: usize = 40;
 const FOOTER_BYTES: usize = 8;
 /// Bits of a row's number within a block.
 const ROW_BITS: u32 = 12;
+/// Rows of a set that are looked at together. Room for more takes longer to clear than a few rows take.
+const RETAIN_ROWS: usize = 256;
 const _: () = assert!(1 << ROW_BITS == BLOCK_ROWS && BLOCK_ROWS.is_multiple_of(64));
 
 /// How a block is encoded.
@@ -451,7 +453,7 @@ impl<'a> Column<'a> {
     /// # Errors
     /// [`Damage`] if a block makes no sense; `set` is then as it was.
     pub fn retain(&self, range: &RangeInclusive<u64>, set: &mut DocSet) -> Result<(), Damage> {
-        let (mut batch, mut values) = ([0; 1024], Vec::new());
+        let (mut batch, mut values) = ([0; RETAIN_ROWS], Vec::new());
         let (mut left, mut kept) = (set.iter(), Vec::new());
         loop {
             let count = left.next_many(&mut batch);

@@ -135,7 +135,7 @@ fn lanes_in_range<const LANE: u32>(bytes: &[u8], width: u32, low: u64, high: u64
     (low < spare).then_some(())?;
     let ones = u64::MAX / mask(LANE);
     let (lows, spares) = (low * ones, spare * ones);
-    let highs = high.min(spare - 1) * ones | spares;
+    let highs = (high.min(spare - 1) * ones) | spares;
     let lanes = (u64::BITS / LANE) as usize;
     // From as close as they are packed to a lane each: halves are parted, then halves of these.
     let part = |numbers: u64, together: u32| {
