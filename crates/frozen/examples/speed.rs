@@ -7,7 +7,7 @@ use quire_env::{Env, OsEnv};
 use quire_frozen::{Access, FieldSpec, FrozenBuilder, FrozenFile, FrozenOptions, OpenOptions};
 use quire_index::DocSet;
 use quire_model::ValueRef;
-use quire_query::{End, Leaf, Path as FieldPath, Shard, TermRange, Test, Value};
+use quire_query::{End, Found, Leaf, Path as FieldPath, Shard, TermRange, Test, Value};
 use std::error::Error;
 use std::hint::black_box;
 use std::ops::Bound;
@@ -119,7 +119,7 @@ fn ask(env: &dyn Env, file: &FrozenFile, documents: u32) -> Result<(), Box<dyn E
     let narrow = leaf("price", between(10_000.into(), 10_500.into()));
     let wide = leaf("price", between(10_000.into(), 40_000.into()));
     let days = leaf("day", between(100.into(), 300.into()));
-    let tenth = file.matches(&f)?;
+    let tenth = file.matches(&f, Found::default())?;
     println!(
         "f: {}, g: {}",
         file.count(&[&f])?.unwrap_or(0),
@@ -152,11 +152,12 @@ fn ask(env: &dyn Env, file: &FrozenFile, documents: u32) -> Result<(), Box<dyn E
         ("20 % of days", &days),
     ] {
         time(env, &format!("set of {name}"), || {
-            file.matches(leaf).map(|set| drop(black_box(set)))
+            file.matches(leaf, Found::default())
+                .map(|set| drop(black_box(set)))
         })?;
         time(env, &format!("f = and {name}, by retain"), || {
             let mut set = tenth.clone();
-            file.retain(leaf, &mut set)?;
+            file.retain(leaf, Found::default(), &mut set)?;
             black_box(set);
             Ok::<_, quire_query::Error>(())
         })?;

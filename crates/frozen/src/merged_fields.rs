@@ -30,7 +30,7 @@ use quire_env::{Env, JobClass};
 use quire_index::DocSet;
 use quire_model::Document;
 use quire_query::{
-    Column, Cost, Estimate, FieldInfo, Hit, Leaf, Merged, Order, Path, Ranks, Shard, Use,
+    Column, Cost, Estimate, FieldInfo, Found, Hit, Leaf, Merged, Order, Path, Ranks, Shard, Use,
 };
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -355,16 +355,16 @@ impl Shard for MergedShard {
         }
     }
 
-    fn matches(&self, leaf: &Leaf) -> quire_query::Result<DocSet> {
+    fn matches(&self, leaf: &Leaf, found: Found) -> quire_query::Result<DocSet> {
         match self.file(&leaf.path) {
-            Some(file) => file.matches(leaf),
+            Some(file) => file.matches(leaf, found),
             None => Ok(DocSet::empty()),
         }
     }
 
-    fn retain(&self, leaf: &Leaf, docs: &mut DocSet) -> quire_query::Result<()> {
+    fn retain(&self, leaf: &Leaf, found: Found, docs: &mut DocSet) -> quire_query::Result<()> {
         match self.file(&leaf.path) {
-            Some(file) => file.retain(leaf, docs),
+            Some(file) => file.retain(leaf, found, docs),
             None => {
                 *docs = DocSet::empty();
                 Ok(())

@@ -13,7 +13,9 @@ use crate::{Error, FrozenFile, Result};
 use quire_index::DocSet;
 use quire_model::Document;
 use quire_model::ordered::Direction;
-use quire_query::{Column, Cost, Estimate, FieldInfo, Leaf, Order, Path, Shard, TermBounds, Test};
+use quire_query::{
+    Column, Cost, Estimate, FieldInfo, Found, Leaf, Order, Path, Shard, TermBounds, Test,
+};
 use std::borrow::Cow;
 use std::ops::{Bound, Range, RangeInclusive};
 
@@ -47,6 +49,12 @@ impl Codes {
 
     fn is_empty(&self) -> bool {
         self.first.is_empty()
+    }
+
+    /// These codes for later, if they are one range.
+    fn found(&self) -> Found {
+        let Range { start, end } = self.first;
+        Found(self.more.is_empty().then_some([start, end]))
     }
 
     /// The only code, if there is only one.
@@ -127,6 +135,17 @@ impl<'a> FrozenField<'a> {
     /// Whether there is one value alone, as where documents are parted by the field: what does not lie outside equals it.
     fn has_one_value(&self) -> bool {
         self.entry.distinct == 1 && self.entry.least == self.entry.greatest
+    }
+
+    /// The same, if the estimate did not find them.
+    fn codes_found(&self, test: &Test, found: Found) -> Result<Codes> {
+        match found {
+            Found(Some([start, end])) => Ok(Codes {
+                first: start..end,
+                more: Vec::new(),
+            }),
+            Found(None) => self.codes_of(test),
+        }
     }
 
     /// How many values documents have of some codes: documents, if none has many, or there is but one code.
@@ -306,13 +325,15 @@ impl FrozenFile {
             true => Cost::Stored,
             false => Cost::Built,
         };
-        Ok(match field.count_of(&codes)? {
-            Some(docs) => Estimate::exactly(docs, cost),
-            None => Estimate {
-                at_least: 1,
-                at_most: field.pairs(&codes)?.min(field.entry.docs.into()),
-                cost,
-            },
+        let (at_least, at_most) = match field.count_of(&codes)? {
+            Some(docs) => (docs, docs),
+            None => (1, field.pairs(&codes)?.min(field.entry.docs.into())),
+        };
+        Ok(Estimate {
+            at_least,
+            at_most,
+            cost,
+            found: codes.found(),
         })
     }
 
@@ -327,17 +348,17 @@ impl FrozenFile {
         }
     }
 
-    fn set_of_leaf(&self, leaf: &Leaf) -> Result<DocSet> {
+    fn set_of_leaf(&self, leaf: &Leaf, found: Found) -> Result<DocSet> {
         let Some(field) = self.filterable(&leaf.path)? else {
             return Ok(DocSet::empty());
         };
         match leaf.test {
             Test::Exists => field.present(),
-            _ => field.set_of(&field.codes_of(&leaf.test)?),
+            _ => field.set_of(&field.codes_found(&leaf.test, found)?),
         }
     }
 
-    fn retain_leaf(&self, leaf: &Leaf, docs: &mut DocSet) -> Result<()> {
+    fn retain_leaf(&self, leaf: &Leaf, found: Found, docs: &mut DocSet) -> Result<()> {
         let Some(field) = self.filterable(&leaf.path)? else {
             *docs = DocSet::empty();
             return Ok(());
@@ -348,7 +369,7 @@ impl FrozenFile {
             }
             return Ok(());
         }
-        let codes = field.codes_of(&leaf.test)?;
+        let codes = field.codes_found(&leaf.test, found)?;
         if codes.is_empty() {
             *docs = DocSet::empty();
         } else if field.is_quicker_by_column(&codes, docs.len())? {
@@ -465,12 +486,12 @@ impl Shard for FrozenFile {
         })
     }
 
-    fn matches(&self, leaf: &Leaf) -> quire_query::Result<DocSet> {
-        Ok(self.set_of_leaf(leaf)?)
+    fn matches(&self, leaf: &Leaf, found: Found) -> quire_query::Result<DocSet> {
+        Ok(self.set_of_leaf(leaf, found)?)
     }
 
-    fn retain(&self, leaf: &Leaf, docs: &mut DocSet) -> quire_query::Result<()> {
-        Ok(self.retain_leaf(leaf, docs)?)
+    fn retain(&self, leaf: &Leaf, found: Found, docs: &mut DocSet) -> quire_query::Result<()> {
+        Ok(self.retain_leaf(leaf, found, docs)?)
     }
 
     fn first(&self, order: &Order, docs: u64) -> quire_query::Result<Option<DocSet>> {

@@ -9,8 +9,8 @@ use quire_model::Document;
 use quire_model::ordered::Direction;
 use quire_query::testing::{Case, PATHS, naive};
 use quire_query::{
-    End, Leaf, ModelShard, NO_RANK, Options, Order, Path as FieldPath, Ranks, Shard, TermRange,
-    Test, Value,
+    End, Found, Leaf, ModelShard, NO_RANK, Options, Order, Path as FieldPath, Ranks, Shard,
+    TermRange, Test, Value,
 };
 use std::ops::Bound;
 use std::path::Path;
@@ -283,9 +283,10 @@ fn compare(
     }
     let mut all = DocSet::full(docs);
     for leaf in leaves {
-        let expected = model.matches(leaf)?;
-        assert_eq!(frozen.matches(leaf)?, expected, "{leaf}");
+        let expected = model.matches(leaf, Found::default())?;
+        assert_eq!(frozen.matches(leaf, Found::default())?, expected, "{leaf}");
         let estimate = frozen.estimate(leaf)?;
+        assert_eq!(frozen.matches(leaf, estimate.found)?, expected, "{leaf}");
         assert!(
             (estimate.at_least..=estimate.at_most).contains(&expected.len()),
             "{leaf}: {estimate:?}"
@@ -295,7 +296,7 @@ fn compare(
         }
         for start in [some.clone(), DocSet::full(docs), all.clone()] {
             let mut kept = start.clone();
-            frozen.retain(leaf, &mut kept)?;
+            frozen.retain(leaf, estimate.found, &mut kept)?;
             assert_eq!(kept, &start & &expected, "{leaf}");
         }
         all &= &expected;
@@ -465,11 +466,15 @@ fn many_documents_in_little_memory_are_the_same_file_as_in_much_and_answer_as_th
         })
         .collect();
     for (leaf, own) in leaves.iter().zip(&expected) {
-        assert_eq!(&frozen.matches(leaf).unwrap(), own, "{leaf}");
+        assert_eq!(
+            &frozen.matches(leaf, Found::default()).unwrap(),
+            own,
+            "{leaf}"
+        );
         let few: DocSet = (0..150_000).step_by(701).collect();
         for start in [few, DocSet::full(150_000)] {
             let mut kept = start.clone();
-            frozen.retain(leaf, &mut kept).unwrap();
+            frozen.retain(leaf, Found::default(), &mut kept).unwrap();
             assert_eq!(kept, &start & own, "{leaf}");
         }
         for (other, of_other) in leaves.iter().zip(&expected) {

@@ -53,7 +53,7 @@ impl Evaluator<'_, '_> {
         let set = match &step.kind {
             Kind::All => self.shard.docs()?,
             Kind::None => DocSet::empty(),
-            Kind::Leaf(leaf) => self.shard.matches(leaf)?,
+            Kind::Leaf(leaf) => self.shard.matches(leaf, step.estimate.found)?,
             Kind::Not(one) => {
                 let mut set = self.shard.docs()?;
                 set -= &self.matches(one, Trace::child(&mut trace, one.place))?;
@@ -98,7 +98,7 @@ impl Evaluator<'_, '_> {
         match &step.kind {
             Kind::All => {}
             Kind::None => *set = DocSet::empty(),
-            Kind::Leaf(leaf) => self.shard.retain(leaf, set)?,
+            Kind::Leaf(leaf) => self.shard.retain(leaf, step.estimate.found, set)?,
             Kind::Not(one) => {
                 let mut out = set.clone();
                 self.retain(one, &mut out, Trace::child(&mut trace, one.place))?;

@@ -16,7 +16,7 @@ use crate::sort::{Sorting, TopHits, best, is_outranked};
 use crate::top::Top;
 use crate::tree::Node;
 use crate::{
-    Answer, Error, Explain, Hit, Leaf, Options, Order, Result, Shard, Shards, UnknownFields,
+    Answer, Error, Explain, Found, Hit, Leaf, Options, Order, Result, Shard, Shards, UnknownFields,
 };
 use quire_index::DocSet;
 use quire_model::ordered::Direction;
@@ -180,7 +180,7 @@ fn count_leaf(
         if let Some(shard) = shards.shard(place) {
             all += match shard.count(&[leaf])? {
                 Some(count) => count,
-                None => shard.matches(leaf)?.len(),
+                None => shard.matches(leaf, Found::default())?.len(),
             };
         }
         Ok(())

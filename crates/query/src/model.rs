@@ -4,7 +4,8 @@
 
 use crate::scan::{Values, values};
 use crate::{
-    Column, Cost, End, Estimate, FieldInfo, Leaf, NO_RANK, Order, Path, Ranks, Result, Shard, Value,
+    Column, Cost, End, Estimate, FieldInfo, Found, Leaf, NO_RANK, Order, Path, Ranks, Result,
+    Shard, Value,
 };
 use quire_index::DocSet;
 use quire_model::Document;
@@ -73,10 +74,11 @@ impl Shard for ModelShard {
     }
 
     fn estimate(&self, leaf: &Leaf) -> Result<Estimate> {
-        Ok(Estimate::exactly(self.matches(leaf)?.len(), Cost::Scanned))
+        let matching = self.matches(leaf, Found::default())?;
+        Ok(Estimate::exactly(matching.len(), Cost::Scanned))
     }
 
-    fn matches(&self, leaf: &Leaf) -> Result<DocSet> {
+    fn matches(&self, leaf: &Leaf, _: Found) -> Result<DocSet> {
         let values = self.values(&leaf.path).into_iter();
         Ok((0..)
             .zip(values)

@@ -6,7 +6,7 @@
 
 use crate::explain::Trace;
 use crate::tree::Node;
-use crate::{Cost, Estimate, Leaf, Result, Shard};
+use crate::{Cost, Estimate, Found, Leaf, Result, Shard};
 use smallvec::SmallVec;
 
 /// A part of a filter, as one shard is asked it.
@@ -47,6 +47,7 @@ pub(crate) fn plan<'q>(
                 at_least: docs.saturating_sub(one.estimate.at_most),
                 at_most: docs.saturating_sub(one.estimate.at_least),
                 cost: one.estimate.cost,
+                found: Found::default(),
             };
             (estimate, Kind::Not(Box::new(one)))
         }
@@ -88,6 +89,7 @@ pub(crate) fn plan<'q>(
                     at_least,
                     at_most: at_most.min(docs),
                     cost,
+                    found: Found::default(),
                 },
                 Kind::Or(steps),
             )

@@ -45,12 +45,12 @@ pub trait Shard: Send + Sync {
         Ok(None)
     }
 
-    /// The documents that match.
-    fn matches(&self, leaf: &Leaf) -> Result<DocSet>;
+    /// The documents that match. `found` is of an estimate for the same leaf, or by default.
+    fn matches(&self, leaf: &Leaf, found: Found) -> Result<DocSet>;
 
     /// Keeps the documents that match: by the set, or by looking at these documents alone where they are few.
-    fn retain(&self, leaf: &Leaf, docs: &mut DocSet) -> Result<()> {
-        *docs &= &self.matches(leaf)?;
+    fn retain(&self, leaf: &Leaf, found: Found, docs: &mut DocSet) -> Result<()> {
+        *docs &= &self.matches(leaf, found)?;
         Ok(())
     }
 
@@ -106,7 +106,13 @@ pub struct Estimate {
     pub at_most: u64,
     /// What [`Shard::matches`] costs.
     pub cost: Cost,
+    /// Given back when the leaf is asked.
+    pub found: Found,
 }
+
+/// What a shard found when it estimated a leaf, and need not look for again: numbers that mean something to itself alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Found(pub Option<[u64; 2]>);
 
 impl Estimate {
     /// Exactly so many.
@@ -116,6 +122,7 @@ impl Estimate {
             at_least: docs,
             at_most: docs,
             cost,
+            found: Found::default(),
         }
     }
 }

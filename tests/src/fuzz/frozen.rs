@@ -5,8 +5,8 @@ use super::{Target, Way, is_below_checksums};
 use quire_env::{Env, SimEnv};
 use quire_frozen::{Codec, FieldSpec, FrozenBuilder, FrozenFile, FrozenOptions, OpenOptions};
 use quire_query::{
-    End, Filter, Leaf, Options, Path as FieldPath, Ranks, Shard, TermRange, Test, Value, field,
-    find,
+    End, Filter, Found, Leaf, Options, Path as FieldPath, Ranks, Shard, TermRange, Test, Value,
+    field, find,
 };
 use quiredb::Document;
 use std::ops::Bound;
@@ -161,11 +161,19 @@ fn ask(opened: &FrozenFile) -> quire_query::Result<u64> {
         Err(error) => failed = Some(error),
     };
     for leaf in &leaves {
-        note(opened.matches(leaf).map(|docs| docs.len()));
+        note(
+            opened
+                .matches(leaf, Found::default())
+                .map(|docs| docs.len()),
+        );
         note(opened.estimate(leaf).map(|estimate| estimate.at_least));
         for start in [opened.docs()?, (0..documents).step_by(7).collect()] {
             let mut docs = start;
-            note(opened.retain(leaf, &mut docs).map(|()| docs.len()));
+            note(
+                opened
+                    .retain(leaf, Found::default(), &mut docs)
+                    .map(|()| docs.len()),
+            );
         }
         for other in &leaves {
             note(opened.count(&[leaf, other]).map(Option::unwrap_or_default));

@@ -90,11 +90,14 @@ fn a_file_that_is_cut_while_it_is_open_is_an_error_and_what_was_touched_stays() 
     let env = SimEnv::new(1);
     freeze(&env, &documents, 10, options(Codec::Lz4, 200)).unwrap();
     let frozen = open(&env, Access::Read).unwrap();
-    let found = frozen.matches(&leaves[0]).unwrap();
+    let found = frozen.matches(&leaves[0], Found::default()).unwrap();
     env.truncate_file(Path::new(FILE), 20).unwrap();
-    assert_eq!(frozen.matches(&leaves[0]).unwrap(), found);
+    assert_eq!(frozen.matches(&leaves[0], Found::default()).unwrap(), found);
     assert_eq!(
-        frozen.matches(&leaves[2]).unwrap_err().kind(),
+        frozen
+            .matches(&leaves[2], Found::default())
+            .unwrap_err()
+            .kind(),
         quire_query::ErrorKind::Shard
     );
     assert!(frozen.document(3).is_err() && frozen.verify().is_err());
