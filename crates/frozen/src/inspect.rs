@@ -65,7 +65,7 @@ pub struct RowsInspection {
     pub raw_bytes: u64,
     /// Bytes of what says where each row is.
     pub directory_bytes: u64,
-    /// Bytes of zstd's dictionary, of those; 0 without.
+    /// Bytes of zstd's dictionary or of LZ4's front, of those; 0 without.
     pub dictionary_bytes: u64,
 }
 
