@@ -9,6 +9,7 @@ use crate::Result;
 use crate::measure::{Watch, disk_bytes, in_directory, spread, thread_cpu_nanos};
 use quire_frozen::{
     Access, FieldSpec, FolderOptions, FrozenBuilder, FrozenFolder, FrozenOptions, OpenOptions,
+    Snapshot,
 };
 use quiredb::query::{Options, Prepared, field, find};
 use quiredb::{Env, OsEnv, ValueRef};
@@ -136,7 +137,11 @@ impl Market {
 
     /// A count, or a number that stands for the hits, their order and their payloads.
     fn answer(&self, query: &Prepared) -> Result<u64> {
-        let snapshot = self.folder.snapshot();
+        self.folder
+            .with_snapshot(|snapshot| Market::answer_of(snapshot, query))
+    }
+
+    fn answer_of(snapshot: &Snapshot, query: &Prepared) -> Result<u64> {
         let answer = snapshot.query(query, &Options::default())?;
         if let Some(count) = answer.count {
             return Ok(count);

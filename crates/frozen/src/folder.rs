@@ -128,6 +128,12 @@ impl FrozenFolder {
         self.0.snapshot.load_full()
     }
 
+    /// Shows `ask` the files as they were found last. Unlike [`snapshot`](Self::snapshot) it touches nothing that threads share, which
+    /// is felt in questions of less than a microsecond.
+    pub fn with_snapshot<T>(&self, ask: impl FnOnce(&Snapshot) -> T) -> T {
+        ask(&self.0.snapshot.load())
+    }
+
     /// The files that could not be opened when the folder was looked at last.
     #[must_use]
     pub fn failures(&self) -> Arc<Vec<Failure>> {

@@ -157,6 +157,8 @@ fn a_running_query_keeps_the_files_that_it_began_with() {
         let again = folder.refresh().unwrap();
         assert!(again.opened.is_empty() && again.dropped.is_empty());
         assert!(Arc::ptr_eq(&now, &folder.snapshot()));
+        let same = folder.with_snapshot(|own| std::ptr::eq(own, &*now));
+        assert!(same, "asked in place, it is the same");
 
         write_numbers(env, &path("b.quire"), 40..41);
         env.remove(&path("a.quire")).unwrap();
