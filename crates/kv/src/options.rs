@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A read checks a block, and mostly wants one entry of it.
-const BLOCK_BYTES: usize = 2 << 10;
+const BLOCK_BYTES: usize = 1 << 10;
 /// Smaller blocks are packed to more bytes.
 const BLOCK_BYTES_PACKED: usize = 4 << 10;
 

@@ -93,8 +93,8 @@ impl Blocks {
             table.counters.block_reads.add(1);
         }
         let stored = self.stored(table, handle, direction)?;
-        let contents = frame::open(table.frames.footer.salt, handle.offset, &stored);
-        let block = contents.and_then(|(contents, _)| Block::parse(contents));
+        let opened = frame::open(table.frames.footer.salt, handle.offset, &stored);
+        let block = opened.and_then(|opened| Block::parse(opened.contents));
         Ok(Some(Arc::new(
             block.map_err(table.frames.damaged(handle.offset))?,
         )))

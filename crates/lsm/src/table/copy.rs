@@ -63,7 +63,7 @@ impl TableCopy {
             bytes: HEADER_BYTES as u64,
         }];
         for leaf in &leaves {
-            let (contents, _) = frames.read(*leaf)?;
+            let contents = frames.read(*leaf)?.contents;
             let block = Block::parse(contents).map_err(frames.damaged(leaf.offset))?;
             parts.extend(children(&self.table, &block, leaf.offset)?);
         }

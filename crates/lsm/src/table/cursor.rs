@@ -133,7 +133,8 @@ impl TableCursor {
     /// An index block, past the cache.
     fn read(&self, handle: Handle) -> Result<Arc<Leaf>> {
         let frames = &self.table.frames;
-        let leaf = Leaf::parse(frames.read(handle)?.0).map_err(frames.damaged(handle.offset))?;
+        let contents = frames.read(handle)?.contents;
+        let leaf = Leaf::parse(contents, false).map_err(frames.damaged(handle.offset))?;
         Ok(Arc::new(leaf))
     }
 

@@ -12,8 +12,8 @@
 //! - salt is random, different for each file, and part of every frame's checksum.
 //! - digest is XXH3-64 (seed: the salt) of the CRCs of all frames, 4 bytes each, in file order. The manifest keeps it, so a
 //!   file with other contents is noticed by its footer alone.
-//! - version is 2, or 1 in files that older programs wrote: those have no block in the fixed layout, and filter
-//!   pages of 64 lines; they are else the same.
+//! - version is 3; 2 in files of older programs, which have no padded frames; 1 in yet older ones, which have no block in the
+//!   fixed layout either, and filter pages of 64 lines. Else they are the same.
 //! - Later versions keep the places of version, crc and magic in the footer.
 
 use crate::{Error, Result};
@@ -21,7 +21,7 @@ use quire_planted::{Bug, planted};
 use std::path::Path;
 
 /// The format written, and the newest read.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 /// The oldest read.
 const VERSION_MIN: u32 = 1;
 

@@ -24,9 +24,11 @@ pub(crate) trait Contents: Cached + Sized {
     /// Whether it is looked at where it lies, in a table that is mapped and if it is stored as it is.
     const READ_IN_PLACE: bool;
 
+    /// `cached` says whether the blocks that it leads to, if it does, come from the cache.
+    ///
     /// # Errors
     /// [`Damage`] for contents that make no sense.
-    fn parse(contents: Bytes) -> Result<Self, Damage>;
+    fn parse(contents: Bytes, cached: bool) -> Result<Self, Damage>;
 
     /// Says that it was found in its slot.
     fn set_used(&self);
@@ -35,7 +37,7 @@ pub(crate) trait Contents: Cached + Sized {
 impl Contents for Block {
     const READ_IN_PLACE: bool = true;
 
-    fn parse(contents: Bytes) -> Result<Block, Damage> {
+    fn parse(contents: Bytes, _cached: bool) -> Result<Block, Damage> {
         Block::parse(contents)
     }
 
@@ -53,7 +55,9 @@ pub(crate) struct Node<T> {
     ends: Box<[u32]>,
     keys: Box<[u8]>,
     fences: Fences,
-    handles: Box<[Handle]>,
+    /// Where each block begins, and at the end, where the last one ends: they lie behind each other.
+    starts: Box<[u64]>,
+    /// None, if blocks do not come from the cache.
     slots: Box<[Slot<T>]>,
     /// A bit for each block: whether it was read, and is stored as it is, so that it may be looked at where it lies.
     in_place: Box<[AtomicU64]>,
@@ -66,26 +70,34 @@ pub(crate) type Leaf = Node<Block>;
 impl<T> fmt::Debug for Node<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Node")
-            .field("children", &self.handles.len())
+            .field("children", &self.ends.len())
             .finish()
     }
 }
 
 impl<T: Contents> Node<T> {
-    /// Decodes an index block.
+    /// Decodes an index block, with slots if the blocks below come from the cache.
     ///
     /// # Errors
-    /// [`Damage`] for one that is not whole.
-    pub(crate) fn decode(block: &Block) -> Result<Node<T>, Damage> {
+    /// [`Damage`] for one that is not whole, or whose blocks do not lie behind each other.
+    pub(crate) fn decode(block: &Block, has_slots: bool) -> Result<Node<T>, Damage> {
         let mut cursor = BlockCursor::new();
         cursor.first(block)?;
-        let (mut keys, mut ends, mut handles) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut keys, mut ends, mut starts) = (Vec::new(), Vec::new(), Vec::new());
         while let Some(key) = cursor.key() {
             keys.extend_from_slice(key);
             let end = u32::try_from(keys.len())
                 .map_err(|_| Damage::new("keys of an index block", 0, u32::MAX, keys.len()))?;
             ends.push(end);
-            handles.push(index::decode(cursor.value(block))?);
+            let handle = index::decode(cursor.value(block))?;
+            match starts.last() {
+                Some(&end) if end != handle.offset => {
+                    return Err(Damage::new("offset of a block", 0, end, handle.offset));
+                }
+                Some(_) => {}
+                None => starts.push(handle.offset),
+            }
+            starts.push(handle.end());
             cursor.advance(block)?;
         }
         let separators: Vec<_> = (0..ends.len())
@@ -93,8 +105,7 @@ impl<T: Contents> Node<T> {
             .collect();
         Ok(Node {
             fences: Fences::new(&separators),
-            slots: handles
-                .iter()
+            slots: (0..if has_slots { ends.len() } else { 0 })
                 .map(|_| Slot(ArcSwapWeak::new(Weak::new())))
                 .collect(),
             in_place: (0..ends.len().div_ceil(64))
@@ -102,14 +113,14 @@ impl<T: Contents> Node<T> {
                 .collect(),
             keys: keys.into(),
             ends: ends.into(),
-            handles: handles.into(),
+            starts: starts.into(),
             used: AtomicBool::new(false),
         })
     }
 
     /// Blocks below.
     pub(crate) fn len(&self) -> usize {
-        self.handles.len()
+        self.ends.len()
     }
 
     /// The number of the block below where `key` would be; the number of blocks if it is after all of them.
@@ -129,7 +140,11 @@ impl<T: Contents> Node<T> {
 
     /// Where the block numbered `index` is.
     pub(crate) fn handle(&self, index: usize) -> Option<Handle> {
-        self.handles.get(index).copied()
+        let (&offset, &end) = (self.starts.get(index)?, self.starts.get(index + 1)?);
+        Some(Handle {
+            offset,
+            bytes: end - offset,
+        })
     }
 
     /// The block numbered `index`, if the cache holds it and it was put in its slot.
@@ -170,8 +185,9 @@ fn separator<'a>(keys: &'a [u8], ends: &[u32], index: usize) -> &'a [u8] {
 
 impl<T: Contents> Cached for Node<T> {
     fn bytes(&self) -> u64 {
-        let each = size_of::<u32>() + size_of::<Handle>() + SLOT_BYTES;
-        (size_of::<Self>() + self.keys.len() + self.fences.bytes() + each * self.len()) as u64
+        let places = size_of_val(&*self.ends) + size_of_val(&*self.starts);
+        let own = size_of::<Self>() + self.keys.len() + self.fences.bytes() + places;
+        (own + SLOT_BYTES * self.slots.len()) as u64
     }
 
     fn take_used(&self) -> bool {
@@ -182,8 +198,8 @@ impl<T: Contents> Cached for Node<T> {
 impl<T: Contents> Contents for Node<T> {
     const READ_IN_PLACE: bool = false;
 
-    fn parse(contents: Bytes) -> Result<Node<T>, Damage> {
-        Node::decode(&Block::parse(contents)?)
+    fn parse(contents: Bytes, cached: bool) -> Result<Node<T>, Damage> {
+        Node::decode(&Block::parse(contents)?, cached)
     }
 
     fn set_used(&self) {

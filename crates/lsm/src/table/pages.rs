@@ -205,7 +205,7 @@ impl PagedFilter {
 
     fn read(&self, page: u32) -> Result<Bytes> {
         let handle = self.frames.filter_page(page);
-        let (contents, _) = self.frames.read(handle)?;
+        let contents = self.frames.read(handle)?.contents;
         if contents.len() != self.shape().page_bytes(page) {
             return Err(Error::Corrupt {
                 path: self.frames.file.path().to_path_buf(),

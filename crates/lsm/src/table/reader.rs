@@ -3,7 +3,7 @@
 use super::block::Block;
 use super::filter;
 use super::footer::{FOOTER_BYTES, Footer, HEADER_BYTES};
-use super::frame::{self, Handle, TRAILER_BYTES};
+use super::frame::{self, Handle, Opened, TRAILER_BYTES};
 use super::mapped::{Mapped, Origin};
 use super::node::{Contents, Leaf, Node};
 use super::pages::{Answer, Asking, PagedFilter};
@@ -11,8 +11,7 @@ use super::properties::Properties;
 use super::ranges;
 use crate::fold::Entry;
 use crate::span::Spans;
-use crate::{Damage, Error, Result, TableFiles, TableMeta, TreeContext, TreeSpec};
-use bytes::Bytes;
+use crate::{Codec, Damage, Error, Result, TableFiles, TableMeta, TreeContext, TreeSpec};
 use quire_env::{BlockCache, BlockKey, Budget, Cached, Charge, Env, ReadFile, Tally};
 use quire_planted::{Bug, planted};
 use std::path::Path;
@@ -82,7 +81,7 @@ impl Frames {
                 footer.digest,
             ));
         }
-        let (top, top_crc) = read_frame(
+        let top = read_frame(
             file.as_ref(),
             footer.salt,
             Handle {
@@ -90,7 +89,7 @@ impl Frames {
                 bytes: footer.properties_offset - footer.top_offset,
             },
         )?;
-        let (properties, properties_crc) = read_frame(
+        let end = read_frame(
             file.as_ref(),
             footer.salt,
             Handle {
@@ -98,9 +97,11 @@ impl Frames {
                 bytes: footer_offset - footer.properties_offset,
             },
         )?;
-        let properties = Properties::decode(&properties, footer.version)
+        let end_crcs = [top.crc, end.crc];
+        let properties = Properties::decode(&end.contents, footer.version)
             .map_err(|damage| damage.in_file(path, footer.properties_offset))?;
-        let top = Block::parse(top).map_err(|damage| damage.in_file(path, footer.top_offset))?;
+        let top =
+            Block::parse(top.contents).map_err(|damage| damage.in_file(path, footer.top_offset))?;
         let mut frames = Frames {
             file,
             bytes,
@@ -108,11 +109,11 @@ impl Frames {
             properties,
             top,
             spans: (Spans::default(), 0),
-            end_crcs: [top_crc, properties_crc],
+            end_crcs,
         };
         frames.check_properties(meta)?;
         if let Some(handle) = frames.ranges() {
-            let (contents, _) = frames.read(handle)?;
+            let contents = frames.read(handle)?.contents;
             frames.spans = ranges::decode(&contents, frames.properties.ranges)
                 .map_err(frames.damaged(handle.offset))?;
         }
@@ -195,8 +196,8 @@ impl Frames {
         Ok(())
     }
 
-    /// The frame at `handle`, read from the file and checked; and its CRC.
-    pub(super) fn read(&self, handle: Handle) -> Result<(Bytes, u32)> {
+    /// The frame at `handle`, read from the file and checked.
+    pub(super) fn read(&self, handle: Handle) -> Result<Opened> {
         self.check(handle)?;
         read_frame(self.file.as_ref(), self.footer.salt, handle)
     }
@@ -238,7 +239,7 @@ fn filter_bytes(properties: &Properties) -> u64 {
         + u64::from(shape.pages()) * TRAILER_BYTES as u64
 }
 
-fn read_frame(file: &dyn ReadFile, salt: u64, handle: Handle) -> Result<(Bytes, u32)> {
+fn read_frame(file: &dyn ReadFile, salt: u64, handle: Handle) -> Result<Opened> {
     let too_long = |_| {
         corrupt(
             file.path(),
@@ -263,6 +264,8 @@ pub(crate) struct Table {
     filter: Arc<PagedFilter>,
     pub(super) top: Node<Leaf>,
     mapped: Option<Mapped>,
+    /// Whether data blocks come from the cache, as far as the tree's spec tells: a few others do all the same.
+    cached: bool,
     meta: TableMeta,
     files: Arc<TableFiles>,
     cache: Arc<BlockCache>,
@@ -297,14 +300,15 @@ impl Table {
                 found,
             ));
         }
-        let top =
-            Node::<Leaf>::decode(&frames.top).map_err(frames.damaged(frames.footer.top_offset))?;
+        let top = Node::<Leaf>::decode(&frames.top, true)
+            .map_err(frames.damaged(frames.footer.top_offset))?;
         Ok(Table {
             _pinned: context
                 .budget
                 .charge(Cached::bytes(&frames.top) + top.bytes() + frames.spans.1),
             filter: PagedFilter::new(Arc::clone(&frames), &context.filters),
             mapped: Mapped::open(&frames, spec, origin)?,
+            cached: !spec.mapped || spec.codec != Codec::None,
             frames,
             top,
             owner: match planted(Bug::CacheKeyedByFileNumber) {
@@ -405,15 +409,16 @@ impl Table {
             return Ok(None);
         };
         let mapped = self.mapped.as_ref().filter(|_| T::READ_IN_PLACE);
-        let contents = match mapped {
-            Some(mapped) if mapped.shows(node, index) => mapped.copy(&self.frames, handle)?,
+        let (contents, as_stored) = match mapped {
+            Some(mapped) if mapped.shows(node, index) => (mapped.copy(&self.frames, handle)?, true),
             _ => {
                 self.counters.block_reads.add(1);
-                self.frames.read(handle)?.0
+                let opened = self.frames.read(handle)?;
+                (opened.contents, opened.as_stored)
             }
         };
-        let as_stored = (contents.len() + TRAILER_BYTES) as u64 == handle.bytes;
-        let contents = T::parse(contents).map_err(self.frames.damaged(handle.offset))?;
+        let contents =
+            T::parse(contents, self.cached).map_err(self.frames.damaged(handle.offset))?;
         let contents = Arc::new(contents);
         if as_stored && mapped.is_some() {
             node.set_in_place(index);

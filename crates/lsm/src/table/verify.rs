@@ -66,7 +66,7 @@ impl TableVerify {
         let leaves = check.children(&frames.top, frames.footer.top_offset, None)?;
         let mut blocks = VecDeque::new();
         for (separator, leaf) in &leaves {
-            let (contents, _) = frames.read(*leaf)?;
+            let contents = frames.read(*leaf)?.contents;
             let block = Block::parse(contents).map_err(frames.damaged(leaf.offset))?;
             blocks.extend(check.children(&block, leaf.offset, Some(separator))?);
         }
@@ -155,7 +155,7 @@ impl Check {
         let mut filter = Vec::new();
         for page in 0..frames.properties.filter.pages() {
             let handle = frames.filter_page(page);
-            let (contents, _) = frames.read(handle)?;
+            let contents = frames.read(handle)?.contents;
             if contents.len() != frames.properties.filter.page_bytes(page) {
                 let (what, offset) = ("filter page", handle.offset);
                 let (expected, found) = (handle.bytes, contents.len() as u64);
@@ -241,11 +241,11 @@ impl Check {
     /// Reads the next frame, which must be the one at `handle`.
     fn frame(&mut self, handle: Handle) -> Result<Bytes> {
         self.offset("offset of a block", handle.offset)?;
-        let (contents, crc) = self.frames.read(handle)?;
-        self.digest.add(crc);
+        let opened = self.frames.read(handle)?;
+        self.digest.add(opened.crc);
         self.next = handle.end();
         self.blocks += 1;
-        Ok(contents)
+        Ok(opened.contents)
     }
 
     fn data_block(&mut self, handle: Handle, separator: &[u8]) -> Result<()> {

@@ -3,7 +3,7 @@
 use super::block::{BlockBuilder, DATA_RESTART, INDEX_RESTART};
 use super::filter::{self, Shape};
 use super::footer::{self, Footer};
-use super::frame::{self, Handle};
+use super::frame::{self, Fit, Handle};
 use super::index;
 use super::properties::Properties;
 use super::ranges;
@@ -21,8 +21,16 @@ const WRITE_BYTES: usize = 256 << 10;
 /// From so many bytes of deleted ranges on a table takes no more of them if it needs not: they are in memory while it is open.
 const RANGES_BYTES_MAX: usize = 1 << 20;
 
+/// An index block holds so many bytes, if data blocks are not larger and four of them not smaller.
+const INDEX_BYTES: usize = 4 << 10;
+
 /// A table takes no more entries than this: it bounds what the writer keeps for the filter (8 bytes each).
 const ENTRIES_MAX: usize = 4 << 20;
+
+/// Bytes of an index block: over small data blocks, those of several.
+fn index_block_bytes(block_bytes: usize) -> usize {
+    (4 * block_bytes).min(block_bytes.max(INDEX_BYTES))
+}
 
 /// A table file being written. Dropped before [`finish`](Self::finish), it leaves part of a file.
 #[derive(Debug)]
@@ -30,6 +38,8 @@ pub(crate) struct TableWriter {
     out: Output,
     tree: String,
     block_bytes: usize,
+    /// How data blocks fill pages, if they do.
+    fit: Option<Fit>,
     table_bytes_max: u64,
     filter_bits_per_key: u32,
     data: BlockBuilder,
@@ -71,10 +81,11 @@ impl TableWriter {
             out: Output::begin(output, u64::from_le_bytes(salt), spec.codec)?,
             tree: spec.name.clone(),
             block_bytes: spec.block_bytes,
+            fit: Fit::of(spec.codec, spec.block_bytes),
             table_bytes_max: spec.table_bytes_max,
             filter_bits_per_key: spec.filter_bits_per_key,
             data: BlockBuilder::new(DATA_RESTART),
-            index: Index::new(spec.block_bytes),
+            index: Index::new(index_block_bytes(spec.block_bytes)),
             hashes: Vec::new(),
             ranges: Vec::new(),
             file,
@@ -107,7 +118,9 @@ impl TableWriter {
             self.properties.entries == 0 || self.data.last_key() < key,
             "keys ascend"
         );
-        if !self.data.is_empty() && self.data.bytes() + key.len() + value.len() > self.block_bytes {
+        if !self.data.is_empty()
+            && self.data.bytes() + key.len() + value.len() > self.block_bytes_max()
+        {
             self.finish_block(Some(key))?;
             if planted(Bug::FirstKeyOfBlockLost) {
                 return Ok(());
@@ -150,6 +163,14 @@ impl TableWriter {
         self.data.last_key()
     }
 
+    /// The longest data block where the next one begins, unless of one entry.
+    fn block_bytes_max(&self) -> usize {
+        match self.fit {
+            Some(fit) => fit.contents_bytes(self.out.offset),
+            None => self.block_bytes,
+        }
+    }
+
     /// True if the table has reached its size and the next entry belongs in another.
     pub(crate) fn is_full(&self) -> bool {
         self.out.offset + (self.data.bytes() + self.ranges.len()) as u64 >= self.table_bytes_max
@@ -158,7 +179,9 @@ impl TableWriter {
 
     /// Writes the data block that is open; `next` is the key after it, if there is one.
     fn finish_block(&mut self, next: Option<&[u8]>) -> Result<()> {
-        let handle = self.data.finish(|contents| self.out.frame(contents))?;
+        let handle = self
+            .data
+            .finish(|contents| self.out.frame(contents, self.fit))?;
         self.properties.data_blocks += 1;
         self.index.add(self.data.last_key(), next, handle);
         let kept =
@@ -178,7 +201,7 @@ impl TableWriter {
         self.properties.largest = self.data.last_key().to_vec();
 
         if !self.ranges.is_empty() {
-            self.properties.ranges_offset = self.out.frame(&self.ranges)?.offset;
+            self.properties.ranges_offset = self.out.frame(&self.ranges, None)?.offset;
         }
         self.properties.filter = Shape::of(self.hashes.len(), self.filter_bits_per_key);
         self.properties.filter_offset = self.out.offset;
@@ -190,14 +213,14 @@ impl TableWriter {
             .build(&self.hashes)
             .chunks(self.properties.filter.whole_page_bytes())
         {
-            self.out.frame(page)?;
+            self.out.frame(page, None)?;
         }
         self.out.codec = codec;
 
         self.properties.index_offset = self.out.offset;
-        let top = self.index.finish(|leaf| self.out.frame(leaf))?;
-        let top_offset = self.out.frame(&top)?.offset;
-        let properties_offset = self.out.frame(&self.properties.encode())?.offset;
+        let top = self.index.finish(|leaf| self.out.frame(leaf, None))?;
+        let top_offset = self.out.frame(&top, None)?.offset;
+        let properties_offset = self.out.frame(&self.properties.encode(), None)?.offset;
         let (bytes, digest) = self.out.finish(top_offset, properties_offset)?;
         let Properties {
             entries,
@@ -310,13 +333,14 @@ impl Output {
         Ok(out)
     }
 
-    fn frame(&mut self, contents: &[u8]) -> Result<Handle> {
+    fn frame(&mut self, contents: &[u8], fit: Option<Fit>) -> Result<Handle> {
         let mut frame = std::mem::take(&mut self.frame);
         let handle = Handle {
             offset: self.offset,
             bytes: 0,
         };
-        let crc = frame::seal(self.salt, self.offset, contents, self.codec, &mut frame);
+        let (salt, codec) = (self.salt, self.codec);
+        let crc = frame::seal(salt, self.offset, contents, codec, fit, &mut frame);
         self.digest.add(crc);
         let written = self.write(&frame);
         let bytes = frame.len() as u64;
