@@ -3,6 +3,7 @@
 use crate::os::OsMap;
 use crate::sim::SimMap;
 use crate::{Error, Result};
+use bytes::Bytes;
 use std::io;
 use std::path::Path;
 
@@ -41,6 +42,30 @@ impl FileMap {
                 None => Err(ends_early(map.path())),
             },
             Repr::Sim(map) => map.look(offset, length, look),
+        }
+    }
+}
+
+impl FileMap {
+    /// `length` bytes from `offset`. They hold the map, and the file with it.
+    ///
+    /// # Errors
+    /// As of [`look`](Self::look).
+    pub fn part(&self, offset: u64, length: usize) -> Result<Bytes> {
+        match &self.0 {
+            Repr::Os(map) => match part(map.bytes(), offset, length) {
+                Some(part) => Ok(map.shared().slice_ref(part)),
+                None => Err(ends_early(map.path())),
+            },
+            Repr::Sim(map) => map.look(offset, length, Bytes::copy_from_slice),
+        }
+    }
+
+    /// Says that so many bytes from `offset` will be looked at soon: the system begins to read what it does not hold.
+    pub fn will_need(&self, offset: u64, length: usize) {
+        match &self.0 {
+            Repr::Os(map) => map.will_need(offset, length),
+            Repr::Sim(_) => {}
         }
     }
 }

@@ -7,20 +7,23 @@
 //! rests in memory is asked again as soon as a search finds nothing.
 //!
 //! # Invariants
-//! 1. The pages in memory take at most the budget; those that a reader is just looking at may go a moment later.
+//! 1. The pages in memory take at most the budget, in [frames](frames) that readers do not hold.
 //! 2. A page comes into memory from a background job alone, checked. A page that can't be read stays absent; the
 //!    error is kept for whoever asks, and checking the file finds it again.
 //! 3. A job is due only if somebody asked for a page that is absent, or much for any: an idle process has none. What it
 //!    does depends on the requests and the machine's clock alone.
 
 mod choose;
+mod frames;
 #[cfg(test)]
 mod tests;
 
 use crate::table::PagedFilter;
 pub(crate) use choose::Candidate;
+use frames::Frames;
+pub(crate) use frames::{Held, Line, PAGE_BYTES, PAGE_LINES, Place};
 use parking_lot::Mutex;
-use quire_env::{Budget, Env, JobClass};
+use quire_env::{Env, JobClass};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -62,7 +65,8 @@ pub struct FilterPagerStats {
 /// One for the process, shared by all trees.
 pub struct FilterPager {
     env: Arc<dyn Env>,
-    budget: Arc<Budget>,
+    budget_bytes: u64,
+    frames: Frames,
     scheduled: AtomicBool,
     inner: Mutex<Inner>,
 }
@@ -79,7 +83,7 @@ struct Inner {
 impl fmt::Debug for FilterPager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FilterPager")
-            .field("budget", &self.budget)
+            .field("budget_bytes", &self.budget_bytes)
             .finish_non_exhaustive()
     }
 }
@@ -89,15 +93,16 @@ impl FilterPager {
     pub fn new(env: Arc<dyn Env>, bytes: u64) -> Arc<FilterPager> {
         Arc::new(FilterPager {
             env,
-            budget: Budget::new(bytes),
+            budget_bytes: bytes,
+            frames: Frames::new(bytes),
             scheduled: AtomicBool::new(false),
             inner: Mutex::default(),
         })
     }
 
-    /// What pages in memory are charged to.
-    pub(crate) fn budget(&self) -> &Arc<Budget> {
-        &self.budget
+    /// Where pages in memory lie.
+    pub(crate) fn frames(&self) -> &Frames {
+        &self.frames
     }
 
     /// Looks after `filter`, too, as long as that is there.
@@ -150,7 +155,7 @@ impl FilterPager {
                 pages.push(filter.candidate((filter_index, page), kept));
             }
         }
-        let chosen = choose::choose(&pages, self.budget.limit());
+        let chosen = choose::choose(&pages, self.budget_bytes);
         let of = |page: &Candidate| filters.get(page.name.0).map(|filter| (filter, page.name.1));
         let all = || pages.iter().zip(&chosen);
         for (page, _) in all().filter(|(page, chosen)| page.resident && !**chosen) {
@@ -225,8 +230,8 @@ impl FilterPager {
             resident_pages += filter.resident_pages();
         }
         FilterPagerStats {
-            budget_bytes: self.budget.limit(),
-            resident_bytes: self.budget.used(),
+            budget_bytes: self.budget_bytes,
+            resident_bytes: self.frames.used_bytes(),
             pages,
             resident_pages,
             ..inner.stats

@@ -127,8 +127,8 @@ pub(crate) struct LookUp<'a> {
 
 impl LookUp<'_> {
     /// Reads ahead what the filter will be asked.
-    pub(crate) fn touch(&self, hash: u64) {
-        self.asking.touch(hash);
+    pub(crate) fn touch(&self) {
+        self.asking.touch();
     }
 
     /// What the run says of the key.

@@ -14,6 +14,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A file being written.
 #[derive(Debug)]
@@ -193,7 +194,7 @@ impl ReadFile for OsReadFile {
         };
         let map = map().map_err(|e| Error::io("map", &self.path, e))?;
         let path = self.path.clone();
-        Ok(FileMap::of_os(OsMap { path, map }))
+        Ok(FileMap::of_os(OsMap::new(path, map)))
     }
 }
 
@@ -201,10 +202,27 @@ impl ReadFile for OsReadFile {
 #[derive(Debug)]
 pub(crate) struct OsMap {
     path: PathBuf,
-    map: Mmap,
+    map: Arc<Mmap>,
+    /// The same, to share parts of it.
+    shared: Bytes,
+}
+
+/// Holds a map for [`Bytes`].
+struct Owner(Arc<Mmap>);
+
+impl AsRef<[u8]> for Owner {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 impl OsMap {
+    fn new(path: PathBuf, map: Mmap) -> OsMap {
+        let map = Arc::new(map);
+        let shared = Bytes::from_owner(Owner(Arc::clone(&map)));
+        OsMap { path, map, shared }
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -212,6 +230,21 @@ impl OsMap {
     /// All of it.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.map
+    }
+
+    /// All of it, to share parts of it.
+    pub(crate) fn shared(&self) -> &Bytes {
+        &self.shared
+    }
+
+    /// [`FileMap::will_need`].
+    pub(crate) fn will_need(&self, offset: u64, length: usize) {
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        let length = length.min(self.map.len().saturating_sub(offset));
+        if length > 0 {
+            // A system that won't is no worse off than without.
+            let _ = self.map.advise_range(Advice::WillNeed, offset, length);
+        }
     }
 }
 

@@ -1,12 +1,14 @@
-//! Where a cursor gets its data blocks: from the block cache, or from stretches of the file that it reads ahead.
+//! Where a cursor gets its data blocks: from a map of the file, the block cache, or stretches of the file that it reads ahead.
 //!
-//! A scan's first blocks come through the cache, as those of point reads do: a short scan may be done again. What a longer one
+//! A scan goes through what may be looked at in the map; the system is told ahead what a longer one will come to. Elsewhere its
+//! first blocks come through the cache, as those of point reads do: a short scan may be done again. What a longer one
 //! finds there it takes; the rest it reads ahead and past the cache, so that it costs few calls and drives nothing out. Flushes
 //! and compactions see each block once, and do not ask the cache at all.
 
 use super::block::Block;
 use super::footer::HEADER_BYTES;
 use super::frame::{self, Handle};
+use super::mapped::Mapped;
 use super::node::Leaf;
 use super::reader::Table;
 use crate::Result;
@@ -24,6 +26,9 @@ const SCAN_BYTES_MAX: u64 = 64 << 10;
 
 /// So many bytes of a scan come through the cache, whether it holds them or not.
 const CACHED_BYTES: u64 = 64 << 10;
+
+/// The system is told of so many bytes of a map that a scan will come to.
+const WILL_NEED_BYTES: u64 = 256 << 10;
 
 /// How a cursor reads its blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +50,8 @@ pub(super) struct Blocks {
     offset: u64,
     /// Bytes to read next.
     ahead: u64,
+    /// Bytes that were looked at in the map, less what was then said of those that come.
+    looked_at: i64,
     charge: Charge,
 }
 
@@ -59,6 +66,7 @@ impl Blocks {
                 Access::Cached => SCAN_BYTES_MIN,
                 Access::Sequential => SEQUENTIAL_BYTES,
             },
+            looked_at: 0,
             charge: table.budget.charge(0),
         }
     }
@@ -77,6 +85,13 @@ impl Blocks {
         let Some(handle) = leaf.handle(index) else {
             return Ok(None);
         };
+        if self.access == Access::Cached
+            && let Some(mapped) = &table.mapped
+            && mapped.shows(leaf, index)
+        {
+            self.say_what_comes(mapped, handle, direction);
+            return Ok(Some(Arc::new(mapped.block(&table.frames, handle)?)));
+        }
         if self.buffered(handle).is_none() && self.access == Access::Cached {
             if self.cached < CACHED_BYTES {
                 let block = table.child(leaf, index)?;
@@ -93,11 +108,29 @@ impl Blocks {
             table.counters.block_reads.add(1);
         }
         let stored = self.stored(table, handle, direction)?;
+        let damaged = table.frames.damaged(handle.offset);
         let opened = frame::open(table.frames.footer.salt, handle.offset, &stored);
-        let block = opened.and_then(|opened| Block::parse(opened.contents));
-        Ok(Some(Arc::new(
-            block.map_err(table.frames.damaged(handle.offset))?,
-        )))
+        let opened = opened.map_err(&damaged)?;
+        if opened.as_stored && table.mapped.is_some() {
+            leaf.set_in_place(index);
+        }
+        let block = Block::parse(opened.contents).map_err(damaged)?;
+        Ok(Some(Arc::new(block)))
+    }
+
+    /// Tells the system what comes after the block at `handle`, once a scan has gone on for a while.
+    fn say_what_comes(&mut self, mapped: &Mapped, handle: Handle, direction: Direction) {
+        self.looked_at += handle.bytes as i64;
+        if self.looked_at < SCAN_BYTES_MAX as i64 {
+            return;
+        }
+        // The next time in the middle of what is said now.
+        self.looked_at -= WILL_NEED_BYTES as i64 / 2;
+        let start = match direction {
+            Direction::Forwards => handle.end(),
+            Direction::Backwards => handle.offset.saturating_sub(WILL_NEED_BYTES),
+        };
+        mapped.will_need(start, WILL_NEED_BYTES);
     }
 
     /// The stored bytes at `handle`, and with them those that come next.

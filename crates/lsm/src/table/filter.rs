@@ -1,7 +1,7 @@
 //! Filter: a blocked Bloom filter over a table's keys, cut into pages.
 //!
 //! # Layout
-//! The filter is an array of lines of 64 bytes (512 bits): one cache line each. Its pages hold 16 lines (1 KiB; in files of
+//! The filter is an array of lines of 64 bytes (512 bits): one cache line each. Its pages in a file hold 16 lines (1 KiB; in files of
 //! version 1, 64 lines), the last one what is left, and each is a frame of its own, so that a page can be kept or dropped
 //! alone. Small pages let the pager tell keys apart: of a tenth of the bytes it made more than of pages of 4 KiB.
 //!
@@ -11,8 +11,10 @@
 //!
 //! Source: Putze, Sanders, Singler 2007, "Cache-, hash- and space-efficient Bloom filters".
 
+use crate::pager::Line;
 use quire_planted::{Bug, planted};
 use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a line.
 pub(crate) const LINE_BYTES: usize = 64;
@@ -113,60 +115,62 @@ impl Shape {
                 .min(self.page_lines) as usize
     }
 
-    /// The page where a key of this hash has its bits, and the line in that page.
-    pub(crate) fn place(self, hash: u64) -> (u32, usize) {
-        let line = (((hash >> 32) * u64::from(self.lines)) >> 32) as u32;
+    /// The line where a key of this hash has its bits.
+    pub(crate) fn line(self, hash: u64) -> u32 {
+        (((hash >> 32) * u64::from(self.lines)) >> 32) as u32
+    }
+
+    /// The page of the file where a line is, and the line in that page.
+    pub(crate) fn place(self, line: u32) -> (u32, usize) {
         (line / self.page_lines, (line % self.page_lines) as usize)
     }
 
-    fn bits(self, hash: u64) -> impl Iterator<Item = (usize, u8)> {
+    /// The bits of a key of this hash: each by its word, and in that.
+    fn bits(self, hash: u64) -> impl Iterator<Item = (usize, u64)> {
         let mut hash = hash as u32;
         (0..self.probes).map(move |_| {
             let bit = hash >> 23;
             hash = hash.wrapping_mul(0x9e37_79b9);
-            ((bit / 8) as usize, 1 << (bit % 8))
+            ((bit / 64) as usize, 1 << (bit % 64))
         })
     }
 
-    /// The line of a page where a key of this hash has its bits; `None` of a page too short for it.
-    fn line(self, page: &[u8], hash: u64) -> Option<&[u8; LINE_BYTES]> {
-        let (_, line) = self.place(hash);
-        page.get(line * LINE_BYTES..)?.first_chunk()
-    }
-
-    /// Whether a key of this hash may be in the table, by the page where it has its bits. A page too short for its line
-    /// says yes: the caller has checked its length.
-    pub(crate) fn may_hold(self, page: &[u8], hash: u64) -> bool {
-        let Some(line) = self.line(page, hash) else {
-            return true;
-        };
+    /// Whether a key of this hash, which has its bits in `line`, may be in the table.
+    pub(crate) fn may_hold(self, line: &Line, hash: u64) -> bool {
         // All bits are looked at: they lie in one line, and whether one is there can't be guessed.
-        self.bits(hash).fold(true, |all, (byte, bit)| {
-            all & line.get(byte).is_none_or(|found| found & bit != 0)
+        self.bits(hash).fold(true, |all, (word, bit)| {
+            let found = line.get(word).map(|word| word.load(Ordering::Relaxed));
+            all & found.is_none_or(|found| found & bit != 0)
         })
-    }
-
-    /// Reads the line of a page that [`may_hold`](Self::may_hold) will read.
-    pub(crate) fn touch(self, page: &[u8], hash: u64) {
-        if let Some([first, ..]) = self.line(page, hash) {
-            black_box(*first);
-        }
     }
 
     /// The filter of these hashes: all its lines.
     pub(crate) fn build(self, hashes: &[u64]) -> Vec<u8> {
-        let mut lines = vec![0; self.lines as usize * LINE_BYTES];
+        let mut words = vec![0; self.lines as usize * LINE_BYTES / 8];
         for &hash in hashes {
-            let (page, line) = self.place(hash);
-            let start = page as usize * self.whole_page_bytes() + line * LINE_BYTES;
-            for (byte, bit) in self.bits(hash).skip(planted(Bug::FilterBitMissing).into()) {
-                if let Some(found) = lines.get_mut(start + byte) {
+            let start = self.line(hash) as usize * LINE_BYTES / 8;
+            for (word, bit) in self.bits(hash).skip(planted(Bug::FilterBitMissing).into()) {
+                if let Some(found) = words.get_mut(start + word) {
                     *found |= bit;
                 }
             }
         }
-        lines
+        words.into_iter().flat_map(u64::to_le_bytes).collect()
     }
+}
+
+/// Reads the line that [`Shape::may_hold`] will read.
+pub(crate) fn touch([first, ..]: &Line) {
+    black_box(first.load(Ordering::Relaxed));
+}
+
+/// A line of a filter's bytes, as [`Shape::may_hold`] takes it.
+pub(crate) fn line_of(filter: &[u8], line: u32) -> Option<Line> {
+    let bytes: &[u8; LINE_BYTES] = filter.get(line as usize * LINE_BYTES..)?.first_chunk()?;
+    let mut words = bytes.as_chunks::<8>().0.iter().copied();
+    Some(std::array::from_fn(|_| {
+        AtomicU64::new(u64::from_le_bytes(words.next().unwrap_or_default()))
+    }))
 }
 
 #[cfg(test)]
@@ -176,12 +180,7 @@ mod tests {
     fn positives(shape: Shape, filter: &[u8], keys: std::ops::Range<u32>) -> usize {
         let asked = keys.map(|key| hash(&key.to_be_bytes()));
         asked
-            .filter(|&hash| {
-                let (page, _) = shape.place(hash);
-                let start = page as usize * shape.whole_page_bytes();
-                let page = &filter[start..start + shape.page_bytes(page)];
-                shape.may_hold(page, hash)
-            })
+            .filter(|&hash| shape.may_hold(&line_of(filter, shape.line(hash)).unwrap(), hash))
             .count()
     }
 

@@ -277,7 +277,7 @@ mod tests {
             let crc = seal(salt, offset, &contents, codec, fit, &mut stored);
             let stored = Bytes::from(stored);
             let padding = stored.len().saturating_sub(contents.len() + TRAILER_BYTES);
-            prop_assert!(padding < 256 && (padding == 0 || (offset as usize + stored.len()) % PAGE_BYTES == 0));
+            prop_assert!(padding < 256 && (padding == 0 || (offset as usize + stored.len()).is_multiple_of(PAGE_BYTES)));
             let opened = open(salt, offset, &stored).unwrap();
             prop_assert_eq!((&opened.contents[..], opened.crc), (&contents[..], crc));
             let in_place = open_as_stored(salt, offset, &stored).ok();

@@ -1,14 +1,15 @@
-//! Blocks read where they lie, in a map of their file: nothing is copied but the value that is asked for, and the block cache holds
-//! none of them.
+//! Blocks read where they lie, in a map of their file: nothing is copied but the values that somebody keeps, and the block cache
+//! holds none of them.
 //!
 //! # Invariants
 //! 1. A block is compared with its checksum each time that it is looked at: the system may have let go of it, and read it from
 //!    the disk again just now. It costs little, as a search in a block that is not in the processor's caches waits for memory anyway.
+//!    A cursor compares it when it comes to the block.
 //! 2. A block of a file that was there when the tree was opened is read by a call first: what the disk can't read is an error then, and
 //!    in a map it would end the process. What was just written is in the system's memory, and is looked at at once.
 //! 3. Only blocks that are stored as they are, are looked at here.
 
-use super::block;
+use super::block::{self, Block};
 use super::frame::{self, Handle};
 use super::node::{Contents, Node};
 use super::reader::Frames;
@@ -67,6 +68,24 @@ impl Mapped {
     /// `Corrupt`, or those of [`FileMap::look`].
     pub(super) fn get(&self, frames: &Frames, handle: Handle, key: &[u8]) -> Result<Option<Entry>> {
         self.look(frames, handle, |contents| block::copy_entry(contents, key))
+    }
+
+    /// The data block at `handle`, for who goes through it now.
+    ///
+    /// # Errors
+    /// `Corrupt`, or those of [`FileMap::part`].
+    pub(super) fn block(&self, frames: &Frames, handle: Handle) -> Result<Block> {
+        frames.check(handle)?;
+        let stored = self.map.part(handle.offset, handle.bytes as usize)?;
+        let contents = frame::open_as_stored(frames.footer.salt, handle.offset, &stored);
+        let block =
+            contents.and_then(|contents| Block::parse_mapped(stored.slice(..contents.len())));
+        block.map_err(frames.damaged(handle.offset))
+    }
+
+    /// Says that so many bytes from `offset` will be looked at soon.
+    pub(super) fn will_need(&self, offset: u64, bytes: u64) {
+        self.map.will_need(offset, bytes as usize);
     }
 
     /// What `look` makes of the contents of the data block at `handle`.

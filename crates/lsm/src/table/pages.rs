@@ -1,35 +1,24 @@
 //! Filter pages of one table in memory, as far as they are, and what is asked of each.
 
-use super::filter::Shape;
+use super::filter::{self, LINE_BYTES, Shape};
 use super::frame::TRAILER_BYTES;
 use super::reader::Frames;
-use crate::pager::{Candidate, FilterPager};
+use crate::pager::{Candidate, FilterPager, Held, Line, PAGE_BYTES, PAGE_LINES, Place};
 use crate::{Error, Result};
-use arc_swap::{ArcSwapOption, Guard};
 use bytes::Bytes;
 use parking_lot::Mutex;
-use quire_env::Charge;
 use quire_planted::{Bug, planted};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Bytes of memory that a page takes beside its own.
-const PAGE_OVERHEAD: u64 = 96;
 /// So many requests of a page since the pager looked last are worth that it looks again.
 const REQUESTS_TO_WAKE: u32 = 1024;
-
-/// A page in memory.
-#[derive(Debug)]
-struct Page {
-    bytes: Bytes,
-    _charge: Charge,
-}
 
 /// Where a page is while it is in memory, and what was asked of it since the pager looked last. Counts are not exact: of two
 /// requests at the same moment one may be lost, which costs less than to wait for each other.
 #[derive(Debug, Default)]
 struct Slot {
-    page: ArcSwapOption<Page>,
+    place: Place,
     /// Whether it is not worth a look, though there is room for it: until a search finds what it would have said "no" to.
     rests: AtomicBool,
     requests: AtomicU32,
@@ -55,12 +44,12 @@ pub(super) enum Answer {
     Unasked,
 }
 
-/// A page that is to be asked: held, so that what is read of it can be read ahead.
+/// A page that is to be asked, and the line in it, so that it can be read ahead.
 #[derive(Debug)]
 pub(crate) struct Asking<'a> {
     filter: &'a PagedFilter,
     slot: Option<&'a Slot>,
-    page: Option<Guard<Option<Arc<Page>>>>,
+    line: Option<(Held, &'a Line)>,
 }
 
 /// The filter of one table.
@@ -83,7 +72,7 @@ fn bump(count: &AtomicU32) -> u32 {
 impl PagedFilter {
     /// The filter of the table of `frames`; of its pages, none is in memory yet.
     pub(super) fn new(frames: Arc<Frames>, pager: &Arc<FilterPager>) -> Arc<PagedFilter> {
-        let pages = frames.properties.filter.pages() as usize;
+        let pages = (frames.properties.filter.lines as usize).div_ceil(PAGE_LINES);
         let filter = Arc::new(PagedFilter {
             frames,
             pager: Arc::clone(pager),
@@ -100,26 +89,35 @@ impl PagedFilter {
         self.frames.properties.filter
     }
 
-    fn slot(&self, hash: u64) -> Option<&Slot> {
-        let off_by = u32::from(planted(Bug::FilterPageOneOff));
-        let page = self.shape().place(hash).0.saturating_sub(off_by);
-        self.slots.get(page as usize)
+    fn slot(&self, line: u32) -> Option<&Slot> {
+        let off_by = usize::from(planted(Bug::FilterPageOneOff));
+        let page = line as usize / PAGE_LINES;
+        self.slots.get(page.saturating_sub(off_by))
     }
 
     /// The page that knows of keys of this hash, to be asked.
     pub(super) fn asking(&self, hash: u64) -> Asking<'_> {
-        let slot = self.slot(hash);
+        let number = self.shape().line(hash);
+        let slot = self.slot(number);
         let awake = slot.filter(|slot| !slot.rests.load(Ordering::Relaxed));
+        let held = awake.and_then(|slot| slot.place.held());
+        let line = held.and_then(|held| {
+            let line = self
+                .pager
+                .frames()
+                .line(held, number as usize % PAGE_LINES)?;
+            Some((held, line))
+        });
         Asking {
             filter: self,
             slot,
-            page: awake.map(|slot| slot.page.load()),
+            line,
         }
     }
 
     /// Says that the key, of which the page was not asked, was not there.
     pub(super) fn was_no(&self, hash: u64) {
-        if let Some(slot) = self.slot(hash) {
+        if let Some(slot) = self.slot(self.shape().line(hash)) {
             bump(&slot.noes);
             if slot.rests.load(Ordering::Relaxed) {
                 slot.rests.store(false, Ordering::Relaxed);
@@ -141,7 +139,7 @@ impl PagedFilter {
 
     /// How many of them are in memory.
     pub(crate) fn resident_pages(&self) -> u64 {
-        let here = |slot: &&Slot| slot.page.load().is_some();
+        let here = |slot: &&Slot| slot.place.held().is_some();
         self.slots.iter().filter(here).count() as u64
     }
 
@@ -151,7 +149,7 @@ impl PagedFilter {
         let page = name.1;
         let mut found = Candidate {
             name,
-            bytes: self.shape().page_bytes(page) as u64 + PAGE_OVERHEAD,
+            bytes: PAGE_BYTES,
             resident: false,
             failed: false,
             requests: 0.0,
@@ -165,7 +163,7 @@ impl PagedFilter {
             let taken = |count: &AtomicU32| count.swap(0, Ordering::Relaxed) as f32;
             measured.requests = measured.requests * kept + taken(&slot.requests);
             measured.noes = measured.noes * kept + taken(&slot.noes);
-            found.resident = slot.page.load().is_some();
+            found.resident = slot.place.held().is_some();
             found.failed = measured.failed;
             found.requests = measured.requests;
             found.noes = measured.noes.min(measured.requests);
@@ -176,24 +174,20 @@ impl PagedFilter {
     /// Lets go of a page.
     pub(crate) fn evict(&self, page: u32) {
         if let Some(slot) = self.slots.get(page as usize) {
-            slot.page.store(None);
+            self.pager.frames().free(&slot.place);
         }
     }
 
-    /// Reads a page, checks it and keeps it.
+    /// Reads a page, checks it and keeps it, if there is room.
     ///
     /// # Errors
     /// `Corrupt`, or those of the machine: it stays absent then, for good.
     pub(crate) fn load(&self, page: u32) -> Result<()> {
         let read = self.read(page);
         match (&read, self.slots.get(page as usize)) {
-            (Ok(bytes), Some(slot)) => slot.page.store(Some(Arc::new(Page {
-                bytes: bytes.clone(),
-                _charge: self
-                    .pager
-                    .budget()
-                    .charge(bytes.len() as u64 + PAGE_OVERHEAD),
-            }))),
+            (Ok(bytes), Some(slot)) => {
+                self.pager.frames().put(&slot.place, bytes);
+            }
             _ => {
                 if let Some(measured) = self.measured.lock().get_mut(page as usize) {
                     measured.failed = true;
@@ -203,10 +197,14 @@ impl PagedFilter {
         read.map(|_| ())
     }
 
+    /// A page of the file, or the part of it that is a page in memory: those of files of version 1 are longer.
     fn read(&self, page: u32) -> Result<Bytes> {
-        let handle = self.frames.filter_page(page);
+        let shape = self.shape();
+        let line = page as usize * PAGE_LINES;
+        let (of_file, start) = shape.place(line as u32);
+        let handle = self.frames.filter_page(of_file);
         let contents = self.frames.read(handle)?.contents;
-        if contents.len() != self.shape().page_bytes(page) {
+        if contents.len() != shape.page_bytes(of_file) {
             return Err(Error::Corrupt {
                 path: self.frames.file.path().to_path_buf(),
                 what: "filter page",
@@ -215,15 +213,25 @@ impl PagedFilter {
                 found: (contents.len() + TRAILER_BYTES) as u64,
             });
         }
-        Ok(contents)
+        let start = start * LINE_BYTES;
+        let end = contents.len().min(start + PAGE_BYTES as usize);
+        Ok(contents.slice(start..end))
+    }
+}
+
+impl Drop for PagedFilter {
+    fn drop(&mut self) {
+        for slot in &self.slots {
+            self.pager.frames().free(&slot.place);
+        }
     }
 }
 
 impl Asking<'_> {
     /// Reads ahead what [`ask`](Self::ask) will read.
-    pub(crate) fn touch(&self, hash: u64) {
-        if let Some(page) = self.page.as_ref().and_then(|page| page.as_ref()) {
-            self.filter.shape().touch(&page.bytes, hash);
+    pub(crate) fn touch(&self) {
+        if let Some((_, line)) = self.line {
+            filter::touch(line);
         }
     }
 
@@ -235,14 +243,17 @@ impl Asking<'_> {
         if bump(&slot.requests) == REQUESTS_TO_WAKE {
             self.filter.pager.wake();
         }
-        let Some(page) = &self.page else {
+        let Some((held, line)) = self.line else {
+            if !slot.rests.load(Ordering::Relaxed) {
+                self.filter.pager.wake();
+            }
             return Answer::Unasked;
         };
-        let Some(page) = &**page else {
-            self.filter.pager.wake();
+        let may_hold = self.filter.shape().may_hold(line, hash);
+        if !slot.place.is_still(held) {
             return Answer::Unasked;
-        };
-        if self.filter.shape().may_hold(&page.bytes, hash) {
+        }
+        if may_hold {
             return Answer::Maybe;
         }
         bump(&slot.noes);

@@ -263,7 +263,7 @@ pub(crate) struct Table {
     pub(super) frames: Arc<Frames>,
     filter: Arc<PagedFilter>,
     pub(super) top: Node<Leaf>,
-    mapped: Option<Mapped>,
+    pub(super) mapped: Option<Mapped>,
     /// Whether data blocks come from the cache, as far as the tree's spec tells: a few others do all the same.
     cached: bool,
     meta: TableMeta,

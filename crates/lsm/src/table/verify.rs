@@ -284,11 +284,8 @@ impl Check {
         let shape = self.frames.properties.filter;
         if shape.lines > 0 {
             let hash = filter::hash(key);
-            let page = self
-                .filter
-                .get(shape.place(hash).0 as usize * shape.whole_page_bytes()..)
-                .unwrap_or_default();
-            if !shape.may_hold(page, hash) {
+            let line = filter::line_of(&self.filter, shape.line(hash));
+            if !line.is_some_and(|line| shape.may_hold(&line, hash)) {
                 return Err(self.wrong(
                     "filter's answer for a key that is here",
                     handle.offset,

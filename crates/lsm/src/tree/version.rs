@@ -81,7 +81,7 @@ impl Version {
             let look_ups = self.runs.iter().filter_map(|run| run.look_up(key, hash));
             let look_ups: SmallVec<[_; RUNS]> = look_ups.collect();
             for look_up in &look_ups {
-                look_up.touch(hash);
+                look_up.touch();
             }
             for look_up in &look_ups {
                 if let Some(entry) = look_up.get(key, hash)?
