@@ -1,15 +1,19 @@
 //! Batch: changes that are written together.
 
 use crate::Result;
-use crate::record::{Change, check_length, ends};
+use crate::record::{Change, VALUE_BYTES_MAX, check_length, ends, micros, timed};
 use quire_log::RECORD_BYTES_MAX;
-use quire_lsm::Op;
+use quire_lsm::{DEADLINE_BYTES, Op};
+use std::borrow::Cow;
 use std::ops::RangeBounds;
+use std::time::Duration;
 
 /// Changes that are written together: readers see all of them or none, and so does a crash. Up to 64 MiB.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
     record: Vec<u8>,
+    /// Where in it there is for how long a value lives, in the place of a deadline.
+    lives: Vec<usize>,
     count: usize,
     merges: bool,
 }
@@ -26,6 +30,18 @@ impl Batch {
     /// `Invalid` for an empty key, `TooLarge`; the batch is then as it was.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.add(Change::new(key, Op::Put(value))?)
+    }
+
+    /// Sets `key` to `value` for a time, which begins when the batch is written: as [`Kv::put_for`](crate::Kv::put_for).
+    ///
+    /// # Errors
+    /// As of [`put`](Batch::put).
+    pub fn put_for(&mut self, key: &[u8], value: &[u8], time: Duration) -> Result<()> {
+        check_length("value", VALUE_BYTES_MAX, value.len())?;
+        let timed = timed(micros(time), value);
+        self.add(Change::new(key, Op::PutUntil(&timed))?)?;
+        self.lives.push(self.record.len() - timed.len());
+        Ok(())
     }
 
     /// Removes `key`, if it is there.
@@ -79,12 +95,24 @@ impl Batch {
     /// Removes all changes; the memory is kept for the next ones.
     pub fn clear(&mut self) {
         self.record.clear();
+        self.lives.clear();
         self.count = 0;
         self.merges = false;
     }
 
-    pub(crate) fn record(&self) -> &[u8] {
-        &self.record
+    /// What it is in the log if it is written at this moment, which is asked only if something lives for a time.
+    pub(crate) fn record(&self, now: impl FnOnce() -> u64) -> Cow<'_, [u8]> {
+        if self.lives.is_empty() {
+            return Cow::Borrowed(&self.record);
+        }
+        let (mut record, now) = (self.record.clone(), now());
+        for at in &self.lives {
+            let time = record.get_mut(*at..);
+            if let Some(time) = time.and_then(|rest| rest.first_chunk_mut::<DEADLINE_BYTES>()) {
+                *time = now.saturating_add(u64::from_le_bytes(*time)).to_le_bytes();
+            }
+        }
+        Cow::Owned(record)
     }
 
     pub(crate) fn merges(&self) -> bool {

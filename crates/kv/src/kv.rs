@@ -3,18 +3,20 @@
 use crate::directory::{self, LOCK_NAME};
 use crate::lease::Leases;
 use crate::pairs::{PAIRS, Pairs};
-use crate::record::{Change, Changes, Record, VALUE_BYTES_MAX, ends};
+use crate::record::{Change, Changes, Record, VALUE_BYTES_MAX, check_length, ends, micros, timed};
 use crate::{
     Batch, BulkLoad, Durability, Error, Iter, KvOptions, KvStats, Merger, Result, SmallBytes, View,
 };
 use quire_env::{Env, OsEnv};
-use quire_lsm::{Load, Op, Spans, TreeSnapshot};
+use quire_log::RECORD_BYTES_MAX;
+use quire_lsm::{DEADLINE_BYTES, Load, Op, Spans, TreeSnapshot, wall_clock_micros};
 use quire_model::Position;
 use quire_store::{Shared, Store, StoreOptions, Transaction};
 use std::collections::HashMap;
 use std::ops::RangeBounds;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Keys and values in a directory. Cheap to clone; any number of threads. One process has it open at a time.
 ///
@@ -120,6 +122,48 @@ impl Kv {
         self.change(Change::new(key, Op::Put(value))?, durability)
     }
 
+    /// Sets `key` to `value` for a time by the wall clock, which begins now. From then on the key is as if it had been deleted, and its room
+    /// on disk is free once it is merged. Put again, with or without a time, it has that value; a merge keeps the time.
+    ///
+    /// ```
+    /// # use quire_kv::{Kv, KvOptions};
+    /// # use std::time::Duration;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("sessions");
+    /// let sessions = Kv::open(&path, KvOptions::default())?;
+    /// sessions.put_for(b"anna", b"token", Duration::from_secs(3600))?;
+    /// assert!(sessions.get(b"anna")?.is_some());
+    /// sessions.put_for(b"anna", b"token", Duration::ZERO)?;
+    /// assert!(sessions.get(b"anna")?.is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As of [`put`](Kv::put).
+    pub fn put_for(&self, key: &[u8], value: &[u8], time: Duration) -> Result<()> {
+        self.put_for_with(key, value, time, self.inner.durability)
+    }
+
+    /// As [`put_for`](Kv::put_for), as durable as is said here.
+    ///
+    /// # Errors
+    /// As of [`put`](Kv::put).
+    pub fn put_for_with(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        time: Duration,
+        durability: Durability,
+    ) -> Result<()> {
+        check_length("value", VALUE_BYTES_MAX, value.len())?;
+        let timed = timed(self.now().saturating_add(micros(time)), value);
+        self.change(Change::new(key, Op::PutUntil(&timed))?, durability)
+    }
+
+    fn now(&self) -> u64 {
+        wall_clock_micros(&**self.inner.shared.env())
+    }
+
     /// Removes `key`, if it is there.
     ///
     /// # Errors
@@ -201,7 +245,7 @@ impl Kv {
         let position = match () {
             () if batch.is_empty() => return Ok(()),
             () if batch.merges() => self.write_merges(batch)?,
-            () => store.append_unsynced(&[batch.record()])?,
+            () => store.append_unsynced(&[&batch.record(|| self.now())])?,
         };
         Ok(store.acknowledge(position, durability)?)
     }
@@ -221,8 +265,9 @@ impl Kv {
             return Err(Error::Invalid(what.into()));
         };
         let ((), position) = self.inner.store.write_unsynced(|transaction| {
-            try_merges(&**merger, batch, transaction)?;
-            transaction.append(batch.record().to_vec());
+            let now = self.now();
+            let record = with_merges(&**merger, &batch.record(|| now), transaction, now)?;
+            transaction.append(record);
             Ok::<_, Error>(())
         })?;
         Ok(position)
@@ -356,39 +401,68 @@ impl Kv {
     }
 }
 
-/// Tries the changes of a batch on the newest values.
-fn try_merges(
+/// What a key has: a value and its deadline, if it has one.
+type Newest = Option<(SmallBytes, Option<u64>)>;
+
+/// Tries the changes of a record on the newest values. Returns the record with the value of each merge over one that has a deadline in
+/// place of the operand: with that deadline, or without if it has passed, since the operand is over nothing then.
+fn with_merges(
     merger: &dyn Merger,
-    batch: &Batch,
+    record: &[u8],
     transaction: &Transaction<'_, Pairs>,
-) -> Result<()> {
-    let mut newest: HashMap<&[u8], Option<SmallBytes>> = HashMap::new();
+    now: u64,
+) -> Result<Vec<u8>> {
+    let mut newest: HashMap<&[u8], Newest> = HashMap::new();
     // Of keys that no change named since.
     let mut deleted = Spans::default();
-    for change in Changes::of(batch.record()) {
+    let mut out = Vec::with_capacity(record.len());
+    for change in Changes::of(record) {
         let change = change.map_err(Error::Invalid)?;
-        let value = match change.op {
-            Op::Put(value) => Some(value.to_vec().into()),
+        let key = change.key;
+        let value: Newest = match change.op {
+            Op::Put(value) => Some((value.to_vec().into(), None)),
+            Op::PutUntil(timed) => timed
+                .split_first_chunk::<DEADLINE_BYTES>()
+                .map(|(until, value)| (value.to_vec().into(), Some(u64::from_le_bytes(*until)))),
             Op::Delete => None,
             Op::DeleteRange(to) => {
                 let mut range = Spans::default();
-                range.add(change.key, to, 0);
+                range.add(key, to, 0);
                 newest.retain(|key, _| range.mark(key).is_none());
-                deleted.add(change.key, to, 0);
+                deleted.add(key, to, 0);
+                change.encode(&mut out);
                 continue;
             }
             Op::Merge(operand) => {
-                let before = match newest.remove(change.key) {
+                let before = match newest.remove(key) {
                     Some(before) => before,
-                    None if deleted.mark(change.key).is_some() => None,
-                    None => transaction.get(PAIRS, change.key)?,
+                    None if deleted.mark(key).is_some() => None,
+                    None => transaction.get_with_deadline(PAIRS, key)?,
                 };
-                Some(try_merge(merger, change.key, before.as_deref(), operand)?)
+                // The value it is over, and if that has a deadline, the one that the merged value gets.
+                let (base, timed_over) = match before {
+                    Some((_, Some(until))) if until <= now => (None, Some(None)),
+                    Some((value, until)) => (Some(value), until.map(Some)),
+                    None => (None, None),
+                };
+                let merged = try_merge(merger, key, base.as_deref(), operand)?;
+                match timed_over {
+                    None => change.encode(&mut out),
+                    Some(None) => Change::new(key, Op::Put(&merged))?.encode(&mut out),
+                    Some(Some(until)) => {
+                        let timed = timed(until, &merged);
+                        Change::new(key, Op::PutUntil(&timed))?.encode(&mut out);
+                    }
+                }
+                check_length("batch", RECORD_BYTES_MAX, out.len())?;
+                newest.insert(key, Some((merged, timed_over.flatten())));
+                continue;
             }
         };
-        newest.insert(change.key, value);
+        newest.insert(key, value);
+        change.encode(&mut out);
     }
-    Ok(())
+    Ok(out)
 }
 
 fn try_merge(

@@ -57,6 +57,7 @@ impl Machine for Pairs {
             let change = change.map_err(ApplyError::Record)?;
             match change.op {
                 Op::Put(value) => trees.put(PAIRS, change.key, value)?,
+                Op::PutUntil(timed) => trees.put_until(PAIRS, change.key, timed)?,
                 Op::Delete => trees.delete(PAIRS, change.key)?,
                 Op::Merge(operand) => trees.merge(PAIRS, change.key, operand)?,
                 Op::DeleteRange(to) => trees.delete_range(PAIRS, change.key, to)?,

@@ -6,14 +6,16 @@
 //! change: | key length × 4 + kind v | value length v | key | value |
 //! ```
 //! Kinds: 0 put, 1 delete (its value is empty), 2 merge (its value is the operand), 3 what the first byte of the value says:
+//! - 1: put the rest of it: a deadline, in microseconds since 1970 UTC (8 bytes, little-endian), and the value that the key has until then.
 //! - 0: delete the keys from this one up to the one that is the rest of the value; if that is empty, all from this one on.
 //!
 //! Changes of one key take effect in their order.
 
 use crate::{Error, KEY_BYTES_MAX, Result};
-use quire_lsm::Op;
+use quire_lsm::{DEADLINE_BYTES, Op};
 use smallvec::SmallVec;
 use std::ops::{Bound, RangeBounds};
+use std::time::Duration;
 
 /// The longest value or operand, in bytes.
 pub const VALUE_BYTES_MAX: usize = 32 << 20;
@@ -21,8 +23,22 @@ pub const VALUE_BYTES_MAX: usize = 32 << 20;
 /// A record that is no longer than this needs no allocation.
 const SHORT_BYTES: usize = 256;
 
+/// A deadline, or for how long from when it is written on, and the value that the key has until then.
+pub(crate) fn timed(micros: u64, value: &[u8]) -> Record {
+    let mut timed = Record::new();
+    timed.extend_from_slice(&micros.to_le_bytes());
+    timed.extend_from_slice(value);
+    timed
+}
+
+/// Microseconds, as far as they can be told.
+pub(crate) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
 /// The first byte of the value of a change of kind 3.
 const RANGE: u8 = 0;
+const UNTIL: u8 = 1;
 
 /// A record being made.
 pub(crate) type Record = SmallVec<[u8; SHORT_BYTES]>;
@@ -50,6 +66,10 @@ impl<'a> Change<'a> {
         check_length("key", KEY_BYTES_MAX, key.len())?;
         match op {
             Op::DeleteRange(to) => check_length("key", KEY_BYTES_MAX, to.len())?,
+            Op::PutUntil(timed) => {
+                let limit = VALUE_BYTES_MAX + DEADLINE_BYTES;
+                check_length("value", limit, timed.len())?;
+            }
             _ => check_length("value", VALUE_BYTES_MAX, change.value().len())?,
         }
         Ok(change)
@@ -60,7 +80,7 @@ impl<'a> Change<'a> {
             Op::Put(_) => 0,
             Op::Delete => 1,
             Op::Merge(_) => 2,
-            Op::DeleteRange(_) => 3,
+            Op::DeleteRange(_) | Op::PutUntil(_) => 3,
         }
     }
 
@@ -68,13 +88,15 @@ impl<'a> Change<'a> {
     fn lead(&self) -> &'static [u8] {
         match self.op {
             Op::DeleteRange(_) => &[RANGE],
+            Op::PutUntil(_) => &[UNTIL],
             _ => &[],
         }
     }
 
     fn value(&self) -> &'a [u8] {
         match self.op {
-            Op::Put(value) | Op::Merge(value) | Op::DeleteRange(value) => value,
+            Op::Put(value) | Op::Merge(value) => value,
+            Op::DeleteRange(value) | Op::PutUntil(value) => value,
             Op::Delete => &[],
         }
     }
@@ -180,7 +202,15 @@ impl<'a> Changes<'a> {
             0 => Op::Put(value),
             1 if value.is_empty() => Op::Delete,
             2 => Op::Merge(value),
-            3 if let Some((&RANGE, to)) = value.split_first() => Op::DeleteRange(to),
+            3 => match value.split_first() {
+                Some((&RANGE, to)) => Op::DeleteRange(to),
+                Some((&UNTIL, timed)) if timed.len() >= DEADLINE_BYTES => Op::PutUntil(timed),
+                _ => {
+                    return Err(format!(
+                        "a change of no known kind with {value_bytes} bytes"
+                    ));
+                }
+            },
             kind => return Err(format!("a change of kind {kind} with {value_bytes} bytes")),
         };
         Change::new(key, op).map_err(|error| error.to_string())
@@ -246,7 +276,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn any_change() -> impl Strategy<Value = (Vec<u8>, u8, Vec<u8>)> {
-        (vec(any::<u8>(), 1..200), 0u8..4, vec(any::<u8>(), 0..200))
+        (vec(any::<u8>(), 1..200), 0u8..5, vec(any::<u8>(), 8..200))
     }
 
     fn op(kind: u8, value: &[u8]) -> Op<'_> {
@@ -254,6 +284,7 @@ mod tests {
             0 => Op::Put(value),
             1 => Op::Delete,
             2 => Op::Merge(value),
+            3 => Op::PutUntil(value),
             _ => Op::DeleteRange(value),
         }
     }

@@ -61,6 +61,8 @@ enum Change {
     Delete(Vec<u8>),
     Merge(Vec<u8>, Vec<u8>),
     DeleteRange(Bound<Vec<u8>>, Bound<Vec<u8>>),
+    /// For so many seconds.
+    PutFor(Vec<u8>, Vec<u8>, u64),
 }
 
 type Slices<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
@@ -80,9 +82,13 @@ enum Step {
     Flush,
     Settle,
     Compact,
-    Reopen { close: bool },
+    Reopen {
+        close: bool,
+    },
     View,
     LetGo,
+    /// So many seconds.
+    Pass(u64),
 }
 
 fn any_key() -> impl Strategy<Value = Vec<u8>> {
@@ -107,6 +113,7 @@ fn any_change() -> impl Strategy<Value = Change> {
         4 => (any_key(), value()).prop_map(|(key, value)| Change::Put(key, value)),
         2 => any_key().prop_map(Change::Delete),
         2 => (any_key(), operand()).prop_map(|(key, operand)| Change::Merge(key, operand)),
+        2 => (any_key(), value(), 0..20u64).prop_map(|(key, value, time)| Change::PutFor(key, value, time)),
         1 => (any_bound(), any_bound()).prop_map(|(from, to)| Change::DeleteRange(from, to)),
     ]
 }
@@ -122,6 +129,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         2 => any::<bool>().prop_map(|close| Step::Reopen { close }),
         2 => Just(Step::View),
         1 => Just(Step::LetGo),
+        3 => (0..10u64).prop_map(Step::Pass),
     ]
 }
 
@@ -163,7 +171,9 @@ fn open(env: &Arc<SimEnv>) -> Kv {
 /// What the change makes of the model; `None` if the merger refuses.
 fn change(model: &mut Model, change: &Change) -> Option<()> {
     match change {
-        Change::Put(key, value) => drop(model.insert(key.clone(), value.clone())),
+        Change::Put(key, value) | Change::PutFor(key, value, _) => {
+            drop(model.insert(key.clone(), value.clone()));
+        }
         Change::Delete(key) => drop(model.remove(key)),
         Change::Merge(key, operand) => {
             let merged = [model.get(key).cloned().unwrap_or_default(), operand.clone()].concat();
@@ -180,6 +190,37 @@ fn change(model: &mut Model, change: &Change) -> Option<()> {
     Some(())
 }
 
+/// Until when keys have their values.
+#[derive(Debug, Clone, Default)]
+struct Deadlines(BTreeMap<Vec<u8>, i64>);
+
+impl Deadlines {
+    /// Does what [`change`] does, and takes away what lives for no time: also from what is merged with it in the same batch.
+    fn change(&mut self, model: &mut Model, one: &Change, now: i64) -> Option<()> {
+        change(model, one)?;
+        match one {
+            Change::PutFor(key, _, time) => {
+                self.0.insert(key.clone(), now + *time as i64 * 1_000_000);
+            }
+            Change::Put(key, _) | Change::Delete(key) => drop(self.0.remove(key)),
+            Change::DeleteRange(..) => self.0.retain(|key, _| model.contains_key(key)),
+            Change::Merge(..) => {}
+        }
+        self.expire(model, now);
+        Some(())
+    }
+
+    fn expire(&mut self, model: &mut Model, now: i64) {
+        self.0.retain(|key, deadline| {
+            let live = *deadline > now;
+            if !live {
+                model.remove(key);
+            }
+            live
+        });
+    }
+}
+
 fn load(kv: &Kv, pairs: &[(Vec<u8>, Vec<u8>)]) -> crate::Result<()> {
     let mut load = kv.bulk_load()?;
     for (key, value) in pairs {
@@ -193,6 +234,9 @@ fn batch_of(changes: &[Change]) -> Batch {
     for change in changes {
         match change {
             Change::Put(key, value) => batch.put(key, value),
+            Change::PutFor(key, value, time) => {
+                batch.put_for(key, value, Duration::from_secs(*time))
+            }
             Change::Delete(key) => batch.delete(key),
             Change::Merge(key, operand) => batch.merge(key, operand),
             Change::DeleteRange(from, to) => batch.delete_range(slices(from, to)),
@@ -259,14 +303,18 @@ proptest! {
         let mut openings = all_options.iter().cycle();
         let mut open = || Kv::open_on(env.clone(), "/db", openings.next().unwrap().clone()).unwrap();
         let (mut kv, mut model) = (open(), Model::new());
+        let mut deadlines = Deadlines::default();
         let mut views: Vec<(View, Model)> = Vec::new();
         for step in &steps {
             match step {
                 Step::One(one) => {
                     let mut next = model.clone();
-                    let expected = change(&mut next, one).map(|()| model = next);
+                    let expected = deadlines.change(&mut next, one, env.now_micros()).map(|()| model = next);
                     let done = match one {
                         Change::Put(key, value) => kv.put(key, value),
+                        Change::PutFor(key, value, time) => {
+                            kv.put_for(key, value, Duration::from_secs(*time))
+                        }
                         Change::Delete(key) => kv.delete(key),
                         Change::Merge(key, operand) => kv.merge(key, operand),
                         Change::DeleteRange(from, to) => kv.delete_range(slices(from, to)),
@@ -275,14 +323,21 @@ proptest! {
                 }
                 Step::Together(changes) => {
                     let mut next = model.clone();
-                    let all: Option<()> = changes.iter().try_for_each(|one| change(&mut next, one));
-                    let expected = all.map(|()| model = next);
+                    let (mut until, now) = (deadlines.clone(), env.now_micros());
+                    let mut changed = changes.iter().map(|one| until.change(&mut next, one, now));
+                    let all: Option<()> = changed.by_ref().collect();
+                    let expected = all.map(|()| (model, deadlines) = (next, until));
                     let done = kv.write(&batch_of(changes));
                     prop_assert_eq!(done.is_ok(), expected.is_some(), "{:?}", done);
                 }
                 Step::Load(pairs) => {
                     load(&kv, pairs).unwrap();
                     model.extend(pairs.iter().cloned());
+                    deadlines.0.retain(|key, _| !pairs.iter().any(|(loaded, _)| loaded == key));
+                }
+                Step::Pass(time) => {
+                    env.advance(Duration::from_secs(*time));
+                    deadlines.expire(&mut model, env.now_micros());
                 }
                 Step::Flush => kv.flush().unwrap(),
                 Step::Settle => kv.settle().unwrap(),
@@ -445,6 +500,76 @@ fn a_directory_of_something_else_and_options_without_sense_are_refused() {
         };
         assert!(refused("/db", wrong).contains("memtable_bytes"));
     }
+}
+
+#[test]
+fn what_is_past_its_deadline_is_gone_with_what_it_was_put_over_and_is_not_read_for_ever() {
+    let env = SimEnv::new(1);
+    let kv = open(&env);
+    let minute = Duration::from_secs(60);
+    let get = |key: &[u8]| kv.get(key).unwrap().map(|value| value.to_vec());
+    for key in [b"a", b"b", b"c", b"d"] {
+        kv.put(key, b"old").unwrap();
+    }
+    let filler = |at: u32| {
+        let random = at.wrapping_mul(0x9e37_79b9).to_be_bytes();
+        [b"z", random.repeat(8).as_slice()].concat()
+    };
+    (0..2_000).for_each(|at| kv.put(&filler(at), &filler(at)).unwrap());
+    kv.flush().unwrap();
+    for key in [b"a", b"b", b"c"] {
+        kv.put_for(key, b"new", minute).unwrap();
+    }
+    kv.put_for(b"for ever", b"new", Duration::MAX).unwrap();
+    kv.merge(b"c", b"er").unwrap();
+    let view = kv.view().unwrap();
+    env.advance(Duration::from_secs(50));
+    assert_eq!(get(b"a").as_deref(), Some(&b"new"[..]));
+    assert_eq!(
+        get(b"c").as_deref(),
+        Some(&b"newer"[..]),
+        "a merge keeps the time"
+    );
+    kv.put(b"b", b"kept").unwrap();
+    env.advance(Duration::from_secs(10));
+    assert_eq!((get(b"a"), get(b"c")), (None, None));
+    assert_eq!(get(b"b").as_deref(), Some(&b"kept"[..]));
+    assert_eq!(
+        kv.multi_get(&[b"a", b"d"])
+            .unwrap()
+            .iter()
+            .flatten()
+            .count(),
+        1
+    );
+    assert_eq!(kv.iter(..&b"e"[..]).unwrap().count(), 2);
+    assert_eq!(view.get(b"a").unwrap().as_deref(), Some(&b"new"[..]));
+    assert_eq!(view.iter_rev(..&b"e"[..]).unwrap().count(), 4);
+    kv.merge(b"c", b"anew").unwrap();
+    assert_eq!(get(b"c").as_deref(), Some(&b"anew"[..]));
+
+    // The clock goes back: what no compaction came by is there for that long again, and nothing older ever is.
+    let back = -2 * minute.as_micros() as i64;
+    env.shift_wall_clock(back);
+    assert_eq!(get(b"a").as_deref(), Some(&b"new"[..]));
+    assert_eq!(get(b"c").as_deref(), Some(&b"anew"[..]));
+    env.shift_wall_clock(-back);
+    kv.flush().unwrap();
+    assert_eq!((kv.stats().tree.runs, kv.stats().tree.timed), (2, 1));
+    env.shift_wall_clock(back);
+    assert_eq!(get(b"a"), None);
+    assert_eq!(view.get(b"a").unwrap().as_deref(), Some(&b"new"[..]));
+    kv.compact().unwrap();
+    assert_eq!((get(b"a"), get(b"for ever").is_some()), (None, true));
+
+    // A single run is worth compacting once something in it is past its deadline.
+    kv.put_for(b"a", b"last", minute).unwrap();
+    kv.compact().unwrap();
+    assert_eq!(kv.stats().tree.timed, 2);
+    env.advance(minute);
+    kv.compact().unwrap();
+    assert_eq!((kv.stats().tree.timed, kv.stats().tree.tombstones), (1, 0));
+    assert_eq!(get(b"a"), None);
 }
 
 /// A manifest that is gone is no reason to begin anew, and to remove what it named.

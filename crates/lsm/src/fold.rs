@@ -1,5 +1,6 @@
 //! Folding: the entries of one key, newest first, become one.
 
+use crate::deadline::{self, DEADLINE_BYTES};
 use crate::{Error, MergeError, Merger, Op, Result, SmallBytes, VALUE_BYTES_MAX};
 use quire_planted::{Bug, planted};
 use std::sync::Arc;
@@ -13,6 +14,8 @@ pub(crate) enum Kind {
     Delete = 1,
     /// Its value changes by this operand.
     Merge = 2,
+    /// It has this value until a deadline, which comes first: see [`deadline`]. From then on it has none, whatever older entries say.
+    PutUntil = 3,
 }
 
 impl Kind {
@@ -22,8 +25,17 @@ impl Kind {
             0 => Some(Kind::Put),
             1 => Some(Kind::Delete),
             2 => Some(Kind::Merge),
+            3 => Some(Kind::PutUntil),
             _ => None,
         }
+    }
+}
+
+impl Kind {
+    /// Whether an entry of this kind may have a value of so many bytes: a deadline takes some.
+    #[inline]
+    pub(crate) fn may_be_of(self, bytes: u64) -> bool {
+        self != Kind::PutUntil || bytes >= DEADLINE_BYTES as u64
     }
 }
 
@@ -43,9 +55,29 @@ impl Entry {
         }
     }
 
-    /// The value it gives its key, once nothing older is left to fold.
-    pub(crate) fn into_value(self) -> Option<SmallBytes> {
-        (self.kind == Kind::Put).then_some(self.value)
+    /// The value it gives its key, once nothing older is left to fold; `now` is asked only if it has a deadline.
+    #[inline]
+    pub(crate) fn into_value(self, now: impl FnOnce() -> u64) -> Option<SmallBytes> {
+        match self.kind {
+            Kind::Put => Some(self.value),
+            Kind::PutUntil => {
+                let (value, deadline) = self.into_value_and_deadline()?;
+                (deadline.is_none_or(|deadline| now() < deadline)).then_some(value)
+            }
+            Kind::Delete | Kind::Merge => None,
+        }
+    }
+
+    /// That value, also past its deadline, and the deadline if it has one.
+    pub(crate) fn into_value_and_deadline(self) -> Option<(SmallBytes, Option<u64>)> {
+        match self.kind {
+            Kind::Put => Some((self.value, None)),
+            Kind::PutUntil => {
+                let (deadline, _) = deadline::split(&self.value);
+                Some((self.value.after(DEADLINE_BYTES), Some(deadline)))
+            }
+            Kind::Delete | Kind::Merge => None,
+        }
     }
 }
 
@@ -64,6 +96,27 @@ impl<'a> Said<'a> {
             key,
             kind: Kind::Delete,
             value: &[],
+        }
+    }
+
+    /// The value that it gives its key at a moment, which is asked only if it has a deadline.
+    #[inline]
+    pub(crate) fn value_at(self, now: impl FnOnce() -> u64) -> Option<&'a [u8]> {
+        match self.kind {
+            Kind::Put => Some(self.value),
+            Kind::PutUntil => {
+                let (deadline, value) = deadline::split(self.value);
+                (now() < deadline).then_some(value)
+            }
+            Kind::Delete | Kind::Merge => None,
+        }
+    }
+
+    /// Itself, or a tombstone if its deadline has passed.
+    pub(crate) fn or_expired(self, now: u64) -> Said<'a> {
+        match self.kind == Kind::PutUntil && deadline::split(self.value).0 <= now {
+            true => Said::tombstone(self.key),
+            false => self,
         }
     }
 }
@@ -89,6 +142,12 @@ impl Folder {
                     value: SmallBytes::copy_from_slice(value),
                 });
             }
+            Op::PutUntil(timed) => {
+                return Ok(Entry {
+                    kind: Kind::PutUntil,
+                    value: SmallBytes::copy_from_slice(timed),
+                });
+            }
             Op::Delete | Op::DeleteRange(_) => return Ok(Entry::delete()),
             Op::Merge(operand) => operand,
         };
@@ -111,6 +170,13 @@ impl Folder {
                 Kind::Put,
                 merger.apply(key, Some(&older.value), operand, &mut out),
             ),
+            Kind::PutUntil => {
+                let (_, value) = deadline::split(&older.value);
+                let merged = merger.apply(key, Some(value), operand, &mut out);
+                let deadline = older.value.iter().take(DEADLINE_BYTES).copied();
+                out.splice(..0, deadline);
+                (Kind::PutUntil, merged)
+            }
             Kind::Delete => (Kind::Put, merger.apply(key, None, operand, &mut out)),
             Kind::Merge if planted(Bug::OperandsSwapped) => (
                 Kind::Merge,

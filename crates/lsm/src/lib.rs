@@ -63,6 +63,7 @@
 mod compaction;
 mod cover;
 mod damage;
+mod deadline;
 mod direction;
 mod error;
 mod fences;
@@ -85,6 +86,7 @@ mod varint;
 
 pub use compaction::{CompactionPolicy, Geometric, SpaceBounded};
 pub use damage::Damage;
+pub use deadline::{DEADLINE_BYTES, wall_clock_micros};
 pub use error::{Error, ErrorKind, Result};
 pub use files::TableFiles;
 pub use merger::{MergeError, Merger};

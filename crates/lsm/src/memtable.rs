@@ -105,6 +105,7 @@ impl Memtable {
         let (kind, value) = match op {
             Op::Put(value) => (Kind::Put, value),
             Op::Delete => (Kind::Delete, &[][..]),
+            Op::PutUntil(timed) => (Kind::PutUntil, timed),
             Op::Merge(_) => {
                 let version = known.map_or(NONE, |key| self.cells.latest(key));
                 let before = self.entry(key, version, self.erased.at(position));

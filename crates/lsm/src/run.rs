@@ -81,10 +81,14 @@ impl Run {
         self.tables.iter().map(|table| table.meta().entries).sum()
     }
 
-    /// Whether it has what a merge into the oldest run would drop or fold: tombstones, operands, ranges.
-    pub(crate) fn is_unresolved(&self) -> bool {
-        let mut tables = self.tables.iter().map(|table| table.meta());
-        tables.any(|table| table.tombstones + table.operands > 0) || !self.spans.is_empty()
+    /// Whether it has what a merge into the oldest run would drop or fold: tombstones, operands, ranges, values whose deadline has
+    /// passed.
+    pub(crate) fn is_unresolved(&self, now: u64) -> bool {
+        let unresolved = |table: &Arc<Table>| {
+            let meta = table.meta();
+            meta.tombstones + meta.operands > 0 || table.has_expired(now)
+        };
+        self.tables.iter().any(unresolved) || !self.spans.is_empty()
     }
 
     /// The ranges that it deletes from older runs.

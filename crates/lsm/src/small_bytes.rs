@@ -62,6 +62,25 @@ impl SmallBytes {
     }
 }
 
+impl SmallBytes {
+    /// Without the first `count` bytes: of a part of a block, a part of that.
+    pub(crate) fn after(&self, count: usize) -> SmallBytes {
+        match &self.0 {
+            Repr::Part {
+                block,
+                start,
+                length,
+            } => {
+                let (start, end) = (*start as usize, (*start + *length) as usize);
+                SmallBytes::part(block, (start + count).min(end)..end)
+            }
+            Repr::Short { .. } | Repr::Shared(_) => {
+                SmallBytes::copy_from_slice(self.get(count..).unwrap_or_default())
+            }
+        }
+    }
+}
+
 impl From<Vec<u8>> for SmallBytes {
     fn from(bytes: Vec<u8>) -> SmallBytes {
         Self::short(&bytes).unwrap_or_else(|| SmallBytes(Repr::Shared(bytes.into())))
@@ -122,6 +141,7 @@ mod tests {
             ];
             for copy in copies {
                 prop_assert_eq!(&*copy.clone(), bytes.as_slice());
+                prop_assert_eq!(&*copy.after(8), bytes.get(8..).unwrap_or_default());
                 prop_assert_eq!(matches!(copy.0, Repr::Short { .. }), bytes.len() <= 30);
             }
         }

@@ -127,4 +127,8 @@ pub enum Op<'a> {
     /// The key and those after it have no value, up to this one, which keeps its own; an empty one is no end. None, if this one is
     /// not after the key.
     DeleteRange(&'a [u8]),
+    /// The key has a value until a deadline, and none from then on: [`DEADLINE_BYTES`](crate::DEADLINE_BYTES) of microseconds since 1970 UTC,
+    /// little-endian, then the value. An operand over it keeps the deadline, also where that has passed: whoever writes operands
+    /// looks before whether it has ([`TreeReader::get_with_deadline`](crate::TreeReader::get_with_deadline)), and writes a value then.
+    PutUntil(&'a [u8]),
 }

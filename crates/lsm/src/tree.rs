@@ -21,6 +21,7 @@ pub use scan::Scan;
 pub use snapshot::{TreeReader, TreeSnapshot};
 
 use crate::compaction::{CompactionPolicy, Geometric};
+use crate::deadline::{self, Clock, wall_clock_micros};
 use crate::direction::Direction;
 use crate::fold::Folder;
 use crate::memtable::Memtable;
@@ -51,6 +52,8 @@ pub struct TreeStats {
     pub tombstones: u64,
     /// Deleted ranges in table files: older runs may have keys in them.
     pub range_tombstones: u64,
+    /// Values with a deadline in table files, also those past it that no compaction has come by yet.
+    pub timed: u64,
     /// Bytes of table files.
     pub table_bytes: u64,
     /// Bytes of memory of the active memtable.
@@ -179,12 +182,14 @@ impl Tree {
     /// that reads its position and then takes a snapshot checks that [`TreeSnapshot::flushed`] is not past `at`, or tries
     /// again with a later position.
     pub fn snapshot(&self, at: Position) -> TreeSnapshot {
-        TreeSnapshot::new(self.version.load_full(), Arc::clone(&self.folder), at)
+        let now = wall_clock_micros(&*self.context.env);
+        TreeSnapshot::new(self.version.load_full(), Arc::clone(&self.folder), at, now)
     }
 
     /// As [`snapshot`](Self::snapshot), for lookups that are over soon.
     pub fn reader(&self, at: Position) -> TreeReader<'_> {
-        TreeReader::new(self.version.load(), &self.folder, at)
+        let clock = Clock::Running(&*self.context.env);
+        TreeReader::new(self.version.load(), &self.folder, at, clock)
     }
 
     /// What the runs hold, without memtables: all up to the last flush. Holds files until dropped, and no memory of
@@ -202,6 +207,7 @@ impl Tree {
             Arc::new(version),
             Arc::clone(&self.folder),
             Position(u64::MAX),
+            wall_clock_micros(&*self.context.env),
         )
     }
 
@@ -271,8 +277,9 @@ impl Tree {
     /// All runs, if merging them would leave less: more than one run, or tombstones and operands in the only one. `None`
     /// also while another compaction is out.
     pub fn full_compaction(&self) -> Option<Compaction> {
+        let now = wall_clock_micros(&*self.context.env);
         self.claim_runs(|runs, all| {
-            let worth_it = runs.len() > 1 || runs.iter().any(|run| run.is_unresolved());
+            let worth_it = runs.len() > 1 || runs.iter().any(|run| run.is_unresolved(now));
             (worth_it && runs.len() == all).then_some(0..runs.len())
         })
     }
@@ -435,6 +442,7 @@ impl Tree {
             stats.entries += table.meta().entries;
             stats.tombstones += table.meta().tombstones;
             stats.range_tombstones += table.range_tombstones();
+            stats.timed += table.timed();
             stats.table_bytes += table.meta().bytes;
         }
         stats
@@ -459,6 +467,10 @@ fn check_write(folder: &Folder, key: &[u8], op: Op<'_>) -> Result<()> {
         Op::Put(value) | Op::Merge(value) => folder.check_value(value.len()),
         Op::Delete => Ok(()),
         Op::DeleteRange(to) => check_key_length(folder, to),
+        Op::PutUntil(timed) => {
+            deadline::check(&folder.tree, timed)?;
+            folder.check_value(timed.len())
+        }
     }
 }
 

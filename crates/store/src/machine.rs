@@ -134,6 +134,19 @@ impl TreeWriter<'_> {
         self.write(tree, key, Op::Put(value))
     }
 
+    /// Sets `key` to a value that has a deadline, in a tree: see [`Op::PutUntil`].
+    ///
+    /// # Errors
+    /// As of [`Tree::write`].
+    pub fn put_until(
+        &self,
+        tree: usize,
+        key: &[u8],
+        timed: &[u8],
+    ) -> std::result::Result<(), ApplyError> {
+        self.write(tree, key, Op::PutUntil(timed))
+    }
+
     /// Removes `key` from a tree.
     ///
     /// # Errors

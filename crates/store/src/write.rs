@@ -33,6 +33,19 @@ impl<M: Machine> Transaction<'_, M> {
         Ok(self.inner.trees[tree].reader(Position(u64::MAX)).get(key)?)
     }
 
+    /// As [`get`](Self::get), also past its deadline, with the deadline if it has one.
+    ///
+    /// # Errors
+    /// As of [`get`](Self::get).
+    pub fn get_with_deadline(
+        &self,
+        tree: usize,
+        key: &[u8],
+    ) -> Result<Option<(quire_lsm::SmallBytes, Option<u64>)>> {
+        let tree = self.inner.trees[tree].reader(Position(u64::MAX));
+        Ok(tree.get_with_deadline(key)?)
+    }
+
     /// The record at a position, this write's own included.
     ///
     /// # Errors

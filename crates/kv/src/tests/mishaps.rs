@@ -56,7 +56,14 @@ fn history() -> Vec<Step> {
             let (from, to) = (Bound::Included(from.into()), Bound::Excluded(to.into()));
             Change::DeleteRange(from, to)
         };
-        let erased = vec![append("m4"), erase("c", "m5"), append("m4")];
+        let hour = |key: &str| Change::PutFor(key.into(), vec![round; 9], 3600);
+        let erased = vec![
+            append("m4"),
+            erase("c", "m5"),
+            hour("m4"),
+            append("m4"),
+            hour("a"),
+        ];
         steps.push(Step::Write(erased, Durability::Sync));
         if round == 1 {
             steps.extend([

@@ -72,6 +72,7 @@ fn history(script: Script) -> Vec<Seen> {
     for (key, op) in script.before.iter().chain(script.beside) {
         let (kind, value) = match op {
             Op::Put(value) => (Kind::Put, value.to_vec()),
+            Op::PutUntil(timed) => (Kind::PutUntil, timed.to_vec()),
             Op::Delete | Op::DeleteRange(_) => {
                 let end = match op {
                     Op::DeleteRange(to) => to.to_vec(),

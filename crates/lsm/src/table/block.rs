@@ -176,7 +176,11 @@ mod tests {
 
     fn any_entries() -> impl Strategy<Value = BTreeMap<Vec<u8>, (u8, Vec<u8>)>> {
         let byte = || prop_oneof![Just(0u8), Just(1), Just(255), any::<u8>()];
-        let any_lengths = btree_map(vec(byte(), 1..12), (0u8..3, vec(any::<u8>(), 0..12)), 1..60);
+        let entry = (0u8..4, vec(any::<u8>(), 0..12)).prop_map(|(kind, value)| match kind {
+            3 => (kind, [vec![1; 8], value].concat()),
+            _ => (kind, value),
+        });
+        let any_lengths = btree_map(vec(byte(), 1..12), entry, 1..60);
         let one_length = (vec(byte(), 0..4), 1usize..12, 0usize..9).prop_flat_map(
             move |(shared, key_bytes, value_bytes)| {
                 let key = vec(byte(), key_bytes).prop_map(move |own| [&shared[..], &own].concat());

@@ -4,12 +4,13 @@
 //! ```text
 //! tree | entries | tombstones | operands | key bytes | value bytes | data blocks | filter offset | filter lines
 //! | filter probes | index offset | length, smallest key | length, largest key
-//! | ranges | ranges offset                       only of a table that deletes ranges
+//! | ranges | ranges offset                       only of a table that deletes ranges, or has deadlines
+//! | timed | soonest                              only of a table that has deadlines
 //! ```
 //! Key and value bytes are of all entries, before prefixes are cut and blocks compressed.
 
 use super::filter::Shape;
-use crate::{Damage, varint};
+use crate::{Damage, deadline, varint};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Properties {
@@ -29,6 +30,10 @@ pub(crate) struct Properties {
     pub(crate) ranges: u64,
     /// Where they are; the filter comes next. 0 if there are none.
     pub(crate) ranges_offset: u64,
+    /// How many of its values have a deadline.
+    pub(crate) timed: u64,
+    /// The first of these deadlines; 0 if there are none.
+    pub(crate) soonest: u64,
 }
 
 impl Properties {
@@ -52,11 +57,25 @@ impl Properties {
         }
         varint::put_bytes(&mut out, &self.smallest);
         varint::put_bytes(&mut out, &self.largest);
-        if self.ranges > 0 {
+        if self.ranges > 0 || self.timed > 0 {
             varint::put(&mut out, self.ranges);
             varint::put(&mut out, self.ranges_offset);
         }
+        if self.timed > 0 {
+            varint::put(&mut out, self.timed);
+            varint::put(&mut out, self.soonest);
+        }
         out
+    }
+
+    /// Notes an entry with a deadline.
+    pub(crate) fn note_deadline(&mut self, timed: &[u8]) {
+        let (deadline, _) = deadline::split(timed);
+        self.soonest = match self.timed {
+            0 => deadline,
+            _ => self.soonest.min(deadline),
+        };
+        self.timed += 1;
     }
 
     /// Those in a file of format `version`.
@@ -85,10 +104,16 @@ impl Properties {
             largest: varint::get_bytes(bytes, &mut at)?.to_vec(),
             ranges: 0,
             ranges_offset: 0,
+            timed: 0,
+            soonest: 0,
         };
         if at != bytes.len() {
             properties.ranges = varint::get(bytes, &mut at)?;
             properties.ranges_offset = varint::get(bytes, &mut at)?;
+        }
+        if at != bytes.len() {
+            properties.timed = varint::get(bytes, &mut at)?;
+            properties.soonest = varint::get(bytes, &mut at)?;
         }
         if at != bytes.len() || (properties.ranges == 0) != (properties.ranges_offset == 0) {
             return Err(Damage::new("length of the properties", 0, at, bytes.len()));

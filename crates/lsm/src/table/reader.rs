@@ -339,6 +339,17 @@ impl Table {
         self.frames.properties.ranges
     }
 
+    /// How many of its values have a deadline.
+    pub(crate) fn timed(&self) -> u64 {
+        self.frames.properties.timed
+    }
+
+    /// Whether one of these deadlines has passed.
+    pub(crate) fn has_expired(&self, now: u64) -> bool {
+        let properties = &self.frames.properties;
+        properties.timed > 0 && properties.soonest <= now
+    }
+
     /// Says that no manifest names the file any more: it is removed with the last holder of this table.
     pub(crate) fn set_obsolete(&self) {
         if planted(Bug::ReplacedFilesRemovedAtOnce) {

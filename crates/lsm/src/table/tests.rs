@@ -31,6 +31,10 @@ fn put(value: impl Into<Vec<u8>>) -> Entry {
 /// Entries whose blocks compress, with all kinds.
 fn entries(count: u32, word: &str) -> Entries {
     let entry = |number: u32| match number % 5 {
+        2 if number.is_multiple_of(3) => Entry {
+            kind: Kind::PutUntil,
+            value: u64::from(number).to_le_bytes().to_vec().into(),
+        },
         3 => Entry::delete(),
         4 => Entry {
             kind: Kind::Merge,
@@ -153,10 +157,11 @@ fn is_report(error: &Error) -> bool {
 /// Entries of any kind and length, or puts of one length.
 fn any_entries() -> impl Strategy<Value = Entries> {
     let byte = || prop_oneof![Just(0u8), Just(255), any::<u8>()];
-    let entry = (0u64..3, vec(any::<u8>(), 0..40)).prop_map(|(kind, value)| {
+    let entry = (0u64..4, vec(any::<u8>(), 0..40)).prop_map(|(kind, value)| {
         let kind = Kind::from_number(kind).unwrap();
         let value = match kind {
             Kind::Delete => SmallBytes::EMPTY,
+            Kind::PutUntil => [vec![7; 8], value].concat().into(),
             _ => value.into(),
         };
         Entry { kind, value }

@@ -8,7 +8,7 @@ use super::index;
 use super::reader::Frames;
 use super::writer::Digest;
 use crate::fold::Kind;
-use crate::{Error, Result, TableMeta};
+use crate::{Error, Result, TableMeta, deadline};
 use bytes::Bytes;
 use quire_env::Env;
 use std::collections::VecDeque;
@@ -143,6 +143,8 @@ struct Check {
     entries: u64,
     tombstones: u64,
     operands: u64,
+    timed: u64,
+    soonest: u64,
     value_bytes: u64,
     key_bytes: u64,
     last_key: Option<Vec<u8>>,
@@ -179,6 +181,8 @@ impl Check {
             entries: 0,
             tombstones: 0,
             operands: 0,
+            timed: 0,
+            soonest: u64::MAX,
             value_bytes: 0,
             key_bytes: 0,
             last_key: None,
@@ -271,6 +275,11 @@ impl Check {
             self.entries += 1;
             self.tombstones += u64::from(cursor.kind() == Kind::Delete);
             self.operands += u64::from(cursor.kind() == Kind::Merge);
+            if cursor.kind() == Kind::PutUntil {
+                let (deadline, _) = deadline::split(cursor.value(&block));
+                self.timed += 1;
+                self.soonest = self.soonest.min(deadline);
+            }
             self.key_bytes += key.len() as u64;
             self.value_bytes += cursor.value(&block).len() as u64;
             key.clone_into(self.last_key.get_or_insert_default());
@@ -307,6 +316,12 @@ impl Check {
                 self.tombstones,
             ),
             ("operands of a table", properties.operands, self.operands),
+            ("deadlines of a table", properties.timed, self.timed),
+            (
+                "first deadline of a table",
+                properties.soonest,
+                self.soonest * u64::from(self.timed > 0),
+            ),
             ("key bytes of a table", properties.key_bytes, self.key_bytes),
             (
                 "value bytes of a table",

@@ -76,6 +76,8 @@ impl TableWriter {
             largest: Vec::new(),
             ranges: 0,
             ranges_offset: 0,
+            timed: 0,
+            soonest: 0,
         };
         Ok(TableWriter {
             out: Output::begin(output, u64::from_le_bytes(salt), spec.codec)?,
@@ -137,6 +139,9 @@ impl TableWriter {
         properties.entries += 1;
         properties.tombstones += u64::from(kind == Kind::Delete);
         properties.operands += u64::from(kind == Kind::Merge);
+        if kind == Kind::PutUntil {
+            properties.note_deadline(value);
+        }
         properties.key_bytes += key.len() as u64;
         properties.value_bytes += value.len() as u64;
         Ok(())

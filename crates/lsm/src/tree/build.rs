@@ -5,6 +5,7 @@
 //! tombstone for the first key of its first range.
 
 use crate::SmallBytes;
+use crate::deadline::wall_clock_micros;
 use crate::fold::{Kind, Said};
 use crate::merge::Merge;
 use crate::span::{Span, is_before};
@@ -128,7 +129,8 @@ impl RunBuilder {
         Ok(())
     }
 
-    /// Adds all that `merge` gives; with `bottom`, tombstones and ranges are left out. False if `stop` said so.
+    /// Adds all that `merge` gives; what is past its deadline as a tombstone; with `bottom`, tombstones and ranges are left
+    /// out. False if `stop` said so.
     pub(super) fn add_all(
         &mut self,
         spec: &TreeSpec,
@@ -140,6 +142,7 @@ impl RunBuilder {
         if !bottom && !planted(Bug::RangeDroppedEarly) {
             self.spans.extend(merge.spans().into_iter().rev());
         }
+        let now = wall_clock_micros(&*context.env);
         let mut seen = 0u64;
         while merge.advance()? {
             if seen.is_multiple_of(STOP_ENTRIES) && stop() {
@@ -149,6 +152,7 @@ impl RunBuilder {
             let Some(said) = merge.said() else {
                 continue;
             };
+            let said = said.or_expired(now);
             let without = bottom || planted(Bug::TombstoneDroppedEarly);
             if !without || said.kind != Kind::Delete {
                 self.add(spec, context, said)?;

@@ -2,7 +2,7 @@
 
 use super::version::Version;
 use crate::direction::Start;
-use crate::fold::{Folder, Kind};
+use crate::fold::Folder;
 use crate::merge::{Merge, Source};
 use crate::run::RunCursor;
 use crate::table::Access;
@@ -18,6 +18,8 @@ pub struct Scan {
     /// `None` once it has ended.
     merge: Option<Merge>,
     end: End,
+    /// Values whose deadline is later are there.
+    now: u64,
 }
 
 /// Where a scan ends.
@@ -46,6 +48,16 @@ impl End {
     }
 }
 
+/// What a scan shows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen<'a> {
+    pub(super) version: &'a Version,
+    pub(super) folder: &'a Arc<Folder>,
+    pub(super) at: Position,
+    /// Values whose deadline is later are there.
+    pub(super) now: u64,
+}
+
 /// The next key there can be.
 fn successor(key: &[u8]) -> Vec<u8> {
     [key, &[0]].concat()
@@ -53,30 +65,18 @@ fn successor(key: &[u8]) -> Vec<u8> {
 
 impl Scan {
     /// The entries from `from` to `to`.
-    pub(super) fn ascending(
-        version: &Version,
-        folder: Arc<Folder>,
-        at: Position,
-        from: Bound<&[u8]>,
-        to: Bound<&[u8]>,
-    ) -> Result<Scan> {
+    pub(super) fn ascending(seen: Seen<'_>, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<Scan> {
         let from = match from {
             Bound::Unbounded => Vec::new(),
             Bound::Included(key) => key.to_vec(),
             Bound::Excluded(key) => successor(key),
         };
         let end = End::Above(to.map(<[u8]>::to_vec));
-        Scan::open(version, folder, at, Start::From(&from), end)
+        Scan::open(seen, Start::From(&from), end)
     }
 
     /// The entries from `to` back to `from`.
-    pub(super) fn descending(
-        version: &Version,
-        folder: Arc<Folder>,
-        at: Position,
-        from: Bound<&[u8]>,
-        to: Bound<&[u8]>,
-    ) -> Result<Scan> {
+    pub(super) fn descending(seen: Seen<'_>, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<Scan> {
         let before = match to {
             Bound::Unbounded => None,
             Bound::Included(key) => Some(successor(key)),
@@ -84,16 +84,16 @@ impl Scan {
         };
         let start = before.as_deref().map_or(Start::Last, Start::Before);
         let end = End::Below(from.map(<[u8]>::to_vec));
-        Scan::open(version, folder, at, start, end)
+        Scan::open(seen, start, end)
     }
 
-    fn open(
-        version: &Version,
-        folder: Arc<Folder>,
-        at: Position,
-        start: Start<'_>,
-        end: End,
-    ) -> Result<Scan> {
+    fn open(seen: Seen<'_>, start: Start<'_>, end: End) -> Result<Scan> {
+        let Seen {
+            version,
+            folder,
+            at,
+            now,
+        } = seen;
         let mut sources: Vec<_> = version
             .memtables()
             .map(|memtable| Source::Memtable(Box::new(memtable.cursor(at, start))))
@@ -102,10 +102,11 @@ impl Scan {
             let cursor = RunCursor::open(Arc::clone(run), Access::Cached, start)?;
             sources.push(Source::Run(Box::new(cursor)));
         }
-        let merge = Merge::new(sources, start.direction(), folder, true);
+        let merge = Merge::new(sources, start.direction(), Arc::clone(folder), true);
         Ok(Scan {
             merge: Some(merge),
             end,
+            now,
         })
     }
 
@@ -131,7 +132,7 @@ impl Scan {
         while merge.advance()? {
             match merge.said() {
                 Some(said) if !self.end.is_before(said.key) => break,
-                Some(said) if said.kind == Kind::Put => return Ok(true),
+                Some(said) if said.value_at(|| self.now).is_some() => return Ok(true),
                 _ => {}
             }
         }
@@ -142,14 +143,15 @@ impl Scan {
     #[inline]
     pub fn pair(&self) -> (&[u8], &[u8]) {
         let said = self.merge.as_ref().and_then(Merge::said);
-        said.map_or((&[], &[]), |said| (said.key, said.value))
+        let pair = said.and_then(|said| Some((said.key, said.value_at(|| self.now)?)));
+        pair.unwrap_or_default()
     }
 
     /// The pair that it is on, to keep: a long value shares memory with the block or memtable entry it is from.
     fn shared(&self) -> Option<(SmallBytes, SmallBytes)> {
         let merge = self.merge.as_ref()?;
         let key = SmallBytes::copy_from_slice(merge.said()?.key);
-        Some((key, merge.entry()?.into_value()?))
+        Some((key, merge.entry()?.into_value(|| self.now)?))
     }
 }
 

@@ -1,13 +1,15 @@
 //! Snapshot: a tree as it was at a position, to keep or for a few lookups.
 
-use super::scan::Scan;
+use super::scan::{Scan, Seen};
 use super::version::Version;
-use crate::fold::Folder;
+use crate::deadline::Clock;
+use crate::fold::{Entry, Folder};
 use crate::table;
 use crate::{Result, SmallBytes};
 use quire_model::Position;
 use quire_sync::Guard;
 use smallvec::SmallVec;
+use std::cell::OnceCell;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -18,14 +20,22 @@ pub struct TreeSnapshot {
     version: Arc<Version>,
     folder: Arc<Folder>,
     at: Position,
+    /// By the wall clock, when it was taken: values whose deadline is later are there.
+    now: u64,
 }
 
 impl TreeSnapshot {
-    pub(super) fn new(version: Arc<Version>, folder: Arc<Folder>, at: Position) -> TreeSnapshot {
+    pub(super) fn new(
+        version: Arc<Version>,
+        folder: Arc<Folder>,
+        at: Position,
+        now: u64,
+    ) -> TreeSnapshot {
         TreeSnapshot {
             version,
             folder,
             at,
+            now,
         }
     }
 
@@ -46,6 +56,7 @@ impl TreeSnapshot {
             version: Held::OfSnapshot(&self.version),
             folder: &self.folder,
             at: self.at,
+            clock: Clock::Stopped(self.now),
         }
     }
 
@@ -65,12 +76,21 @@ impl TreeSnapshot {
         self.reader().get_many(keys)
     }
 
+    fn seen(&self) -> Seen<'_> {
+        Seen {
+            version: &self.version,
+            folder: &self.folder,
+            at: self.at,
+            now: self.now,
+        }
+    }
+
     /// The entries from `from` to `to`, in key order. The scan holds what the snapshot holds, on its own.
     ///
     /// # Errors
     /// `Corrupt`, or those of the machine.
     pub fn scan(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<Scan> {
-        Scan::ascending(&self.version, Arc::clone(&self.folder), self.at, from, to)
+        Scan::ascending(self.seen(), from, to)
     }
 
     /// The entries of [`scan`](Self::scan), last first. Of a run it costs about as much as forwards, of a memtable a search for each key.
@@ -78,7 +98,7 @@ impl TreeSnapshot {
     /// # Errors
     /// As for [`scan`](Self::scan).
     pub fn scan_back(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<Scan> {
-        Scan::descending(&self.version, Arc::clone(&self.folder), self.at, from, to)
+        Scan::descending(self.seen(), from, to)
     }
 }
 
@@ -89,6 +109,7 @@ pub struct TreeReader<'a> {
     version: Held<'a>,
     folder: &'a Folder,
     at: Position,
+    clock: Clock<'a>,
 }
 
 /// What keeps a version.
@@ -103,12 +124,14 @@ impl<'a> TreeReader<'a> {
         version: Guard<Arc<Version>>,
         folder: &'a Folder,
         at: Position,
+        clock: Clock<'a>,
     ) -> TreeReader<'a> {
         let version = Held::Current(version);
         TreeReader {
             version,
             folder,
             at,
+            clock,
         }
     }
 
@@ -129,6 +152,19 @@ impl<'a> TreeReader<'a> {
     /// # Errors
     /// `Corrupt`, `Merge`, or those of the machine.
     pub fn get(&self, key: &[u8]) -> Result<Option<SmallBytes>> {
+        let entry = self.entry(key)?;
+        Ok(entry.and_then(|entry| entry.into_value(|| self.clock.micros())))
+    }
+
+    /// The value of `key`, also past its deadline, and the deadline if it has one, in microseconds since 1970 UTC.
+    ///
+    /// # Errors
+    /// As for [`get`](Self::get).
+    pub fn get_with_deadline(&self, key: &[u8]) -> Result<Option<(SmallBytes, Option<u64>)>> {
+        Ok(self.entry(key)?.and_then(Entry::into_value_and_deadline))
+    }
+
+    fn entry(&self, key: &[u8]) -> Result<Option<Entry>> {
         self.version()
             .get(self.folder, key, table::hash(key), self.at)
     }
@@ -146,9 +182,12 @@ impl<'a> TreeReader<'a> {
         let mut order: SmallVec<[_; 32]> = keys.iter().zip(hashes).enumerate().collect();
         order.sort_unstable_by_key(|(_, (key, _))| **key);
         let mut values = vec![None; keys.len()];
+        let now = OnceCell::new();
         for (index, (key, hash)) in order {
             if let Some(slot) = values.get_mut(index) {
-                *slot = version.get(self.folder, key, hash, self.at)?;
+                let entry = version.get(self.folder, key, hash, self.at)?;
+                let now = || *now.get_or_init(|| self.clock.micros());
+                *slot = entry.and_then(|entry| entry.into_value(now));
             }
         }
         Ok(values)

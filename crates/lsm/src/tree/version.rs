@@ -4,7 +4,7 @@ use crate::compaction::{CompactionPolicy, runs_of_flush};
 use crate::fold::{Entry, Fold, Folder};
 use crate::memtable::Memtable;
 use crate::run::Run;
-use crate::{Error, Result, SmallBytes};
+use crate::{Error, Result};
 use quire_model::Position;
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
@@ -65,14 +65,14 @@ impl Version {
         self.runs.get(..count).unwrap_or_default()
     }
 
-    /// The value of `key`, whose hash is `hash`, at `at`.
+    /// The entry of `key`, whose hash is `hash`, at `at`, with nothing older left to fold.
     pub(crate) fn get(
         &self,
         folder: &Folder,
         key: &[u8],
         hash: u64,
         at: Position,
-    ) -> Result<Option<SmallBytes>> {
+    ) -> Result<Option<Entry>> {
         if self.erasing || self.active.erases() {
             return self.get_or_erased(folder, key, hash, at);
         }
@@ -91,8 +91,7 @@ impl Version {
                 }
             }
         }
-        let entry = fold.finish(folder, key, true)?;
-        Ok(entry.and_then(Entry::into_value))
+        fold.finish(folder, key, true)
     }
 
     /// As [`get`](Self::get), where ranges are deleted: a place that deletes the key ends the search as a tombstone does.
@@ -103,7 +102,7 @@ impl Version {
         key: &[u8],
         hash: u64,
         at: Position,
-    ) -> Result<Option<SmallBytes>> {
+    ) -> Result<Option<Entry>> {
         let of_memtables = self.memtables().map(|memtable| {
             let entry = memtable.get_or_erased(key, hash, at);
             Ok::<_, Error>((entry, false))
@@ -124,8 +123,7 @@ impl Version {
                 break;
             }
         }
-        let entry = fold.finish(folder, key, true)?;
-        Ok(entry.and_then(Entry::into_value))
+        fold.finish(folder, key, true)
     }
 
     /// Adds what the memtables say; true if nothing older matters.

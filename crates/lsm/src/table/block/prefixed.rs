@@ -89,6 +89,7 @@ impl Prefixed {
             ),
         };
         let kind = Kind::from_number(tag & 3)
+            .filter(|kind| kind.may_be_of(tag >> 2))
             .ok_or_else(|| Damage::new("kind of an entry", at, 2u64, tag & 3))?;
         let too_long = |length| Damage::new("length in an entry", at, entries.len() - next, length);
         let range = |start: usize, length: u64| -> Result<Range<usize>, Damage> {
