@@ -10,6 +10,7 @@ use crate::header::{HEADER_BYTES, SegmentHeader, segment_path};
 use crate::index::BlockIndex;
 use crate::making::Making;
 use crate::segment::Segment;
+use crate::syncer::Syncer;
 use crate::walk::{BlockWalk, Step};
 use crate::{Error, LogIdentity, LogOptions, Result};
 use parking_lot::Mutex;
@@ -63,6 +64,7 @@ pub(crate) struct Carried {
 pub(crate) struct NewSegment {
     pub(crate) segment: Arc<Segment>,
     pub(crate) file: Box<dyn AppendFile>,
+    pub(crate) syncer: Arc<Syncer>,
     /// Packs its blocks.
     pub(crate) packer: Packer,
     /// Bytes of room past its end.
@@ -230,11 +232,13 @@ impl Place {
             self.env.sync_dir(&self.dir)?;
         }
         let file = self.env.open_append(path)?;
+        let syncer = Syncer::new(self.env.open_append(path)?, index.end());
         let read_file = self.env.open_read(path)?;
         let segment = Segment::new(self, base, read_file, file.len(), index);
         Ok(NewSegment {
             segment: Arc::new(segment),
             file,
+            syncer: Arc::new(syncer),
             packer,
             reserved,
         })

@@ -71,6 +71,7 @@ mod recover;
 mod salvage;
 mod scan;
 mod segment;
+mod syncer;
 mod verify;
 mod view;
 mod walk;

@@ -8,6 +8,7 @@ use crate::pending::Pending;
 use crate::records::RecordBlock;
 use crate::recover::{Recovered, Recovery, recover};
 use crate::segment::Segment;
+use crate::syncer::Syncer;
 use crate::verify::{Inspection, SegmentFile};
 use crate::view::{LogReader, LogView};
 use crate::writer::{Secured, Writer};
@@ -55,6 +56,15 @@ pub(crate) struct Shared {
     /// A segment was sealed since it was last asked whether a dictionary is to be trained.
     pub(crate) training_due: AtomicBool,
     poisoned: AtomicBool,
+}
+
+/// What was written to a segment and is to be made durable.
+struct Unsynced {
+    syncer: Arc<Syncer>,
+    /// So many bytes of its file,
+    bytes: u64,
+    /// with all records up to this one.
+    upto: u64,
 }
 
 /// Files that are no longer of the log.
@@ -206,17 +216,39 @@ impl Log {
         Ok(self.durable())
     }
 
+    /// As [`sync`](Log::sync), for the background: appends go on meanwhile, to the file too. Who waits for his own records had better
+    /// call `sync`, which writes those of all who wait as one.
+    ///
+    /// # Errors
+    /// As [`sync`](Log::sync).
+    pub fn sync_aside(&self, upto: Position) -> Result<Position> {
+        let shared = &*self.shared;
+        if self.durable() < upto.min(self.last()) {
+            let unsynced = {
+                let mut writer = shared.writer.lock();
+                shared.check_healthy()?;
+                shared.write_all(&mut writer)?
+            };
+            shared.make_durable(unsynced)?;
+        }
+        Ok(self.durable())
+    }
+
     /// Makes durable what was accepted so far, and reserves room for what comes next. Called in the background now and then, so that an
-    /// append seldom waits for room, and going over to a new segment for the sync of a whole one.
+    /// append seldom waits for room, and going over to a new segment for the sync of a whole one. Appends go on meanwhile.
     ///
     /// # Errors
     /// As [`sync`](Log::sync). A full disk is none: the append that finds no room says so.
     pub fn write_back(&self) -> Result<()> {
         let shared = &*self.shared;
-        let mut writer = shared.writer.lock();
-        shared.check_healthy()?;
-        shared.sync_all(&mut writer)?;
-        shared.reserve_ahead(&mut writer)
+        let unsynced = {
+            let mut writer = shared.writer.lock();
+            shared.check_healthy()?;
+            let unsynced = shared.write_all(&mut writer)?;
+            shared.reserve_ahead(&mut writer)?;
+            unsynced
+        };
+        shared.make_durable(unsynced)
     }
 
     /// Position of the first record kept; one past [`last`](Log::last) if there is none.
@@ -463,8 +495,14 @@ impl Shared {
 
     /// Writes everything accepted so far to the newest segment, and makes it durable.
     fn sync_all(&self, writer: &mut Writer) -> Result<()> {
+        let unsynced = self.write_all(writer)?;
+        self.make_durable(unsynced)
+    }
+
+    /// Writes everything accepted so far to the newest segment, and says what of it is still to be made durable.
+    fn write_all(&self, writer: &mut Writer) -> Result<Option<Unsynced>> {
         if self.secure(writer, 0)? {
-            return Ok(());
+            return Ok(None);
         }
         let upto = {
             let mut pending = self.pending.lock();
@@ -472,14 +510,31 @@ impl Shared {
             pending.next().0 - 1
         };
         self.write_out(writer)?;
-        if upto > self.durable.load(Ordering::Acquire) {
-            if planted(Bug::DurableBeforeSync) {
-                self.durable.store(upto, Ordering::Release);
-            }
-            writer.sync().map_err(|error| self.poison(error))?;
-            self.syncs.fetch_add(1, Ordering::Relaxed);
-            self.durable.store(upto, Ordering::Release);
+        let is_new = upto > self.durable.load(Ordering::Acquire);
+        let unsynced = writer.unsynced().filter(|_| is_new);
+        Ok(unsynced.map(|(syncer, bytes)| Unsynced {
+            syncer,
+            bytes,
+            upto,
+        }))
+    }
+
+    /// Makes what was written durable. Without the writer's lock, more is written meanwhile, and a later sync may be through first.
+    fn make_durable(&self, unsynced: Option<Unsynced>) -> Result<()> {
+        let Some(Unsynced {
+            syncer,
+            bytes,
+            upto,
+        }) = unsynced
+        else {
+            return Ok(());
+        };
+        if planted(Bug::DurableBeforeSync) {
+            self.durable.fetch_max(upto, Ordering::AcqRel);
         }
+        syncer.sync(bytes).map_err(|error| self.poison(error))?;
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        self.durable.fetch_max(upto, Ordering::AcqRel);
         Ok(())
     }
 

@@ -20,6 +20,7 @@ use crate::footer;
 use crate::header::{HEADER_BYTES, SegmentHeader, parse_segment_name, segment_path};
 use crate::index::BlockIndex;
 use crate::segment::Segment;
+use crate::syncer::Syncer;
 use crate::walk::{BlockWalk, Step};
 use crate::{Codec, Error, ErrorKind, LogIdentity, Result};
 use quire_env::{AppendFile, Env, ReadFile};
@@ -56,6 +57,8 @@ pub(crate) struct Newest {
     pub(crate) segment: Arc<Segment>,
     /// If this opening made it.
     pub(crate) file: Option<Box<dyn AppendFile>>,
+    /// Of that file.
+    pub(crate) syncer: Option<Arc<Syncer>>,
     /// Of that file; packs nothing without.
     pub(crate) packer: Packer,
     /// If not all of it is durable.
@@ -272,6 +275,7 @@ impl Newest {
         Newest {
             segment: new.segment,
             file: Some(new.file),
+            syncer: Some(new.syncer),
             packer: new.packer,
             unproven: None,
         }
@@ -281,6 +285,7 @@ impl Newest {
         Newest {
             segment,
             file: None,
+            syncer: None,
             packer: Packer::new(Codec::None, None),
             unproven,
         }

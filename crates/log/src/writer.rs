@@ -15,6 +15,7 @@ use crate::pending::footer_bytes;
 use crate::records::RecordBlock;
 use crate::recover::{Newest, Unproven};
 use crate::segment::Segment;
+use crate::syncer::Syncer;
 use crate::{Error, ErrorKind, LogOptions, Result};
 use quire_env::AppendFile;
 use quire_model::Position;
@@ -46,26 +47,25 @@ pub(crate) struct Writer {
     /// None while the newest segment is one that an earlier opening wrote: the first append goes over to a new one.
     file: Option<Box<dyn AppendFile>>,
     /// Of that file.
+    syncer: Option<Arc<Syncer>>,
+    /// Of that file.
     packer: Packer,
     /// What of the newest segment is not durable, though an earlier opening wrote it. There is no file then.
     unproven: Option<Unproven>,
-    /// Bytes of the file known durable.
-    durable: u64,
     encoded: Vec<u8>,
 }
 
 impl Writer {
     /// Goes on with `newest`.
     pub(crate) fn new(place: Place, options: LogOptions, newest: Newest) -> Writer {
-        let durable = newest.segment.index().read().end();
         Writer {
             place,
             options,
             segment: newest.segment,
             file: newest.file,
+            syncer: newest.syncer,
             packer: newest.packer,
             unproven: newest.unproven,
-            durable,
             encoded: Vec::new(),
         }
     }
@@ -135,13 +135,14 @@ impl Writer {
             return Err(Error::Closed);
         };
         let before = file.len();
+        let durable = self.syncer.as_ref().map_or(0, |syncer| syncer.durable());
         let mut ready = Vec::new();
         for (at, block) in blocks.iter().enumerate() {
             let offset = file.len() + self.encoded.len() as u64;
             let (packer, salt) = (&mut self.packer, self.segment.salt());
             let durable = match planted(Bug::DurableOffsetTooFar) {
                 true => offset,
-                false => self.durable,
+                false => durable,
             };
             let length =
                 block::encode_records(block, packer, durable, salt, offset, &mut self.encoded);
@@ -161,17 +162,10 @@ impl Writer {
         Ok(file.len() - before)
     }
 
-    /// Makes all that was written durable.
-    pub(crate) fn sync(&mut self) -> Result<()> {
-        if let Some(file) = &mut self.file
-            && file.len() > self.durable
-        {
-            if !planted(Bug::LogUnsynced) {
-                file.sync()?;
-            }
-            self.durable = file.len();
-        }
-        Ok(())
+    /// What makes the file durable, and how many bytes of it there are to be; `None` if there is no file.
+    pub(crate) fn unsynced(&self) -> Option<(Arc<Syncer>, u64)> {
+        let (file, syncer) = (self.file.as_ref()?, self.syncer.as_ref()?);
+        Some((Arc::clone(syncer), file.len()))
     }
 
     /// Creates the segment that comes after the present one, all of which is synced, with room for `need` bytes of
@@ -223,9 +217,9 @@ impl Writer {
     }
 
     fn write_to(&mut self, new: NewSegment) {
-        self.durable = new.segment.index().read().end();
         self.segment = new.segment;
         self.file = Some(new.file);
+        self.syncer = Some(new.syncer);
         self.packer = new.packer;
     }
 

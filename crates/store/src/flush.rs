@@ -142,7 +142,7 @@ impl<M: Machine> Inner<M> {
     /// Flushes what was frozen. Called with the lock of the one flush.
     pub(crate) fn flush_cut(&self, cut: Cut) -> Result<()> {
         if !planted(Bug::FlushAheadOfLog) {
-            self.log.sync(cut.position)?;
+            self.log.sync_aside(cut.position)?;
         }
         self.publish(cut.position);
         let mut edits = Vec::new();

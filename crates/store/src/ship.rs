@@ -120,7 +120,7 @@ impl<M: Machine> Store<M> {
     pub fn sync_log(&self) -> Result<()> {
         self.inner.check_open()?;
         let log = &self.inner.log;
-        log.sync(log.last()).map_err(Error::Log)?;
+        log.sync_aside(log.last()).map_err(Error::Log)?;
         Ok(())
     }
 }

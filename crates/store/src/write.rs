@@ -360,7 +360,7 @@ impl<M: Machine> Inner<M> {
                 return;
             }
             // A failure poisons the log, and the next write says so.
-            if let Err(error) = inner.log.sync(inner.log.last()) {
+            if let Err(error) = inner.log.sync_aside(inner.log.last()) {
                 tracing::error!(partition = %inner.dir.display(), %error, "the log could not be synced");
             }
         });

@@ -1,0 +1,60 @@
+//! Syncer: makes what was written to a segment durable, while more may be written to it.
+//!
+//! # Invariants
+//! 1. One sync of a segment's file at a time, and after one that failed none: what it may have made the system forget, the next
+//!    would call a success.
+//! 2. Bytes count as durable only after a sync that began when they had been written.
+
+use crate::{Error, Result};
+use parking_lot::Mutex;
+use quire_env::AppendFile;
+use quire_planted::{Bug, planted};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Syncs the file of a segment, through a handle of its own.
+#[derive(Debug)]
+pub(crate) struct Syncer {
+    /// None once a sync failed.
+    file: Mutex<Option<Box<dyn AppendFile>>>,
+    /// Bytes of the file known durable.
+    durable: AtomicU64,
+}
+
+impl Syncer {
+    /// For a file of which so many bytes are durable.
+    pub(crate) fn new(file: Box<dyn AppendFile>, durable: u64) -> Syncer {
+        Syncer {
+            file: Mutex::new(Some(file)),
+            durable: AtomicU64::new(durable),
+        }
+    }
+
+    /// Bytes of the file known durable.
+    pub(crate) fn durable(&self) -> u64 {
+        self.durable.load(Ordering::Acquire)
+    }
+
+    /// Makes the first `bytes`, which were written, durable. Waits for whoever is syncing.
+    ///
+    /// # Errors
+    /// The machine's the first time, then [`Error::Poisoned`].
+    pub(crate) fn sync(&self, bytes: u64) -> Result<()> {
+        let mut held = self.file.lock();
+        if self.durable() >= bytes {
+            return Ok(());
+        }
+        let Some(mut file) = held.take() else {
+            return Err(Error::Poisoned);
+        };
+        let synced = match planted(Bug::LogUnsynced) {
+            true => Ok(()),
+            false => file.sync(),
+        };
+        if synced.is_ok() || planted(Bug::FailedSyncForgotten) {
+            *held = Some(file);
+        }
+        synced?;
+        self.durable.store(bytes, Ordering::Release);
+        Ok(())
+    }
+}
