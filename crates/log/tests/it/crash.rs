@@ -32,6 +32,12 @@ impl Told {
         Ok(())
     }
 
+    fn write_back(&mut self, log: &Log) -> Result<()> {
+        log.write_back()?;
+        self.synced = log.last().0;
+        Ok(())
+    }
+
     fn close(&mut self, log: &Log) -> Result<()> {
         log.close()?;
         self.synced = log.last().0;
@@ -82,7 +88,9 @@ fn history(env: &Arc<SimEnv>, told: &mut Told) -> Result<()> {
     told.dropped = 14;
     log.drop_before(Position(14))?;
     told.append(&log, 2)?;
-    told.sync(&log)?;
+    told.write_back(&log)?;
+    told.append(&log, 2)?;
+    told.synced = log.sync_aside(log.last())?.0;
     told.append(&log, 2)?;
     drop(log); // like a killed process
     for _ in 0..3 {

@@ -102,11 +102,15 @@ fn readers_and_syncers_beside_a_writer_see_exact_bytes() {
                 compact_all(&log);
             }
         });
-        for _ in 0..2 {
-            threads.spawn(|| {
+        let syncs = [Log::sync, Log::sync_aside, |log: &Log, _| {
+            log.write_back().map(|()| log.durable())
+        }];
+        for sync in syncs {
+            let (log, done) = (&log, &done);
+            threads.spawn(move || {
                 while !done.load(Ordering::Relaxed) {
                     let last = log.last();
-                    let durable = log.sync(last).unwrap();
+                    let durable = sync(log, last).unwrap();
                     assert!(durable >= last && durable <= log.last());
                 }
             });
