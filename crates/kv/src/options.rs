@@ -7,10 +7,10 @@ use quire_store::StoreOptions;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A read checks a block, and mostly wants one entry of it.
-const BLOCK_BYTES: usize = 1 << 10;
-/// Smaller blocks are packed to more bytes.
-const BLOCK_BYTES_PACKED: usize = 4 << 10;
+/// Of blocks that are looked at in a map: a read checks one, and mostly wants one entry of it.
+const BLOCK_BYTES_MAPPED: usize = 1 << 10;
+/// Of others: smaller ones are packed to more bytes, and to read and keep one costs more than its bytes do.
+const BLOCK_BYTES: usize = 4 << 10;
 
 /// Less than this is no room to work in.
 const MEMTABLE_BYTES_MIN: u64 = 64 << 10;
@@ -125,9 +125,9 @@ impl KvOptions {
                 compaction,
                 merger: self.merger.clone(),
                 codec: self.codec,
-                block_bytes: match self.codec {
-                    Codec::None => BLOCK_BYTES,
-                    Codec::Lz4 => BLOCK_BYTES_PACKED,
+                block_bytes: match (self.codec, self.map) {
+                    (Codec::None, true) => BLOCK_BYTES_MAPPED,
+                    _ => BLOCK_BYTES,
                 },
                 mapped: self.map,
                 filter_bits_per_key: filter_bits_per_key(self.filter_false_positives),
