@@ -76,9 +76,11 @@ fn hunt(bug: Bug) -> Option<Found> {
 
 /// Under simulation there is one thread: what shows between threads alone is hunted where these are checked.
 fn elsewhere(bug: Bug) -> Option<&'static str> {
+    let [memtables, frames] = Bug::UNDER_LOOM;
     let [trees, stores] = Bug::UNDER_SHUTTLE;
     let checked = [
-        (Bug::UNDER_LOOM, "orders of steps under loom, in `lsm`"),
+        (memtables, "orders of steps under loom, in `lsm`"),
+        (frames, "orders of steps under loom, in `lsm`"),
         (trees, "orders of steps under shuttle, in `lsm`"),
         (stores, "orders of steps under shuttle, in `store`"),
     ];

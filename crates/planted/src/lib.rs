@@ -125,6 +125,8 @@ bugs! {
     VersionFoundUnordered,
     /// A key is counted without order: a reader may go through it before it is there.
     KeyCountedUnordered,
+    /// A reader looks whether a filter page is still there without order: its words may be another's.
+    FilterPageFoundUnordered,
     /// A larger table takes the place of the hash index before it is filled.
     LargerIndexEmpty,
 
@@ -202,12 +204,15 @@ bugs! {
 }
 
 impl Bug {
-    /// Those that only show between threads, where `loom` finds them: in the tests of `lsm`.
-    pub const UNDER_LOOM: &[Bug] = &[
-        Bug::VersionPublishedUnordered,
-        Bug::VersionFoundUnordered,
-        Bug::KeyCountedUnordered,
-        Bug::LargerIndexEmpty,
+    /// Those that only show between threads, where `loom` finds them: of the memtable, and of the frames of filter pages.
+    pub const UNDER_LOOM: [&[Bug]; 2] = [
+        &[
+            Bug::VersionPublishedUnordered,
+            Bug::VersionFoundUnordered,
+            Bug::KeyCountedUnordered,
+            Bug::LargerIndexEmpty,
+        ],
+        &[Bug::FilterPageFoundUnordered],
     ];
 
     /// Those that only show between threads, where `shuttle` finds them: in the tests of `lsm`, and in those of `store`.

@@ -13,8 +13,8 @@
 
 use crate::pager::Line;
 use quire_planted::{Bug, planted};
+use quire_sync::atomic::{AtomicU64, Ordering};
 use std::hint::black_box;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a line.
 pub(crate) const LINE_BYTES: usize = 64;
