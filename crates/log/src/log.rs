@@ -650,9 +650,7 @@ impl Shared {
 
     fn begin_segment_early(&self, writer: &mut Writer) -> Result<()> {
         let claimed = self.pending.lock().claimed();
-        // As much as may wait in memory.
-        let waiting = self.options.pending_bytes_max as u64;
-        let reserved = writer.reserve(claimed, waiting)?;
+        let reserved = writer.reserve(claimed, self.options.reserve_bytes)?;
         self.pending.lock().raise_reserved(reserved);
         self.sync_all(writer)?;
         let (next, written) = {

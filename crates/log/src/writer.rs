@@ -124,8 +124,7 @@ impl Writer {
     /// Whether so little room is left in the segment, of which `claimed` bytes are pending, that it is time to go over to the next.
     pub(crate) fn is_nearly_full(&self, claimed: u64) -> bool {
         let segment_bytes = self.options.segment_bytes;
-        // A sync lies between this and the last look: some records come meanwhile.
-        let little = (2 * self.options.reserve_bytes).min(segment_bytes / 4);
+        let little = self.options.reserve_bytes.min(segment_bytes / 8);
         let end = self.segment.index().read().end();
         self.is_open() && end.saturating_add(claimed) >= segment_bytes - little
     }
