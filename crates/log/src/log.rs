@@ -1,7 +1,7 @@
 //! The log's face: appends, group commit, reads. `view.rs` has how reading is done, `compact.rs` how old segments change.
 
 use crate::compact::SegmentInfo;
-use crate::create::{NewSegment, NotCreated, Place};
+use crate::create::{NotCreated, Place};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::check_group;
 use crate::pending::Pending;
@@ -235,7 +235,7 @@ impl Log {
     }
 
     /// Makes durable what was accepted so far, and reserves room for what comes next. Called in the background now and then, so that an
-    /// append seldom waits for room or for a new segment, which this begins when the newest is nearly full. Appends go on meanwhile.
+    /// append seldom waits for room, and going over to a new segment for the sync of a whole one. Appends go on meanwhile.
     ///
     /// # Errors
     /// As [`sync`](Log::sync). A full disk is none: the append that finds no room says so.
@@ -248,8 +248,7 @@ impl Log {
             shared.reserve_ahead(&mut writer)?;
             unsynced
         };
-        shared.make_durable(unsynced)?;
-        shared.go_over_early()
+        shared.make_durable(unsynced)
     }
 
     /// Position of the first record kept; one past [`last`](Log::last) if there is none.
@@ -628,51 +627,6 @@ impl Shared {
         let new = writer
             .create_next(next, need, carry)
             .map_err(|failed| self.not_created(failed))?;
-        let (blocks, reserved) = self.go_over(writer, new)?;
-        self.begin_pending(blocks, reserved);
-        Ok(())
-    }
-
-    /// Goes over to a new segment if the newest is nearly full. Records are accepted meanwhile: before it has begun nothing has changed, so
-    /// that whatever fails is met by the append that finds no more room.
-    fn go_over_early(&self) -> Result<()> {
-        let mut writer = self.writer.lock();
-        self.check_healthy()?;
-        let claimed = self.pending.lock().claimed();
-        if !writer.is_nearly_full(claimed) {
-            return Ok(());
-        }
-        match self.begin_segment_early(&mut writer) {
-            Err(error) if error.kind() == ErrorKind::NoSpace => Ok(()),
-            begun => begun,
-        }
-    }
-
-    fn begin_segment_early(&self, writer: &mut Writer) -> Result<()> {
-        let claimed = self.pending.lock().claimed();
-        let reserved = writer.reserve(claimed, self.options.reserve_bytes)?;
-        self.pending.lock().raise_reserved(reserved);
-        self.sync_all(writer)?;
-        let (next, written) = {
-            let index = writer.segment().index().read();
-            (index.next(), index.entries().len())
-        };
-        if written == 0 {
-            return Ok(());
-        }
-        // Only who has the writer's lock reserves more: so much can be claimed until the end.
-        let room = self.pending.lock().reserved();
-        let new = writer
-            .create_next(next, room, false)
-            .map_err(|failed| self.not_created(failed))?;
-        let (_, reserved) = self.go_over(writer, new)?;
-        let block_bytes = self.place.making.lock().block_bytes;
-        self.pending.lock().move_on(written, reserved, block_bytes);
-        Ok(())
-    }
-
-    /// Goes over to a new segment; gives how many blocks it has, and its bytes of room.
-    fn go_over(&self, writer: &mut Writer, new: NewSegment) -> Result<(usize, u64)> {
         let (segment, reserved) = (new.segment.clone(), new.reserved);
         let replaces = segment.base() == writer.segment().base();
         writer.go_over(new).map_err(|error| self.poison(error))?;
@@ -683,8 +637,9 @@ impl Shared {
             }
             segments.push(segment.clone());
         });
+        self.begin_pending(blocks, reserved);
         self.training_due.store(true, Ordering::Release);
-        Ok((blocks, reserved))
+        Ok(())
     }
 
     /// Goes over to the newest segment, of `blocks` blocks, with so many bytes of room.

@@ -178,18 +178,6 @@ impl Pending {
         self.set_reserved(reserved);
     }
 
-    /// Goes over to a new segment as [`begin_segment`](Self::begin_segment) does, with what is pending; all before that, `written`
-    /// blocks, is in the segment before.
-    pub(crate) fn move_on(&mut self, written: usize, reserved: u64, block_bytes: usize) {
-        let claimed = self.claimed - footer_bytes(written);
-        self.begin_segment(0, reserved, block_bytes);
-        self.claimed += claimed;
-        assert!(
-            self.claimed <= self.reserved,
-            "a new segment has room for what is pending"
-        );
-    }
-
     /// The position that the next record will get.
     pub(crate) fn next(&self) -> Position {
         self.next

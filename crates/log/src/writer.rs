@@ -1,9 +1,6 @@
 //! The newest segment's file, being written: blocks, syncs, the footer, and going over to the next segment.
 //!
 //! # Going over to a new segment
-//! Begun in the background shortly before the old one is full, while records are accepted into memory, with the room of the old one; what is
-//! accepted meanwhile is written to the new one, which has as much. Else by the append that finds the old one full.
-//!
 //! 1. Sync the old one: its records are durable before the successor's name exists, so a segment with a successor has
 //!    no torn tail.
 //! 2. Create the new one, durable with its name. If that fails, nothing has changed.
@@ -119,14 +116,6 @@ impl Writer {
         let records = next.0.saturating_sub(self.segment.base().0);
         let bytes = self.segment.index().read().end().saturating_add(claimed);
         records > 0 && (bytes >= self.options.segment_bytes || records >= SEGMENT_RECORDS_MAX)
-    }
-
-    /// Whether so little room is left in the segment, of which `claimed` bytes are pending, that it is time to go over to the next.
-    pub(crate) fn is_nearly_full(&self, claimed: u64) -> bool {
-        let segment_bytes = self.options.segment_bytes;
-        let little = self.options.reserve_bytes.min(segment_bytes / 8);
-        let end = self.segment.index().read().end();
-        self.is_open() && end.saturating_add(claimed) >= segment_bytes - little
     }
 
     /// Reserves room past the end of the file: `claimed` bytes, and at least `need` more. Returns the bytes reserved in

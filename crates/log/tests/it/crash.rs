@@ -95,10 +95,10 @@ fn history(env: &Arc<SimEnv>, told: &mut Told) -> Result<()> {
     drop(log); // like a killed process
     for _ in 0..3 {
         let log = told.check(env)?;
-        told.append(&log, 1)?;
-        told.sync(&log)?;
-        told.append(&log, 1)?;
-        told.write_back(&log)?;
+        for _ in 0..2 {
+            told.append(&log, 1)?;
+            told.sync(&log)?;
+        }
         told.append(&log, 2)?;
     }
     let log = told.check(env)?;

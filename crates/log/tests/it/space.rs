@@ -24,7 +24,6 @@ fn a_full_disk_refuses_appends_and_nothing_else() {
             let error = loop {
                 match append(&log, 1 + log.last().0 % 3) {
                     Ok(last) if last.0 % 5 == 0 => synced = log.sync(last).unwrap(),
-                    Ok(last) if last.0 % 4 == 0 => log.write_back().unwrap(),
                     Ok(_) => {}
                     Err(error) => break error,
                 }
@@ -199,35 +198,4 @@ fn write(env: &Arc<SimEnv>) -> u64 {
     }
     let _ = log.close();
     synced
-}
-
-#[test]
-fn a_write_back_begins_the_next_segment_shortly_before_it_is_needed_if_there_is_room() {
-    in_both_codecs(|| {
-        for room in [0, 100_000] {
-            let env = SimEnv::new(1);
-            let options = LogOptions {
-                segment_bytes: 8000,
-                reserve_bytes: 1000,
-                ..tiny()
-            };
-            let (log, _) = open_with(&env, options).unwrap();
-            while log.stats().disk_bytes < 7000 {
-                append_synced(&log, log.last().0 + 1);
-            }
-            assert_eq!(log.stats().segments, 1);
-            env.set_capacity(used(&env) + room);
-            log.write_back().unwrap();
-            let begun = log.stats().segments;
-            assert_eq!(begun, if room == 0 { 1 } else { 2 });
-            log.write_back().unwrap();
-            assert_eq!(log.stats().segments, begun, "an empty one is enough");
-            env.set_capacity(100_000);
-            append_synced(&log, log.last().0 + 3);
-            check_all(&log);
-            drop(log);
-            let (log, _) = open(&env.after_crash(1)).unwrap();
-            check_all(&log);
-        }
-    });
 }
