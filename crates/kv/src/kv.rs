@@ -281,6 +281,27 @@ impl Kv {
         Ok(self.inner.store.glance_at(PAIRS)?.get(key)?)
     }
 
+    /// What `look` makes of the value of `key`, `None` if it has none. It looks where the value lies, if that is memory that can be looked
+    /// at, so it costs less than to take a copy; writes do not wait for it.
+    ///
+    /// ```
+    /// use quire_kv::{Kv, KvOptions};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("stock");
+    ///
+    /// let stock = Kv::open(&path, KvOptions::default())?;
+    /// stock.put(b"apple", b"12")?;
+    /// assert_eq!(stock.visit(b"apple", |value| value.len())?, Some(2));
+    /// assert_eq!(stock.visit(b"pear", |value| value.len())?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As of [`get`](Kv::get).
+    pub fn visit<T>(&self, key: &[u8], look: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
+        Ok(self.inner.store.glance_at(PAIRS)?.visit(key, look)?)
+    }
+
     /// The values of many keys, in their order, all as of one moment.
     ///
     /// # Errors

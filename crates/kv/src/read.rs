@@ -32,6 +32,14 @@ impl View {
         Ok(self.tree()?.get(key)?)
     }
 
+    /// What `look` makes of the value of `key`, where it lies: as of [`Kv::visit`](crate::Kv::visit).
+    ///
+    /// # Errors
+    /// As of [`get`](View::get).
+    pub fn visit<T>(&self, key: &[u8], look: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
+        Ok(self.tree()?.reader().visit(key, look)?)
+    }
+
     /// The values of many keys, in their order.
     ///
     /// # Errors

@@ -290,6 +290,8 @@ fn check(view: &View, model: &Model, probes: &[Vec<u8>; 2]) {
         let expected = model.get(*key).map(Vec::as_slice);
         assert_eq!(found.as_deref(), expected);
         assert_eq!(view.get(key).unwrap().as_deref(), expected);
+        let visited = view.visit(key, <[u8]>::to_vec).unwrap();
+        assert_eq!(visited.as_deref(), expected);
     }
 }
 

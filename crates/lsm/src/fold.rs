@@ -39,6 +39,42 @@ impl Kind {
     }
 }
 
+/// Looks at a value that it is lent.
+pub(crate) type Borrower<'a> = dyn FnMut(&[u8]) + 'a;
+
+/// Somebody to whom a value is lent where it lies, instead of copying it; or nobody.
+#[derive(Default)]
+pub(crate) struct Lend<'a> {
+    to: Option<&'a mut Borrower<'a>>,
+    /// Whether it was: the entry that tells of it has no value then.
+    pub(crate) lent: bool,
+}
+
+impl<'a> Lend<'a> {
+    pub(crate) fn to(to: &'a mut Borrower<'a>) -> Lend<'a> {
+        Lend {
+            to: Some(to),
+            lent: false,
+        }
+    }
+
+    /// The entry of these: its value lent if it is one, and there is somebody; else copied.
+    pub(crate) fn entry(&mut self, kind: Kind, value: &[u8]) -> Entry {
+        match &mut self.to {
+            Some(to) if kind == Kind::Put => {
+                to(value);
+                self.lent = true;
+                let value = SmallBytes::EMPTY;
+                Entry { kind, value }
+            }
+            _ => Entry {
+                kind,
+                value: SmallBytes::copy_from_slice(value),
+            },
+        }
+    }
+}
+
 /// What one place (a memtable at a position, a run) says of a key. A tombstone's value is empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
@@ -238,6 +274,11 @@ impl Fold {
         let done = entry.kind != Kind::Merge;
         self.entry = Some(entry);
         Ok(done)
+    }
+
+    /// Whether no place has named the key yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entry.is_none()
     }
 
     /// What the places seen say of the key together; `None` if none named it. With `bottom`, no older place is left,

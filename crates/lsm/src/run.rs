@@ -4,7 +4,7 @@
 
 use crate::direction::{Direction, Start};
 use crate::fences::Fences;
-use crate::fold::{Entry, Said};
+use crate::fold::{Entry, Lend, Said};
 use crate::span::Spans;
 use crate::table::{Access, Asking, Counters, Origin, Table, TableCursor};
 use crate::{Error, Result, RunMeta, TreeContext, TreeSpec};
@@ -135,12 +135,12 @@ impl LookUp<'_> {
         self.asking.touch();
     }
 
-    /// What the run says of the key.
+    /// What the run says of the key; a value may be lent.
     ///
     /// # Errors
     /// As of [`Table::get`].
-    pub(crate) fn get(&self, key: &[u8], hash: u64) -> Result<Option<Entry>> {
-        self.table.get(key, hash, &self.asking)
+    pub(crate) fn get(&self, key: &[u8], hash: u64, lend: &mut Lend<'_>) -> Result<Option<Entry>> {
+        self.table.get(key, hash, &self.asking, lend)
     }
 }
 

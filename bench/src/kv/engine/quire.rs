@@ -117,11 +117,7 @@ struct QuireReader<'a>(&'a Kv);
 
 impl Reader for QuireReader<'_> {
     fn get(&mut self, key: &Key, found: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        let value = self.0.get(key)?;
-        if let Some(value) = &value {
-            found(value);
-        }
-        Ok(value.is_some())
+        Ok(self.0.visit(key, found)?.is_some())
     }
 }
 

@@ -13,7 +13,7 @@ mod prefixed;
 pub(crate) use builder::{BlockBuilder, DATA_RESTART, INDEX_RESTART};
 pub(crate) use cursor::BlockCursor;
 
-use crate::fold::{Entry, Kind};
+use crate::fold::{Entry, Kind, Lend};
 use crate::{Damage, SmallBytes};
 use bytes::Bytes;
 use fixed::Fixed;
@@ -71,19 +71,19 @@ impl Layout {
     }
 }
 
-/// What a block of these contents says of `key`: a copy, where it lies in memory of others.
+/// What a block of these contents says of `key`, lent or copied: they lie in memory of others.
 ///
 /// # Errors
 /// [`Damage`] if the contents make no sense.
-pub(super) fn copy_entry(contents: &[u8], key: &[u8]) -> Result<Option<Entry>, Damage> {
+pub(super) fn lend_entry(
+    contents: &[u8],
+    key: &[u8],
+    lend: &mut Lend<'_>,
+) -> Result<Option<Entry>, Damage> {
     let found = Layout::parse(contents)?.search(contents, key)?;
-    Ok(found.filter(|(_, is_key)| *is_key).map(|(place, _)| {
-        let value = contents.get(place.value).unwrap_or_default();
-        Entry {
-            kind: place.kind,
-            value: SmallBytes::copy_from_slice(value),
-        }
-    }))
+    Ok(found
+        .filter(|(_, is_key)| *is_key)
+        .map(|(place, _)| lend.entry(place.kind, contents.get(place.value).unwrap_or_default())))
 }
 
 impl Block {

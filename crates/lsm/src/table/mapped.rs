@@ -1,4 +1,4 @@
-//! Blocks read where they lie, in a map of their file: nothing is copied but the values that somebody keeps, and the block cache
+//! Blocks read where they lie, in a map of their file: nothing is copied but values that somebody keeps, and the block cache
 //! holds none of them.
 //!
 //! # Invariants
@@ -13,7 +13,7 @@ use super::block::{self, Block};
 use super::frame::{self, Handle};
 use super::node::{Contents, Node};
 use super::reader::Frames;
-use crate::fold::Entry;
+use crate::fold::{Entry, Lend};
 use crate::{Codec, Damage, Result, TreeSpec};
 use bytes::Bytes;
 use quire_env::FileMap;
@@ -66,8 +66,15 @@ impl Mapped {
     ///
     /// # Errors
     /// `Corrupt`, or those of [`FileMap::look`].
-    pub(super) fn get(&self, frames: &Frames, handle: Handle, key: &[u8]) -> Result<Option<Entry>> {
-        self.look(frames, handle, |contents| block::copy_entry(contents, key))
+    pub(super) fn get(
+        &self,
+        frames: &Frames,
+        handle: Handle,
+        key: &[u8],
+        lend: &mut Lend<'_>,
+    ) -> Result<Option<Entry>> {
+        let get = |contents: &[u8]| block::lend_entry(contents, key, lend);
+        self.look(frames, handle, get)
     }
 
     /// The data block at `handle`, for who goes through it now.

@@ -9,7 +9,7 @@ use super::node::{Contents, Leaf, Node};
 use super::pages::{Answer, Asking, PagedFilter};
 use super::properties::Properties;
 use super::ranges;
-use crate::fold::Entry;
+use crate::fold::{Entry, Lend};
 use crate::span::Spans;
 use crate::{Codec, Damage, Error, Result, TableFiles, TableMeta, TreeContext, TreeSpec};
 use quire_env::{BlockCache, BlockKey, Budget, Cached, Charge, Env, ReadFile, Tally};
@@ -363,11 +363,17 @@ impl Table {
         self.filter.asking(hash)
     }
 
-    /// What the table says of `key`, whose filter hash is `hash`.
+    /// What the table says of `key`, whose filter hash is `hash`; a value may be lent.
     ///
     /// # Errors
     /// `Corrupt`, or those of the machine.
-    pub(crate) fn get(&self, key: &[u8], hash: u64, asking: &Asking<'_>) -> Result<Option<Entry>> {
+    pub(crate) fn get(
+        &self,
+        key: &[u8],
+        hash: u64,
+        asking: &Asking<'_>,
+        lend: &mut Lend<'_>,
+    ) -> Result<Option<Entry>> {
         let answer = asking.ask(hash);
         match answer {
             Answer::No => {
@@ -378,7 +384,7 @@ impl Table {
             Answer::Maybe => self.counters.filter_checks.add(1),
             Answer::Unasked => {}
         }
-        let found = self.search(key)?;
+        let found = self.search(key, lend)?;
         if answer == Answer::Unasked && found.is_none() {
             self.filter.was_no(hash);
         }
@@ -386,7 +392,7 @@ impl Table {
     }
 
     /// What its blocks say of `key`.
-    fn search(&self, key: &[u8]) -> Result<Option<Entry>> {
+    fn search(&self, key: &[u8], lend: &mut Lend<'_>) -> Result<Option<Entry>> {
         let Some(leaf) = self.child(&self.top, self.top.find(key))? else {
             return Ok(None);
         };
@@ -397,7 +403,7 @@ impl Table {
         if let Some(mapped) = &self.mapped
             && mapped.shows(&leaf, index)
         {
-            return mapped.get(&self.frames, handle, key);
+            return mapped.get(&self.frames, handle, key, lend);
         }
         let Some(block) = self.child(&leaf, index)? else {
             return Ok(None);

@@ -1,6 +1,6 @@
 use super::*;
 use crate::direction::Start;
-use crate::fold::{Entry, Kind, Said};
+use crate::fold::{Entry, Kind, Lend, Said};
 use crate::testing::context;
 use crate::{Codec, Error, ErrorKind, Result, SmallBytes, TableMeta, TreeContext, TreeSpec};
 use proptest::collection::{btree_map, vec};
@@ -97,7 +97,12 @@ fn open_as(
 }
 
 fn get(table: &Table, key: &[u8]) -> Result<Option<Entry>> {
-    table.get(key, hash(key), &table.asking(hash(key)))
+    table.get(
+        key,
+        hash(key),
+        &table.asking(hash(key)),
+        &mut Lend::default(),
+    )
 }
 
 fn scan(table: &Arc<Table>, access: Access, start: Start<'_>) -> Result<Vec<(Vec<u8>, Entry)>> {

@@ -3,7 +3,7 @@
 use super::scan::{Scan, Seen};
 use super::version::Version;
 use crate::deadline::Clock;
-use crate::fold::{Entry, Folder};
+use crate::fold::{Entry, Folder, Lend};
 use crate::table;
 use crate::{Result, SmallBytes};
 use quire_model::Position;
@@ -152,8 +152,25 @@ impl<'a> TreeReader<'a> {
     /// # Errors
     /// `Corrupt`, `Merge`, or those of the machine.
     pub fn get(&self, key: &[u8]) -> Result<Option<SmallBytes>> {
-        let entry = self.entry(key)?;
+        let entry = self.entry(key, &mut Lend::default())?;
         Ok(entry.and_then(|entry| entry.into_value(|| self.clock.micros())))
+    }
+
+    /// What `look` makes of the value of `key`, where it lies if it can be looked at there: without a copy.
+    ///
+    /// # Errors
+    /// As for [`get`](Self::get).
+    pub fn visit<T>(&self, key: &[u8], look: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
+        let (mut look, mut seen) = (Some(look), None);
+        let mut take = |value: &[u8]| seen = look.take().map(|look| look(value));
+        let mut lend = Lend::to(&mut take);
+        let entry = self.entry(key, &mut lend)?;
+        if !lend.lent
+            && let Some(value) = entry.and_then(|entry| entry.into_value(|| self.clock.micros()))
+        {
+            take(&value);
+        }
+        Ok(seen)
     }
 
     /// The value of `key`, also past its deadline, and the deadline if it has one, in microseconds since 1970 UTC.
@@ -161,12 +178,13 @@ impl<'a> TreeReader<'a> {
     /// # Errors
     /// As for [`get`](Self::get).
     pub fn get_with_deadline(&self, key: &[u8]) -> Result<Option<(SmallBytes, Option<u64>)>> {
-        Ok(self.entry(key)?.and_then(Entry::into_value_and_deadline))
+        let entry = self.entry(key, &mut Lend::default())?;
+        Ok(entry.and_then(Entry::into_value_and_deadline))
     }
 
-    fn entry(&self, key: &[u8]) -> Result<Option<Entry>> {
+    fn entry(&self, key: &[u8], lend: &mut Lend<'_>) -> Result<Option<Entry>> {
         self.version()
-            .get(self.folder, key, table::hash(key), self.at)
+            .get(self.folder, key, table::hash(key), self.at, lend)
     }
 
     /// The values of `keys`, in their order. Looked up in key order, so that neighbours find their blocks in the cache.
@@ -185,7 +203,7 @@ impl<'a> TreeReader<'a> {
         let now = OnceCell::new();
         for (index, (key, hash)) in order {
             if let Some(slot) = values.get_mut(index) {
-                let entry = version.get(self.folder, key, hash, self.at)?;
+                let entry = version.get(self.folder, key, hash, self.at, &mut Lend::default())?;
                 let now = || *now.get_or_init(|| self.clock.micros());
                 *slot = entry.and_then(|entry| entry.into_value(now));
             }

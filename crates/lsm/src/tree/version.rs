@@ -1,7 +1,7 @@
 //! Version: the memtables and runs that were current at one moment.
 
 use crate::compaction::{CompactionPolicy, runs_of_flush};
-use crate::fold::{Entry, Fold, Folder};
+use crate::fold::{Entry, Fold, Folder, Lend};
 use crate::memtable::Memtable;
 use crate::run::Run;
 use crate::{Error, Result};
@@ -65,13 +65,14 @@ impl Version {
         self.runs.get(..count).unwrap_or_default()
     }
 
-    /// The entry of `key`, whose hash is `hash`, at `at`, with nothing older left to fold.
+    /// The entry of `key`, whose hash is `hash`, at `at`, with nothing older left to fold; a value may be lent.
     pub(crate) fn get(
         &self,
         folder: &Folder,
         key: &[u8],
         hash: u64,
         at: Position,
+        lend: &mut Lend<'_>,
     ) -> Result<Option<Entry>> {
         if self.erasing || self.active.erases() {
             return self.get_or_erased(folder, key, hash, at);
@@ -83,8 +84,14 @@ impl Version {
             for look_up in &look_ups {
                 look_up.touch();
             }
+            let mut nobody = Lend::default();
             for look_up in &look_ups {
-                if let Some(entry) = look_up.get(key, hash)?
+                // Operands are folded with what is older: that must be had.
+                let lend = match fold.is_empty() {
+                    true => &mut *lend,
+                    false => &mut nobody,
+                };
+                if let Some(entry) = look_up.get(key, hash, lend)?
                     && fold.push(folder, key, entry)?
                 {
                     break;
@@ -109,7 +116,7 @@ impl Version {
         });
         let of_runs = self.runs.iter().map(|run| {
             let entry = match run.look_up(key, hash) {
-                Some(look_up) => look_up.get(key, hash)?,
+                Some(look_up) => look_up.get(key, hash, &mut Lend::default())?,
                 None => None,
             };
             Ok((entry, run.spans().mark(key).is_some()))
