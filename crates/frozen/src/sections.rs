@@ -181,19 +181,10 @@ impl Sections {
         bytes: u64,
         read: impl FnOnce(&[u8]) -> T,
     ) -> Result<T> {
-        let range = || {
-            let start = usize::try_from(offset).ok()?;
-            Some(start..start.checked_add(usize::try_from(bytes).ok()?)?)
-        };
         match &self.source {
-            Source::Map(map) => match range().and_then(|range| map.get(range)) {
-                Some(bytes) => Ok(read(bytes)),
-                None => Err(Error::corrupt(
-                    self.path(),
-                    "end of a frozen partition",
-                    offset,
-                )),
-            },
+            Source::Map(map) => part(map, offset, bytes)
+                .map(read)
+                .ok_or_else(|| Error::corrupt(self.path(), "end of a frozen partition", offset)),
             Source::File(_) => Ok(read(&self.bytes_at(offset, bytes)?)),
         }
     }
@@ -260,9 +251,13 @@ impl Section<'_> {
 }
 
 fn slice(map: &Bytes, offset: u64, bytes: u64) -> Option<Bytes> {
+    part(map, offset, bytes).map(|part| map.slice_ref(part))
+}
+
+/// A part of a map, where it lies.
+fn part(map: &[u8], offset: u64, bytes: u64) -> Option<&[u8]> {
     let start = usize::try_from(offset).ok()?;
-    let end = start.checked_add(usize::try_from(bytes).ok()?)?;
-    (end <= map.len()).then(|| map.slice(start..end))
+    map.get(start..start.checked_add(usize::try_from(bytes).ok()?)?)
 }
 
 fn read_at(file: &dyn ReadFile, offset: u64, bytes: u64) -> Result<Bytes> {
