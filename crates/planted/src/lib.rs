@@ -234,12 +234,13 @@ pub const fn planted(_bug: Bug) -> bool {
 }
 
 #[cfg(feature = "on")]
-pub use on::{Planted, plant, planted};
+pub use on::{Planted, assert_each_is_found, plant, planted};
 
 #[cfg(feature = "on")]
 mod on {
     use super::Bug;
     use std::cell::Cell;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
 
     thread_local! {
         /// A bit for each bug.
@@ -261,6 +262,18 @@ mod on {
     pub fn plant(bug: Bug) -> Planted {
         PLANTED.set(PLANTED.get() | bit(bug));
         Planted(bug)
+    }
+
+    /// Runs `check` with each of these bugs alone.
+    ///
+    /// # Panics
+    /// If it does not with one of them.
+    pub fn assert_each_is_found(bugs: &[Bug], check: impl Fn()) {
+        for bug in bugs {
+            let _planted = plant(*bug);
+            let found = catch_unwind(AssertUnwindSafe(&check));
+            assert!(found.is_err(), "not found: {bug:?}");
+        }
     }
 
     /// Keeps a bug planted.

@@ -5,10 +5,9 @@
 use super::*;
 use crate::span::is_before;
 use crate::testing::Concat;
-use quire_planted::{Bug, plant};
+use quire_planted::{Bug, assert_each_is_found};
 use quire_sync::checker::{model::Builder, thread};
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Written before the reader comes, and beside it. Every write has the next position.
 #[derive(Debug, Clone, Copy)]
@@ -200,9 +199,5 @@ fn a_reader_beside_the_writer_sees_exactly_what_was_written_up_to_its_position()
 #[test]
 fn each_planted_bug_is_found() {
     let [of_memtables, _] = Bug::UNDER_LOOM;
-    for bug in of_memtables {
-        let _planted = plant(*bug);
-        let found = catch_unwind(AssertUnwindSafe(check_all));
-        assert!(found.is_err(), "not found: {bug:?}");
-    }
+    assert_each_is_found(of_memtables, check_all);
 }

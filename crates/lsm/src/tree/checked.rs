@@ -4,11 +4,10 @@
 use super::*;
 use crate::testing::{Sum, context, number};
 use quire_env::SimEnv;
-use quire_planted::plant;
+use quire_planted::assert_each_is_found;
 use quire_sync::checker::thread;
 use quire_sync::explore;
 use std::ops::Bound;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const RECORDS: u64 = 8;
 /// Writes between two freezes.
@@ -149,9 +148,5 @@ fn readers_see_whole_records_whatever_is_flushed_and_compacted_and_no_file_goes_
 #[test]
 fn each_planted_bug_is_found() {
     let [of_trees, _] = Bug::UNDER_SHUTTLE;
-    for bug in of_trees {
-        let _planted = plant(*bug);
-        let found = catch_unwind(AssertUnwindSafe(|| explore(60_000, scenario)));
-        assert!(found.is_err(), "not found: {bug:?}");
-    }
+    assert_each_is_found(of_trees, || explore(60_000, scenario));
 }

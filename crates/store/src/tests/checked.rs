@@ -1,10 +1,9 @@
 //! The store under shuttle: readers beside a writer, flushes and what runs in the background.
 
 use super::*;
-use quire_planted::{Bug, plant};
+use quire_planted::{Bug, assert_each_is_found};
 use quire_sync::checker::thread;
 use quire_sync::explore;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Each is a write; some are two records.
 const WRITES: [&[&str]; 5] = [&["a"], &["b", "a"], &["!a"], &["c"], &["a", "!b"]];
@@ -96,9 +95,5 @@ fn views_and_glances_are_exactly_what_was_published_whatever_is_flushed_beside_t
 #[test]
 fn each_planted_bug_is_found() {
     let [_, of_stores] = Bug::UNDER_SHUTTLE;
-    for bug in of_stores {
-        let _planted = plant(*bug);
-        let found = catch_unwind(AssertUnwindSafe(|| explore(20_000, scenario)));
-        assert!(found.is_err(), "not found: {bug:?}");
-    }
+    assert_each_is_found(of_stores, || explore(20_000, scenario));
 }

@@ -2,9 +2,8 @@
 
 use super::tests::{page, word};
 use super::*;
-use quire_planted::plant;
+use quire_planted::assert_each_is_found;
 use quire_sync::checker::{model::Builder, thread};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// One frame and two pages that take turns in it. A reader finds of each what was put there, or nothing.
@@ -47,9 +46,5 @@ fn a_reader_sees_the_page_it_asked_for_or_none() {
 #[test]
 fn each_planted_bug_is_found() {
     let [_, of_frames] = Bug::UNDER_LOOM;
-    for bug in of_frames {
-        let _planted = plant(*bug);
-        let found = catch_unwind(AssertUnwindSafe(check));
-        assert!(found.is_err(), "not found: {bug:?}");
-    }
+    assert_each_is_found(of_frames, check);
 }
