@@ -131,16 +131,14 @@ impl Iter {
             return Ok(ControlFlow::Continue(()));
         };
         let visited = lease.with(|scan| {
-            while scan.advance()? {
-                if lease.is_expired() {
-                    return Err(lease.expired());
-                }
-                let (key, value) = scan.pair();
-                if let ControlFlow::Break(with) = each(key, value) {
-                    return Ok(ControlFlow::Break(with));
-                }
+            let visited = scan.visit(|key, value| match lease.is_expired() {
+                true => ControlFlow::Break(Err(lease.expired())),
+                false => each(key, value).map_break(Ok),
+            });
+            match visited? {
+                ControlFlow::Break(broken) => broken.map(ControlFlow::Break),
+                ControlFlow::Continue(()) => Ok(ControlFlow::Continue(())),
             }
-            Ok(ControlFlow::Continue(()))
         });
         let visited = visited.flatten();
         if visited.is_err() {

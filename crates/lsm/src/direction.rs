@@ -39,4 +39,12 @@ impl Direction {
             Direction::Backwards => Start::Last,
         }
     }
+    /// Of the first eight bytes of keys, numbers that never descend this way.
+    #[inline]
+    pub(crate) fn on_the_way(self, word: u64) -> u64 {
+        match self {
+            Direction::Forwards => word,
+            Direction::Backwards => !word,
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! The oldest run holds most of the entries, and mostly several that nothing newer lies between. So the source that is next is
 //! asked again as long as it stays before the others, which takes one comparison of machine words an entry, and what only
-//! one source says of a key is lent as it lies there. Operands, and what several say, are folded. Where a source deletes a range of
+//! one source says of a key is lent as it lies there: whoever takes all entries is handed those of a block in one loop. Operands, and what several say, are folded. Where a source deletes a range of
 //! keys, older ones are passed over: entry by entry, and from a few of them on by a search for the end of the range.
 
 use crate::Result;
@@ -16,6 +16,7 @@ use crate::span::{Span, Spans};
 use crate::table::Access;
 use quire_model::Position;
 use std::cmp::Ordering;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// After so many entries in a row of a range that is deleted its end is searched for.
@@ -76,6 +77,12 @@ impl Source {
         }
     }
 
+    /// Whether the entry it is on is an operand.
+    #[inline]
+    fn is_on_operand(&self) -> bool {
+        self.said().is_some_and(|said| said.kind == Kind::Merge)
+    }
+
     /// The entry it is on, to keep.
     fn entry(&self) -> Option<Entry> {
         match self {
@@ -93,6 +100,20 @@ impl Source {
                 Ok(cursor.key().map(fences::word))
             }
             Source::Run(cursor) => cursor.advance(),
+        }
+    }
+
+    /// Hands the entry it is on to `each`, and values that come next, as far as they are at hand and their keys' words come before
+    /// `end` on the way. It stays on the last that it handed over.
+    #[inline]
+    fn visit(
+        &mut self,
+        end: u64,
+        each: &mut impl FnMut(Said<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match self {
+            Source::Memtable(cursor) => cursor.said().map_or(ControlFlow::Continue(()), each),
+            Source::Run(cursor) => cursor.visit(end, each),
         }
     }
 }
@@ -122,6 +143,7 @@ impl Head {
         by_word.then_with(by_key).then(self.age.cmp(&other.age))
     }
 
+    #[inline]
     fn is_before(&self, other: &Head, direction: Direction) -> bool {
         match self.word == other.word {
             false => self.word < other.word,
@@ -129,6 +151,7 @@ impl Head {
         }
     }
 
+    #[inline]
     fn is_of_key_of(&self, other: &Head) -> bool {
         self.word == other.word && self.key() == other.key()
     }
@@ -147,10 +170,8 @@ enum On {
 /// Merges sources: a few of them, memtables and a logarithm of runs.
 #[derive(Debug)]
 pub(crate) struct Merge {
-    /// The source that is next. Sources that have ended are let go of.
-    next: Option<Head>,
-    /// The others, the one after the next last.
-    others: Vec<Head>,
+    /// The sources, the one that is next last, before it the one after it. Those that have ended are let go of.
+    heads: Vec<Head>,
     direction: Direction,
     folder: Arc<Folder>,
     bottom: bool,
@@ -171,8 +192,7 @@ impl Merge {
         let spans = sources.iter().map(Source::spans).enumerate();
         let mut merge = Merge {
             cover: Cover::new(spans),
-            next: None,
-            others: Vec::with_capacity(sources.len()),
+            heads: Vec::with_capacity(sources.len()),
             direction,
             folder,
             bottom,
@@ -181,11 +201,10 @@ impl Merge {
         };
         for (age, source) in sources.into_iter().enumerate() {
             if let Some(word) = source.word() {
-                let word = on_the_way(word, direction);
+                let word = direction.on_the_way(word);
                 merge.add(Head { word, age, source });
             }
         }
-        merge.next = merge.others.pop();
         merge
     }
 
@@ -198,7 +217,7 @@ impl Merge {
     #[inline]
     pub(crate) fn said(&self) -> Option<Said<'_>> {
         match &self.on {
-            On::Next => self.next.as_ref()?.source.said(),
+            On::Next => self.heads.last()?.source.said(),
             On::Folded(Entry { kind, value }) => Some(Said {
                 key: &self.key,
                 kind: *kind,
@@ -211,7 +230,7 @@ impl Merge {
     /// The entry that it is on, to keep.
     pub(crate) fn entry(&self) -> Option<Entry> {
         match &self.on {
-            On::Next => self.next.as_ref()?.source.entry(),
+            On::Next => self.heads.last()?.source.entry(),
             On::Folded(entry) => Some(entry.clone()),
             On::Nothing => None,
         }
@@ -228,16 +247,15 @@ impl Merge {
             None => usize::MAX,
             Some(_) => self.pass_covered()?,
         };
-        let Some(next) = &self.next else {
+        let Some((next, others)) = self.heads.split_last() else {
             self.on = On::Nothing;
             return Ok(false);
         };
-        let alone = match self.others.last() {
+        let alone = match others.last() {
             Some(second) => !second.is_of_key_of(next),
             None => true,
         };
-        let is_operand = |said: Said<'_>| said.kind == Kind::Merge;
-        if alone && !next.source.said().is_some_and(is_operand) {
+        if alone && !next.source.is_on_operand() {
             self.on = On::Next;
         } else {
             self.fold(newest_deletion)?;
@@ -245,40 +263,73 @@ impl Merge {
         Ok(true)
     }
 
+    /// Hands the entries that are left to `each`, as [`advance`](Self::advance) comes to them, until it breaks: it is on that one then.
+    pub(crate) fn visit(
+        &mut self,
+        mut each: impl FnMut(Said<'_>) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        while self.advance()? {
+            // What another source says of a key, of entries or of ranges, is heard by `advance`.
+            let end = match (&self.cover, self.heads.as_slice()) {
+                (Some(_), _) => 0,
+                (None, [.., second, _]) => second.word,
+                (None, _) => u64::MAX,
+            };
+            let handed = match (&self.on, self.heads.last_mut()) {
+                (On::Next, Some(next)) => next.source.visit(end, &mut each),
+                _ => self.said().map_or(ControlFlow::Continue(()), &mut each),
+            };
+            if handed.is_break() {
+                return Ok(handed);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
     /// Moves the source that is next on, and finds which is next then.
     #[inline]
     fn step(&mut self) -> Result<()> {
-        let Some(next) = &mut self.next else {
+        let Some(next) = self.heads.last_mut() else {
             return Ok(());
         };
         match next.source.advance()? {
             Some(word) => {
-                next.word = on_the_way(word, self.direction);
-                if let Some(second) = self.others.last()
-                    && second.is_before(next, self.direction)
-                {
-                    let next = self.next.take();
-                    self.next = self.others.pop();
-                    next.into_iter().for_each(|head| self.add(head));
-                }
+                next.word = self.direction.on_the_way(word);
+                self.settle();
             }
-            None => self.next = self.others.pop(),
+            None => {
+                self.heads.pop();
+            }
         }
         Ok(())
     }
 
-    /// Puts a source in its place among those that are not next.
+    /// Moves the source that was next to its place.
+    #[inline]
+    fn settle(&mut self) {
+        let mut heads = self.heads.as_mut_slice();
+        while let [.., before, last] = heads
+            && before.is_before(last, self.direction)
+        {
+            std::mem::swap(before, last);
+            heads = match heads {
+                [heads @ .., _] => heads,
+                [] => return,
+            };
+        }
+    }
+
+    /// Puts a source in its place.
     fn add(&mut self, head: Head) {
-        let later = |other: &Head| head.is_before(other, self.direction);
-        let place = self.others.partition_point(later);
-        self.others.insert(place, head);
+        self.heads.push(head);
+        self.settle();
     }
 
     /// Passes over the keys whose newest entry is older than a deletion of a range. Returns the age of the newest deletion of the
     /// key that is next then.
     fn pass_covered(&mut self) -> Result<usize> {
         let mut passed = 0;
-        while let (Some(cover), Some(next)) = (&mut self.cover, &self.next) {
+        while let (Some(cover), Some(next)) = (&mut self.cover, self.heads.last()) {
             let Some(key) = next.key() else { break };
             let age = cover.age(key);
             if next.age <= age {
@@ -306,32 +357,29 @@ impl Merge {
                 .filter(|from| !from.is_empty())
                 .map(Start::Before),
         };
-        let heads = self.next.take().into_iter();
-        let heads: Vec<_> = heads.chain(std::mem::take(&mut self.others)).collect();
-        for mut head in heads {
+        for mut head in std::mem::take(&mut self.heads) {
             if head.age > age && head.key().is_some_and(|key| window.has(key)) {
                 let Some(start) = start else { continue };
                 head.source.seek(start)?;
                 let Some(word) = head.source.word() else {
                     continue;
                 };
-                head.word = on_the_way(word, self.direction);
+                head.word = self.direction.on_the_way(word);
             }
             self.add(head);
         }
-        self.next = self.others.pop();
         Ok(())
     }
 
     /// Folds what all sources that are on the next key say of it; none that is older than `newest_deletion` counts.
     fn fold(&mut self, newest_deletion: usize) -> Result<()> {
         self.key.clear();
-        if let Some(key) = self.next.as_ref().and_then(Head::key) {
+        if let Some(key) = self.heads.last().and_then(Head::key) {
             self.key.extend_from_slice(key);
         }
         let mut fold = Fold::default();
         let mut done = false;
-        while let Some(next) = &self.next
+        while let Some(next) = self.heads.last()
             && next.key() == Some(self.key.as_slice())
         {
             // What lies below a value or tombstone is passed over unread.
@@ -349,14 +397,5 @@ impl Merge {
         let folded = fold.finish(&self.folder, &self.key, self.bottom)?;
         self.on = folded.map_or(On::Nothing, On::Folded);
         Ok(())
-    }
-}
-
-/// Of the first eight bytes of keys, numbers that never descend on the way.
-#[inline]
-fn on_the_way(word: u64, direction: Direction) -> u64 {
-    match direction {
-        Direction::Forwards => word,
-        Direction::Backwards => !word,
     }
 }

@@ -8,6 +8,7 @@ use crate::fold::{Entry, Lend, Said};
 use crate::span::Spans;
 use crate::table::{Access, Asking, Counters, Origin, Table, TableCursor};
 use crate::{Error, Result, RunMeta, TreeContext, TreeSpec};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -215,6 +216,20 @@ impl RunCursor {
         }
         self.settle()?;
         Ok(self.word())
+    }
+
+    /// Hands the entry it is on to `each`, and values that come next in the same block, as far as their keys' words come before
+    /// `end` on the way. It stays on the last that it handed over.
+    #[inline]
+    pub(crate) fn visit(
+        &mut self,
+        end: u64,
+        each: &mut impl FnMut(Said<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match &mut self.table {
+            Some(table) => table.visit(end, each),
+            None => ControlFlow::Continue(()),
+        }
     }
 
     /// Moves on over ends of tables until it is on an entry or past the last.

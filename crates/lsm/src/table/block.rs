@@ -28,8 +28,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct Block {
     bytes: Bytes,
     layout: Layout,
-    /// Whether its bytes are those of a map, which are checked for now only: what is kept of it is copied.
-    mapped: bool,
     used: AtomicBool,
 }
 
@@ -95,20 +93,7 @@ impl Block {
         Ok(Block {
             layout: Layout::parse(&bytes)?,
             bytes,
-            mapped: false,
             used: AtomicBool::new(false),
-        })
-    }
-
-    /// As [`parse`](Self::parse), of contents that lie in a map.
-    ///
-    /// # Errors
-    /// As of [`parse`](Self::parse).
-    pub(super) fn parse_mapped(bytes: Bytes) -> Result<Block, Damage> {
-        let mapped = true;
-        Ok(Block {
-            mapped,
-            ..Block::parse(bytes)?
         })
     }
 
@@ -132,10 +117,7 @@ impl Block {
     }
 
     fn entry_at(self: &Arc<Self>, kind: Kind, value: Range<usize>) -> Entry {
-        let value = match self.mapped {
-            true => SmallBytes::copy_from_slice(self.slice(value)),
-            false => SmallBytes::part(self, value),
-        };
+        let value = SmallBytes::part(self, value);
         Entry { kind, value }
     }
 

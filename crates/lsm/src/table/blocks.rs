@@ -5,16 +5,18 @@
 //! finds there it takes; the rest it reads ahead and past the cache, so that it costs few calls and drives nothing out. Flushes
 //! and compactions see each block once, and do not ask the cache at all.
 
-use super::block::Block;
+use super::block::{Block, BlockCursor};
 use super::footer::HEADER_BYTES;
 use super::frame::{self, Handle};
 use super::mapped::Mapped;
 use super::node::Leaf;
 use super::reader::Table;
-use crate::Result;
 use crate::direction::Direction;
+use crate::fold::Entry;
+use crate::{Result, SmallBytes};
 use bytes::Bytes;
 use quire_env::{Cached, Charge};
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// Bytes read at once by flushes and compactions.
@@ -37,6 +39,40 @@ pub(crate) enum Access {
     Cached,
     /// Past the cache: for flushes and compactions.
     Sequential,
+}
+
+/// A data block that a cursor is in.
+#[derive(Debug)]
+pub(super) enum Held {
+    /// What is kept of it holds it.
+    Shared(Arc<Block>),
+    /// Its bytes are those of a map, which are checked for now only: what is kept of it is copied.
+    Mapped(Block),
+}
+
+impl Held {
+    /// The entry that a cursor in it is on, to keep.
+    pub(super) fn entry(&self, cursor: &BlockCursor) -> Entry {
+        match self {
+            Held::Shared(block) => cursor.entry(block),
+            Held::Mapped(block) => Entry {
+                kind: cursor.kind(),
+                value: SmallBytes::copy_from_slice(cursor.value(block)),
+            },
+        }
+    }
+}
+
+impl Deref for Held {
+    type Target = Block;
+
+    #[inline]
+    fn deref(&self) -> &Block {
+        match self {
+            Held::Shared(block) => block,
+            Held::Mapped(block) => block,
+        }
+    }
 }
 
 /// The data blocks of a table, for one cursor. What is read ahead is charged to the budget.
@@ -81,7 +117,7 @@ impl Blocks {
         leaf: &Leaf,
         index: usize,
         direction: Direction,
-    ) -> Result<Option<Arc<Block>>> {
+    ) -> Result<Option<Held>> {
         let Some(handle) = leaf.handle(index) else {
             return Ok(None);
         };
@@ -90,18 +126,18 @@ impl Blocks {
             && mapped.shows(leaf, index)
         {
             self.say_what_comes(mapped, handle, direction);
-            return Ok(Some(Arc::new(mapped.block(&table.frames, handle)?)));
+            return Ok(Some(Held::Mapped(mapped.block(&table.frames, handle)?)));
         }
         if self.buffered(handle).is_none() && self.access == Access::Cached {
             if self.cached < CACHED_BYTES {
                 let block = table.child(leaf, index)?;
                 self.cached += block.as_ref().map_or(0, |block| block.bytes());
-                return Ok(block);
+                return Ok(block.map(Held::Shared));
             }
             if let Some(block) = table.cached_child(leaf, index) {
                 // Where much is cached, less is worth reading.
                 self.ahead = (self.ahead / 2).max(SCAN_BYTES_MIN);
-                return Ok(Some(block));
+                return Ok(Some(Held::Shared(block)));
             }
         }
         if self.access == Access::Cached {
@@ -115,7 +151,7 @@ impl Blocks {
             leaf.set_in_place(index);
         }
         let block = Block::parse(opened.contents).map_err(damaged)?;
-        Ok(Some(Arc::new(block)))
+        Ok(Some(Held::Shared(Arc::new(block))))
     }
 
     /// Tells the system what comes after the block at `handle`, once a scan has gone on for a while.

@@ -1,21 +1,21 @@
 //! Goes through a table in order, or in the reverse order.
 
-use super::block::{Block, BlockCursor};
-use super::blocks::{Access, Blocks};
+use super::block::BlockCursor;
+use super::blocks::{Access, Blocks, Held};
 use super::frame::Handle;
 use super::node::{Contents, Leaf, Node};
 use super::reader::Table;
 use crate::Result;
 use crate::direction::{Direction, Start};
 use crate::fold::{Entry, Said};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// A data block, where it is, and a place in it.
+/// A data block, and where it is.
 #[derive(Debug)]
 struct Data {
-    block: Arc<Block>,
+    block: Held,
     offset: u64,
-    cursor: BlockCursor,
 }
 
 /// A place in a table. After an error it is of no use.
@@ -30,6 +30,8 @@ pub(crate) struct TableCursor {
     /// That index block, and the number in it of the data block; `None` past its end.
     leaf: Option<(Arc<Leaf>, Option<usize>)>,
     data: Option<Data>,
+    /// The place in that; on no entry if there is none.
+    place: BlockCursor,
 }
 
 impl TableCursor {
@@ -43,6 +45,7 @@ impl TableCursor {
             top: None,
             leaf: None,
             data: None,
+            place: BlockCursor::new(),
         };
         cursor.top = cursor.table.top.place(start);
         cursor.open_leaf(start)?;
@@ -54,35 +57,34 @@ impl TableCursor {
     /// The key it is on, or `None` past the end.
     #[inline]
     pub(crate) fn key(&self) -> Option<&[u8]> {
-        self.data.as_ref()?.cursor.key()
+        self.place.key()
     }
 
     /// The first eight bytes of that key as a number.
     #[inline]
     pub(crate) fn word(&self) -> Option<u64> {
-        self.data.as_ref()?.cursor.word()
+        self.place.word()
     }
 
     /// The entry it is on, where it lies.
     #[inline]
     pub(crate) fn said(&self) -> Option<Said<'_>> {
-        let data = self.data.as_ref()?;
-        data.cursor.said(&data.block)
+        self.place.said(&self.data.as_ref()?.block)
     }
 
     /// The entry it is on.
     pub(crate) fn entry(&self) -> Option<Entry> {
         let data = self.data.as_ref()?;
-        data.cursor.key().map(|_| data.cursor.entry(&data.block))
+        self.key().map(|_| data.block.entry(&self.place))
     }
 
     /// Moves on to the entry that comes next on its way. Returns what [`word`](Self::word) is then.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<Option<u64>> {
-        if let Some(data) = &mut self.data {
-            let moved = data.cursor.go(&data.block, self.direction);
+        if let Some(data) = &self.data {
+            let moved = self.place.go(&data.block, self.direction);
             moved.map_err(|damage| self.table.frames.damaged(data.offset)(damage))?;
-            if let Some(word) = data.cursor.word() {
+            if let Some(word) = self.place.word() {
                 return Ok(Some(word));
             }
         }
@@ -90,14 +92,24 @@ impl TableCursor {
         Ok(self.word())
     }
 
+    /// Hands the entry it is on to `each`, and values that come next in the same block, as far as their keys' words come before
+    /// `end` on the way. It stays on the last that it handed over.
+    #[inline]
+    pub(crate) fn visit(
+        &mut self,
+        end: u64,
+        each: &mut impl FnMut(Said<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match &self.data {
+            Some(data) => self.place.visit(&data.block, self.direction, end, each),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
     /// Moves on over ends of blocks until it is on an entry or past the last.
     fn settle(&mut self) -> Result<()> {
         let start = self.direction.start();
-        while self
-            .data
-            .as_ref()
-            .is_some_and(|data| data.cursor.key().is_none())
-        {
+        while self.data.is_some() && self.place.key().is_none() {
             if let Some((leaf, index)) = &mut self.leaf {
                 *index = index.and_then(|index| leaf.next(index, self.direction));
                 if index.is_none() {
@@ -141,6 +153,7 @@ impl TableCursor {
     /// Opens the data block that the cursor is in, at `start`.
     fn open_data(&mut self, start: Start<'_>) -> Result<()> {
         self.data = None;
+        self.place.leave();
         let Some((leaf, Some(index))) = &self.leaf else {
             return Ok(());
         };
@@ -149,13 +162,11 @@ impl TableCursor {
         };
         let block = self.blocks.get(&self.table, leaf, *index, self.direction)?;
         if let Some(block) = block {
-            let mut cursor = BlockCursor::new();
             let damaged = self.table.frames.damaged(handle.offset);
-            cursor.place(&block, start).map_err(damaged)?;
+            self.place.place(&block, start).map_err(damaged)?;
             self.data = Some(Data {
                 block,
                 offset: handle.offset,
-                cursor,
             });
         }
         Ok(())

@@ -83,10 +83,12 @@ impl Mapped {
     /// `Corrupt`, or those of [`FileMap::part`].
     pub(super) fn block(&self, frames: &Frames, handle: Handle) -> Result<Block> {
         frames.check(handle)?;
-        let stored = self.map.part(handle.offset, handle.bytes as usize)?;
+        let mut stored = self.map.part(handle.offset, handle.bytes as usize)?;
         let contents = frame::open_as_stored(frames.footer.salt, handle.offset, &stored);
-        let block =
-            contents.and_then(|contents| Block::parse_mapped(stored.slice(..contents.len())));
+        let block = contents.map(<[u8]>::len).and_then(|length| {
+            stored.truncate(length);
+            Block::parse(stored)
+        });
         block.map_err(frames.damaged(handle.offset))
     }
 

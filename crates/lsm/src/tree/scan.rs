@@ -9,7 +9,7 @@ use crate::table::Access;
 use crate::{Result, SmallBytes};
 use quire_model::Position;
 use quire_planted::{Bug, planted};
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 /// Keys and values, ascending or descending, lent one after the other; or, as an iterator, shared. It ends after an error.
@@ -110,21 +110,39 @@ impl Scan {
         })
     }
 
-    /// Moves on to the next pair before the end of the range; false if there is none.
+    /// Hands the pairs that are left to `each`, as they lie in blocks and memtables, until it breaks: the scan goes on after that one.
     ///
     /// # Errors
     /// `Corrupt`, `Merge`, or those of the machine.
-    #[inline]
-    pub fn advance(&mut self) -> Result<bool> {
-        let found = self.find_next();
-        if !matches!(found, Ok(true)) {
-            // Lets go of files and memory, even if the scan itself is kept.
-            self.merge = None;
+    pub fn visit<B>(
+        &mut self,
+        mut each: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        let Some(merge) = &mut self.merge else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        let mut broken = None;
+        let visited = merge.visit(|said| {
+            if !self.end.is_before(said.key) {
+                return ControlFlow::Break(());
+            }
+            if let Some(value) = said.value_at(|| self.now)
+                && let ControlFlow::Break(with) = each(said.key, value)
+            {
+                broken = Some(with);
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        });
+        if let Some(with) = broken {
+            return Ok(ControlFlow::Break(with));
         }
-        found
+        // Lets go of files and memory, even if the scan itself is kept.
+        self.merge = None;
+        visited.map(|_| ControlFlow::Continue(()))
     }
 
-    #[inline]
+    /// Moves on to the next pair before the end of the range; false if there is none.
     fn find_next(&mut self) -> Result<bool> {
         let Some(merge) = &mut self.merge else {
             return Ok(false);
@@ -139,14 +157,6 @@ impl Scan {
         Ok(false)
     }
 
-    /// The pair that [`advance`](Self::advance) moved to, as it lies in a block or memtable; empty if it moved to none.
-    #[inline]
-    pub fn pair(&self) -> (&[u8], &[u8]) {
-        let said = self.merge.as_ref().and_then(Merge::said);
-        let pair = said.and_then(|said| Some((said.key, said.value_at(|| self.now)?)));
-        pair.unwrap_or_default()
-    }
-
     /// The pair that it is on, to keep: a long value shares memory with the block or memtable entry it is from.
     fn shared(&self) -> Option<(SmallBytes, SmallBytes)> {
         let merge = self.merge.as_ref()?;
@@ -159,7 +169,12 @@ impl Iterator for Scan {
     type Item = Result<(SmallBytes, SmallBytes)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match self.advance() {
+        let found = self.find_next();
+        if !matches!(found, Ok(true)) {
+            // As in `visit`.
+            self.merge = None;
+        }
+        match found {
             Ok(_) => self.shared().map(Ok),
             Err(error) => Some(Err(error)),
         }

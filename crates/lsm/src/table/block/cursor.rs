@@ -8,7 +8,7 @@ use crate::direction::{Direction, Start};
 use crate::fences;
 use crate::fold::{Entry, Kind, Said};
 use smallvec::SmallVec;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 /// A place in a block. It does not hold the block: every call is handed it, so that a block is searched by many threads without
@@ -78,6 +78,11 @@ impl BlockCursor {
         block.entry_at(self.kind, self.value.clone())
     }
 
+    /// Is on no entry.
+    pub(crate) fn leave(&mut self) {
+        self.valid = false;
+    }
+
     /// Moves to the first entry.
     pub(crate) fn first(&mut self, block: &Block) -> Result<(), Damage> {
         self.begin(block);
@@ -92,7 +97,7 @@ impl BlockCursor {
         match (block.search(key)?, &block.layout) {
             (None, _) => {}
             (Some((place, _)), Layout::Fixed(fixed)) => {
-                self.stand_on_number(block, fixed, place.at)
+                self.stand_on_number(&block.bytes, *fixed, place.at)
             }
             (Some((place, _)), Layout::Prefixed(_)) => {
                 // What it shares with the entry before, that shares with `key`.
@@ -143,7 +148,7 @@ impl BlockCursor {
             return Ok(());
         }
         match &block.layout {
-            Layout::Fixed(fixed) => self.stand_on_number(block, fixed, self.next),
+            Layout::Fixed(fixed) => self.stand_on_number(&block.bytes, *fixed, self.next),
             Layout::Prefixed(prefixed) => {
                 let place = self.follow(block, *prefixed, self.next)?;
                 self.stand_on(block, place);
@@ -164,33 +169,80 @@ impl BlockCursor {
             return Ok(());
         }
         match &block.layout {
-            Layout::Fixed(fixed) => self.stand_on_number(block, fixed, before - 1),
+            Layout::Fixed(fixed) => self.stand_on_number(&block.bytes, *fixed, before - 1),
             Layout::Prefixed(prefixed) => self.come_to_entry_before(block, *prefixed, before)?,
         }
         Ok(())
     }
 
+    /// Hands the entry that it is on to `each`, and in the fixed layout those that come next, as far as their keys' words come
+    /// before `end` on the way. It stays on the last that it handed over.
+    #[inline]
+    pub(crate) fn visit(
+        &mut self,
+        block: &Block,
+        direction: Direction,
+        end: u64,
+        each: &mut impl FnMut(Said<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let (bytes, layout) = (&*block.bytes, block.layout);
+        while let Some(key) = self.key() {
+            each(Said {
+                key,
+                kind: self.kind,
+                value: bytes.get(self.value.clone()).unwrap_or_default(),
+            })?;
+            let Layout::Fixed(fixed) = layout else { break };
+            let next = match direction {
+                Direction::Forwards => self.at + 1,
+                // Before the first is past the last.
+                Direction::Backwards => self.at.wrapping_sub(1),
+            };
+            if next >= fixed.end() {
+                break;
+            }
+            let word = fixed.key_word(bytes, next, self.shared_word);
+            if direction.on_the_way(word) >= end {
+                break;
+            }
+            self.stand_on_word(bytes, fixed, next, word);
+        }
+        ControlFlow::Continue(())
+    }
+
     /// Is on no entry, and has of the key what all share.
     fn begin(&mut self, block: &Block) {
         self.valid = false;
-        self.key.clear();
-        if let Layout::Fixed(fixed) = &block.layout {
-            let shared = fixed.shared_by_all(&block.bytes);
-            self.shared_word = fences::word(shared);
-            self.key.extend_from_slice(shared);
+        let Layout::Fixed(fixed) = &block.layout else {
+            self.key.clear();
+            return;
+        };
+        let shared = fixed.shared_by_all(&block.bytes);
+        self.shared_word = fences::word(shared);
+        if self.key.len() != fixed.key_bytes() {
             self.key.resize(fixed.key_bytes(), 0);
+        }
+        if let Some(front) = self.key.get_mut(..shared.len()) {
+            front.copy_from_slice(shared);
         }
     }
 
     /// Stands on the entry numbered `at` of the fixed layout.
     #[inline]
-    fn stand_on_number(&mut self, block: &Block, fixed: &Fixed, at: usize) {
-        self.word = fixed.key_word(&block.bytes, at, self.shared_word);
+    fn stand_on_number(&mut self, bytes: &[u8], fixed: Fixed, at: usize) {
+        let word = fixed.key_word(bytes, at, self.shared_word);
+        self.stand_on_word(bytes, fixed, at, word);
+    }
+
+    /// Stands on the entry numbered `at` of the fixed layout, whose key begins with `word`.
+    #[inline]
+    fn stand_on_word(&mut self, bytes: &[u8], fixed: Fixed, at: usize, word: u64) {
+        self.word = word;
         match <&mut [u8; 8]>::try_from(self.key.as_mut_slice()) {
             // Such a key is its word.
-            Ok(key) => *key = self.word.to_be_bytes(),
+            Ok(key) => *key = word.to_be_bytes(),
             Err(_) => {
-                let own = block.slice(fixed.own(at));
+                let own = bytes.get(fixed.own(at)).unwrap_or_default();
                 if let Some(end) = self.key.len().checked_sub(own.len())
                     && let Some(room) = self.key.get_mut(end..)
                 {
