@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use quire_env::{Fault, FileId, SimEnv};
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -280,7 +280,6 @@ impl Pair {
             .iter()
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();
-        assert_eq!(scan(snapshot, Bound::Unbounded, Bound::Unbounded), all);
         let mut keys: Vec<_> = self
             .history
             .iter()
@@ -297,6 +296,7 @@ impl Pair {
             .collect();
         assert_eq!(snapshot.get_many(&keys).unwrap(), expected);
         for (from, to) in [
+            (Bound::Unbounded, Bound::Unbounded),
             (Bound::Included(probe), Bound::Unbounded),
             (Bound::Excluded(probe), Bound::Excluded(b"key/4".as_slice())),
             (Bound::Excluded(b"key/2".as_slice()), Bound::Included(probe)),
@@ -316,8 +316,11 @@ impl Pair {
                     Bound::Unbounded => true,
                 })
             };
-            let expected: Vec<_> = all.iter().filter(|(key, _)| inside(key)).cloned().collect();
+            let mut expected: Vec<_> = all.iter().filter(|(key, _)| inside(key)).cloned().collect();
             assert_eq!(scan(snapshot, from, to), expected);
+            assert_eq!(visited(snapshot.scan(from, to).unwrap()), expected);
+            expected.reverse();
+            assert_eq!(visited(snapshot.scan_back(from, to).unwrap()), expected);
         }
     }
 
@@ -350,6 +353,46 @@ fn scan(snapshot: &TreeSnapshot, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Vec<(V
     descending.reverse();
     assert_eq!(ascending, descending);
     ascending
+}
+
+/// What a scan hands over, which is broken off after every third pair.
+fn visited(mut scan: Scan) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut all = Vec::new();
+    loop {
+        let visit = scan.visit(|key, value| {
+            all.push((key.to_vec(), value.to_vec()));
+            match all.len().is_multiple_of(3) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
+        if visit.unwrap().is_continue() {
+            return all;
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn pairs_of_one_length_come_in_order_from_many_runs(
+        front in prop_oneof![Just(0usize), Just(6), Just(9)], own in 1usize..4,
+        runs in vec(vec(any::<[u8; 3]>(), 0..60), 1..5), probe in any::<[u8; 3]>(),
+        block_bytes in prop_oneof![Just(60usize), Just(400)], mapped: bool, table_bytes_max in prop_oneof![Just(400u64), Just(64 << 20)],
+    ) {
+        let key = |bytes: &[u8; 3]| [&vec![255; front], &bytes[..own]].concat();
+        let spec = TreeSpec { block_bytes, mapped, table_bytes_max, codec: Codec::None, ..TreeSpec::new(1, "t") };
+        let mut pair = Pair::new(spec);
+        for (number, run) in runs.iter().enumerate() {
+            let put = |bytes| (key(bytes), Write::Put(vec![number as u8; 5]));
+            pair.step(&Step::Record(run.iter().map(put).collect()));
+            pair.step(&Step::Flush);
+        }
+        pair.check(&pair.tree.snapshot(pair.position()), &key(&probe));
+        pair.step(&Step::Reopen);
+        // The first scan reads the blocks, the next one looks at them in the map.
+        pair.check_now();
+        pair.check_now();
+    }
 }
 
 proptest! {
