@@ -2,8 +2,9 @@
 //!
 //! The oldest run holds most of the entries, and mostly several that nothing newer lies between. So the source that is next is
 //! asked again as long as it stays before the others, which takes one comparison of machine words an entry, and what only
-//! one source says of a key is lent as it lies there: whoever takes all entries is handed those of a block in one loop. Operands, and what several say, are folded. Where a source deletes a range of
-//! keys, older ones are passed over: entry by entry, and from a few of them on by a search for the end of the range.
+//! one source says of a key is lent as it lies there: to whoever takes all entries, those of a block in one loop. Operands, and what
+//! several say, are folded. Where a source deletes a range of keys, older ones are passed over: entry by entry, and from a few of them
+//! on by a search for the end of the range.
 
 use crate::Result;
 use crate::cover::Cover;
