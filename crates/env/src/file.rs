@@ -64,8 +64,12 @@ pub trait ReadFile: Send + Sync + fmt::Debug {
         })?;
         self.read_at(0, length)
     }
-    /// The file as memory, to be read here and there: see [`FileMap`], and for the price [`map`](Self::map).
+    /// The file as memory, to be read here and there: see [`FileMap`], and for the price [`map`](Self::map). From then on reads by
+    /// calls are not read ahead either: who goes on to what follows says so by [`will_need`](Self::will_need).
     fn map_at_random(&self) -> Result<FileMap>;
+    /// Says that `length` bytes from `offset` will be read soon: the system begins to read what it does not hold, and this returns
+    /// at once.
+    fn will_need(&self, _offset: u64, _length: u64) {}
 }
 
 /// What tells a file from another one that had its name before, or from itself before it was changed. Two that are equal are of

@@ -8,7 +8,8 @@ use std::io;
 use std::path::Path;
 
 /// A file as memory: what is looked at is not copied, and a part that the system does not hold is read by itself, without what is
-/// around it.
+/// around it. Where many are not held, they are read by a call, that is, the thread waits for the disk awake if there is an idle
+/// core.
 ///
 /// Nobody may change the file. A part that can't be read, or is gone because somebody cut the file, ends the process (SIGBUS)
 /// when it is touched; the simulated machine returns an error instead. So a part is best read by
@@ -34,23 +35,25 @@ impl FileMap {
     /// What `look` makes of `length` bytes from `offset`.
     ///
     /// # Errors
-    /// [`ErrorKind::UnexpectedEnd`](crate::ErrorKind) if the file ended before when it was mapped.
+    /// [`ErrorKind::UnexpectedEnd`](crate::ErrorKind) if the file ended before when it was mapped; those of the machine, if the
+    /// part was read by a call.
     pub fn look<T>(&self, offset: u64, length: usize, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
         match &self.0 {
             Repr::Os(map) => match part(map.bytes(), offset, length) {
-                Some(part) => Ok(look(part)),
+                Some(part) => {
+                    map.before_look(offset, length)?;
+                    Ok(look(part))
+                }
                 None => Err(ends_early(map.path())),
             },
             Repr::Sim(map) => map.look(offset, length, look),
         }
     }
-}
 
-impl FileMap {
     /// `length` bytes from `offset`. They hold the map, and the file with it.
     ///
     /// # Errors
-    /// As of [`look`](Self::look).
+    /// [`ErrorKind::UnexpectedEnd`](crate::ErrorKind) if the file ended before when it was mapped.
     pub fn part(&self, offset: u64, length: usize) -> Result<Bytes> {
         match &self.0 {
             Repr::Os(map) => match part(map.bytes(), offset, length) {
@@ -58,14 +61,6 @@ impl FileMap {
                 None => Err(ends_early(map.path())),
             },
             Repr::Sim(map) => map.look(offset, length, Bytes::copy_from_slice),
-        }
-    }
-
-    /// Says that so many bytes from `offset` will be looked at soon: the system begins to read what it does not hold.
-    pub fn will_need(&self, offset: u64, length: usize) {
-        match &self.0 {
-            Repr::Os(map) => map.will_need(offset, length),
-            Repr::Sim(_) => {}
         }
     }
 }

@@ -5,16 +5,18 @@
     reason = "this is where the real machine is reached"
 )]
 
+mod awake;
 mod dir;
 mod file;
 mod gate;
 mod lock;
+mod map;
 mod pool;
 
 use crate::durable;
 use crate::{AppendFile, Env, Error, FileLock, FileStamp, Gate, Job, JobClass, ReadFile, Result};
-pub(crate) use file::OsMap;
 use file::{OsAppendFile, OsReadFile};
+pub(crate) use map::OsMap;
 use pool::Pool;
 use rustix::io::Errno;
 use rustix::rand::GetRandomFlags;

@@ -4,9 +4,10 @@
 //! 1. `len` counts only whole appends: bytes of one that failed half-way lie past it, and the next append goes over them.
 //! 2. `reserved_end` is at most where the room asked of the file system ends; 0 if none is held.
 
+use super::awake;
+use super::map::{self, OsMap};
 use crate::{AppendFile, Error, FileMap, FileStamp, ReadFile, Result};
 use bytes::Bytes;
-use memmap2::{Advice, Mmap};
 use rustix::buffer::spare_capacity;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
@@ -123,7 +124,7 @@ impl AppendFile for OsAppendFile {
 #[derive(Debug)]
 pub(super) struct OsReadFile {
     path: PathBuf,
-    file: File,
+    file: Arc<File>,
 }
 
 impl OsReadFile {
@@ -132,9 +133,31 @@ impl OsReadFile {
         let file = open_file(path).map_err(|e| Error::io("open", path, e))?;
         Ok(OsReadFile {
             path: path.to_path_buf(),
-            file,
+            file: Arc::new(file),
         })
     }
+}
+
+impl OsReadFile {
+    /// Fills `buffer` from `offset`, and waits awake.
+    fn read_awake(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        let (mut rest, mut at) = (buffer, offset);
+        while !rest.is_empty() {
+            let read = awake::read(&self.file, rest, at)
+                .map_err(|errno| Error::io("read", &self.path, errno.into()))?;
+            if read.bytes == 0 {
+                return Err(ends_early(&self.path));
+            }
+            at = at.saturating_add(read.bytes as u64);
+            rest = rest.get_mut(read.bytes..).unwrap_or_default();
+        }
+        Ok(())
+    }
+}
+
+fn ends_early(path: &Path) -> Error {
+    let end = io::Error::new(io::ErrorKind::UnexpectedEof, "failed to fill whole buffer");
+    Error::io("read", path, end)
 }
 
 impl ReadFile for OsReadFile {
@@ -157,17 +180,18 @@ impl ReadFile for OsReadFile {
     }
 
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
+        if length <= awake::BYTES_MAX {
+            let mut bytes = vec![0; length];
+            self.read_awake(offset, &mut bytes)?;
+            return Ok(Bytes::from(bytes));
+        }
         // Into room that is not zeroed first: reads of blocks from the page cache are mostly copying.
         let mut bytes = Vec::with_capacity(length);
         while bytes.len() < length {
             let at = offset.saturating_add(bytes.len() as u64);
             let read = || rustix::io::pread(&self.file, spare_capacity(&mut bytes), at);
             match rustix::io::retry_on_intr(read) {
-                Ok(0) => {
-                    let end =
-                        io::Error::new(io::ErrorKind::UnexpectedEof, "failed to fill whole buffer");
-                    return Err(Error::io("read", &self.path, end));
-                }
+                Ok(0) => return Err(ends_early(&self.path)),
                 Ok(_) => {}
                 Err(errno) => return Err(Error::io("read", &self.path, errno.into())),
             }
@@ -181,82 +205,20 @@ impl ReadFile for OsReadFile {
         if self.len()? == 0 {
             return Ok(Bytes::new());
         }
-        let map = map_file(&self.file).map_err(|e| Error::io("map", &self.path, e))?;
+        let map = map::map_file(&self.file).map_err(|e| Error::io("map", &self.path, e))?;
         Ok(Bytes::from_owner(map))
     }
 
     fn map_at_random(&self) -> Result<FileMap> {
-        let map = || {
-            let map = map_file(&self.file)?;
-            // Or the system would read what is around each page along with it.
-            map.advise(Advice::Random)?;
-            Ok(map)
-        };
-        let map = map().map_err(|e| Error::io("map", &self.path, e))?;
-        let path = self.path.clone();
-        Ok(FileMap::of_os(OsMap::new(path, map)))
-    }
-}
-
-/// A file as memory.
-#[derive(Debug)]
-pub(crate) struct OsMap {
-    path: PathBuf,
-    map: Arc<Mmap>,
-    /// The same, to share parts of it.
-    shared: Bytes,
-}
-
-/// Holds a map for [`Bytes`].
-struct Owner(Arc<Mmap>);
-
-impl AsRef<[u8]> for Owner {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl OsMap {
-    fn new(path: PathBuf, map: Mmap) -> OsMap {
-        let map = Arc::new(map);
-        let shared = Bytes::from_owner(Owner(Arc::clone(&map)));
-        OsMap { path, map, shared }
+        let map = OsMap::open(&self.path, &self.file);
+        Ok(FileMap::of_os(
+            map.map_err(|e| Error::io("map", &self.path, e))?,
+        ))
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+    fn will_need(&self, offset: u64, length: u64) {
+        map::will_need(&self.file, offset, length);
     }
-
-    /// All of it.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.map
-    }
-
-    /// All of it, to share parts of it.
-    pub(crate) fn shared(&self) -> &Bytes {
-        &self.shared
-    }
-
-    /// [`FileMap::will_need`].
-    pub(crate) fn will_need(&self, offset: u64, length: usize) {
-        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-        let length = length.min(self.map.len().saturating_sub(offset));
-        if length > 0 {
-            // A system that won't is no worse off than without.
-            let _ = self.map.advise_range(Advice::WillNeed, offset, length);
-        }
-    }
-}
-
-/// The bytes of a file as memory.
-#[allow(
-    unsafe_code,
-    reason = "a map can't be had without; see what `ReadFile::map` asks of its callers"
-)]
-fn map_file(file: &File) -> io::Result<Mmap> {
-    // SAFETY: nobody writes to these bytes while the map is there, here or in another process: that is what `ReadFile::map` is
-    // for, and says. The map is read-only and shared, so it does not change unless the file does.
-    unsafe { Mmap::map(file) }
 }
 
 /// [`Env::stamp`](crate::Env::stamp).

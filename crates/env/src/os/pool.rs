@@ -5,6 +5,7 @@
 //! 2. Threads share the queue alone, never the [`OsEnv`](super::OsEnv): dropping that ends them.
 //! 3. A job that panics ends itself only: the panic is reported by the process's hook, the thread goes on.
 
+use super::awake;
 use crate::{Error, Job, JobClass, Result};
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
@@ -127,6 +128,7 @@ impl Queue {
 
     fn work(&self) {
         while let Some(job) = self.next() {
+            let _core = awake::begin_job();
             // What a job leaves half done is its own affair: locks here do not poison, and it shares nothing with us.
             let _ = std::panic::catch_unwind(AssertUnwindSafe(job));
         }

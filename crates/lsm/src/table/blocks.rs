@@ -8,7 +8,6 @@
 use super::block::{Block, BlockCursor};
 use super::footer::HEADER_BYTES;
 use super::frame::{self, Handle};
-use super::mapped::Mapped;
 use super::node::Leaf;
 use super::reader::Table;
 use crate::direction::Direction;
@@ -125,7 +124,7 @@ impl Blocks {
             && let Some(mapped) = &table.mapped
             && mapped.shows(leaf, index)
         {
-            self.say_what_comes(mapped, handle, direction);
+            self.say_what_comes(table, handle, direction);
             return Ok(Some(Held::Mapped(mapped.block(&table.frames, handle)?)));
         }
         if self.buffered(handle).is_none() && self.access == Access::Cached {
@@ -155,7 +154,7 @@ impl Blocks {
     }
 
     /// Tells the system what comes after the block at `handle`, once a scan has gone on for a while.
-    fn say_what_comes(&mut self, mapped: &Mapped, handle: Handle, direction: Direction) {
+    fn say_what_comes(&mut self, table: &Table, handle: Handle, direction: Direction) {
         self.looked_at += handle.bytes as i64;
         if self.looked_at < SCAN_BYTES_MAX as i64 {
             return;
@@ -166,7 +165,7 @@ impl Blocks {
             Direction::Forwards => handle.end(),
             Direction::Backwards => handle.offset.saturating_sub(WILL_NEED_BYTES),
         };
-        mapped.will_need(start, WILL_NEED_BYTES);
+        table.frames.file.will_need(start, WILL_NEED_BYTES);
     }
 
     /// The stored bytes at `handle`, and with them those that come next.
@@ -187,6 +186,11 @@ impl Blocks {
                 (start.max(data_start), handle.end())
             }
         };
+        let next = match direction {
+            Direction::Forwards => end,
+            Direction::Backwards => start.saturating_sub(ahead),
+        };
+        table.frames.file.will_need(next, ahead);
         // The old buffer goes before the new one comes.
         self.buffer = Bytes::new();
         self.charge.resize(end - start);

@@ -130,6 +130,7 @@ impl TablePieces<'_> {
         self.next = end;
         let length = usize::try_from(end - first.offset)
             .map_err(|_| self.wrong("length of a block", first.offset, 0, first.bytes))?;
+        frames.file.will_need(end, PIECE_BYTES);
         let bytes = frames.file.read_at(first.offset, length)?;
         for part in parts {
             let from = (part.offset - first.offset) as usize;

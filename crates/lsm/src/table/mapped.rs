@@ -92,11 +92,6 @@ impl Mapped {
         block.map_err(frames.damaged(handle.offset))
     }
 
-    /// Says that so many bytes from `offset` will be looked at soon.
-    pub(super) fn will_need(&self, offset: u64, bytes: u64) {
-        self.map.will_need(offset, bytes as usize);
-    }
-
     /// What `look` makes of the contents of the data block at `handle`.
     fn look<T>(
         &self,

@@ -203,7 +203,7 @@ impl PagedFilter {
         let line = page as usize * PAGE_LINES;
         let (of_file, start) = shape.place(line as u32);
         let handle = self.frames.filter_page(of_file);
-        let contents = self.frames.read(handle)?.contents;
+        let contents = self.frames.read_among_others(handle)?.contents;
         if contents.len() != shape.page_bytes(of_file) {
             return Err(Error::Corrupt {
                 path: self.frames.file.path().to_path_buf(),

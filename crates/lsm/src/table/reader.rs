@@ -18,6 +18,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Index blocks and filter pages lie beside each other, and are few: so many bytes are read along with one.
+const NEIGHBOURS_BYTES: u64 = 64 << 10;
+
 /// What a tree counts of its reads.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
@@ -200,6 +203,13 @@ impl Frames {
     pub(super) fn read(&self, handle: Handle) -> Result<Opened> {
         self.check(handle)?;
         read_frame(self.file.as_ref(), self.footer.salt, handle)
+    }
+
+    /// The same for a frame whose neighbours will be asked for too: the system begins to read some of them.
+    pub(super) fn read_among_others(&self, handle: Handle) -> Result<Opened> {
+        let start = handle.offset / NEIGHBOURS_BYTES * NEIGHBOURS_BYTES;
+        self.file.will_need(start, NEIGHBOURS_BYTES);
+        self.read(handle)
     }
 
     /// Refuses a handle that leads out of the file: nothing of its length is allocated.
@@ -430,7 +440,10 @@ impl Table {
             Some(mapped) if mapped.shows(node, index) => (mapped.copy(&self.frames, handle)?, true),
             _ => {
                 self.counters.block_reads.add(1);
-                let opened = self.frames.read(handle)?;
+                let opened = match T::READ_IN_PLACE {
+                    true => self.frames.read(handle)?,
+                    false => self.frames.read_among_others(handle)?,
+                };
                 (opened.contents, opened.as_stored)
             }
         };

@@ -1,0 +1,175 @@
+//! Reads that wait for the disk awake.
+//!
+//! A thread that sleeps until its read is done gives its core away. Where nobody else wants the core, it halts, and to bring it
+//! back takes half as long as a read of a fast disk, in a virtual machine above all. So a reader asks again and again for a
+//! while, as Linux's `haltpoll` and SPDK do, as long as there are cores that have nothing else to do for this process.
+//!
+//! # Invariants
+//! 1. No more threads wait awake than there are cores without a background job. What jobs read they wait for asleep.
+//! 2. Nobody waits awake for longer than [`AWAKE_MAX`]: a disk that is slow, or busy, is waited for asleep.
+
+use rustix::io::{Errno, ReadWriteFlags};
+use std::cell::Cell;
+use std::fs::File;
+use std::io::IoSliceMut;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// As long as `haltpoll` keeps a core from halting: some three reads of a fast disk.
+const AWAKE_MAX: Duration = Duration::from_micros(200);
+
+/// Longer reads are not waited for awake: they take the disk longer, and are few.
+pub(super) const BYTES_MAX: usize = 64 << 10;
+
+static CORES: LazyLock<Cores> =
+    LazyLock::new(|| Cores::new(thread::available_parallelism().map_or(1, usize::from)));
+
+thread_local! {
+    /// Whether this thread runs background jobs.
+    static BACKGROUND: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The cores of the machine, and how many of them this process keeps busy: by background jobs, and by waiting awake.
+struct Cores {
+    all: usize,
+    busy: AtomicUsize,
+}
+
+/// A core that is busy until this is dropped.
+pub(super) struct Core<'a>(&'a Cores);
+
+impl Cores {
+    fn new(all: usize) -> Cores {
+        let busy = AtomicUsize::new(0);
+        Cores { all, busy }
+    }
+
+    fn take(&self) -> Core<'_> {
+        self.busy.fetch_add(1, Ordering::Relaxed);
+        Core(self)
+    }
+
+    /// One that nobody keeps busy, if there is any.
+    fn take_idle(&self) -> Option<Core<'_>> {
+        let one_more = |busy: usize| (busy < self.all).then_some(busy + 1);
+        let taken = self
+            .busy
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        taken.is_ok().then(|| Core(self))
+    }
+}
+
+impl Drop for Core<'_> {
+    fn drop(&mut self) {
+        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The core of a background job, which this thread begins.
+pub(super) fn begin_job() -> Core<'static> {
+    BACKGROUND.set(true);
+    CORES.take()
+}
+
+/// What came of a read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Read {
+    /// At least one, but at the end of the file; fewer than were asked for if more were not there yet.
+    pub(super) bytes: usize,
+    /// Whether the disk was waited for.
+    pub(super) waited: bool,
+}
+
+/// Reads into `buffer` from `offset`, awake if there is an idle core.
+///
+/// # Errors
+/// Those of the system.
+pub(super) fn read(file: &File, buffer: &mut [u8], offset: u64) -> rustix::io::Result<Read> {
+    if let Some(bytes) = read_at_once(file, buffer, offset)? {
+        let waited = false;
+        return Ok(Read { bytes, waited });
+    }
+    // The system has asked the disk by now.
+    let waited = true;
+    let core = match BACKGROUND.get() {
+        true => None,
+        false => CORES.take_idle(),
+    };
+    if core.is_some() {
+        let begun = Instant::now();
+        while begun.elapsed() < AWAKE_MAX {
+            if let Some(bytes) = read_at_once(file, buffer, offset)? {
+                return Ok(Read { bytes, waited });
+            }
+        }
+    }
+    let bytes = read_asleep(file, buffer, offset)?;
+    Ok(Read { bytes, waited })
+}
+
+/// Reads what the system holds. `None` if that is nothing: it asks the disk, and does not wait.
+fn read_at_once(file: &File, buffer: &mut [u8], offset: u64) -> rustix::io::Result<Option<usize>> {
+    let read = || {
+        let mut buffers = [IoSliceMut::new(buffer)];
+        rustix::io::preadv2(file, &mut buffers, offset, ReadWriteFlags::NOWAIT)
+    };
+    match rustix::io::retry_on_intr(read) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(Errno::AGAIN) => Ok(None),
+        // A file system, or a system, that can't but wait.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => read_asleep(file, buffer, offset).map(Some),
+        Err(errno) => Err(errno),
+    }
+}
+
+fn read_asleep(file: &File, buffer: &mut [u8], offset: u64) -> rustix::io::Result<usize> {
+    rustix::io::retry_on_intr(|| rustix::io::pread(file, &mut *buffer, offset))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn no_more_wait_awake_than_there_are_idle_cores() {
+        let cores = Cores::new(3);
+        let job = cores.take();
+        let first = cores.take_idle();
+        let second = cores.take_idle();
+        assert!(first.is_some() && second.is_some());
+        for _ in 0..10 {
+            assert!(cores.take_idle().is_none(), "all are busy");
+        }
+        drop(first);
+        assert!(cores.take_idle().is_some());
+        let more_jobs_than_cores = [cores.take(), cores.take(), cores.take()];
+        assert!(cores.take_idle().is_none());
+        drop((job, second, more_jobs_than_cores));
+        let all: Vec<_> = std::iter::from_fn(|| cores.take_idle()).collect();
+        assert_eq!(all.len(), 3, "every one was given back");
+    }
+
+    #[test]
+    fn what_the_system_does_not_hold_is_waited_for() {
+        let mut file = tempfile::tempfile().unwrap();
+        let bytes: Vec<u8> = (0..1_u32 << 18).map(|n| (n / 4096) as u8).collect();
+        file.write_all(&bytes).unwrap();
+        file.sync_all().unwrap();
+        let evict = || rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        for job in [false, true] {
+            BACKGROUND.set(job);
+            evict();
+            for offset in [200_000, 4_095, 77_777] {
+                let mut found = [0; 2];
+                let read = read(&file, &mut found, offset as u64).unwrap();
+                assert!(read.bytes > 0);
+                assert_eq!(found[..read.bytes], bytes[offset..offset + read.bytes]);
+            }
+        }
+        let end = read(&file, &mut [0; 2], bytes.len() as u64).unwrap();
+        assert_eq!(end.bytes, 0);
+    }
+}
