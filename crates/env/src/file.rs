@@ -70,6 +70,11 @@ pub trait ReadFile: Send + Sync + fmt::Debug {
     /// Says that `length` bytes from `offset` will be read soon: the system begins to read what it does not hold, and this returns
     /// at once.
     fn will_need(&self, _offset: u64, _length: u64) {}
+    /// Whether a read by this thread may wait for the disk, as far as its last ones tell: then it pays to say what it will need,
+    /// if that is more than one thing.
+    fn may_wait(&self) -> bool {
+        true
+    }
 }
 
 /// What tells a file from another one that had its name before, or from itself before it was changed. Two that are equal are of

@@ -136,6 +136,11 @@ impl LookUp<'_> {
         self.asking.touch();
     }
 
+    /// Has the system begin to read what [`get`](Self::get) will, and says whether the key may be there.
+    pub(crate) fn announce(&self, key: &[u8], hash: u64) -> bool {
+        self.table.announce(key, hash, &self.asking)
+    }
+
     /// What the run says of the key; a value may be lent.
     ///
     /// # Errors

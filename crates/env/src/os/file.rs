@@ -216,6 +216,10 @@ impl ReadFile for OsReadFile {
         ))
     }
 
+    fn may_wait(&self) -> bool {
+        awake::may_wait()
+    }
+
     fn will_need(&self, offset: u64, length: u64) {
         map::will_need(&self.file, offset, length);
     }

@@ -18,18 +18,12 @@ use std::sync::Arc;
 /// Of this many looks of a thread, one asks the system whether it holds what will be looked at.
 const LOOKS_FOR_A_QUESTION: u32 = 128;
 
-/// As many ask after one that had to wait. About where it pays: to wait awake saves a third of a read of the disk, some fifty times
-/// what a question costs.
-const QUESTIONS_AFTER_A_WAIT: u32 = 32;
-
 /// A page of the system's memory of files, on most machines; where pages are larger, some are asked for twice.
 const PAGE_BYTES: u64 = 4096;
 
 thread_local! {
     /// Looks of this thread, at any map.
     static LOOKS: Cell<u32> = const { Cell::new(0) };
-    /// How many of the next ones are to ask.
-    static QUESTIONS: Cell<u32> = const { Cell::new(0) };
 }
 
 /// A file as memory.
@@ -88,13 +82,13 @@ impl OsMap {
     pub(crate) fn before_look(&self, offset: u64, length: usize) -> Result<()> {
         let looks = LOOKS.get().wrapping_add(1);
         LOOKS.set(looks);
-        match looks.is_multiple_of(LOOKS_FOR_A_QUESTION) || QUESTIONS.get() > 0 {
+        match looks.is_multiple_of(LOOKS_FOR_A_QUESTION) || awake::may_wait() {
             true => self.ask(offset, length),
             false => Ok(()),
         }
     }
 
-    /// Reads a byte of each page, and notes whether the disk had to be waited for.
+    /// Reads a byte of each page.
     #[cold]
     fn ask(&self, offset: u64, length: usize) -> Result<()> {
         let end = offset.saturating_add(length as u64);
@@ -109,10 +103,6 @@ impl OsMap {
             waited |= read.waited;
             at = next;
         }
-        QUESTIONS.set(match waited {
-            true => QUESTIONS_AFTER_A_WAIT,
-            false => QUESTIONS.get().saturating_sub(1),
-        });
         Ok(())
     }
 }

@@ -235,6 +235,13 @@ impl Asking<'_> {
         }
     }
 
+    /// Whether it is known that no key of this hash is there; nothing is counted.
+    pub(super) fn rules_out(&self, hash: u64) -> bool {
+        self.line
+            .as_ref()
+            .is_some_and(|(_, line)| !self.filter.shape().may_hold(line, hash))
+    }
+
     /// What the filter says of a key of this hash.
     pub(super) fn ask(&self, hash: u64) -> Answer {
         let Some(slot) = self.slot else {

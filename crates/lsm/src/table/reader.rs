@@ -401,6 +401,31 @@ impl Table {
         Ok(found)
     }
 
+    /// Has the system begin to read what [`get`](Self::get) will, and says whether the key may be there.
+    pub(crate) fn announce(&self, key: &[u8], hash: u64, asking: &Asking<'_>) -> bool {
+        if asking.rules_out(hash) {
+            return false;
+        }
+        let index = self.top.find(key);
+        let handle = match self.cached_child(&self.top, index) {
+            Some(leaf) => {
+                let index = leaf.find(key);
+                let cached = self.cached && self.cached_child(&leaf, index).is_some();
+                leaf.handle(index).filter(|_| !cached)
+            }
+            None => self.top.handle(index),
+        };
+        if let Some(handle) = handle {
+            self.frames.file.will_need(handle.offset, handle.bytes);
+        }
+        true
+    }
+
+    /// Whether reads of it may wait for the disk, as far as this thread's last ones tell.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.frames.file.may_wait()
+    }
+
     /// What its blocks say of `key`.
     fn search(&self, key: &[u8], lend: &mut Lend<'_>) -> Result<Option<Entry>> {
         let Some(leaf) = self.child(&self.top, self.top.find(key))? else {

@@ -13,6 +13,9 @@ use std::cell::OnceCell;
 use std::ops::Bound;
 use std::sync::Arc;
 
+/// So many keys of a batch are announced together: enough to keep a disk busy, and little to hold.
+const ANNOUNCED: usize = 64;
+
 /// A tree as it was at a position: later writes, flushes and compactions do not show. Holds memory and files until it is
 /// dropped. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -187,7 +190,8 @@ impl<'a> TreeReader<'a> {
             .get(self.folder, key, table::hash(key), self.at, lend)
     }
 
-    /// The values of `keys`, in their order. Looked up in key order, so that neighbours find their blocks in the cache.
+    /// The values of `keys`, in their order. Looked up in key order, so that neighbours find their blocks in the cache; what the
+    /// system does not hold is read for many of them together.
     ///
     /// # Errors
     /// As for [`get`](Self::get).
@@ -201,11 +205,17 @@ impl<'a> TreeReader<'a> {
         order.sort_unstable_by_key(|(_, (key, _))| **key);
         let mut values = vec![None; keys.len()];
         let now = OnceCell::new();
-        for (index, (key, hash)) in order {
-            if let Some(slot) = values.get_mut(index) {
-                let entry = version.get(self.folder, key, hash, self.at, &mut Lend::default())?;
-                let now = || *now.get_or_init(|| self.clock.micros());
-                *slot = entry.and_then(|entry| entry.into_value(now));
+        for part in order.chunks(ANNOUNCED) {
+            if part.len() > 1 {
+                version.announce(part.iter().map(|&(_, (key, hash))| (*key, hash)));
+            }
+            for &(index, (key, hash)) in part {
+                if let Some(slot) = values.get_mut(index) {
+                    let entry =
+                        version.get(self.folder, key, hash, self.at, &mut Lend::default())?;
+                    let now = || *now.get_or_init(|| self.clock.micros());
+                    *slot = entry.and_then(|entry| entry.into_value(now));
+                }
             }
         }
         Ok(values)

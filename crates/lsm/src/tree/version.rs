@@ -101,6 +101,23 @@ impl Version {
         fold.finish(folder, key, true)
     }
 
+    /// Has the system begin to read what [`get`](Self::get) will for all of `keys`, which come with their hashes: a disk does many
+    /// reads in the time of a few. Not if it seems to hold all.
+    pub(crate) fn announce<'k>(&self, keys: impl IntoIterator<Item = (&'k [u8], u64)>) {
+        let mut tables = self.runs.iter().filter_map(|run| run.tables.first());
+        if !tables.next().is_some_and(|table| table.may_wait()) {
+            return;
+        }
+        for (key, hash) in keys {
+            // The first place where it may be is most often the one where it is.
+            let may_be_there = |run: &Arc<Run>| {
+                let look_up = run.look_up(key, hash);
+                look_up.is_some_and(|look_up| look_up.announce(key, hash))
+            };
+            self.runs.iter().any(may_be_there);
+        }
+    }
+
     /// As [`get`](Self::get), where ranges are deleted: a place that deletes the key ends the search as a tombstone does.
     #[cold]
     fn get_or_erased(
