@@ -11,12 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Calls that fail together, and the errors they can fail with.
-const FAULTS: [(&str, &[&str]); 9] = [
+const FAULTS: [(&str, &[&str]); 10] = [
     ("fsync,fdatasync", &["EIO", "ENOSPC"]),
     ("fdatasync", &["EIO", "EDQUOT"]),
     ("pwrite64", &["EIO", "ENOSPC", "EINTR"]),
     ("fallocate", &["EIO", "ENOSPC", "EINTR"]),
-    ("pread64", &["EIO", "EINTR"]),
+    ("pread64,preadv2", &["EIO", "EINTR"]),
+    // A read that would have to wait, and a file system where all do.
+    ("preadv2", &["EAGAIN", "EOPNOTSUPP"]),
     ("openat", &["EIO", "EMFILE", "ENOSPC"]),
     ("rename,renameat,renameat2", &["EIO", "ENOSPC"]),
     ("unlink,unlinkat", &["EIO"]),

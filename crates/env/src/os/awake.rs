@@ -129,11 +129,17 @@ fn read_at_once(file: &File, buffer: &mut [u8], offset: u64) -> rustix::io::Resu
         let mut buffers = [IoSliceMut::new(buffer)];
         rustix::io::preadv2(file, &mut buffers, offset, ReadWriteFlags::NOWAIT)
     };
+    if offset > i64::MAX as u64 {
+        // To `preadv2`, the last one is not an offset, but says "where the file is". This refuses all of them.
+        return read_asleep(file, buffer, offset).map(Some);
+    }
     match rustix::io::retry_on_intr(read) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(Errno::AGAIN) => Ok(None),
-        // A file system, or a system, that can't but wait.
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => read_asleep(file, buffer, offset).map(Some),
+        // Where nothing is read without a wait: an old system, some file systems, a sandbox.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {
+            read_asleep(file, buffer, offset).map(Some)
+        }
         Err(errno) => Err(errno),
     }
 }
@@ -186,5 +192,9 @@ mod tests {
         }
         let end = read(&file, &mut [0; 2], bytes.len() as u64).unwrap();
         assert_eq!(end.bytes, 0);
+        for offset in [u64::MAX, 1 << 63] {
+            let refused = read(&file, &mut [0; 2], offset);
+            assert_eq!(refused, Err(Errno::INVAL));
+        }
     }
 }

@@ -6,6 +6,7 @@
 
 use super::awake;
 use super::map::{self, OsMap};
+use crate::file_map::ends_early;
 use crate::{AppendFile, Error, FileMap, FileStamp, ReadFile, Result};
 use bytes::Bytes;
 use rustix::buffer::spare_capacity;
@@ -153,11 +154,6 @@ impl OsReadFile {
         }
         Ok(())
     }
-}
-
-fn ends_early(path: &Path) -> Error {
-    let end = io::Error::new(io::ErrorKind::UnexpectedEof, "failed to fill whole buffer");
-    Error::io("read", path, end)
 }
 
 impl ReadFile for OsReadFile {

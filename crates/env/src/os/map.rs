@@ -6,6 +6,7 @@
 //! disk had to be waited for, the ones that follow do too.
 
 use super::awake;
+use crate::file_map::ends_early;
 use crate::{Error, Result};
 use bytes::Bytes;
 use memmap2::{Advice, Mmap};
@@ -51,7 +52,8 @@ impl OsMap {
     pub(super) fn open(path: &Path, file: &Arc<File>) -> io::Result<OsMap> {
         let map = Arc::new(map_file(file)?);
         map.advise(Advice::Random)?;
-        rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random)?;
+        // A file system that takes no advice is met without.
+        let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random);
         Ok(OsMap {
             path: path.to_path_buf(),
             file: Arc::clone(file),
@@ -96,6 +98,9 @@ impl OsMap {
         while at < end {
             let read = awake::read(&self.file, &mut [0], at);
             let read = read.map_err(|errno| Error::io("read", &self.path, errno.into()))?;
+            if read.bytes == 0 {
+                return Err(ends_early(&self.path));
+            }
             let next = (at / PAGE_BYTES + 1) * PAGE_BYTES;
             if read.waited && !waited && next < end {
                 will_need(&self.file, next, end - next);
