@@ -39,6 +39,7 @@ impl Direction {
             Direction::Backwards => Start::Last,
         }
     }
+
     /// Of the first eight bytes of keys, numbers that never descend this way.
     #[inline]
     pub(crate) fn on_the_way(self, word: u64) -> u64 {
