@@ -137,9 +137,7 @@ impl OsReadFile {
             file: Arc::new(file),
         })
     }
-}
 
-impl OsReadFile {
     /// Fills `buffer` from `offset`, and waits awake.
     fn read_awake(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let (mut rest, mut at) = (buffer, offset);
