@@ -1,6 +1,7 @@
 //! A file as memory, to be read here and there.
 
 use crate::os::OsMap;
+use crate::prefetch;
 use crate::sim::SimMap;
 use crate::{Error, Result};
 use bytes::Bytes;
@@ -47,6 +48,17 @@ impl FileMap {
                 None => Err(ends_early(map.path())),
             },
             Repr::Sim(map) => map.look(offset, length, look),
+        }
+    }
+
+    /// Has the processor fetch what is at `offset`, and learn where that page is, for a look that comes soon. Nothing is read from the
+    /// disk.
+    #[inline]
+    pub fn prefetch(&self, offset: u64) {
+        if let Repr::Os(map) = &self.0
+            && let Some([first, ..]) = part(map.bytes(), offset, 1)
+        {
+            prefetch(first);
         }
     }
 

@@ -1,68 +1,30 @@
 //! Fences: sorted keys as machine words, searched by interpolation.
 //!
 //! # Invariants
-//! 1. `words` holds, for each key in order, the eight bytes after the prefix that all of them share, big-endian, zeros for
+//! 1. There is a word for each key, in order: the four bytes after the prefix that all of them share, big-endian, zeros for
 //!    what is not there. So words ascend, and of two that differ the smaller is of the smaller key.
-//! 2. A word that is equal to that of the key looked for says nothing: whoever asks compares the keys themselves.
+//! 2. A word that is equal to that of the key looked for says nothing: the keys themselves are compared then.
 
-/// Where to look first among evenly spread words: from the first of them, how many of `count` per unit.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Slope {
-    first: u64,
-    per_unit: f64,
-}
+use smallvec::SmallVec;
 
-impl Slope {
-    /// For `count` words from `first` to `last`.
-    pub(crate) fn new(first: u64, last: u64, count: usize) -> Slope {
-        let width = last.saturating_sub(first).max(1);
-        Slope {
-            first,
-            per_unit: count as f64 / width as f64,
-        }
-    }
+/// A prefix of so many bytes needs no memory of its own.
+const PREFIX_BYTES: usize = 16;
 
-    /// About how many words are before `word`.
-    pub(crate) fn guess(self, word: u64) -> usize {
-        (word.saturating_sub(self.first) as f64 * self.per_unit) as usize
-    }
-}
+/// So many words are counted through: of a few hundred that are evenly spread, most lie as near to where they would be.
+const STRETCH: usize = 32;
 
-/// How many of `count` things are less, where those that are come first; looked for from `guess` outwards, in steps that
-/// double: near the guess it takes one or two looks, and never more than twice as many as halving would.
-pub(crate) fn count_less(count: usize, guess: usize, less: impl Fn(usize) -> bool) -> usize {
-    let (mut low, mut high) = (0, count);
-    let guess = guess.min(count);
-    let mut step = 1;
-    if guess < count && less(guess) {
-        low = guess + 1;
-        while low < high {
-            let next = low.saturating_add(step).min(high);
-            if !less(next - 1) {
-                high = next - 1;
-                break;
-            }
-            low = next;
-            step *= 2;
-        }
-    } else {
-        high = guess;
-        while low < high {
-            let next = high.saturating_sub(step);
-            if less(next) {
-                low = next + 1;
-                break;
-            }
-            high = next;
-            step *= 2;
-        }
-    }
-    while low < high {
-        let middle = low + (high - low) / 2;
-        match less(middle) {
-            true => low = middle + 1,
-            false => high = middle,
-        }
+/// How many of `count` things are less, where those that are come first: by halving, without a branch that could be guessed wrong.
+#[inline]
+pub(crate) fn count_less(count: usize, less: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut left) = (0, count);
+    while left > 0 {
+        let half = left.div_ceil(2);
+        low = if less(low + half - 1) {
+            low + half
+        } else {
+            low
+        };
+        left -= half;
     }
     low
 }
@@ -70,22 +32,37 @@ pub(crate) fn count_less(count: usize, guess: usize, less: impl Fn(usize) -> boo
 /// The first eight bytes of `bytes` as a number that sorts as they do; zeros for what is not there.
 #[inline]
 pub(crate) fn word(bytes: &[u8]) -> u64 {
-    match bytes.first_chunk::<8>() {
-        Some(word) => u64::from_be_bytes(*word),
-        None => bytes
-            .iter()
-            .zip((0..8).rev())
-            .fold(0, |word, (&byte, place)| {
-                word | u64::from(byte) << (8 * place)
-            }),
+    if let Some(word) = bytes.first_chunk::<8>() {
+        return u64::from_be_bytes(*word);
+    }
+    // Where a short one is read twice, it says the same twice.
+    let missing = 64 - 8 * bytes.len() as u32;
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        let (first, last) = (u32::from_be_bytes(*first), u32::from_be_bytes(*last));
+        return u64::from(first) << 32 | u64::from(last) << missing;
+    }
+    match *bytes {
+        [] => 0,
+        [a] => u64::from(a) << 56,
+        [a, b, ..] => {
+            let last = bytes.last().copied().unwrap_or(b);
+            u64::from(a) << 56 | u64::from(b) << 48 | u64::from(last) << missing
+        }
     }
 }
 
+/// The first four bytes of `bytes` as a number that sorts as they do; zeros for what is not there.
+#[inline]
+fn half_word(bytes: &[u8]) -> u32 {
+    (word(bytes) >> 32) as u32
+}
+
 /// What is left of `key` after `prefix`, if it begins so. As of the standard library, without a call where it is short.
+#[inline]
 pub(crate) fn strip_prefix<'k>(key: &'k [u8], prefix: &[u8]) -> Option<&'k [u8]> {
     let (front, rest) = key.split_at_checked(prefix.len())?;
     let equal = match prefix.len() {
-        0..=8 => front.iter().zip(prefix).all(|(a, b)| a == b),
+        0..=8 => word(front) == word(prefix),
         _ => front == prefix,
     };
     equal.then_some(rest)
@@ -96,56 +73,119 @@ pub(crate) fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// Sorted keys, as said above.
+/// Sorted keys, as said above, each with something that is wanted once it is found.
 #[derive(Debug)]
-pub(crate) struct Fences {
-    prefix: Box<[u8]>,
-    words: Box<[u64]>,
-    slope: Slope,
+pub(crate) struct Fences<T> {
+    prefix: SmallVec<[u8; PREFIX_BYTES]>,
+    fences: Box<[Fence<T>]>,
+    first: u32,
+    width: u32,
+    /// How many of them per unit of that width, times 2^32.
+    slope: u64,
 }
 
-impl Fences {
+/// Side by side: whoever finds the word has read the other too.
+#[derive(Debug, Clone, Copy)]
+struct Fence<T> {
+    word: u32,
+    with: T,
+}
+
+impl<T: Copy> Fences<T> {
     /// Those of `keys`, which ascend.
-    pub(crate) fn new<K: AsRef<[u8]>>(keys: &[K]) -> Fences {
+    pub(crate) fn new<K: AsRef<[u8]>>(keys: &[(K, T)]) -> Fences<T> {
         let (first, last) = match keys {
-            [first, .., last] => (first.as_ref(), last.as_ref()),
-            [only] => (only.as_ref(), only.as_ref()),
+            [(first, _), .., (last, _)] => (first.as_ref(), last.as_ref()),
+            [(only, _)] => (only.as_ref(), only.as_ref()),
             [] => (&[][..], &[][..]),
         };
         let prefix = first.get(..shared_bytes(first, last)).unwrap_or_default();
-        let words: Box<[u64]> = keys
-            .iter()
-            .map(|key| word(key.as_ref().get(prefix.len()..).unwrap_or_default()))
-            .collect();
+        let fence = |(key, with): &(K, T)| Fence {
+            word: half_word(key.as_ref().get(prefix.len()..).unwrap_or_default()),
+            with: *with,
+        };
+        let fences: Box<[_]> = keys.iter().map(fence).collect();
+        let word = |fence: Option<&Fence<T>>| fence.map_or(0, |fence| fence.word);
+        let first = word(fences.first());
+        let width = word(fences.last()).saturating_sub(first).max(1);
         Fences {
             prefix: prefix.into(),
-            slope: Slope::new(
-                words.first().copied().unwrap_or(0),
-                words.last().copied().unwrap_or(0),
-                words.len(),
-            ),
-            words,
+            first,
+            width,
+            slope: ((fences.len() as u64) << 32) / u64::from(width),
+            fences,
         }
     }
 
-    /// Bytes of memory.
-    pub(crate) fn bytes(&self) -> usize {
-        self.prefix.len() + 8 * self.words.len()
+    /// How many keys.
+    pub(crate) fn len(&self) -> usize {
+        self.fences.len()
     }
 
-    /// How many keys are before `key`; `None` if the words can't tell.
-    pub(crate) fn count_less(&self, key: &[u8]) -> Option<usize> {
-        let Some(rest) = strip_prefix(key, &self.prefix) else {
-            return Some(match *key < *self.prefix {
-                true => 0,
-                false => self.words.len(),
-            });
+    /// Bytes of memory beside its own.
+    pub(crate) fn bytes(&self) -> usize {
+        let prefix = match self.prefix.spilled() {
+            true => self.prefix.len(),
+            false => 0,
         };
-        let sought = word(rest);
-        let found = count_less(self.words.len(), self.slope.guess(sought), |index| {
-            self.words.get(index).is_some_and(|&word| word < sought)
-        });
-        (self.words.get(found) != Some(&sought)).then_some(found)
+        prefix + size_of_val(&*self.fences)
+    }
+
+    /// What came with the key numbered `index`.
+    #[inline]
+    pub(crate) fn with(&self, index: usize) -> Option<T> {
+        self.fences.get(index).map(|fence| fence.with)
+    }
+
+    /// How many keys are before `key`; `key_at` tells the keys again, where words can't tell. `guessed` is told before how many
+    /// there would be if words were evenly spread.
+    #[inline]
+    pub(crate) fn count_less<'k>(
+        &self,
+        key: &[u8],
+        key_at: impl Fn(usize) -> &'k [u8],
+        guessed: impl FnOnce(usize),
+    ) -> usize {
+        let Some(rest) = strip_prefix(key, &self.prefix) else {
+            return match *key < *self.prefix {
+                true => 0,
+                false => self.fences.len(),
+            };
+        };
+        let sought = half_word(rest);
+        let from_first = sought.saturating_sub(self.first).min(self.width);
+        let guess = ((u64::from(from_first) * self.slope) >> 32) as usize;
+        guessed(guess);
+        let found = self.count_less_words(sought, guess);
+        let rest = self.fences.get(found..).unwrap_or_default();
+        match rest.first() {
+            Some(fence) if fence.word == sought => {
+                let ties = rest.partition_point(|fence| fence.word == sought);
+                found + count_less(ties, |index| key_at(found + index) < key)
+            }
+            _ => found,
+        }
+    }
+
+    /// How many words are less than `sought`. Those around `guess` are counted through: their lines come from memory together, and
+    /// there is no branch that could be guessed wrong. If it is not among them, the rest is halved.
+    #[inline]
+    fn count_less_words(&self, sought: u32, guess: usize) -> usize {
+        let start = guess.saturating_sub(STRETCH / 2).min(self.fences.len());
+        let (before, rest) = self.fences.split_at(start);
+        let stretch = rest.get(..STRETCH).unwrap_or(rest);
+        let less: u32 = stretch
+            .iter()
+            .map(|fence| u32::from(fence.word < sought))
+            .sum();
+        let less = less as usize;
+        if less == 0 && start > 0 {
+            before.partition_point(|fence| fence.word < sought)
+        } else if less == stretch.len() {
+            start + rest.partition_point(|fence| fence.word < sought)
+        } else {
+            start + less
+        }
     }
 }
 
@@ -157,28 +197,32 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fences_count_what_is_before_a_key_or_do_not_know(
-            prefix in vec(any::<u8>(), 0..4),
+        fn fences_count_what_is_before_a_key(
+            prefix in vec(any::<u8>(), 0..20),
             keys in btree_set(vec(prop_oneof![Just(0u8), Just(255), any::<u8>()], 0..12), 0..200),
             probes in vec(vec(prop_oneof![Just(0u8), Just(255), any::<u8>()], 0..12), 20),
         ) {
             let with_prefix = |key: &Vec<u8>| [prefix.as_slice(), key].concat();
-            let keys: Vec<_> = keys.iter().map(with_prefix).collect();
+            let keys: Vec<_> = keys.iter().map(with_prefix).zip(0u32..).collect();
             let fences = Fences::new(&keys);
-            for probe in probes.iter().map(with_prefix).chain(probes.clone()).chain(keys.clone()) {
-                let expected = keys.partition_point(|key| *key < probe);
-                let shared = fences.prefix.len();
-                let tie = keys.iter().any(|key| {
-                    probe.starts_with(&key[..shared]) && word(&key[shared..]) == word(&probe[shared..])
-                });
-                prop_assert_eq!(fences.count_less(&probe), (!tie).then_some(expected));
+            let ours = keys.iter().map(|(key, _)| key.clone());
+            for probe in probes.iter().map(with_prefix).chain(probes.clone()).chain(ours) {
+                let expected = keys.partition_point(|(key, _)| *key < probe);
+                prop_assert_eq!(fences.count_less(&probe, |index| &keys[index].0, |_| ()), expected);
+                prop_assert_eq!(fences.with(expected), keys.get(expected).map(|key| key.1));
             }
         }
 
         #[test]
-        fn any_guess_leads_to_the_same_count(count in 0usize..300, less in 0usize..300, guess in 0usize..400) {
+        fn a_word_is_the_first_eight_bytes(bytes in vec(any::<u8>(), 0..12)) {
+            let first = |at: usize| bytes.get(at).copied().unwrap_or(0);
+            prop_assert_eq!(word(&bytes), u64::from_be_bytes(std::array::from_fn(first)));
+        }
+
+        #[test]
+        fn halving_counts_what_is_less(count in 0usize..300, less in 0usize..300) {
             let less = less.min(count);
-            prop_assert_eq!(count_less(count, guess, |index| index < less), less);
+            prop_assert_eq!(count_less(count, |index| index < less), less);
         }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Run {
     pub(crate) tables: Vec<Arc<Table>>,
     pub(crate) bytes: u64,
     /// The largest keys of the tables.
-    ends: Fences,
+    ends: Fences<()>,
     /// The ranges that the tables delete.
     spans: Spans,
 }
@@ -47,7 +47,11 @@ impl Run {
             return Err(Error::InvalidArgument(what));
         }
         let (id, bytes) = (meta.id, meta.bytes());
-        let ends: Vec<_> = meta.tables.iter().map(|table| &table.largest).collect();
+        let ends: Vec<_> = meta
+            .tables
+            .iter()
+            .map(|table| (&table.largest, ()))
+            .collect();
         let ends = Fences::new(&ends);
         let open = |table| Table::open(context, counters, spec, table, origin).map(Arc::new);
         let tables: Vec<_> = meta.tables.into_iter().map(open).collect::<Result<_>>()?;
@@ -109,10 +113,13 @@ impl Run {
 
     /// The first table that ends at or after `key`.
     fn table_at(&self, key: &[u8]) -> usize {
-        self.ends.count_less(key).unwrap_or_else(|| {
+        let largest = |index: usize| {
             self.tables
-                .partition_point(|table| table.meta().largest.as_slice() < key)
-        })
+                .get(index)
+                .map(|table| table.meta().largest.as_slice())
+        };
+        let largest = |index| largest(index).unwrap_or_default();
+        self.ends.count_less(key, largest, |_| ())
     }
 
     /// Says that the files of its tables go with their last holder.
@@ -131,9 +138,9 @@ pub(crate) struct LookUp<'a> {
 }
 
 impl LookUp<'_> {
-    /// Reads ahead what the filter will be asked.
-    pub(crate) fn touch(&self) {
-        self.asking.touch();
+    /// Has the processor fetch what the filter will be asked.
+    pub(crate) fn prefetch(&self) {
+        self.asking.prefetch();
     }
 
     /// Has the system begin to read what [`get`](Self::get) will, and says whether the key may be there.

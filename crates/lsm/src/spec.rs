@@ -12,6 +12,9 @@ pub const VALUE_BYTES_MAX: usize = 64 << 20;
 
 /// The largest block asked for: larger ones make a point read copy too much.
 const BLOCK_BYTES_MAX: usize = 1 << 20;
+
+/// With the last entry, and filter and index, a table still is below 4 GiB, as far as an index in memory counts.
+const TABLE_BYTES_MAX: u64 = 2 << 30;
 /// A filter with more bits than this per key costs memory and saves nothing.
 const FILTER_BITS_MAX: u32 = 64;
 
@@ -93,8 +96,11 @@ impl TreeSpec {
                 self.filter_bits_per_key
             ));
         }
-        if self.table_bytes_max == 0 {
-            return wrong("table_bytes_max is 0".into());
+        if self.table_bytes_max == 0 || self.table_bytes_max > TABLE_BYTES_MAX {
+            return wrong(format!(
+                "table_bytes_max {} is not 1 to {TABLE_BYTES_MAX}",
+                self.table_bytes_max
+            ));
         }
         Ok(())
     }

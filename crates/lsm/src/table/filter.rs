@@ -14,7 +14,6 @@
 use crate::pager::Line;
 use quire_planted::{Bug, planted};
 use quire_sync::atomic::{AtomicU64, Ordering};
-use std::hint::black_box;
 
 /// Bytes of a line.
 pub(crate) const LINE_BYTES: usize = 64;
@@ -157,11 +156,6 @@ impl Shape {
         }
         words.into_iter().flat_map(u64::to_le_bytes).collect()
     }
-}
-
-/// Reads the line that [`Shape::may_hold`] will read.
-pub(crate) fn touch([first, ..]: &Line) {
-    black_box(first.load(Ordering::Relaxed));
 }
 
 /// A line of a filter's bytes, as [`Shape::may_hold`] takes it.

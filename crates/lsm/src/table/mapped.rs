@@ -52,6 +52,11 @@ impl Mapped {
         self.all || node.is_in_place(index)
     }
 
+    /// Has the processor fetch what is at `offset`.
+    pub(super) fn prefetch(&self, offset: u64) {
+        self.map.prefetch(offset);
+    }
+
     /// The contents of the data block at `handle`, for who keeps them.
     ///
     /// # Errors

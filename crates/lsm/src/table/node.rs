@@ -11,6 +11,7 @@ use crate::fences::Fences;
 use arc_swap::ArcSwapWeak;
 use bytes::Bytes;
 use quire_env::Cached;
+use smallvec::SmallVec;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -18,6 +19,9 @@ use std::sync::{Arc, Weak};
 /// What the cache is told that a slot takes: itself, and a part for what is left of blocks that are gone, of which only those
 /// that were asked for twice have been in their slots.
 const SLOT_BYTES: usize = 64;
+
+/// So many blocks, by 64, have their bits beside what is read of a node anyway.
+const IN_PLACE_WORDS: usize = 8;
 
 /// What a frame holds, once it is checked and open.
 pub(crate) trait Contents: Cached + Sized {
@@ -51,17 +55,20 @@ struct Slot<T>(ArcSwapWeak<T>);
 
 /// An index block over blocks of `T`.
 pub(crate) struct Node<T> {
-    /// The last bytes of each separator in `keys`.
-    ends: Box<[u32]>,
-    keys: Box<[u8]>,
-    fences: Fences,
-    /// Where each block begins, and at the end, where the last one ends: they lie behind each other.
-    starts: Box<[u64]>,
+    /// The separators, each with where its block begins, counted from the first.
+    fences: Fences<u32>,
+    /// Where the first block begins.
+    start: u64,
+    /// Where the last one ends, counted as those begin: they lie behind each other.
+    end: u32,
     /// None, if blocks do not come from the cache.
     slots: Box<[Slot<T>]>,
     /// A bit for each block: whether it was read, and is stored as it is, so that it may be looked at where it lies.
-    in_place: Box<[AtomicU64]>,
+    in_place: SmallVec<[AtomicU64; IN_PLACE_WORDS]>,
     used: AtomicBool,
+    /// The separators behind each other, and where each ends.
+    keys: Box<[u8]>,
+    ends: Box<[u32]>,
 }
 
 /// An index block over data blocks.
@@ -70,7 +77,7 @@ pub(crate) type Leaf = Node<Block>;
 impl<T> fmt::Debug for Node<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Node")
-            .field("children", &self.ends.len())
+            .field("children", &self.fences.len())
             .finish()
     }
 }
@@ -84,66 +91,69 @@ impl<T: Contents> Node<T> {
         let mut cursor = BlockCursor::new();
         cursor.first(block)?;
         let (mut keys, mut ends, mut starts) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut first, mut after) = (None, 0);
         while let Some(key) = cursor.key() {
             keys.extend_from_slice(key);
             let end = u32::try_from(keys.len())
                 .map_err(|_| Damage::new("keys of an index block", 0, u32::MAX, keys.len()))?;
             ends.push(end);
             let handle = index::decode(cursor.value(block))?;
-            match starts.last() {
-                Some(&end) if end != handle.offset => {
-                    return Err(Damage::new("offset of a block", 0, end, handle.offset));
-                }
-                Some(_) => {}
-                None => starts.push(handle.offset),
+            let start = *first.get_or_insert(handle.offset);
+            let before = start.saturating_add(after.into());
+            if handle.offset != before {
+                return Err(Damage::new("offset of a block", 0, before, handle.offset));
             }
-            starts.push(handle.end());
+            starts.push(after);
+            after = u32::try_from(handle.end() - start)
+                .map_err(|_| Damage::new("end of a block", 0, u32::MAX, handle.end() - start))?;
             cursor.advance(block)?;
         }
-        let separators: Vec<_> = (0..ends.len())
-            .map(|index| separator(&keys, &ends, index))
-            .collect();
+        let separators = (0..ends.len()).map(|index| separator(&keys, &ends, index));
+        let separators: Vec<_> = separators.zip(starts).collect();
         Ok(Node {
             fences: Fences::new(&separators),
+            start: first.unwrap_or(0),
+            end: after,
             slots: (0..if has_slots { ends.len() } else { 0 })
                 .map(|_| Slot(ArcSwapWeak::new(Weak::new())))
                 .collect(),
             in_place: (0..ends.len().div_ceil(64))
                 .map(|_| AtomicU64::new(0))
                 .collect(),
+            used: AtomicBool::new(false),
             keys: keys.into(),
             ends: ends.into(),
-            starts: starts.into(),
-            used: AtomicBool::new(false),
         })
     }
 
     /// Blocks below.
     pub(crate) fn len(&self) -> usize {
-        self.ends.len()
+        self.fences.len()
     }
 
     /// The number of the block below where `key` would be; the number of blocks if it is after all of them.
     pub(crate) fn find(&self, key: &[u8]) -> usize {
-        self.fences.count_less(key).unwrap_or_else(|| {
-            let (mut low, mut high) = (0, self.len());
-            while low < high {
-                let middle = low + (high - low) / 2;
-                match separator(&self.keys, &self.ends, middle) < key {
-                    true => low = middle + 1,
-                    false => high = middle,
-                }
-            }
-            low
+        self.find_guessing(key, |_| ())
+    }
+
+    /// As [`find`](Self::find); `guessed` is told before about where that block begins.
+    #[inline]
+    pub(crate) fn find_guessing(&self, key: &[u8], guessed: impl FnOnce(u64)) -> usize {
+        let separator = |index| separator(&self.keys, &self.ends, index);
+        self.fences.count_less(key, separator, |index| {
+            let bytes = self.end / (self.len() as u32).max(1);
+            guessed(self.start + index as u64 * u64::from(bytes));
         })
     }
 
     /// Where the block numbered `index` is.
+    #[inline]
     pub(crate) fn handle(&self, index: usize) -> Option<Handle> {
-        let (&offset, &end) = (self.starts.get(index)?, self.starts.get(index + 1)?);
+        let start = self.fences.with(index)?;
+        let end = self.fences.with(index + 1).unwrap_or(self.end);
         Some(Handle {
-            offset,
-            bytes: end - offset,
+            offset: self.start + u64::from(start),
+            bytes: u64::from(end - start),
         })
     }
 
@@ -185,8 +195,8 @@ fn separator<'a>(keys: &'a [u8], ends: &[u32], index: usize) -> &'a [u8] {
 
 impl<T: Contents> Cached for Node<T> {
     fn bytes(&self) -> u64 {
-        let places = size_of_val(&*self.ends) + size_of_val(&*self.starts);
-        let own = size_of::<Self>() + self.keys.len() + self.fences.bytes() + places;
+        let keys = self.keys.len() + size_of_val(&*self.ends);
+        let own = size_of::<Self>() + keys + self.fences.bytes();
         (own + SLOT_BYTES * self.slots.len()) as u64
     }
 

@@ -1,6 +1,6 @@
 //! Filter pages of one table in memory, as far as they are, and what is asked of each.
 
-use super::filter::{self, LINE_BYTES, Shape};
+use super::filter::{LINE_BYTES, Shape};
 use super::frame::TRAILER_BYTES;
 use super::reader::Frames;
 use crate::pager::{Candidate, FilterPager, Held, Line, PAGE_BYTES, PAGE_LINES, Place};
@@ -44,7 +44,7 @@ pub(super) enum Answer {
     Unasked,
 }
 
-/// A page that is to be asked, and the line in it, so that it can be read ahead.
+/// A page that is to be asked, and the line in it, so that it can be fetched ahead.
 #[derive(Debug)]
 pub(crate) struct Asking<'a> {
     filter: &'a PagedFilter,
@@ -228,10 +228,10 @@ impl Drop for PagedFilter {
 }
 
 impl Asking<'_> {
-    /// Reads ahead what [`ask`](Self::ask) will read.
-    pub(crate) fn touch(&self) {
+    /// Has the processor fetch what [`ask`](Self::ask) will read.
+    pub(crate) fn prefetch(&self) {
         if let Some((_, line)) = self.line {
-            filter::touch(line);
+            quire_env::prefetch(line);
         }
     }
 

@@ -431,7 +431,12 @@ impl Table {
         let Some(leaf) = self.child(&self.top, self.top.find(key))? else {
             return Ok(None);
         };
-        let index = leaf.find(key);
+        // A page of the map that lies near is found while the index is searched.
+        let index = leaf.find_guessing(key, |offset| {
+            self.mapped
+                .iter()
+                .for_each(|mapped| mapped.prefetch(offset));
+        });
         let Some(handle) = leaf.handle(index) else {
             return Ok(None);
         };

@@ -79,10 +79,12 @@ impl Version {
         }
         let mut fold = Fold::default();
         if !self.fold_memtables(folder, key, hash, at, &mut fold)? {
-            let look_ups = self.runs.iter().filter_map(|run| run.look_up(key, hash));
-            let look_ups: SmallVec<[_; RUNS]> = look_ups.collect();
-            for look_up in &look_ups {
-                look_up.touch();
+            let mut look_ups = SmallVec::<[_; RUNS]>::new();
+            for run in &self.runs {
+                if let Some(look_up) = run.look_up(key, hash) {
+                    look_up.prefetch();
+                    look_ups.push(look_up);
+                }
             }
             let mut nobody = Lend::default();
             for look_up in &look_ups {

@@ -7,11 +7,11 @@
 //! A key is the bytes that all keys share at the front, then its own `o`, 1 to 32. Entries are in order of their keys, and all
 //! are puts. The zeros at the end stand where the other layout has its number of restarts, of which there is at least one.
 //!
-//! A search compares the first eight own bytes as one number, and begins where the key would be if keys were evenly spread.
+//! A search compares the first eight own bytes as one number.
 
 use super::Place;
 use crate::Damage;
-use crate::fences::{self, Slope};
+use crate::fences;
 use crate::fold::Kind;
 use quire_planted::{Bug, planted};
 use std::ops::Range;
@@ -30,7 +30,6 @@ pub(super) struct Fixed {
     value_bytes: u32,
     shared: u8,
     own: u8,
-    slope: Slope,
 }
 
 impl Fixed {
@@ -62,16 +61,12 @@ impl Fixed {
             let at = columns.len();
             return Err(Damage::new("key bytes of a block", at, KEY_BYTES_MAX, own));
         }
-        let mut fixed = Fixed {
+        Ok(Fixed {
             count,
             value_bytes,
             shared,
             own,
-            slope: Slope::new(0, 0, 0),
-        };
-        let last = count as usize - 1;
-        fixed.slope = Slope::new(fixed.word(bytes, 0), fixed.word(bytes, last), last);
-        Ok(fixed)
+        })
     }
 
     /// Number of entries.
@@ -148,13 +143,17 @@ impl Fixed {
         };
         let own = |index| bytes.get(self.own(index)).unwrap_or_default();
         let sought = fences::word(rest) >> self.shift();
-        let found = fences::count_less(count, self.slope.guess(sought), |index| {
-            let word = self.word(bytes, index);
-            word < sought || word == sought && own(index) < rest
-        });
+        let is_word = rest.len() == usize::from(self.own) && rest.len() <= 8;
+        let found = match is_word {
+            true => fences::count_less(count, |index| self.word(bytes, index) < sought),
+            false => fences::count_less(count, |index| {
+                let word = self.word(bytes, index);
+                word < sought || word == sought && own(index) < rest
+            }),
+        };
         let found = found + usize::from(planted(Bug::RestartOneTooFar) && found + 1 < count);
         (found < count).then(|| {
-            let is_key = match rest.len() == usize::from(self.own) && rest.len() <= 8 {
+            let is_key = match is_word {
                 true => self.word(bytes, found) == sought,
                 false => own(found) == rest,
             };
