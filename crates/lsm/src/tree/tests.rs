@@ -803,16 +803,13 @@ fn specs_and_runs_that_make_no_sense_are_refused() {
         ),
         ErrorKind::InvalidArgument
     );
-    assert_eq!(
-        open(
-            TreeSpec {
-                table_bytes_max: 0,
-                ..spec()
-            },
-            vec![]
-        ),
-        ErrorKind::InvalidArgument
-    );
+    for table_bytes_max in [0, (2 << 30) + 1] {
+        let spec = TreeSpec {
+            table_bytes_max,
+            ..spec()
+        };
+        assert_eq!(open(spec, vec![]), ErrorKind::InvalidArgument);
+    }
     let mut runs = pair.tree.runs();
     runs[0].tables.reverse();
     assert_eq!(open(spec(), runs), ErrorKind::InvalidArgument);
