@@ -86,6 +86,11 @@ fuzz:
 	@scripts/setup.sh build
 	cargo test --locked -p quire-tests --test fuzz
 
+# What is `unsafe`, under Miri, but for maps of files, which it can't run: `rustup +nightly component add miri rust-src` gets it.
+.PHONY: miri
+miri:
+	cargo +nightly miri test --locked -p quire-env --lib prefetch
+
 # Everything that must hold: form, lints, every test, the documentation.
 .PHONY: test
 test: export RUSTDOCFLAGS = -D warnings
