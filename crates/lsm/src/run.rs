@@ -114,11 +114,9 @@ impl Run {
     /// The first table that ends at or after `key`.
     fn table_at(&self, key: &[u8]) -> usize {
         let largest = |index: usize| {
-            self.tables
-                .get(index)
-                .map(|table| table.meta().largest.as_slice())
+            let table = self.tables.get(index);
+            table.map_or(&[][..], |table| table.meta().largest.as_slice())
         };
-        let largest = |index| largest(index).unwrap_or_default();
         self.ends.count_less(key, largest, |_| ())
     }
 
