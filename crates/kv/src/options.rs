@@ -47,7 +47,8 @@ pub struct KvOptions {
     pub space_percent: Option<u32>,
     /// How the log is packed. Its records live for minutes, so the default is not at all.
     pub log_codec: LogCodec,
-    /// How durable a write is when it is acknowledged, unless it says so itself. Default `Sync`.
+    /// How durable a write is when it is acknowledged, unless it says so itself. Default `Sync`. With `None` the log is left to the
+    /// system to write, and mostly dropped before that.
     pub durability: Durability,
     /// How long a view or an iterator may be kept; none is the default. What one holds, memory and disk, is given back then, and
     /// using it is an error of kind `Gone`.
@@ -138,6 +139,8 @@ impl KvOptions {
             ..StoreOptions::default()
         };
         options.log.codec = self.log_codec;
+        // What nobody waits for is soon in table files, and dropped from the log.
+        options.log.lazy = self.durability == Durability::None;
         options.log.segment_bytes = self
             .memtable_bytes()
             .clamp(SEGMENT_BYTES_MIN, options.log.segment_bytes);

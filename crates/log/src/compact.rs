@@ -196,12 +196,14 @@ impl Log {
         let mut freed = 0;
         while let Some(segment) = shared.oldest_before(position) {
             shared.place.env.remove(segment.path())?;
+            // One by one: were a crash to undo an older removal and not a newer, the log would have a gap. And as long as a crash
+            // can undo it, a sync makes the segment durable too: `loose.rs` relies on that.
+            let removed = shared.place.env.sync_dir(&shared.place.dir);
             shared.change_segments(|segments| {
                 segments.remove(0);
             });
             shared.old.lock().retire(&segment);
-            // One by one: were a crash to undo an older removal and not a newer, the log would have a gap.
-            shared.place.env.sync_dir(&shared.place.dir)?;
+            removed?;
             freed += segment.file_bytes();
         }
         Ok(freed)

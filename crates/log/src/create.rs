@@ -45,6 +45,8 @@ pub(crate) struct Front {
     /// There may be blocks in zstd.
     zstd: bool,
     dictionary: Option<Arc<Dictionary>>,
+    /// The segments before it may not be durable.
+    loose: bool,
 }
 
 /// Whole blocks of another segment, to begin a new one with.
@@ -103,6 +105,7 @@ impl Front {
             born,
             span,
             zstd: self.zstd,
+            loose: self.loose,
         };
         let mut bytes = header.encode().to_vec();
         if let Some(dictionary) = &self.dictionary {
@@ -146,6 +149,7 @@ impl Place {
             None => Front {
                 zstd: false,
                 dictionary: None,
+                loose: false,
             },
         };
         front.zstd |= making.codec.is_zstd();
@@ -155,17 +159,44 @@ impl Place {
     }
 
     /// Creates the segment whose first record has position `base`, beginning with `carried`; replaces the one of that
-    /// name in one step if there is one.
+    /// name in one step if there is one. All before it is durable.
     pub(crate) fn create(
         &self,
         base: Position,
         carried: Option<&Carried>,
         reserve: Reserve<'_>,
     ) -> std::result::Result<NewSegment, NotCreated> {
+        let begun = self.front(carried);
+        self.create_as(base, begun, carried, reserve)
+    }
+
+    /// As [`create`](Self::create) without blocks, while what is before it may not be durable.
+    pub(crate) fn create_loose(
+        &self,
+        base: Position,
+        reserve: Reserve<'_>,
+    ) -> std::result::Result<NewSegment, NotCreated> {
+        let begun = self.front(None).map(|(front, packer)| {
+            let front = Front {
+                loose: true,
+                ..front
+            };
+            (front, packer)
+        });
+        self.create_as(base, begun, None, reserve)
+    }
+
+    fn create_as(
+        &self,
+        base: Position,
+        begun: Result<(Front, Packer)>,
+        carried: Option<&Carried>,
+        reserve: Reserve<'_>,
+    ) -> std::result::Result<NewSegment, NotCreated> {
         let path = segment_path(&self.dir, base);
         let temporary = path.with_extension("log.tmp");
-        let made = self
-            .write(&temporary, base, carried, reserve)
+        let made = begun
+            .and_then(|begun| self.write(&temporary, base, begun, carried, reserve))
             .and_then(|made| Ok(self.env.rename(&temporary, &path).map(|()| made)?));
         match made {
             Ok(written) => self
@@ -186,10 +217,10 @@ impl Place {
         &self,
         path: &Path,
         base: Position,
+        (front, packer): (Front, Packer),
         carried: Option<&Carried>,
         reserve: Reserve<'_>,
     ) -> Result<(BlockIndex, Packer, u64)> {
-        let (front, packer) = self.front(carried)?;
         let mut file = self.create_temporary(path)?;
         let carried_bytes = carried.map_or(0, |carried| carried.end.saturating_sub(carried.start));
         let born = front.bytes() + carried_bytes;
@@ -260,6 +291,7 @@ impl Carried {
         Ok(Front {
             zstd: header.zstd,
             dictionary,
+            loose: false,
         })
     }
 

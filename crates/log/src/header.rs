@@ -4,6 +4,7 @@
 //! 1. A segment gets its name when its first `born` bytes are durable: the header, its dictionary, and the blocks it began with.
 //! 2. A *compacted* segment, version 2 or 4, gets its name when all of it is durable. It stands for every position of its
 //!    span: segments with other bases in there are what it was made from, and a crash kept from being removed.
+//! 3. A *loose* segment, version 5 or 6, may have its name while those before it are not durable. See `loose.rs`.
 //!
 //! # Layout (little-endian)
 //! ```text
@@ -11,8 +12,9 @@
 //! | magic | version | span | identity | base | born | crc |
 //!   identity: the log's; base: the first position, as in the file's name
 //!   version: 1, of a segment as it was written; 2, of a compacted one; 3 and 4, as 1 and 2, but there may be blocks in zstd,
-//!     and a dictionary before them. So programs that do not know zstd say so, and do not take it for damage.
-//!   span: zero in versions 1 and 3; in 2 and 4 the positions that the segment stands for, live or not
+//!     and a dictionary before them. So programs that do not know zstd say so, and do not take it for damage. 5 and 6: as 1 and
+//!     3, of a loose one.
+//!   span: zero in versions 1, 3, 5 and 6; in 2 and 4 the positions that the segment stands for, live or not
 //!   born: bytes of the file when it got its name, 48 if it began with no blocks and no dictionary; 48 in versions 2 and 4
 //!   crc: CRC-32C of bytes 0..44. Size, and the places of magic, version and crc, are the same in all versions.
 //! ```
@@ -32,6 +34,10 @@ const VERSION_COMPACTED: u32 = 2;
 const VERSION_WRITTEN_ZSTD: u32 = 3;
 /// As [`VERSION_COMPACTED`], of segments that may hold blocks in zstd.
 const VERSION_COMPACTED_ZSTD: u32 = 4;
+/// As [`VERSION_WRITTEN`], of loose segments.
+const VERSION_LOOSE: u32 = 5;
+/// As [`VERSION_WRITTEN_ZSTD`], of loose segments.
+const VERSION_LOOSE_ZSTD: u32 = 6;
 const _: () = assert!(HEADER_BYTES == 8 + 4 + 4 + 16 + 8 + 4 + 4);
 
 /// What a segment says about itself.
@@ -45,6 +51,8 @@ pub(crate) struct SegmentHeader {
     pub(crate) span: Option<u32>,
     /// There may be blocks in zstd, and a dictionary.
     pub(crate) zstd: bool,
+    /// Those before it may not have been durable when it got its name. Not of a compacted segment.
+    pub(crate) loose: bool,
 }
 
 /// Why bytes are not a header.
@@ -64,7 +72,7 @@ impl HeaderFault {
             HeaderFault::Version(found) => Error::UnsupportedVersion {
                 path: path.to_path_buf(),
                 found,
-                supported: VERSION_COMPACTED_ZSTD,
+                supported: VERSION_LOOSE_ZSTD,
             },
         }
     }
@@ -75,6 +83,8 @@ impl SegmentHeader {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
         let (version, span) = match (self.span, self.zstd) {
+            (None, false) if self.loose => (VERSION_LOOSE, 0),
+            (None, true) if self.loose => (VERSION_LOOSE_ZSTD, 0),
             (None, false) => (VERSION_WRITTEN, 0),
             (None, true) => (VERSION_WRITTEN_ZSTD, 0),
             (Some(span), false) => (VERSION_COMPACTED, span),
@@ -102,8 +112,8 @@ impl SegmentHeader {
         }
         let version = le::u32_at(bytes, 8).ok_or(short)?;
         let (span, zstd) = match (version, le::u32_at(bytes, 12).ok_or(short)?) {
-            (VERSION_WRITTEN, 0) => (None, false),
-            (VERSION_WRITTEN_ZSTD, 0) => (None, true),
+            (VERSION_WRITTEN | VERSION_LOOSE, 0) => (None, false),
+            (VERSION_WRITTEN_ZSTD | VERSION_LOOSE_ZSTD, 0) => (None, true),
             (VERSION_COMPACTED, span) if span > 0 => (Some(span), false),
             (VERSION_COMPACTED_ZSTD, span) if span > 0 => (Some(span), true),
             _ => return Err(HeaderFault::Version(version)),
@@ -117,6 +127,7 @@ impl SegmentHeader {
             born,
             span,
             zstd,
+            loose: matches!(version, VERSION_LOOSE | VERSION_LOOSE_ZSTD),
         })
     }
 
@@ -156,17 +167,16 @@ mod tests {
 
     #[test]
     fn header_comes_back_and_any_changed_byte_is_refused() {
-        let spans = [None, Some(3_000_000_000)];
-        for (span, zstd) in spans
-            .into_iter()
-            .flat_map(|span| [(span, false), (span, true)])
-        {
+        let written = [false, true].map(|loose| (None, loose));
+        let kinds = written.into_iter().chain([(Some(3_000_000_000), false)]);
+        for ((span, loose), zstd) in kinds.flat_map(|kind| [(kind, false), (kind, true)]) {
             let header = SegmentHeader {
                 identity: LogIdentity([9; 16]),
                 base: Position(77),
                 born: 4_000_000_000,
                 span,
                 zstd,
+                loose,
             };
             let bytes = header.encode();
             assert_eq!(SegmentHeader::decode(&bytes), Ok(header));
@@ -187,12 +197,13 @@ mod tests {
             born: 48,
             span: None,
             zstd: false,
+            loose: false,
         }
         .encode();
-        bytes[8] = 5;
+        bytes[8] = 7;
         let crc = crc32c::crc32c(&bytes[..44]);
         bytes[44..].copy_from_slice(&crc.to_le_bytes());
-        assert_eq!(SegmentHeader::decode(&bytes), Err(HeaderFault::Version(5)));
+        assert_eq!(SegmentHeader::decode(&bytes), Err(HeaderFault::Version(7)));
     }
 
     #[test]

@@ -21,8 +21,8 @@
 //! 2. After a crash the log is a prefix of what was appended, and holds all that a returned `sync` covered. A group
 //!    is there whole or not at all: recovery cuts off one whose last block is missing.
 //! 3. No byte is served unless the checksums over it hold.
-//! 4. A segment that has a successor is *sealed*: its records were durable before the successor had its name, and it
-//!    never changes again, but for a footer that a crash cut short. Compaction replaces sealed segments by one that holds
+//! 4. A segment that has a successor is *sealed*: its records were durable before the successor had its name (unless the log
+//!    is lazy: `loose.rs`), and it never changes again, but for a footer that a crash cut short. Compaction replaces sealed segments by one that holds
 //!    fewer records, each under its own position (`compact.rs`).
 //! 5. What recovery finds is durable when [`Log::open`] returns. Only where the disk is too full to prove it, it is served before
 //!    it is: [`Log::durable`] does not count it, and no `sync` or append succeeds until there was room.
@@ -63,6 +63,7 @@ mod header;
 mod index;
 mod le;
 mod log;
+mod loose;
 mod making;
 mod options;
 mod pending;

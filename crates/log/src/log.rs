@@ -122,13 +122,29 @@ impl Log {
         cache: Arc<BlockCache>,
         options: LogOptions,
     ) -> Result<(Log, Recovery)> {
+        Log::open_after(env, dir, identity, cache, options, Position(0))
+    }
+
+    /// As [`open`](Log::open), of a log whose records up to `needless` are not needed any more: segments of such alone are dropped, and
+    /// a log that ends before `needless`, which may never have been durable up to there, begins anew right after it.
+    ///
+    /// # Errors
+    /// As of [`open`](Log::open).
+    pub fn open_after(
+        env: Arc<dyn Env>,
+        dir: &Path,
+        identity: LogIdentity,
+        cache: Arc<BlockCache>,
+        options: LogOptions,
+        needless: Position,
+    ) -> Result<(Log, Recovery)> {
         options.check()?;
         let place = Place::new(env, dir, identity, cache, &options);
         let Recovered {
             segments,
             newest,
             recovery,
-        } = recover(&place)?;
+        } = recover(&place, needless)?;
         place.find_dictionary(&segments);
         let next = match planted(Bug::PositionUsedTwice) {
             true => recovery.last,
@@ -235,7 +251,8 @@ impl Log {
     }
 
     /// Makes durable what was accepted so far, and reserves room for what comes next. Called in the background now and then, so that an
-    /// append seldom waits for room, and going over to a new segment for the sync of a whole one. Appends go on meanwhile.
+    /// append seldom waits for room, and going over to a new segment for the sync of a whole one. Appends go on meanwhile. Of a
+    /// [lazy](LogOptions::lazy) log nothing is made durable.
     ///
     /// # Errors
     /// As [`sync`](Log::sync). A full disk is none: the append that finds no room says so.
@@ -248,7 +265,10 @@ impl Log {
             shared.reserve_ahead(&mut writer)?;
             unsynced
         };
-        shared.make_durable(unsynced)
+        match shared.options.lazy {
+            true => Ok(()),
+            false => shared.make_durable(unsynced),
+        }
     }
 
     /// Position of the first record kept; one past [`last`](Log::last) if there is none.
@@ -532,10 +552,22 @@ impl Shared {
         if planted(Bug::DurableBeforeSync) {
             self.durable.fetch_max(upto, Ordering::AcqRel);
         }
-        syncer.sync(bytes).map_err(|error| self.poison(error))?;
+        self.sync_older()
+            .and_then(|()| syncer.sync(bytes))
+            .map_err(|error| self.poison(error))?;
         self.syncs.fetch_add(1, Ordering::Relaxed);
         self.durable.fetch_max(upto, Ordering::AcqRel);
         Ok(())
+    }
+
+    /// Makes the segments durable that were left behind when they were not. Done before the newest is, so that a block of that one,
+    /// which says that more of it is durable, proves that they are.
+    fn sync_older(&self) -> Result<()> {
+        if !self.options.lazy {
+            return Ok(());
+        }
+        let segments = self.segments.load_full();
+        segments.iter().try_for_each(|segment| segment.sync())
     }
 
     /// Reserves room on disk for `need` more bytes of records, in a new segment if the newest is full. Changes nothing
@@ -620,16 +652,22 @@ impl Shared {
     /// small and was closed, and `carry` says so.
     pub(crate) fn begin_segment(&self, writer: &mut Writer, need: u64, carry: bool) -> Result<()> {
         self.pending.lock().freeze();
-        self.sync_all(writer)?;
+        let unsynced = self.write_all(writer)?;
+        if !self.options.lazy {
+            self.make_durable(unsynced)?;
+        }
+        let durable = self.durable.load(Ordering::Acquire) >= self.last().0;
         // One that recovery left for appending has none reserved; a full disk is told before anything is begun.
         self.reserve_footer(writer)?;
         let next = self.last().next();
         let new = writer
-            .create_next(next, need, carry)
+            .create_next(next, need, carry, durable)
             .map_err(|failed| self.not_created(failed))?;
         let (segment, reserved) = (new.segment.clone(), new.reserved);
         let replaces = segment.base() == writer.segment().base();
-        writer.go_over(new).map_err(|error| self.poison(error))?;
+        writer
+            .go_over(new, durable)
+            .map_err(|error| self.poison(error))?;
         let blocks = segment.index().read().entries().len();
         self.change_segments(|segments| {
             if replaces {

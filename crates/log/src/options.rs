@@ -46,6 +46,10 @@ pub struct LogOptions {
     /// Bytes of disk reserved ahead of the writes, at a time (at most 1 GiB; default 8 MiB): less where the disk is nearly full.
     /// What is left is given back when a segment is sealed.
     pub reserve_bytes: u64,
+    /// Whether nothing is synced but by [`sync`](crate::Log::sync), [`sync_aside`](crate::Log::sync_aside) and
+    /// [`close`](crate::Log::close) (default no): the next segment is begun before the one before it is durable. For a log whose
+    /// segments are soon dropped: what is dropped before the system has written it is never written.
+    pub lazy: bool,
 }
 
 impl Default for LogOptions {
@@ -56,6 +60,7 @@ impl Default for LogOptions {
             codec: Codec::default(),
             pending_bytes_max: 4 << 20,
             reserve_bytes: 8 << 20,
+            lazy: false,
         }
     }
 }

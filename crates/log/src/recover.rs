@@ -3,10 +3,12 @@
 //! | found | taken for |
 //! | --- | --- |
 //! | file that ends in `.log.tmp` | a segment whose creation was cut short: removed |
+//! | segment all of whose records the owner says are needless | as if it had been dropped: removed |
 //! | segment among the positions that a compacted segment before it stands for | what that was made from: removed |
 //! | compacted segment without a whole footer | damaged: it was whole before it had its name |
 //! | segment with a successor and a whole footer | sealed: its blocks are checked when they are read |
 //! | segment with a successor and no whole footer | read whole; if every record up to the successor's is there, the footer was cut short or damaged, and is written anew; else damage |
+//! | loose segments after one that is torn | no part of the log, if nothing proves that the torn one was durable: removed (`loose.rs`) |
 //! | newest segment with a whole footer | closed: as a sealed one |
 //! | newest segment without | read whole; ends at its first invalid block, if nothing proves that the block was durable, and before a group of records whose end is not there. Blocks not proven durable are carried over to a new segment, and what is left is sealed |
 //!
@@ -19,6 +21,7 @@ use crate::create::{Carried, NewSegment, NotCreated, Place, Reserve, TEMPORARY_S
 use crate::footer;
 use crate::header::{HEADER_BYTES, SegmentHeader, parse_segment_name, segment_path};
 use crate::index::BlockIndex;
+use crate::loose;
 use crate::segment::Segment;
 use crate::syncer::Syncer;
 use crate::walk::{BlockWalk, Step};
@@ -96,8 +99,8 @@ impl Unproven {
 }
 
 /// Opens all segments of a log; makes the first if there is none. All that it has is durable afterwards, but for what is said to
-/// be unproven.
-pub(crate) fn recover(place: &Place) -> Result<Recovered> {
+/// be unproven. Records up to `needless` are not needed: a log that ends before begins anew after it.
+pub(crate) fn recover(place: &Place, needless: Position) -> Result<Recovered> {
     let (env, dir) = (place.env.as_ref(), place.dir.as_path());
     env.create_dir_all(dir)?;
     for name in env.list(dir)? {
@@ -109,7 +112,17 @@ pub(crate) fn recover(place: &Place) -> Result<Recovered> {
     if !planted(Bug::FoundSegmentNameBelieved) {
         env.sync_dir(dir)?;
     }
-    let bases = remove_leftovers(place, list_segments(env, dir)?)?;
+    let mut bases = remove_leftovers(place, list_segments(env, dir)?)?;
+    while let [first, second, ..] = bases[..]
+        && second <= needless.next()
+    {
+        remove_segment(place, first)?;
+        bases.remove(0);
+    }
+    let kept = loose::segments_kept(env, dir, Some(place.identity), &bases)?;
+    for torn_off in bases.drain(kept..).rev() {
+        remove_segment(place, torn_off)?;
+    }
 
     let mut opening = Opening {
         place,
@@ -122,17 +135,24 @@ pub(crate) fn recover(place: &Place) -> Result<Recovered> {
             opening.sealed(*base, *next_base)?;
         }
     }
-    let newest = match bases.last() {
+    let mut newest = match bases.last() {
         Some(base) => opening.newest(*base)?,
-        None => Newest::made(
-            place
-                .create(Position(1), None, &mut |_, _| Ok(0))
-                .map_err(|failed| failed.error)?,
-        ),
+        None => begin(place, needless)?,
     };
+    if newest.segment.index().read().next() <= needless {
+        // The records were made durable elsewhere, and not here: these must not be followed by others.
+        let segments = std::mem::take(&mut opening.segments);
+        for segment in segments.iter().chain([&newest.segment]) {
+            remove_segment(place, segment.base())?;
+        }
+        newest = begin(place, needless)?;
+    }
     opening.segments.push(newest.segment.clone());
     let recovery = Recovery {
-        first: bases.first().copied().unwrap_or(Position(1)),
+        first: opening
+            .segments
+            .first()
+            .map_or(needless.next(), |first| first.base()),
         last: before(newest.segment.index().read().next()),
         torn_bytes: opening.torn_bytes,
         footers_rebuilt: opening.footers_rebuilt,
@@ -142,6 +162,18 @@ pub(crate) fn recover(place: &Place) -> Result<Recovered> {
         newest,
         recovery,
     })
+}
+
+/// The first segment of a log whose records up to `needless` are not needed.
+fn begin(place: &Place, needless: Position) -> Result<Newest> {
+    let made = place.create(needless.next(), None, &mut |_, _| Ok(0));
+    made.map(Newest::made).map_err(|failed| failed.error)
+}
+
+/// Removes a segment, durably: were a crash to undo it and not the removal of the one after it, the log would have a gap.
+fn remove_segment(place: &Place, base: Position) -> Result<()> {
+    place.env.remove(&segment_path(&place.dir, base))?;
+    Ok(place.env.sync_dir(&place.dir)?)
 }
 
 /// Bases of the segments in a directory, ascending. Files of other kinds are passed over.
@@ -227,6 +259,19 @@ pub(crate) fn read_header(
         ));
     }
     Ok(header)
+}
+
+/// As [`read_header`]; `None` for a damaged one.
+pub(crate) fn whole_header(
+    file: &dyn ReadFile,
+    base: Position,
+    identity: Option<LogIdentity>,
+) -> Result<Option<SegmentHeader>> {
+    match read_header(file, base, identity) {
+        Ok(header) => Ok(Some(header)),
+        Err(Error::Env(error)) => Err(Error::Env(error)),
+        Err(_) => Ok(None),
+    }
 }
 
 /// Fails unless a segment that ends before `next` is followed by one that begins at `next_base`.
@@ -349,6 +394,12 @@ impl Opening<'_> {
                 check_successor(file.path(), blocks.next, next_base)?;
                 let index = self.index_of(file.path(), base, blocks.start, &blocks.sizes)?;
                 self.footers_rebuilt += 1;
+                if self.open(next_base)?.1.loose
+                    && let Some(segment) = self.copy(&file, base, &blocks)?
+                {
+                    self.segments.push(segment);
+                    return Ok(());
+                }
                 let file_bytes = self.write_footer(file.path(), base, &index)?;
                 (index, file_bytes)
             }
@@ -357,6 +408,32 @@ impl Opening<'_> {
         let segment = self.segment(base, file, file_bytes, index);
         self.segments.push(segment);
         Ok(())
+    }
+
+    /// Puts a copy in the place of a segment of which nothing proves that it is durable; see [`create`](crate::create). `None` if there
+    /// is no room for one.
+    fn copy(
+        &self,
+        file: &Arc<dyn ReadFile>,
+        base: Position,
+        blocks: &Blocks,
+    ) -> Result<Option<Arc<Segment>>> {
+        let carried = Carried {
+            file: file.clone(),
+            salt: self.salt(base),
+            start: blocks.start,
+            end: blocks.end,
+        };
+        match self.place.create(base, Some(&carried), &mut |_, _| Ok(0)) {
+            Ok(NewSegment { segment, .. }) => {
+                let file_bytes =
+                    self.write_footer(segment.path(), base, &segment.index().read())?;
+                segment.set_file_bytes(file_bytes);
+                Ok(Some(segment))
+            }
+            Err(failed) if failed.error.kind() == ErrorKind::NoSpace && !failed.named => Ok(None),
+            Err(failed) => Err(failed.error),
+        }
     }
 
     /// Opens the segment that has no successor, as it was closed or as a crash left it. Returns what is the newest then.

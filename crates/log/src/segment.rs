@@ -6,6 +6,7 @@ use crate::dictionary::Dictionaries;
 use crate::header::HEADER_BYTES;
 use crate::index::{BlockIndex, BlockSpan};
 use crate::records::RecordBlock;
+use crate::syncer::Syncer;
 use crate::{Error, Result};
 use bytes::Bytes;
 use parking_lot::RwLock;
@@ -31,6 +32,8 @@ pub(crate) struct Segment {
     dictionaries: Arc<Dictionaries>,
     /// Its own, once a block needed it.
     dictionary: OnceLock<Arc<Dictionary>>,
+    /// What makes it durable, if it has a successor and was not when that was begun.
+    unsynced: OnceLock<Arc<Syncer>>,
 }
 
 impl Segment {
@@ -48,6 +51,7 @@ impl Segment {
             owner: place.cache.new_owner(),
             dictionaries: place.dictionaries.clone(),
             dictionary: OnceLock::new(),
+            unsynced: OnceLock::new(),
             compacted: index.compaction().is_some(),
             index: RwLock::new(index),
             file_bytes: AtomicU64::new(file_bytes),
@@ -82,6 +86,20 @@ impl Segment {
 
     pub(crate) fn set_file_bytes(&self, bytes: u64) {
         self.file_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Leaves it to [`sync`](Self::sync) to make it durable: all that it will ever have is written.
+    pub(crate) fn leave_unsynced(&self, syncer: Arc<Syncer>) {
+        // It goes over to a successor once.
+        self.unsynced.get_or_init(|| syncer);
+    }
+
+    /// Makes it durable, if its successor was begun before it was.
+    pub(crate) fn sync(&self) -> Result<()> {
+        match self.unsynced.get() {
+            Some(syncer) => syncer.sync(self.index.read().end()),
+            None => Ok(()),
+        }
     }
 
     /// Looks at the index, or changes it; held for a moment only.

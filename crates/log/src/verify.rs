@@ -5,7 +5,8 @@
 //! 1. Changes nothing, and goes on past damage: to the next block whose header's checksum holds.
 //! 2. Each record lost is named by exactly one [`Damage`]; damage that loses no record (a footer's) names none.
 //! 3. What a crash can leave is no damage: in the newest segment, unless it was closed, and then also in the one before
-//!    it, whose records all are in blocks that are whole, and whose footer is written after its successor is made. Nor
+//!    it, whose records all are in blocks that are whole, and whose footer is written after its successor is made. Of a lazy
+//!    log also the segments after one that is torn (`loose.rs`): they are counted and not read. Nor
 //!    is a footer that is missing altogether, as a full disk leaves it, nor what stands behind the last record in its
 //!    place: a file whose sync has failed may forget that it was cut and sealed since.
 //! 4. Records are given in the order of their positions, each once, as recovery would keep them: those of a group whose
@@ -20,9 +21,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::footer;
 use crate::header::{HEADER_BYTES, SegmentHeader, parse_segment_name, segment_path};
 use crate::index::BlockIndex;
+use crate::loose;
 use crate::pending::footer_bytes;
 use crate::records::RecordBlock;
-use crate::recover::read_header;
+use crate::recover::{read_header, whole_header};
 use crate::walk::{BlockWalk, Step};
 use bytes::Bytes;
 use quire_env::{Env, ReadFile};
@@ -111,10 +113,8 @@ pub fn verify(
 
 /// Whether a segment ends with a whole footer. One whose header is damaged is not taken for what a crash left.
 fn is_closed(file: &dyn ReadFile, base: Position, identity: Option<LogIdentity>) -> Result<bool> {
-    let header = match read_header(file, base, identity) {
-        Ok(header) => header,
-        Err(Error::Env(error)) => return Err(Error::Env(error)),
-        Err(_) => return Ok(true),
+    let Some(header) = whole_header(file, base, identity)? else {
+        return Ok(true);
     };
     let salt = Salt::new(header.identity, base);
     Ok(footer::load(file, file.len()?, base, salt)?.is_some())
@@ -178,6 +178,8 @@ struct Reading {
     base: Position,
     /// Of the segment after it.
     next_base: Option<Position>,
+    /// So it may get its footer late.
+    next_is_loose: bool,
     file: Arc<dyn ReadFile>,
     file_bytes: u64,
     walk: BlockWalk,
@@ -270,6 +272,8 @@ impl Inspection {
             }
         }
         bases.sort_unstable();
+        let kept = loose::segments_kept(env, dir, identity, &bases)?;
+        let torn_off = bases.split_off(kept);
         let mut files = VecDeque::new();
         for base in bases {
             let file = env.open_read(&segment_path(dir, base))?;
@@ -281,6 +285,9 @@ impl Inspection {
         }
         let mut inspection = Inspection::new(identity, files, Position(0));
         inspection.find_open()?;
+        for base in torn_off {
+            inspection.pass_over(env.open_read(&segment_path(dir, base))?.len()?);
+        }
         for (path, what) in odd {
             inspection.damage(&path, 0, what, None);
         }
@@ -403,15 +410,24 @@ impl Inspection {
         }
     }
 
+    /// Counts a file of so many bytes that the next opening will remove.
+    fn pass_over(&mut self, file_bytes: u64) {
+        self.summary.disk_bytes += file_bytes;
+        self.summary.torn_bytes += file_bytes;
+        self.found.push_back(Finding::Read(file_bytes));
+    }
+
     fn segment(&mut self, file: SegmentFile) -> Result<()> {
         let SegmentFile { file, base, end } = file;
         let next_base = self.files.front().map(|file| file.base).or(self.after);
         let (path, length) = (file.path().to_path_buf(), file.len()?);
         let file_bytes = end.map_or(length, |end| end.min(length));
+        let next_is_loose = match self.files.front() {
+            Some(next) => loose::is_loose(next.file.as_ref(), next.base, self.identity)?,
+            None => false,
+        };
         if base < self.covered {
-            self.summary.disk_bytes += file_bytes;
-            self.summary.torn_bytes += file_bytes;
-            self.found.push_back(Finding::Read(file_bytes));
+            self.pass_over(file_bytes);
             return Ok(());
         }
         self.summary.segments += 1;
@@ -460,6 +476,7 @@ impl Inspection {
             salt,
             base,
             next_base,
+            next_is_loose,
             file,
             file_bytes,
             walk,
@@ -503,8 +520,8 @@ impl Inspection {
         Ok(readable.map(|identity| (identity, None)))
     }
 
-    /// Whether all that remains of a segment is what a crash left of it: its successor is new, or the file forgot that it
-    /// was cut and sealed, as one does whose sync has failed. Counts it.
+    /// Whether all that remains of a segment is what a crash left of it: its successor is new or loose, or the file forgot that
+    /// it was cut and sealed, as one does whose sync has failed. Counts it.
     fn ends_in_leftovers(&mut self, reading: &mut Reading) -> Result<bool> {
         if reading.compacted
             || reading.next_base != Some(self.expected)
@@ -512,8 +529,8 @@ impl Inspection {
         {
             return Ok(false);
         }
-        let successor_is_open = reading.next_base == self.open_base;
-        if !successor_is_open && !reading.remainder_is_no_footer(self.expected)? {
+        let footer_is_new = reading.next_base == self.open_base || reading.next_is_loose;
+        if !footer_is_new && !reading.remainder_is_no_footer(self.expected)? {
             return Ok(false);
         }
         self.summary.torn_bytes += reading.file_bytes.saturating_sub(reading.walk.offset);

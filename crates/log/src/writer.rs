@@ -6,6 +6,8 @@
 //! 2. Create the new one, durable with its name. If that fails, nothing has changed.
 //! 3. Seal the old one with its footer. A crash before that is durable leaves a segment without a footer, all of whose
 //!    records can be found by reading it: recovery does, and writes the footer.
+//!
+//! A [lazy](LogOptions::lazy) log does neither 1 nor 3, unless all was durable already: see `loose.rs`.
 
 use crate::block;
 use crate::create::{Carried, NewSegment, NotCreated, Place, WRITE_BYTES};
@@ -168,17 +170,21 @@ impl Writer {
         Some((Arc::clone(syncer), file.len()))
     }
 
-    /// Creates the segment that comes after the present one, all of which is synced, with room for `need` bytes of
+    /// Creates the segment that comes after the present one, with room for `need` bytes of
     /// records: for those from `next` on, or, if the present one is small and was closed, in its place and with all
-    /// that it holds, and `carry` says so.
+    /// that it holds, and `carry` says so. It is a loose one unless all so far is `durable`.
     pub(crate) fn create_next(
         &self,
         next: Position,
         need: u64,
         carry: bool,
+        durable: bool,
     ) -> std::result::Result<NewSegment, NotCreated> {
         let mut make_room =
             |file: &mut dyn AppendFile, blocks| self.reserve_in(file, footer_bytes(blocks), need);
+        if !durable {
+            return self.place.create_loose(next, &mut make_room);
+        }
         if carry
             && !self.is_open()
             && !self.segment.is_compacted()
@@ -207,12 +213,24 @@ impl Writer {
         self.place.create(next, None, &mut make_room)
     }
 
-    /// Goes over to `new`; seals the present segment, all of which is synced, unless `new` replaces it.
-    pub(crate) fn go_over(&mut self, new: NewSegment) -> Result<()> {
-        if new.segment.base() != self.segment.base() {
+    /// Goes over to `new`; seals the present segment, if all so far is `durable`, and `new` does not replace it.
+    pub(crate) fn go_over(&mut self, new: NewSegment, durable: bool) -> Result<()> {
+        if !durable {
+            self.leave_unsynced()?;
+        } else if new.segment.base() != self.segment.base() {
             self.seal()?;
         }
         self.write_to(new);
+        Ok(())
+    }
+
+    /// Gives back reserved room, and leaves the segment as it is.
+    fn leave_unsynced(&mut self) -> Result<()> {
+        if let (Some(mut file), Some(syncer)) = (self.file.take(), self.syncer.take()) {
+            let length = file.len();
+            file.truncate(length)?;
+            self.segment.leave_unsynced(syncer);
+        }
         Ok(())
     }
 

@@ -13,7 +13,7 @@ pub enum Durability {
     /// At once; an fsync follows at the latest this long after. A crash of the machine takes at most that much, and
     /// what survives is a prefix of what was written.
     Async(Duration),
-    /// At once; synced only when memtables are flushed, on request, and on close. For loads that can be run again.
+    /// At once; durable only when memtables are flushed, on request, and on close. For loads that can be run again.
     None,
 }
 

@@ -4,7 +4,7 @@
 //! (2) makes the log durable up to it; (3) writes and syncs the tables; (4) replaces the manifest; (5) lets readers
 //! see the files and drops the memtables. A crash between any two steps loses nothing: before (4) the old
 //! manifest and the log still give everything, and the new files are orphans. Where the log is a write-ahead log and no more,
-//! (6) the segments that hold nothing after the position are dropped.
+//! (6) the segments that hold nothing after the position are dropped; if it is lazy too, (2) is left out, as the tables have it all.
 
 use crate::log_compaction::superseded_bytes_max;
 use crate::manifest;
@@ -141,7 +141,8 @@ impl<M: Machine> Inner<M> {
 
     /// Flushes what was frozen. Called with the lock of the one flush.
     pub(crate) fn flush_cut(&self, cut: Cut) -> Result<()> {
-        if !planted(Bug::FlushAheadOfLog) {
+        let lazy = self.options.log.lazy && !M::LOG_IS_KEPT;
+        if !lazy && !planted(Bug::FlushAheadOfLog) {
             self.log.sync_aside(cut.position)?;
         }
         self.publish(cut.position);

@@ -213,12 +213,16 @@ impl<M: Machine> Store<M> {
             let spec = shaped.cloned().unwrap_or(spec);
             trees.push(Tree::open(spec, context.clone(), runs.unwrap_or_default())?);
         }
-        let (log, _recovery) = Log::open(
+        let (log, _recovery) = Log::open_after(
             Arc::clone(&env),
             &place.log_dir(),
             quire_log::LogIdentity(place.identity),
             Arc::clone(shared.cache()),
             options.log.clone(),
+            match M::LOG_IS_KEPT {
+                true => Position(0),
+                false => manifest.applied,
+            },
         )?;
         if log.last() < manifest.synced && !planted(Bug::ShortLogAccepted) {
             return Err(Error::LogTooShort {

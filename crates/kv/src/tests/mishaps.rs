@@ -1,7 +1,7 @@
 //! Crashes and faults at every step of a history, a full disk, and damage to every byte.
 
 use super::{Change, Model, Pairs, batch_of, change, load, options, read};
-use crate::{Durability, ErrorKind, Kv, Result, verify};
+use crate::{Durability, ErrorKind, Kv, KvOptions, Result, verify};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use quire_env::{Env, Fault, SimEnv};
@@ -10,7 +10,15 @@ use std::sync::Arc;
 
 /// As users open it, but with segments of the log so small that they are dropped all the time.
 fn open(env: &Arc<SimEnv>) -> Result<Kv> {
-    let options = options();
+    open_with(env, Durability::Sync)
+}
+
+/// The same, where what does not say how durable it is to be is that durable: for `None` the log is lazy.
+fn open_with(env: &Arc<SimEnv>, durability: Durability) -> Result<Kv> {
+    let options = KvOptions {
+        durability,
+        ..options()
+    };
     let mut of_store = options.of_store();
     of_store.log.block_bytes = 64;
     of_store.log.segment_bytes = 300;
@@ -107,21 +115,29 @@ fn apply(model: &mut Model, step: &Step) -> Option<()> {
     }
 }
 
+/// With a log that is made durable as it grows, and with a lazy one.
+const DURABILITIES: [Durability; 2] = [Durability::Sync, Durability::None];
+
 /// Does the steps until one fails that must not; flushes and compactions may.
-fn run(env: &Arc<SimEnv>, steps: &[Step]) -> Left {
+fn run(env: &Arc<SimEnv>, steps: &[Step], durability: Durability) -> Left {
     let mut left = Left {
         states: vec![Model::new()],
         durable: 0,
         error: None,
     };
-    if let Err(error) = run_steps(env, steps, &mut left) {
+    if let Err(error) = run_steps(env, steps, durability, &mut left) {
         left.error = Some(error);
     }
     left
 }
 
-fn run_steps(env: &Arc<SimEnv>, steps: &[Step], left: &mut Left) -> Result<()> {
-    let mut kv = open(env)?;
+fn run_steps(
+    env: &Arc<SimEnv>,
+    steps: &[Step],
+    durability: Durability,
+    left: &mut Left,
+) -> Result<()> {
+    let mut kv = open_with(env, durability)?;
     for step in steps {
         let saved = match step {
             Step::Write(changes, durability) => {
@@ -153,7 +169,7 @@ fn run_steps(env: &Arc<SimEnv>, steps: &[Step], left: &mut Left) -> Result<()> {
                 kv.close()?;
                 left.durable = left.states.len() - 1;
                 drop(kv);
-                kv = open(env)?;
+                kv = open_with(env, durability)?;
                 true
             }
         };
@@ -171,8 +187,12 @@ fn contents(env: &Arc<SimEnv>) -> Pairs {
 
 #[test]
 fn a_crash_at_any_step_leaves_a_front_of_what_was_written_and_all_that_was_durable() {
+    DURABILITIES.into_iter().for_each(crashes_at_any_step);
+}
+
+fn crashes_at_any_step(durability: Durability) {
     let whole = SimEnv::new(1);
-    let left = run(&whole, &history());
+    let left = run(&whole, &history(), durability);
     assert!(left.error.is_none() && left.durable + 1 == left.states.len());
     let dropped = open(&whole).unwrap().stats().log.first;
     assert!(dropped.0 > 20, "the log begins late: {dropped}");
@@ -180,15 +200,17 @@ fn a_crash_at_any_step_leaves_a_front_of_what_was_written_and_all_that_was_durab
         for seed in 0..3 {
             let env = SimEnv::new(1);
             env.crash_at(step);
-            let left = run(&env, &history());
+            let left = run(&env, &history(), durability);
             let env = env.after_crash(seed);
             let found = contents(&env);
             assert!(left.holds(&found), "step {step}, seed {seed}: {found:?}");
-            // And it goes on from there.
-            let kv = open(&env).unwrap();
-            kv.put(b"after", b"").unwrap();
-            kv.compact().unwrap();
+            // And it goes on from there, with what is in the log and with what is in files.
+            let kv = open_with(&env, durability).unwrap();
+            kv.put_with(b"after", b"", Durability::Sync).unwrap();
             drop(kv);
+            let env = env.after_crash(seed);
+            assert_eq!(contents(&env).len(), found.len() + 1);
+            open_with(&env, durability).unwrap().compact().unwrap();
             assert_eq!(contents(&env.after_crash(seed)).len(), found.len() + 1);
         }
     }
@@ -196,13 +218,17 @@ fn a_crash_at_any_step_leaves_a_front_of_what_was_written_and_all_that_was_durab
 
 #[test]
 fn a_fault_at_any_step_is_an_error_or_heals_and_loses_nothing() {
+    DURABILITIES.into_iter().for_each(faults_at_any_step);
+}
+
+fn faults_at_any_step(durability: Durability) {
     let whole = SimEnv::new(1);
-    run(&whole, &history());
+    run(&whole, &history(), durability);
     for fault in [Fault::Eio, Fault::Enospc] {
         for step in 0..whole.operations() {
             let env = SimEnv::new(1);
             env.fail_at(step, fault);
-            let left = run(&env, &history());
+            let left = run(&env, &history(), durability);
             env.heal();
             let found = contents(&env);
             assert!(left.holds(&found), "{fault:?} at step {step}: {found:?}");
@@ -245,7 +271,7 @@ fn a_full_disk_refuses_writes_and_takes_them_again_once_there_is_room() {
 #[test]
 fn what_is_whole_is_verified_and_a_file_that_is_gone_is_damage() {
     let env = SimEnv::new(1);
-    run(&env, &history());
+    run(&env, &history(), Durability::Sync);
     let left = |env: &Arc<SimEnv>| {
         let mut lost = Vec::new();
         let mut bytes = 0;
@@ -273,8 +299,12 @@ fn what_is_whole_is_verified_and_a_file_that_is_gone_is_damage() {
 
 #[test]
 fn a_flipped_bit_or_a_cut_anywhere_is_an_error_or_does_not_matter() {
+    DURABILITIES.into_iter().for_each(damage_anywhere);
+}
+
+fn damage_anywhere(durability: Durability) {
     let env = SimEnv::new(1);
-    let left = run(&env, &history());
+    let left = run(&env, &history(), durability);
     let expected: Pairs = left.states.last().cloned().unwrap().into_iter().collect();
     let mut errors = 0;
     for file in env.files() {
@@ -324,7 +354,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
     fn random_histories_survive_a_crash_at_a_random_step(
-        order in vec(0usize..1000, 1..40), at in 0u64..4000, seed in 0u64..100,
+        order in vec(0usize..1000, 1..40), at in 0u64..4000, seed in 0u64..100, lazy: bool,
     ) {
         let all = history();
         let steps: Vec<_> = order.iter().map(|step| all[step % all.len()].clone()).collect();
@@ -333,7 +363,7 @@ proptest! {
         prop_assume!(steps.iter().try_for_each(|step| apply(&mut model, step)).is_some());
         let env = SimEnv::new(seed);
         env.crash_at(at % 400);
-        let left = run(&env, &steps);
+        let left = run(&env, &steps, DURABILITIES[usize::from(lazy)]);
         let found = contents(&env.after_crash(seed));
         prop_assert!(left.holds(&found), "{:?}", found);
     }

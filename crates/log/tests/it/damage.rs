@@ -306,7 +306,7 @@ fn a_newer_format_is_named_as_such() {
     let env = machine(3, true);
     let path = &segments(&env)[0];
     let mut header = env.read_all(path).unwrap()[..48].to_vec();
-    header[8] = 5;
+    header[8] = 7;
     // CRC-32C of the changed header, worked out bit by bit so that the test needs no library.
     let crc = !header[..44].iter().fold(!0_u32, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
@@ -317,7 +317,7 @@ fn a_newer_format_is_named_as_such() {
     env.overwrite(path, 0, &header).unwrap();
     assert!(matches!(
         open(&env),
-        Err(Error::UnsupportedVersion { found: 5, .. })
+        Err(Error::UnsupportedVersion { found: 7, .. })
     ));
     assert_eq!(verify_all(&env).1.len(), 1);
 }

@@ -11,6 +11,7 @@ mod basics;
 mod compact;
 mod crash;
 mod damage;
+mod lazy;
 mod model;
 mod salvage;
 mod space;

@@ -15,7 +15,7 @@ fn used(env: &SimEnv) -> u64 {
 
 #[test]
 fn a_full_disk_refuses_appends_and_nothing_else() {
-    in_both_codecs(|| {
+    in_all_kinds(|| {
         for room in (0..2500).step_by(7) {
             let env = SimEnv::new(room);
             let (log, _) = open(&env).unwrap();
@@ -62,7 +62,7 @@ fn a_full_disk_refuses_appends_and_nothing_else() {
 
 #[test]
 fn what_a_failed_sync_left_is_not_durable_until_there_is_room_to_prove_it() {
-    in_both_codecs(|| {
+    in_all_kinds(|| {
         for seed in 0..40 {
             let env = SimEnv::new(seed);
             let (log, _) = open(&env).unwrap();
@@ -138,7 +138,7 @@ fn logs_on_one_disk_leave_each_other_room() {
 
 #[test]
 fn a_refused_append_can_be_tried_again_on_the_same_log() {
-    in_both_codecs(|| {
+    in_all_kinds(|| {
         let env = SimEnv::new(1);
         let (log, _) = open(&env).unwrap();
         for round in 0..40 {
@@ -159,7 +159,7 @@ fn a_refused_append_can_be_tried_again_on_the_same_log() {
 
 #[test]
 fn a_step_that_finds_the_disk_full_changes_nothing_but_by_an_error() {
-    in_both_codecs(|| {
+    in_all_kinds(|| {
         let steps = {
             let env = SimEnv::new(0);
             write(&env);

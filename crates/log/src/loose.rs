@@ -1,0 +1,135 @@
+//! What a crash leaves of a [lazy](crate::LogOptions::lazy) log: of segments that were not durable, any of their bytes.
+//!
+//! A lazy log begins a segment while those before it are not durable, and the header says so: the new one is *loose*. A segment that
+//! is not loose got its name when all before it was durable, so only the loose ones at the end of a log matter.
+//!
+//! After a crash the log is a prefix of what was appended. So it ends in the first of those segments that is torn, and the
+//! ones after that are no part of it: the next opening removes them. What was made durable is never taken for torn: a sync
+//! begins with the oldest segment, so a block that says more of its file was durable than the segment was born with proves it of
+//! the segments before. Then a fault in those is damage.
+
+use crate::LogIdentity;
+use crate::block::{BlockKind, Salt};
+use crate::error::Result;
+use crate::footer;
+use crate::header::{HEADER_BYTES, SegmentHeader, segment_path};
+use crate::recover::whole_header;
+use crate::walk::{BlockWalk, Step};
+use quire_env::{Env, ReadFile};
+use quire_model::Position;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A segment's file, and what its header says.
+struct Found {
+    file: Arc<dyn ReadFile>,
+    header: SegmentHeader,
+}
+
+impl Found {
+    /// `None` if its header is damaged.
+    fn open(
+        env: &dyn Env,
+        dir: &Path,
+        base: Position,
+        identity: Option<LogIdentity>,
+    ) -> Result<Option<Found>> {
+        let file = env.open_read(&segment_path(dir, base))?;
+        let header = whole_header(file.as_ref(), base, identity)?;
+        Ok(header.map(|header| Found { file, header }))
+    }
+
+    fn walk(&self) -> Result<BlockWalk> {
+        let salt = Salt::new(self.header.identity, self.header.base);
+        let (start, end) = (HEADER_BYTES as u64, self.file.len()?);
+        Ok(BlockWalk::new(self.file.clone(), salt, start.min(end), end))
+    }
+
+    /// Whether a crash has left a part of it: records before `next` are missing, and nothing in the file proves that
+    /// they were durable.
+    fn is_torn(&self, next: Position) -> Result<bool> {
+        let (base, length) = (self.header.base, self.file.len()?);
+        let salt = Salt::new(self.header.identity, base);
+        if self.header.span.is_some()
+            || footer::load(self.file.as_ref(), length, base, salt)?.is_some()
+        {
+            return Ok(false);
+        }
+        let (mut walk, mut at, mut durable) = (self.walk()?, base, self.header.born);
+        while at < next {
+            let offset = walk.offset;
+            match walk.step()? {
+                Step::Block(block, _) => {
+                    durable = durable.max(block.durable);
+                    match block.kind {
+                        BlockKind::Records if block.first == at => at = block.next(),
+                        BlockKind::Dictionary => {}
+                        // No crash leaves that.
+                        _ => return Ok(false),
+                    }
+                }
+                Step::Fault(fault) if fault.certain => return Ok(false),
+                Step::Fault(_) | Step::End => {
+                    let later =
+                        walk.find_header(offset + 1, &mut |_, block| block.durable > offset)?;
+                    return Ok(durable <= offset && later.is_none());
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether it proves that the segments before it were durable, if it is loose.
+    fn proves_those_before(&self) -> Result<bool> {
+        let mut walk = self.walk()?;
+        let proof = walk.find_header(walk.offset, &mut |_, block| {
+            block.durable > self.header.born
+        })?;
+        Ok(proof.is_some())
+    }
+}
+
+/// Whether a segment is a loose one, as far as its header can be read.
+pub(crate) fn is_loose(
+    file: &dyn ReadFile,
+    base: Position,
+    identity: Option<LogIdentity>,
+) -> Result<bool> {
+    let header = whole_header(file, base, identity)?;
+    Ok(header.is_some_and(|header| header.loose))
+}
+
+/// How many of the segments of these bases, which ascend, are the log's: all, or those up to one of which a crash has left a
+/// part. What is damaged is the log's too.
+pub(crate) fn segments_kept(
+    env: &dyn Env,
+    dir: &Path,
+    identity: Option<LogIdentity>,
+    bases: &[Position],
+) -> Result<usize> {
+    // The loose ones at the end, newest first, and the one before them.
+    let mut found: Vec<Found> = Vec::new();
+    for base in bases.iter().rev() {
+        if found.last().is_some_and(|last| !last.header.loose) {
+            break;
+        }
+        match Found::open(env, dir, *base, identity)? {
+            Some(segment) => found.push(segment),
+            None => return Ok(bases.len()),
+        }
+    }
+    found.reverse();
+    for (at, pair) in found.windows(2).enumerate() {
+        if let [segment, next] = pair
+            && segment.is_torn(next.header.base)?
+        {
+            for later in found.get(at + 1..).unwrap_or_default() {
+                if later.proves_those_before()? {
+                    return Ok(bases.len());
+                }
+            }
+            return Ok(bases.len() - found.len() + at + 1);
+        }
+    }
+    Ok(bases.len())
+}

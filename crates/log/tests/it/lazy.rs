@@ -1,0 +1,136 @@
+//! Lazy logs: segments begun before those in front of them are durable, and what a crash leaves of them.
+
+use crate::support::*;
+use quire_env::{BlockCache, Env, SimEnv};
+use quire_log::{ErrorKind, Log, Result};
+use quire_model::Position;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Appends groups of two records up to `last`.
+fn append_up_to(log: &Log, last: u64) {
+    while log.last().0 < last {
+        append(log, 2).unwrap();
+    }
+}
+
+fn base(segment: &Path) -> u64 {
+    segment
+        .file_stem()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap()
+}
+
+fn open_after(env: &Arc<SimEnv>, needless: u64) -> Result<Log> {
+    let (env, cache): (Arc<dyn Env>, _) = (env.clone(), BlockCache::new(1 << 20));
+    Log::open_after(env, dir(), IDENTITY, cache, tiny(), Position(needless)).map(|(log, _)| log)
+}
+
+#[test]
+fn nothing_is_synced_until_it_is_asked_for_and_then_all_is() {
+    lazily(|| {
+        let env = SimEnv::new(1);
+        let (log, _) = open(&env).unwrap();
+        append_up_to(&log, 60);
+        log.write_back().unwrap();
+        assert!(log.stats().segments > 4, "{:?}", log.stats());
+        assert_eq!((log.durable(), log.stats().syncs), (Position(0), 0));
+        log.sync(Position(1)).unwrap();
+        assert_eq!(log.durable(), Position(60));
+        for seed in 0..20 {
+            let (log, _) = open(&env.after_crash(seed)).unwrap();
+            assert_eq!(log.last(), Position(60));
+            check_all(&log);
+        }
+    });
+}
+
+#[test]
+fn after_a_crash_the_log_ends_in_the_first_segment_that_is_torn() {
+    lazily(|| {
+        let env = SimEnv::new(1);
+        let (log, _) = open(&env).unwrap();
+        append_up_to(&log, 60);
+        log.write_back().unwrap();
+        let before = segments(&env).len();
+        let mut cut = 0;
+        for seed in 0..60 {
+            let env = env.after_crash(seed);
+            let (summary, damages) = verify_all(&env);
+            assert_eq!(damages, [], "seed {seed}");
+            let (log, _) = open(&env).unwrap();
+            assert_eq!(log.last(), summary.last, "seed {seed}");
+            check_all(&log);
+            cut += usize::from(segments(&env).len() < before);
+        }
+        assert!(
+            cut > 20,
+            "{cut} of 60 crashes left a segment torn before others"
+        );
+    });
+}
+
+#[test]
+fn what_a_later_segment_proves_durable_is_damage_when_it_is_gone() {
+    lazily(|| {
+        let template = SimEnv::new(1);
+        let (log, _) = open(&template).unwrap();
+        append_up_to(&log, 36);
+        log.sync(Position(36)).unwrap();
+        append(&log, 1).unwrap();
+        log.sync(Position(37)).unwrap();
+        let files = segments(&template);
+        let (_newest, older) = files.split_last().unwrap();
+        assert!(older.len() >= 2);
+        for path in older {
+            for byte in 48..template.read_all(path).unwrap().len() as u64 {
+                let env = template.after_crash(0);
+                env.flip_bit(path, byte * 8 + byte % 8).unwrap();
+                assert_eq!(verify_all(&env).1.len(), 1, "{} {byte}", path.display());
+                let error = open(&env).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_log_that_ends_among_needless_records_begins_anew_after_them() {
+    lazily(|| {
+        let env = SimEnv::new(1);
+        let (log, _) = open(&env).unwrap();
+        append_up_to(&log, 40);
+        log.write_back().unwrap();
+        drop(log);
+        assert!(
+            base(&segments(&env)[1]) <= 21,
+            "the first has needless records alone"
+        );
+        for (seed, needless) in (0..30).flat_map(|seed| [(seed, 20), (seed, 50)]) {
+            let crashed = env.after_crash(seed);
+            let first_step = crashed.operations();
+            let log = open_after(&crashed, needless).unwrap();
+            assert!(log.last() >= Position(needless), "seed {seed}");
+            assert!(log.first() <= Position(needless + 1), "seed {seed}");
+            assert!(log.first() > Position(1), "seed {seed}");
+            let is_new = log.last() == Position(needless) && log.first() > log.last();
+            assert!(is_new || needless == 20, "seed {seed}");
+            for step in first_step..crashed.operations() {
+                let env = env.after_crash(seed);
+                env.crash_at(step);
+                open_after(&env, needless).unwrap_err();
+                let env = env.after_crash(step);
+                assert_eq!(verify_all(&env).1, [], "seed {seed} step {step}");
+                let log = open_after(&env, needless).unwrap();
+                let position = append(&log, 3).unwrap();
+                log.sync(position).unwrap();
+                let log = open_after(&env.after_crash(step), needless).unwrap();
+                assert_eq!(log.last(), position, "seed {seed} step {step}");
+                check_all(&log);
+            }
+        }
+    });
+}
