@@ -42,6 +42,7 @@ struct Used {
     double wall_seconds = seconds_of(CLOCK_MONOTONIC);
     double cpu_seconds = seconds_of(CLOCK_PROCESS_CPUTIME_ID);  // user and system, of all threads
     uint64_t written_bytes = number_in("/proc/self/io", "write_bytes:");
+    uint64_t cancelled_bytes = number_in("/proc/self/io", "cancelled_write_bytes:");
     uint64_t read_bytes = number_in("/proc/self/io", "read_bytes:");
 };
 

@@ -225,11 +225,11 @@ class Phases {
         std::printf(
             "{\"engine\":\"%s\",\"phase\":\"%s\",\"operations\":%lu,\"wall_seconds\":%.6f,\"cpu_seconds\":%.6f,"
             "\"p50_micros\":%.3f,\"p99_micros\":%.3f,\"p999_micros\":%.3f,\"max_micros\":%.3f,"
-            "\"written_bytes\":%lu,\"read_bytes\":%lu,\"disk_bytes\":%lu,\"peak_memory_bytes\":%lu,\"checksum\":%lu}\n",
+            "\"written_bytes\":%lu,\"cancelled_bytes\":%lu,\"read_bytes\":%lu,\"disk_bytes\":%lu,\"peak_memory_bytes\":%lu,\"checksum\":%lu}\n",
             name_, phase, operations, now.wall_seconds - before.wall_seconds, now.cpu_seconds - before.cpu_seconds,
             times.micros(0.5), times.micros(0.99), times.micros(0.999), times.max_micros(),
-            now.written_bytes - before.written_bytes, now.read_bytes - before.read_bytes, disk_bytes(dir_),
-            peak_memory_bytes(), checksum);
+            now.written_bytes - before.written_bytes, now.cancelled_bytes - before.cancelled_bytes,
+            now.read_bytes - before.read_bytes, disk_bytes(dir_), peak_memory_bytes(), checksum);
         std::fflush(stdout);
     }
 

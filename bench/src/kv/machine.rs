@@ -15,6 +15,8 @@ pub(super) struct Used {
     pub(super) cpu_seconds: f64,
     /// What the process made the system write to disk, now or later: pages of files, by their being made dirty.
     pub(super) written_bytes: u64,
+    /// What of that the disk was spared, as the files were deleted before.
+    pub(super) cancelled_bytes: u64,
     pub(super) read_bytes: u64,
 }
 
@@ -29,6 +31,7 @@ impl Used {
             wall_seconds: seconds(ClockId::Monotonic),
             cpu_seconds: seconds(ClockId::ProcessCPUTime),
             written_bytes: number("write_bytes:")?,
+            cancelled_bytes: number("cancelled_write_bytes:")?,
             read_bytes: number("read_bytes:")?,
         })
     }

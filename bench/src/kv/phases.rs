@@ -173,6 +173,7 @@ impl Phases<'_> {
             p999_micros: times.micros(0.999),
             max_micros: times.max_micros(),
             written_bytes: after.written_bytes - before.written_bytes,
+            cancelled_bytes: after.cancelled_bytes - before.cancelled_bytes,
             read_bytes: after.read_bytes - before.read_bytes,
             disk_bytes: disk_bytes(self.dir)?,
             peak_memory_bytes: memory_bytes("VmHWM")?,
