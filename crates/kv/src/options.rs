@@ -30,7 +30,7 @@ pub struct KvOptions {
     /// while the disk is slower than the writers. Larger ones mean less merging later, and a longer opening after a crash.
     /// Default: a sixteenth of `memory_bytes`.
     pub memtable_bytes: Option<u64>,
-    /// How blocks of table files are packed. Default LZ4.
+    /// How blocks of table files are packed. Default LZ4. zstd is smaller, for a few times the CPU; its levels are 1 to 19.
     pub codec: Codec,
     /// Whether blocks of table files that are stored as they are (all, with [`Codec::None`]) are read where the system has them in
     /// memory, by a map of the file, and not copied into memory of our own. Each is checked each time. Reads take about half as long

@@ -136,23 +136,35 @@ fn any_step() -> impl Strategy<Value = Step> {
 fn any_options() -> impl Strategy<Value = KvOptions> {
     let durability = prop_oneof![Just(Durability::Sync), Just(Durability::None)];
     let space_percent = prop_oneof![Just(None), (1u32..200).prop_map(Some)];
-    (any::<[bool; 3]>(), 0.003f64..1.5, space_percent, durability).prop_map(
-        |([packed, log_packed, map], filter_false_positives, space_percent, durability)| {
-            KvOptions {
-                map,
-                codec: if packed { Codec::Lz4 } else { Codec::None },
-                log_codec: if log_packed {
-                    LogCodec::Lz4
-                } else {
-                    LogCodec::None
-                },
-                filter_false_positives,
-                space_percent,
-                durability,
-                ..options()
-            }
-        },
+    let codec = prop_oneof![
+        Just(Codec::None),
+        Just(Codec::Lz4),
+        (1u8..20).prop_map(|level| Codec::Zstd { level })
+    ];
+    (
+        any::<[bool; 2]>(),
+        codec,
+        0.003f64..1.5,
+        space_percent,
+        durability,
     )
+        .prop_map(
+            |([log_packed, map], codec, filter_false_positives, space_percent, durability)| {
+                KvOptions {
+                    map,
+                    codec,
+                    log_codec: if log_packed {
+                        LogCodec::Lz4
+                    } else {
+                        LogCodec::None
+                    },
+                    filter_false_positives,
+                    space_percent,
+                    durability,
+                    ..options()
+                }
+            },
+        )
 }
 
 fn options() -> KvOptions {

@@ -12,16 +12,18 @@
 //! - salt is random, different for each file, and part of every frame's checksum.
 //! - digest is XXH3-64 (seed: the salt) of the CRCs of all frames, 4 bytes each, in file order. The manifest keeps it, so a
 //!   file with other contents is noticed by its footer alone.
-//! - version is 3; 2 in files of older programs, which have no padded frames; 1 in yet older ones, which have no block in the
+//! - version is 3, or 4 if there may be frames in zstd, so that programs that know none say so; 2 in files of older programs, which have no padded frames; 1 in yet older ones, which have no block in the
 //!   fixed layout either, and filter pages of 64 lines. Else they are the same.
 //! - Later versions keep the places of version, crc and magic in the footer.
 
-use crate::{Error, Result};
+use crate::{Codec, Error, Result};
 use quire_planted::{Bug, planted};
 use std::path::Path;
 
-/// The format written, and the newest read.
-pub(crate) const VERSION: u32 = 3;
+/// The format written without zstd.
+const VERSION: u32 = 3;
+/// The format written with zstd, and the newest read.
+const VERSION_ZSTD: u32 = 4;
 /// The oldest read.
 const VERSION_MIN: u32 = 1;
 
@@ -50,10 +52,18 @@ fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
         .unwrap_or([0; N])
 }
 
+/// The format of a file whose frames are packed so.
+pub(crate) fn version_of(codec: Codec) -> u32 {
+    match codec {
+        Codec::None | Codec::Lz4 => VERSION,
+        Codec::Zstd { .. } => VERSION_ZSTD,
+    }
+}
+
 /// The header of a file with this salt.
-pub(crate) fn encode_header(salt: u64) -> Vec<u8> {
+pub(crate) fn encode_header(salt: u64, version: u32) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
-    out.extend(VERSION.to_le_bytes());
+    out.extend(version.to_le_bytes());
     out.extend(salt.to_le_bytes());
     out.extend(crc32c::crc32c(&out).to_le_bytes());
     out
@@ -155,11 +165,11 @@ impl Ends<'_> {
             ));
         }
         match u32::from_le_bytes(field(self.bytes, version_at)) {
-            version @ VERSION_MIN..=VERSION => Ok(version),
+            version @ VERSION_MIN..=VERSION_ZSTD => Ok(version),
             found => Err(Error::UnsupportedVersion {
                 path: self.path.to_path_buf(),
                 found,
-                newest: VERSION,
+                newest: VERSION_ZSTD,
             }),
         }
     }
@@ -183,7 +193,7 @@ mod tests {
     #[test]
     fn ends_come_back_and_every_flipped_bit_is_refused() {
         let path = Path::new("t");
-        let header: [u8; HEADER_BYTES] = encode_header(77).try_into().unwrap();
+        let header: [u8; HEADER_BYTES] = encode_header(77, VERSION).try_into().unwrap();
         assert_eq!(decode_header(&header, path).unwrap(), 77);
         let footer = Footer {
             salt: 77,
@@ -217,7 +227,7 @@ mod tests {
     #[test]
     fn another_version_is_named_and_offsets_out_of_order_are_refused() {
         let path = Path::new("t");
-        let mut header = encode_header(77);
+        let mut header = encode_header(77, VERSION);
         header[8] = 9;
         let crc = crc32c::crc32c(&header[..20]).to_le_bytes();
         header[20..].copy_from_slice(&crc);

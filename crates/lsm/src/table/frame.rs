@@ -5,6 +5,7 @@
 //! | contents …                     | codec (1) | crc (4) |     codec 0: as they are
 //! | length (4) | LZ4 block …       | codec (1) | crc (4) |     codec 1: length is that of the contents
 //! | contents … | 0 … | padding (1) | codec (1) | crc (4) |     codec 2: as they are, and `padding` bytes, 1 to 255, its own too
+//! | length (4) | zstd frame …      | codec (1) | crc (4) |     codec 3: as codec 1; in files of version 4
 //! ```
 //! Padding fills up a page of the file, so that the next frame begins in another: see [`Fit`].
 //!
@@ -13,6 +14,7 @@
 
 use crate::{Codec, Damage};
 use bytes::Bytes;
+use quire_pack::{Packer, Packing, unpack};
 use quire_planted::{Bug, planted};
 
 /// Bytes after the contents.
@@ -27,6 +29,7 @@ const LZ4_RATIO_MAX: usize = 255;
 const CODEC_NONE: u8 = 0;
 const CODEC_LZ4: u8 = 1;
 const CODEC_PADDED: u8 = 2;
+const CODEC_ZSTD: u8 = 3;
 
 /// A page of the system's memory of files, on most machines: what is in one costs one fault, and one look into the processor's
 /// table of pages.
@@ -90,19 +93,19 @@ fn checksum(salt: u64, offset: u64, body: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&place), body)
 }
 
-/// Puts the frame of `contents`, to be stored at `offset`, in `out`, replacing what it held. What is stored as it is, is padded to
-/// `fit`. Returns the CRC.
+/// Puts the frame of `contents`, to be stored at `offset`, in `out`, replacing what it held. What is stored as it is, without a
+/// packer or because that would not save an eighth, is padded to `fit`. Returns the CRC.
 pub(crate) fn seal(
     salt: u64,
     offset: u64,
     contents: &[u8],
-    codec: Codec,
+    packer: Option<&mut Packer>,
     fit: Option<Fit>,
     out: &mut Vec<u8>,
 ) -> u32 {
     out.clear();
-    if codec == Codec::Lz4 {
-        seal_lz4(contents, out);
+    if let Some(packer) = packer {
+        pack(contents, packer, out);
     }
     if out.is_empty() {
         out.extend_from_slice(contents);
@@ -120,24 +123,19 @@ pub(crate) fn seal(
     crc
 }
 
-/// Compressed contents and their codec; nothing if that would not save an eighth.
-fn seal_lz4(contents: &[u8], out: &mut Vec<u8>) {
+/// Packed contents and their codec; nothing if that would not save an eighth.
+fn pack(contents: &[u8], packer: &mut Packer, out: &mut Vec<u8>) {
     let Ok(length) = u32::try_from(contents.len()) else {
         return;
     };
     out.extend_from_slice(&length.to_le_bytes());
-    out.resize(
-        out.len() + lz4_flex::block::get_maximum_output_size(contents.len()),
-        0,
-    );
-    let compressed = out
-        .get_mut(4..)
-        .and_then(|room| lz4_flex::block::compress_into(contents, room).ok());
-    match compressed {
-        Some(bytes) if bytes + 4 < contents.len() - contents.len() / 8 => {
-            out.truncate(4 + bytes);
-            out.push(CODEC_LZ4);
-        }
+    let codec = match packer.pack(contents, out).0 {
+        Packing::None => None,
+        Packing::Lz4 => Some(CODEC_LZ4),
+        Packing::Zstd => Some(CODEC_ZSTD),
+    };
+    match codec {
+        Some(codec) if out.len() < contents.len() - contents.len() / 8 => out.push(codec),
         _ => out.clear(),
     }
 }
@@ -165,7 +163,8 @@ fn too_short(stored: &[u8]) -> Damage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Body<'a> {
     AsStored(&'a [u8]),
-    Lz4(&'a [u8]),
+    /// Length and packed contents.
+    Packed(Packing, &'a [u8]),
 }
 
 /// A frame, open.
@@ -185,7 +184,7 @@ pub(crate) fn open(salt: u64, offset: u64, stored: &Bytes) -> Result<Opened, Dam
     let crc = check(salt, offset, stored)?;
     let (contents, as_stored) = match body(stored)? {
         Body::AsStored(contents) => (stored.slice(..contents.len()), true),
-        Body::Lz4(compressed) => (open_lz4(compressed)?, false),
+        Body::Packed(packing, packed) => (open_packed(stored, packing, packed)?, false),
     };
     Ok(Opened {
         contents,
@@ -202,7 +201,7 @@ pub(crate) fn open_as_stored(salt: u64, offset: u64, stored: &[u8]) -> Result<&[
     check(salt, offset, stored)?;
     match body(stored)? {
         Body::AsStored(contents) => Ok(contents),
-        Body::Lz4(compressed) => Err(wrong_codec(compressed, CODEC_LZ4)),
+        Body::Packed(packing, packed) => Err(wrong_codec(packed, packing as u8)),
     }
 }
 
@@ -213,7 +212,8 @@ fn body(stored: &[u8]) -> Result<Body<'_>, Damage> {
     let (&codec, contents) = split.ok_or_else(|| too_short(stored))?;
     match codec {
         CODEC_NONE => Ok(Body::AsStored(contents)),
-        CODEC_LZ4 => Ok(Body::Lz4(contents)),
+        CODEC_LZ4 => Ok(Body::Packed(Packing::Lz4, contents)),
+        CODEC_ZSTD => Ok(Body::Packed(Packing::Zstd, contents)),
         CODEC_PADDED => {
             let padding = contents.last().copied().filter(|&padding| padding > 0);
             let end = padding.and_then(|padding| contents.len().checked_sub(padding.into()));
@@ -226,37 +226,25 @@ fn body(stored: &[u8]) -> Result<Body<'_>, Damage> {
 }
 
 fn wrong_codec(contents: &[u8], codec: u8) -> Damage {
-    Damage::new("block codec", contents.len(), CODEC_PADDED, codec)
+    Damage::new("block codec", contents.len(), CODEC_ZSTD, codec)
 }
 
-fn open_lz4(contents: &[u8]) -> Result<Bytes, Damage> {
-    let (length, compressed) = contents
+fn open_packed(stored: &Bytes, packing: Packing, packed: &[u8]) -> Result<Bytes, Damage> {
+    let (length, packed) = packed
         .split_first_chunk::<4>()
-        .ok_or_else(|| Damage::new("compressed block", 0, 4u64, contents.len()))?;
+        .ok_or_else(|| Damage::new("compressed block", 0, 4u64, packed.len()))?;
     let length = u32::from_le_bytes(*length) as usize;
-    let length_max = compressed
-        .len()
-        .saturating_mul(LZ4_RATIO_MAX)
-        .min(CONTENTS_BYTES_MAX);
+    let length_max = match packing {
+        Packing::Lz4 => packed.len().saturating_mul(LZ4_RATIO_MAX),
+        _ => CONTENTS_BYTES_MAX,
+    };
+    let length_max = length_max.min(CONTENTS_BYTES_MAX);
     if length > length_max {
-        return Err(Damage::new(
-            "length of a compressed block",
-            0,
-            length_max,
-            length,
-        ));
+        let what = "length of a compressed block";
+        return Err(Damage::new(what, 0, length_max, length));
     }
-    let mut out = vec![0; length];
-    match lz4_flex::block::decompress_into(compressed, &mut out) {
-        Ok(found) if found == length => Ok(Bytes::from(out)),
-        Ok(found) => Err(Damage::new(
-            "length of a compressed block",
-            0,
-            length,
-            found,
-        )),
-        Err(_) => Err(Damage::new("compressed block", 4, length, 0u64)),
-    }
+    unpack(packing, stored.slice_ref(packed), length, None)
+        .ok_or_else(|| Damage::new("compressed block", 4, length, 0u64))
 }
 
 #[cfg(test)]
@@ -265,16 +253,23 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
+    fn any_codec() -> impl Strategy<Value = Codec> {
+        prop_oneof![
+            Just(Codec::None),
+            Just(Codec::Lz4),
+            (1u8..20).prop_map(|level| Codec::Zstd { level })
+        ]
+    }
+
     proptest! {
         #[test]
         fn contents_come_back_and_every_other_byte_place_or_salt_is_refused(
             contents in prop_oneof![vec(any::<u8>(), 0..80), vec(0u8..2, 0..400)],
-            lz4: bool, salt: u64, offset in 0u64..1 << 40, fit in proptest::option::of(1usize..4096),
+            codec in any_codec(), salt: u64, offset in 0u64..1 << 40, fit in proptest::option::of(1usize..4096),
         ) {
             let fit = fit.map(|block_bytes| Fit { block_bytes });
-            let codec = if lz4 { Codec::Lz4 } else { Codec::None };
             let mut stored = Vec::new();
-            let crc = seal(salt, offset, &contents, codec, fit, &mut stored);
+            let crc = seal(salt, offset, &contents, codec.packer().as_mut(), fit, &mut stored);
             let stored = Bytes::from(stored);
             let padding = stored.len().saturating_sub(contents.len() + TRAILER_BYTES);
             prop_assert!(padding < 256 && (padding == 0 || (offset as usize + stored.len()).is_multiple_of(PAGE_BYTES)));
@@ -294,7 +289,7 @@ mod tests {
 
         #[test]
         fn a_made_up_frame_with_a_right_checksum_is_refused_or_opened_but_never_panics(
-            body in vec(any::<u8>(), 0..60), codec in 0u8..4,
+            body in vec(any::<u8>(), 0..60), codec in 0u8..5,
         ) {
             let mut stored = body;
             stored.push(codec);
@@ -308,7 +303,7 @@ mod tests {
             let mut stored = Vec::new();
             while offset < 1 << 18 {
                 let entries = (fit.contents_bytes(offset) / entry_bytes).max(1);
-                seal(1, offset, &vec![7; entries * entry_bytes], Codec::None, Some(fit), &mut stored);
+                seal(1, offset, &vec![7; entries * entry_bytes], None, Some(fit), &mut stored);
                 let end = offset + stored.len() as u64;
                 prop_assert!(offset / PAGE_BYTES as u64 == (end - 1) / PAGE_BYTES as u64);
                 unused += stored.len() - entries * entry_bytes;

@@ -12,6 +12,9 @@ use std::sync::Arc;
 
 type Entries = BTreeMap<Vec<u8>, Entry>;
 
+/// Of the versions of table files the newest.
+const ZSTD: Codec = Codec::Zstd { level: 3 };
+
 fn spec(block_bytes: usize, codec: Codec, filter_bits_per_key: u32) -> TreeSpec {
     TreeSpec {
         block_bytes,
@@ -179,19 +182,22 @@ fn any_entries() -> impl Strategy<Value = Entries> {
     prop_oneof![any_lengths, one_length]
 }
 
+fn any_codec() -> impl Strategy<Value = Codec> {
+    prop_oneof![Just(Codec::None), Just(Codec::Lz4), Just(ZSTD)]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn a_table_reads_as_the_map_it_was_written_from(
         entries in any_entries(),
         block_bytes in prop_oneof![Just(1usize), 1usize..200, Just(4096)],
-        lz4: bool,
+        codec in any_codec(),
         filter_bits in prop_oneof![Just(0u32), Just(10), 1u32..65],
         probes in vec(vec(any::<u8>(), 0..9), 8),
     ) {
         let env = SimEnv::new(1);
         let context = context(&env);
-        let codec = if lz4 { Codec::Lz4 } else { Codec::None };
         let spec = spec(block_bytes, codec, filter_bits);
         let meta = write(&spec, &context, &entries).unwrap();
         prop_assert_eq!(meta.entries, entries.len() as u64);
@@ -369,7 +375,7 @@ fn a_table_swapped_with_another_is_refused_even_if_it_looks_the_same() {
 fn a_large_value_gets_a_block_of_its_own_and_reads_ahead_whole() {
     let env = SimEnv::new(1);
     let context = context(&env);
-    for codec in [Codec::None, Codec::Lz4] {
+    for codec in [Codec::None, Codec::Lz4, ZSTD] {
         let mut entries = entries(2000, "abc");
         let noise: Vec<u8> = (0..700_000u32)
             .map(|n| (n.wrapping_mul(0x9e37_79b9) >> 24) as u8)

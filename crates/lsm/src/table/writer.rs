@@ -12,6 +12,7 @@ use crate::{
     Codec, Error, KEY_BYTES_MAX, Result, TableMeta, TreeContext, TreeSpec, VALUE_BYTES_MAX,
 };
 use quire_env::{AppendFile, Charge, FileId};
+use quire_pack::Packer;
 use quire_planted::{Bug, planted};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -211,7 +212,7 @@ impl TableWriter {
         self.properties.filter = Shape::of(self.hashes.len(), self.filter_bits_per_key);
         self.properties.filter_offset = self.out.offset;
         // Bits of hashes do not compress.
-        let codec = std::mem::replace(&mut self.out.codec, Codec::None);
+        let packer = self.out.packer.take();
         for page in self
             .properties
             .filter
@@ -220,7 +221,7 @@ impl TableWriter {
         {
             self.out.frame(page, None)?;
         }
-        self.out.codec = codec;
+        self.out.packer = packer;
 
         self.properties.index_offset = self.out.offset;
         let top = self.index.finish(|leaf| self.out.frame(leaf, None))?;
@@ -314,7 +315,8 @@ impl Index {
 struct Output {
     file: Box<dyn AppendFile>,
     salt: u64,
-    codec: Codec,
+    version: u32,
+    packer: Option<Packer>,
     digest: Digest,
     buffer: Vec<u8>,
     frame: Vec<u8>,
@@ -325,16 +327,18 @@ struct Output {
 impl Output {
     fn begin(file: Box<dyn AppendFile>, salt: u64, codec: Codec) -> Result<Output> {
         let (buffer, frame) = (Vec::with_capacity(WRITE_BYTES), Vec::new());
+        let version = footer::version_of(codec);
         let mut out = Output {
             file,
             salt,
-            codec,
+            version,
+            packer: codec.packer(),
             digest: Digest::new(salt),
             buffer,
             frame,
             offset: 0,
         };
-        out.write(&footer::encode_header(salt))?;
+        out.write(&footer::encode_header(salt, version))?;
         Ok(out)
     }
 
@@ -344,8 +348,8 @@ impl Output {
             offset: self.offset,
             bytes: 0,
         };
-        let (salt, codec) = (self.salt, self.codec);
-        let crc = frame::seal(salt, self.offset, contents, codec, fit, &mut frame);
+        let (salt, packer) = (self.salt, self.packer.as_mut());
+        let crc = frame::seal(salt, self.offset, contents, packer, fit, &mut frame);
         self.digest.add(crc);
         let written = self.write(&frame);
         let bytes = frame.len() as u64;
@@ -383,7 +387,7 @@ impl Output {
                 digest,
                 top_offset,
                 properties_offset,
-                version: footer::VERSION,
+                version: self.version,
             }
             .encode(),
         )?;

@@ -99,7 +99,8 @@ fn any_spec() -> impl Strategy<Value = TreeSpec> {
     ];
     let block_bytes = prop_oneof![Just(1usize), Just(60), Just(4096)];
     let table_bytes_max = prop_oneof![Just(1u64), Just(400), Just(64 << 20)];
-    let codec = prop_oneof![Just(Codec::None), Just(Codec::Lz4)];
+    let zstd = Codec::Zstd { level: 3 };
+    let codec = prop_oneof![Just(Codec::None), Just(Codec::Lz4), Just(zstd)];
     (
         merger,
         block_bytes,
