@@ -201,7 +201,8 @@ pub(crate) fn open_as_stored(salt: u64, offset: u64, stored: &[u8]) -> Result<&[
     check(salt, offset, stored)?;
     match body(stored)? {
         Body::AsStored(contents) => Ok(contents),
-        Body::Packed(packing, packed) => Err(wrong_codec(packed, packing as u8)),
+        Body::Packed(Packing::Zstd, packed) => Err(wrong_codec(packed, CODEC_ZSTD)),
+        Body::Packed(_, packed) => Err(wrong_codec(packed, CODEC_LZ4)),
     }
 }
 
@@ -235,10 +236,9 @@ fn open_packed(stored: &Bytes, packing: Packing, packed: &[u8]) -> Result<Bytes,
         .ok_or_else(|| Damage::new("compressed block", 0, 4u64, packed.len()))?;
     let length = u32::from_le_bytes(*length) as usize;
     let length_max = match packing {
-        Packing::Lz4 => packed.len().saturating_mul(LZ4_RATIO_MAX),
-        _ => CONTENTS_BYTES_MAX,
+        Packing::Lz4 => CONTENTS_BYTES_MAX.min(packed.len().saturating_mul(LZ4_RATIO_MAX)),
+        Packing::None | Packing::Zstd => CONTENTS_BYTES_MAX,
     };
-    let length_max = length_max.min(CONTENTS_BYTES_MAX);
     if length > length_max {
         let what = "length of a compressed block";
         return Err(Damage::new(what, 0, length_max, length));
