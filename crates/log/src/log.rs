@@ -652,9 +652,10 @@ impl Shared {
     /// small and was closed, and `carry` says so.
     pub(crate) fn begin_segment(&self, writer: &mut Writer, need: u64, carry: bool) -> Result<()> {
         self.pending.lock().freeze();
-        let unsynced = self.write_all(writer)?;
-        if !self.options.lazy {
-            self.make_durable(unsynced)?;
+        if self.options.lazy {
+            self.write_all(writer)?;
+        } else {
+            self.sync_all(writer)?;
         }
         let durable = self.durable.load(Ordering::Acquire) >= self.last().0;
         // One that recovery left for appending has none reserved; a full disk is told before anything is begun.

@@ -422,10 +422,6 @@ impl Inspection {
         let next_base = self.files.front().map(|file| file.base).or(self.after);
         let (path, length) = (file.path().to_path_buf(), file.len()?);
         let file_bytes = end.map_or(length, |end| end.min(length));
-        let next_is_loose = match self.files.front() {
-            Some(next) => loose::is_loose(next.file.as_ref(), next.base, self.identity)?,
-            None => false,
-        };
         if base < self.covered {
             self.pass_over(file_bytes);
             return Ok(());
@@ -463,6 +459,11 @@ impl Inspection {
         let next_base = self.files.iter().map(|file| file.base);
         let next_base = next_base.filter(|base| *base >= self.covered).min();
         let next_base = next_base.or(self.after);
+        let next = self.files.iter().find(|file| Some(file.base) == next_base);
+        let next_is_loose = match next {
+            Some(next) => loose::is_loose(next.file.as_ref(), next.base, self.identity)?,
+            None => false,
+        };
         let (compacted, index) = match compacted {
             Some(_) => (true, Some(BlockIndex::compacted(base, start))),
             None => (false, Some(BlockIndex::new(base, start))),

@@ -170,9 +170,9 @@ impl Writer {
         Some((Arc::clone(syncer), file.len()))
     }
 
-    /// Creates the segment that comes after the present one, with room for `need` bytes of
-    /// records: for those from `next` on, or, if the present one is small and was closed, in its place and with all
-    /// that it holds, and `carry` says so. It is a loose one unless all so far is `durable`.
+    /// Creates the segment that comes after the present one, with room for `need` bytes of records: for those from `next` on, or, if
+    /// the present one is small and was closed, in its place and with all that it holds, and `carry` says so. It is a loose one
+    /// unless all so far is `durable`.
     pub(crate) fn create_next(
         &self,
         next: Position,

@@ -1,6 +1,7 @@
-//! What the tests of this crate share: a simulated machine with a place for tables, and two mergers.
+//! What the tests of this crate share: a simulated machine with a place for tables, every codec, and two mergers.
 
-use crate::{FilterPager, MergeError, Merger, TableFiles, TreeContext};
+use crate::{Codec, FilterPager, MergeError, Merger, TableFiles, TreeContext};
+use proptest::prelude::*;
 use quire_env::{BlockCache, Budget, Env, SimEnv, Volumes};
 use std::sync::Arc;
 
@@ -19,6 +20,15 @@ pub(crate) fn context(env: &Arc<SimEnv>) -> TreeContext {
         cache: BlockCache::new(64 << 10),
         budget: Budget::new(u64::MAX),
     }
+}
+
+/// Each codec, zstd at any level.
+pub(crate) fn any_codec() -> impl Strategy<Value = Codec> {
+    prop_oneof![
+        Just(Codec::None),
+        Just(Codec::Lz4),
+        (1u8..20).prop_map(|level| Codec::Zstd { level })
+    ]
 }
 
 /// Values are bytes; operands are appended to them. Not commutative, so the order of folding shows. Refuses `!`.

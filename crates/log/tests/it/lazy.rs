@@ -7,11 +7,15 @@ use quire_model::Position;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Appends groups of two records up to `last`.
-fn append_up_to(log: &Log, last: u64) {
+/// A log of groups of two records up to `last`, all written out and none durable.
+fn unsynced(last: u64) -> (Arc<SimEnv>, Log) {
+    let env = SimEnv::new(1);
+    let (log, _) = open(&env).unwrap();
     while log.last().0 < last {
-        append(log, 2).unwrap();
+        append(&log, 2).unwrap();
     }
+    log.write_back().unwrap();
+    (env, log)
 }
 
 fn base(segment: &Path) -> u64 {
@@ -32,10 +36,7 @@ fn open_after(env: &Arc<SimEnv>, needless: u64) -> Result<Log> {
 #[test]
 fn nothing_is_synced_until_it_is_asked_for_and_then_all_is() {
     lazily(|| {
-        let env = SimEnv::new(1);
-        let (log, _) = open(&env).unwrap();
-        append_up_to(&log, 60);
-        log.write_back().unwrap();
+        let (env, log) = unsynced(60);
         assert!(log.stats().segments > 4, "{:?}", log.stats());
         assert_eq!((log.durable(), log.stats().syncs), (Position(0), 0));
         log.sync(Position(1)).unwrap();
@@ -51,10 +52,7 @@ fn nothing_is_synced_until_it_is_asked_for_and_then_all_is() {
 #[test]
 fn after_a_crash_the_log_ends_in_the_first_segment_that_is_torn() {
     lazily(|| {
-        let env = SimEnv::new(1);
-        let (log, _) = open(&env).unwrap();
-        append_up_to(&log, 60);
-        log.write_back().unwrap();
+        let (env, _log) = unsynced(60);
         let before = segments(&env).len();
         let mut cut = 0;
         for seed in 0..60 {
@@ -76,9 +74,7 @@ fn after_a_crash_the_log_ends_in_the_first_segment_that_is_torn() {
 #[test]
 fn what_a_later_segment_proves_durable_is_damage_when_it_is_gone() {
     lazily(|| {
-        let template = SimEnv::new(1);
-        let (log, _) = open(&template).unwrap();
-        append_up_to(&log, 36);
+        let (template, log) = unsynced(36);
         log.sync(Position(36)).unwrap();
         append(&log, 1).unwrap();
         log.sync(Position(37)).unwrap();
@@ -100,10 +96,7 @@ fn what_a_later_segment_proves_durable_is_damage_when_it_is_gone() {
 #[test]
 fn a_log_that_ends_among_needless_records_begins_anew_after_them() {
     lazily(|| {
-        let env = SimEnv::new(1);
-        let (log, _) = open(&env).unwrap();
-        append_up_to(&log, 40);
-        log.write_back().unwrap();
+        let (env, log) = unsynced(40);
         drop(log);
         assert!(
             base(&segments(&env)[1]) <= 21,

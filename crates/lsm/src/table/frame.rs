@@ -250,16 +250,9 @@ fn open_packed(stored: &Bytes, packing: Packing, packed: &[u8]) -> Result<Bytes,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::any_codec;
     use proptest::collection::vec;
     use proptest::prelude::*;
-
-    fn any_codec() -> impl Strategy<Value = Codec> {
-        prop_oneof![
-            Just(Codec::None),
-            Just(Codec::Lz4),
-            (1u8..20).prop_map(|level| Codec::Zstd { level })
-        ]
-    }
 
     proptest! {
         #[test]

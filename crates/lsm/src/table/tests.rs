@@ -1,7 +1,7 @@
 use super::*;
 use crate::direction::Start;
 use crate::fold::{Entry, Kind, Lend, Said};
-use crate::testing::context;
+use crate::testing::{any_codec, context};
 use crate::{Codec, Error, ErrorKind, Result, SmallBytes, TableMeta, TreeContext, TreeSpec};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -11,9 +11,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 type Entries = BTreeMap<Vec<u8>, Entry>;
-
-/// Of the versions of table files the newest.
-const ZSTD: Codec = Codec::Zstd { level: 3 };
 
 fn spec(block_bytes: usize, codec: Codec, filter_bits_per_key: u32) -> TreeSpec {
     TreeSpec {
@@ -180,10 +177,6 @@ fn any_entries() -> impl Strategy<Value = Entries> {
         btree_map(vec(byte(), key), value, 1..300)
     });
     prop_oneof![any_lengths, one_length]
-}
-
-fn any_codec() -> impl Strategy<Value = Codec> {
-    prop_oneof![Just(Codec::None), Just(Codec::Lz4), Just(ZSTD)]
 }
 
 proptest! {
@@ -375,7 +368,7 @@ fn a_table_swapped_with_another_is_refused_even_if_it_looks_the_same() {
 fn a_large_value_gets_a_block_of_its_own_and_reads_ahead_whole() {
     let env = SimEnv::new(1);
     let context = context(&env);
-    for codec in [Codec::None, Codec::Lz4, ZSTD] {
+    for codec in [Codec::None, Codec::Lz4, Codec::Zstd { level: 3 }] {
         let mut entries = entries(2000, "abc");
         let noise: Vec<u8> = (0..700_000u32)
             .map(|n| (n.wrapping_mul(0x9e37_79b9) >> 24) as u8)

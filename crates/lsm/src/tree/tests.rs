@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{Concat, Sum, context, number};
+use crate::testing::{Concat, Sum, any_codec, context, number};
 use crate::{Codec, ErrorKind, Merger, SmallBytes, verify_table};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -99,13 +99,11 @@ fn any_spec() -> impl Strategy<Value = TreeSpec> {
     ];
     let block_bytes = prop_oneof![Just(1usize), Just(60), Just(4096)];
     let table_bytes_max = prop_oneof![Just(1u64), Just(400), Just(64 << 20)];
-    let zstd = Codec::Zstd { level: 3 };
-    let codec = prop_oneof![Just(Codec::None), Just(Codec::Lz4), Just(zstd)];
     (
         merger,
         block_bytes,
         table_bytes_max,
-        codec,
+        any_codec(),
         any::<bool>(),
         prop_oneof![Just(0u32), Just(10)],
     )
