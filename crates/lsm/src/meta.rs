@@ -5,7 +5,7 @@
 //! ```text
 //! table: volume | number | bytes | entries | tombstones | operands | digest (8 bytes, little-endian)
 //!        | length, smallest key | length, largest key
-//! run:   id | tables | that many tables
+//! run:   id | length, first key | tables | that many tables
 //! ```
 
 use crate::{Damage, varint};
@@ -94,6 +94,9 @@ impl TableMeta {
 pub struct RunMeta {
     /// Its number, unique among the tree's runs.
     pub id: u64,
+    /// What its tables have before this key is not the run's: a compaction that is not finished has put it into another. Empty if all
+    /// is.
+    pub from: Vec<u8>,
     /// Its tables, in key order.
     pub tables: Vec<TableMeta>,
 }
@@ -102,6 +105,7 @@ impl RunMeta {
     /// Appends the encoding described above.
     pub fn encode(&self, out: &mut Vec<u8>) {
         varint::put(out, self.id);
+        varint::put_bytes(out, &self.from);
         varint::put(out, self.tables.len() as u64);
         for table in &self.tables {
             table.encode(out);
@@ -114,13 +118,19 @@ impl RunMeta {
     /// [`Damage`] if the bytes end first or make no run.
     pub fn decode(bytes: &[u8], at: &mut usize) -> Result<RunMeta, Damage> {
         let id = varint::get(bytes, at)?;
-        let count = varint::get(bytes, at)?;
-        // Grown table by table: a count is not worth an allocation before that many tables are seen.
-        let mut tables = Vec::new();
-        for _ in 0..count {
-            tables.push(TableMeta::decode(bytes, at)?);
-        }
-        Ok(RunMeta { id, tables })
+        let from = varint::get_bytes(bytes, at)?.to_vec();
+        let tables = tables(bytes, at)?;
+        Ok(RunMeta { id, from, tables })
+    }
+
+    /// As [`decode`](Self::decode), of a run encoded before runs had first keys.
+    ///
+    /// # Errors
+    /// As for [`decode`](Self::decode).
+    pub fn decode_whole(bytes: &[u8], at: &mut usize) -> Result<RunMeta, Damage> {
+        let id = varint::get(bytes, at)?;
+        let (from, tables) = (Vec::new(), tables(bytes, at)?);
+        Ok(RunMeta { id, from, tables })
     }
 
     /// Bytes of its tables.
@@ -128,6 +138,16 @@ impl RunMeta {
         let bytes = self.tables.iter().map(|table| table.bytes);
         bytes.fold(0, u64::saturating_add)
     }
+}
+
+fn tables(bytes: &[u8], at: &mut usize) -> Result<Vec<TableMeta>, Damage> {
+    let count = varint::get(bytes, at)?;
+    // Grown table by table: a count is not worth an allocation before that many tables are seen.
+    let mut tables = Vec::new();
+    for _ in 0..count {
+        tables.push(TableMeta::decode(bytes, at)?);
+    }
+    Ok(tables)
 }
 
 #[cfg(test)]
@@ -165,8 +185,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_run_comes_back_and_every_cut_is_refused(id: u64, tables in vec(any_table(), 0..5)) {
-            let run = RunMeta { id, tables };
+        fn a_run_comes_back_and_every_cut_is_refused(
+            id: u64,
+            from in vec(any::<u8>(), 0..40),
+            tables in vec(any_table(), 0..5),
+        ) {
+            let run = RunMeta { id, from, tables };
             let mut bytes = vec![0xaa; 3];
             run.encode(&mut bytes);
             let mut at = 3;
@@ -180,6 +204,7 @@ mod tests {
         #[test]
         fn foreign_bytes_are_refused_or_decoded_but_never_panic(bytes in vec(any::<u8>(), 0..200)) {
             let _ = RunMeta::decode(&bytes, &mut 0);
+            let _ = RunMeta::decode_whole(&bytes, &mut 0);
         }
     }
 }

@@ -1,13 +1,17 @@
 //! Run: tables in key order, no key in two of them; together one sorted sequence.
 //!
 //! The ranges that a run deletes are deleted from older runs. Its own entries within them are newer, and none is an operand.
+//!
+//! A run that is being merged begins at the key up to which the compaction has got: what its first table has before that key, entries
+//! and ranges, is in the merged run by now, and counts no more.
 
 use crate::direction::{Direction, Start};
 use crate::fences::Fences;
 use crate::fold::{Entry, Lend, Said};
 use crate::span::Spans;
 use crate::table::{Access, Asking, Counters, Origin, Table, TableCursor};
-use crate::{Error, Result, RunMeta, TreeContext, TreeSpec};
+use crate::{Error, Result, RunMeta, SmallBytes, TreeContext, TreeSpec};
+use quire_planted::{Bug, planted};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -16,9 +20,11 @@ pub(crate) struct Run {
     pub(crate) id: u64,
     pub(crate) tables: Vec<Arc<Table>>,
     pub(crate) bytes: u64,
+    /// Where it begins: only the first table has keys before. Empty if it is whole.
+    from: SmallBytes,
     /// The largest keys of the tables.
     ends: Fences<()>,
-    /// The ranges that the tables delete.
+    /// The ranges that it deletes.
     spans: Spans,
 }
 
@@ -34,45 +40,94 @@ impl Run {
         meta: RunMeta,
         origin: Origin,
     ) -> Result<Run> {
-        let ordered = meta.tables.is_sorted_by(|a, b| a.largest < b.smallest)
-            && meta
-                .tables
-                .iter()
-                .all(|table| table.smallest <= table.largest);
-        if !ordered {
-            let what = format!(
-                "tree {}: tables of run {} overlap or are out of order",
-                spec.name, meta.id
-            );
-            return Err(Error::InvalidArgument(what));
-        }
-        let (id, bytes) = (meta.id, meta.bytes());
-        let ends: Vec<_> = meta
-            .tables
-            .iter()
-            .map(|table| (&table.largest, ()))
-            .collect();
-        let ends = Fences::new(&ends);
         let open = |table| Table::open(context, counters, spec, table, origin).map(Arc::new);
-        let tables: Vec<_> = meta.tables.into_iter().map(open).collect::<Result<_>>()?;
+        let tables = meta.tables.into_iter().map(open).collect::<Result<_>>()?;
+        let from = SmallBytes::from(meta.from);
+        Run::new(spec, meta.id, from, tables)
+    }
+
+    /// The run of `tables` that begins at `from`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for tables that overlap.
+    fn new(spec: &TreeSpec, id: u64, from: SmallBytes, tables: Vec<Arc<Table>>) -> Result<Run> {
+        let wrong = |what: &str| {
+            let what = format!(
+                "tree {}: {what} of run {id} overlap or are out of order",
+                spec.name
+            );
+            Err(Error::InvalidArgument(what))
+        };
+        let metas: Vec<_> = tables.iter().map(|table| table.meta()).collect();
+        if !metas.is_sorted_by(|a, b| a.largest < b.smallest)
+            || metas.iter().any(|table| table.smallest > table.largest)
+        {
+            return wrong("tables");
+        }
+        let ends: Vec<_> = metas.iter().map(|table| (&table.largest, ())).collect();
+        let ends = Fences::new(&ends);
+        let bytes = metas.iter().map(|table| table.bytes);
+        let bytes = bytes.fold(0, u64::saturating_add);
         let mut spans = Spans::default();
         if !tables.iter().all(|table| spans.append(table.spans())) {
-            let what = format!("tree {}: ranges of run {id} overlap", spec.name);
-            return Err(Error::InvalidArgument(what));
+            return wrong("ranges");
+        }
+        if !from.is_empty() {
+            spans = spans.after(&from);
         }
         Ok(Run {
             id,
             tables,
             bytes,
+            from,
             ends,
             spans,
         })
+    }
+
+    /// What it has from `key` on, as a run of the same number; maybe of no tables.
+    ///
+    /// # Errors
+    /// None that its tables do not give already.
+    pub(crate) fn after(&self, spec: &TreeSpec, key: &[u8]) -> Result<Run> {
+        let is_over = |table: &&Arc<Table>| {
+            table.meta().largest.as_slice() < key && table.spans().after(key).is_empty()
+        };
+        let tables = self.tables.iter().skip_while(is_over).cloned().collect();
+        Run::new(spec, self.id, SmallBytes::copy_from_slice(key), tables)
+    }
+
+    /// It and the tables of `later`, whose keys come after its own, as a run of the same number.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if they do not.
+    pub(crate) fn and(&self, spec: &TreeSpec, later: &Run) -> Result<Run> {
+        let tables = self.tables.iter().chain(&later.tables).cloned().collect();
+        Run::new(spec, self.id, self.from.clone(), tables)
+    }
+
+    /// Whether it is being merged: a part of it is in another run.
+    pub(crate) fn is_cut(&self) -> bool {
+        !self.from.is_empty()
+    }
+
+    /// Whether `merged`, the run below, can be what has the part of it that is merged.
+    pub(crate) fn goes_on(&self, merged: &Run) -> bool {
+        let ends_before = |last: &Arc<Table>| {
+            last.meta().largest.as_slice() < &*self.from
+                && last.spans().after(&self.from).is_empty()
+        };
+        match merged.is_cut() {
+            true => merged.from == self.from,
+            false => merged.tables.last().is_none_or(ends_before),
+        }
     }
 
     /// What the manifest keeps of it.
     pub(crate) fn meta(&self) -> RunMeta {
         RunMeta {
             id: self.id,
+            from: self.from.to_vec(),
             tables: self
                 .tables
                 .iter()
@@ -81,7 +136,7 @@ impl Run {
         }
     }
 
-    /// How many entries it has.
+    /// How many entries it has, and its first table before it begins.
     pub(crate) fn entries(&self) -> u64 {
         self.tables.iter().map(|table| table.meta().entries).sum()
     }
@@ -104,7 +159,11 @@ impl Run {
     /// The table that may have `key`, whose filter hash is `hash`, and the page of its filter.
     pub(crate) fn look_up(&self, key: &[u8], hash: u64) -> Option<LookUp<'_>> {
         // A key before the first of this table is in none: the filter and the search say so too.
-        let table = self.tables.get(self.table_at(key))?;
+        let index = self.table_at(key);
+        let table = self.tables.get(index)?;
+        if index == 0 && key < &*self.from && !planted(Bug::MergedPartRead) {
+            return None;
+        }
         Some(LookUp {
             table,
             asking: table.asking(hash),
@@ -163,6 +222,8 @@ pub(crate) struct RunCursor {
     direction: Direction,
     /// `None` before the first of them.
     table_index: Option<usize>,
+    /// Whether it is to end, on its way, before the first table does.
+    ends_early: bool,
     table: Option<TableCursor>,
 }
 
@@ -170,6 +231,11 @@ impl RunCursor {
     /// A cursor on the entry where `start` says, to go on from there.
     pub(crate) fn open(run: Arc<Run>, access: Access, start: Start<'_>) -> Result<RunCursor> {
         let last = run.tables.len().checked_sub(1);
+        let from = run.from.clone();
+        let start = match start {
+            Start::From(key) if key < &*from => Start::From(&from),
+            start => start,
+        };
         let table_index = match start {
             Start::From(key) => Some(run.table_at(key)),
             // What is before the key may be in the table before.
@@ -177,6 +243,7 @@ impl RunCursor {
             Start::Last => last,
         };
         let mut cursor = RunCursor {
+            ends_early: run.is_cut() && start.direction() == Direction::Backwards,
             run,
             access,
             direction: start.direction(),
@@ -221,6 +288,7 @@ impl RunCursor {
     pub(crate) fn advance(&mut self) -> Result<Option<u64>> {
         if let Some(table) = &mut self.table
             && let Some(word) = table.advance()?
+            && !self.ends_early
         {
             return Ok(Some(word));
         }
@@ -237,6 +305,7 @@ impl RunCursor {
         each: &mut impl FnMut(Said<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         match &mut self.table {
+            Some(table) if self.ends_early => table.said().map_or(ControlFlow::Continue(()), each),
             Some(table) => table.visit(end, each),
             None => ControlFlow::Continue(()),
         }
@@ -254,6 +323,10 @@ impl RunCursor {
                 Direction::Backwards => self.table_index.and_then(|index| index.checked_sub(1)),
             };
             self.open_table(self.direction.start())?;
+        }
+        let key = self.table.as_ref().and_then(TableCursor::key);
+        if self.ends_early && key.is_some_and(|key| key < &*self.run.from) {
+            (self.table_index, self.table) = (None, None);
         }
         Ok(())
     }

@@ -118,6 +118,13 @@ impl Spans {
         apart
     }
 
+    /// What they have from `key` on.
+    pub(crate) fn after(&self, key: &[u8]) -> Spans {
+        Spans {
+            root: split(self.root.clone(), key, &mut 0).1,
+        }
+    }
+
     fn first(&self) -> Option<&Span> {
         let mut node = self.root.as_deref()?;
         while let Some(left) = &node.left {
@@ -344,6 +351,10 @@ mod tests {
             for (spans, model) in &before {
                 for (key, said) in keys.iter().zip(model) {
                     prop_assert_eq!(spans.mark(key), *said);
+                    let after = spans.after(key);
+                    for (other, said) in keys.iter().zip(model) {
+                        prop_assert_eq!(after.mark(other), said.filter(|_| other >= key));
+                    }
                     let window = spans.window(key);
                     prop_assert!(window.has(key));
                     prop_assert_eq!(window.mark, *said);

@@ -7,6 +7,15 @@
 //! An edit is a delta: "these memtables became this run", "these runs became that one". While an edit is out, what it
 //! replaces is claimed: no other flush or compaction takes it, so edits may be made side by side and installed in any
 //! order.
+//!
+//! A compaction goes in steps, each an edit of its own: the next of the tables that the runs merge to is written, and with the edit
+//! the runs begin at the key after it, so that their tables that end before go. What is not finished needs no memory but the version, so
+//! it is gone on with after an error, or the next opening, as if nothing had been; and a large merge takes room for a few tables, not for
+//! as much again as it merges.
+//!
+//! # Invariants
+//! 1. Runs that begin at a key lie together, begin at the same one, and the run below them has what they had before it, and nothing after
+//!    it. These are what a compaction that is not finished merges, and what it has made of it.
 
 mod build;
 mod edit;
@@ -29,8 +38,8 @@ use crate::merge::{Merge, Source};
 use crate::run::Run;
 use crate::table::{Counters, Origin, TableCopy};
 use crate::{Error, KEY_BYTES_MAX, Op, Result, RunMeta, TreeContext, TreeSpec};
-use build::RunBuilder;
-use edit::{Change, Claims};
+use build::{Added, RunBuilder};
+use edit::{Claims, Picked};
 use quire_model::Position;
 use quire_planted::{Bug, planted};
 use quire_sync::atomic::{AtomicU64, Ordering};
@@ -38,6 +47,9 @@ use quire_sync::{ArcSwap, Mutex};
 use std::ops::Range;
 use std::sync::Arc;
 use version::Version;
+
+/// So many of the newest runs wait for a compaction of older ones: merged before it ends, they would be written once more.
+const RUNS_WAITING: usize = 8;
 
 /// What a tree is and holds, in numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -100,7 +112,8 @@ impl Tree {
             .max()
             .map_or(1, |id| id.saturating_add(1));
         let open = |run| Run::open(&spec, &context, &counters, run, Origin::Manifest).map(Arc::new);
-        let runs = runs.into_iter().map(open).collect::<Result<_>>()?;
+        let runs: Vec<_> = runs.into_iter().map(open).collect::<Result<_>>()?;
+        check_cuts(&spec, &runs)?;
         let active = Arc::new(Memtable::new(&context.budget, Position(0)));
         let mut version = Version {
             active,
@@ -246,7 +259,7 @@ impl Tree {
             claim.give_up_runs();
             added = self.build_of(&memtables, &[], false);
         }
-        Ok(added?.map(|added| TreeEdit::new(claim, Change::Flush(memtables, runs), added)))
+        Ok(added?.map(|added| TreeEdit::flush(claim, memtables, runs, added)))
     }
 
     /// Writes what memtables and runs merge to as a new run.
@@ -255,85 +268,122 @@ impl Tree {
         memtables: &[Arc<Memtable>],
         runs: &[Arc<Run>],
         bottom: bool,
-    ) -> Result<Option<Arc<Run>>> {
+    ) -> Result<Option<Run>> {
         let mut sources: Vec<_> = memtables.iter().map(Source::of_memtable).collect();
         sources.extend(sequential(runs)?);
         self.build(sources, bottom, &|| false)
     }
 
-    /// Picks runs worth merging now; `None` if the shape is fine. They are claimed until the compaction, or the edit made
-    /// of it, is dropped, installed or abandoned.
+    /// Picks runs worth merging now, or a compaction to go on with; `None` if the shape is fine. They are claimed until the
+    /// compaction, or the edit made of it, is dropped, installed or abandoned.
     pub fn pick_compaction(&self) -> Option<Compaction> {
-        self.claim_runs(|runs, all| {
+        let of_policy = self.claim_newest(|runs, all| {
             let sizes: Vec<_> = runs.iter().map(|run| run.bytes).collect();
             match sizes.len() == all {
                 true => self.spec.compaction.pick(&sizes),
-                // The oldest is being merged.
-                false => Geometric.pick(&sizes),
+                false if sizes.len() > RUNS_WAITING => Geometric.pick(&sizes),
+                false => None,
             }
-        })
+        });
+        of_policy.or_else(|| self.unfinished_compaction())
     }
 
     /// All runs, if merging them would leave less: more than one run, or tombstones and operands in the only one. `None`
-    /// also while another compaction is out.
+    /// also while another compaction is out, or is not finished.
     pub fn full_compaction(&self) -> Option<Compaction> {
         let now = wall_clock_micros(&*self.context.env);
-        self.claim_runs(|runs, all| {
+        self.claim_newest(|runs, all| {
             let worth_it = runs.len() > 1 || runs.iter().any(|run| run.is_unresolved(now));
             (worth_it && runs.len() == all).then_some(0..runs.len())
         })
     }
 
-    /// Claims the runs that `pick` picks among the newest up to the first that is claimed already; it is also told how
-    /// many there are in all.
-    fn claim_runs(
+    /// The next step of the newest compaction that is not finished; `None` if there is none, or each is being gone on with.
+    pub fn unfinished_compaction(&self) -> Option<Compaction> {
+        self.claims.claim_runs(|claimed| {
+            let version = self.version.load_full();
+            let is_free = |run: &&Arc<Run>| run.is_cut() && !claimed.contains(&run.id);
+            let first = version.runs.iter().position(|run| is_free(&run))?;
+            let left = version.runs.get(first..)?;
+            let runs: Vec<_> = left.iter().take_while(is_free).cloned().collect();
+            let merged = left.get(runs.len()).cloned();
+            let bottom = runs.len() + 1 == left.len();
+            Some(Picked {
+                runs,
+                merged,
+                bottom,
+            })
+        })
+    }
+
+    /// Claims the runs that `pick` picks among the newest up to the first that is claimed or being merged already; it is also told
+    /// how many there are in all.
+    fn claim_newest(
         &self,
         pick: impl FnOnce(&[Arc<Run>], usize) -> Option<Range<usize>>,
     ) -> Option<Compaction> {
         self.claims.claim_runs(|claimed| {
             // Loaded under the claims' lock: a run whose claim was just given up is either still here or gone for good.
             let version = self.version.load_full();
-            let free = version
-                .runs
-                .iter()
-                .take_while(|run| !claimed.contains(&run.id))
-                .count();
-            let range = pick(version.runs.get(..free)?, version.runs.len())?;
+            let free = version.newest_free(claimed);
+            let range = pick(free, version.runs.len())?;
             let bottom = range.end == version.runs.len();
-            let runs = version
-                .runs
-                .get(range)
-                .filter(|runs| !runs.is_empty())?
-                .to_vec();
-            Some((runs, bottom))
+            let runs = free.get(range).filter(|runs| !runs.is_empty())?.to_vec();
+            Some(Picked {
+                runs,
+                merged: None,
+                bottom,
+            })
         })
     }
 
-    /// Merges the runs of `compaction` into one. `stop` is asked now and then; when it says true the work ends with
-    /// `None` and its files are removed. The result takes effect by [`install`](Self::install).
+    /// Does a step of `compaction`: merges what its runs have next into a table, or a few if ranges are deleted. `stop` is asked now
+    /// and then; when it says true the step ends with `None` and its files are removed. The result takes effect by
+    /// [`install`](Self::install). If it [is not the last](TreeEdit::is_unfinished), [`unfinished_compaction`](Self::unfinished_compaction)
+    /// and [`pick_compaction`](Self::pick_compaction) give the next.
     ///
     /// # Errors
-    /// `Corrupt`, `Merge`, `TooLarge`, or those of the machine. No file is left behind, and the runs stay.
+    /// `Corrupt`, `Merge`, `TooLarge`, or those of the machine. No file of the step is left behind, and the runs stay.
     pub fn compact(
         &self,
         compaction: Compaction,
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<TreeEdit>> {
-        let Compaction {
-            claim,
-            runs,
-            bottom,
-        } = compaction;
         assert!(
-            claim.is_of(&self.claims),
+            compaction.claim.is_of(&self.claims),
             "a compaction is done by the tree that picked it"
         );
-        let mut sources = sequential(&runs)?;
+        let Picked {
+            runs,
+            merged,
+            bottom,
+        } = &compaction.picked;
+        let (spec, bottom) = (&self.spec, *bottom);
+        let mut sources = sequential(runs)?;
         if planted(Bug::RunsMergedOldestFirst) {
             sources.reverse();
         }
-        let added = self.build(sources, bottom, stop)?;
-        Ok(added.map(|added| TreeEdit::new(claim, Change::Compaction(runs), added)))
+        let mut merge = self.merge(sources, bottom);
+        let mut builder = RunBuilder::new(&self.context.files);
+        let added = builder.add_tables(spec, &self.context, &mut merge, bottom, 1, stop)?;
+        let rest = match &added {
+            Added::All => Vec::new(),
+            Added::Before(key) => {
+                let rest = runs.iter().map(|run| run.after(spec, key));
+                rest.collect::<Result<_>>()?
+            }
+            Added::Stopped => return Ok(None),
+        };
+        let mut added = self.open_new(builder)?;
+        if let Some(merged) = merged {
+            added = merged.and(spec, &added)?;
+        }
+        Ok(Some(TreeEdit::compaction(compaction, rest, added)))
+    }
+
+    fn merge(&self, sources: Vec<Source>, bottom: bool) -> Merge {
+        let folder = Arc::clone(&self.folder);
+        Merge::new(sources, Direction::Forwards, folder, bottom)
     }
 
     /// Writes what `sources` merge to as a new run; of no tables if nothing is left. `None` if stopped.
@@ -342,9 +392,8 @@ impl Tree {
         sources: Vec<Source>,
         bottom: bool,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Option<Arc<Run>>> {
-        let folder = Arc::clone(&self.folder);
-        let mut merge = Merge::new(sources, Direction::Forwards, folder, bottom);
+    ) -> Result<Option<Run>> {
+        let mut merge = self.merge(sources, bottom);
         let mut builder = RunBuilder::new(&self.context.files);
         match builder.add_all(&self.spec, &self.context, &mut merge, bottom, stop)? {
             true => self.open_new(builder).map(Some),
@@ -353,16 +402,17 @@ impl Tree {
     }
 
     /// The run that was built, opened. Its files stay.
-    fn open_new(&self, builder: RunBuilder) -> Result<Arc<Run>> {
+    fn open_new(&self, builder: RunBuilder) -> Result<Run> {
         let built = builder.finish()?;
         let meta = RunMeta {
             id: self.next_run.fetch_add(1, Ordering::Relaxed),
+            from: Vec::new(),
             tables: built.metas().to_vec(),
         };
         let origin = Origin::JustWritten;
         let run = Run::open(&self.spec, &self.context, &self.counters, meta, origin)?;
         built.keep();
-        Ok(Arc::new(run))
+        Ok(run)
     }
 
     /// The tree's runs, newest first, as they are.
@@ -429,7 +479,7 @@ impl Tree {
     pub fn stats(&self) -> TreeStats {
         let version = self.version.load();
         let mut stats = TreeStats {
-            runs: version.runs.len() as u64,
+            runs: version.runs_of_a_key() as u64,
             memtable_bytes: version.active.bytes(),
             frozen_bytes: version.frozen.iter().map(|memtable| memtable.bytes()).sum(),
             filter_checks: self.counters.filter_checks.sum(),
@@ -447,6 +497,20 @@ impl Tree {
         }
         stats
     }
+}
+
+/// Refuses runs that begin at a key with nothing below that has what they had before it.
+fn check_cuts(spec: &TreeSpec, runs: &[Arc<Run>]) -> Result<()> {
+    for (at, run) in runs.iter().enumerate().filter(|(_, run)| run.is_cut()) {
+        if !runs.get(at + 1).is_some_and(|below| run.goes_on(below)) {
+            let what = format!(
+                "tree {}: run {} is merged in part, and the run below is not the other part",
+                spec.name, run.id
+            );
+            return Err(Error::InvalidArgument(what));
+        }
+    }
+    Ok(())
 }
 
 /// The runs as sources of a merge, each read once.

@@ -13,7 +13,7 @@ use crate::space::Space;
 use crate::store::{Inner, Store, Writer};
 use crate::{Error, ErrorKind, Machine, Result};
 use quire_env::JobClass;
-use quire_lsm::{Compaction, TreeEdit};
+use quire_lsm::{Compaction, Tree, TreeEdit};
 use quire_model::Position;
 use quire_planted::{Bug, planted};
 use std::sync::Arc;
@@ -56,17 +56,13 @@ impl<M: Machine> Store<M> {
         self.inner.check_open()?;
         self.inner.seal_log()?;
         self.flush()?;
-        let _one = self.inner.compacting.lock();
+        self.inner.compact_trees_whole()?;
+        if !M::LOG_IS_KEPT {
+            return Ok(());
+        }
+        let _one = self.inner.compacting_log.lock();
         self.inner.check_open()?;
-        for (index, tree) in self.inner.trees.iter().enumerate() {
-            if let Some(compaction) = tree.full_compaction() {
-                self.inner.compact(index, compaction)?;
-            }
-        }
-        match M::LOG_IS_KEPT {
-            true => self.inner.compact_log_whole(),
-            false => Ok(()),
-        }
+        self.inner.compact_log_whole()
     }
 
     /// Writes all memtables out and does the compactions that the policy asks for, until it asks for none: what is on disk then
@@ -76,7 +72,11 @@ impl<M: Machine> Store<M> {
     /// As of [`flush`](Store::flush).
     pub fn settle(&self) -> Result<()> {
         self.flush()?;
+        let alone = self.inner.compacting.write();
         while self.inner.compact_next()? {}
+        drop(alone);
+        // What was flushed meanwhile.
+        self.inner.schedule_compaction();
         Ok(())
     }
 
@@ -100,7 +100,8 @@ impl<M: Machine> Store<M> {
             Ok(())
         };
         // What is under way ends first (a compaction sees the flag and stops): nothing is written after the close.
-        let _compacting = inner.compacting.lock();
+        let _compacting = inner.compacting.write();
+        let _compacting_log = inner.compacting_log.lock();
         let _flushing = inner.flushing.lock();
         if !planted(Bug::CloseWithoutSync) {
             inner.log.close()?;
@@ -271,7 +272,7 @@ impl<M: Machine> Inner<M> {
         Ok(())
     }
 
-    /// Does one compaction, unless the store is closed meanwhile. Returns whether it was done.
+    /// Does a step of a compaction, unless the store is closed meanwhile. Returns whether it was done.
     fn compact(&self, index: usize, compaction: Compaction) -> Result<bool> {
         let stop = || self.closed.load(Ordering::Acquire);
         let Some(edit) = self.trees[index].compact(compaction, &stop)? else {
@@ -281,26 +282,69 @@ impl<M: Machine> Inner<M> {
             self.trees[index].abandon(edit);
             return Ok(false);
         }
+        let ended = u64::from(!edit.is_unfinished());
         self.commit(vec![(index, edit)], None)?;
-        self.counters.compactions.fetch_add(1, Ordering::Relaxed);
+        self.counters
+            .compactions
+            .fetch_add(ended, Ordering::Relaxed);
         Ok(true)
     }
 
-    /// Does the first compaction that a tree's policy asks for, or else the log's. Returns whether there was one.
-    fn compact_next(&self) -> Result<bool> {
-        let _one = self.compacting.lock();
-        if self.closed.load(Ordering::Acquire) || self.read_only.load(Ordering::Acquire) {
-            return Ok(false);
-        }
+    fn compact_trees_whole(&self) -> Result<()> {
+        let alone = self.compacting.write();
+        self.check_open()?;
         for (index, tree) in self.trees.iter().enumerate() {
-            if let Some(compaction) = tree.pick_compaction() {
-                return self.compact(index, compaction);
+            self.finish_compactions(index)?;
+            if let Some(compaction) = tree.full_compaction() {
+                self.compact(index, compaction)?;
+                self.finish_compactions(index)?;
             }
         }
-        match M::LOG_IS_KEPT {
-            true => self.compact_log_next(),
-            false => Ok(false),
+        drop(alone);
+        // What was flushed meanwhile.
+        self.schedule_compaction();
+        Ok(())
+    }
+
+    /// Goes on with the compactions of a tree that were begun.
+    fn finish_compactions(&self, index: usize) -> Result<()> {
+        while let Some(compaction) = self.trees[index].unfinished_compaction() {
+            if !self.compact(index, compaction)? {
+                break;
+            }
         }
+        Ok(())
+    }
+
+    /// A step of a compaction that a tree's policy asks for.
+    fn pick_compaction(&self) -> Option<(usize, Compaction)> {
+        if self.closed.load(Ordering::Acquire) || self.read_only.load(Ordering::Acquire) {
+            return None;
+        }
+        let picked = |(index, tree): (usize, &Tree)| Some((index, tree.pick_compaction()?));
+        self.trees.iter().enumerate().find_map(picked)
+    }
+
+    /// Does the first step of a compaction that a tree's policy asks for, or else the log's. Returns whether there was one.
+    fn compact_next(&self) -> Result<bool> {
+        match self.pick_compaction() {
+            Some((index, compaction)) => self.compact(index, compaction),
+            None => {
+                let _one = self.compacting_log.lock();
+                self.compact_log()
+            }
+        }
+    }
+
+    /// Compacts what is next of the log, if anything. Returns whether there was something. Called with the lock on those of the log.
+    fn compact_log(&self) -> Result<bool> {
+        if !M::LOG_IS_KEPT
+            || self.closed.load(Ordering::Acquire)
+            || self.read_only.load(Ordering::Acquire)
+        {
+            return Ok(false);
+        }
+        self.compact_log_next()
     }
 
     /// Starts a flush in the background, unless one is due already.
@@ -333,23 +377,49 @@ impl<M: Machine> Inner<M> {
             .schedule(JobClass::Flush, after, Box::new(job));
     }
 
-    /// Starts compactions in the background, unless they are due already.
+    /// Starts compactions in the background, also after one that failed.
     pub(crate) fn schedule_compaction(&self) {
+        self.compaction_failed.store(false, Ordering::Release);
+        self.schedule_next_compaction();
+    }
+
+    /// Has a thread look for a compaction to do, unless one is to already.
+    fn schedule_next_compaction(&self) {
         if self.compaction_due.swap(true, Ordering::AcqRel) {
             return;
         }
         self.background(JobClass::Compaction, Duration::ZERO, |inner| {
             inner.compaction_due.store(false, Ordering::Release);
-            match inner.compact_next() {
-                // One at a time, so that partitions take turns.
-                Ok(true) => inner.schedule_compaction(),
+            if inner.compaction_failed.load(Ordering::Acquire) {
+                return;
+            }
+            match inner.compact_in_background() {
+                // A step at a time, so that partitions take turns.
+                Ok(true) => inner.schedule_next_compaction(),
                 Ok(false) => {}
                 Err(error) => {
                     // Nothing is lost: the inputs stand. The next flush tries again.
+                    inner.compaction_failed.store(true, Ordering::Release);
                     tracing::error!(partition = %inner.dir.display(), %error, "a compaction failed");
                 }
             }
         });
+    }
+
+    /// As [`compact_next`](Self::compact_next), but leaves to others what they are at, and has another thread do what can be done beside.
+    fn compact_in_background(&self) -> Result<bool> {
+        let Some(compacting) = self.compacting.try_read() else {
+            return Ok(false);
+        };
+        if let Some((index, compaction)) = self.pick_compaction() {
+            self.schedule_next_compaction();
+            return self.compact(index, compaction);
+        }
+        drop(compacting);
+        match self.compacting_log.try_lock() {
+            Some(_one) => self.compact_log(),
+            None => Ok(false),
+        }
     }
 }
 

@@ -68,7 +68,7 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    /// Removes all that is not needed from all segments that are eligible now. Called with the lock on compactions.
+    /// Removes all that is not needed from all segments that are eligible now. Called with the lock on those of the log.
     pub(crate) fn compact_log_whole(&self) -> Result<()> {
         // A read that came back short looks like damage: whoever asks wants to know.
         self.unreadable.lock().clear();
@@ -85,7 +85,7 @@ impl<M: Machine> Inner<M> {
     }
 
     /// Does what the policy asks for next, if anything. Returns whether there was something. Called with the lock on
-    /// compactions.
+    /// those of the log.
     pub(crate) fn compact_log_next(&self) -> Result<bool> {
         if self.train()? {
             return Ok(true);

@@ -17,7 +17,7 @@
 //! tree: id u32 | name length u16, name | run count u32, runs (newest first, as quire-lsm encodes them)
 //! segment: base u64 | superseded bytes u64 | counted u8 (see `space.rs`)
 //! ```
-//! Version 1 has no segments.
+//! Up to version 2 runs have no first keys; version 1 has no segments either.
 
 use crate::space::{Space, Superseded};
 use crate::{Error, Result};
@@ -28,8 +28,10 @@ use quire_planted::{Bug, planted};
 use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8; 8] = b"QUIREMAN";
-const VERSION: u32 = 2;
-/// The version without segments, which is read still.
+const VERSION: u32 = 3;
+/// The last version without first keys of runs, which is read still.
+const VERSION_OF_WHOLE_RUNS: u32 = 2;
+/// The version without segments too.
 const VERSION_WITHOUT_SEGMENTS: u32 = 1;
 const HEADER_BYTES: usize = 20;
 const NUMBER_MAX: u64 = 1 << 62;
@@ -123,7 +125,7 @@ impl Manifest {
         let version = header
             .u32()
             .map_err(|at| bad("the manifest is cut short".into(), at))?;
-        if version != VERSION && version != VERSION_WITHOUT_SEGMENTS {
+        if !(VERSION_WITHOUT_SEGMENTS..=VERSION).contains(&version) {
             return Err(bad(
                 format!("manifest version {version}; this program knows versions up to {VERSION}"),
                 8,
@@ -241,7 +243,10 @@ impl<'a> Reader<'a> {
             let mut runs = Vec::new();
             for _ in 0..run_count {
                 let mut used = 0;
-                let run = RunMeta::decode(self.rest, &mut used);
+                let run = match version {
+                    ..=VERSION_OF_WHOLE_RUNS => RunMeta::decode_whole(self.rest, &mut used),
+                    _ => RunMeta::decode(self.rest, &mut used),
+                };
                 runs.push(run.map_err(|damage| {
                     (
                         damage.what.to_string(),
@@ -301,6 +306,7 @@ mod tests {
                     name: "keys".into(),
                     runs: vec![RunMeta {
                         id: 3,
+                        from: b"key".to_vec(),
                         tables: Vec::new(),
                     }],
                 },
@@ -318,20 +324,30 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_without_segments_is_read() {
-        let manifest = Manifest {
+    fn manifests_without_segments_and_first_keys_are_read() {
+        let mut manifest = Manifest {
             space: Space::new([]),
             ..sample()
         };
-        let mut bytes = manifest.encode();
-        bytes.truncate(bytes.len() - CRC_BYTES - 4);
-        bytes[8] = 1;
-        let length = (bytes.len() - HEADER_BYTES) as u64;
-        bytes[12..20].copy_from_slice(&length.to_le_bytes());
-        let crc = crc32c::crc32c(&bytes);
-        bytes.extend_from_slice(&crc.to_le_bytes());
-        let read = Manifest::decode(Path::new("MANIFEST"), &bytes).unwrap();
-        assert_eq!(read, manifest);
+        let from = std::mem::take(&mut manifest.trees[0].runs[0].from);
+        assert_eq!(from, b"key");
+        // The run of id 3, before its count of tables: an empty first key.
+        let first_key = [1, 0, 0, 0, 3, 0, 0];
+        for version in [1, 2] {
+            let mut bytes = manifest.encode();
+            let end = bytes.len() - CRC_BYTES - [4, 0][version - 1];
+            bytes.truncate(end);
+            let mut windows = bytes.windows(first_key.len());
+            let at = windows.position(|window| window == first_key).unwrap();
+            bytes.remove(at + 5);
+            bytes[8] = version as u8;
+            let length = (bytes.len() - HEADER_BYTES) as u64;
+            bytes[12..20].copy_from_slice(&length.to_le_bytes());
+            let crc = crc32c::crc32c(&bytes);
+            bytes.extend_from_slice(&crc.to_le_bytes());
+            let read = Manifest::decode(Path::new("MANIFEST"), &bytes).unwrap();
+            assert_eq!(read, manifest, "version {version}");
+        }
     }
 
     #[test]

@@ -12,8 +12,8 @@ use quire_log::Log;
 use quire_lsm::{TableFiles, Tree, TreeContext};
 use quire_model::Position;
 use quire_planted::{Bug, planted};
-use quire_sync::Mutex;
 use quire_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use quire_sync::{Mutex, RwLock};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
@@ -58,14 +58,18 @@ pub(crate) struct Inner<M: Machine> {
     pub(crate) manifest: Mutex<Manifest>,
     /// Held by the one flush that runs.
     pub(crate) flushing: Mutex<()>,
-    /// Held by the one compaction that runs.
-    pub(crate) compacting: Mutex<()>,
+    /// Shared by the steps of compactions that trees pick themselves; held alone by whoever wants none of them beside.
+    pub(crate) compacting: RwLock<()>,
+    /// Held by the one compaction of the log that runs.
+    pub(crate) compacting_log: Mutex<()>,
     /// The last record that did not say what it superseded: nothing can be counted before the trees' files have it.
     pub(crate) uncounted_until: AtomicU64,
     /// Segments that compaction found damaged, by base.
     pub(crate) unreadable: Mutex<BTreeSet<Position>>,
     pub(crate) flush_due: AtomicBool,
     pub(crate) compaction_due: AtomicBool,
+    /// Set when a compaction failed, until it is to be tried again.
+    pub(crate) compaction_failed: AtomicBool,
     /// Set while the log is not to be compacted in the background.
     pub(crate) log_compaction_held: AtomicBool,
     /// When the next timed sync of the log is due; none if none is.
@@ -255,11 +259,13 @@ impl<M: Machine> Store<M> {
             files,
             changed,
             flushing: Mutex::new(()),
-            compacting: Mutex::new(()),
+            compacting: RwLock::new(()),
+            compacting_log: Mutex::new(()),
             uncounted_until: AtomicU64::new(0),
             unreadable: Mutex::new(BTreeSet::new()),
             flush_due: AtomicBool::new(false),
             compaction_due: AtomicBool::new(false),
+            compaction_failed: AtomicBool::new(false),
             log_compaction_held: AtomicBool::new(false),
             sync_due: Mutex::new(None),
             write_back_due: AtomicBool::new(false),

@@ -14,7 +14,7 @@ use std::ops::Deref;
 use std::sync::{Arc, PoisonError};
 
 pub use atomic::Ordering;
-pub use shared::{MutexGuard, atomic};
+pub use shared::{MutexGuard, RwLockReadGuard, RwLockWriteGuard, atomic};
 
 /// `checked`; without a checker `real`.
 pub const fn sized(real: u32, checked: u32) -> u32 {
@@ -40,6 +40,27 @@ impl<T> Mutex<T> {
     /// Takes it if nobody holds it.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         self.0.try_lock().ok()
+    }
+}
+
+/// As of `parking_lot`: it does not poison.
+#[derive(Debug, Default)]
+pub struct RwLock<T>(shared::RwLock<T>);
+
+impl<T> RwLock<T> {
+    /// Holds `value`.
+    pub fn new(value: T) -> RwLock<T> {
+        RwLock(shared::RwLock::new(value))
+    }
+
+    /// Takes it, beside others, if nobody holds it alone.
+    pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
+        self.0.try_read().ok()
+    }
+
+    /// Waits until nobody holds it.
+    pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

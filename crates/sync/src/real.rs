@@ -1,7 +1,7 @@
 //! The real ones.
 
 pub use arc_swap::{ArcSwap, Guard};
-pub use parking_lot::{Mutex, MutexGuard};
+pub use parking_lot::{Mutex, MutexGuard, RwLock};
 pub use std::sync::OnceLock;
 pub use std::sync::atomic;
 

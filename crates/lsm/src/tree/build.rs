@@ -47,6 +47,17 @@ impl Drop for Built {
     }
 }
 
+/// How much of a merge is in a run.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Added {
+    /// All.
+    All,
+    /// What it has before this key.
+    Before(Vec<u8>),
+    /// Not as much as was asked for: it was stopped.
+    Stopped,
+}
+
 /// A run being written. Dropped before it is finished, its files are removed.
 #[derive(Debug)]
 pub(super) struct RunBuilder {
@@ -78,11 +89,17 @@ impl RunBuilder {
         context: &TreeContext,
         said: Said<'_>,
     ) -> Result<()> {
-        self.add_ranges(spec, context, said.key)?;
-        if let Some(full) = self.writer.take_if(|writer| writer.is_full()) {
-            self.close(full, said.key)?;
-        }
+        self.make_room(spec, context, said.key)?;
         self.writer(spec, context)?.add(said)
+    }
+
+    /// Completes the table that is full; the next entry is that of `next`.
+    fn make_room(&mut self, spec: &TreeSpec, context: &TreeContext, next: &[u8]) -> Result<()> {
+        self.add_ranges(spec, context, next)?;
+        match self.writer.take_if(|writer| writer.is_full()) {
+            Some(full) => self.close(full, next),
+            None => Ok(()),
+        }
     }
 
     /// The open table; a new one if there is none.
@@ -129,8 +146,7 @@ impl RunBuilder {
         Ok(())
     }
 
-    /// Adds all that `merge` gives; what is past its deadline as a tombstone; with `bottom`, tombstones and ranges are left
-    /// out. False if `stop` said so.
+    /// Adds all that `merge` gives: see [`add_tables`](Self::add_tables). False if `stop` said so.
     pub(super) fn add_all(
         &mut self,
         spec: &TreeSpec,
@@ -139,6 +155,21 @@ impl RunBuilder {
         bottom: bool,
         stop: &dyn Fn() -> bool,
     ) -> Result<bool> {
+        let added = self.add_tables(spec, context, merge, bottom, usize::MAX, stop)?;
+        Ok(added == Added::All)
+    }
+
+    /// Adds what `merge` gives until `tables` are complete; what is past its deadline as a tombstone; with `bottom`, tombstones and
+    /// ranges are left out. `stop` is asked now and then.
+    pub(super) fn add_tables(
+        &mut self,
+        spec: &TreeSpec,
+        context: &TreeContext,
+        merge: &mut Merge,
+        bottom: bool,
+        tables: usize,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Added> {
         if !bottom && !planted(Bug::RangeDroppedEarly) {
             self.spans.extend(merge.spans().into_iter().rev());
         }
@@ -146,7 +177,7 @@ impl RunBuilder {
         let mut seen = 0u64;
         while merge.advance()? {
             if seen.is_multiple_of(STOP_ENTRIES) && stop() {
-                return Ok(false);
+                return Ok(Added::Stopped);
             }
             seen += 1;
             let Some(said) = merge.said() else {
@@ -154,12 +185,21 @@ impl RunBuilder {
             };
             let said = said.or_expired(now);
             let without = bottom || planted(Bug::TombstoneDroppedEarly);
-            if !without || said.kind != Kind::Delete {
-                self.add(spec, context, said)?;
+            if without && said.kind == Kind::Delete {
+                continue;
             }
+            self.make_room(spec, context, said.key)?;
+            if self.built.metas.len() >= tables {
+                // Ranges that end by this key may have begun one more.
+                if let Some(begun) = self.writer.take() {
+                    self.close(begun, said.key)?;
+                }
+                return Ok(Added::Before(said.key.to_vec()));
+            }
+            self.writer(spec, context)?.add(said)?;
         }
         self.add_ranges(spec, context, &[])?;
-        Ok(true)
+        Ok(Added::All)
     }
 
     /// Completes the last table, and makes the names of all durable.

@@ -78,6 +78,8 @@ fn is_done(published: &AtomicU64) -> bool {
 fn scenario() {
     let spec = TreeSpec {
         merger: Some(Arc::new(Sum)),
+        // Each entry is a table, and a step of a compaction.
+        table_bytes_max: 1,
         ..TreeSpec::new(1, "t")
     };
     let tree = Arc::new(Tree::open(spec, context(&SimEnv::new(1)), Vec::new()).unwrap());
@@ -103,7 +105,8 @@ fn scenario() {
                 if let Some(edit) = tree.flush().unwrap() {
                     tree.install(edit);
                 }
-                if let Some(picked) = tree.full_compaction()
+                let unfinished = tree.unfinished_compaction();
+                if let Some(picked) = unfinished.or_else(|| tree.full_compaction())
                     && let Some(edit) = tree.compact(picked, &|| false).unwrap()
                 {
                     tree.install(edit);

@@ -3,6 +3,7 @@
 use super::version::Version;
 use crate::memtable::Memtable;
 use crate::run::Run;
+use crate::table::Table;
 use quire_sync::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -40,22 +41,18 @@ impl Claims {
     /// Claims the runs that `pick` picks, told which are claimed.
     pub(super) fn claim_runs(
         self: &Arc<Self>,
-        pick: impl FnOnce(&BTreeSet<u64>) -> Option<(Vec<Arc<Run>>, bool)>,
+        pick: impl FnOnce(&BTreeSet<u64>) -> Option<Picked>,
     ) -> Option<Compaction> {
         let mut claimed = self.0.lock();
-        let (runs, bottom) = pick(&claimed.runs)?;
-        let ids: Vec<_> = runs.iter().map(|run| run.id).collect();
+        let picked = pick(&claimed.runs)?;
+        let ids: Vec<_> = picked.all().map(|run| run.id).collect();
         claimed.runs.extend(&ids);
         let claim = Claim {
             claims: Arc::clone(self),
             flush: false,
             runs: ids,
         };
-        Some(Compaction {
-            claim,
-            runs,
-            bottom,
-        })
+        Some(Compaction { claim, picked })
     }
 
     /// A claim that keeps nobody from anything.
@@ -102,50 +99,87 @@ impl Drop for Claim {
     }
 }
 
-/// Runs picked to be merged, claimed until this is dropped.
+/// Runs to be merged.
 #[derive(Debug)]
-pub struct Compaction {
-    pub(super) claim: Claim,
+pub(super) struct Picked {
     /// Neighbours, newest first.
     pub(super) runs: Vec<Arc<Run>>,
-    /// The oldest run is among them: tombstones go, operands become values.
+    /// The run below them, if it has what earlier steps of the same compaction have made of them.
+    pub(super) merged: Option<Arc<Run>>,
+    /// No run is below: tombstones go, operands become values.
     pub(super) bottom: bool,
 }
 
-impl Compaction {
-    /// Bytes that it reads, and at most writes.
-    pub fn bytes(&self) -> u64 {
-        self.runs.iter().map(|run| run.bytes).sum()
+impl Picked {
+    /// The runs that are replaced.
+    fn all(&self) -> impl Iterator<Item = &Arc<Run>> {
+        self.runs.iter().chain(&self.merged)
     }
 }
 
-/// What an edit replaces.
+/// A step of a compaction: runs picked to be merged, from where the last step ended, claimed until this is dropped.
 #[derive(Debug)]
-pub(super) enum Change {
-    /// Frozen memtables, all that there were, and the newest runs that they were merged with.
-    Flush(Vec<Arc<Memtable>>, Vec<Arc<Run>>),
-    /// Neighbouring runs.
-    Compaction(Vec<Arc<Run>>),
-    /// Nothing: what was loaded is newer than all runs.
-    Load,
+pub struct Compaction {
+    pub(super) claim: Claim,
+    pub(super) picked: Picked,
+}
+
+impl Compaction {
+    /// Bytes of the tables that are to be merged: what this step and those after it read, and at most write.
+    pub fn bytes(&self) -> u64 {
+        self.picked.runs.iter().map(|run| run.bytes).sum()
+    }
 }
 
 /// A change of a tree's runs, made and not yet installed.
 #[derive(Debug)]
 #[must_use = "an edit takes effect by Tree::install"]
 pub struct TreeEdit {
-    change: Change,
-    added: Arc<Run>,
     claim: Claim,
+    /// Frozen memtables that go: all that there were.
+    flushed: Vec<Arc<Memtable>>,
+    /// Neighbouring runs that go.
+    replaced: Vec<Arc<Run>>,
+    /// What takes their place, or is newer than all runs if there are none; those that are cut first.
+    added: Vec<Arc<Run>>,
 }
 
 impl TreeEdit {
-    /// `added` replaces what `change` names; it is of no tables if nothing was left.
-    pub(super) fn new(claim: Claim, change: Change, added: Arc<Run>) -> TreeEdit {
+    /// `added` is newer than all runs.
+    pub(super) fn load(claim: Claim, added: Run) -> TreeEdit {
+        TreeEdit::flush(claim, Vec::new(), Vec::new(), added)
+    }
+
+    /// `added` has what memtables and the newest runs had; it is of no tables if nothing was left.
+    pub(super) fn flush(
+        claim: Claim,
+        flushed: Vec<Arc<Memtable>>,
+        replaced: Vec<Arc<Run>>,
+        added: Run,
+    ) -> TreeEdit {
+        let added = Some(added).filter(|run| !run.tables.is_empty());
         TreeEdit {
-            change,
-            added,
             claim,
+            flushed,
+            replaced,
+            added: added.into_iter().map(Arc::new).collect(),
+        }
+    }
+
+    /// `merged` has what the compaction has made so far, `rest` what is left of its runs.
+    pub(super) fn compaction(compaction: Compaction, rest: Vec<Run>, merged: Run) -> TreeEdit {
+        let Compaction { claim, picked } = compaction;
+        let rest: Vec<_> = rest
+            .into_iter()
+            .filter(|run| !run.tables.is_empty())
+            .collect();
+        // As long as there is a rest, the run below it is the one that has the other part, be it nothing.
+        let merged = Some(merged).filter(|run| !rest.is_empty() || !run.tables.is_empty());
+        TreeEdit {
+            claim,
+            flushed: Vec::new(),
+            replaced: picked.all().cloned().collect(),
+            added: rest.into_iter().chain(merged).map(Arc::new).collect(),
         }
     }
 
@@ -154,46 +188,46 @@ impl TreeEdit {
         self.claim.is_of(claims)
     }
 
-    /// Bytes of the new files.
-    pub fn bytes(&self) -> u64 {
-        self.added.bytes
+    /// Whether it is a step of a compaction that is not finished with it.
+    pub fn is_unfinished(&self) -> bool {
+        self.added.iter().any(|run| run.is_cut())
     }
 
     /// `version` with the edit made. What it replaces is there: it was claimed.
     pub(super) fn apply(&self, version: &Version) -> Version {
         let mut edited = version.clone();
-        if let Change::Flush(memtables, _) = &self.change {
-            let flushed = |frozen: &Arc<Memtable>| {
-                let mut memtables = memtables.iter();
-                memtables.any(|memtable| Arc::ptr_eq(memtable, frozen))
-            };
-            edited.frozen.retain(|frozen| !flushed(frozen));
-            let newest = memtables.iter().map(|memtable| memtable.newest()).max();
-            edited.flushed = version.flushed.max(newest.unwrap_or_default());
-        }
-        let replaced = |run: &Arc<Run>| self.replaced().iter().any(|old| old.id == run.id);
-        let at = edited.runs.iter().position(replaced).unwrap_or(0);
-        edited.runs.retain(|run| !replaced(run));
-        if !self.added.tables.is_empty() {
-            edited.runs.insert(at, Arc::clone(&self.added));
-        }
+        let is_flushed = |frozen: &Arc<Memtable>| {
+            let mut flushed = self.flushed.iter();
+            flushed.any(|memtable| Arc::ptr_eq(memtable, frozen))
+        };
+        edited.frozen.retain(|frozen| !is_flushed(frozen));
+        let newest = self.flushed.iter().map(|memtable| memtable.newest()).max();
+        edited.flushed = version.flushed.max(newest.unwrap_or_default());
+        let is_replaced = |run: &Arc<Run>| self.replaced.iter().any(|old| old.id == run.id);
+        let at = edited.runs.iter().position(is_replaced).unwrap_or(0);
+        edited.runs.retain(|run| !is_replaced(run));
+        edited.runs.splice(at..at, self.added.iter().cloned());
         edited
     }
 
     /// The files of replaced runs go with their last holder.
     pub(super) fn set_replaced_obsolete(&self) {
-        self.replaced().iter().for_each(|run| run.set_obsolete());
-    }
-
-    fn replaced(&self) -> &[Arc<Run>] {
-        match &self.change {
-            Change::Flush(_, runs) | Change::Compaction(runs) => runs,
-            Change::Load => &[],
-        }
+        set_obsolete(&self.replaced, &self.added);
     }
 
     /// The new files go with their last holder.
     pub(super) fn set_added_obsolete(&self) {
-        self.added.set_obsolete();
+        set_obsolete(&self.added, &self.replaced);
+    }
+}
+
+/// Says that the files of `runs` that are in none of `others` go with their last holder.
+fn set_obsolete(runs: &[Arc<Run>], others: &[Arc<Run>]) {
+    let files = |table: &Arc<Table>| table.meta().file;
+    let tables = others.iter().flat_map(|run| &run.tables);
+    let kept: BTreeSet<_> = tables.map(files).collect();
+    let tables = runs.iter().flat_map(|run| &run.tables);
+    for table in tables.filter(|table| !kept.contains(&files(table))) {
+        table.set_obsolete();
     }
 }

@@ -11,7 +11,7 @@
 //! 2. Files of runs for the time being go with the load, whatever becomes of it.
 
 use super::build::RunBuilder;
-use super::edit::{Change, TreeEdit};
+use super::edit::TreeEdit;
 use super::{Tree, sequential};
 use crate::direction::Direction;
 use crate::fold::{Folder, Kind, Said};
@@ -148,6 +148,7 @@ impl Load {
         let built = builder.finish()?;
         let meta = RunMeta {
             id: 0,
+            from: Vec::new(),
             tables: built.metas().to_vec(),
         };
         let counters = Arc::<Counters>::default();
@@ -195,6 +196,6 @@ impl Tree {
         };
         let added = self.open_new(builder)?;
         let claim = self.claims.claim_nothing();
-        Ok(Some(TreeEdit::new(claim, Change::Load, added)))
+        Ok(Some(TreeEdit::load(claim, added)))
     }
 }

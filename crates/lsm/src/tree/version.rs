@@ -38,6 +38,22 @@ impl Version {
             || self.runs.iter().any(|run| !run.spans().is_empty());
     }
 
+    /// The newest runs, up to the first that is claimed or being merged.
+    pub(crate) fn newest_free(&self, claimed: &BTreeSet<u64>) -> &[Arc<Run>] {
+        let is_taken = |run: &Arc<Run>| run.is_cut() || claimed.contains(&run.id);
+        let count = self.runs.iter().position(is_taken);
+        self.runs
+            .get(..count.unwrap_or(self.runs.len()))
+            .unwrap_or_default()
+    }
+
+    /// The most runs that may have a key: it is in those that are being merged, or in what was made of them.
+    pub(crate) fn runs_of_a_key(&self) -> usize {
+        let ends =
+            |pair: &&[Arc<Run>]| matches!(pair, [run, below] if run.is_cut() && !below.is_cut());
+        self.runs.len() - self.runs.windows(2).filter(ends).count()
+    }
+
     /// The newest runs that a flush of these memtables is merged with, none of which is claimed.
     pub(crate) fn runs_of_flush(
         &self,
@@ -45,10 +61,7 @@ impl Version {
         memtables: &[Arc<Memtable>],
         claimed: &BTreeSet<u64>,
     ) -> &[Arc<Run>] {
-        let free = self
-            .runs
-            .iter()
-            .take_while(|run| !claimed.contains(&run.id));
+        let free = self.newest_free(claimed).iter();
         let sizes: Vec<_> = free.map(|run| run.bytes).collect();
         // About as long an entry as in the newest run.
         let Some(newest) = self.runs.first() else {

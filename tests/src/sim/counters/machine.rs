@@ -146,7 +146,7 @@ impl Machine for Counters {
             TreeSpec {
                 merger: Some(Arc::new(Functions)),
                 block_bytes: 256,
-                table_bytes_max: 8 << 10,
+                table_bytes_max: 2 << 10,
                 ..TreeSpec::new(1, "values")
             },
             // Filters of many pages.
