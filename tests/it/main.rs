@@ -20,6 +20,7 @@ mod formats;
 mod frozen;
 mod histories;
 mod kill;
+mod locks;
 mod memcached;
 mod memory;
 mod opensearch_py;
