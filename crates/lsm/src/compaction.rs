@@ -10,8 +10,8 @@ pub trait CompactionPolicy: Send + Sync + fmt::Debug {
     fn pick(&self, run_bytes: &[u64]) -> Option<Range<usize>>;
 }
 
-/// Merges the new run with every following run that is not larger than what is being merged, give or take an eighth: flushes of one
-/// size differ a little.
+/// Merges the new run with every following run that is not larger than what is being merged, give or take a third: flushes differ, and
+/// are merged as time has it, so sizes are not quite powers of two, and runs that just miss each other would stay side by side.
 ///
 /// For equal flushes the runs are a binary counter: after n flushes there are as many runs as n has one-bits, and a
 /// byte is rewritten once per doubling of the tree. Reads look at a logarithm of runs, and all I/O is sequential.
@@ -23,7 +23,7 @@ impl CompactionPolicy for Geometric {
         let mut merged = 0u64;
         let mut end = 0;
         for &bytes in run_bytes {
-            if end > 0 && bytes > merged.saturating_add(merged / 8) {
+            if end > 0 && bytes > merged.saturating_add(merged / 3) {
                 break;
             }
             merged = merged.saturating_add(bytes);
@@ -96,9 +96,9 @@ mod tests {
             (&[1, 1, 2], Some(0..3)),
             (&[1, 1, 3], Some(0..2)),
             (&[1, 1, 3, 1], Some(0..2)),
-            (&[4, 1, 5, 12, 2], Some(0..3)),
-            (&[80, 90, 200], Some(0..2)),
-            (&[80, 91], None),
+            (&[4, 1, 5, 14, 2], Some(0..3)),
+            (&[90, 120, 281], Some(0..2)),
+            (&[90, 121], None),
             (&[0, 0, 1], Some(0..2)),
             (&[u64::MAX, u64::MAX, 1], Some(0..3)),
         ];

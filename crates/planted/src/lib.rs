@@ -109,8 +109,6 @@ bugs! {
     RangeDroppedEarly,
     /// A compaction takes the oldest of its runs for the newest.
     RunsMergedOldestFirst,
-    /// A run that is merged in part is looked into for the keys of that part too.
-    MergedPartRead,
     /// Two merge operands are folded in the wrong order.
     OperandsSwapped,
     /// A merge operand is taken for the whole value though older runs have the key.
