@@ -17,7 +17,7 @@ fn two_runs(env: &Arc<SimEnv>) -> Pair {
     for round in 0..2u8 {
         let put = |number: u32| (key(number), Write::Put(vec![round; 20]));
         pair.write(&(0..3000).map(put).collect::<Vec<_>>());
-        // Not in the tables of the round after it, which have no key of it.
+        // So a table's last range goes on after its last key.
         pair.write(&[(key(700), Write::DeleteRange(key(1400)))]);
         pair.tree.freeze();
         let edit = pair.tree.flush().unwrap().unwrap();
