@@ -42,8 +42,8 @@ fn quoted(cell: &str) -> impl Iterator<Item = String> + '_ {
     cell.split('`').skip(1).step_by(2).map(str::to_string)
 }
 
-/// The folder under `crates/` of each package there, and the packages it is built from.
-fn packages() -> BTreeMap<String, BTreeSet<String>> {
+/// What cargo says of the packages here.
+pub(crate) fn metadata() -> Value {
     let output = Command::new(env!("CARGO"))
         .args([
             "metadata",
@@ -61,7 +61,12 @@ fn packages() -> BTreeMap<String, BTreeSet<String>> {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The folder under `crates/` of each package there, and the packages it is built from.
+fn packages() -> BTreeMap<String, BTreeSet<String>> {
+    let metadata = metadata();
     let crates = root().join("crates");
     let mut folders = BTreeMap::new();
     let mut uses = BTreeMap::new();

@@ -1,22 +1,16 @@
 //! `bench/` and `fuzz/` are workspaces of their own, with lock files of their own: what the crates are built from is in those too,
 //! or their commands, which take the lock file as it is, would not begin.
 
+use crate::crate_graph::metadata;
 use crate::quire::root;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Command;
 
 type Names = BTreeSet<String>;
 
 /// Of each crate here, the packages that it always needs, and those that it may.
 fn needs() -> BTreeMap<String, (Names, Names)> {
-    let metadata = Command::new(env!("CARGO"))
-        .args(["metadata", "--no-deps", "--format-version", "1"])
-        .args(["--offline", "--locked"])
-        .current_dir(root())
-        .output()
-        .unwrap();
-    let metadata: Value = serde_json::from_slice(&metadata.stdout).unwrap();
+    let metadata = metadata();
     let packages = metadata["packages"].as_array().unwrap().iter();
     let name = |one: &Value| one["name"].as_str().unwrap().to_string();
     packages

@@ -316,9 +316,13 @@ impl<M: Machine> Inner<M> {
         Ok(())
     }
 
+    fn may_compact(&self) -> bool {
+        !self.closed.load(Ordering::Acquire) && !self.read_only.load(Ordering::Acquire)
+    }
+
     /// A step of a compaction that a tree's policy asks for.
     fn pick_compaction(&self) -> Option<(usize, Compaction)> {
-        if self.closed.load(Ordering::Acquire) || self.read_only.load(Ordering::Acquire) {
+        if !self.may_compact() {
             return None;
         }
         let picked = |(index, tree): (usize, &Tree)| Some((index, tree.pick_compaction()?));
@@ -338,13 +342,10 @@ impl<M: Machine> Inner<M> {
 
     /// Compacts what is next of the log, if anything. Returns whether there was something. Called with the lock on those of the log.
     fn compact_log(&self) -> Result<bool> {
-        if !M::LOG_IS_KEPT
-            || self.closed.load(Ordering::Acquire)
-            || self.read_only.load(Ordering::Acquire)
-        {
-            return Ok(false);
+        match M::LOG_IS_KEPT && self.may_compact() {
+            true => self.compact_log_next(),
+            false => Ok(false),
         }
-        self.compact_log_next()
     }
 
     /// Starts a flush in the background, unless one is due already.

@@ -1,4 +1,4 @@
-//! Compactions in steps.
+//! Compactions in steps, and beside flushes.
 
 use super::*;
 
@@ -113,4 +113,40 @@ fn newer_runs_wait_for_a_merge_of_older_ones_until_they_are_many() {
     pair.check_now();
     pair.compact(unfinished);
     pair.check_now();
+}
+
+#[test]
+fn compactions_and_flushes_take_different_things_and_install_in_any_order() {
+    for flush_first in [true, false] {
+        let env = SimEnv::new(1);
+        let pair = prepared(&env);
+        let compaction = compact(&pair.tree).unwrap().unwrap();
+        let flush = pair.tree.flush().unwrap().unwrap();
+        assert!(pair.tree.flush().unwrap().is_none(), "a flush is out");
+        assert!(
+            pair.tree.full_compaction().is_none() && pair.tree.pick_compaction().is_none(),
+            "the runs are claimed"
+        );
+        let (first, second) = if flush_first {
+            (flush, compaction)
+        } else {
+            (compaction, flush)
+        };
+        pair.install(first);
+        pair.check_now();
+        pair.install(second);
+        pair.check_now();
+        assert_eq!(pair.tree.stats().runs, 3);
+        assert!(pair.tree.full_compaction().is_none(), "one is not finished");
+        let unfinished = pair.tree.pick_compaction();
+        drop(unfinished.expect("claims were given up"));
+        let unfinished = pair.tree.pick_compaction();
+        let unfinished = unfinished.expect("an unused pick gives its claim up");
+        assert!(pair.tree.pick_compaction().is_none(), "it is gone on with");
+        pair.compact(unfinished);
+        pair.finish_compactions();
+        pair.check_now();
+        assert_eq!(pair.tree.stats().runs, 2);
+        assert!(pair.tree.full_compaction().is_some());
+    }
 }
