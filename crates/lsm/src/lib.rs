@@ -98,4 +98,6 @@ pub use spec::{
     Codec, KEY_BYTES_MAX, Op, TreeContext, TreeSpec, VALUE_BYTES_MAX, filter_bits_per_key,
 };
 pub use table::{TableCheck, TableCopy, TablePieces, TableVerify, verify_table};
-pub use tree::{Compaction, Load, Scan, Tree, TreeEdit, TreeReader, TreeSnapshot, TreeStats};
+pub use tree::{
+    Compaction, Load, Scan, Superseded, Tree, TreeEdit, TreeReader, TreeSnapshot, TreeStats,
+};

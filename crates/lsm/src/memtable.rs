@@ -22,7 +22,7 @@ use crate::span::Spans;
 use crate::{Error, Op, Result, table};
 use cells::{Cells, Copied, Growth, NONE, Text};
 use erased::Erased;
-use hash_index::HashIndex;
+use hash_index::{HashIndex, Taken};
 use order::{KeyCursor, Keys, Tail};
 use quire_env::{Budget, Charge};
 use quire_model::Position;
@@ -51,6 +51,7 @@ pub(crate) struct Memtable {
 struct Writer {
     growth: Growth,
     tail: Tail,
+    taken: Taken,
     charge: Charge,
     newest: Position,
 }
@@ -75,6 +76,7 @@ impl Memtable {
             writer: Mutex::new(Writer {
                 growth: Growth::new(),
                 tail: Tail::default(),
+                taken: Taken::none(),
                 charge: budget.charge(0),
                 newest: after,
             }),
@@ -119,7 +121,12 @@ impl Memtable {
                 return Ok(());
             }
         };
-        let Writer { growth, tail, .. } = &mut *writer;
+        let Writer {
+            growth,
+            tail,
+            taken,
+            ..
+        } = &mut *writer;
         let grown = match known {
             Some(known) => self
                 .cells
@@ -127,7 +134,7 @@ impl Memtable {
             None => {
                 let (cell, mut grown) = self.cells.add_key(growth, key, position, kind, value)?;
                 grown += self.keys.add(tail, &self.cells, key, cell);
-                grown + self.index.insert(hash, cell, self.keys.count())
+                grown + self.index.insert(taken, hash, cell)
             }
         };
         self.grown(&mut writer, position, grown);

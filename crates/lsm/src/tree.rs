@@ -28,6 +28,7 @@ pub use edit::{Compaction, TreeEdit};
 pub use load::Load;
 pub use scan::Scan;
 pub use snapshot::{TreeReader, TreeSnapshot};
+pub use version::Superseded;
 
 use crate::compaction::{CompactionPolicy, Geometric};
 use crate::deadline::{self, Clock, wall_clock_micros};
@@ -177,7 +178,7 @@ impl Tree {
     /// Freezes the active memtable and puts an empty one in its place; nothing if it is empty. Called by the writer,
     /// between writes.
     pub fn freeze(&self) {
-        self.switch(|version| {
+        drop(self.switch(|version| {
             if version.active.is_empty() {
                 return;
             }
@@ -185,7 +186,7 @@ impl Tree {
             version
                 .frozen
                 .insert(0, std::mem::replace(&mut version.active, Arc::new(next)));
-        });
+        }));
         self.active_bytes.store(0, Ordering::Relaxed);
     }
 
@@ -446,8 +447,8 @@ impl Tree {
     }
 
     /// Puts `edit` into effect, after the manifest that names its files is durable. Replaced tables are deleted when the
-    /// last snapshot that holds them is dropped.
-    pub fn install(&self, edit: TreeEdit) {
+    /// last snapshot that holds them is dropped, and what this returns.
+    pub fn install(&self, edit: TreeEdit) -> Superseded {
         assert!(
             edit.is_of(&self.claims),
             "an edit is installed in the tree that made it"
@@ -455,9 +456,10 @@ impl Tree {
         if planted(Bug::MemtablesDroppedBeforeRun) {
             self.switch(|version| version.frozen = edit.apply(version).frozen);
         }
-        self.switch(|version| *version = edit.apply(version));
+        let superseded = self.switch(|version| *version = edit.apply(version));
         // The claim goes with the edit, after the switch.
         edit.set_replaced_obsolete();
+        Superseded(superseded)
     }
 
     /// Gives `edit` up and removes its files: no manifest names them, nor can one that was half written. (An edit that is
@@ -466,13 +468,13 @@ impl Tree {
         edit.set_added_obsolete();
     }
 
-    /// Changes a copy of the current version and puts it in its place.
-    fn switch(&self, change: impl FnOnce(&mut Version)) {
+    /// Changes a copy of the current version and puts it in its place. Gives the one before.
+    fn switch(&self, change: impl FnOnce(&mut Version)) -> Arc<Version> {
         let _held = self.switch.lock();
         let mut version = Version::clone(&self.version.load());
         change(&mut version);
         version.note_erasing();
-        self.version.store(Arc::new(version));
+        self.version.swap(Arc::new(version))
     }
 
     /// What the tree is and holds, in numbers.

@@ -13,7 +13,7 @@ use crate::space::Space;
 use crate::store::{Inner, Store, Writer};
 use crate::{Error, ErrorKind, Machine, Result};
 use quire_env::JobClass;
-use quire_lsm::{Compaction, Tree, TreeEdit};
+use quire_lsm::{Compaction, Superseded, Tree, TreeEdit};
 use quire_model::Position;
 use quire_planted::{Bug, planted};
 use std::sync::Arc;
@@ -22,6 +22,10 @@ use std::time::Duration;
 
 /// How long after a failed flush the next is tried.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// How long is waited, twice as long each time, for whoever holds what was superseded.
+const LET_GO_WAIT_MIN: Duration = Duration::from_micros(100);
+const LET_GO_WAIT_MAX: Duration = Duration::from_millis(10);
 
 /// On close, a log tail longer than this is flushed, so that the next open need not replay it.
 const CLOSE_FLUSH_BYTES: u64 = 4 << 20;
@@ -266,10 +270,30 @@ impl<M: Machine> Inner<M> {
             return Err(error.into());
         }
         *manifest = next;
-        for (index, edit) in edits {
-            self.trees[index].install(edit);
-        }
+        let superseded = edits
+            .into_iter()
+            .map(|(index, edit)| self.trees[index].install(edit))
+            .collect();
+        drop(manifest);
+        self.let_go(superseded);
         Ok(())
+    }
+
+    /// Waits, but not for long, until nobody in the middle of a write or a look-up holds these, and lets go of them here: it would be
+    /// that write which frees a whole memtable and the room of files. What a snapshot holds goes with the snapshot.
+    fn let_go(&self, mut superseded: Vec<Superseded>) {
+        let mut wait = LET_GO_WAIT_MIN;
+        while wait < LET_GO_WAIT_MAX {
+            superseded = superseded
+                .into_iter()
+                .filter_map(Superseded::try_drop)
+                .collect();
+            if superseded.is_empty() {
+                return;
+            }
+            self.shared.env().sleep(wait);
+            wait *= 2;
+        }
     }
 
     /// Does a step of a compaction, unless the store is closed meanwhile. Returns whether it was done.

@@ -152,6 +152,11 @@ impl<T> ArcSwap<T> {
     pub fn load(&self) -> Guard<Arc<T>> {
         Guard(self.load_full())
     }
+
+    /// Puts another in its place.
+    pub fn store(&self, value: Arc<T>) {
+        drop(self.swap(value));
+    }
 }
 
 #[cfg(feature = "loom")]
@@ -171,14 +176,16 @@ impl<T> ArcSwap<T> {
         Arc::clone(&stored[current])
     }
 
-    /// Puts another in its place. One caller at a time.
-    pub fn store(&self, value: Arc<T>) {
-        let number = {
+    /// Puts another in its place, and gives the one before. One caller at a time.
+    pub fn swap(&self, value: Arc<T>) -> Arc<T> {
+        let (number, before) = {
             let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = Arc::clone(&stored[stored.len() - 1]);
             stored.push(value);
-            stored.len() - 1
+            (stored.len() - 1, before)
         };
         self.current.store(number, Ordering::Release);
+        before
     }
 }
 
@@ -196,10 +203,9 @@ impl<T> ArcSwap<T> {
         Arc::clone(&self.current.lock())
     }
 
-    /// Puts another in its place.
-    pub fn store(&self, value: Arc<T>) {
-        let old = std::mem::replace(&mut *self.current.lock(), value);
-        drop(old);
+    /// Puts another in its place, and gives the one before.
+    pub fn swap(&self, value: Arc<T>) -> Arc<T> {
+        std::mem::replace(&mut *self.current.lock(), value)
     }
 }
 

@@ -26,6 +26,18 @@ pub(crate) struct Version {
     pub(crate) erasing: bool,
 }
 
+/// What was current before an edit was installed.
+#[derive(Debug)]
+pub struct Superseded(pub(super) Arc<Version>);
+
+impl Superseded {
+    /// Lets go of it, or gives it back if somebody else holds it: whoever lets go of it last frees memtables and the room of files,
+    /// which takes tens of milliseconds.
+    pub fn try_drop(self) -> Option<Superseded> {
+        Arc::try_unwrap(self.0).err().map(Superseded)
+    }
+}
+
 impl Version {
     /// All memtables.
     pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
