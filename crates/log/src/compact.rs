@@ -14,7 +14,7 @@
 //! 5. Remove the other old ones.
 
 use crate::block::{BlockKind, Salt, encode_records};
-use crate::create::WRITE_BYTES;
+use crate::create::{WRITE_BYTES, temporary_path};
 use crate::footer;
 use crate::header::{HEADER_BYTES, segment_path};
 use crate::index::BlockIndex;
@@ -167,7 +167,7 @@ impl Log {
         shared.check_open(&shared.pending.lock())?;
         shared.remove_leftovers()?;
         let inputs = shared.sealed(from, next)?;
-        let temporary = segment_path(&shared.place.dir, from).with_extension("log.tmp");
+        let temporary = temporary_path(&segment_path(&shared.place.dir, from));
         let compacted = match shared.write_compacted(&temporary, &inputs, next, keep, stop) {
             Ok(Some((index, compacted))) => shared
                 .swap(&temporary, &inputs, index, compacted)
@@ -193,6 +193,8 @@ impl Log {
         let _changing = shared.changing.lock();
         // Without the segment that stands for them, leftovers would be taken for segments.
         shared.remove_leftovers()?;
+        // If no segment had a name the log would begin at the first position again.
+        shared.name_newest()?;
         let mut freed = 0;
         while let Some(segment) = shared.oldest_before(position) {
             shared.place.env.remove(segment.path())?;

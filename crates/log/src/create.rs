@@ -1,5 +1,8 @@
 //! Creating a segment: whole and durable before it has its name, and with its name durable when this returns.
 //!
+//! A [loose](crate::loose) one is written to before it has its name, so that no append waits for the disk: it gets it in the
+//! background, and what is in it counts as durable only after that.
+//!
 //! A segment may begin with blocks *carried over* from the one before it, so that no file is ever written by two
 //! openings of a log. That matters after a sync that failed: the system may have forgotten what it could not write, yet
 //! show it to readers and call later syncs of that file a success. What is carried over is in a file of its own.
@@ -71,6 +74,27 @@ pub(crate) struct NewSegment {
     pub(crate) packer: Packer,
     /// Bytes of room past its end.
     pub(crate) reserved: u64,
+    /// If it has no name yet.
+    pub(crate) unnamed: Option<Unnamed>,
+}
+
+/// A segment that is still to get its name.
+#[derive(Debug)]
+pub(crate) struct Unnamed {
+    segment: Arc<Segment>,
+    syncer: Arc<Syncer>,
+    temporary: PathBuf,
+    /// Bytes of the file that were written before it was gone over to.
+    born: u64,
+}
+
+/// A file that was just written.
+struct Written {
+    index: BlockIndex,
+    packer: Packer,
+    reserved: u64,
+    /// Bytes of it that are durable.
+    durable: u64,
 }
 
 /// Why a segment was not created.
@@ -170,20 +194,34 @@ impl Place {
         self.create_as(base, begun, carried, reserve)
     }
 
-    /// As [`create`](Self::create) without blocks, while what is before it may not be durable.
+    /// As [`create`](Self::create) without blocks, while what is before it may not be durable. It has no name yet.
     pub(crate) fn create_loose(
         &self,
         base: Position,
         reserve: Reserve<'_>,
     ) -> std::result::Result<NewSegment, NotCreated> {
-        let begun = self.front(None).map(|(front, packer)| {
-            let front = Front {
-                loose: true,
-                ..front
-            };
-            (front, packer)
-        });
-        self.create_as(base, begun, None, reserve)
+        let temporary = temporary_path(&segment_path(&self.dir, base));
+        let made = self
+            .front(None)
+            .and_then(|(front, packer)| {
+                let front = Front {
+                    loose: true,
+                    ..front
+                };
+                self.write(&temporary, base, (front, packer), None, reserve)
+            })
+            .and_then(|(_, written)| {
+                let born = written.index.end();
+                let mut new = self.open(&temporary, base, written)?;
+                new.unnamed = Some(Unnamed {
+                    segment: new.segment.clone(),
+                    syncer: new.syncer.clone(),
+                    temporary: temporary.clone(),
+                    born,
+                });
+                Ok(new)
+            });
+        made.map_err(|error| self.give_up(&temporary, error))
     }
 
     fn create_as(
@@ -194,22 +232,29 @@ impl Place {
         reserve: Reserve<'_>,
     ) -> std::result::Result<NewSegment, NotCreated> {
         let path = segment_path(&self.dir, base);
-        let temporary = path.with_extension("log.tmp");
-        let made = begun
+        let temporary = temporary_path(&path);
+        let written = begun
             .and_then(|begun| self.write(&temporary, base, begun, carried, reserve))
-            .and_then(|made| Ok(self.env.rename(&temporary, &path).map(|()| made)?));
-        match made {
-            Ok(written) => self
-                .open(&path, base, written)
-                .map_err(|error| NotCreated { error, named: true }),
-            Err(error) => {
-                // It would take room. Nobody reads it, and the next opening removes it too.
-                let _ = self.env.remove(&temporary);
-                Err(NotCreated {
-                    error,
-                    named: false,
-                })
-            }
+            .and_then(|(mut file, mut written)| {
+                if !planted(Bug::SegmentUnsynced) {
+                    file.sync()?;
+                }
+                written.durable = file.len();
+                self.env.rename(&temporary, &path)?;
+                Ok(written)
+            })
+            .map_err(|error| self.give_up(&temporary, error))?;
+        self.sync_names()
+            .and_then(|()| self.open(&path, base, written))
+            .map_err(|error| NotCreated { error, named: true })
+    }
+
+    fn give_up(&self, temporary: &Path, error: Error) -> NotCreated {
+        // It would take room. Nobody reads it, and the next opening removes it too.
+        let _ = self.env.remove(temporary);
+        NotCreated {
+            error,
+            named: false,
         }
     }
 
@@ -220,7 +265,7 @@ impl Place {
         (front, packer): (Front, Packer),
         carried: Option<&Carried>,
         reserve: Reserve<'_>,
-    ) -> Result<(BlockIndex, Packer, u64)> {
+    ) -> Result<(Box<dyn AppendFile>, Written)> {
         let mut file = self.create_temporary(path)?;
         let carried_bytes = carried.map_or(0, |carried| carried.end.saturating_sub(carried.start));
         let born = front.bytes() + carried_bytes;
@@ -235,10 +280,13 @@ impl Place {
             )?;
         }
         let reserved = reserve(file.as_mut(), index.entries().len())?;
-        if !planted(Bug::SegmentUnsynced) {
-            file.sync()?;
-        }
-        Ok((index, packer, reserved))
+        let written = Written {
+            index,
+            packer,
+            reserved,
+            durable: 0,
+        };
+        Ok((file, written))
     }
 
     /// A new file at `path`, which may hold what an attempt before this one left.
@@ -252,28 +300,55 @@ impl Place {
         })
     }
 
-    fn open(
-        &self,
-        path: &Path,
-        base: Position,
-        (index, packer, reserved): (BlockIndex, Packer, u64),
-    ) -> Result<NewSegment> {
-        // A new name is not durable until its directory is.
+    /// A new name is not durable until its directory is.
+    fn sync_names(&self) -> Result<()> {
         if !planted(Bug::SegmentNameUnsynced) {
             self.env.sync_dir(&self.dir)?;
         }
+        Ok(())
+    }
+
+    fn open(&self, path: &Path, base: Position, written: Written) -> Result<NewSegment> {
         let file = self.env.open_append(path)?;
-        let syncer = Syncer::new(self.env.open_append(path)?, index.end());
+        let syncer = Syncer::new(self.env.open_append(path)?, written.durable);
         let read_file = self.env.open_read(path)?;
-        let segment = Segment::new(self, base, read_file, file.len(), index);
+        let segment = Segment::new(self, base, read_file, file.len(), written.index);
         Ok(NewSegment {
             segment: Arc::new(segment),
             file,
             syncer: Arc::new(syncer),
-            packer,
-            reserved,
+            packer: written.packer,
+            reserved: written.reserved,
+            unnamed: None,
         })
     }
+
+    /// Gives a segment its name. What can't be tried again, as it is not known how far it got, is said to be
+    /// [named](NotCreated::named).
+    pub(crate) fn name(&self, unnamed: &Unnamed) -> std::result::Result<(), NotCreated> {
+        let path = unnamed.segment.path();
+        let unknown = |error| NotCreated { error, named: true };
+        if !planted(Bug::SegmentUnsynced) {
+            unnamed.syncer.sync(unnamed.born).map_err(unknown)?;
+        }
+        self.env
+            .rename(&unnamed.temporary, path)
+            .map_err(|error| NotCreated {
+                error: error.into(),
+                named: false,
+            })?;
+        self.sync_names().map_err(unknown)?;
+        // So that errors tell the name that it has now.
+        if let Ok(file) = self.env.open_read(path) {
+            unnamed.segment.set_named(file);
+        }
+        Ok(())
+    }
+}
+
+/// Where a segment is until it has its name.
+pub(crate) fn temporary_path(path: &Path) -> PathBuf {
+    path.with_extension("log.tmp")
 }
 
 impl Carried {

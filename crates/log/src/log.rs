@@ -1,7 +1,7 @@
 //! The log's face: appends, group commit, reads. `view.rs` has how reading is done, `compact.rs` how old segments change.
 
 use crate::compact::SegmentInfo;
-use crate::create::{NotCreated, Place};
+use crate::create::{NotCreated, Place, Unnamed};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::check_group;
 use crate::pending::Pending;
@@ -53,6 +53,10 @@ pub(crate) struct Shared {
     written: AtomicU64,
     durable: AtomicU64,
     syncs: AtomicU64,
+    /// The newest segment, if it has no name yet. Taken after `writer` where both are, and held while it gets it.
+    unnamed: Mutex<Option<Unnamed>>,
+    /// Whether nobody has begun to give it its name.
+    naming_due: AtomicBool,
     /// A segment was sealed since it was last asked whether a dictionary is to be trained.
     pub(crate) training_due: AtomicBool,
     poisoned: AtomicBool,
@@ -172,6 +176,8 @@ impl Log {
             written: AtomicU64::new(recovery.last.0),
             durable: AtomicU64::new(durable),
             syncs: AtomicU64::new(0),
+            unnamed: Mutex::new(None),
+            naming_due: AtomicBool::new(false),
             training_due: AtomicBool::new(true),
             poisoned: AtomicBool::new(false),
         };
@@ -252,7 +258,8 @@ impl Log {
 
     /// Makes durable what was accepted so far, and reserves room for what comes next. Called in the background now and then, so that an
     /// append seldom waits for room, and going over to a new segment for the sync of a whole one. Appends go on meanwhile. Of a
-    /// [lazy](LogOptions::lazy) log nothing is made durable.
+    /// [lazy](LogOptions::lazy) log no records are made durable, but a new segment gets its name: see
+    /// [`write_back_is_due`](Self::write_back_is_due).
     ///
     /// # Errors
     /// As [`sync`](Log::sync). A full disk is none: the append that finds no room says so.
@@ -266,9 +273,14 @@ impl Log {
             unsynced
         };
         match shared.options.lazy {
-            true => Ok(()),
+            true => shared.name_newest(),
             false => shared.make_durable(unsynced),
         }
+    }
+
+    /// Whether to call [`write_back`](Self::write_back) at once: an append has gone over to a segment that has no name yet.
+    pub fn write_back_is_due(&self) -> bool {
+        self.shared.naming_due.load(Ordering::Relaxed)
     }
 
     /// Position of the first record kept; one past [`last`](Log::last) if there is none.
@@ -333,6 +345,7 @@ impl Log {
         shared.pending.lock().closed = true;
         shared.check_healthy()?;
         shared.sync_all(&mut writer)?;
+        shared.name_newest()?;
         match shared.reserve_footer(&mut writer) {
             Ok(()) => writer.seal().map_err(|error| shared.poison(error)),
             // Nothing was accepted since the log was opened, on a disk that is full: all there is is durable.
@@ -552,11 +565,25 @@ impl Shared {
         if planted(Bug::DurableBeforeSync) {
             self.durable.fetch_max(upto, Ordering::AcqRel);
         }
+        self.name_newest()?;
         self.sync_older()
             .and_then(|()| syncer.sync(bytes))
             .map_err(|error| self.poison(error))?;
         self.syncs.fetch_add(1, Ordering::Relaxed);
         self.durable.fetch_max(upto, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Gives the newest segment its name, if it has none yet. Done before anything in it is called durable, and before the next one is
+    /// begun.
+    pub(crate) fn name_newest(&self) -> Result<()> {
+        let mut unnamed = self.unnamed.lock();
+        self.naming_due.store(false, Ordering::Relaxed);
+        if let Some(segment) = &*unnamed {
+            let named = self.place.name(segment);
+            named.map_err(|failed| self.not_created(failed))?;
+        }
+        *unnamed = None;
         Ok(())
     }
 
@@ -651,6 +678,7 @@ impl Shared {
     /// Goes over to a new segment with room for `need` bytes of records; one in the place of the present, if that is
     /// small and was closed, and `carry` says so.
     pub(crate) fn begin_segment(&self, writer: &mut Writer, need: u64, carry: bool) -> Result<()> {
+        self.name_newest()?;
         self.pending.lock().freeze();
         if self.options.lazy {
             self.write_all(writer)?;
@@ -661,9 +689,10 @@ impl Shared {
         // One that recovery left for appending has none reserved; a full disk is told before anything is begun.
         self.reserve_footer(writer)?;
         let next = self.last().next();
-        let new = writer
+        let mut new = writer
             .create_next(next, need, carry, durable)
             .map_err(|failed| self.not_created(failed))?;
+        *self.unnamed.lock() = new.unnamed.take();
         let (segment, reserved) = (new.segment.clone(), new.reserved);
         let replaces = segment.base() == writer.segment().base();
         writer
@@ -677,6 +706,7 @@ impl Shared {
             segments.push(segment.clone());
         });
         self.begin_pending(blocks, reserved);
+        self.naming_due.store(!durable, Ordering::Relaxed);
         self.training_due.store(true, Ordering::Release);
         Ok(())
     }

@@ -3,6 +3,8 @@
 //! A lazy log begins a segment while those before it are not durable, and the header says so: the new one is *loose*. A segment that
 //! is not loose got its name when all before it was durable, so only the loose ones at the end of a log matter.
 //!
+//! It is written to before it has its name: see `create.rs`. If the process is killed just then, the next opening gives it its name.
+//!
 //! After a crash the log is a prefix of what was appended. So it ends in the first of those segments that is torn, and the
 //! ones after that are no part of it: the next opening removes them. What was made durable is never taken for torn: a sync
 //! begins with the oldest segment, so a block that says more of its file was durable than the segment was born with proves it of
@@ -10,6 +12,7 @@
 
 use crate::LogIdentity;
 use crate::block::{BlockKind, Salt};
+use crate::create::temporary_path;
 use crate::error::Result;
 use crate::footer;
 use crate::header::{HEADER_BYTES, SegmentHeader, segment_path};
@@ -97,6 +100,32 @@ pub(crate) fn is_loose(
 ) -> Result<bool> {
     let header = whole_header(file, base, identity)?;
     Ok(header.is_some_and(|header| header.loose))
+}
+
+/// The base of the segment that the file at `path` is to be, if the log had gone over to it when the process was killed: a loose one
+/// with records.
+pub(crate) fn unnamed(
+    env: &dyn Env,
+    path: &Path,
+    dir: &Path,
+    identity: LogIdentity,
+) -> Result<Option<Position>> {
+    let file = env.open_read(path)?;
+    let length = file.len()?.min(HEADER_BYTES as u64) as usize;
+    let header = match SegmentHeader::decode(&file.read_at(0, length)?) {
+        Ok(header) if header.loose && header.identity == identity => header,
+        _ => return Ok(None),
+    };
+    if path != temporary_path(&segment_path(dir, header.base)) {
+        return Ok(None);
+    }
+    let mut walk = Found { file, header }.walk()?;
+    while let Step::Block(block, _) = walk.step()? {
+        if block.kind == BlockKind::Records {
+            return Ok((block.first == header.base).then_some(header.base));
+        }
+    }
+    Ok(None)
 }
 
 /// How many of the segments of these bases, which ascend, are the log's: all, or those up to one of which a crash has left a

@@ -2,7 +2,8 @@
 //!
 //! | found | taken for |
 //! | --- | --- |
-//! | file that ends in `.log.tmp` | a segment whose creation was cut short: removed |
+//! | file that ends in `.log.tmp`, a loose segment with records after all others | the newest, which was to get its name: gets it |
+//! | another one | a segment whose creation was cut short: removed |
 //! | segment all of whose records the owner says are needless | as if it had been dropped: removed |
 //! | segment among the positions that a compacted segment before it stands for | what that was made from: removed |
 //! | compacted segment without a whole footer | damaged: it was whole before it had its name |
@@ -103,16 +104,26 @@ impl Unproven {
 pub(crate) fn recover(place: &Place, needless: Position) -> Result<Recovered> {
     let (env, dir) = (place.env.as_ref(), place.dir.as_path());
     env.create_dir_all(dir)?;
+    let mut bases = list_segments(env, dir)?;
     for name in env.list(dir)? {
-        if name.ends_with(TEMPORARY_SUFFIX) {
-            env.remove(&dir.join(name))?;
+        if !name.ends_with(TEMPORARY_SUFFIX) {
+            continue;
+        }
+        let path = dir.join(name);
+        match loose::unnamed(env, &path, dir, place.identity)? {
+            Some(base) if bases.last().is_some_and(|newest| *newest < base) => {
+                env.open_append(&path)?.sync()?;
+                env.rename(&path, &segment_path(dir, base))?;
+                bases.push(base);
+            }
+            _ => env.remove(&path)?,
         }
     }
     // Names that a killed process made may not be durable yet, and what follows relies on them.
     if !planted(Bug::FoundSegmentNameBelieved) {
         env.sync_dir(dir)?;
     }
-    let mut bases = remove_leftovers(place, list_segments(env, dir)?)?;
+    let mut bases = remove_leftovers(place, bases)?;
     while let [first, second, ..] = bases[..]
         && second <= needless.next()
     {

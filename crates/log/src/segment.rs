@@ -3,7 +3,7 @@
 use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Fault, Salt};
 use crate::create::Place;
 use crate::dictionary::Dictionaries;
-use crate::header::HEADER_BYTES;
+use crate::header::{HEADER_BYTES, segment_path};
 use crate::index::{BlockIndex, BlockSpan};
 use crate::records::RecordBlock;
 use crate::syncer::Syncer;
@@ -13,7 +13,7 @@ use parking_lot::RwLock;
 use quire_env::{BlockCache, BlockKey, ReadFile};
 use quire_model::Position;
 use quire_pack::Dictionary;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -21,8 +21,11 @@ use std::sync::{Arc, OnceLock};
 #[derive(Debug)]
 pub(crate) struct Segment {
     base: Position,
+    path: PathBuf,
     salt: Salt,
     file: Arc<dyn ReadFile>,
+    /// The same file under its name, if it was opened before it had that.
+    named: OnceLock<Arc<dyn ReadFile>>,
     /// This open file's name in the cache.
     owner: u64,
     index: RwLock<BlockIndex>,
@@ -46,8 +49,10 @@ impl Segment {
     ) -> Segment {
         Segment {
             base,
+            path: segment_path(&place.dir, base),
             salt: Salt::new(place.identity, base),
             file,
+            named: OnceLock::new(),
             owner: place.cache.new_owner(),
             dictionaries: place.dictionaries.clone(),
             dictionary: OnceLock::new(),
@@ -66,12 +71,19 @@ impl Segment {
         self.salt
     }
 
+    /// Where it is once it has its name.
     pub(crate) fn path(&self) -> &Path {
-        self.file.path()
+        &self.path
     }
 
     pub(crate) fn file(&self) -> &Arc<dyn ReadFile> {
-        &self.file
+        self.named.get().unwrap_or(&self.file)
+    }
+
+    /// Takes its file, which has a name since.
+    pub(crate) fn set_named(&self, file: Arc<dyn ReadFile>) {
+        // It gets its name once.
+        self.named.get_or_init(|| file);
     }
 
     /// Whether records of this segment may have been removed.
@@ -135,7 +147,7 @@ impl Segment {
             return Ok(block);
         }
         let bytes = self
-            .file
+            .file()
             .read_at(span.offset, span.length)
             .map_err(|error| self.read_error(error, span))?;
         let block = self.decode(span, &bytes)?;
@@ -193,7 +205,7 @@ impl Segment {
     /// The dictionary, if there is one.
     pub(crate) fn load_dictionary(&self) -> Result<Option<Arc<Dictionary>>> {
         match self.has_dictionary() {
-            true => self.dictionaries.load(self.file.as_ref(), self.salt),
+            true => self.dictionaries.load(self.file().as_ref(), self.salt),
             false => Ok(None),
         }
     }

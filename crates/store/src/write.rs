@@ -216,7 +216,7 @@ impl<M: Machine> Inner<M> {
             .iter()
             .map(|record| record.len() as u64)
             .sum::<u64>();
-        if writer.unwritten_bytes >= WRITE_BACK_BYTES {
+        if writer.unwritten_bytes >= WRITE_BACK_BYTES || self.log.write_back_is_due() {
             writer.unwritten_bytes = 0;
             self.schedule_write_back();
         }

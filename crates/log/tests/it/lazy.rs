@@ -1,7 +1,7 @@
 //! Lazy logs: segments begun before those in front of them are durable, and what a crash leaves of them.
 
 use crate::support::*;
-use quire_env::{BlockCache, Env, SimEnv};
+use quire_env::{BlockCache, Env, Fault, SimEnv};
 use quire_log::{ErrorKind, Log, Result};
 use quire_model::Position;
 use std::path::Path;
@@ -125,5 +125,122 @@ fn a_log_that_ends_among_needless_records_begins_anew_after_them() {
                 check_all(&log);
             }
         }
+    });
+}
+
+/// A log that has just gone over to a new segment and written to it; the position before that.
+fn just_gone_over() -> (Arc<SimEnv>, Log, Position) {
+    let (env, log) = unsynced(20);
+    let segments = log.stats().segments;
+    let mut before = log.last();
+    while log.stats().segments == segments {
+        before = log.last();
+        append(&log, 2).unwrap();
+    }
+    while log.last().0 < before.0 + 12 {
+        append(&log, 2).unwrap();
+    }
+    (env, log, before)
+}
+
+#[test]
+fn a_new_segment_has_no_name_until_it_is_durable_and_a_killed_process_loses_nothing_of_it() {
+    lazily(|| {
+        let (env, log, before) = just_gone_over();
+        assert!(log.write_back_is_due());
+        assert_eq!(log.stats().segments, segments(&env).len() as u64 + 1);
+        check_all(&log);
+        // A view keeps the file, whatever its name.
+        let view = log.view();
+        let last = view.scan(Position(1)).last().unwrap().unwrap().0;
+        log.write_back().unwrap();
+        assert!(!log.write_back_is_due());
+        assert_eq!(log.stats().segments, segments(&env).len() as u64);
+        assert_eq!(
+            view.scan(Position(1)).last().unwrap().unwrap().0,
+            last,
+            "the same file"
+        );
+        check_all(&log);
+
+        let (env, log, before_other) = just_gone_over();
+        assert_eq!(before, before_other);
+        let unnamed = segments(&env).len();
+        drop(log);
+        let (log, _) = open(&env).unwrap();
+        assert!(log.last() > before, "what was written is there");
+        assert!(segments(&env).len() > unnamed);
+        check_all(&log);
+    });
+}
+
+#[test]
+fn what_a_sync_said_of_a_segment_without_a_name_holds_after_any_crash() {
+    lazily(|| {
+        let (env, log, _) = just_gone_over();
+        let (first_step, last) = (env.operations(), log.last());
+        log.sync(last).unwrap();
+        for step in first_step..env.operations() {
+            let (env, log, before) = just_gone_over();
+            env.crash_at(step);
+            assert!(log.sync(last).is_err());
+            for seed in 0..6 {
+                let env = env.after_crash(seed);
+                let (log, _) = open(&env).unwrap();
+                assert!(log.last() <= last, "step {step} seed {seed}");
+                check_all(&log);
+                let position = append(&log, 2).unwrap();
+                log.sync(position).unwrap();
+                drop(log);
+                let (log, _) = open(&env.after_crash(seed)).unwrap();
+                assert_eq!(log.last(), position, "step {step} seed {seed}");
+                check_all(&log);
+            }
+            assert!(before < last);
+        }
+        for seed in 0..20 {
+            let (log, _) = open(&env.after_crash(seed)).unwrap();
+            assert_eq!(log.last(), last);
+            check_all(&log);
+        }
+    });
+}
+
+#[test]
+fn no_segment_is_dropped_before_the_one_after_it_has_its_name() {
+    lazily(|| {
+        let (env, log, before) = just_gone_over();
+        log.drop_before(before.next()).unwrap();
+        for seed in 0..20 {
+            let (log, _) = open(&env.after_crash(seed)).unwrap();
+            assert!(log.first() > Position(1), "seed {seed}");
+            check_all(&log);
+        }
+    });
+}
+
+#[test]
+fn a_name_that_finds_no_room_is_given_later_and_nothing_is_lost() {
+    lazily(|| {
+        let (env, log, _) = just_gone_over();
+        let first_step = env.operations();
+        log.write_back().unwrap();
+        let mut given_later = 0;
+        for step in first_step..env.operations() {
+            let (env, log, _) = just_gone_over();
+            env.fail_at(step, Fault::Enospc);
+            let failed = log.write_back().is_err();
+            let synced = log.sync(log.last()).is_ok();
+            assert!(failed || synced, "step {step}");
+            given_later += u64::from(failed && synced);
+            let durable = log.durable();
+            drop(log);
+            for seed in 0..6 {
+                let (log, _) = open(&env.after_crash(seed)).unwrap();
+                assert!(log.last() >= durable, "step {step} seed {seed}");
+                check_all(&log);
+            }
+        }
+        assert!(given_later > 0);
     });
 }
