@@ -221,8 +221,8 @@ impl Log {
     ///
     /// # Errors
     /// [`Error::NotSecured`], and nothing has changed, as long as the disk has no room for a copy of what an earlier opening wrote
-    /// and may have failed to sync. Else what is durable is unknown, and the log takes no more writes: the machine's error the first time,
-    /// then [`Error::Poisoned`].
+    /// and may have failed to sync; kind `NoSpace`, likewise, as long as it has none for the newest segment's name. Else what is durable
+    /// is unknown, and the log takes no more writes: the machine's error the first time, then [`Error::Poisoned`].
     pub fn sync(&self, upto: Position) -> Result<Position> {
         let shared = &*self.shared;
         let upto = upto.min(self.last());
