@@ -4,7 +4,7 @@
 //!  stretches   | 65,536 sorted keys | 65,536 … |   | 4,096 | 4,096 |   | 256 | 256 | 256 |      immutable
 //!  tail        at most 255 keys in the order in which they came
 //! ```
-//! Every 256 keys the writer sorts the tail and makes it a stretch; 16 stretches of a size become one of the next. So a key is moved
+//! Every 256 keys the writer sorts the tail and makes it a stretch; 16 stretches of a size become one of the next, but for the largest. So a key is moved
 //! a few times, always as its neighbours are in the processor's caches, where a search for its place among all keys would miss them at
 //! each step; keys are found one by one through the hash index. A reader merges the stretches, with the tail sorted for itself.
 //! Keys that come in order make stretches that are sorted already.
@@ -24,6 +24,8 @@ use std::sync::Arc;
 const STRETCH_KEYS: usize = sized(256, 2) as usize;
 /// So many stretches of a size become one.
 const FAN_IN: usize = sized(16, 2) as usize;
+/// Keys of the largest stretches: to join those would hold one write up for tens of milliseconds.
+const STRETCH_KEYS_MAX: usize = STRETCH_KEYS * FAN_IN * FAN_IN;
 
 /// A key by its first bytes and its cell.
 #[derive(Debug, Clone, Copy)]
@@ -115,7 +117,7 @@ impl Keys {
             let size = stretches.last().map_or(0, |last| last.len());
             let alike = stretches.iter().rev();
             let alike = alike.take_while(|stretch| stretch.len() == size).count();
-            if alike < FAN_IN {
+            if alike < FAN_IN || size == STRETCH_KEYS_MAX {
                 break;
             }
             let mut joined = stretches.split_off(stretches.len() - alike).concat();

@@ -55,6 +55,32 @@ proptest! {
     }
 }
 
+/// Of more keys than the largest stretches make one of.
+#[test]
+fn the_keys_of_a_large_memtable_come_in_order_and_each_is_found() {
+    const KEYS: u64 = 17 * 65_536 + 300;
+    let key = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+    let (memtable, folder) = (memtable(), folder());
+    for number in 0..KEYS {
+        let value = number.to_le_bytes();
+        let written = memtable.write(&folder, &key(number), Position(1), Op::Put(&value));
+        written.unwrap();
+    }
+    let mut keys: Vec<_> = (0..KEYS).map(key).collect();
+    keys.sort_unstable();
+    let mut cursor = memtable.cursor(Position(1), Start::FIRST);
+    for expected in &keys {
+        assert_eq!(cursor.key(), Some(&expected[..]));
+        cursor.advance();
+    }
+    assert_eq!(cursor.key(), None);
+    for number in (0..KEYS).step_by(97) {
+        let key = key(number);
+        let entry = memtable.get(&key, table::hash(&key), Position(1)).unwrap();
+        assert_eq!(*entry.value, number.to_le_bytes());
+    }
+}
+
 #[test]
 fn a_position_that_goes_back_is_refused_and_the_same_one_replaces() {
     let (memtable, folder) = (memtable(), folder());
