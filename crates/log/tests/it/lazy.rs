@@ -144,33 +144,56 @@ fn just_gone_over() -> (Arc<SimEnv>, Log, Position) {
 }
 
 #[test]
-fn a_new_segment_has_no_name_until_it_is_durable_and_a_killed_process_loses_nothing_of_it() {
+fn a_new_segment_has_no_name_until_it_is_durable_and_a_view_keeps_it_either_way() {
     lazily(|| {
-        let (env, log, before) = just_gone_over();
+        let (env, log, _) = just_gone_over();
+        let view = log.view();
+        let seen = || view.scan(Position(1)).map(|item| item.unwrap().0).last();
+        let last = seen();
         assert!(log.write_back_is_due());
         assert_eq!(log.stats().segments, segments(&env).len() as u64 + 1);
         check_all(&log);
-        // A view keeps the file, whatever its name.
-        let view = log.view();
-        let last = view.scan(Position(1)).last().unwrap().unwrap().0;
+
         log.write_back().unwrap();
         assert!(!log.write_back_is_due());
         assert_eq!(log.stats().segments, segments(&env).len() as u64);
-        assert_eq!(
-            view.scan(Position(1)).last().unwrap().unwrap().0,
-            last,
-            "the same file"
-        );
+        check_all(&log);
+        assert_eq!(seen(), last);
+    });
+}
+
+#[test]
+fn after_a_kill_a_segment_without_a_name_gets_it_with_all_that_was_written() {
+    lazily(|| {
+        // The process is killed, the machine goes on.
+        let killed = || {
+            let (env, log, before) = just_gone_over();
+            let written = Position(log.stats().records);
+            assert!(written > before, "a block is in the new segment");
+            (env, written)
+        };
+        let (env, written) = killed();
+        let (named, first_step) = (segments(&env).len(), env.operations());
+        let (log, _) = open(&env).unwrap();
+        assert_eq!(log.last(), written);
+        assert!(segments(&env).len() > named);
         check_all(&log);
 
-        let (env, log, before_other) = just_gone_over();
-        assert_eq!(before, before_other);
-        let unnamed = segments(&env).len();
-        drop(log);
-        let (log, _) = open(&env).unwrap();
-        assert!(log.last() > before, "what was written is there");
-        assert!(segments(&env).len() > unnamed);
-        check_all(&log);
+        for step in first_step..env.operations() {
+            let (env, _) = killed();
+            env.crash_at(step);
+            open(&env).unwrap_err();
+            for seed in 0..6 {
+                let env = env.after_crash(seed);
+                let (log, _) = open(&env).unwrap();
+                assert!(log.last() <= written, "step {step} seed {seed}");
+                let position = append(&log, 2).unwrap();
+                log.sync(position).unwrap();
+                let (log, _) = open(&env.after_crash(seed)).unwrap();
+                assert_eq!(log.last(), position, "step {step} seed {seed}");
+                check_all(&log);
+            }
+        }
     });
 }
 
@@ -181,7 +204,7 @@ fn what_a_sync_said_of_a_segment_without_a_name_holds_after_any_crash() {
         let (first_step, last) = (env.operations(), log.last());
         log.sync(last).unwrap();
         for step in first_step..env.operations() {
-            let (env, log, before) = just_gone_over();
+            let (env, log, _) = just_gone_over();
             env.crash_at(step);
             assert!(log.sync(last).is_err());
             for seed in 0..6 {
@@ -196,7 +219,6 @@ fn what_a_sync_said_of_a_segment_without_a_name_holds_after_any_crash() {
                 assert_eq!(log.last(), position, "step {step} seed {seed}");
                 check_all(&log);
             }
-            assert!(before < last);
         }
         for seed in 0..20 {
             let (log, _) = open(&env.after_crash(seed)).unwrap();

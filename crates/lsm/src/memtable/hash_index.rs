@@ -78,8 +78,9 @@ fn probe_tables(tables: &[Slots; TABLES], tag: u64) -> impl Iterator<Item = &Ato
 
 impl HashIndex {
     pub(crate) fn new() -> HashIndex {
+        let none = empty(0);
         HashIndex {
-            tables: ArcSwap::from_pointee(array::from_fn(|_| empty(0))),
+            tables: ArcSwap::from_pointee(array::from_fn(|_| Arc::clone(&none))),
         }
     }
 
