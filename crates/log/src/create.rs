@@ -74,8 +74,6 @@ pub(crate) struct NewSegment {
     pub(crate) packer: Packer,
     /// Bytes of room past its end.
     pub(crate) reserved: u64,
-    /// If it has no name yet.
-    pub(crate) unnamed: Option<Unnamed>,
 }
 
 /// A segment that is still to get its name.
@@ -83,9 +81,6 @@ pub(crate) struct NewSegment {
 pub(crate) struct Unnamed {
     segment: Arc<Segment>,
     syncer: Arc<Syncer>,
-    temporary: PathBuf,
-    /// Bytes of the file that were written before it was gone over to.
-    born: u64,
 }
 
 /// A file that was just written.
@@ -93,8 +88,6 @@ struct Written {
     index: BlockIndex,
     packer: Packer,
     reserved: u64,
-    /// Bytes of it that are durable.
-    durable: u64,
 }
 
 /// Why a segment was not created.
@@ -107,6 +100,16 @@ pub(crate) struct NotCreated {
 
 /// Makes room in a segment with so many blocks, and says how many bytes.
 pub(crate) type Reserve<'a> = &'a mut dyn FnMut(&mut dyn AppendFile, usize) -> Result<u64>;
+
+impl Unnamed {
+    /// One that [`create_loose`](Place::create_loose) made.
+    pub(crate) fn new(made: &NewSegment) -> Unnamed {
+        Unnamed {
+            segment: made.segment.clone(),
+            syncer: made.syncer.clone(),
+        }
+    }
+}
 
 impl Front {
     /// Offset of the first block.
@@ -194,7 +197,8 @@ impl Place {
         self.create_as(base, begun, carried, reserve)
     }
 
-    /// As [`create`](Self::create) without blocks, while what is before it may not be durable. It has no name yet.
+    /// As [`create`](Self::create) without blocks, while what is before it may not be durable. It is still to get its
+    /// [name](Self::name).
     pub(crate) fn create_loose(
         &self,
         base: Position,
@@ -210,17 +214,7 @@ impl Place {
                 };
                 self.write(&temporary, base, (front, packer), None, reserve)
             })
-            .and_then(|(_, written)| {
-                let born = written.index.end();
-                let mut new = self.open(&temporary, base, written)?;
-                new.unnamed = Some(Unnamed {
-                    segment: new.segment.clone(),
-                    syncer: new.syncer.clone(),
-                    temporary: temporary.clone(),
-                    born,
-                });
-                Ok(new)
-            });
+            .and_then(|(_, written)| self.open(&temporary, base, written, 0));
         made.map_err(|error| self.give_up(&temporary, error))
     }
 
@@ -235,17 +229,17 @@ impl Place {
         let temporary = temporary_path(&path);
         let written = begun
             .and_then(|begun| self.write(&temporary, base, begun, carried, reserve))
-            .and_then(|(mut file, mut written)| {
+            .and_then(|(mut file, written)| {
                 if !planted(Bug::SegmentUnsynced) {
                     file.sync()?;
                 }
-                written.durable = file.len();
                 self.env.rename(&temporary, &path)?;
                 Ok(written)
             })
             .map_err(|error| self.give_up(&temporary, error))?;
+        let durable = written.index.end();
         self.sync_names()
-            .and_then(|()| self.open(&path, base, written))
+            .and_then(|()| self.open(&path, base, written, durable))
             .map_err(|error| NotCreated { error, named: true })
     }
 
@@ -284,7 +278,6 @@ impl Place {
             index,
             packer,
             reserved,
-            durable: 0,
         };
         Ok((file, written))
     }
@@ -308,9 +301,16 @@ impl Place {
         Ok(())
     }
 
-    fn open(&self, path: &Path, base: Position, written: Written) -> Result<NewSegment> {
+    /// Opens the segment that is at `path`, and of which so many bytes are durable.
+    fn open(
+        &self,
+        path: &Path,
+        base: Position,
+        written: Written,
+        durable: u64,
+    ) -> Result<NewSegment> {
         let file = self.env.open_append(path)?;
-        let syncer = Syncer::new(self.env.open_append(path)?, written.durable);
+        let syncer = Syncer::new(self.env.open_append(path)?, durable);
         let read_file = self.env.open_read(path)?;
         let segment = Segment::new(self, base, read_file, file.len(), written.index);
         Ok(NewSegment {
@@ -319,7 +319,6 @@ impl Place {
             syncer: Arc::new(syncer),
             packer: written.packer,
             reserved: written.reserved,
-            unnamed: None,
         })
     }
 
@@ -327,12 +326,14 @@ impl Place {
     /// [named](NotCreated::named).
     pub(crate) fn name(&self, unnamed: &Unnamed) -> std::result::Result<(), NotCreated> {
         let path = unnamed.segment.path();
+        // Header and dictionary: no blocks were carried over.
+        let born = unnamed.segment.index().read().start();
         let unknown = |error| NotCreated { error, named: true };
         if !planted(Bug::SegmentUnsynced) {
-            unnamed.syncer.sync(unnamed.born).map_err(unknown)?;
+            unnamed.syncer.sync(born).map_err(unknown)?;
         }
         self.env
-            .rename(&unnamed.temporary, path)
+            .rename(&temporary_path(path), path)
             .map_err(|error| NotCreated {
                 error: error.into(),
                 named: false,

@@ -689,10 +689,10 @@ impl Shared {
         // One that recovery left for appending has none reserved; a full disk is told before anything is begun.
         self.reserve_footer(writer)?;
         let next = self.last().next();
-        let mut new = writer
+        let new = writer
             .create_next(next, need, carry, durable)
             .map_err(|failed| self.not_created(failed))?;
-        *self.unnamed.lock() = new.unnamed.take();
+        *self.unnamed.lock() = (!durable).then(|| Unnamed::new(&new));
         let (segment, reserved) = (new.segment.clone(), new.reserved);
         let replaces = segment.base() == writer.segment().base();
         writer

@@ -12,7 +12,7 @@
 
 use crate::LogIdentity;
 use crate::block::{BlockKind, Salt};
-use crate::create::temporary_path;
+use crate::create::{Place, temporary_path};
 use crate::error::Result;
 use crate::footer;
 use crate::header::{HEADER_BYTES, SegmentHeader, segment_path};
@@ -104,19 +104,14 @@ pub(crate) fn is_loose(
 
 /// The base of the segment that the file at `path` is to be, if the log had gone over to it when the process was killed: a loose one
 /// with records.
-pub(crate) fn unnamed(
-    env: &dyn Env,
-    path: &Path,
-    dir: &Path,
-    identity: LogIdentity,
-) -> Result<Option<Position>> {
-    let file = env.open_read(path)?;
+pub(crate) fn unnamed(place: &Place, path: &Path) -> Result<Option<Position>> {
+    let file = place.env.open_read(path)?;
     let length = file.len()?.min(HEADER_BYTES as u64) as usize;
     let header = match SegmentHeader::decode(&file.read_at(0, length)?) {
-        Ok(header) if header.loose && header.identity == identity => header,
+        Ok(header) if header.loose && header.identity == place.identity => header,
         _ => return Ok(None),
     };
-    if path != temporary_path(&segment_path(dir, header.base)) {
+    if path != temporary_path(&segment_path(&place.dir, header.base)) {
         return Ok(None);
     }
     let mut walk = Found { file, header }.walk()?;

@@ -110,7 +110,7 @@ pub(crate) fn recover(place: &Place, needless: Position) -> Result<Recovered> {
             continue;
         }
         let path = dir.join(name);
-        match loose::unnamed(env, &path, dir, place.identity)? {
+        match loose::unnamed(place, &path)? {
             Some(base) if bases.last().is_some_and(|newest| *newest < base) => {
                 env.open_append(&path)?.sync()?;
                 env.rename(&path, &segment_path(dir, base))?;
