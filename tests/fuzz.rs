@@ -1,4 +1,5 @@
-//! Every fuzz target, for `FUZZ_SECONDS` each, two at a time. A word on the command line picks those whose name has it.
+//! Every fuzz target, for `FUZZ_SECONDS` each, two at a time. A word on the command line picks
+//! those whose name has it.
 //!
 //! | variable | meaning |
 //! | --- | --- |
@@ -31,7 +32,8 @@ const THREADS: usize = 2;
 struct Counting;
 
 thread_local! {
-    /// Bytes allocated and not freed, by this thread; below 0 where it frees what another has allocated.
+    /// Bytes allocated and not freed, by this thread; below 0 where it frees what another has
+    /// allocated.
     static HELD: Cell<isize> = const { Cell::new(0) };
     /// The most that `HELD` was since `peak_bytes` was called, and what it was then.
     static PEAK: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
@@ -55,7 +57,8 @@ fn peak_bytes() -> usize {
     usize::try_from(most - before).unwrap_or(0)
 }
 
-// SAFETY: every call is handed on to the system's allocator as it is, and its answer back; counting allocates nothing.
+// SAFETY: every call is handed on to the system's allocator as it is, and its answer back; counting
+// allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size().cast_signed());

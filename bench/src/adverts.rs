@@ -1,7 +1,8 @@
-//! Generated job adverts: compact JSON of about 1 KB, the same for the same number on every machine.
+//! Generated job adverts: compact JSON of about 1 KB, the same for the same number on every
+//! machine.
 //!
-//! Keys look like those of a job board: 16 hex digits in no order. The text is made of common words drawn with a bias
-//! to the front of the list, so that it compresses about as real adverts do.
+//! Keys look like those of a job board: 16 hex digits in no order. The text is made of common words
+//! drawn with a bias to the front of the list, so that it compresses about as real adverts do.
 
 use std::fmt::Write;
 

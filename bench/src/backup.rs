@@ -1,9 +1,11 @@
-//! What a backup costs those who write: the same writes with and without a backup beside them, in turn, in one run.
+//! What a backup costs those who write: the same writes with and without a backup beside them, in
+//! turn, in one run.
 //!
-//! A database of generated documents is loaded first. Then documents are replaced at full rate, in slices of so many: one
-//! slice alone, one with a backup running from its beginning to its end (a whole one, to a new place; when it ends, the
-//! next begins), and so on in pairs, the order turned round each time. A pair gives one ratio; reported are the medians and the
-//! spread. In the end a backup taken during the last slice is restored and compared.
+//! A database of generated documents is loaded first. Then documents are replaced at full rate, in
+//! slices of so many: one slice alone, one with a backup running from its beginning to its end (a
+//! whole one, to a new place; when it ends, the next begins), and so on in pairs, the order turned
+//! round each time. A pair gives one ratio; reported are the medians and the spread. In the end a
+//! backup taken during the last slice is restored and compared.
 
 use crate::measure::{Watch, in_directory, median};
 use crate::{Result, adverts};
@@ -208,7 +210,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Batches of documents of these numbers, last first; another `salt` gives other documents under the same keys.
+    /// Batches of documents of these numbers, last first; another `salt` gives other documents
+    /// under the same keys.
     fn batches(&self, numbers: std::ops::Range<u64>, salt: u64) -> Result<Vec<Vec<Write>>> {
         let firsts = numbers.clone().step_by(self.batch.max(1) as usize);
         let batches = firsts.map(|from| {

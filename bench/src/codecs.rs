@@ -1,8 +1,10 @@
-//! What each codec takes of the disk and of the CPU: the same documents, loaded and got, under one setting after another.
+//! What each codec takes of the disk and of the CPU: the same documents, loaded and got, under one
+//! setting after another.
 //!
-//! Each setting has rounds of its own, in an order that turns. Reported are medians and the spread: bytes of the log for each
-//! byte of JSON, and the CPU time of a load and of a get that finds its block on the disk. Gets choose documents evenly; the
-//! memory of the database is the least there can be, so that the most of them decompress a block.
+//! Each setting has rounds of its own, in an order that turns. Reported are medians and the spread:
+//! bytes of the log for each byte of JSON, and the CPU time of a load and of a get that finds its
+//! block on the disk. Gets choose documents evenly; the memory of the database is the least there
+//! can be, so that the most of them decompress a block.
 
 use crate::corpus::KEY_FIELD;
 use crate::measure::{Watch, in_directory, spread};
@@ -45,7 +47,8 @@ pub(crate) struct Plan {
     /// Rounds
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// A segment of the log is sealed at so many bytes: fewer than by default, so that few documents make many segments
+    /// A segment of the log is sealed at so many bytes: fewer than by default, so that few
+    /// documents make many segments
     #[arg(long, default_value_t = 8 << 20)]
     segment_bytes: u64,
     /// Where the database is kept meanwhile: a directory that is made and removed

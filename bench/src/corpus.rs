@@ -1,7 +1,7 @@
 //! The documents of a run: a file of one compact JSON object a line, each with its key in `_id`.
 //!
-//! It is written once, before anything is measured, so that every engine reads the same bytes and none pays for making
-//! them.
+//! It is written once, before anything is measured, so that every engine reads the same bytes and
+//! none pays for making them.
 
 use crate::{Result, adverts};
 use quiredb::{Document, Key};
@@ -40,9 +40,9 @@ pub(crate) fn generate(count: u64, path: &Path) -> Result<Size> {
     })
 }
 
-/// Copies at most `count` documents of the NDJSON file `from` to `path`, as Quire would give them back: compact. So
-/// answers can be compared byte by byte. That this changes nothing but white space and escapes is checked here, by
-/// another JSON library.
+/// Copies at most `count` documents of the NDJSON file `from` to `path`, as Quire would give them
+/// back: compact. So answers can be compared byte by byte. That this changes nothing but white
+/// space and escapes is checked here, by another JSON library.
 pub(crate) fn copy(from: &Path, count: u64, path: &Path) -> Result<Size> {
     let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
     let mut size = Size {
@@ -114,7 +114,8 @@ impl Reader {
         })
     }
 
-    /// Fills `batch` with the next `documents` documents, fewer at the end. False if there are none left.
+    /// Fills `batch` with the next `documents` documents, fewer at the end. False if there are none
+    /// left.
     pub(crate) fn next(&mut self, documents: usize, batch: &mut Batch) -> Result<bool> {
         batch.text.clear();
         batch.ends.clear();
@@ -170,8 +171,8 @@ impl Expected {
     }
 }
 
-/// A document's key. Reads the whole text, so what is not JSON is refused: what a peer that stores plain text must do
-/// to be as safe as a document database.
+/// A document's key. Reads the whole text, so what is not JSON is refused: what a peer that stores
+/// plain text must do to be as safe as a document database.
 pub(crate) fn key_of(document: &str) -> Result<String> {
     #[derive(serde::Deserialize)]
     struct Keyed<'a> {

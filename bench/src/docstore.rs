@@ -1,10 +1,13 @@
 //! A day of a document store: loading it whole, and a day's updates while it is read.
 //!
-//! 1. The rate at which the disk takes a file written from front to back, and the rate of updates in place, as the first
-//!    docstore made them: one of many segment files is read, one document in it is replaced, it is written anew and synced.
-//! 2. `quire load --durability none` of a file of generated documents, the last sync and the closing included.
-//! 3. Replacing documents of that database, 1.5 times each on average, by two threads, as durable as `async(100)` makes
-//!    them, while a third gets random documents at a fixed rate; timed to the moment when all is durable.
+//! 1. The rate at which the disk takes a file written from front to back, and the rate of updates
+//!    in place, as the first docstore made them: one of many segment files is read, one document in
+//!    it is replaced, it is written anew and synced.
+//! 2. `quire load --durability none` of a file of generated documents, the last sync and the
+//!    closing included.
+//! 3. Replacing documents of that database, 1.5 times each on average, by two threads, as durable
+//!    as `async(100)` makes them, while a third gets random documents at a fixed rate; timed to the
+//!    moment when all is durable.
 //!
 //! In the end random documents are compared with what was written, and the documents are counted.
 
@@ -24,8 +27,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes of the file that is written to measure the disk.
 const DISK_BYTES: u64 = 2 << 30;
-/// Segments that are updated in place: documents in each, and whether the system's memory holds them. The first docstore had far
-/// more data than memory.
+/// Segments that are updated in place: documents in each, and whether the system's memory holds
+/// them. The first docstore had far more data than memory.
 const SEGMENTS: [(u64, bool); 4] = [
     (1_000, true),
     (1_000, false),
@@ -143,7 +146,8 @@ impl Plan {
         Ok(DISK_BYTES as f64 / 1e6 / seconds)
     }
 
-    /// Updates a second, each of which reads a segment of so many documents, writes it anew in its place and syncs it.
+    /// Updates a second, each of which reads a segment of so many documents, writes it anew in its
+    /// place and syncs it.
     fn in_place(&self, documents: u64, cached: bool) -> Result<f64> {
         let dir = self.dir.join("segments");
         let path = |segment: u64| dir.join(segment.to_string());
@@ -335,7 +339,8 @@ impl Plan {
                 }
                 _ => {
                     let number = random.below(self.count);
-                    // The one updated that lies nearest at or before it is this one, or it was not updated.
+                    // The one updated that lies nearest at or before it is this one, or it was not
+                    // updated.
                     let index = (number * updated).div_ceil(self.count).min(updated - 1);
                     match self.number(index, updated) == number {
                         true => (number, versions[index as usize].load(Ordering::Relaxed)),

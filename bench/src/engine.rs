@@ -1,7 +1,8 @@
 //! The engines under measurement, behind what the phases need of them.
 //!
-//! All store the same text under the same key. What each does beside that is its own: Quire parses a document into its
-//! encoding and gives JSON text back; the others keep the text, after a parse that checks it and finds its key.
+//! All store the same text under the same key. What each does beside that is its own: Quire parses
+//! a document into its encoding and gives JSON text back; the others keep the text, after a parse
+//! that checks it and finds its key.
 
 mod fjall;
 mod quire;
@@ -56,11 +57,12 @@ pub(crate) trait Engine: Sized + Sync {
     where
         Self: 'a;
 
-    /// Opens the database in `dir`, or makes one. `memory_bytes`: half of it is for caching blocks or pages, a quarter
-    /// for memtables, where an engine has them.
+    /// Opens the database in `dir`, or makes one. `memory_bytes`: half of it is for caching blocks
+    /// or pages, a quarter for memtables, where an engine has them.
     fn open(dir: &Path, memory_bytes: u64) -> Result<Self>;
 
-    /// Writes a batch. If `durable`, it survives a crash of the machine when this returns; if not, that of the process.
+    /// Writes a batch. If `durable`, it survives a crash of the machine when this returns; if not,
+    /// that of the process.
     fn write(&self, batch: &Batch, durable: bool) -> Result<()>;
 
     /// For one thread, of `readers`.

@@ -1,12 +1,15 @@
-//! A follower beside its leader, both the `quire` command, on this machine: how far it is behind, and how fast it catches up.
+//! A follower beside its leader, both the `quire` command, on this machine: how far it is behind,
+//! and how fast it catches up.
 //!
-//! The leader holds generated documents and takes replacements of them at a fixed rate, in bulk requests, under `sync`. Then, in
-//! rounds:
+//! The leader holds generated documents and takes replacements of them at a fixed rate, in bulk
+//! requests, under `sync`. Then, in rounds:
 //!
-//! 1. *Lag*: a small document is put at the leader, and the follower is asked for it until it has it: the time from the
-//!    leader's acknowledgement to the first answer that has it is one sample. Then the next.
-//! 2. *Catching up*: the follower is stopped for some seconds and started again while the leader goes on; measured is from
-//!    its first connection until it has all. Its rate is what it took in that time, what was written meanwhile included.
+//! 1. *Lag*: a small document is put at the leader, and the follower is asked for it until it has
+//!    it: the time from the leader's acknowledgement to the first answer that has it is one sample.
+//!    Then the next.
+//! 2. *Catching up*: the follower is stopped for some seconds and started again while the leader
+//!    goes on; measured is from its first connection until it has all. Its rate is what it took in
+//!    that time, what was written meanwhile included.
 //!
 //! In the end every document and version of the two is compared.
 
@@ -365,7 +368,8 @@ fn first_look(follower: &Server) -> Result<(Value, Instant)> {
     Err("the follower does not connect".into())
 }
 
-/// Waits until the follower is level: known to have all that the leader had a moment ago, and after this was called.
+/// Waits until the follower is level: known to have all that the leader had a moment ago, and after
+/// this was called.
 fn wait_until_level(follower: &Server) -> Result<Value> {
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {

@@ -1,8 +1,10 @@
-//! Gets by key: from memory, by several threads; and with more data than memory, how many reads of the disk each takes.
+//! Gets by key: from memory, by several threads; and with more data than memory, how many reads of
+//! the disk each takes.
 //!
-//! Generated documents are loaded and the database is opened again, so that nothing is in a memtable. Every document
-//! is got once and compared with what was written; then random keys are got at full rate for some seconds, slice by slice.
-//! Reported are the medians of the slices and their spread.
+//! Generated documents are loaded and the database is opened again, so that nothing is in a
+//! memtable. Every document is got once and compared with what was written; then random keys are
+//! got at full rate for some seconds, slice by slice. Reported are the medians of the slices and
+//! their spread.
 
 use crate::measure::{Watch, in_directory, spread};
 use crate::{Result, adverts};
@@ -25,7 +27,8 @@ pub(crate) struct Plan {
     /// Memory for them, in MiB: half of it is the cache
     #[arg(long, default_value_t = 1024)]
     memory: u64,
-    /// Memory where documents do not fit, in MiB: as many are loaded as have 4 times as many bytes of JSON
+    /// Memory where documents do not fit, in MiB: as many are loaded as have 4 times as many bytes
+    /// of JSON
     #[arg(long, default_value_t = 128)]
     memory_short: u64,
     /// Threads that get

@@ -3,9 +3,10 @@
 //! ```text
 //! quire-bench documents --count 1000000 --rounds 3
 //! ```
-//! The parent writes the documents to a file, then starts itself again as a *task* for each engine, phase and round,
-//! so that the peak memory of one is not that of another. A task prints one line of JSON for each phase; the parent
-//! repeats them on standard output and ends with a table of medians.
+//! The parent writes the documents to a file, then starts itself again as a *task* for each engine,
+//! phase and round, so that the peak memory of one is not that of another. A task prints one line
+//! of JSON for each phase; the parent repeats them on standard output and ends with a table of
+//! medians.
 
 mod adverts;
 mod backup;
@@ -28,7 +29,8 @@ mod task;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// The allocator of the `quire` command, for all engines written in Rust. SQLite, in C, keeps the system's.
+/// The allocator of the `quire` command, for all engines written in Rust. SQLite, in C, keeps the
+/// system's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

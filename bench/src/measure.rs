@@ -53,7 +53,8 @@ pub(crate) fn cpu_seconds_of(process: &str) -> Result<f64> {
     ticks_of(process, 11)
 }
 
-/// Two times of a process, user and system, as seconds: by the place of the first in `/proc/…/stat`, after the name.
+/// Two times of a process, user and system, as seconds: by the place of the first in
+/// `/proc/…/stat`, after the name.
 fn ticks_of(process: &str, first: usize) -> Result<f64> {
     const TICKS_PER_SECOND: f64 = 100.0;
     let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
@@ -79,7 +80,8 @@ pub(crate) fn thread_cpu_nanos() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Bytes of a line of `/proc/self/status`, such as `VmHWM` (the most resident memory so far) or `VmRSS` (now).
+/// Bytes of a line of `/proc/self/status`, such as `VmHWM` (the most resident memory so far) or
+/// `VmRSS` (now).
 pub(crate) fn memory_bytes(line: &str) -> Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let found = status

@@ -1,9 +1,11 @@
-//! Debian's memcached and `quire serve` beside it: the same documents, the same client, over loopback, in one run.
+//! Debian's memcached and `quire serve` beside it: the same documents, the same client, over
+//! loopback, in one run.
 //!
-//! Both are given generated adverts by `set`, as JSON text, and have memory for all of them. Then clients get random keys,
-//! each over a connection and a thread of its own: from one server for a few seconds, then from the other, and so on in
-//! pairs, the order turned round each time. Every answer is compared byte by byte. A pair gives one ratio; reported are the
-//! medians and the spread.
+//! Both are given generated adverts by `set`, as JSON text, and have memory for all of them. Then
+//! clients get random keys, each over a connection and a thread of its own: from one server for a
+//! few seconds, then from the other, and so on in pairs, the order turned round each time. Every
+//! answer is compared byte by byte. A pair gives one ratio; reported are the medians and the
+//! spread.
 
 use crate::measure::{Latencies, in_directory, median};
 use crate::server::Server;
@@ -44,7 +46,8 @@ pub(crate) struct Plan {
     dir: PathBuf,
 }
 
-/// A way of asking: so many keys in a command, so many commands sent before the first answer is read.
+/// A way of asking: so many keys in a command, so many commands sent before the first answer is
+/// read.
 struct Way {
     name: &'static str,
     keys: usize,
@@ -254,8 +257,8 @@ fn load(address: SocketAddr, documents: &[Document]) -> Result<()> {
     Ok(())
 }
 
-/// One client: asks for random documents until time is over, and compares every answer. Gives the time of each round
-/// trip, and how many commands were answered.
+/// One client: asks for random documents until time is over, and compares every answer. Gives the
+/// time of each round trip, and how many commands were answered.
 fn ask(
     way: &Way,
     address: SocketAddr,

@@ -2,11 +2,12 @@
 //!
 //! A database of generated documents is loaded first. Then
 //!
-//! 1. documents are replaced at full rate, chosen evenly, several times as many as there are, and the bytes of the log are
-//!    looked at all the while;
-//! 2. documents are replaced at a fixed rate and read at full rate, in slices of some seconds: one with the compaction of the
-//!    log off, one with it on, which also finds what piled up in the one before; and so on in pairs, the order turned
-//!    round each time. A pair gives one ratio; reported are the medians and the spread.
+//! 1. documents are replaced at full rate, chosen evenly, several times as many as there are, and
+//!    the bytes of the log are looked at all the while;
+//! 2. documents are replaced at a fixed rate and read at full rate, in slices of some seconds: one
+//!    with the compaction of the log off, one with it on, which also finds what piled up in the one
+//!    before; and so on in pairs, the order turned round each time. A pair gives one ratio;
+//!    reported are the medians and the spread.
 //!
 //! In the end every document is compared.
 
@@ -44,7 +45,8 @@ pub(crate) struct Plan {
     /// Documents in a batch
     #[arg(long, default_value_t = 500)]
     batch: u64,
-    /// A segment of the log is sealed at so many bytes: fewer than by default, so that few documents make many segments
+    /// A segment of the log is sealed at so many bytes: fewer than by default, so that few
+    /// documents make many segments
     #[arg(long, default_value_t = 16 << 20)]
     segment_bytes: u64,
     /// Where the database is kept meanwhile: a directory that is made and removed

@@ -93,7 +93,8 @@ const PHASES: [(&str, &[Column]); 8] = [
     ("get of missing keys", &[RATE, CPU, P50, P99]),
 ];
 
-/// A table in Markdown: medians, least and most over the rounds, and how many times better Quire is than each peer.
+/// A table in Markdown: medians, least and most over the rounds, and how many times better Quire is
+/// than each peer.
 pub(crate) fn table(all: &[Figures], engines: &[Name]) -> String {
     let mut out = String::from("| phase | figure |");
     for engine in engines {

@@ -30,7 +30,8 @@ impl Server {
         Ok(Server { child, address })
     }
 
-    /// Starts `quire serve` or `quire follow` on a free port, and waits until it says in the field `port` where that is.
+    /// Starts `quire serve` or `quire follow` on a free port, and waits until it says in the field
+    /// `port` where that is.
     pub(crate) fn start_quire(command: &mut Command, port: &str) -> Result<Server> {
         command
             .args(["--listen", "127.0.0.1:0", "--json", "--quiet"])

@@ -1,8 +1,10 @@
-//! Counts by value: a frozen partition beside Lucene, SQLite and H2, on YoctoDB's published micro-benchmark.
+//! Counts by value: a frozen partition beside Lucene, SQLite and H2, on YoctoDB's published
+//! micro-benchmark.
 //!
-//! `SELECT COUNT(id) FROM test WHERE f = ?` with f = md5(id % 10), and the same of two fields, `AND g = ?` with
-//! g = md5(id % 7). Each engine is measured by a process of its own, in rounds whose order turns; each builds its files anew,
-//! warms up for as long as it is measured, and answers on one thread. All answers of all engines are compared.
+//! `SELECT COUNT(id) FROM test WHERE f = ?` with f = md5(id % 10), and the same of two fields, `AND
+//! g = ?` with g = md5(id % 7). Each engine is measured by a process of its own, in rounds whose
+//! order turns; each builds its files anew, warms up for as long as it is measured, and answers on
+//! one thread. All answers of all engines are compared.
 
 mod ask;
 mod cars;

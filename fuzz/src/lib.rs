@@ -1,4 +1,5 @@
-//! Hands libFuzzer's inputs to the targets of `quire_tests::fuzz`, as the stable runner (`tests/fuzz.rs`) does.
+//! Hands libFuzzer's inputs to the targets of `quire_tests::fuzz`, as the stable runner
+//! (`tests/fuzz.rs`) does.
 
 use quire_planted::{Bug, plant};
 

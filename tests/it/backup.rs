@@ -1,4 +1,5 @@
-//! A server under load through HTTP is backed up: the snapshots are of moments, and all that was acknowledged before is there.
+//! A server under load through HTTP is backed up: the snapshots are of moments, and all that was
+//! acknowledged before is there.
 
 use crate::quire::{Server, ok};
 use serde_json::Value;
@@ -10,7 +11,8 @@ const BATCH: u64 = 200;
 /// A slow machine has as much to restore and to verify as a fast one.
 const DOCUMENTS_MAX: u64 = 8_000;
 
-/// Writer `writer`'s documents `from..to`, in order: each batch counts up, so that what is there shows how far it had come.
+/// Writer `writer`'s documents `from..to`, in order: each batch counts up, so that what is there
+/// shows how far it had come.
 fn bulk(writer: u64, from: u64, to: u64) -> String {
     let filler = "some text to make it longer ".repeat(8);
     (from..to)
@@ -22,8 +24,8 @@ fn bulk(writer: u64, from: u64, to: u64) -> String {
         .collect()
 }
 
-/// How many documents of each writer a database holds; they must be the first ones, but for a part of the batch that
-/// was being written.
+/// How many documents of each writer a database holds; they must be the first ones, but for a part
+/// of the batch that was being written.
 fn counts(database: &str) -> BTreeMap<u64, u64> {
     let mut numbers: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for line in ok(&["scan", database, "c"]).lines() {

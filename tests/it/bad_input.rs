@@ -1,5 +1,5 @@
-//! Bad input of every kind, through the command line and over HTTP: the error says what, where and what to do, what
-//! was acknowledged stays, and the same server answers the next request.
+//! Bad input of every kind, through the command line and over HTTP: the error says what, where and
+//! what to do, what was acknowledged stays, and the same server answers the next request.
 
 mod damage;
 mod directories;

@@ -1,4 +1,5 @@
-//! Many threads on the real machine: writers, readers, flushes and compactions at once, against models.
+//! Many threads on the real machine: writers, readers, flushes and compactions at once, against
+//! models.
 
 use quiredb::{
     Collection, CollectionSettings, Database, Document, Durability, ErrorKind, Key, Options, OsEnv,
@@ -48,7 +49,8 @@ fn key(writer: u64, number: u64) -> Key {
     Key::parse(&format!("w{writer}-{number}")).unwrap()
 }
 
-/// Writes keys of its own, in batches and alone, under every durability. Gives what must be there at the end.
+/// Writes keys of its own, in batches and alone, under every durability. Gives what must be there
+/// at the end.
 fn write(
     collection: &Collection,
     writer: u64,
@@ -89,7 +91,8 @@ fn write(
     model
 }
 
-/// Reads what others write: what it sees is whole, never older than what was acknowledged, and views hold still.
+/// Reads what others write: what it sees is whole, never older than what was acknowledged, and
+/// views hold still.
 fn read(collection: &Collection, acknowledged: &[AtomicU64], done: &AtomicBool) -> u64 {
     let mut looks = 0;
     while !done.load(Ordering::Acquire) || looks == 0 {

@@ -1,7 +1,7 @@
 //! Every command in the README and in the pages of `docs/` works as written.
 //!
-//! A page's ```sh blocks are one session: `bash -e` in an empty directory, with `quire` on the path. Blocks of other
-//! kinds (```text, ```python, …) are shown, not run.
+//! A page's ```sh blocks are one session: `bash -e` in an empty directory, with `quire` on the
+//! path. Blocks of other kinds (```text, ```python, …) are shown, not run.
 
 use crate::quire::{binary, root};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Followers as their users run them: processes that are killed, leaders that are, and what comes over a bad line.
+//! Followers as their users run them: processes that are killed, leaders that are, and what comes
+//! over a bad line.
 
 mod proxy;
 

@@ -1,8 +1,8 @@
-//! A database of every released format opens for ever: `tests/formats/<version>` holds one, as that version wrote it,
-//! and what is in it.
+//! A database of every released format opens for ever: `tests/formats/<version>` holds one, as that
+//! version wrote it, and what is in it.
 //!
-//! A directory is written by `write_a_database_of_this_format` below, at the end of the work on a release, and never
-//! changed again.
+//! A directory is written by `write_a_database_of_this_format` below, at the end of the work on a
+//! release, and never changed again.
 
 use quiredb::{
     Collection, CollectionSettings, Database, Document, Durability, Key, Options, OsEnv, Volumes,

@@ -1,4 +1,5 @@
-//! Histories: kept ones, random ones, and short ones with a crash or a fault at every single I/O step.
+//! Histories: kept ones, random ones, and short ones with a crash or a fault at every single I/O
+//! step.
 
 use quire_env::SimEnv;
 use quire_tests::sim::{
@@ -115,7 +116,8 @@ fn same_history_twice_gives_the_same_trace() {
 
 #[test]
 fn a_database_that_outgrows_its_memory_survives_crashes_anywhere() {
-    // Keys are long, so that the memtables are soon full, are written out while writes go on, and replay does not fit.
+    // Keys are long, so that the memtables are soon full, are written out while writes go on, and
+    // replay does not fit.
     let run = |env: &Arc<SimEnv>| -> quiredb::Result<u64> {
         let options = Options {
             memory_bytes: 16 << 20,

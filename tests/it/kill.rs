@@ -1,9 +1,10 @@
-//! `kill -9` at random moments: a loading process is killed a hundred times over, and each time all that it
-//! acknowledged is there.
+//! `kill -9` at random moments: a loading process is killed a hundred times over, and each time all
+//! that it acknowledged is there.
 //!
-//! Input is a stream of documents that any number names: document n has a key and a content that follow from n alone,
-//! and keys come again. So what a database holds says up to which n each partition got; and as a partition is
-//! written in order, every key of it must then have the newest content up to that n.
+//! Input is a stream of documents that any number names: document n has a key and a content that
+//! follow from n alone, and keys come again. So what a database holds says up to which n each
+//! partition got; and as a partition is written in order, every key of it must then have the newest
+//! content up to that n.
 
 use crate::http::Connection;
 use crate::quire::{self, Server};
@@ -309,7 +310,8 @@ struct Client {
 }
 
 impl Client {
-    /// Writes until the server is gone, and counts what is acknowledged. Every third request is a bulk of one.
+    /// Writes until the server is gone, and counts what is acknowledged. Every third request is a
+    /// bulk of one.
     fn write_until_killed(&mut self, mut connection: Connection, count: &AtomicU64) {
         loop {
             self.sent += 1;

@@ -1,5 +1,6 @@
-//! `bench/` and `fuzz/` are workspaces of their own, with lock files of their own: what the crates are built from is in those too,
-//! or their commands, which take the lock file as it is, would not begin.
+//! `bench/` and `fuzz/` are workspaces of their own, with lock files of their own: what the crates
+//! are built from is in those too, or their commands, which take the lock file as it is, would not
+//! begin.
 
 use crate::crate_graph::metadata;
 use crate::quire::root;

@@ -127,8 +127,9 @@ fn the_tools_of_libmemcached_work() {
     server.stop();
 }
 
-/// Writes its own keys one after the other, some with a reply each, some pipelined, until the server is gone; returns
-/// the last number of each of its 30 keys that was acknowledged, and the last that was sent.
+/// Writes its own keys one after the other, some with a reply each, some pipelined, until the
+/// server is gone; returns the last number of each of its 30 keys that was acknowledged, and the
+/// last that was sent.
 fn write_until_killed(address: SocketAddr, client: u64, first: u64) -> ([u64; 30], u64) {
     let mut reader = BufReader::new(connect(address));
     let (mut acknowledged, mut n) = ([0; 30], first);

@@ -1,4 +1,5 @@
-//! A million documents of about 1 KB: loaded over HTTP within 512 MiB of memory, and served by key all the while.
+//! A million documents of about 1 KB: loaded over HTTP within 512 MiB of memory, and served by key
+//! all the while.
 
 use crate::http::Connection;
 use crate::{quire, words};

@@ -1,10 +1,12 @@
 //! Planted bugs: each is found, or the harness is too weak.
 //!
-//! Every bug of `quire_planted` is hunted with the means of the other tests, which all pass without it: most with random histories of
-//! documents and of counters, in turns, up to [`SEEDS_MAX`] of each; some with short histories that have a failure at every single
-//! step; some with damage to every byte. One that survives fails the test.
+//! Every bug of `quire_planted` is hunted with the means of the other tests, which all pass without
+//! it: most with random histories of documents and of counters, in turns, up to [`SEEDS_MAX`] of
+//! each; some with short histories that have a failure at every single step; some with damage to
+//! every byte. One that survives fails the test.
 //!
-//! `QUIRE_PLANTED=BUG` hunts one alone and shows how it was found. `QUIRE_PLANTED=table` writes the table in `docs/RELIABILITY.md` anew.
+//! `QUIRE_PLANTED=BUG` hunts one alone and shows how it was found. `QUIRE_PLANTED=table` writes the
+//! table in `docs/RELIABILITY.md` anew.
 
 use crate::quire::root;
 use crate::sim_damage;
@@ -17,7 +19,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// No bug that random histories find takes more seeds than this. All of them pass without bugs: `histories.rs` runs more.
+/// No bug that random histories find takes more seeds than this. All of them pass without bugs:
+/// `histories.rs` runs more.
 const SEEDS_MAX: u64 = 300;
 
 const BEGIN: &str = "<!-- planted bugs: begin -->";
@@ -74,7 +77,8 @@ fn hunt(bug: Bug) -> Option<Found> {
     })
 }
 
-/// Under simulation there is one thread: what shows between threads alone is hunted where these are checked.
+/// Under simulation there is one thread: what shows between threads alone is hunted where these are
+/// checked.
 fn elsewhere(bug: Bug) -> Option<&'static str> {
     let [memtables, frames] = Bug::UNDER_LOOM;
     let [trees, stores] = Bug::UNDER_SHUTTLE;

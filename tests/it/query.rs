@@ -1,4 +1,5 @@
-//! Queries over live collections, what is frozen of them, and frozen partitions, against answers by definition.
+//! Queries over live collections, what is frozen of them, and frozen partitions, against answers by
+//! definition.
 
 use quire_env::{Env, SimEnv};
 use quire_frozen::{FieldSpec, FrozenBuilder, FrozenFile, FrozenOptions, OpenOptions};

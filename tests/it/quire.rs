@@ -25,8 +25,8 @@ pub(crate) fn target_dir() -> PathBuf {
     profile_dir().parent().unwrap().to_path_buf()
 }
 
-/// The binary. `cargo test --workspace` has built it; a run of this crate's tests alone may find none, or an old one,
-/// and builds it.
+/// The binary. `cargo test --workspace` has built it; a run of this crate's tests alone may find
+/// none, or an old one, and builds it.
 pub(crate) fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {

@@ -1,4 +1,5 @@
-//! Repairing damaged databases: what is whole comes out, nothing wrong does, and the rest is in the report.
+//! Repairing damaged databases: what is whole comes out, nothing wrong does, and the rest is in the
+//! report.
 
 use quiredb::{
     CollectionSettings, Database, Document, Env, Key, LostKey, Options, RepairEvent, RepairReport,
@@ -34,8 +35,8 @@ fn document(number: u32) -> Document {
     Document::from_json(text.as_bytes()).unwrap()
 }
 
-/// A database of two collections on two volumes, closed: several segments, tables of several runs, patches, deletions,
-/// a collection that was dropped, and records after the last flush.
+/// A database of two collections on two volumes, closed: several segments, tables of several runs,
+/// patches, deletions, a collection that was dropped, and records after the last flush.
 fn database() -> (Arc<SimEnv>, History) {
     let env = SimEnv::new(3);
     let mut history = History::new();
@@ -129,7 +130,8 @@ fn names(events: &[RepairEvent]) -> BTreeMap<String, String> {
     names.into_iter().zip(known).collect()
 }
 
-/// All documents of the repaired database, which is whole; collections of guessed names under the names that they had.
+/// All documents of the repaired database, which is whole; collections of guessed names under the
+/// names that they had.
 fn contents(
     env: &Arc<SimEnv>,
     events: &[RepairEvent],

@@ -1,4 +1,5 @@
-//! Scrubbing in the background: everything is read once a period, and what is damaged is found and kept.
+//! Scrubbing in the background: everything is read once a period, and what is damaged is found and
+//! kept.
 
 use quiredb::{
     Collection, CollectionSettings, Database, Document, Durability, Env, Key, Options, ScrubStats,

@@ -1,5 +1,6 @@
-//! Backup and restore on the simulated machine: every snapshot restores to exactly what the model was at its moment, whatever
-//! was written while it was copied, and wherever the machine stopped or failed.
+//! Backup and restore on the simulated machine: every snapshot restores to exactly what the model
+//! was at its moment, whatever was written while it was copied, and wherever the machine stopped or
+//! failed.
 
 use quire_env::Fault;
 use quiredb::{
@@ -443,7 +444,8 @@ fn a_damaged_database_is_not_backed_up_and_the_damage_is_named() {
         let bits = env.read_all(&path).unwrap().len() as u64 * 8;
         env.flip_bit(&path, bits / 3).unwrap();
         match backup(&database) {
-            // A file that the first backup has, or that the manifest does not name any more, is not read again.
+            // A file that the first backup has, or that the manifest does not name any more, is not
+            // read again.
             Ok(report) => {
                 let second = state_of_backup(&env, report.snapshot.number);
                 assert_eq!(second.len(), 1);

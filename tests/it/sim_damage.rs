@@ -60,7 +60,8 @@ fn database_of(word: &str) -> (Arc<SimEnv>, Model) {
     (env, model)
 }
 
-/// Whether there is an answer. What there is instead is said to be damage, with the place where it is.
+/// Whether there is an answer. What there is instead is said to be damage, with the place where it
+/// is.
 fn answered<T>(result: Result<T>) -> Option<T> {
     match result {
         Ok(answer) => Some(answer),
@@ -72,7 +73,8 @@ fn answered<T>(result: Result<T>) -> Option<T> {
     }
 }
 
-/// Reads everything in every way. Whatever is answered is right; an error is an error. Whether there was none.
+/// Reads everything in every way. Whatever is answered is right; an error is an error. Whether
+/// there was none.
 fn is_right_or_refused(env: &Arc<SimEnv>, model: &Model) -> bool {
     let Some(database) = answered(open(env)) else {
         return false;
@@ -116,7 +118,8 @@ fn verify(env: &Arc<SimEnv>) -> quiredb::VerifyReport {
     quiredb::verify(env.clone(), volumes(), &mut |_, _| {}).unwrap()
 }
 
-/// Whether the report names the file, or the directory it is in (where the file is what should be there).
+/// Whether the report names the file, or the directory it is in (where the file is what should be
+/// there).
 fn names(report: &quiredb::VerifyReport, file: &Path) -> bool {
     report
         .damage
@@ -133,8 +136,9 @@ fn files(env: &SimEnv) -> Vec<PathBuf> {
     files.collect()
 }
 
-/// Checks one kind of damage to one file: never a wrong answer, and verify names the file, unless nothing is lost by it
-/// (a log whose footer was damaged is like one that was not closed: all its records are there).
+/// Checks one kind of damage to one file: never a wrong answer, and verify names the file, unless
+/// nothing is lost by it (a log whose footer was damaged is like one that was not closed: all its
+/// records are there).
 fn check(env: &Arc<SimEnv>, model: &Model, path: &Path, damage: &dyn Fn(&SimEnv), what: &str) {
     let damaged = env.after_crash(1);
     damage(&damaged);

@@ -1,7 +1,9 @@
-//! Reads that fail, disks that vanish, disks that are slow: a short history with each at every single place.
+//! Reads that fail, disks that vanish, disks that are slow: a short history with each at every
+//! single place.
 //!
-//! Whatever happens, each answer is right or an error; nothing acknowledged is lost; one failure of the machine costs one
-//! error, and no more once the machine is well and, where a disk was gone, the database was opened again.
+//! Whatever happens, each answer is right or an error; nothing acknowledged is lost; one failure of
+//! the machine costs one error, and no more once the machine is well and, where a disk was gone,
+//! the database was opened again.
 
 use quire_env::{Absence, Env, Latency, ReadFault, SimEnv};
 use quiredb::{
@@ -275,7 +277,8 @@ impl Client {
         result.map(drop)
     }
 
-    /// On a machine that is well: everything is as it is known to be, now, after opening again, and after a crash.
+    /// On a machine that is well: everything is as it is known to be, now, after opening again, and
+    /// after a crash.
     fn finish(&mut self, reopen: bool) {
         self.env.heal();
         self.errors.clear();
@@ -346,7 +349,8 @@ fn read_that_fails_once_costs_one_error_wherever_it_is() {
                 assert!(is_reported_as(fault, *kind), "{text} ({kind:?})");
                 seen += 1;
             }
-            // A log that has made a file and can't open it goes read-only, as after any step that failed half-way.
+            // A log that has made a file and can't open it goes read-only, as after any step that
+            // failed half-way.
             let rest: Vec<_> = rest.collect();
             let half_way = rest.iter().all(|(_, kind)| *kind == ErrorKind::ReadOnly);
             assert!(half_way, "{errors:#?}");
@@ -434,8 +438,8 @@ fn disk_that_vanishes_at_any_step_loses_nothing() {
                 for (text, kind) in &client.errors {
                     let known = match kind {
                         ErrorKind::Io | ErrorKind::ReadOnly => true,
-                        // In place of the first disk there is an empty directory: as far as anyone can tell, its files are
-                        // missing. That of another is told to be lost.
+                        // In place of the first disk there is an empty directory: as far as anyone
+                        // can tell, its files are missing. That of another is told to be lost.
                         ErrorKind::NotFound | ErrorKind::Corrupt | ErrorKind::Invalid => {
                             let empty = disk == "/disks/a" && absence == Absence::Unmounted;
                             empty

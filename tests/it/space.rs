@@ -1,4 +1,5 @@
-//! Steady overwrites on real files: the log takes at most 1.5 times what is live in it, and every answer is right.
+//! Steady overwrites on real files: the log takes at most 1.5 times what is live in it, and every
+//! answer is right.
 
 use crate::quire;
 use quiredb::{

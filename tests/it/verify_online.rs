@@ -167,7 +167,8 @@ fn damage_to_any_file_is_found_and_named() {
                     .iter()
                     .any(|found| Path::new(&found.file) == name)
             };
-            // What lies behind the blocks of the newest segment is not read: it is about to be written over.
+            // What lies behind the blocks of the newest segment is not read: it is about to be
+            // written over.
             let is_newest = path.to_string_lossy().ends_with(".log") && report.damage.is_empty();
             let trailing = is_newest && byte + 400 > length;
             assert!(

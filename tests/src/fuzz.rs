@@ -1,13 +1,17 @@
-//! Fuzz targets: every decoder of bytes from a disk, a socket or a user, fed with bytes that are almost right.
+//! Fuzz targets: every decoder of bytes from a disk, a socket or a user, fed with bytes that are
+//! almost right.
 //!
-//! A [`Target`] takes any bytes. It panics if the engine panics, gives a wrong answer, or decodes what does not encode
-//! again to something equal; an error is a right answer. It holds no state: the same bytes do the same.
+//! A [`Target`] takes any bytes. It panics if the engine panics, gives a wrong answer, or decodes
+//! what does not encode again to something equal; an error is a right answer. It holds no state:
+//! the same bytes do the same.
 //!
-//! Files have checksums, which a mutation almost never passes. So the first byte of an input for one of them is no part of
-//! the file: where it is odd, whoever runs the target plants [the bugs](Target::below_checksums) that leave checksums
-//! unchecked. What is read then may be wrong; it must not panic, hang, or allocate without bound.
+//! Files have checksums, which a mutation almost never passes. So the first byte of an input for
+//! one of them is no part of the file: where it is odd, whoever runs the target plants [the
+//! bugs](Target::below_checksums) that leave checksums unchecked. What is read then may be wrong;
+//! it must not panic, hang, or allocate without bound.
 //!
-//! What a target returns stands for the way it went, roughly: inputs that go a new way are kept and mutated further.
+//! What a target returns stands for the way it went, roughly: inputs that go a new way are kept and
+//! mutated further.
 
 mod documents;
 mod files;

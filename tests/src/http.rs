@@ -1,4 +1,5 @@
-//! A plain HTTP/1.1 client over one connection: enough to ask a server, and nothing that could hide what it says.
+//! A plain HTTP/1.1 client over one connection: enough to ask a server, and nothing that could hide
+//! what it says.
 
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read, Write};

@@ -1,9 +1,10 @@
-//! The real machine: the real binary on real files, tormented for minutes or hours, and each time compared with what it
-//! had acknowledged. `make torture` runs it.
+//! The real machine: the real binary on real files, tormented for minutes or hours, and each time
+//! compared with what it had acknowledged. `make torture` runs it.
 //!
-//! A [`run`](run::run) is rounds of all `kinds` in turn. A round has a seed, which decides what it does (not when: that is the machine's), and
-//! a directory of its own. Most are a `Siege`: clients write to a server, something happens to it, and what is found
-//! afterwards must agree with the clients' `Book`s.
+//! A [`run`](run::run) is rounds of all `kinds` in turn. A round has a seed, which decides what it
+//! does (not when: that is the machine's), and a directory of its own. Most are a `Siege`: clients
+//! write to a server, something happens to it, and what is found afterwards must agree with the
+//! clients' `Book`s.
 
 mod book;
 mod cgroup;

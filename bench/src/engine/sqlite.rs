@@ -1,7 +1,8 @@
 //! SQLite: a table of key and text, in write-ahead-log mode, one transaction a batch.
 //!
-//! A plain rowid table with an index over the key: rows of a kilobyte are appended, and only the index is written in
-//! key order. (`WITHOUT ROWID` would keep whole rows in key order, which SQLite's manual advises against for large rows.)
+//! A plain rowid table with an index over the key: rows of a kilobyte are appended, and only the
+//! index is written in key order. (`WITHOUT ROWID` would keep whole rows in key order, which
+//! SQLite's manual advises against for large rows.)
 
 use super::{Engine, Reader};
 use crate::Result;

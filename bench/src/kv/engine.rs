@@ -24,8 +24,8 @@ pub(super) type Row<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> Result<()>;
 
 /// An engine with a database open.
 pub(super) trait Engine: Sized + Sync {
-    /// Opens the database in `dir`, or makes one: with these sizes, filters of 10 bits a key where it has them, and no
-    /// compression; or, without sizes, with its own defaults.
+    /// Opens the database in `dir`, or makes one: with these sizes, filters of 10 bits a key where
+    /// it has them, and no compression; or, without sizes, with its own defaults.
     fn open(dir: &Path, sizes: Option<Sizes>) -> Result<Self>;
 
     /// Hands a writer to `work`; one transaction, if an engine has no cheaper way to write.

@@ -1,7 +1,8 @@
-//! A memory cgroup for one engine: its memory and the system's cache of its files, bounded together.
+//! A memory cgroup for one engine: its memory and the system's cache of its files, bounded
+//! together.
 //!
-//! Version 1 where its memory controller is mounted, else version 2. Both take root, or a directory that was made over to
-//! the user.
+//! Version 1 where its memory controller is mounted, else version 2. Both take root, or a directory
+//! that was made over to the user.
 
 use crate::Result;
 use std::ffi::OsStr;

@@ -1,4 +1,5 @@
-//! What the machine says of this process, and of the files of an engine: as `bench/peers/kv/machine.h`.
+//! What the machine says of this process, and of the files of an engine: as
+//! `bench/peers/kv/machine.h`.
 
 use crate::Result;
 use rustix::fs::Advice;
@@ -13,7 +14,8 @@ pub(super) struct Used {
     pub(super) wall_seconds: f64,
     /// User and system, of all threads.
     pub(super) cpu_seconds: f64,
-    /// What the process made the system write to disk, now or later: pages of files, by their being made dirty.
+    /// What the process made the system write to disk, now or later: pages of files, by their being
+    /// made dirty.
     pub(super) written_bytes: u64,
     /// What of that the disk was spared, as the files were deleted before.
     pub(super) cancelled_bytes: u64,
@@ -52,7 +54,8 @@ pub(super) fn sync_files(dir: &Path) -> Result<()> {
     each_file(dir, &mut |file| Ok(file.sync_all()?))
 }
 
-/// Takes every file below `dir` out of the system's page cache. They must be durable, and no process may map them.
+/// Takes every file below `dir` out of the system's page cache. They must be durable, and no
+/// process may map them.
 pub(super) fn evict_files(dir: &Path) -> Result<()> {
     each_file(dir, &mut |file| {
         file.sync_all()?;

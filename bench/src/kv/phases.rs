@@ -1,7 +1,8 @@
 //! The phases, for an engine in this program: as `bench/peers/kv/phases.h` has them for the others.
 //!
-//! Every answer is checked: a value is compared with the one that was written, a missing key must be missing, and a
-//! scan must give every row, in order. Every write is timed, from the end of the one before; of reads one in 16.
+//! Every answer is checked: a value is compared with the one that was written, a missing key must
+//! be missing, and a scan must give every row, in order. Every write is timed, from the end of the
+//! one before; of reads one in 16.
 
 use super::engine::{Engine, Reader, Sizes};
 use super::histogram::Histogram;

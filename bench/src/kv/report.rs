@@ -1,4 +1,5 @@
-//! What a phase took, the table of medians over the rounds, and how far Quire is from what it aims at.
+//! What a phase took, the table of medians over the rounds, and how far Quire is from what it aims
+//! at.
 
 use super::stream::{KEY_BYTES, VALUE_BYTES};
 use crate::Result;
@@ -202,10 +203,12 @@ const AT_MOST: [(&str, f64); 4] = [
     ("disk bytes / user bytes", 1.10),
 ];
 
-/// With limited memory, reads need not be so many times better than an LSM-tree's, nor as good as LMDB's.
+/// With limited memory, reads need not be so many times better than an LSM-tree's, nor as good as
+/// LMDB's.
 const READ_TIMES_LIMITED: f64 = 1.5;
 
-/// All runs: by engine, round after round. A run that was killed has no more phases than it reached.
+/// All runs: by engine, round after round. A run that was killed has no more phases than it
+/// reached.
 pub(super) struct Report {
     pub(super) engines: Vec<String>,
     pub(super) runs: BTreeMap<String, Vec<Run>>,

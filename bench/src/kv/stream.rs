@@ -1,8 +1,10 @@
-//! The keys and values, and the orders they are asked for in: the same as in `bench/peers/kv/stream.h`.
+//! The keys and values, and the orders they are asked for in: the same as in
+//! `bench/peers/kv/stream.h`.
 //!
-//! Key `number` is `mix(number + KEYS)`, 8 bytes, big-endian: `mix` is a bijection, so keys differ and come in random
-//! order. A value is 12 words of 8 bytes, little-endian, made from the key and a version: 0 as written first, 1 as
-//! overwritten. Both sides give the checksum of a stream, and the harness compares them.
+//! Key `number` is `mix(number + KEYS)`, 8 bytes, big-endian: `mix` is a bijection, so keys differ
+//! and come in random order. A value is 12 words of 8 bytes, little-endian, made from the key and a
+//! version: 0 as written first, 1 as overwritten. Both sides give the checksum of a stream, and the
+//! harness compares them.
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 const KEYS: u64 = 0x5851_f42d_4c95_7f2d;
@@ -85,7 +87,8 @@ pub(super) fn checksum_of(key: &Key, value: &Value) -> u64 {
     mix(sum)
 }
 
-/// The checksum of a stream of `count` keys: of its first rows in two orders and versions, and of what is picked.
+/// The checksum of a stream of `count` keys: of its first rows in two orders and versions, and of
+/// what is picked.
 pub(super) fn checksum_of_stream(count: u64) -> u64 {
     let order = Order::new(count, 1);
     let mut sum = 0_u64;

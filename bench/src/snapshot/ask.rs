@@ -1,5 +1,6 @@
-//! Asking one engine, as the peers on the JVM are asked too: every question once for its answer, then warm, then timed.
-//! Questions are ready before they are asked; of one kind they are also made anew each time.
+//! Asking one engine, as the peers on the JVM are asked too: every question once for its answer,
+//! then warm, then timed. Questions are ready before they are asked; of one kind they are also made
+//! anew each time.
 
 use super::{Documents, Engine, Measured};
 use crate::Result;

@@ -1,6 +1,8 @@
-//! Car adverts to query: 25 fields and a payload of some 600 bytes each, in regions, each of which is a partition.
+//! Car adverts to query: 25 fields and a payload of some 600 bytes each, in regions, each of which
+//! is a partition.
 //!
-//! All is drawn from the advert's number, so that the same adverts are made again; the questions likewise.
+//! All is drawn from the advert's number, so that the same adverts are made again; the questions
+//! likewise.
 
 use crate::Result;
 use crate::adverts::{Random, mix};
@@ -140,7 +142,8 @@ pub(super) fn of_region(region: u64, regions: u64, count: u64) -> std::ops::Rang
     first(region)..first(region + 1)
 }
 
-/// Writes all adverts, one a line, values and payload between tabs: for engines that are other processes.
+/// Writes all adverts, one a line, values and payload between tabs: for engines that are other
+/// processes.
 pub(super) fn write(out: &mut dyn Write, count: u64, regions: u64) -> Result<()> {
     let mut car = Car::default();
     for region in 0..regions {
@@ -164,7 +167,8 @@ pub(super) const KINDS: [&str; 5] = [
     "count a region, made anew",
 ];
 
-/// Questions of this kind are made and checked each time that they are asked; all others are ready before.
+/// Questions of this kind are made and checked each time that they are asked; all others are ready
+/// before.
 pub(super) const MADE_ANEW: usize = 4;
 
 /// A question; the same members for all kinds, of which each uses some.

@@ -1,8 +1,10 @@
 //! Car adverts in 1,024 partitions: a folder of frozen files beside one index of Lucene.
 //!
-//! Each kind of question is asked several times over by one thread, then by two at once, and the last round is measured: the
-//! latency of each question, and the CPU time of all. Questions are ready before they are asked, but for those of one kind, and planned and answered anew each time. Answers are compared: counts, and a number
-//! that stands for the hits, their order and their payloads.
+//! Each kind of question is asked several times over by one thread, then by two at once, and the
+//! last round is measured: the latency of each question, and the CPU time of all. Questions are
+//! ready before they are asked, but for those of one kind, and planned and answered anew each time.
+//! Answers are compared: counts, and a number that stands for the hits, their order and their
+//! payloads.
 
 use super::cars::{self, Car, FIELDS, KINDS, MADE_ANEW, Question, SORTED, questions};
 use crate::Result;
@@ -177,8 +179,8 @@ fn reopen(folder: &FrozenFolder, dir: &Path) -> Result<Duration> {
     Ok(taken.get(taken.len() / 2).copied().unwrap_or_default())
 }
 
-/// A number of 32 bits that stands for some bytes, each of which is looked at; the other engines make it alike. Eight bytes at a
-/// time: what is measured is not how fast payloads are compared.
+/// A number of 32 bits that stands for some bytes, each of which is looked at; the other engines
+/// make it alike. Eight bytes at a time: what is measured is not how fast payloads are compared.
 fn hash_of(payload: &[u8]) -> u64 {
     let (words, rest) = payload.as_chunks();
     let words = words.iter().map(|word| u64::from_le_bytes(*word));
@@ -264,7 +266,8 @@ impl Task {
         Ok(())
     }
 
-    /// Asks all questions several times over; the last time, which all threads begin together, counts.
+    /// Asks all questions several times over; the last time, which all threads begin together,
+    /// counts.
     fn ask(&self, market: &Market, questions: &[&Question], together: &Barrier) -> Result<Asked> {
         let mut asked = Asked::default();
         let ready = questions.iter().map(|question| prepared(question));

@@ -1,6 +1,8 @@
-//! What goes wrong in the background (a failed compaction, a dropped connection) is said on standard error.
+//! What goes wrong in the background (a failed compaction, a dropped connection) is said on
+//! standard error.
 //!
-//! A subscriber of fifty lines, since warnings and errors as plain lines are all that a command needs.
+//! A subscriber of fifty lines, since warnings and errors as plain lines are all that a command
+//! needs.
 
 use std::fmt::{self, Write as _};
 use tracing::field::{Field, Visit};

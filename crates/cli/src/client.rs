@@ -31,7 +31,8 @@ impl Client {
         })
     }
 
-    /// Shows how far the task that `path` tells about is, until it has ended; returns what it says of the last one.
+    /// Shows how far the task that `path` tells about is, until it has ended; returns what it says
+    /// of the last one.
     ///
     /// # Errors
     /// As of [`request`](Client::request).

@@ -57,7 +57,8 @@ pub(crate) fn require_directory(context: &Context, path: &Path) -> Result<()> {
 fn open(context: &Context, path: &Path, memory: Option<Size>, create: bool) -> Result<Database> {
     let mut options = Options {
         create_if_missing: create,
-        // A command that looks at a database, which may be a follower's copy, does not delete from it.
+        // A command that looks at a database, which may be a follower's copy, does not delete from
+        // it.
         retention: create,
         ..Options::default()
     };

@@ -74,7 +74,8 @@ pub(crate) fn with_advice(error: &quiredb::Error) -> String {
     }
 }
 
-/// An error's message, then each of its causes after a colon; a cause that its parent has quoted is not said twice.
+/// An error's message, then each of its causes after a colon; a cause that its parent has quoted is
+/// not said twice.
 pub(crate) fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,5 +1,5 @@
-//! The user's files: inputs to load, tokens, sources for the demonstration. The only module that reads files without
-//! `Env`, which is for the engine's own.
+//! The user's files: inputs to load, tokens, sources for the demonstration. The only module that
+//! reads files without `Env`, which is for the engine's own.
 #![allow(
     clippy::disallowed_methods,
     reason = "reads the user's files, which belong to the command, not the engine"
@@ -62,8 +62,8 @@ pub(crate) fn list(directory: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     (directories, files)
 }
 
-/// Every file under a directory with its length and the time of its last change, to see whether anything has changed.
-/// What can't be read now counts as absent: it shows up as a change later.
+/// Every file under a directory with its length and the time of its last change, to see whether
+/// anything has changed. What can't be read now counts as absent: it shows up as a change later.
 pub(crate) fn state(directory: &Path) -> Vec<(PathBuf, u64, Option<SystemTime>)> {
     let mut state = Vec::new();
     let mut directories = vec![directory.to_owned()];

@@ -17,8 +17,8 @@ pub(crate) struct Answer {
     pub(crate) body: String,
 }
 
-/// Sends a request over a connection of its own and reads the answer. `token` is what the server asks of its callers, if it
-/// does.
+/// Sends a request over a connection of its own and reads the answer. `token` is what the server
+/// asks of its callers, if it does.
 ///
 /// # Errors
 /// Of the connection, and if the answer is no HTTP.

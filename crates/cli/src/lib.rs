@@ -1,8 +1,8 @@
 //! The `quire` command: load, read and serve document databases from the command line.
 //!
-//! Each subcommand is a file in `commands`; `load` is the pipeline behind `quire load` and `quire demo`.
-//! Standard output carries results and nothing else; messages and progress go to standard error. Exit codes:
-//! 0 done, 1 not found, damaged or failed, 2 a wrong command line.
+//! Each subcommand is a file in `commands`; `load` is the pipeline behind `quire load` and `quire
+//! demo`. Standard output carries results and nothing else; messages and progress go to standard
+//! error. Exit codes: 0 done, 1 not found, damaged or failed, 2 a wrong command line.
 
 mod background;
 mod client;

@@ -70,8 +70,8 @@ impl fmt::Display for Size {
     }
 }
 
-/// An age from the command line, in seconds: `30d`, `12h`, `90m`, `45s`, or `0`. A number without a unit is refused: thirty
-/// days and thirty seconds should not be confused.
+/// An age from the command line, in seconds: `30d`, `12h`, `90m`, `45s`, or `0`. A number without a
+/// unit is refused: thirty days and thirty seconds should not be confused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Age(pub(crate) u64);
 

@@ -56,7 +56,8 @@ impl Source {
             .map_err(Error::engine("cannot open what is frozen"))
     }
 
-    /// Answers a query. A field that a frozen file does not know is told about, since it may be one that was not frozen.
+    /// Answers a query. A field that a frozen file does not know is told about, since it may be one
+    /// that was not frozen.
     ///
     /// # Errors
     /// Of the query, and of damage.

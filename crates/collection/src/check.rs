@@ -1,8 +1,9 @@
 //! Checking that a partition's trees agree with its log.
 //!
-//! One pass over the log, nothing kept per document. A docid is created once, deleted at most once and never used
-//! again; so for every record the trees must say exactly whether it is the live one, and the totals settle the rest:
-//! compaction leaves a record of every document that there is and of every deletion that there was.
+//! One pass over the log, nothing kept per document. A docid is created once, deleted at most once
+//! and never used again; so for every record the trees must say exactly whether it is the live one,
+//! and the totals settle the rest: compaction leaves a record of every document that there is and
+//! of every deletion that there was.
 
 use crate::documents::{KEYS, ROWS, docid_bytes, parse_docid, parse_position};
 use crate::record::{Kind, Record};
@@ -47,7 +48,8 @@ impl Partition {
     /// Compares every record of the log with the trees, and the trees' totals with the log's.
     ///
     /// # Errors
-    /// Damaged bytes, by file and offset; disagreements are reported to `on_problem` and do not end the check.
+    /// Damaged bytes, by file and offset; disagreements are reported to `on_problem` and do not end
+    /// the check.
     pub fn check(&self, on_problem: &mut dyn FnMut(Disagreement)) -> Result<Checked> {
         let before = self.stats();
         let view = self.view()?;

@@ -9,8 +9,8 @@ use quire_store::{ApplyError, Machine, TreeWriter};
 
 /// The tree from encoded key to docid (4 bytes, big-endian).
 pub(crate) const KEYS: usize = 0;
-/// The tree from docid (4 bytes, big-endian) to the position of its newest record (8 bytes, little-endian) and that
-/// record's length (4 bytes; rows of the first version have none).
+/// The tree from docid (4 bytes, big-endian) to the position of its newest record (8 bytes,
+/// little-endian) and that record's length (4 bytes; rows of the first version have none).
 pub(crate) const ROWS: usize = 1;
 
 const STATE_VERSION: u8 = 1;
@@ -22,8 +22,9 @@ pub struct Totals {
     pub documents: u64,
     /// Documents that there were and that have been deleted: the log keeps a record of each.
     pub deleted: u64,
-    /// By how many bytes the newest records of all documents have grown, or shrunk, since the partition was opened. Kept in
-    /// memory only, and right for records that say what they supersede.
+    /// By how many bytes the newest records of all documents have grown, or shrunk, since the
+    /// partition was opened. Kept in memory only, and right for records that say what they
+    /// supersede.
     pub grown_bytes: i64,
 }
 
@@ -43,7 +44,8 @@ impl Machine for Documents {
                 codec: Codec::Lz4,
                 ..TreeSpec::new(1, "keys")
             },
-            // Docids are dense: a lookup of one that does not exist is rare, so a filter would not earn its room.
+            // Docids are dense: a lookup of one that does not exist is rare, so a filter would not
+            // earn its room.
             TreeSpec {
                 codec: Codec::Lz4,
                 filter_bits_per_key: 0,
@@ -147,8 +149,9 @@ impl Machine for Documents {
         Ok(())
     }
 
-    /// A document's newest record is needed, and the record of each deletion: a follower that saw the document needs it,
-    /// and so does whoever rebuilds the trees from a log that still has an older record of the document.
+    /// A document's newest record is needed, and the record of each deletion: a follower that saw
+    /// the document needs it, and so does whoever rebuilds the trees from a log that still has an
+    /// older record of the document.
     fn needed(
         records: &[(Position, Bytes)],
         trees: &[TreeSnapshot],

@@ -1,8 +1,10 @@
-//! A live partition of documents: what a record means, how a write is decided, and how documents are read.
+//! A live partition of documents: what a record means, how a write is decided, and how documents
+//! are read.
 //!
-//! Two trees serve the documents of a partition. `keys` gives a primary key's docid; `rows` gives a docid's
-//! position in the log, where the document itself is: it is written once. An update moves only the small `rows`
-//! entry; an index over docids need not change when a document's address does.
+//! Two trees serve the documents of a partition. `keys` gives a primary key's docid; `rows` gives a
+//! docid's position in the log, where the document itself is: it is written once. An update moves
+//! only the small `rows` entry; an index over docids need not change when a document's address
+//! does.
 
 mod check;
 mod documents;

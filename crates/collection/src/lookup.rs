@@ -9,7 +9,8 @@ use quire_model::{DocId, Document, Key, Position};
 use quire_store::Glance;
 use std::hint::black_box;
 
-/// So much of records is brought nearer before they are read: a part of the smallest cache of a processor's core.
+/// So much of records is brought nearer before they are read: a part of the smallest cache of a
+/// processor's core.
 const TOUCHED_BYTES_MAX: usize = 16 << 10;
 
 /// Looks documents of a partition up.
@@ -38,7 +39,8 @@ impl<'a> DocumentLookup<'a> {
         self.found(key.clone(), docid, version, &record).map(Some)
     }
 
-    /// The documents under many keys, in the order asked for; each step is done for all of them at once.
+    /// The documents under many keys, in the order asked for; each step is done for all of them at
+    /// once.
     ///
     /// # Errors
     /// Damage on disk, by file and offset.
@@ -138,8 +140,9 @@ impl<'a> DocumentLookup<'a> {
     }
 }
 
-/// Reads a byte of each line of memory that records lie in, so that these are in the processor's caches when the documents
-/// are read: they are brought there side by side, where a document's reader waits for one after the other.
+/// Reads a byte of each line of memory that records lie in, so that these are in the processor's
+/// caches when the documents are read: they are brought there side by side, where a document's
+/// reader waits for one after the other.
 fn touch(records: &[Bytes]) {
     const LINE_BYTES: usize = 64;
     let mut lines = TOUCHED_BYTES_MAX / LINE_BYTES;

@@ -1,4 +1,5 @@
-//! One partition of a collection: writes are decided here, one after the other; reads go through views.
+//! One partition of a collection: writes are decided here, one after the other; reads go through
+//! views.
 
 use crate::documents::Documents;
 use crate::lookup::DocumentLookup;
@@ -65,9 +66,10 @@ impl Partition {
         self.number
     }
 
-    /// Decides writes from the front of the batch and does them: applied, but neither durable nor visible until
-    /// [`acknowledge`](Partition::acknowledge) is called with the position. Gives one result for each write that was
-    /// decided, at least one; call again with the rest. What one call did survives a crash whole or not at all.
+    /// Decides writes from the front of the batch and does them: applied, but neither durable nor
+    /// visible until [`acknowledge`](Partition::acknowledge) is called with the position. Gives one
+    /// result for each write that was decided, at least one; call again with the rest. What one
+    /// call did survives a crash whole or not at all.
     ///
     /// # Errors
     /// The store's; then nothing was written. What is wrong with a single write is its own result.
@@ -86,7 +88,8 @@ impl Partition {
         Ok(self.store.acknowledge(position, durability)?)
     }
 
-    /// The files of partitions as they all are at one moment, in which `at_moment` is run. See [`quire_store::capture`].
+    /// The files of partitions as they all are at one moment, in which `at_moment` is run. See
+    /// [`quire_store::capture`].
     ///
     /// # Errors
     /// When one is closed, or its log can't be synced.
@@ -117,7 +120,8 @@ impl Partition {
         DocumentLookup::new(self.number, self.store.glance()?).get(key)
     }
 
-    /// The documents under many keys as of now, in the order asked for; each step is done for all of them at once.
+    /// The documents under many keys as of now, in the order asked for; each step is done for all
+    /// of them at once.
     ///
     /// # Errors
     /// As of [`get`](Partition::get).
@@ -201,7 +205,8 @@ impl Partition {
         Ok(self.store.ingest(first, records, visible, durability)?)
     }
 
-    /// Says whether its log is to be compacted in the background. See [`Store::hold_log_compaction`].
+    /// Says whether its log is to be compacted in the background. See
+    /// [`Store::hold_log_compaction`].
     pub fn hold_log_compaction(&self, hold: bool) {
         self.store.hold_log_compaction(hold);
     }

@@ -1,18 +1,21 @@
-//! Retention: deleting the documents of a partition that were not written for longest, by age or by size.
+//! Retention: deleting the documents of a partition that were not written for longest, by age or by
+//! size.
 //!
-//! The log has the documents in the order of their last writes, so whatever is too old, or too much, is at its beginning. It is
-//! read from there, and what is the newest record of its document and has to go is deleted by an ordinary deletion,
-//! under the condition that the document is still at that version.
+//! The log has the documents in the order of their last writes, so whatever is too old, or too
+//! much, is at its beginning. It is read from there, and what is the newest record of its document
+//! and has to go is deleted by an ordinary deletion, under the condition that the document is still
+//! at that version.
 //!
 //! # Invariants
-//! 1. Only deletions through the log: followers, tails, views and backups see them as any other, and a crash anywhere leaves
-//!    some of them done.
+//! 1. Only deletions through the log: followers, tails, views and backups see them as any other,
+//!    and a crash anywhere leaves some of them done.
 //! 2. A document that is written meanwhile stays.
 //! 3. Age ends at the first record that is younger, whatever comes after it.
-//! 4. No clock that is set while the partition is open makes a document older: "now" is the time of the opening and what has
-//!    passed since, and no record is taken for older than a mark that it came after. Marks are set as time passes.
-//! 5. Size is what the newest records of the documents take. Deletions are not counted: they stay for ever, and would crowd
-//!    out the documents.
+//! 4. No clock that is set while the partition is open makes a document older: "now" is the time of
+//!    the opening and what has passed since, and no record is taken for older than a mark that it
+//!    came after. Marks are set as time passes.
+//! 5. Size is what the newest records of the documents take. Deletions are not counted: they stay
+//!    for ever, and would crowd out the documents.
 
 use crate::documents::{ROWS, docid_bytes, parse_position};
 use crate::partition::Partition;
@@ -44,8 +47,8 @@ const SYNC_AFTER: Duration = Duration::from_secs(1);
 pub struct RetentionRule {
     /// Documents that were not written for longer than this.
     pub age: Option<Duration>,
-    /// While the newest records of the partition's documents take more bytes than this, before compression: those that were not
-    /// written for longest.
+    /// While the newest records of the partition's documents take more bytes than this, before
+    /// compression: those that were not written for longest.
     pub bytes: Option<u64>,
 }
 
@@ -79,11 +82,12 @@ impl Partition {
         }
     }
 
-    /// Deletes a few of the documents that `rule` says; call it again while there is more. With a size, the first step reads
-    /// the position and length of every document.
+    /// Deletes a few of the documents that `rule` says; call it again while there is more. With a
+    /// size, the first step reads the position and length of every document.
     ///
     /// # Errors
-    /// Damage on disk, by file and offset; those of a [write](Partition::write). The next step tries again.
+    /// Damage on disk, by file and offset; those of a [write](Partition::write). The next step
+    /// tries again.
     pub fn retain(&self, rule: RetentionRule, retention: &mut Retention) -> Result<Retained> {
         let view = self.view()?;
         let now = self.steady_micros();

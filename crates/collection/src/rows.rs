@@ -1,7 +1,8 @@
 //! Documents of a partition in the order of their docids.
 //!
-//! That is the order in which they were first written. Where few were changed since, it is that of the log, so a scan reads
-//! the disk nearly in order, however little of it is in memory; in the order of keys it would not.
+//! That is the order in which they were first written. Where few were changed since, it is that of
+//! the log, so a scan reads the disk nearly in order, however little of it is in memory; in the
+//! order of keys it would not.
 
 use crate::documents::{parse_docid, parse_position};
 use crate::{Error, Found, PartitionView, Result};
@@ -11,7 +12,8 @@ use quire_model::{DocId, Position};
 const BATCH_MIN: usize = 32;
 const BATCH_MAX: usize = 1024;
 
-/// A batch holds about so many bytes at most (one document more than that, when documents are large).
+/// A batch holds about so many bytes at most (one document more than that, when documents are
+/// large).
 const BATCH_BYTES: usize = 1 << 20;
 
 /// Documents in the order of their docids, as of the view they are of.

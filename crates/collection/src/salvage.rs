@@ -1,5 +1,5 @@
-//! Salvaging a partition: its whole records as writes that would make the same documents again, and what its trees still
-//! know of those that are lost.
+//! Salvaging a partition: its whole records as writes that would make the same documents again, and
+//! what its trees still know of those that are lost.
 
 use crate::documents::{Documents, KEYS, ROWS, parse_position};
 use crate::record::{Kind, Record};
@@ -21,12 +21,13 @@ pub enum Salvaged {
     Read(u64),
     /// Something is wrong.
     Damage(Damage),
-    /// A change of a document, as a write that makes the same change: the whole document, or its deletion. They come in
-    /// the order of their positions.
+    /// A change of a document, as a write that makes the same change: the whole document, or its
+    /// deletion. They come in the order of their positions.
     Write(Position, Write),
     /// A record whose bytes are those that were written, and make no sense.
     Senseless(Position, String),
-    /// The writes from the first position to the last, which come next, were done together with others that are lost.
+    /// The writes from the first position to the last, which come next, were done together with
+    /// others that are lost.
     Part(Position, Position),
 }
 
@@ -37,7 +38,8 @@ pub struct Salvage {
 }
 
 impl Salvage {
-    /// Begins to salvage the partition at a place, and tells `progress` how many bytes are read meanwhile. Only reads.
+    /// Begins to salvage the partition at a place, and tells `progress` how many bytes are read
+    /// meanwhile. Only reads.
     ///
     /// # Errors
     /// Only what the machine reports, of files that can't even be opened.
@@ -51,8 +53,8 @@ impl Salvage {
         self.store.trees().map(|trees| SalvagedIndex { trees })
     }
 
-    /// Where nothing says how far the log went: the last position that anything in it speaks of, once this has been
-    /// iterated to its end.
+    /// Where nothing says how far the log went: the last position that anything in it speaks of,
+    /// once this has been iterated to its end.
     pub fn end_unknown(&self) -> Option<Position> {
         self.store.end_unknown()
     }

@@ -6,12 +6,13 @@ use quire_lsm::SmallBytes;
 use quire_model::{DocId, Key};
 use std::collections::VecDeque;
 
-/// Documents are read ahead so many at a time, at first and at most: batches serve a long scan, a single document
-/// serves a scan that stops at once.
+/// Documents are read ahead so many at a time, at first and at most: batches serve a long scan, a
+/// single document serves a scan that stops at once.
 const AHEAD_MIN: usize = 8;
 const AHEAD_MAX: usize = 256;
 
-/// What is read ahead holds about so many bytes at most (one document more than that, when documents are large).
+/// What is read ahead holds about so many bytes at most (one document more than that, when
+/// documents are large).
 const AHEAD_BYTES: usize = 1 << 20;
 
 /// Documents in key order, as of the view it was made from.

@@ -88,7 +88,8 @@ pub enum Effect {
     Updated,
     /// The document was removed.
     Deleted,
-    /// A patch that changes nothing, or the removal of a document that is not there: nothing was written.
+    /// A patch that changes nothing, or the removal of a document that is not there: nothing was
+    /// written.
     Unchanged,
 }
 
@@ -97,8 +98,8 @@ pub enum Effect {
 pub struct Written {
     /// What it did.
     pub effect: Effect,
-    /// The document's version now: the position of its record in the partition's log. Where nothing was written, the
-    /// version it has (0 when there is no document).
+    /// The document's version now: the position of its record in the partition's log. Where nothing
+    /// was written, the version it has (0 when there is no document).
     pub version: Position,
     /// The partition that the key belongs to.
     pub partition: u32,

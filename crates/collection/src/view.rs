@@ -45,7 +45,8 @@ impl PartitionView {
         self.lookup().get(key)
     }
 
-    /// The documents under many keys, in the order asked for; each step is done for all of them at once.
+    /// The documents under many keys, in the order asked for; each step is done for all of them at
+    /// once.
     ///
     /// # Errors
     /// Damage on disk, by file and offset.

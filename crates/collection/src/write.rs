@@ -8,7 +8,8 @@ use quire_planted::{Bug, planted};
 use quire_store::Transaction;
 use std::collections::HashMap;
 
-/// A group of records that survives a crash together holds about so many bytes at most; a longer batch is cut.
+/// A group of records that survives a crash together holds about so many bytes at most; a longer
+/// batch is cut.
 const GROUP_BYTES: usize = 32 << 20;
 
 /// What is known of a key in this batch.
@@ -49,8 +50,8 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
         }
     }
 
-    /// Decides writes from the front, each on its own, until the group is full; at least one. Gives a result for each
-    /// that was decided.
+    /// Decides writes from the front, each on its own, until the group is full; at least one. Gives
+    /// a result for each that was decided.
     pub(crate) fn decide(mut self, writes: &'w [Write]) -> Vec<Result<Written>> {
         let mut results = Vec::with_capacity(writes.len());
         for write in writes {

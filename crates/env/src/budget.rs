@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A budget of bytes, shared by all that charge it. Charging never blocks and never fails: policy (who waits, who is
-/// refused) is the caller's, who looks at [`used`](Budget::used) against [`limit`](Budget::limit).
+/// A budget of bytes, shared by all that charge it. Charging never blocks and never fails: policy
+/// (who waits, who is refused) is the caller's, who looks at [`used`](Budget::used) against
+/// [`limit`](Budget::limit).
 #[derive(Debug)]
 pub struct Budget {
     limit: u64,

@@ -1,11 +1,14 @@
-//! The block cache: checked, decoded blocks of table files and log segments, one cache for the process.
+//! The block cache: checked, decoded blocks of table files and log segments, one cache for the
+//! process.
 //!
-//! It holds whatever its users make of a block, as an `Arc`. Who keeps a `Weak` of one finds the block without asking
-//! here, for as long as it is held; the block then says by [`Cached::take_used`] that it was used, and is not the next to go.
+//! It holds whatever its users make of a block, as an `Arc`. Who keeps a `Weak` of one finds the
+//! block without asking here, for as long as it is held; the block then says by
+//! [`Cached::take_used`] that it was used, and is not the next to go.
 //!
 //! # Invariants
 //! 1. The blocks held, with what the map needs for each, take at most the capacity.
-//! 2. What is kept depends on the calls alone, not on the machine or on randomness: a simulated run repeats.
+//! 2. What is kept depends on the calls alone, not on the machine or on randomness: a simulated run
+//!    repeats.
 
 use crate::Tally;
 use bytes::Bytes;
@@ -16,9 +19,11 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the map itself takes for an entry (key, handle, links), in bytes: part of what the budget pays for.
+/// What the map itself takes for an entry (key, handle, links), in bytes: part of what the budget
+/// pays for.
 const ENTRY_BYTES: u64 = 96;
-/// The smallest share of the capacity that has a lock of its own. A block can't be larger than its share.
+/// The smallest share of the capacity that has a lock of its own. A block can't be larger than its
+/// share.
 const SHARD_BYTES_MIN: u64 = 4 << 20;
 /// Blocks that one insertion may put back because they were used: it bounds the work of one.
 const PUT_BACK_MAX: usize = 8;
@@ -27,7 +32,8 @@ const SHARDS_MAX: u64 = 64;
 /// How large a block is taken to be when the map is made; it grows for smaller ones.
 const BLOCK_BYTES_TYPICAL: u64 = 16 << 10;
 
-/// Names a block: an owner id (one per open file, from [`BlockCache::new_owner`]) and its offset in that file.
+/// Names a block: an owner id (one per open file, from [`BlockCache::new_owner`]) and its offset in
+/// that file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BlockKey {
     /// The open file.
@@ -82,7 +88,8 @@ struct KeyHasher(u64);
 
 impl Hasher for KeyHasher {
     fn write_u64(&mut self, number: u64) {
-        // The multiplier is that of Steele, Lea, Flood 2014; folding the halves brings high bits down.
+        // The multiplier is that of Steele, Lea, Flood 2014; folding the halves brings high bits
+        // down.
         let product = u128::from(self.0 ^ number ^ 0x9e37_79b9_7f4a_7c15) * 0xbf58_476d_1ce4_e5b9;
         self.0 = (product as u64).wrapping_add((product >> 64) as u64);
     }
@@ -100,8 +107,9 @@ impl Hasher for KeyHasher {
 
 /// A cache bounded in bytes, scan-resistant (S3-FIFO as of `quick_cache`). Cheap to share.
 ///
-/// A block of more than about 4 MiB is not kept, nor one of more than the capacity of a smaller cache. A block that is a
-/// slice of a larger buffer keeps all of that alive: hand in buffers of their own.
+/// A block of more than about 4 MiB is not kept, nor one of more than the capacity of a smaller
+/// cache. A block that is a slice of a larger buffer keeps all of that alive: hand in buffers of
+/// their own.
 pub struct BlockCache {
     blocks: Cache<BlockKey, Held, ByBytes, BuildHasherDefault<KeyHasher>, PutOut>,
     owners: AtomicU64,
@@ -121,7 +129,8 @@ impl BlockCache {
     /// A cache of at most `capacity` bytes.
     pub fn new(capacity: u64) -> Arc<BlockCache> {
         let shards = (capacity / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
-        // The library rounds up to a power of two, and each shard's part of the capacity to a whole byte.
+        // The library rounds up to a power of two, and each shard's part of the capacity to a whole
+        // byte.
         let shards = 1 << shards.ilog2();
         let options = OptionsBuilder::new()
             .shards(shards)
@@ -153,7 +162,8 @@ impl BlockCache {
     pub fn insert<T: Cached>(&self, key: BlockKey, block: Arc<T>) {
         let mut out = Vec::new();
         self.blocks.insert_with_lifecycle(key, block, &mut out);
-        // One that was used past the cache is a hit that the map has not seen: it comes back, as it would be read again.
+        // One that was used past the cache is a hit that the map has not seen: it comes back, as it
+        // would be read again.
         for _ in 0..PUT_BACK_MAX {
             match out.pop() {
                 Some((key, block)) if block.take_used() => {

@@ -1,9 +1,11 @@
-//! What is durable when it returns: a small file replaced, directories made. Written once over [`Env`]'s single
-//! operations, so that the code that runs on the real machine is the code the simulator crashes at every step.
+//! What is durable when it returns: a small file replaced, directories made. Written once over
+//! [`Env`]'s single operations, so that the code that runs on the real machine is the code the
+//! simulator crashes at every step.
 //!
 //! # Invariants
-//! 1. At any moment, and after any crash, a path that is replaced holds the old bytes whole or the new bytes whole: the
-//!    new ones are durable under another name before the one atomic step, the rename, gives them this one.
+//! 1. At any moment, and after any crash, a path that is replaced holds the old bytes whole or the
+//!    new bytes whole: the new ones are durable under another name before the one atomic step, the
+//!    rename, gives them this one.
 //! 2. When `create_dir_all` returns, every name it made has been synced.
 
 use crate::{Env, Error, ErrorKind, Result};
@@ -19,7 +21,8 @@ pub(crate) fn replace(env: &dyn Env, path: &Path, contents: &[u8]) -> Result<()>
     let placed =
         write_durably(env, &temporary, contents).and_then(|()| env.rename(&temporary, path));
     if let Err(error) = placed {
-        // Nobody reads it and the next replacement makes it anew: if it can't be removed, the first error says why.
+        // Nobody reads it and the next replacement makes it anew: if it can't be removed, the first
+        // error says why.
         let _ = env.remove(&temporary);
         return Err(error);
     }
@@ -29,7 +32,8 @@ pub(crate) fn replace(env: &dyn Env, path: &Path, contents: &[u8]) -> Result<()>
     env.sync_dir(parent_of(path))
 }
 
-/// [`Env::create_dir_all`], for any machine. `make_dir` makes one directory, unless it is there already.
+/// [`Env::create_dir_all`], for any machine. `make_dir` makes one directory, unless it is there
+/// already.
 pub(crate) fn create_dir_all(
     env: &dyn Env,
     make_dir: &dyn Fn(&Path) -> Result<()>,
@@ -49,8 +53,9 @@ pub(crate) fn create_dir_all(
     }
 }
 
-/// Syncs the name of a directory that was there already: whoever made it may have died or failed before doing so. As nobody
-/// makes another in it before that, no name above it can be in that state. Where we may not, it is not ours to see to.
+/// Syncs the name of a directory that was there already: whoever made it may have died or failed
+/// before doing so. As nobody makes another in it before that, no name above it can be in that
+/// state. Where we may not, it is not ours to see to.
 fn sync_name_of_found(env: &dyn Env, dir: &Path) -> Result<()> {
     match env.sync_dir(parent_of(dir)) {
         Err(error) if error.kind() == ErrorKind::Denied => Ok(()),

@@ -8,13 +8,14 @@ use bytes::Bytes;
 use std::io;
 use std::path::Path;
 
-/// A file as memory: what is looked at is not copied, and a part that the system does not hold is read by itself, without what is
-/// around it. Where many are not held, they are read by a call, that is, the thread waits for the disk awake if there is an idle
-/// core.
+/// A file as memory: what is looked at is not copied, and a part that the system does not hold is
+/// read by itself, without what is around it. Where many are not held, they are read by a call,
+/// that is, the thread waits for the disk awake if there is an idle core.
 ///
-/// Nobody may change the file. A part that can't be read, or is gone because somebody cut the file, ends the process (SIGBUS)
-/// when it is touched; the simulated machine returns an error instead. So a part is best read by
-/// [`read_exact_at`](crate::ReadFile::read_exact_at) first, which says what is wrong with the disk, and only then here.
+/// Nobody may change the file. A part that can't be read, or is gone because somebody cut the file,
+/// ends the process (SIGBUS) when it is touched; the simulated machine returns an error instead. So
+/// a part is best read by [`read_exact_at`](crate::ReadFile::read_exact_at) first, which says what
+/// is wrong with the disk, and only then here.
 #[derive(Debug)]
 pub struct FileMap(Repr);
 
@@ -36,8 +37,8 @@ impl FileMap {
     /// What `look` makes of `length` bytes from `offset`.
     ///
     /// # Errors
-    /// [`ErrorKind::UnexpectedEnd`](crate::ErrorKind) if the file ended before when it was mapped; those of the machine, if the
-    /// part was read by a call.
+    /// [`ErrorKind::UnexpectedEnd`](crate::ErrorKind) if the file ended before when it was mapped;
+    /// those of the machine, if the part was read by a call.
     pub fn look<T>(&self, offset: u64, length: usize, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
         match &self.0 {
             Repr::Os(map) => match part(map.bytes(), offset, length) {
@@ -51,8 +52,8 @@ impl FileMap {
         }
     }
 
-    /// Has the processor fetch what is at `offset`, and learn where that page is, for a look that comes soon. Nothing is read from the
-    /// disk.
+    /// Has the processor fetch what is at `offset`, and learn where that page is, for a look that
+    /// comes soon. Nothing is read from the disk.
     #[inline]
     pub fn prefetch(&self, offset: u64) {
         if let Repr::Os(map) = &self.0

@@ -24,8 +24,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The real machine. Dropped, its background threads end; jobs that have not started are forgotten, running ones are
-/// waited for.
+/// The real machine. Dropped, its background threads end; jobs that have not started are forgotten,
+/// running ones are waited for.
 ///
 /// ```
 /// use quire_env::{Env, OsEnv};

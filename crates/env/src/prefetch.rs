@@ -1,7 +1,8 @@
 //! Prefetch: memory that will be looked at soon, fetched while something else is done.
 
-/// Has the processor fetch the line of memory where `place` begins. It is not waited for, and nothing happens where there is nothing
-/// to fetch: a page of a map that the system does not hold is not read from the disk. On processors other than x86-64, a no-op.
+/// Has the processor fetch the line of memory where `place` begins. It is not waited for, and
+/// nothing happens where there is nothing to fetch: a page of a map that the system does not hold
+/// is not read from the disk. On processors other than x86-64, a no-op.
 #[inline]
 #[allow(
     unsafe_code,
@@ -12,7 +13,8 @@ pub fn prefetch<T>(place: &T) {
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let place = std::ptr::from_ref(place).cast();
-        // SAFETY: a hint. It gives the program no value and never faults, whatever the address; and the address is a reference's.
+        // SAFETY: a hint. It gives the program no value and never faults, whatever the address; and
+        // the address is a reference's.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(place) };
     }
     #[cfg(not(target_arch = "x86_64"))]

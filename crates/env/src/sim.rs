@@ -1,21 +1,25 @@
-//! A simulated machine: files in memory, a clock that moves when it is used, and background jobs that run when somebody
-//! waits. One seed and the calls made decide all that happens, crashes included.
+//! A simulated machine: files in memory, a clock that moves when it is used, and background jobs
+//! that run when somebody waits. One seed and the calls made decide all that happens, crashes
+//! included.
 //!
 //! # What counts as a step, and what as a read
-//! A step is each single change of the disk: creating a file, making or removing a directory, appending, reserving,
-//! truncating, syncing a file or a directory, renaming, removing. A read is each single look at it: reading bytes, opening a
-//! file that exists, listing, asking for a length, for room, or whether a name exists. What is made of several (`replace`,
-//! `create_dir_all`, `remove_dir_all`, `lock`) counts each. The machine can crash at a step; a step or a read can fail.
+//! A step is each single change of the disk: creating a file, making or removing a directory,
+//! appending, reserving, truncating, syncing a file or a directory, renaming, removing. A read is
+//! each single look at it: reading bytes, opening a file that exists, listing, asking for a length,
+//! for room, or whether a name exists. What is made of several (`replace`, `create_dir_all`,
+//! `remove_dir_all`, `lock`) counts each. The machine can crash at a step; a step or a read can
+//! fail.
 //!
 //! # What a crash leaves
-//! What was synced. Of what was not, what the seed decides: see `sim/file.rs` for bytes and `sim/tree.rs` for names.
-//! Each file and each directory is decided apart, so that what was written first may be lost and what was written later
-//! kept. The step at which the machine crashes may be carried out in part like all that was not synced.
+//! What was synced. Of what was not, what the seed decides: see `sim/file.rs` for bytes and
+//! `sim/tree.rs` for names. Each file and each directory is decided apart, so that what was written
+//! first may be lost and what was written later kept. The step at which the machine crashes may be
+//! carried out in part like all that was not synced.
 //!
 //! # What the seed decides
-//! What a crash leaves, how much of a failing append is written, which class of job goes first where both are due, how much
-//! longer than usual a call takes, and the randomness that the program asks for. The same seed and the same calls give the
-//! same [`trace`](SimEnv::trace), byte by byte.
+//! What a crash leaves, how much of a failing append is written, which class of job goes first
+//! where both are due, how much longer than usual a call takes, and the randomness that the program
+//! asks for. The same seed and the same calls give the same [`trace`](SimEnv::trace), byte by byte.
 
 mod damage;
 mod disks;
@@ -48,10 +52,12 @@ use tree::Node;
 /// More jobs than this in one go are one that schedules itself for ever.
 const JOBS_MAX: usize = 1_000_000;
 
-/// A simulated machine. To be used from one thread: with more, nothing breaks, but the seed no longer decides the run.
+/// A simulated machine. To be used from one thread: with more, nothing breaks, but the seed no
+/// longer decides the run.
 ///
-/// Relative paths start at the root `/`, which always exists. On a machine that has crashed every call fails with
-/// [`ErrorKind::Crashed`](crate::ErrorKind); jobs still run when waited for, so that whoever waits is told.
+/// Relative paths start at the root `/`, which always exists. On a machine that has crashed every
+/// call fails with [`ErrorKind::Crashed`](crate::ErrorKind); jobs still run when waited for, so
+/// that whoever waits is told.
 ///
 /// ```
 /// use quire_env::{Env, ErrorKind, SimEnv};
@@ -116,11 +122,12 @@ impl SimEnv {
         self.machine.with(|state| state.crashed())
     }
 
-    /// The machine after a restart, had it crashed here; `seed` decides what is left, and the new machine's life. This
-    /// one stays as it is, so that one run can be continued in many ways. If it has crashed, its jobs are dropped.
+    /// The machine after a restart, had it crashed here; `seed` decides what is left, and the new
+    /// machine's life. This one stays as it is, so that one run can be continued in many ways. If
+    /// it has crashed, its jobs are dropped.
     ///
-    /// The disks keep their size and their speed; faults are over, disks that had vanished are back; steps, reads and the
-    /// trace start anew; the clock goes on.
+    /// The disks keep their size and their speed; faults are over, disks that had vanished are
+    /// back; steps, reads and the trace start anew; the clock goes on.
     pub fn after_crash(&self, seed: u64) -> Arc<SimEnv> {
         let mut rng = Rng::new(seed);
         let (machine, jobs) = self.machine.with(|state| {
@@ -141,7 +148,8 @@ impl SimEnv {
         })
     }
 
-    /// All that happened, a line for each call, in order: equal for equal seeds and equal calls. Grows with the run.
+    /// All that happened, a line for each call, in order: equal for equal seeds and equal calls.
+    /// Grows with the run.
     pub fn trace(&self) -> Vec<String> {
         self.machine.with(|state| state.trace.clone())
     }
@@ -151,8 +159,9 @@ impl SimEnv {
         self.machine.with(|state| state.advance(by));
     }
 
-    /// Sets the wall clock forward, or back by a negative number, as somebody who mends it or breaks it does. The monotonic
-    /// clock, and with it every job, goes on as before. It stays shifted after a crash.
+    /// Sets the wall clock forward, or back by a negative number, as somebody who mends it or
+    /// breaks it does. The monotonic clock, and with it every job, goes on as before. It stays
+    /// shifted after a crash.
     pub fn shift_wall_clock(&self, micros: i64) {
         self.machine.with(|state| {
             state.wall_shift_micros = state.wall_shift_micros.saturating_add(micros);
@@ -170,7 +179,8 @@ impl SimEnv {
     /// Runs jobs, moving the clock to the time of each, until there is none left. How many ran.
     ///
     /// # Panics
-    /// If there is no end of them, as with a duty that schedules itself again: [`run_due`](Self::run_due) is for those.
+    /// If there is no end of them, as with a duty that schedules itself again:
+    /// [`run_due`](Self::run_due) is for those.
     pub fn run_until_idle(&self) -> usize {
         run_all(|| self.machine.run_next_job())
     }
@@ -323,7 +333,8 @@ impl Env for SimEnv {
     fn sync_dir(&self, dir: &Path) -> Result<()> {
         let sync = |state: &mut State, interruption| match interruption {
             Some(Interruption::Fault(errno)) => Err(std::io::Error::from(errno)),
-            // Any part of it may have been done, which is what a crash makes of the names that are not synced.
+            // Any part of it may have been done, which is what a crash makes of the names that are
+            // not synced.
             Some(Interruption::Crash) => Ok(()),
             None => state.tree.sync_dir(dir),
         };

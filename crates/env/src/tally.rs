@@ -13,7 +13,8 @@ const LINES_SHARED: usize = 16;
 #[repr(align(128))]
 struct Line(AtomicU64);
 
-/// A count to which threads add without waiting for each other: each adds in a place of its own, or in one that it shares with few.
+/// A count to which threads add without waiting for each other: each adds in a place of its own, or
+/// in one that it shares with few.
 #[derive(Debug, Default)]
 pub struct Tally {
     own: [Line; LINES_OWN],
@@ -31,7 +32,8 @@ impl Tally {
     pub fn add(&self, count: u64) {
         let thread = THREAD.get();
         if let Some(Line(line)) = self.own.get(thread) {
-            // Nobody else writes to it. An addition that is one operation would keep what comes next from being begun.
+            // Nobody else writes to it. An addition that is one operation would keep what comes
+            // next from being begun.
             let before = line.load(Ordering::Relaxed);
             line.store(before.wrapping_add(count), Ordering::Relaxed);
         } else if let Some(Line(line)) = self.shared.get(thread % LINES_SHARED) {

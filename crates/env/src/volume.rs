@@ -54,7 +54,8 @@ impl Volume {
     }
 }
 
-/// The volumes of a database, at least one; the first holds the catalog, the manifests and the logs.
+/// The volumes of a database, at least one; the first holds the catalog, the manifests and the
+/// logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volumes(Vec<Volume>);
 
@@ -117,8 +118,9 @@ impl Volumes {
         })
     }
 
-    /// The volume for a new file: of those with the most free room, the first. One that can't be asked is passed over; if
-    /// none can, it is the first, where making the file says what is wrong.
+    /// The volume for a new file: of those with the most free room, the first. One that can't be
+    /// asked is passed over; if none can, it is the first, where making the file says what is
+    /// wrong.
     pub fn place(&self, env: &dyn Env) -> VolumeId {
         match self.0.as_slice() {
             [only] => only.id,
@@ -142,8 +144,9 @@ impl Volumes {
         Ok(())
     }
 
-    /// Looks whether each volume but the first has the directory `subdir`, which was made on all of them. The place where a
-    /// disk is mounted is there without the disk too, but it is empty: nothing must be written to it.
+    /// Looks whether each volume but the first has the directory `subdir`, which was made on all of
+    /// them. The place where a disk is mounted is there without the disk too, but it is empty:
+    /// nothing must be written to it.
     ///
     /// # Errors
     /// `VolumeLost` for the first that has not.

@@ -1,7 +1,8 @@
-//! How long building, opening and asking take: `cargo run --release -p quire-frozen --example speed [DOCUMENTS]`.
+//! How long building, opening and asking take: `cargo run --release -p quire-frozen --example speed
+//! [DOCUMENTS]`.
 //!
-//! A million documents of a few fields, in a file of the temporary directory. Each line is the mean of many calls on one thread, with
-//! everything in memory.
+//! A million documents of a few fields, in a file of the temporary directory. Each line is the mean
+//! of many calls on one thread, with everything in memory.
 
 use quire_env::{Env, OsEnv};
 use quire_frozen::{Access, FieldSpec, FrozenBuilder, FrozenFile, FrozenOptions, OpenOptions};

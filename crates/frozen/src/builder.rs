@@ -1,9 +1,11 @@
 //! [`FrozenBuilder`]: documents become a file, in one pass and in bounded memory.
 //!
 //! # Invariants
-//! 1. The file has its name only when it is whole and durable. Until then it is `<name>.tmp`, beside it what does not fit in memory,
-//!    `<name>.tmp-<n>`. A builder that is dropped takes them away.
-//! 2. The same documents, fields and options make the same bytes, but that where memory ends may decide how values are kept.
+//! 1. The file has its name only when it is whole and durable. Until then it is `<name>.tmp`,
+//!    beside it what does not fit in memory, `<name>.tmp-<n>`. A builder that is dropped takes them
+//!    away.
+//! 2. The same documents, fields and options make the same bytes, but that where memory ends may
+//!    decide how values are kept.
 
 use crate::format::header;
 use crate::gather::Gathering;
@@ -102,7 +104,8 @@ impl Drop for Out {
 }
 
 impl FrozenBuilder {
-    /// Begins a partition that will be at `path`, in the place of what is there then. One builder at a time for one path.
+    /// Begins a partition that will be at `path`, in the place of what is there then. One builder
+    /// at a time for one path.
     ///
     /// # Errors
     /// `InvalidArgument` for fields or options that can't be; and what the machine says.
@@ -157,7 +160,8 @@ impl FrozenBuilder {
     /// Adds a document, and bytes that are given back as they are; its docid.
     ///
     /// # Errors
-    /// `TooLarge` for one too many, or a payload over [`ROW_BYTES_MAX`]; and what the machine says. The builder is then of no use.
+    /// `TooLarge` for one too many, or a payload over [`ROW_BYTES_MAX`]; and what the machine says.
+    /// The builder is then of no use.
     pub fn add(&mut self, document: &Document, payload: &[u8]) -> Result<u32> {
         let paths = std::mem::take(&mut self.paths);
         let mut outcome = Ok(());
@@ -182,8 +186,9 @@ impl FrozenBuilder {
         self.end_row(kept, payload)
     }
 
-    /// Adds a value of the next document, which [`end`](Self::end) adds: for values that come without a document. `field` is
-    /// the field's place among those given. Arrays and objects have none; a value that is there twice counts once.
+    /// Adds a value of the next document, which [`end`](Self::end) adds: for values that come
+    /// without a document. `field` is the field's place among those given. Arrays and objects have
+    /// none; a value that is there twice counts once.
     ///
     /// # Errors
     /// `InvalidArgument` if there is no such field.
@@ -198,7 +203,8 @@ impl FrozenBuilder {
         }
     }
 
-    /// Adds a document of the values that were [set](Self::set), which is not itself kept; its docid.
+    /// Adds a document of the values that were [set](Self::set), which is not itself kept; its
+    /// docid.
     ///
     /// # Errors
     /// As [`add`](Self::add).
@@ -231,7 +237,8 @@ impl FrozenBuilder {
         Ok(docid)
     }
 
-    /// Writes what is gathered as a run, to memory if it takes no more than `memory_max` bytes there.
+    /// Writes what is gathered as a run, to memory if it takes no more than `memory_max` bytes
+    /// there.
     pub(crate) fn end_run(&mut self, memory_max: usize) -> Result<()> {
         let mut spool = self.spools.with_memory(memory_max).spool();
         let first = self.count - self.open;

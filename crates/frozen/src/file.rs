@@ -17,13 +17,13 @@ use std::path::Path;
 pub struct OpenOptions {
     /// How its bytes are reached.
     pub access: Access,
-    /// Whether all of it is read and compared with its checksums first. Without (the default) each part is when it is first
-    /// touched, and opening takes the same time whatever the file's size.
+    /// Whether all of it is read and compared with its checksums first. Without (the default) each
+    /// part is when it is first touched, and opening takes the same time whatever the file's size.
     pub verify: bool,
 }
 
-/// An open frozen partition. Any number of threads read it at once, without locks; all that is asked of it is asked through
-/// [`quire_query::Shard`].
+/// An open frozen partition. Any number of threads read it at once, without locks; all that is
+/// asked of it is asked through [`quire_query::Shard`].
 #[derive(Debug)]
 pub struct FrozenFile {
     pub(crate) sections: Sections,
@@ -35,7 +35,8 @@ impl FrozenFile {
     /// Opens a partition.
     ///
     /// # Errors
-    /// `Corrupt` if it is none, or was damaged where it is read; `UnsupportedVersion`; and what the machine says.
+    /// `Corrupt` if it is none, or was damaged where it is read; `UnsupportedVersion`; and what the
+    /// machine says.
     pub fn open(env: &dyn Env, path: &Path, options: OpenOptions) -> Result<FrozenFile> {
         let file = FrozenFile::of_sections(Sections::open(env, path, options.access)?);
         if options.verify {
@@ -205,7 +206,8 @@ impl<'a> FrozenField<'a> {
         table.section_of(Some(self.number), kind).is_some()
     }
 
-    /// Whether there are docids by value. Where there are none there are codes, at most one for each document.
+    /// Whether there are docids by value. Where there are none there are codes, at most one for
+    /// each document.
     pub(crate) fn has_postings(&self) -> bool {
         self.has(SectionKind::Docids)
     }

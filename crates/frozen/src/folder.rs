@@ -1,9 +1,12 @@
 //! [`FrozenFolder`]: the frozen partitions of a folder, as one database.
 //!
 //! # Invariants
-//! 1. A query keeps the [`Snapshot`] that it began with: whatever becomes of the files, it sees each as it was, once.
-//! 2. A file is looked at before it is opened: if another one comes in between, the next look finds that.
-//! 3. A file that can't be opened takes nothing away: the one that had its name before is served on, if it is open.
+//! 1. A query keeps the [`Snapshot`] that it began with: whatever becomes of the files, it sees
+//!    each as it was, once.
+//! 2. A file is looked at before it is opened: if another one comes in between, the next look finds
+//!    that.
+//! 3. A file that can't be opened takes nothing away: the one that had its name before is served
+//!    on, if it is open.
 
 use crate::snapshot::{Partition, Snapshot};
 use crate::{Error, ErrorKind, FrozenFile, OpenOptions, Result};
@@ -22,8 +25,9 @@ const SUFFIX: &str = ".quire";
 pub struct FolderOptions {
     /// How its files are.
     pub files: OpenOptions,
-    /// Fields by which many files are asked again and again are merged in memory, in the background, as if the files were one.
-    /// So many bytes they may take (default 64 MiB; 0: none is merged); for a moment twice as much, when files were replaced.
+    /// Fields by which many files are asked again and again are merged in memory, in the
+    /// background, as if the files were one. So many bytes they may take (default 64 MiB; 0: none
+    /// is merged); for a moment twice as much, when files were replaced.
     pub merged_bytes_max: u64,
 }
 
@@ -36,12 +40,15 @@ impl Default for FolderOptions {
     }
 }
 
-/// All files of a folder whose names end with `.quire`, in the order of their names, as one database.
+/// All files of a folder whose names end with `.quire`, in the order of their names, as one
+/// database.
 ///
-/// To replace a file, write the new one under another name in the same folder and rename it, as [`FrozenBuilder`](crate::FrozenBuilder)
-/// does. [`refresh`](FrozenFolder::refresh) takes all that changed at once; queries that run go on with what they have.
+/// To replace a file, write the new one under another name in the same folder and rename it, as
+/// [`FrozenBuilder`](crate::FrozenBuilder) does. [`refresh`](FrozenFolder::refresh) takes all that
+/// changed at once; queries that run go on with what they have.
 ///
-/// With [`Access::Read`](crate::Access::Read) each file takes a file descriptor, with [`Access::Map`](crate::Access::Map) none.
+/// With [`Access::Read`](crate::Access::Read) each file takes a file descriptor, with
+/// [`Access::Map`](crate::Access::Map) none.
 ///
 /// ```
 /// use quire_env::{Env, SimEnv};
@@ -128,8 +135,8 @@ impl FrozenFolder {
         self.0.snapshot.load_full()
     }
 
-    /// Shows `ask` the files as they were found last. Unlike [`snapshot`](Self::snapshot) it touches nothing that threads share, which
-    /// is felt in questions of less than a microsecond.
+    /// Shows `ask` the files as they were found last. Unlike [`snapshot`](Self::snapshot) it
+    /// touches nothing that threads share, which is felt in questions of less than a microsecond.
     pub fn with_snapshot<T>(&self, ask: impl FnOnce(&Snapshot) -> T) -> T {
         ask(&self.0.snapshot.load())
     }
@@ -140,7 +147,8 @@ impl FrozenFolder {
         self.0.failures.load_full()
     }
 
-    /// Looks at the folder again: opens what is new or was replaced, keeps the other files open, drops what is gone.
+    /// Looks at the folder again: opens what is new or was replaced, keeps the other files open,
+    /// drops what is gone.
     ///
     /// # Errors
     /// The folder can't be read; nothing changes then.
@@ -148,12 +156,12 @@ impl FrozenFolder {
         self.0.refresh()
     }
 
-    /// Looks at one file again, by its name in the folder: for whoever knows which one was replaced, added or removed. Whether
-    /// it is another one than before, or gone.
+    /// Looks at one file again, by its name in the folder: for whoever knows which one was
+    /// replaced, added or removed. Whether it is another one than before, or gone.
     ///
     /// # Errors
-    /// `InvalidArgument` for what is no name of a file that ends with `.quire`. It can't be opened; the one that had its name
-    /// before is served on.
+    /// `InvalidArgument` for what is no name of a file that ends with `.quire`. It can't be opened;
+    /// the one that had its name before is served on.
     pub fn refresh_file(&self, name: &str) -> Result<bool> {
         let is_name = Path::new(name).file_name().is_some_and(|own| own == name);
         if !is_name || !name.ends_with(SUFFIX) {
@@ -164,8 +172,8 @@ impl FrozenFolder {
         self.0.refresh_file(name)
     }
 
-    /// Looks at the folder again and again, `every` so often, until what is returned is dropped. What goes wrong is among the
-    /// [`failures`](FrozenFolder::failures).
+    /// Looks at the folder again and again, `every` so often, until what is returned is dropped.
+    /// What goes wrong is among the [`failures`](FrozenFolder::failures).
     pub fn watch(&self, every: Duration) -> Watch {
         let duty = Arc::new(Duty {
             shared: Arc::clone(&self.0),

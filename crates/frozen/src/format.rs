@@ -1,9 +1,10 @@
-//! The ends of a file: a header, which says what it is, and a trailer, which is written last and read first.
+//! The ends of a file: a header, which says what it is, and a trailer, which is written last and
+//! read first.
 //!
 //! # Invariants
 //! 1. A valid trailer means a whole file: all before it was written before it.
-//! 2. Every byte is under a checksum: the header's own, a section's (in the table), a block's of rows (before it), the
-//!    table's (in the trailer), or the trailer's own.
+//! 2. Every byte is under a checksum: the header's own, a section's (in the table), a block's of
+//!    rows (before it), the table's (in the trailer), or the trailer's own.
 //!
 //! # Layout (little-endian)
 //! ```text

@@ -1,9 +1,11 @@
 //! Gathering: the values of one field, of the documents that came since the last run was written.
 //!
 //! # Invariants
-//! 1. A value is held once, under a number that is given when it first comes. What a document has is numbers.
-//! 2. A run is sorted by value; under a value the docids ascend, since documents come in their order. So runs merge by their
-//!    values, and the docids of a later run go behind those of an earlier one.
+//! 1. A value is held once, under a number that is given when it first comes. What a document has
+//!    is numbers.
+//! 2. A run is sorted by value; under a value the docids ascend, since documents come in their
+//!    order. So runs merge by their values, and the docids of a later run go behind those of an
+//!    earlier one.
 //!
 //! # A run's part of a field, in a temporary file
 //! ```text

@@ -1,4 +1,5 @@
-//! What a file is made of: for whoever wonders where its bytes are, or why a query takes what it takes.
+//! What a file is made of: for whoever wonders where its bytes are, or why a query takes what it
+//! takes.
 
 use crate::file::FrozenField;
 use crate::table::SectionKind;

@@ -1,7 +1,9 @@
-//! Frozen partitions: documents in one immutable file, a `.quire` file, that is queried where it lies.
+//! Frozen partitions: documents in one immutable file, a `.quire` file, that is queried where it
+//! lies.
 //!
-//! [`FrozenBuilder`] makes a file of documents, in one pass and in bounded memory. [`FrozenFile`] opens it, in the same time
-//! whatever its size, and is a [`quire_query::Shard`]. [`FrozenFolder`] keeps all files of a folder open, as one database.
+//! [`FrozenBuilder`] makes a file of documents, in one pass and in bounded memory. [`FrozenFile`]
+//! opens it, in the same time whatever its size, and is a [`quire_query::Shard`]. [`FrozenFolder`]
+//! keeps all files of a folder open, as one database.
 //!
 //! # What a file has
 //! ```text
@@ -10,13 +12,15 @@
 //!                  document → codes                          sortable; of few documents also filterable
 //! of each document the document itself, a payload            in packed blocks
 //! ```
-//! Each of these is encoded as its own contents want it: see `column.rs`, `dictionary.rs` and `set_view.rs` of the index, and
-//! `postings.rs` and `rows.rs` here. What all bytes are stands in `docs/FORMAT.md`.
+//! Each of these is encoded as its own contents want it: see `column.rs`, `dictionary.rs` and
+//! `set_view.rs` of the index, and `postings.rs` and `rows.rs` here. What all bytes are stands in
+//! `docs/FORMAT.md`.
 //!
 //! # A file that changes while it is open
-//! A file is made to be replaced by a rename, never written to: who has the old one open goes on with it. If it is changed all the
-//! same, then with [`Access::Read`] sections that were touched stay as they were, and what is touched later is an error.
-//! With [`Access::Map`], a file that was cut ends the process when what is gone is touched: that is what memory maps are.
+//! A file is made to be replaced by a rename, never written to: who has the old one open goes on
+//! with it. If it is changed all the same, then with [`Access::Read`] sections that were touched
+//! stay as they were, and what is touched later is an error. With [`Access::Map`], a file that was
+//! cut ends the process when what is gone is touched: that is what memory maps are.
 
 mod builder;
 mod column;

@@ -1,7 +1,8 @@
 //! Merging: the runs of one field become its sections.
 //!
-//! The values of all runs are gone through once, in order. That makes the dictionary, the counts, the docids and the sets; and for
-//! each run which code each of its places has, with which the values of its documents are gone through after.
+//! The values of all runs are gone through once, in order. That makes the dictionary, the counts,
+//! the docids and the sets; and for each run which code each of its places has, with which the
+//! values of its documents are gone through after.
 
 use crate::format::Trailer;
 use crate::gather::{FieldRun, Traits};
@@ -130,8 +131,8 @@ impl Merging<'_> {
             .filter_map(|run| Some((run, run.fields.get(self.field)?)))
     }
 
-    /// Whether filtering by the codes of all documents is quick enough: they then stand in for the docids by value, if none has
-    /// many values and that takes less.
+    /// Whether filtering by the codes of all documents is quick enough: they then stand in for the
+    /// docids by value, if none has many values and that takes less.
     fn may_be_forward(&self) -> bool {
         self.filterable && self.documents <= self.forward_max
     }

@@ -1,15 +1,19 @@
 //! Merged fields: a field of all files of a snapshot, indexed in memory as if they were one file.
 //!
-//! Of many small files, finding a value in each costs far more than looking at the documents that have it. So a field by
-//! which many files are asked again is merged in the background, in the format of a file that has this field alone: its
-//! values once, in order, with the documents of all files. A query whose fields are all merged asks one shard.
+//! Of many small files, finding a value in each costs far more than looking at the documents that
+//! have it. So a field by which many files are asked again is merged in the background, in the
+//! format of a file that has this field alone: its values once, in order, with the documents of all
+//! files. A query whose fields are all merged asks one shard.
 //!
 //! # Invariants
 //! 1. Docids are those of the files, one file behind another.
-//! 2. A field is merged for filtering if no file that has it refuses to filter by it, for sorting likewise.
-//! 3. All merged fields together take at most `bytes_max`, and merging one takes no more than is left of that, about.
+//! 2. A field is merged for filtering if no file that has it refuses to filter by it, for sorting
+//!    likewise.
+//! 3. All merged fields together take at most `bytes_max`, and merging one takes no more than is
+//!    left of that, about.
 //!
-//! Source of the idea: the "global ordinals" of Lucene and Elasticsearch, which merge the values alone.
+//! Source of the idea: the "global ordinals" of Lucene and Elasticsearch, which merge the values
+//! alone.
 
 use crate::column::FrozenColumn;
 use crate::file::FrozenField;
@@ -49,7 +53,8 @@ const VALUE_BYTES: u64 = 48;
 pub(crate) struct MergedFields {
     env: Arc<dyn Env>,
     partitions: Arc<[Arc<Partition>]>,
-    /// The docid that the first document of each file has; none if there are more documents than docids.
+    /// The docid that the first document of each file has; none if there are more documents than
+    /// docids.
     starts: Option<Arc<[u32]>>,
     documents: u32,
     bytes_max: u64,
@@ -108,8 +113,9 @@ impl MergedFields {
         self.wanted.lock().keys().cloned().collect()
     }
 
-    /// A shard of all documents with these fields, which some file has; none if one of them is not merged, or not for this.
-    /// What is missing is merged in the background when it is asked for a second time.
+    /// A shard of all documents with these fields, which some file has; none if one of them is not
+    /// merged, or not for this. What is missing is merged in the background when it is asked for a
+    /// second time.
     pub(crate) fn shard(self: &Arc<Self>, uses: &[(&Path, Use)]) -> Option<Arc<dyn Merged>> {
         let starts = Arc::clone(self.starts.as_ref()?);
         let ready = self.ready.load();

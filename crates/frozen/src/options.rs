@@ -51,13 +51,16 @@ impl FieldSpec {
 pub struct FrozenOptions {
     /// How blocks of documents and payloads are packed (default LZ4).
     pub codec: Codec,
-    /// Raw bytes at which a block of rows is full (1 to 16 MiB; by default 512, and 4 KiB of zstd). Larger blocks are packed better,
-    /// and make reading a single row dearer. With LZ4 blocks share a front of 4 KiB, which gives small ones what they lack.
+    /// Raw bytes at which a block of rows is full (1 to 16 MiB; by default 512, and 4 KiB of zstd).
+    /// Larger blocks are packed better, and make reading a single row dearer. With LZ4 blocks share
+    /// a front of 4 KiB, which gives small ones what they lack.
     pub block_bytes: Option<usize>,
-    /// Whether the documents themselves are kept (default true). Without, a query gets docids, values and payloads alone.
+    /// Whether the documents themselves are kept (default true). Without, a query gets docids,
+    /// values and payloads alone.
     pub documents: bool,
-    /// Bytes of memory that building may take, about (8 MiB or more; default 256 MiB). What does not fit goes to temporary files beside
-    /// the partition. Besides, it takes a bit for each document, and what a single document and a single block take.
+    /// Bytes of memory that building may take, about (8 MiB or more; default 256 MiB). What does
+    /// not fit goes to temporary files beside the partition. Besides, it takes a bit for each
+    /// document, and what a single document and a single block take.
     pub memory_bytes: usize,
 }
 

@@ -1,8 +1,9 @@
 //! Postings: which documents have which value, by the value's code.
 //!
 //! # Invariants
-//! 1. A value's docids are in the sets if they take fewer bytes there, or in the list, where they stand by code and then ascending.
-//!    So the documents of a range of values are one piece of the list, and the sets of those in it that many documents have.
+//! 1. A value's docids are in the sets if they take fewer bytes there, or in the list, where they
+//!    stand by code and then ascending. So the documents of a range of values are one piece of the
+//!    list, and the sets of those in it that many documents have.
 //! 2. How many documents have a value is known without reading them.
 //!
 //! # Layout of the sets (little-endian)
@@ -273,7 +274,8 @@ impl<'a> Postings<'a> {
         let in_sets = all
             .saturating_sub(self.counts.get(codes.start)?)
             .saturating_sub(listed);
-        // Clusters of two bytes a docid are lists, which are gone through one by one; bits are joined 64 at a time.
+        // Clusters of two bytes a docid are lists, which are gone through one by one; bits are
+        // joined 64 at a time.
         let of_sets = match set_bytes / 2 >= in_sets {
             true => in_sets.saturating_add(in_sets / 4),
             false => set_bytes / 4,

@@ -1,11 +1,15 @@
-//! Rows: bytes by docid, in blocks that are packed and checked one by one. Documents are such rows, and payloads are others.
+//! Rows: bytes by docid, in blocks that are packed and checked one by one. Documents are such rows,
+//! and payloads are others.
 //!
 //! # Invariants
 //! 1. A row lies in one block. A block ends with the first row that fills it.
-//! 2. Every block that is read is compared with its checksum first. What is unpacked is as long as the directory says its rows are.
-//! 3. The block that was read last is kept unpacked, unless it has one row: so reading rows in order unpacks each block once.
-//! 4. Blocks are small, for a query reads rows from anywhere. What they lack by that LZ4 finds in a front, a few rows of the file that
-//!    every block refers back to as if it stood right behind them.
+//! 2. Every block that is read is compared with its checksum first. What is unpacked is as long as
+//!    the directory says its rows are.
+//! 3. The block that was read last is kept unpacked, unless it has one row: so reading rows in
+//!    order unpacks each block once.
+//! 4. Blocks are small, for a query reads rows from anywhere. What they lack by that LZ4 finds in a
+//!    front, a few rows of the file that every block refers back to as if it stood right behind
+//!    them.
 //!
 //! # Layout (little-endian)
 //! ```text
@@ -17,7 +21,8 @@
 //!   firsts, offsets, lengths: columns by block: its first docid, its offset in the file, its bytes, stored and with header
 //!   dictionary: zstd's, or the front of LZ4, or nothing
 //! ```
-//! A document without a row has an empty one. Blocks are in the file wherever they came; the directory is a section.
+//! A document without a row has an empty one. Blocks are in the file wherever they came; the
+//! directory is a section.
 
 use crate::format::is_right;
 use crate::le;
@@ -41,11 +46,12 @@ const FOOTER_BYTES: usize = 4 * 8;
 /// The longest row, in bytes.
 pub const ROW_BYTES_MAX: usize = 64 << 20;
 
-/// Rows are gathered until there are so many times the dictionary's bytes, if there is memory, to train it on.
+/// Rows are gathered until there are so many times the dictionary's bytes, if there is memory, to
+/// train it on.
 const SAMPLES_PER_DICTIONARY: usize = 100;
 
-/// The front of LZ4, in bytes, and so many times its bytes of rows it is chosen from. A longer one makes packing dearer, and text
-/// hardly smaller.
+/// The front of LZ4, in bytes, and so many times its bytes of rows it is chosen from. A longer one
+/// makes packing dearer, and text hardly smaller.
 const FRONT_BYTES: usize = 4 << 10;
 const SAMPLES_PER_FRONT: usize = 16;
 
@@ -63,7 +69,8 @@ pub(crate) struct RowsWriter {
     /// Rows of the block that is not full.
     open: Vec<u8>,
     open_first: u32,
-    /// Blocks, with their first rows, that wait for the dictionary; and the lengths of all their rows.
+    /// Blocks, with their first rows, that wait for the dictionary; and the lengths of all their
+    /// rows.
     waiting: Vec<(u32, Vec<u8>)>,
     waiting_lengths: Vec<usize>,
     /// So many bytes of rows are waited for.

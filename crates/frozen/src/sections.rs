@@ -1,8 +1,8 @@
 //! Sections: the parts of a file, each taken into memory, or into view, when it is first touched.
 //!
 //! # Invariants
-//! 1. What is handed out was compared with its checksum: in memory of our own (`Access::Read`), the very bytes; in a map, the
-//!    bytes as they were then.
+//! 1. What is handed out was compared with its checksum: in memory of our own (`Access::Read`), the
+//!    very bytes; in a map, the bytes as they were then.
 //! 2. A section that was touched is there without a lock, a system call or a look at its checksum.
 
 use crate::format::{self, HEADER_BYTES, NoTrailer, TRAILER_BYTES, Trailer, VERSION};
@@ -16,12 +16,14 @@ use std::sync::{Arc, OnceLock};
 /// How the bytes of a file are reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Access {
-    /// Sections are read into memory when they are first touched, blocks of rows each time. Whatever happens to the file
-    /// afterwards, what is served is what was checked; a file that was cut is an error.
+    /// Sections are read into memory when they are first touched, blocks of rows each time.
+    /// Whatever happens to the file afterwards, what is served is what was checked; a file that was
+    /// cut is an error.
     #[default]
     Read,
-    /// The file is mapped: nothing is copied, the system keeps what is used, and gives it up where memory is short. For files that
-    /// are only ever replaced by a rename: one that is cut while it is open ends the process.
+    /// The file is mapped: nothing is copied, the system keeps what is used, and gives it up where
+    /// memory is short. For files that are only ever replaced by a rename: one that is cut while it
+    /// is open ends the process.
     Map,
 }
 
@@ -189,7 +191,8 @@ impl Sections {
         }
     }
 
-    /// Compares the header and all sections with their checksums, in pieces; those in memory are read again.
+    /// Compares the header and all sections with their checksums, in pieces; those in memory are
+    /// read again.
     pub(crate) fn verify(&self) -> Result<()> {
         let header = self.bytes_at(0, HEADER_BYTES as u64)?;
         if !format::is_header(&header) {

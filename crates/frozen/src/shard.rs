@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //! 1. A leaf whose bounds lie outside a field's values touches no section.
-//! 2. Counts come from the counts of values, doc sets are worked on where they lie in the file, and only what an answer
-//!    needs is put together.
+//! 2. Counts come from the counts of values, doc sets are worked on where they lie in the file, and
+//!    only what an answer needs is put together.
 
 use crate::column::FrozenColumn;
 use crate::file::FrozenField;
@@ -19,11 +19,13 @@ use quire_query::{
 use std::borrow::Cow;
 use std::ops::{Bound, Range, RangeInclusive};
 
-/// What looking at the value of a document costs, in nanoseconds, about: of one after another, and of any.
+/// What looking at the value of a document costs, in nanoseconds, about: of one after another, and
+/// of any.
 const SCAN_COST: u64 = 1;
 const GATHER_COST: u64 = 4;
 
-/// The codes of the values that fulfil a test: ascending ranges, none of them empty, that do not touch.
+/// The codes of the values that fulfil a test: ascending ranges, none of them empty, that do not
+/// touch.
 #[derive(Debug, Clone, Default)]
 struct Codes {
     first: Range<u64>,
@@ -132,7 +134,8 @@ impl<'a> FrozenField<'a> {
         Ok(codes)
     }
 
-    /// Whether there is one value alone, as where documents are parted by the field: what does not lie outside equals it.
+    /// Whether there is one value alone, as where documents are parted by the field: what does not
+    /// lie outside equals it.
     fn has_one_value(&self) -> bool {
         self.entry.distinct == 1 && self.entry.least == self.entry.greatest
     }
@@ -148,7 +151,8 @@ impl<'a> FrozenField<'a> {
         }
     }
 
-    /// How many values documents have of some codes: documents, if none has many, or there is but one code.
+    /// How many values documents have of some codes: documents, if none has many, or there is but
+    /// one code.
     fn pairs(&self, codes: &Codes) -> Result<u64> {
         if codes.first == (0..self.entry.distinct) {
             return Ok(self.entry.pairs);
@@ -259,7 +263,8 @@ impl<'a> FrozenField<'a> {
         all.map_err(damaged)
     }
 
-    /// Whether looking at the values of so many documents is quicker than having the documents of some codes.
+    /// Whether looking at the values of so many documents is quicker than having the documents of
+    /// some codes.
     fn is_quicker_by_column(&self, codes: &Codes, docs: u64) -> Result<bool> {
         Ok(!self.has_postings()
             || self.has_codes() && docs * (GATHER_COST - SCAN_COST) < self.cost_of(codes)?)
@@ -386,7 +391,8 @@ impl FrozenFile {
     }
 }
 
-/// How many documents fulfil several leaves, each of a single value; `None` for others. `find` gives the field of a leaf.
+/// How many documents fulfil several leaves, each of a single value; `None` for others. `find`
+/// gives the field of a leaf.
 pub(crate) fn count_all<'a>(
     leaves: &[&Leaf],
     find: impl Fn(&Path) -> Result<Option<FrozenField<'a>>>,

@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //! 1. Partitions ascend by their names; a partition's place is that of its shard.
-//! 2. What is known of a field is gathered when a query first needs it, from the tables of the files: no section is touched.
+//! 2. What is known of a field is gathered when a query first needs it, from the tables of the
+//!    files: no section is touched.
 //! 3. What is merged of a field answers as the files do.
 
 use crate::merged_fields::MergedFields;
@@ -26,8 +27,9 @@ pub(crate) struct Partition {
     pub(crate) file: FrozenFile,
 }
 
-/// The partitions of a [`FrozenFolder`](crate::FrozenFolder), as they were at some time. Files that were replaced or removed since
-/// stay open as long as it is there. Any number of threads query it at once, without locks.
+/// The partitions of a [`FrozenFolder`](crate::FrozenFolder), as they were at some time. Files that
+/// were replaced or removed since stay open as long as it is there. Any number of threads query it
+/// at once, without locks.
 #[derive(Debug)]
 pub struct Snapshot {
     partitions: Arc<[Arc<Partition>]>,
@@ -37,8 +39,8 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Of partitions that ascend by their names. Fields are merged in `merged_bytes_max` bytes; `former` is the snapshot that
-    /// this one comes after.
+    /// Of partitions that ascend by their names. Fields are merged in `merged_bytes_max` bytes;
+    /// `former` is the snapshot that this one comes after.
     pub(crate) fn new(
         env: &Arc<dyn Env>,
         partitions: Vec<Arc<Partition>>,
@@ -85,7 +87,8 @@ impl Snapshot {
     /// Answers a query from all files as if they were one.
     ///
     /// # Errors
-    /// As of [`Prepared::answer_from`]: files that can't have a hit are not asked, so they can't fail.
+    /// As of [`Prepared::answer_from`]: files that can't have a hit are not asked, so they can't
+    /// fail.
     pub fn query(&self, query: &Prepared, options: &Options<'_>) -> quire_query::Result<Answer> {
         query.answer_from(self, options)
     }

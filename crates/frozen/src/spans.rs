@@ -1,14 +1,17 @@
-//! Spans: between which values a field lies in each of many files, and so which files may have a value.
+//! Spans: between which values a field lies in each of many files, and so which files may have a
+//! value.
 //!
-//! A field by which documents were parted, or that grew as the files did, lies in narrow spans that hardly overlap: a value
-//! is then found in the few files that may have it, for about the logarithm of how many files there are. Of a field that lies
-//! everywhere in all files this is known just as quickly.
+//! A field by which documents were parted, or that grew as the files did, lies in narrow spans that
+//! hardly overlap: a value is then found in the few files that may have it, for about the logarithm
+//! of how many files there are. Of a field that lies everywhere in all files this is known just as
+//! quickly.
 //!
 //! # Invariants
 //! 1. Spans ascend by their least values, and by place where these are equal.
 //! 2. `reach` of a span is the one, among it and those before it, that ends last.
-//! 3. A term's prefix, its first eight bytes as a number, is not above that of a greater term. Prefixes lie side by side, the
-//!    terms wherever their files are: most searches look at no term but those they find.
+//! 3. A term's prefix, its first eight bytes as a number, is not above that of a greater term.
+//!    Prefixes lie side by side, the terms wherever their files are: most searches look at no term
+//!    but those they find.
 
 use crate::prefix::prefix;
 use crate::shard::is_outside;
@@ -41,11 +44,13 @@ struct Span {
 #[derive(Debug)]
 pub(crate) struct Spans {
     spans: Vec<Span>,
-    /// Of each span the prefix of its least value, and of the greatest that it reaches: both ascend.
+    /// Of each span the prefix of its least value, and of the greatest that it reaches: both
+    /// ascend.
     starts: Vec<u64>,
     reached: Vec<u64>,
     files: u32,
-    /// The greatest least value of a span, and the least greatest one: what lies between them lies in all.
+    /// The greatest least value of a span, and the least greatest one: what lies between them lies
+    /// in all.
     common: (Bytes, Bytes),
     /// Files that have the field and can't filter by it, ascending: who asks them is told so.
     unfiltered: Vec<u32>,
@@ -111,8 +116,8 @@ impl Spans {
         self.spans.is_empty()
     }
 
-    /// The places of files that may have a value which fulfils a test, and of those that can't tell; none if these are more
-    /// than half of all, or seem to be.
+    /// The places of files that may have a value which fulfils a test, and of those that can't
+    /// tell; none if these are more than half of all, or seem to be.
     pub(crate) fn candidates(&self, test: &Test) -> Option<Places> {
         let most = self.files as usize / 2;
         let (least, greatest) = &self.common;
@@ -157,8 +162,8 @@ impl Spans {
         Some(places)
     }
 
-    /// How many spans of those that have these prefixes are below a term, by the prefixes, and by themselves where these are
-    /// equal. Quickest for one of the last.
+    /// How many spans of those that have these prefixes are below a term, by the prefixes, and by
+    /// themselves where these are equal. Quickest for one of the last.
     fn count_below(&self, prefixes: &[u64], term: &[u8], below: impl Fn(&Span) -> bool) -> usize {
         let wanted = prefix(term);
         let last = prefixes.len().saturating_sub(NEAR);

@@ -1,7 +1,9 @@
-//! Spool: bytes that are written once and then read, in memory while they are few, in a temporary file otherwise.
+//! Spool: bytes that are written once and then read, in memory while they are few, in a temporary
+//! file otherwise.
 //!
 //! # Invariants
-//! 1. A temporary file is removed when nobody needs it; one that a crash left is overwritten by the next that has its name.
+//! 1. A temporary file is removed when nobody needs it; one that a crash left is overwritten by the
+//!    next that has its name.
 
 use crate::{Error, Result};
 use bytes::Bytes;

@@ -1,7 +1,9 @@
-//! Table: which fields a file has, what is known of them, and where their sections are. Read whole when a file is opened.
+//! Table: which fields a file has, what is known of them, and where their sections are. Read whole
+//! when a file is opened.
 //!
 //! # Invariants
-//! 1. Fields ascend by their path. The sections of a field stand together, in the order of their kinds.
+//! 1. Fields ascend by their path. The sections of a field stand together, in the order of their
+//!    kinds.
 //! 2. Every section lies before the table. All is checked once, when the table is taken.
 //!
 //! # Layout (little-endian)
@@ -40,7 +42,8 @@ const MANY: u16 = 4;
 pub(crate) enum SectionKind {
     /// The distinct values, in order: a dictionary. Each has a code.
     Values = 0,
-    /// A column: how many values documents have with a lesser code; one row more than there are values.
+    /// A column: how many values documents have with a lesser code; one row more than there are
+    /// values.
     Counts = 1,
     /// A column: docids, by the code of their value, of values that few documents have.
     Docids = 2,
@@ -48,9 +51,11 @@ pub(crate) enum SectionKind {
     Sets = 3,
     /// The doc set of the documents that have a value that is not null; not there if all have.
     Present = 4,
-    /// A column: the code of each document's value, plus one; 0 without. Of few documents also in the place of docids and sets. With many values: of the values of each, in order.
+    /// A column: the code of each document's value, plus one; 0 without. Of few documents also in
+    /// the place of docids and sets. With many values: of the values of each, in order.
     Codes = 5,
-    /// A column, if a document has many values: where in the codes the values of each document begin; one row more.
+    /// A column, if a document has many values: where in the codes the values of each document
+    /// begin; one row more.
     Starts = 6,
     /// Where the blocks of documents are: see `rows.rs`.
     Documents = 8,
@@ -148,7 +153,8 @@ pub(crate) struct TableWriter {
 }
 
 impl TableWriter {
-    /// Adds a field, whose path is greater than the one before, with its sections, in the order of their kinds.
+    /// Adds a field, whose path is greater than the one before, with its sections, in the order of
+    /// their kinds.
     pub(crate) fn field(
         &mut self,
         field: &FieldEntry<Vec<u8>>,

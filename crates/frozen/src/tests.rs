@@ -21,7 +21,8 @@ mod folder;
 
 const FILE: &str = "/d/p.quire";
 
-/// Paths of the documents that are made here, and what each is indexed for; the last is of no document.
+/// Paths of the documents that are made here, and what each is indexed for; the last is of no
+/// document.
 fn fields() -> Vec<FieldSpec> {
     vec![
         FieldSpec::full("a"),
@@ -142,7 +143,8 @@ fn options(codec: Codec, block_bytes: usize) -> FrozenOptions {
     }
 }
 
-/// The file of some documents, gathered in runs of `run` documents; a payload is the docid, and nothing for each third document.
+/// The file of some documents, gathered in runs of `run` documents; a payload is the docid, and
+/// nothing for each third document.
 fn freeze(
     env: &Arc<SimEnv>,
     documents: &[Document],
@@ -225,7 +227,8 @@ fn column_of(shard: &dyn Shard, path: &str) -> quire_query::Result<Vec<String>> 
     Ok(out)
 }
 
-/// Asks a frozen partition what a model knows; the first thing that is not so fails, whatever is damaged is an error.
+/// Asks a frozen partition what a model knows; the first thing that is not so fails, whatever is
+/// damaged is an error.
 fn compare(
     frozen: &FrozenFile,
     model: &ModelShard,

@@ -1,9 +1,11 @@
 //! Cluster: the docids of a set among 65,536 neighbours, by their low 16 bits.
 //!
 //! # Invariants
-//! 1. A list ascends without repeats; runs ascend and do not touch. Bits may end early: what is past them is not there.
-//! 2. The parts are arrays of bytes, little-endian, so that a cluster is the same in memory and in a file, whatever the
-//!    address it lies at. Bytes from a file that break the first rule give wrong docids, and nothing worse.
+//! 1. A list ascends without repeats; runs ascend and do not touch. Bits may end early: what is
+//!    past them is not there.
+//! 2. The parts are arrays of bytes, little-endian, so that a cluster is the same in memory and in
+//!    a file, whatever the address it lies at. Bytes from a file that break the first rule give
+//!    wrong docids, and nothing worse.
 //! 3. Operations on two clusters cost about the smaller list, or 8 KiB.
 
 use std::borrow::Cow;
@@ -29,7 +31,8 @@ pub(crate) enum Cluster<'a> {
     Runs(&'a [Run]),
 }
 
-/// The docids of one cluster, owned: a list, or bits of which the last word is not zero. Never empty in a set.
+/// The docids of one cluster, owned: a list, or bits of which the last word is not zero. Never
+/// empty in a set.
 #[derive(Debug, Clone)]
 pub(crate) enum Owned {
     List(Vec<Low>),
@@ -91,8 +94,9 @@ const BLOCK_WORDS: usize = 16;
 /// Two words, which every processor adds up at once.
 type Lanes = [u64; 2];
 
-/// Counts bits: words are added up bit by bit, as binary numbers, so that the costly counting within a word is done for one of
-/// eight. (That costs half of counting in each, where a processor has an instruction for it that we may not rely on.)
+/// Counts bits: words are added up bit by bit, as binary numbers, so that the costly counting
+/// within a word is done for one of eight. (That costs half of counting in each, where a processor
+/// has an instruction for it that we may not rely on.)
 ///
 /// Source: Muła, Kurz, Lemire 2018, "Faster population counts using AVX2 instructions".
 #[derive(Default)]
@@ -331,8 +335,8 @@ fn filtered(lows: &[Low], keep: impl Fn(u16) -> bool) -> Vec<Low> {
     lows.iter().copied().filter(|one| keep(low(*one))).collect()
 }
 
-/// Calls `each` with what two lists both have: side by side if they are of like length, else each of the shorter one
-/// is looked for in the rest of the longer.
+/// Calls `each` with what two lists both have: side by side if they are of like length, else each
+/// of the shorter one is looked for in the rest of the longer.
 fn for_each_in_both(a: &[Low], b: &[Low], mut each: impl FnMut(Low)) {
     const SKEW: usize = 16;
     let (short, mut long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
@@ -376,8 +380,8 @@ fn merged(a: &[Low], b: &[Low]) -> Vec<Low> {
 /// A list of more docids than this is made bits.
 const LIST_MAX: usize = 4096;
 
-/// Whether so few docids, of a cluster whose bits take so many words, are better as a list: a word is as quickly dealt
-/// with as an entry of a list, and most work of lists is done with branches.
+/// Whether so few docids, of a cluster whose bits take so many words, are better as a list: a word
+/// is as quickly dealt with as an entry of a list, and most work of lists is done with branches.
 fn list_is_better(count: usize, words: usize) -> bool {
     count <= 2 * words
 }
@@ -548,7 +552,8 @@ impl<'a> Lows<'a> {
         }
     }
 
-    /// Fills the front of `docids` with the next ones, each with `base`; how many. Less than there is room for at the end alone.
+    /// Fills the front of `docids` with the next ones, each with `base`; how many. Less than there
+    /// is room for at the end alone.
     pub(crate) fn fill(&mut self, base: u32, docids: &mut [u32]) -> usize {
         match self {
             Lows::List(lows) => {

@@ -1,9 +1,12 @@
-//! Column: numbers by row, in blocks of 4,096 that are each encoded in the way that takes fewest bytes, read in place.
+//! Column: numbers by row, in blocks of 4,096 that are each encoded in the way that takes fewest
+//! bytes, read in place.
 //!
 //! # Invariants
-//! 1. 0 says that a row has no value: it is never found, and a zone map leaves it out. So a column of codes holds code + 1.
-//! 2. An entry of the directory is checked when its block is read, so a column is opened in constant time, and bytes
-//!    that make no sense are an error. Nothing is allocated for what a file says.
+//! 1. 0 says that a row has no value: it is never found, and a zone map leaves it out. So a column
+//!    of codes holds code + 1.
+//! 2. An entry of the directory is checked when its block is read, so a column is opened in
+//!    constant time, and bytes that make no sense are an error. Nothing is allocated for what a
+//!    file says.
 //! 3. Blocks follow each other without a gap, so that a column can be written as its rows come.
 //!
 //! # Layout (little-endian)
@@ -32,7 +35,8 @@ const ENTRY_BYTES: usize = 40;
 const FOOTER_BYTES: usize = 8;
 /// Bits of a row's number within a block.
 const ROW_BITS: u32 = 12;
-/// Rows of a set that are looked at together. Room for more takes longer to clear than a few rows take.
+/// Rows of a set that are looked at together. Room for more takes longer to clear than a few rows
+/// take.
 const RETAIN_ROWS: usize = 256;
 const _: () = assert!(1 << ROW_BITS == BLOCK_ROWS && BLOCK_ROWS.is_multiple_of(64));
 
@@ -40,7 +44,8 @@ const _: () = assert!(1 << ROW_BITS == BLOCK_ROWS && BLOCK_ROWS.is_multiple_of(6
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Encoding {
-    /// Each value is its distance from a line: constant values, frames of reference, ascending numbers.
+    /// Each value is its distance from a line: constant values, frames of reference, ascending
+    /// numbers.
     Line = 0,
     /// Each value is its distance from the least one, or none.
     Gaps = 1,
@@ -196,7 +201,8 @@ fn encode_block(values: &[u64], out: &mut Vec<u8>) -> Zone {
     best
 }
 
-/// Base, slope and greatest distance of the line from the first value to the last, of values that ascend.
+/// Base, slope and greatest distance of the line from the first value to the last, of values that
+/// ascend.
 fn line_through(values: &[u64]) -> Option<(u64, u32, u64)> {
     let (first, last) = (*values.first()?, *values.last()?);
     if !values.is_sorted() || last == first {
@@ -418,7 +424,8 @@ impl<'a> Column<'a> {
         Ok((low * BLOCK_ROWS + first) as u64)
     }
 
-    /// The rows, as bits, whose values are in `range`; 0 never is. Blocks whose zone map says all or none are not read.
+    /// The rows, as bits, whose values are in `range`; 0 never is. Blocks whose zone map says all
+    /// or none are not read.
     ///
     /// # Errors
     /// [`Damage`] if a block makes no sense.
@@ -430,7 +437,8 @@ impl<'a> Column<'a> {
         Ok(bits)
     }
 
-    /// How many values, or runs, a [scan](Self::scan) looks at: those of blocks that the zone map can't decide.
+    /// How many values, or runs, a [scan](Self::scan) looks at: those of blocks that the zone map
+    /// can't decide.
     ///
     /// # Errors
     /// [`Damage`] if an entry of the directory makes no sense.
@@ -447,8 +455,8 @@ impl<'a> Column<'a> {
         Ok(cost)
     }
 
-    /// Keeps in `set` the rows whose values are in `range`; 0 never is. Reads blocks in which `set` has rows that the zone
-    /// map can't decide.
+    /// Keeps in `set` the rows whose values are in `range`; 0 never is. Reads blocks in which `set`
+    /// has rows that the zone map can't decide.
     ///
     /// # Errors
     /// [`Damage`] if a block makes no sense; `set` is then as it was.
@@ -485,7 +493,8 @@ impl<'a> Column<'a> {
     }
 }
 
-/// Appends the rows that are wanted, of which `is_wanted` says one after the other. Without branches: it is often a coin's toss.
+/// Appends the rows that are wanted, of which `is_wanted` says one after the other. Without
+/// branches: it is often a coin's toss.
 fn keep(rows: &[u32], is_wanted: impl Iterator<Item = bool>, kept: &mut Vec<u32>) {
     let mut end = kept.len();
     kept.resize(end + rows.len(), 0);
@@ -595,7 +604,8 @@ impl Block<'_> {
             .wrapping_add(get(bytes, self.zone.width, run))
     }
 
-    /// The runs, as their rows and their value; whatever the bytes are, they follow each other and end at the last row.
+    /// The runs, as their rows and their value; whatever the bytes are, they follow each other and
+    /// end at the last row.
     fn runs(&self) -> impl Iterator<Item = (std::ops::Range<usize>, u64)> {
         let (count, mut start) = (self.zone.slope as usize, 0);
         (0..count).map(move |run| {
@@ -692,8 +702,8 @@ impl Block<'_> {
         }
     }
 
-    /// The range as the least number and how much more the greatest is: of packed numbers, or of values of a slope. It is not
-    /// decided by the zone, so some number is in it.
+    /// The range as the least number and how much more the greatest is: of packed numbers, or of
+    /// values of a slope. It is not decided by the zone, so some number is in it.
     fn numbers_in(&self, range: &RangeInclusive<u64>) -> (u64, u64) {
         let base = if self.zone.slope == 0 {
             self.zone.base

@@ -1,11 +1,12 @@
 //! Dictionary: the distinct values of a field, in order; a value's place in it is its code.
 //!
 //! # Invariants
-//! 1. Values are byte strings that ascend without repeats, of at most 2^32 - 1 bytes. So codes compare as values do, and a
-//!    range of values is a range of codes.
-//! 2. A dictionary is read in place and opened in constant time. A lookup reads about log2(n / 16) values and one block.
-//! 3. Bytes that make no sense are an error or a wrong answer; a value that is put together from them is never longer
-//!    than the dictionary.
+//! 1. Values are byte strings that ascend without repeats, of at most 2^32 - 1 bytes. So codes
+//!    compare as values do, and a range of values is a range of codes.
+//! 2. A dictionary is read in place and opened in constant time. A lookup reads about log2(n / 16)
+//!    values and one block.
+//! 3. Bytes that make no sense are an error or a wrong answer; a value that is put together from
+//!    them is never longer than the dictionary.
 //!
 //! # Layout (little-endian)
 //! ```text
@@ -65,7 +66,8 @@ impl DictionaryWriter {
     /// Adds a value, which is greater than all before; appends its bytes to `out`.
     ///
     /// # Errors
-    /// [`Damage`] if it is not what `keeping` says, or not greater; the dictionary is then of no use.
+    /// [`Damage`] if it is not what `keeping` says, or not greater; the dictionary is then of no
+    /// use.
     pub fn push(&mut self, value: &[u8], out: &mut Vec<u8>) -> Result<(), Damage> {
         let refused = |what| Err(Damage::new(what, 0));
         if self.values > 0 && value <= self.last.as_slice() {
@@ -190,7 +192,8 @@ impl<'a> Dictionary<'a> {
         self.keeping
     }
 
-    /// How many values are less than `wanted`, which may be any bytes, and whether it is a value: then that is its code.
+    /// How many values are less than `wanted`, which may be any bytes, and whether it is a value:
+    /// then that is its code.
     ///
     /// # Errors
     /// [`Damage`] if a block makes no sense.
@@ -275,14 +278,16 @@ impl<'a> Dictionary<'a> {
         };
         let (mut bytes, first) = self.block(block)?;
         let start = block * BLOCK_VALUES;
-        // No value is put together: `same` is how many bytes of `wanted` the last one began with, and it was less.
+        // No value is put together: `same` is how many bytes of `wanted` the last one began with,
+        // and it was less.
         let mut same = shared(first, wanted);
         for code in start + 1..self.values.min(start + BLOCK_VALUES) {
             let (kept, rest) = next(&mut bytes)?;
             if kept > same {
                 continue;
             }
-            // It differs from the last one before that one differed from `wanted`: it is greater. Or it goes on from there.
+            // It differs from the last one before that one differed from `wanted`: it is greater.
+            // Or it goes on from there.
             if kept < same {
                 return Ok((code, false));
             }
@@ -325,7 +330,8 @@ impl<'a> Dictionary<'a> {
     }
 }
 
-/// The next value of a block, as how many bytes of the last one it begins with, and the rest; moves `bytes` past it.
+/// The next value of a block, as how many bytes of the last one it begins with, and the rest; moves
+/// `bytes` past it.
 #[inline]
 fn next<'a>(bytes: &mut &'a [u8]) -> Result<(usize, &'a [u8]), Damage> {
     let mut take = || {

@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //! 1. Clusters ascend, and none is empty.
-//! 2. Operations work cluster by cluster. Sets in memory and sets in a file ([`SetView`]) mix: what is in a file is
-//!    worked on where it lies.
+//! 2. Operations work cluster by cluster. Sets in memory and sets in a file ([`SetView`]) mix: what
+//!    is in a file is worked on where it lies.
 
 use crate::cluster::{CLUSTER_DOCS, Cluster, Lows, Owned, Word};
 use crate::set_view::SetView;

@@ -1,9 +1,10 @@
 //! Packed numbers: each of the same number of bits, one behind the other, lowest bits first.
 //!
 //! # Invariants
-//! 1. A width is 0 to 56, or 64: so every number lies in the eight bytes that begin at its first byte.
-//! 2. Whoever reads hands in all bytes that follow, too: what is past a number's own bits is masked off. Past the end of the
-//!    bytes everything is zero.
+//! 1. A width is 0 to 56, or 64: so every number lies in the eight bytes that begin at its first
+//!    byte.
+//! 2. Whoever reads hands in all bytes that follow, too: what is past a number's own bits is masked
+//!    off. Past the end of the bytes everything is zero.
 
 use crate::le;
 
@@ -114,8 +115,8 @@ pub(crate) fn unpack_group(bytes: &[u8], width: u32, out: &mut [u64; GROUP]) {
     widths!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32);
 }
 
-/// Whether each of the first 64 numbers of `bytes` is `low` or more, and at most `high`: a bit for each, the first one lowest. `None` if
-/// they have more than 15 bits.
+/// Whether each of the first 64 numbers of `bytes` is `low` or more, and at most `high`: a bit for
+/// each, the first one lowest. `None` if they have more than 15 bits.
 ///
 /// Several numbers lie in a word, each with a bit to spare above it, and are compared at once.
 ///
@@ -152,7 +153,8 @@ fn lanes_in_range<const LANE: u32>(bytes: &[u8], width: u32, low: u64, high: u64
         }
         numbers = part(part(numbers, 2), 1);
         let is_in = ((numbers | spares) - lows) & (highs - numbers) & spares;
-        // The bits of all lanes side by side: a product is a sum of shifts, of which the uppermost bits have what is wanted.
+        // The bits of all lanes side by side: a product is a sum of shifts, of which the uppermost
+        // bits have what is wanted.
         let shifts = match LANE {
             8 => 0x0102_0408_1020_4080,
             _ => 0x0001_0002_0004_0008,

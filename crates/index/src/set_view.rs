@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //! 1. Each cluster is stored as whichever of list, bits and runs takes fewest bytes.
-//! 2. A view checks its table of clusters when it is made; after that, whatever the bytes are, it does not panic.
+//! 2. A view checks its table of clusters when it is made; after that, whatever the bytes are, it
+//!    does not panic.
 //!
 //! # Layout (little-endian)
 //! ```text
@@ -119,7 +120,8 @@ impl<'a> SetView<'a> {
         DocSet::from_clusters(both.map(|(key, a, b)| (key, a.zip(b).and_then(|(a, b)| a.and(b)))))
     }
 
-    /// Sets the bits of its docids, where there are such: bit `i` of word `w` stands for docid `64 * w + i`.
+    /// Sets the bits of its docids, where there are such: bit `i` of word `w` stands for docid `64
+    /// * w + i`.
     pub fn add_to_bits(self, bits: &mut [u64]) {
         for (key, cluster) in self.clusters() {
             let bits = bits.get_mut(usize::from(key) * WORDS_MAX..);

@@ -1,10 +1,11 @@
 //! Terms: scalar values as bytes whose order and equality are those that filters go by.
 //!
 //! # Invariants
-//! 1. Terms are encodings of [`quire_model::ordered`], ascending: comparing bytes compares values, and no term is the
-//!    front of another.
-//! 2. Equal numbers are one term, whatever their type: 42, 42.0 and 4.2e1 are the integer 42, and -0.0 is 0. So a term
-//!    gives back the value, but not the type or the digits that a number was written with.
+//! 1. Terms are encodings of [`quire_model::ordered`], ascending: comparing bytes compares values,
+//!    and no term is the front of another.
+//! 2. Equal numbers are one term, whatever their type: 42, 42.0 and 4.2e1 are the integer 42, and
+//!    -0.0 is 0. So a term gives back the value, but not the type or the digits that a number was
+//!    written with.
 //! 3. Terms of one type are neighbours: [`type_range`] bounds them.
 
 use quire_model::ValueRef;
@@ -18,7 +19,8 @@ const STRING: Range<u8> = 0xa0..0xa1;
 /// The term of null.
 pub const NULL: &[u8] = &[0x01];
 
-/// Appends the term of `value`; false, and nothing appended, for an array or an object, which have none.
+/// Appends the term of `value`; false, and nothing appended, for an array or an object, which have
+/// none.
 ///
 /// ```
 /// use quire_index::term;
@@ -51,7 +53,8 @@ pub fn decode(term: &[u8]) -> Option<OrderedValue<'_>> {
     }
 }
 
-/// First bytes of terms of the same type as `term`: those that a range with this bound may match. Empty for no term.
+/// First bytes of terms of the same type as `term`: those that a range with this bound may match.
+/// Empty for no term.
 #[must_use]
 pub fn type_range(term: &[u8]) -> Range<u8> {
     let Some(first) = term.first() else {

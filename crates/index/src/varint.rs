@@ -1,4 +1,5 @@
-//! Variable-length integers: seven bits a byte, lowest first, the top bit set on all but the last (LEB128).
+//! Variable-length integers: seven bits a byte, lowest first, the top bit set on all but the last
+//! (LEB128).
 
 /// Appends `value`.
 pub(crate) fn put(out: &mut Vec<u8>, mut value: usize) {
@@ -9,7 +10,8 @@ pub(crate) fn put(out: &mut Vec<u8>, mut value: usize) {
     out.push(value as u8);
 }
 
-/// The value that `bytes` begin with, which are moved past it. `None` if they end first, or it is over 32 bits.
+/// The value that `bytes` begin with, which are moved past it. `None` if they end first, or it is
+/// over 32 bits.
 #[inline]
 pub(crate) fn take(bytes: &mut &[u8]) -> Option<usize> {
     let mut value = 0u64;

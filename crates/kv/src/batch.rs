@@ -8,7 +8,8 @@ use std::borrow::Cow;
 use std::ops::RangeBounds;
 use std::time::Duration;
 
-/// Changes that are written together: readers see all of them or none, and so does a crash. Up to 64 MiB.
+/// Changes that are written together: readers see all of them or none, and so does a crash. Up to
+/// 64 MiB.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
     record: Vec<u8>,
@@ -32,7 +33,8 @@ impl Batch {
         self.add(Change::new(key, Op::Put(value))?)
     }
 
-    /// Sets `key` to `value` for a time, which begins when the batch is written: as [`Kv::put_for`](crate::Kv::put_for).
+    /// Sets `key` to `value` for a time, which begins when the batch is written: as
+    /// [`Kv::put_for`](crate::Kv::put_for).
     ///
     /// # Errors
     /// As of [`put`](Batch::put).
@@ -52,7 +54,8 @@ impl Batch {
         self.add(Change::new(key, Op::Delete)?)
     }
 
-    /// Changes the value of `key` by an operand of the [`Merger`](crate::Merger) that the keys and values were opened with.
+    /// Changes the value of `key` by an operand of the [`Merger`](crate::Merger) that the keys and
+    /// values were opened with.
     ///
     /// # Errors
     /// As of [`put`](Batch::put).
@@ -100,7 +103,8 @@ impl Batch {
         self.merges = false;
     }
 
-    /// What it is in the log if it is written at this moment, which is asked only if something lives for a time.
+    /// What it is in the log if it is written at this moment, which is asked only if something
+    /// lives for a time.
     pub(crate) fn record(&self, now: impl FnOnce() -> u64) -> Cow<'_, [u8]> {
         if self.lives.is_empty() {
             return Cow::Borrowed(&self.record);

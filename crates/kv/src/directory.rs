@@ -1,7 +1,7 @@
 //! The directory of keys and values: a file that says what it is, a lock, and a store.
 //!
-//! The file `KEYVALUE` is a sealed text file (see [`quire_store::seal`]) of the kind `quire-keyvalue`, version 1. It holds the
-//! identity that manifest and log have too.
+//! The file `KEYVALUE` is a sealed text file (see [`quire_store::seal`]) of the kind
+//! `quire-keyvalue`, version 1. It holds the identity that manifest and log have too.
 
 use crate::{Error, Result};
 use quire_env::{Env, ErrorKind as EnvErrorKind, Volumes};
@@ -31,7 +31,8 @@ struct Marker {
     identity: String,
 }
 
-/// Makes the directory if there is none, and refuses one that holds something else. Nothing in it is changed.
+/// Makes the directory if there is none, and refuses one that holds something else. Nothing in it
+/// is changed.
 pub(crate) fn prepare(env: &dyn Env, path: &Path, create_if_missing: bool) -> Result<()> {
     let foreign = |what| {
         let path = path.to_path_buf();
@@ -54,7 +55,8 @@ pub(crate) fn prepare(env: &dyn Env, path: &Path, create_if_missing: bool) -> Re
     }
 }
 
-/// Reads the marker, or makes it with a new identity; gives the place of the store. Called with the lock.
+/// Reads the marker, or makes it with a new identity; gives the place of the store. Called with the
+/// lock.
 pub(crate) fn place(env: &dyn Env, path: &Path) -> Result<Place> {
     let file = path.join(MARKER_NAME);
     let identity = match env.exists(&file)? {
@@ -64,7 +66,8 @@ pub(crate) fn place(env: &dyn Env, path: &Path) -> Result<Place> {
                 path: file.clone(),
                 what,
             })?;
-            // One whose writer could not sync its name must not give way to another identity once it was read.
+            // One whose writer could not sync its name must not give way to another identity once
+            // it was read.
             env.sync_dir(path)?;
             identity
         }

@@ -18,7 +18,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Keys and values in a directory. Cheap to clone; any number of threads. One process has it open at a time.
+/// Keys and values in a directory. Cheap to clone; any number of threads. One process has it open
+/// at a time.
 ///
 /// Writes are done one after the other; reads wait for nothing.
 #[derive(Debug, Clone)]
@@ -37,7 +38,8 @@ struct Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // There is nobody to tell: what is acknowledged under `sync` is safe whatever the close meets.
+        // There is nobody to tell: what is acknowledged under `sync` is safe whatever the close
+        // meets.
         let _ = self.close();
     }
 }
@@ -51,11 +53,12 @@ impl Inner {
 }
 
 impl Kv {
-    /// Opens the keys and values in a directory; makes it if it is absent or empty, unless the options say otherwise.
+    /// Opens the keys and values in a directory; makes it if it is absent or empty, unless the
+    /// options say otherwise.
     ///
     /// # Errors
-    /// Of kind `Locked` if another process has it open; `Invalid` if the directory holds something else, or an option makes no
-    /// sense; `Corrupt` for damage, by file and offset; `Full` or `Io`.
+    /// Of kind `Locked` if another process has it open; `Invalid` if the directory holds something
+    /// else, or an option makes no sense; `Corrupt` for damage, by file and offset; `Full` or `Io`.
     pub fn open(path: impl AsRef<Path>, options: KvOptions) -> Result<Kv> {
         Kv::open_on(OsEnv::new()?, path, options)
     }
@@ -108,8 +111,9 @@ impl Kv {
     /// Slows down, or waits, when writes come faster than the disk takes them.
     ///
     /// # Errors
-    /// Nothing was written: of kind `Invalid` for an empty key, `TooLarge`, `Full`, `Closed`. If the log could not be synced, of kind
-    /// `ReadOnly` or `Io`: whether the write survives is unknown until it is opened again.
+    /// Nothing was written: of kind `Invalid` for an empty key, `TooLarge`, `Full`, `Closed`. If
+    /// the log could not be synced, of kind `ReadOnly` or `Io`: whether the write survives is
+    /// unknown until it is opened again.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.put_with(key, value, self.inner.durability)
     }
@@ -122,8 +126,9 @@ impl Kv {
         self.change(Change::new(key, Op::Put(value))?, durability)
     }
 
-    /// Sets `key` to `value` for a time by the wall clock, which begins now. From then on the key is as if it had been deleted, and its room
-    /// on disk is free once it is merged. Put again, with or without a time, it has that value; a merge keeps the time.
+    /// Sets `key` to `value` for a time by the wall clock, which begins now. From then on the key
+    /// is as if it had been deleted, and its room on disk is free once it is merged. Put again,
+    /// with or without a time, it has that value; a merge keeps the time.
     ///
     /// ```
     /// # use quire_kv::{Kv, KvOptions};
@@ -180,8 +185,9 @@ impl Kv {
         self.change(Change::new(key, Op::Delete)?, durability)
     }
 
-    /// Removes the keys of a range, however many there are: it takes as long as one `delete`. Their room on disk is free once they are merged
-    /// with it. A range without keys, also one that ends before it begins, is none.
+    /// Removes the keys of a range, however many there are: it takes as long as one `delete`. Their
+    /// room on disk is free once they are merged with it. A range without keys, also one that ends
+    /// before it begins, is none.
     ///
     /// ```
     /// # use quire_kv::{Kv, KvOptions};
@@ -197,7 +203,8 @@ impl Kv {
     /// ```
     ///
     /// # Errors
-    /// As of [`put`](Kv::put); of kind `TooLarge` also for an end of the range that is longer than a key.
+    /// As of [`put`](Kv::put); of kind `TooLarge` also for an end of the range that is longer than
+    /// a key.
     pub fn delete_range<'k>(&self, range: impl RangeBounds<&'k [u8]>) -> Result<()> {
         self.delete_range_with(range, self.inner.durability)
     }
@@ -217,8 +224,8 @@ impl Kv {
         }
     }
 
-    /// Changes the value of `key` by an operand of the merger. The merger is tried on the newest value, so that what it refuses is
-    /// not written: this reads the key.
+    /// Changes the value of `key` by an operand of the merger. The merger is tried on the newest
+    /// value, so that what it refuses is not written: this reads the key.
     ///
     /// # Errors
     /// As of [`put`](Kv::put); of kind `Invalid` also if there is no merger, or it refuses.
@@ -273,7 +280,8 @@ impl Kv {
         Ok(position)
     }
 
-    /// The value of `key`. A long one shares memory with the block it is from: copy it to keep it for long.
+    /// The value of `key`. A long one shares memory with the block it is from: copy it to keep it
+    /// for long.
     ///
     /// # Errors
     /// Damage on disk, by file and offset; what the machine or the merger says.
@@ -281,8 +289,9 @@ impl Kv {
         Ok(self.inner.store.glance_at(PAIRS)?.get(key)?)
     }
 
-    /// What `look` makes of the value of `key`, `None` if it has none. It looks where the value lies, if that is memory that can be looked
-    /// at, so it costs less than to take a copy; writes do not wait for it.
+    /// What `look` makes of the value of `key`, `None` if it has none. It looks where the value
+    /// lies, if that is memory that can be looked at, so it costs less than to take a copy; writes
+    /// do not wait for it.
     ///
     /// ```
     /// use quire_kv::{Kv, KvOptions};
@@ -360,7 +369,8 @@ impl Kv {
         Ok(self.inner.store.sync()?)
     }
 
-    /// Writes memtables out as table files. Everything written so far is durable then, and an opening replays none of it.
+    /// Writes memtables out as table files. Everything written so far is durable then, and an
+    /// opening replays none of it.
     ///
     /// # Errors
     /// As of [`put`](Kv::put).
@@ -412,8 +422,8 @@ impl Kv {
         }
     }
 
-    /// Syncs and closes; later calls fail with an error of kind `Closed`. What is dropped without it loses nothing that was
-    /// acknowledged under `sync`.
+    /// Syncs and closes; later calls fail with an error of kind `Closed`. What is dropped without
+    /// it loses nothing that was acknowledged under `sync`.
     ///
     /// # Errors
     /// As of [`put`](Kv::put).
@@ -425,8 +435,9 @@ impl Kv {
 /// What a key has: a value and its deadline, if it has one.
 type Newest = Option<(SmallBytes, Option<u64>)>;
 
-/// Tries the changes of a record on the newest values. Returns the record with the value of each merge over one that has a deadline in
-/// place of the operand: with that deadline, or without if it has passed, since the operand is over nothing then.
+/// Tries the changes of a record on the newest values. Returns the record with the value of each
+/// merge over one that has a deadline in place of the operand: with that deadline, or without if it
+/// has passed, since the operand is over nothing then.
 fn with_merges(
     merger: &dyn Merger,
     record: &[u8],
@@ -460,7 +471,8 @@ fn with_merges(
                     None if deleted.mark(key).is_some() => None,
                     None => transaction.get_with_deadline(PAIRS, key)?,
                 };
-                // The value it is over, and if that has a deadline, the one that the merged value gets.
+                // The value it is over, and if that has a deadline, the one that the merged value
+                // gets.
                 let (base, timed_over) = match before {
                     Some((_, Some(until))) if until <= now => (None, Some(None)),
                     Some((value, until)) => (Some(value), until.map(Some)),

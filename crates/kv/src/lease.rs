@@ -1,9 +1,11 @@
-//! Leases: what views and iterators hold, counted by age, and taken back from those that keep it for too long.
+//! Leases: what views and iterators hold, counted by age, and taken back from those that keep it
+//! for too long.
 //!
-//! A lease holds memtables and files. Each is listed from when it is made until it is dropped, so that the age of the oldest is
-//! known. With a limit of age a job in the background empties those that are past it: what they held goes, although
-//! whoever kept them still has them, and using one is an error from then on. One that is in use right then is emptied by its user,
-//! so that the job waits for nobody.
+//! A lease holds memtables and files. Each is listed from when it is made until it is dropped, so
+//! that the age of the oldest is known. With a limit of age a job in the background empties those
+//! that are past it: what they held goes, although whoever kept them still has them, and using one
+//! is an error from then on. One that is in use right then is emptied by its user, so that the job
+//! waits for nobody.
 
 use crate::{Error, Result};
 use parking_lot::Mutex;
@@ -111,7 +113,8 @@ impl Leases {
             }
             self.schedule(&mut listed, now);
         }
-        // Without the lock: dropping what they held may remove files, and dropping them takes the lock.
+        // Without the lock: dropping what they held may remove files, and dropping them takes the
+        // lock.
         for lease in old {
             lease.expire();
         }

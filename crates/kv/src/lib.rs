@@ -1,8 +1,9 @@
 //! Keys and values: one ordered, durable tree, without documents.
 //!
-//! A [`Kv`] is a directory. Keys are bytes, 1 to 64 KiB, in bytewise order; values are bytes, up to 32 MiB. A write is durable
-//! when it is acknowledged, unless asked otherwise ([`Durability`]); a [`Batch`] survives a crash whole or not at all. Reads take no
-//! lock, and a [`View`] is one consistent state.
+//! A [`Kv`] is a directory. Keys are bytes, 1 to 64 KiB, in bytewise order; values are bytes, up to
+//! 32 MiB. A write is durable when it is acknowledged, unless asked otherwise ([`Durability`]); a
+//! [`Batch`] survives a crash whole or not at all. Reads take no lock, and a [`View`] is one
+//! consistent state.
 //!
 //! ```
 //! use quire_kv::{Batch, Kv, KvOptions};
@@ -30,8 +31,8 @@
 //! ```
 //!
 //! # Invariants
-//! 1. A write is one record of the log; applying it needs nothing else. The log is a write-ahead log: what the tree's files
-//!    hold is dropped from it.
+//! 1. A write is one record of the log; applying it needs nothing else. The log is a write-ahead
+//!    log: what the tree's files hold is dropped from it.
 //! 2. What the tree would refuse is refused before the log has it.
 
 mod batch;

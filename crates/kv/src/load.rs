@@ -6,11 +6,13 @@ use quire_env::FileLock;
 use quire_lsm::{Load, Op};
 use std::sync::Arc;
 
-/// Many pairs on their way into files. None is seen before [`finish`](BulkLoad::finish), then all are; dropped, or ended by a crash, it
-/// leaves nothing. As long as there is one, the directory is locked, even after the close.
+/// Many pairs on their way into files. None is seen before [`finish`](BulkLoad::finish), then all
+/// are; dropped, or ended by a crash, it leaves nothing. As long as there is one, the directory is
+/// locked, even after the close.
 ///
-/// Pairs that come in the order of their keys are written once. Others are sorted, in a memtable's share of the memory and in files beside:
-/// they are written twice, or a few times if they are very many, and take up to twice their room on disk meanwhile.
+/// Pairs that come in the order of their keys are written once. Others are sorted, in a memtable's
+/// share of the memory and in files beside: they are written twice, or a few times if they are very
+/// many, and take up to twice their room on disk meanwhile.
 ///
 /// ```
 /// use quire_kv::{Kv, KvOptions};
@@ -31,7 +33,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct BulkLoad {
     load: Load,
-    /// Whoever opens the directory next gives the names of the load's files to others, so the load goes first.
+    /// Whoever opens the directory next gives the names of the load's files to others, so the load
+    /// goes first.
     lock: Option<Arc<dyn FileLock>>,
     kv: Kv,
 }
@@ -44,17 +47,19 @@ impl BulkLoad {
     /// Sets `key` to `value`, over what the load was given for it before.
     ///
     /// # Errors
-    /// Of kind `Invalid` for an empty key, `TooLarge`: the pair is left out. `Full` or `Io`: the load is of no use then.
+    /// Of kind `Invalid` for an empty key, `TooLarge`: the pair is left out. `Full` or `Io`: the
+    /// load is of no use then.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         Change::new(key, Op::Put(value))?;
         Ok(self.load.put(key, value)?)
     }
 
-    /// Adds all pairs, over everything that was written before. They are durable when it returns. Writers wait for a moment, in which
-    /// what they wrote last is flushed.
+    /// Adds all pairs, over everything that was written before. They are durable when it returns.
+    /// Writers wait for a moment, in which what they wrote last is flushed.
     ///
     /// # Errors
-    /// As of [`Kv::flush`]: nothing was added. Of kind `Invalid` after a `put` that said `Full` or `Io`.
+    /// As of [`Kv::flush`]: nothing was added. Of kind `Invalid` after a `put` that said `Full` or
+    /// `Io`.
     pub fn finish(self) -> Result<()> {
         let done = self.kv.finish_load(self.load);
         drop(self.lock);

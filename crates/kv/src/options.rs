@@ -9,51 +9,60 @@ use std::time::Duration;
 
 /// Of blocks that are looked at in a map: a read checks one, and mostly wants one entry of it.
 const BLOCK_BYTES_MAPPED: usize = 1 << 10;
-/// Of others: smaller ones are packed to more bytes, and to read and keep one costs more than its bytes do.
+/// Of others: smaller ones are packed to more bytes, and to read and keep one costs more than its
+/// bytes do.
 const BLOCK_BYTES: usize = 4 << 10;
 
 /// Less than this is no room to work in.
 const MEMTABLE_BYTES_MIN: u64 = 64 << 10;
 
-/// A segment of the log is sealed at the size of a memtable, but at least at this: it is dropped whole.
+/// A segment of the log is sealed at the size of a memtable, but at least at this: it is dropped
+/// whole.
 const SEGMENT_BYTES_MIN: u64 = 1 << 20;
 
 /// At most so much of the log waits in memory while the disk is busy with what came before.
 const PENDING_BYTES_MAX: u64 = 16 << 20;
 
-/// How keys and values are opened. All may differ from one opening to the next: files say themselves how they were written.
+/// How keys and values are opened. All may differ from one opening to the next: files say
+/// themselves how they were written.
 #[derive(Debug, Clone)]
 pub struct KvOptions {
     /// Memory for memtables, block cache and buffers, in bytes. Default 512 MiB.
     pub memory_bytes: u64,
-    /// The size at which a memtable is written out as a file, in bytes; up to four times as much is taken of `memory_bytes`
-    /// while the disk is slower than the writers. Larger ones mean less merging later, and a longer opening after a crash.
-    /// Default: a sixteenth of `memory_bytes`.
+    /// The size at which a memtable is written out as a file, in bytes; up to four times as much is
+    /// taken of `memory_bytes` while the disk is slower than the writers. Larger ones mean less
+    /// merging later, and a longer opening after a crash. Default: a sixteenth of `memory_bytes`.
     pub memtable_bytes: Option<u64>,
-    /// How blocks of table files are packed. Default LZ4. zstd is smaller, for a few times the CPU; its levels are 1 to 19.
+    /// How blocks of table files are packed. Default LZ4. zstd is smaller, for a few times the CPU;
+    /// its levels are 1 to 19.
     pub codec: Codec,
-    /// Whether blocks of table files that are stored as they are (all, with [`Codec::None`]) are read where the system has them in
-    /// memory, by a map of the file, and not copied into memory of our own. Each is checked each time. Reads take about half as long
-    /// where data is larger than the cache and the system holds it, and some more where all fits into the cache; but a disk that can't read again what it has read before, or a file that somebody
-    /// cuts, then ends the process (SIGBUS) instead of being an error. Default true.
+    /// Whether blocks of table files that are stored as they are (all, with [`Codec::None`]) are
+    /// read where the system has them in memory, by a map of the file, and not copied into memory
+    /// of our own. Each is checked each time. Reads take about half as long where data is larger
+    /// than the cache and the system holds it, and some more where all fits into the cache; but a
+    /// disk that can't read again what it has read before, or a file that somebody cuts, then ends
+    /// the process (SIGBUS) instead of being an error. Default true.
     pub map: bool,
-    /// Which part of the keys that are not there the filter of a table file lets through, above 0: each costs the search of a block.
-    /// Default 0.02, for which a key takes 9 bits; 0.01 takes 10, 0.001 takes 16. 1: no filter.
+    /// Which part of the keys that are not there the filter of a table file lets through, above 0:
+    /// each costs the search of a block. Default 0.02, for which a key takes 9 bits; 0.01 takes 10,
+    /// 0.001 takes 16. 1: no filter.
     pub filter_false_positives: f64,
-    /// What older versions and deleted keys may take of the table files at most, in percent of what is live, 1 or more; what is being
-    /// written comes on top. For keys that are written again and again: all is merged into one run each time that so much has been
-    /// written. None, the default: merging goes by the sizes of runs alone, which writes least, and what is in vain may come to as
-    /// much as what is live.
+    /// What older versions and deleted keys may take of the table files at most, in percent of what
+    /// is live, 1 or more; what is being written comes on top. For keys that are written again and
+    /// again: all is merged into one run each time that so much has been written. None, the
+    /// default: merging goes by the sizes of runs alone, which writes least, and what is in vain
+    /// may come to as much as what is live.
     pub space_percent: Option<u32>,
     /// How the log is packed. Its records live for minutes, so the default is not at all.
     pub log_codec: LogCodec,
-    /// How durable a write is when it is acknowledged, unless it says so itself. Default `Sync`. With `None` the log is left to the
-    /// system to write, and mostly dropped before that.
+    /// How durable a write is when it is acknowledged, unless it says so itself. Default `Sync`.
+    /// With `None` the log is left to the system to write, and mostly dropped before that.
     pub durability: Durability,
-    /// How long a view or an iterator may be kept; none is the default. What one holds, memory and disk, is given back then, and
-    /// using it is an error of kind `Gone`.
+    /// How long a view or an iterator may be kept; none is the default. What one holds, memory and
+    /// disk, is given back then, and using it is an error of kind `Gone`.
     pub view_age_max: Option<Duration>,
-    /// What operands of [`Kv::merge`](crate::Kv::merge) mean. A directory that has seen merges is always opened with the same.
+    /// What operands of [`Kv::merge`](crate::Kv::merge) mean. A directory that has seen merges is
+    /// always opened with the same.
     pub merger: Option<Arc<dyn Merger>>,
     /// Whether to make the directory if it is absent or empty. Default true.
     pub create_if_missing: bool,

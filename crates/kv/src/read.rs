@@ -27,12 +27,14 @@ impl View {
     /// The value of `key`.
     ///
     /// # Errors
-    /// Damage on disk, by file and offset; what the machine or the merger says; of kind `Gone` if the view was kept for too long.
+    /// Damage on disk, by file and offset; what the machine or the merger says; of kind `Gone` if
+    /// the view was kept for too long.
     pub fn get(&self, key: &[u8]) -> Result<Option<SmallBytes>> {
         Ok(self.tree()?.get(key)?)
     }
 
-    /// What `look` makes of the value of `key`, where it lies: as of [`Kv::visit`](crate::Kv::visit).
+    /// What `look` makes of the value of `key`, where it lies: as of
+    /// [`Kv::visit`](crate::Kv::visit).
     ///
     /// # Errors
     /// As of [`get`](View::get).
@@ -99,8 +101,9 @@ impl Iter {
 }
 
 impl Iter {
-    /// Hands the pairs that are left to `each`, until it breaks: where they lie, so it costs less than to take them one by one.
-    /// What it is on then was handed over; the iterator goes on after it.
+    /// Hands the pairs that are left to `each`, until it breaks: where they lie, so it costs less
+    /// than to take them one by one. What it is on then was handed over; the iterator goes on after
+    /// it.
     ///
     /// ```
     /// use quire_kv::{Kv, KvOptions};

@@ -5,9 +5,12 @@
 //! record: | change … |                                  at least one
 //! change: | key length × 4 + kind v | value length v | key | value |
 //! ```
-//! Kinds: 0 put, 1 delete (its value is empty), 2 merge (its value is the operand), 3 what the first byte of the value says:
-//! - 1: put the rest of it: a deadline, in microseconds since 1970 UTC (8 bytes, little-endian), and the value that the key has until then.
-//! - 0: delete the keys from this one up to the one that is the rest of the value; if that is empty, all from this one on.
+//! Kinds: 0 put, 1 delete (its value is empty), 2 merge (its value is the operand), 3 what the
+//! first byte of the value says:
+//! - 1: put the rest of it: a deadline, in microseconds since 1970 UTC (8 bytes, little-endian),
+//!   and the value that the key has until then.
+//! - 0: delete the keys from this one up to the one that is the rest of the value; if that is
+//!   empty, all from this one on.
 //!
 //! Changes of one key take effect in their order.
 
@@ -23,7 +26,8 @@ pub const VALUE_BYTES_MAX: usize = 32 << 20;
 /// A record that is no longer than this needs no allocation.
 const SHORT_BYTES: usize = 256;
 
-/// A deadline, or for how long from when it is written on, and the value that the key has until then.
+/// A deadline, or for how long from when it is written on, and the value that the key has until
+/// then.
 pub(crate) fn timed(micros: u64, value: &[u8]) -> Record {
     let mut timed = Record::new();
     timed.extend_from_slice(&micros.to_le_bytes());
@@ -116,8 +120,8 @@ impl<'a> Change<'a> {
     }
 }
 
-/// The keys of a range: the first there can be, and the first after them, which is empty if there is no end. `None` if the range has
-/// none.
+/// The keys of a range: the first there can be, and the first after them, which is empty if there
+/// is no end. `None` if the range has none.
 ///
 /// # Errors
 /// `TooLarge` for an end of it that is longer than a key.

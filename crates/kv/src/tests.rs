@@ -207,7 +207,8 @@ fn change(model: &mut Model, change: &Change) -> Option<()> {
 struct Deadlines(BTreeMap<Vec<u8>, i64>);
 
 impl Deadlines {
-    /// Does what [`change`] does, and takes away what lives for no time: also from what is merged with it in the same batch.
+    /// Does what [`change`] does, and takes away what lives for no time: also from what is merged
+    /// with it in the same batch.
     fn change(&mut self, model: &mut Model, one: &Change, now: i64) -> Option<()> {
         change(model, one)?;
         match one {
@@ -365,7 +366,8 @@ proptest! {
                     kv = open();
                 }
                 Step::View => {
-                    // Each holds a memtable: more of them than there is memory for would stop the writer.
+                    // Each holds a memtable: more of them than there is memory for would stop the
+                    // writer.
                     views.truncate(2);
                     views.push((kv.view().unwrap(), model.clone()));
                 }
@@ -562,7 +564,8 @@ fn what_is_past_its_deadline_is_gone_with_what_it_was_put_over_and_is_not_read_f
     kv.merge(b"c", b"anew").unwrap();
     assert_eq!(get(b"c").as_deref(), Some(&b"anew"[..]));
 
-    // The clock goes back: what no compaction came by is there for that long again, and nothing older ever is.
+    // The clock goes back: what no compaction came by is there for that long again, and nothing
+    // older ever is.
     let back = -2 * minute.as_micros() as i64;
     env.shift_wall_clock(back);
     assert_eq!(get(b"a").as_deref(), Some(&b"new"[..]));

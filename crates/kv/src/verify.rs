@@ -11,11 +11,13 @@ use std::sync::Arc;
 /// What the store's own verification takes of memory is counted in buffers, not in memtables.
 const MEMORY_BYTES: u64 = 64 << 20;
 
-/// Reads every byte of the log and the table files in a directory, checks every checksum, and tells `on_damage` of each damage,
-/// going on past it; `progress` is told the bytes read since it was last called. Changes nothing.
+/// Reads every byte of the log and the table files in a directory, checks every checksum, and tells
+/// `on_damage` of each damage, going on past it; `progress` is told the bytes read since it was
+/// last called. Changes nothing.
 ///
 /// # Errors
-/// Only if it can't be done: of kind `Invalid` if there are no keys and values, `Locked` if a process has them open, `Io`.
+/// Only if it can't be done: of kind `Invalid` if there are no keys and values, `Locked` if a
+/// process has them open, `Io`.
 pub fn verify(
     env: Arc<dyn Env>,
     path: &Path,

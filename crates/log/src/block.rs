@@ -1,12 +1,15 @@
 //! Block: the unit of writing, checking and reading; a header of 48 bytes, then its payload.
 //!
 //! # Invariants
-//! 1. The header has a checksum of its own, so its lengths can be trusted before the payload is read.
-//! 2. Checksums of headers are salted with the log's identity, the segment's base and the block's offset: a block of
-//!    another log, segment or place, and one inside a user's record, never passes for a block here.
+//! 1. The header has a checksum of its own, so its lengths can be trusted before the payload is
+//!    read.
+//! 2. Checksums of headers are salted with the log's identity, the segment's base and the block's
+//!    offset: a block of another log, segment or place, and one inside a user's record, never
+//!    passes for a block here.
 //! 3. Bytes of the file before `durable` were synced before the block was written.
-//! 4. A group of records lies in one block, or begins where a block begins and goes on through all the next ones but
-//!    the last, which are marked so; the last may hold other groups after its end.
+//! 4. A group of records lies in one block, or begins where a block begins and goes on through all
+//!    the next ones but the last, which are marked so; the last may hold other groups after its
+//!    end.
 //!
 //! # Layout (little-endian)
 //! ```text
@@ -23,8 +26,8 @@
 //!   payload crc: CRC-32C of the payload as stored
 //!   header crc: CRC-32C of the salt (identity, base as u64, the block's offset as u64), then of bytes 0..44
 //! ```
-//! A footer has the number of its entries in `records`, 0 in `span`, and the segment's base in `first`. Codec 2 and kind 4 are
-//! only in segments whose header says so.
+//! A footer has the number of its entries in `records`, 0 in `span`, and the segment's base in
+//! `first`. Codec 2 and kind 4 are only in segments whose header says so.
 
 use crate::options::{BLOCK_BYTES_MAX, RECORD_BYTES_MAX};
 use crate::{LogIdentity, le};
@@ -94,7 +97,8 @@ pub(crate) struct BlockHeader {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) what: &'static str,
-    /// False if a write that a crash cut short may look so; true if the checksums hold and the content is wrong.
+    /// False if a write that a crash cut short may look so; true if the checksums hold and the
+    /// content is wrong.
     pub(crate) certain: bool,
 }
 
@@ -136,7 +140,8 @@ impl BlockHeader {
         bytes
     }
 
-    /// Decodes and checks the header at `offset` of a segment. Its lengths are within the limits afterwards.
+    /// Decodes and checks the header at `offset` of a segment. Its lengths are within the limits
+    /// afterwards.
     pub(crate) fn decode(bytes: &[u8], salt: Salt, offset: u64) -> Result<BlockHeader, Fault> {
         let checked = bytes
             .get(..44)
@@ -227,7 +232,8 @@ impl BlockHeader {
         Ok(())
     }
 
-    /// The raw payload of a checked one, with the segment's dictionary if it has one. Allocates `raw_length` at most.
+    /// The raw payload of a checked one, with the segment's dictionary if it has one. Allocates
+    /// `raw_length` at most.
     pub(crate) fn decompress(
         &self,
         stored: Bytes,
@@ -253,8 +259,9 @@ pub(crate) fn check_block(bytes: &[u8], salt: Salt, offset: u64) -> Result<(), F
     header.check_payload(bytes.get(BLOCK_HEADER_BYTES..).unwrap_or_default())
 }
 
-/// Appends a block of records to `out`, compressed if that makes it smaller. `offset` is where in the segment the
-/// block begins. Returns its bytes in the file: at most the header and the raw payload.
+/// Appends a block of records to `out`, compressed if that makes it smaller. `offset` is where in
+/// the segment the block begins. Returns its bytes in the file: at most the header and the raw
+/// payload.
 pub(crate) fn encode_records(
     block: &crate::records::RecordBlock,
     packer: &mut Packer,

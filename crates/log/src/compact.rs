@@ -1,15 +1,18 @@
-//! Old segments: what is in them, rewriting them without the records that are no longer needed, and dropping them.
+//! Old segments: what is in them, rewriting them without the records that are no longer needed, and
+//! dropping them.
 //!
 //! # Compaction keeps positions
-//! Neighbouring sealed segments are rewritten as one that stands for all their positions and holds, under their old
-//! positions, the records that somebody else says are needed. Where a record was removed there is a gap.
+//! Neighbouring sealed segments are rewritten as one that stands for all their positions and holds,
+//! under their old positions, the records that somebody else says are needed. Where a record was
+//! removed there is a gap.
 //!
 //! # The swap
-//! 1. Write the new segment under a temporary name, footer included, and sync it. A crash leaves a file that the next
-//!    opening removes.
-//! 2. Rename it over the first of the old ones. Either is whole, and the header of the new one says for which positions it
-//!    stands: whoever finds others in there knows that they are leftovers.
-//! 3. Sync the directory. If that fails, nothing was removed: a crash keeps the old ones, or the new one and leftovers.
+//! 1. Write the new segment under a temporary name, footer included, and sync it. A crash leaves a
+//!    file that the next opening removes.
+//! 2. Rename it over the first of the old ones. Either is whole, and the header of the new one says
+//!    for which positions it stands: whoever finds others in there knows that they are leftovers.
+//! 3. Sync the directory. If that fails, nothing was removed: a crash keeps the old ones, or the
+//!    new one and leftovers.
 //! 4. Let readers see the new one. Those who read the old ones have them open.
 //! 5. Remove the other old ones.
 
@@ -97,7 +100,8 @@ pub struct Compacted {
 }
 
 impl Log {
-    /// The segments, oldest first. What recovery had no room to carry over to a segment of its own stands for one already.
+    /// The segments, oldest first. What recovery had no room to carry over to a segment of its own
+    /// stands for one already.
     pub fn segments(&self) -> Vec<SegmentInfo> {
         let proven = self.shared.proven.upgrade();
         let segments = self.shared.segments.load_full();
@@ -113,7 +117,8 @@ impl Log {
         infos
     }
 
-    /// The base of the segment that a record accepted is in, or will be when it is written out or carried over.
+    /// The base of the segment that a record accepted is in, or will be when it is written out or
+    /// carried over.
     ///
     /// # Errors
     /// [`Error::Dropped`] before the first.
@@ -128,7 +133,8 @@ impl Log {
         Ok(base)
     }
 
-    /// Goes over to a new segment, so that all records so far are in sealed ones; nothing if the newest has none.
+    /// Goes over to a new segment, so that all records so far are in sealed ones; nothing if the
+    /// newest has none.
     ///
     /// # Errors
     /// As of [`append`](Log::append).
@@ -146,15 +152,17 @@ impl Log {
         shared.begin_segment(&mut writer, 0, false)
     }
 
-    /// Rewrites the sealed segments that stand for the positions from `from` up to `next` as one, of the records that
-    /// `keep` says are needed. `keep` is given records in order, some at a time, and answers for each. `stop` is asked
-    /// now and then; if it says true the work ends with `None`, and nothing has changed.
+    /// Rewrites the sealed segments that stand for the positions from `from` up to `next` as one,
+    /// of the records that `keep` says are needed. `keep` is given records in order, some at a
+    /// time, and answers for each. `stop` is asked now and then; if it says true the work ends with
+    /// `None`, and nothing has changed.
     ///
     /// All records must be durable, and those that make others needless too.
     ///
     /// # Errors
-    /// Nothing has changed then, whatever it is: what `keep` returned, [`Error::Corrupt`] for a damaged block,
-    /// [`Error::InvalidArgument`] if the segments are not there or not sealed, kind `NoSpace` if the disk is full.
+    /// Nothing has changed then, whatever it is: what `keep` returned, [`Error::Corrupt`] for a
+    /// damaged block, [`Error::InvalidArgument`] if the segments are not there or not sealed, kind
+    /// `NoSpace` if the disk is full.
     pub fn compact<E: From<Error>>(
         &self,
         from: Position,
@@ -183,8 +191,8 @@ impl Log {
         compacted
     }
 
-    /// Removes the segments all of whose positions are before `position`, oldest first; never the newest. Returns the
-    /// bytes freed. Views and scans made before go on.
+    /// Removes the segments all of whose positions are before `position`, oldest first; never the
+    /// newest. Returns the bytes freed. Views and scans made before go on.
     ///
     /// # Errors
     /// What was removed before the error stays removed; the log is whole either way.
@@ -198,8 +206,9 @@ impl Log {
         let mut freed = 0;
         while let Some(segment) = shared.oldest_before(position) {
             shared.place.env.remove(segment.path())?;
-            // One by one: were a crash to undo an older removal and not a newer, the log would have a gap. And as long as a crash
-            // can undo it, a sync makes the segment durable too: `loose.rs` relies on that.
+            // One by one: were a crash to undo an older removal and not a newer, the log would have
+            // a gap. And as long as a crash can undo it, a sync makes the segment durable too:
+            // `loose.rs` relies on that.
             let removed = shared.place.env.sync_dir(&shared.place.dir);
             shared.change_segments(|segments| {
                 segments.remove(0);
@@ -328,12 +337,14 @@ impl Shared {
                 }
             }
         }
-        // What can't be removed now is removed before the next change of old segments, or at the next opening.
+        // What can't be removed now is removed before the next change of old segments, or at the
+        // next opening.
         let _ = self.remove_leftovers();
         Ok(compacted)
     }
 
-    /// Removes files that a compacted segment stands for. Called by the one who changes old segments.
+    /// Removes files that a compacted segment stands for. Called by the one who changes old
+    /// segments.
     fn remove_leftovers(&self) -> Result<()> {
         let leftovers = self.old.lock().leftovers.clone();
         if leftovers.is_empty() {

@@ -1,13 +1,15 @@
 //! Copying a log as files, as it was at one position, while it goes on being written.
 //!
-//! What is copied is what is on disk, byte for byte, and nothing goes out unchecked: each block's header and payload
-//! checksum, and that the block is the one that the index in memory knows; the header and the footer too.
+//! What is copied is what is on disk, byte for byte, and nothing goes out unchecked: each block's
+//! header and payload checksum, and that the block is the one that the index in memory knows; the
+//! header and the footer too.
 //!
 //! # Invariants
-//! 1. A copy ends where a block ends whose last record is the one asked for, or with the footer after it: opened as a
-//!    log it is one that a crash left, with that record as its last.
-//! 2. A segment's bytes below the end of a block never change. So two ranges of a segment with the same digest, which
-//!    covers the header, with checksum, of each block in them, hold the same bytes.
+//! 1. A copy ends where a block ends whose last record is the one asked for, or with the footer
+//!    after it: opened as a log it is one that a crash left, with that record as its last.
+//! 2. A segment's bytes below the end of a block never change. So two ranges of a segment with the
+//!    same digest, which covers the header, with checksum, of each block in them, hold the same
+//!    bytes.
 
 use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, check_block};
 use crate::footer;
@@ -27,13 +29,15 @@ use xxhash_rust::xxh3::Xxh3;
 /// Blocks are read in pieces of about this size.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// While it is held, the segments that the log has now stay its segments: none is dropped or replaced by another.
+/// While it is held, the segments that the log has now stay its segments: none is dropped or
+/// replaced by another.
 #[derive(Debug)]
 pub struct SegmentsKept<'a> {
     _changing: MutexGuard<'a, ()>,
 }
 
-/// A segment's file, or the front of it up to a position. Holds the file open: it can be read though it is removed.
+/// A segment's file, or the front of it up to a position. Holds the file open: it can be read
+/// though it is removed.
 #[derive(Debug, Clone)]
 pub struct SegmentCopy {
     segment: Arc<Segment>,
@@ -43,22 +47,23 @@ pub struct SegmentCopy {
 }
 
 impl Log {
-    /// Keeps the segments that there are until the guard is dropped. Waits for a drop or a compaction of segments
-    /// that is under way.
+    /// Keeps the segments that there are until the guard is dropped. Waits for a drop or a
+    /// compaction of segments that is under way.
     pub fn keep_segments(&self) -> SegmentsKept<'_> {
         SegmentsKept {
             _changing: self.shared().keep_segments(),
         }
     }
 
-    /// Ends the block being filled, so that a copy can end with the last record accepted, and returns its position. Touches
-    /// memory alone. The copy is then made after a [`sync`](Log::sync) of it.
+    /// Ends the block being filled, so that a copy can end with the last record accepted, and
+    /// returns its position. Touches memory alone. The copy is then made after a
+    /// [`sync`](Log::sync) of it.
     pub fn cut(&self) -> Position {
         self.shared().cut()
     }
 
-    /// The files that hold the log up to `upto`, oldest first: a position that [`cut`](Log::cut) returned and that is
-    /// durable since.
+    /// The files that hold the log up to `upto`, oldest first: a position that [`cut`](Log::cut)
+    /// returned and that is durable since.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for another position.
@@ -125,8 +130,8 @@ impl SegmentCopy {
         self.bytes
     }
 
-    /// A digest of the bytes from `start` to `end`; `None` if one of them is not where a block, the footer or the copy begins or
-    /// ends. Reads the headers of blocks alone.
+    /// A digest of the bytes from `start` to `end`; `None` if one of them is not where a block, the
+    /// footer or the copy begins or ends. Reads the headers of blocks alone.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for a header that is damaged; those of the machine.
@@ -154,7 +159,8 @@ impl SegmentCopy {
         Ok(Some(digest.digest()))
     }
 
-    /// The bytes from `start` to `end`, where blocks begin and end, checked. After an error there is no more.
+    /// The bytes from `start` to `end`, where blocks begin and end, checked. After an error there
+    /// is no more.
     pub fn pieces(&self, start: u64, end: u64) -> SegmentPieces<'_> {
         SegmentPieces {
             copy: self,
@@ -183,7 +189,8 @@ impl SegmentCopy {
         self.segment.index().read().find_at(offset)
     }
 
-    /// The segment's header with its dictionary, or its footer: what there is besides blocks of records.
+    /// The segment's header with its dictionary, or its footer: what there is besides blocks of
+    /// records.
     fn end_piece(&self, at: u64) -> Result<Bytes> {
         let (segment, file) = (&self.segment, self.segment.file());
         let length = match at {

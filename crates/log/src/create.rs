@@ -1,11 +1,13 @@
-//! Creating a segment: whole and durable before it has its name, and with its name durable when this returns.
+//! Creating a segment: whole and durable before it has its name, and with its name durable when
+//! this returns.
 //!
-//! A [loose](crate::loose) one is written to before it has its name, so that no append waits for the disk: it gets it in the
-//! background, and what is in it counts as durable only after that.
+//! A [loose](crate::loose) one is written to before it has its name, so that no append waits for
+//! the disk: it gets it in the background, and what is in it counts as durable only after that.
 //!
-//! A segment may begin with blocks *carried over* from the one before it, so that no file is ever written by two
-//! openings of a log. That matters after a sync that failed: the system may have forgotten what it could not write, yet
-//! show it to readers and call later syncs of that file a success. What is carried over is in a file of its own.
+//! A segment may begin with blocks *carried over* from the one before it, so that no file is ever
+//! written by two openings of a log. That matters after a sync that failed: the system may have
+//! forgotten what it could not write, yet show it to readers and call later syncs of that file a
+//! success. What is carried over is in a file of its own.
 
 use crate::block::{BlockHeader, Salt};
 use crate::dictionary::{Dictionaries, block_bytes, encode_block};
@@ -167,8 +169,8 @@ impl Place {
         }
     }
 
-    /// How a new segment begins as settings are now, and what packs its blocks. One that begins with blocks of another keeps
-    /// the other's dictionary: they may need it.
+    /// How a new segment begins as settings are now, and what packs its blocks. One that begins
+    /// with blocks of another keeps the other's dictionary: they may need it.
     pub(crate) fn front(&self, carried: Option<&Carried>) -> Result<(Front, Packer)> {
         let making = self.making.lock().clone();
         let mut front = match carried {
@@ -185,8 +187,8 @@ impl Place {
         Ok((front, packer))
     }
 
-    /// Creates the segment whose first record has position `base`, beginning with `carried`; replaces the one of that
-    /// name in one step if there is one. All before it is durable.
+    /// Creates the segment whose first record has position `base`, beginning with `carried`;
+    /// replaces the one of that name in one step if there is one. All before it is durable.
     pub(crate) fn create(
         &self,
         base: Position,
@@ -197,8 +199,8 @@ impl Place {
         self.create_as(base, begun, carried, reserve)
     }
 
-    /// As [`create`](Self::create) without blocks, while what is before it may not be durable. It is still to get its
-    /// [name](Self::name).
+    /// As [`create`](Self::create) without blocks, while what is before it may not be durable. It
+    /// is still to get its [name](Self::name).
     pub(crate) fn create_loose(
         &self,
         base: Position,
@@ -322,8 +324,8 @@ impl Place {
         })
     }
 
-    /// Gives a segment its name. What can't be tried again, as it is not known how far it got, is said to be
-    /// [named](NotCreated::named).
+    /// Gives a segment its name. What can't be tried again, as it is not known how far it got, is
+    /// said to be [named](NotCreated::named).
     pub(crate) fn name(&self, unnamed: &Unnamed) -> std::result::Result<(), NotCreated> {
         let path = unnamed.segment.path();
         // Header and dictionary: no blocks were carried over.

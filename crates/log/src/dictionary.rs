@@ -1,17 +1,20 @@
-//! Dictionary: what the records of a log have in common, so that zstd need not find it anew in every block.
+//! Dictionary: what the records of a log have in common, so that zstd need not find it anew in
+//! every block.
 //!
-//! A segment whose blocks need one holds it, as a block of kind 4 right after the segment's header (see `block.rs`; its
-//! `first` is the segment's base, and `records` and `span` are 0). So every segment can be copied, checked and read alone.
+//! A segment whose blocks need one holds it, as a block of kind 4 right after the segment's header
+//! (see `block.rs`; its `first` is the segment's base, and `records` and `span` are 0). So every
+//! segment can be copied, checked and read alone.
 //!
 //! # Invariants
 //! 1. A segment has at most one, before its first record, and never another one later.
-//! 2. Dictionaries of the same bytes are in memory once, as long as a segment that was read or is written needs them.
-//! 3. Many segments hold the same one. Where its bytes are damaged, those of another segment are as good if they have the
-//!    checksum and the length that its header says.
+//! 2. Dictionaries of the same bytes are in memory once, as long as a segment that was read or is
+//!    written needs them.
+//! 3. Many segments hold the same one. Where its bytes are damaged, those of another segment are as
+//!    good if they have the checksum and the length that its header says.
 //!
 //! # Layout
-//! The payload is in zstd's own format: a trained dictionary begins with its magic `37 A4 30 EC`, anything else is raw content
-//! that frames refer back to.
+//! The payload is in zstd's own format: a trained dictionary begins with its magic `37 A4 30 EC`,
+//! anything else is raw content that frames refer back to.
 
 use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Salt};
 use crate::header::HEADER_BYTES;
@@ -28,7 +31,8 @@ pub(crate) fn block_bytes(dictionary: &Dictionary) -> u64 {
     (BLOCK_HEADER_BYTES + dictionary.bytes().len()) as u64
 }
 
-/// Appends the block of a dictionary to `out`, as it follows the header of the segment that begins with `base`.
+/// Appends the block of a dictionary to `out`, as it follows the header of the segment that begins
+/// with `base`.
 pub(crate) fn encode_block(
     dictionary: &Dictionary,
     base: Position,
@@ -59,7 +63,8 @@ pub(crate) fn encode_block(
 pub(crate) struct Dictionaries(Mutex<Vec<Weak<Dictionary>>>);
 
 impl Dictionaries {
-    /// The dictionary of these bytes: the one in memory, if there is one. `None` if zstd can't use them.
+    /// The dictionary of these bytes: the one in memory, if there is one. `None` if zstd can't use
+    /// them.
     pub(crate) fn get(&self, bytes: Bytes) -> Option<Arc<Dictionary>> {
         let mut loaded = self.0.lock();
         loaded.retain(|dictionary| dictionary.strong_count() > 0);

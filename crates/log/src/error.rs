@@ -95,7 +95,8 @@ pub enum Error {
     /// An earlier write failed, so what reached the disk is unknown.
     #[error("the log takes no more writes after a failed write or sync; reopen it to recover")]
     Poisoned,
-    /// What an earlier opening wrote, and may have failed to sync, could not be made durable. Nothing has changed.
+    /// What an earlier opening wrote, and may have failed to sync, could not be made durable.
+    /// Nothing has changed.
     #[error("what was written before this opening is not safe from a power cut yet: {0}")]
     NotSecured(#[source] Box<Error>),
     /// A segment of another log.

@@ -1,9 +1,11 @@
-//! Footer: the block index of a segment, written when the segment is sealed or the log is closed, then a trailer of
-//! 24 bytes that says where the footer is. A segment that ends with both is opened without reading its blocks.
+//! Footer: the block index of a segment, written when the segment is sealed or the log is closed,
+//! then a trailer of 24 bytes that says where the footer is. A segment that ends with both is
+//! opened without reading its blocks.
 //!
 //! # Invariants
 //! 1. The footer begins where the last block of records ends.
-//! 2. It is written when all blocks before it are durable: a segment with a whole footer has no torn tail.
+//! 2. It is written when all blocks before it are durable: a segment with a whole footer has no
+//!    torn tail.
 //! 3. It holds nothing that reading the blocks would not give: a lost footer loses no record.
 //!
 //! # Layout (little-endian)
@@ -14,8 +16,8 @@
 //!   next: the position after the last record; raw bytes: of all payloads, before compression
 //!   first: position of a block's first record, less the segment's base; offset: of the block's header in the file
 //! ```
-//! In a compacted segment there is one more total, which reading the blocks would not give; such a segment is whole
-//! from the start, so one without its footer is damaged:
+//! In a compacted segment there is one more total, which reading the blocks would not give; such a
+//! segment is whole from the start, so one without its footer is damaged:
 //! ```text
 //! 0      8         16          24              32
 //! | next | records | raw bytes | removed bytes | entry 0 | entry 1 | … |
@@ -93,8 +95,9 @@ pub(crate) fn encode(index: &BlockIndex, base: Position, salt: Salt) -> Vec<u8> 
     out
 }
 
-/// Replaces what follows the blocks of a segment, all of which are durable, by footer and trailer; gives back reserved
-/// room. Returns the file's length. A segment with no blocks gets no footer: there is nothing to find.
+/// Replaces what follows the blocks of a segment, all of which are durable, by footer and trailer;
+/// gives back reserved room. Returns the file's length. A segment with no blocks gets no footer:
+/// there is nothing to find.
 pub(crate) fn write(
     mut file: Box<dyn AppendFile>,
     index: &BlockIndex,
@@ -113,7 +116,8 @@ pub(crate) fn write(
     Ok(length)
 }
 
-/// As [`write`], of a segment for whose footer no room was reserved: leaves it without one if the disk is full.
+/// As [`write`], of a segment for whose footer no room was reserved: leaves it without one if the
+/// disk is full.
 pub(crate) fn write_if_room(
     env: &dyn Env,
     path: &Path,
@@ -132,7 +136,8 @@ pub(crate) fn write_if_room(
     }
 }
 
-/// The index of a segment of `file_bytes`, from its footer; `None` if it has no whole and consistent one.
+/// The index of a segment of `file_bytes`, from its footer; `None` if it has no whole and
+/// consistent one.
 pub(crate) fn load(
     file: &dyn ReadFile,
     file_bytes: u64,
@@ -163,7 +168,8 @@ fn decode_trailer(trailer: &[u8], trailer_offset: u64, salt: Salt) -> Option<(u6
     (offset.checked_add(u64::from(length))? == trailer_offset).then_some((offset, length as usize))
 }
 
-/// The index that the footer at `offset` holds; `None` if the bytes are not a whole and consistent footer.
+/// The index that the footer at `offset` holds; `None` if the bytes are not a whole and consistent
+/// footer.
 pub(crate) fn decode(footer: &[u8], offset: u64, base: Position, salt: Salt) -> Option<BlockIndex> {
     let header = BlockHeader::decode(footer, salt, offset).ok()?;
     let payload = footer.get(BLOCK_HEADER_BYTES..)?;

@@ -1,10 +1,13 @@
 //! Segment header: the first 48 bytes of a segment.
 //!
 //! # Invariants
-//! 1. A segment gets its name when its first `born` bytes are durable: the header, its dictionary, and the blocks it began with.
-//! 2. A *compacted* segment, version 2 or 4, gets its name when all of it is durable. It stands for every position of its
-//!    span: segments with other bases in there are what it was made from, and a crash kept from being removed.
-//! 3. A *loose* segment, version 5 or 6, may have its name while those before it are not durable. See `loose.rs`.
+//! 1. A segment gets its name when its first `born` bytes are durable: the header, its dictionary,
+//!    and the blocks it began with.
+//! 2. A *compacted* segment, version 2 or 4, gets its name when all of it is durable. It stands for
+//!    every position of its span: segments with other bases in there are what it was made from, and
+//!    a crash kept from being removed.
+//! 3. A *loose* segment, version 5 or 6, may have its name while those before it are not durable.
+//!    See `loose.rs`.
 //!
 //! # Layout (little-endian)
 //! ```text

@@ -1,11 +1,11 @@
 //! Block index: where in its segment each block of records is, in 8 bytes a block.
 //!
 //! # Invariants
-//! 1. Entries ascend strictly in position and in offset; the first is at the end of the segment header, or of the dictionary
-//!    after it, and in a segment as it was written at its base.
+//! 1. Entries ascend strictly in position and in offset; the first is at the end of the segment
+//!    header, or of the dictionary after it, and in a segment as it was written at its base.
 //! 2. Blocks lie one after another: a block ends where the next begins, the last at `end`.
-//! 3. In a compacted segment there may be gaps before, between and after blocks. Up to `next`, a position without a
-//!    record had one that was removed.
+//! 3. In a compacted segment there may be gaps before, between and after blocks. Up to `next`, a
+//!    position without a record had one that was removed.
 
 use crate::block::BLOCK_HEADER_BYTES;
 use crate::header::HEADER_BYTES;
@@ -64,8 +64,8 @@ pub(crate) struct Compacted {
 }
 
 impl BlockIndex {
-    /// The index of a segment with no blocks, the first of which will be at `start`: after the segment's header and its
-    /// dictionary, if it has one.
+    /// The index of a segment with no blocks, the first of which will be at `start`: after the
+    /// segment's header and its dictionary, if it has one.
     pub(crate) fn new(base: Position, start: u64) -> BlockIndex {
         let start = u32::try_from(start).unwrap_or(u32::MAX);
         BlockIndex {
@@ -79,7 +79,8 @@ impl BlockIndex {
         }
     }
 
-    /// The index of a compacted segment with no blocks yet; [`finish_compacted`](Self::finish_compacted) says the rest.
+    /// The index of a compacted segment with no blocks yet;
+    /// [`finish_compacted`](Self::finish_compacted) says the rest.
     pub(crate) fn compacted(base: Position, start: u64) -> BlockIndex {
         BlockIndex {
             compacted: Some(Compacted::default()),
@@ -138,14 +139,14 @@ impl BlockIndex {
         })
     }
 
-    /// Adds the block that lies at `end` and holds the positions from `next`. False, and nothing changes, if the
-    /// segment would outgrow its 32-bit offsets or positions.
+    /// Adds the block that lies at `end` and holds the positions from `next`. False, and nothing
+    /// changes, if the segment would outgrow its 32-bit offsets or positions.
     pub(crate) fn push(&mut self, records: u32, length: u64, raw_bytes: u64) -> bool {
         self.push_at(self.next, records, records, length, raw_bytes)
     }
 
-    /// Adds the block that lies at `end` and holds `records` of the `span` positions from `first` on, which is not
-    /// before `next`. False, and nothing changes, as for [`push`](Self::push).
+    /// Adds the block that lies at `end` and holds `records` of the `span` positions from `first`
+    /// on, which is not before `next`. False, and nothing changes, as for [`push`](Self::push).
     pub(crate) fn push_at(
         &mut self,
         first: Position,
@@ -183,8 +184,8 @@ impl BlockIndex {
         (self.start, self.end) = (start, start);
     }
 
-    /// Says which position comes after the last that a compacted segment stands for, and how many bytes of records
-    /// were ever removed from it.
+    /// Says which position comes after the last that a compacted segment stands for, and how many
+    /// bytes of records were ever removed from it.
     pub(crate) fn finish_compacted(&mut self, next: Position, removed_bytes: u64) {
         self.next = self.next.max(next);
         if let Some(compacted) = &mut self.compacted {
@@ -202,7 +203,8 @@ impl BlockIndex {
         u64::from(self.end)
     }
 
-    /// The position after the last record, or in a compacted segment after the last that it stands for.
+    /// The position after the last record, or in a compacted segment after the last that it stands
+    /// for.
     pub(crate) fn next(&self) -> Position {
         self.next
     }

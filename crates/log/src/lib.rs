@@ -1,5 +1,5 @@
-//! The record log: records in the order they were written, in segment files, each at a [`Position`] that is its
-//! address for ever.
+//! The record log: records in the order they were written, in segment files, each at a [`Position`]
+//! that is its address for ever.
 //!
 //! ```
 //! use quire_env::{BlockCache, OsEnv};
@@ -17,38 +17,47 @@
 //! ```
 //!
 //! # Invariants
-//! 1. Positions are dense, counted from 1, and never reused for other bytes once a `sync` that covers them has returned.
-//! 2. After a crash the log is a prefix of what was appended, and holds all that a returned `sync` covered. A group
-//!    is there whole or not at all: recovery cuts off one whose last block is missing.
+//! 1. Positions are dense, counted from 1, and never reused for other bytes once a `sync` that
+//!    covers them has returned.
+//! 2. After a crash the log is a prefix of what was appended, and holds all that a returned `sync`
+//!    covered. A group is there whole or not at all: recovery cuts off one whose last block is
+//!    missing.
 //! 3. No byte is served unless the checksums over it hold.
-//! 4. A segment that has a successor is *sealed*: its records were durable before the successor had its name (unless the log
-//!    is lazy: `loose.rs`), and it never changes again, but for a footer that a crash cut short. Compaction replaces sealed segments by one that holds
-//!    fewer records, each under its own position (`compact.rs`).
-//! 5. What recovery finds is durable when [`Log::open`] returns. Only where the disk is too full to prove it, it is served before
-//!    it is: [`Log::durable`] does not count it, and no `sync` or append succeeds until there was room.
-//! 6. Room on disk for every accepted record, its block's header, and the footer of its segment is reserved before the
-//!    record is accepted: a full disk refuses an append, and does not break a write-out, a sync or a close.
+//! 4. A segment that has a successor is *sealed*: its records were durable before the successor had
+//!    its name (unless the log is lazy: `loose.rs`), and it never changes again, but for a footer
+//!    that a crash cut short. Compaction replaces sealed segments by one that holds fewer records,
+//!    each under its own position (`compact.rs`).
+//! 5. What recovery finds is durable when [`Log::open`] returns. Only where the disk is too full to
+//!    prove it, it is served before it is: [`Log::durable`] does not count it, and no `sync` or
+//!    append succeeds until there was room.
+//! 6. Room on disk for every accepted record, its block's header, and the footer of its segment is
+//!    reserved before the record is accepted: a full disk refuses an append, and does not break a
+//!    write-out, a sync or a close.
 //!
 //! # Layout
-//! A log is a directory of segment files, each named by the position of its first record (20 digits, `.log`):
+//! A log is a directory of segment files, each named by the position of its first record (20
+//! digits, `.log`):
 //! ```text
 //! | segment header | dictionary, if it has one | block | block | … | footer (a block of its own kind) | trailer |
 //! ```
-//! The newest segment has footer and trailer only after a clean close. No file is written by two openings of a log: the
-//! first append goes over to a new segment, one that takes the place and the blocks of the newest if that is small. Bytes
-//! are drawn in the files that code them: `header.rs`, `dictionary.rs`, `block.rs`, `records.rs`, `footer.rs`.
+//! The newest segment has footer and trailer only after a clean close. No file is written by two
+//! openings of a log: the first append goes over to a new segment, one that takes the place and the
+//! blocks of the newest if that is small. Bytes are drawn in the files that code them: `header.rs`,
+//! `dictionary.rs`, `block.rs`, `records.rs`, `footer.rs`.
 //!
 //! # What a crash leaves, and what damage is
-//! The newest segment may end in a *torn tail*: blocks not yet synced, any sectors of which may be missing. Each block
-//! says how far the file was known durable when the block was written, so an invalid block that another block proves
-//! to have been durable is *damage*, an error and never cut; one that none does is cut, with all after it. One case
-//! can't be told from a tail: damage to the blocks of the last sync before a crash, with nothing written after them,
-//! found at the first opening after it. Nor can a log that lost its newest bytes or files whole know it: its owner
+//! The newest segment may end in a *torn tail*: blocks not yet synced, any sectors of which may be
+//! missing. Each block says how far the file was known durable when the block was written, so an
+//! invalid block that another block proves to have been durable is *damage*, an error and never
+//! cut; one that none does is cut, with all after it. One case can't be told from a tail: damage to
+//! the blocks of the last sync before a crash, with nothing written after them, found at the first
+//! opening after it. Nor can a log that lost its newest bytes or files whole know it: its owner
 //! should keep the last position that it relies on, and compare it with [`Recovery::last`].
 //!
 //! # Locks
-//! `writer` (the newest file), then `pending` (records not yet in it). An append takes `pending` alone as a rule; no
-//! disk is touched under it. Readers take neither for records that are in a file.
+//! `writer` (the newest file), then `pending` (records not yet in it). An append takes `pending`
+//! alone as a rule; no disk is touched under it. Readers take neither for records that are in a
+//! file.
 //!
 //! [`Position`]: quire_model::Position
 

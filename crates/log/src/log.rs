@@ -1,4 +1,5 @@
-//! The log's face: appends, group commit, reads. `view.rs` has how reading is done, `compact.rs` how old segments change.
+//! The log's face: appends, group commit, reads. `view.rs` has how reading is done, `compact.rs`
+//! how old segments change.
 
 use crate::compact::SegmentInfo;
 use crate::create::{NotCreated, Place, Unnamed};
@@ -23,7 +24,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-/// A log, open. Shared by reference: one writer appends at a time, any number of threads read and sync.
+/// A log, open. Shared by reference: one writer appends at a time, any number of threads read and
+/// sync.
 ///
 /// Dropping it without [`close`](Log::close) is like a crash: what was not synced may be lost.
 #[derive(Debug)]
@@ -38,8 +40,8 @@ pub(crate) struct Shared {
     pub(crate) options: LogOptions,
     /// Ascending, without a gap between them, never empty; the last is the writer's.
     pub(crate) segments: ArcSwap<Vec<Arc<Segment>>>,
-    /// The newest segment, as far as opening found it proven durable, if what follows is still to be carried over to a
-    /// segment of its own.
+    /// The newest segment, as far as opening found it proven durable, if what follows is still to
+    /// be carried over to a segment of its own.
     pub(crate) proven: Weak<Segment>,
     pub(crate) writer: Mutex<Writer>,
     /// Taken after `writer` where both are.
@@ -53,7 +55,8 @@ pub(crate) struct Shared {
     written: AtomicU64,
     durable: AtomicU64,
     syncs: AtomicU64,
-    /// The newest segment, if it has no name yet. Taken after `writer` where both are, and held while it gets it.
+    /// The newest segment, if it has no name yet. Taken after `writer` where both are, and held
+    /// while it gets it.
     unnamed: Mutex<Option<Unnamed>>,
     /// Whether nobody has begun to give it its name.
     naming_due: AtomicBool,
@@ -96,7 +99,8 @@ pub struct LogStats {
     pub records: u64,
     /// Bytes of those records alone.
     pub record_bytes: u64,
-    /// Bytes of files that compaction replaced and that views still hold open: the disk has them back when the views go.
+    /// Bytes of files that compaction replaced and that views still hold open: the disk has them
+    /// back when the views go.
     pub held_bytes: u64,
     /// Position of the first record kept.
     pub first: Position,
@@ -111,14 +115,15 @@ pub struct LogStats {
 impl Log {
     /// Opens the log in `dir`, or makes one there, and recovers from a crash if there was one.
     ///
-    /// Reads header and footer of each segment, and the newest segment whole unless the log was closed. Two logs must
-    /// not be open on one directory: the caller holds a lock on it.
+    /// Reads header and footer of each segment, and the newest segment whole unless the log was
+    /// closed. Two logs must not be open on one directory: the caller holds a lock on it.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if a segment is missing, duplicated or damaged where that shows without reading sealed
-    /// blocks; [`Error::Foreign`] if one is of another log; [`Error::UnsupportedVersion`] if one is of a newer format.
-    /// A full disk is no error: the log can be read, and what is not proven durable is so after the first
-    /// [`sync`](Log::sync) that finds room.
+    /// [`Error::Corrupt`] if a segment is missing, duplicated or damaged where that shows without
+    /// reading sealed blocks; [`Error::Foreign`] if one is of another log;
+    /// [`Error::UnsupportedVersion`] if one is of a newer format. A full disk is no error: the log
+    /// can be read, and what is not proven durable is so after the first [`sync`](Log::sync) that
+    /// finds room.
     pub fn open(
         env: Arc<dyn Env>,
         dir: &Path,
@@ -129,8 +134,9 @@ impl Log {
         Log::open_after(env, dir, identity, cache, options, Position(0))
     }
 
-    /// As [`open`](Log::open), of a log whose records up to `needless` are not needed any more: segments of such alone are dropped, and
-    /// a log that ends before `needless`, which may never have been durable up to there, begins anew right after it.
+    /// As [`open`](Log::open), of a log whose records up to `needless` are not needed any more:
+    /// segments of such alone are dropped, and a log that ends before `needless`, which may never
+    /// have been durable up to there, begins anew right after it.
     ///
     /// # Errors
     /// As of [`open`](Log::open).
@@ -189,15 +195,17 @@ impl Log {
         ))
     }
 
-    /// Appends a group of records, whole or not at all, and returns the position of the first; the others follow it.
-    /// They can be read at once, and are durable after a [`sync`](Log::sync) that covers them.
+    /// Appends a group of records, whole or not at all, and returns the position of the first; the
+    /// others follow it. They can be read at once, and are durable after a [`sync`](Log::sync) that
+    /// covers them.
     ///
-    /// Mostly a copy into memory. Writes full blocks out if nobody else is writing, and waits for whoever is once more
-    /// than `pending_bytes_max` have gathered.
+    /// Mostly a copy into memory. Writes full blocks out if nobody else is writing, and waits for
+    /// whoever is once more than `pending_bytes_max` have gathered.
     ///
     /// # Errors
-    /// Nothing was accepted: [`Error::TooLarge`] past the limits of the format, [`Error::InvalidArgument`] for an empty
-    /// group, kind `NoSpace` if the disk is full (try again when it is not), [`Error::Poisoned`] after a failed write.
+    /// Nothing was accepted: [`Error::TooLarge`] past the limits of the format,
+    /// [`Error::InvalidArgument`] for an empty group, kind `NoSpace` if the disk is full (try again
+    /// when it is not), [`Error::Poisoned`] after a failed write.
     pub fn append(&self, group: &[&[u8]]) -> Result<Position> {
         let bytes = check_group(group)?;
         let shared = &*self.shared;
@@ -216,13 +224,15 @@ impl Log {
         }
     }
 
-    /// Returns once every record up to `upto` (or the last, if that is before) is durable, with the last position that
-    /// is. Callers that wait at the same time are served by one sync of the file.
+    /// Returns once every record up to `upto` (or the last, if that is before) is durable, with the
+    /// last position that is. Callers that wait at the same time are served by one sync of the
+    /// file.
     ///
     /// # Errors
-    /// [`Error::NotSecured`], and nothing has changed, as long as the disk has no room for a copy of what an earlier opening wrote
-    /// and may have failed to sync; kind `NoSpace`, likewise, as long as it has none for the newest segment's name. Else what is durable
-    /// is unknown, and the log takes no more writes: the machine's error the first time, then [`Error::Poisoned`].
+    /// [`Error::NotSecured`], and nothing has changed, as long as the disk has no room for a copy
+    /// of what an earlier opening wrote and may have failed to sync; kind `NoSpace`, likewise, as
+    /// long as it has none for the newest segment's name. Else what is durable is unknown, and the
+    /// log takes no more writes: the machine's error the first time, then [`Error::Poisoned`].
     pub fn sync(&self, upto: Position) -> Result<Position> {
         let shared = &*self.shared;
         let upto = upto.min(self.last());
@@ -238,8 +248,8 @@ impl Log {
         Ok(self.durable())
     }
 
-    /// As [`sync`](Log::sync), for the background: appends go on meanwhile, to the file too. Who waits for his own records had better
-    /// call `sync`, which writes those of all who wait as one.
+    /// As [`sync`](Log::sync), for the background: appends go on meanwhile, to the file too. Who
+    /// waits for his own records had better call `sync`, which writes those of all who wait as one.
     ///
     /// # Errors
     /// As [`sync`](Log::sync).
@@ -256,9 +266,10 @@ impl Log {
         Ok(self.durable())
     }
 
-    /// Makes durable what was accepted so far, and reserves room for what comes next. Called in the background now and then, so that an
-    /// append seldom waits for room, and going over to a new segment for the sync of a whole one. Appends go on meanwhile. Of a
-    /// [lazy](LogOptions::lazy) log no records are made durable, but a new segment gets its name: see
+    /// Makes durable what was accepted so far, and reserves room for what comes next. Called in the
+    /// background now and then, so that an append seldom waits for room, and going over to a new
+    /// segment for the sync of a whole one. Appends go on meanwhile. Of a [lazy](LogOptions::lazy)
+    /// log no records are made durable, but a new segment gets its name: see
     /// [`write_back_is_due`](Self::write_back_is_due).
     ///
     /// # Errors
@@ -278,7 +289,8 @@ impl Log {
         }
     }
 
-    /// Whether to call [`write_back`](Self::write_back) at once: an append has gone over to a segment that has no name yet.
+    /// Whether to call [`write_back`](Self::write_back) at once: an append has gone over to a
+    /// segment that has no name yet.
     pub fn write_back_is_due(&self) -> bool {
         self.shared.naming_due.load(Ordering::Relaxed)
     }
@@ -298,11 +310,13 @@ impl Log {
         Position(self.shared.durable.load(Ordering::Acquire))
     }
 
-    /// The record at `position`: from memory, or with one read of the disk. It shares memory with the block it is in.
+    /// The record at `position`: from memory, or with one read of the disk. It shares memory with
+    /// the block it is in.
     ///
     /// # Errors
-    /// [`Error::NotFound`] past the last, [`Error::Dropped`] before the first, [`Error::Superseded`] if compaction has
-    /// removed it, [`Error::Corrupt`] if its block is damaged; other blocks go on being served.
+    /// [`Error::NotFound`] past the last, [`Error::Dropped`] before the first,
+    /// [`Error::Superseded`] if compaction has removed it, [`Error::Corrupt`] if its block is
+    /// damaged; other blocks go on being served.
     pub fn read(&self, position: Position) -> Result<Bytes> {
         self.shared.read(&self.shared.segments.load(), position)
     }
@@ -316,8 +330,8 @@ impl Log {
             .read_many(&self.shared.segments.load(), positions)
     }
 
-    /// The segments as they are now: whatever compaction removes later, and every record accepted so far that it has not
-    /// removed yet, can be read through it.
+    /// The segments as they are now: whatever compaction removes later, and every record accepted
+    /// so far that it has not removed yet, can be read through it.
     pub fn view(&self) -> LogView {
         LogView::new(self.shared.clone())
     }
@@ -327,15 +341,16 @@ impl Log {
         LogReader::new(&self.shared)
     }
 
-    /// The records from `from` on, up to the last that the log holds now, read in large pieces and past the cache.
-    /// Those that compaction has removed are passed over; later compactions and drops are not seen. See
-    /// [`LogScan::until`] to end sooner. The first item is an error if `from` is 0 or has been dropped.
+    /// The records from `from` on, up to the last that the log holds now, read in large pieces and
+    /// past the cache. Those that compaction has removed are passed over; later compactions and
+    /// drops are not seen. See [`LogScan::until`] to end sooner. The first item is an error if
+    /// `from` is 0 or has been dropped.
     pub fn scan(&self, from: Position) -> LogScan {
         self.view().scan(from)
     }
 
-    /// Writes everything out, makes it durable, ends the newest segment with its footer and gives back reserved room.
-    /// Later appends fail; reads go on. Closing twice is no error.
+    /// Writes everything out, makes it durable, ends the newest segment with its footer and gives
+    /// back reserved room. Later appends fail; reads go on. Closing twice is no error.
     ///
     /// # Errors
     /// As [`sync`](Log::sync).
@@ -348,15 +363,16 @@ impl Log {
         shared.name_newest()?;
         match shared.reserve_footer(&mut writer) {
             Ok(()) => writer.seal().map_err(|error| shared.poison(error)),
-            // Nothing was accepted since the log was opened, on a disk that is full: all there is is durable.
+            // Nothing was accepted since the log was opened, on a disk that is full: all there is
+            // is durable.
             Err(error) if error.kind() == ErrorKind::NoSpace => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Reads every byte of the segment that stands for `position` now, and says which that is; appends and compactions go
-    /// on. Of the newest it reads as far as records are in it now. Any invalid byte among them is damage. `None` if the
-    /// position was dropped.
+    /// Reads every byte of the segment that stands for `position` now, and says which that is;
+    /// appends and compactions go on. Of the newest it reads as far as records are in it now. Any
+    /// invalid byte among them is damage. `None` if the position was dropped.
     pub fn inspect(&self, position: Position) -> Option<(SegmentInfo, Inspection)> {
         let segments = self.shared.segments.load_full();
         let after = segments.partition_point(|segment| segment.base() <= position);
@@ -489,7 +505,8 @@ impl Shared {
         error
     }
 
-    /// Writes full blocks out, if there are any: at once if no other thread is writing, else only when there are many.
+    /// Writes full blocks out, if there are any: at once if no other thread is writing, else only
+    /// when there are many.
     fn write_out_full(&self) -> Result<()> {
         let full_bytes = {
             let pending = self.pending.lock();
@@ -532,7 +549,8 @@ impl Shared {
         self.make_durable(unsynced)
     }
 
-    /// Writes everything accepted so far to the newest segment, and says what of it is still to be made durable.
+    /// Writes everything accepted so far to the newest segment, and says what of it is still to be
+    /// made durable.
     fn write_all(&self, writer: &mut Writer) -> Result<Option<Unsynced>> {
         if self.secure(writer, 0)? {
             return Ok(None);
@@ -552,7 +570,8 @@ impl Shared {
         }))
     }
 
-    /// Makes what was written durable. Without the writer's lock, more is written meanwhile, and a later sync may be through first.
+    /// Makes what was written durable. Without the writer's lock, more is written meanwhile, and a
+    /// later sync may be through first.
     fn make_durable(&self, unsynced: Option<Unsynced>) -> Result<()> {
         let Some(Unsynced {
             syncer,
@@ -574,8 +593,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Gives the newest segment its name, if it has none yet. Done before anything in it is called durable, and before the next one is
-    /// begun.
+    /// Gives the newest segment its name, if it has none yet. Done before anything in it is called
+    /// durable, and before the next one is begun.
     pub(crate) fn name_newest(&self) -> Result<()> {
         let mut unnamed = self.unnamed.lock();
         self.naming_due.store(false, Ordering::Relaxed);
@@ -587,8 +606,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes the segments durable that were left behind when they were not. Done before the newest is, so that a block of that one,
-    /// which says that more of it is durable, proves that they are.
+    /// Makes the segments durable that were left behind when they were not. Done before the newest
+    /// is, so that a block of that one, which says that more of it is durable, proves that they
+    /// are.
     fn sync_older(&self) -> Result<()> {
         if !self.options.lazy {
             return Ok(());
@@ -597,8 +617,8 @@ impl Shared {
         segments.iter().try_for_each(|segment| segment.sync())
     }
 
-    /// Reserves room on disk for `need` more bytes of records, in a new segment if the newest is full. Changes nothing
-    /// that a caller can see, whether it fails or not.
+    /// Reserves room on disk for `need` more bytes of records, in a new segment if the newest is
+    /// full. Changes nothing that a caller can see, whether it fails or not.
     fn make_room(&self, need: u64) -> Result<()> {
         let mut writer = self.writer.lock();
         let (claimed, next) = {
@@ -635,8 +655,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes durable what recovery found and had no room to, if there is any: with room for `need` bytes of records after it.
-    /// Nothing was appended before that.
+    /// Makes durable what recovery found and had no room to, if there is any: with room for `need`
+    /// bytes of records after it. Nothing was appended before that.
     fn secure(&self, writer: &mut Writer, need: u64) -> Result<bool> {
         let secured = writer.secure(need).map_err(|failed| match failed.named {
             true => self.not_created(failed),
@@ -657,13 +677,15 @@ impl Shared {
 
     fn not_created(&self, failed: NotCreated) -> Error {
         match failed.named {
-            // A later attempt would make a segment of another base, and leave this one as a duplicate.
+            // A later attempt would make a segment of another base, and leave this one as a
+            // duplicate.
             true => self.poison(failed.error),
             false => failed.error,
         }
     }
 
-    /// Makes sure that there is room for the newest segment's footer, as there is once anything was accepted.
+    /// Makes sure that there is room for the newest segment's footer, as there is once anything was
+    /// accepted.
     fn reserve_footer(&self, writer: &mut Writer) -> Result<()> {
         let (claimed, reserved) = {
             let pending = self.pending.lock();
@@ -675,8 +697,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Goes over to a new segment with room for `need` bytes of records; one in the place of the present, if that is
-    /// small and was closed, and `carry` says so.
+    /// Goes over to a new segment with room for `need` bytes of records; one in the place of the
+    /// present, if that is small and was closed, and `carry` says so.
     pub(crate) fn begin_segment(&self, writer: &mut Writer, need: u64, carry: bool) -> Result<()> {
         self.name_newest()?;
         self.pending.lock().freeze();
@@ -686,7 +708,8 @@ impl Shared {
             self.sync_all(writer)?;
         }
         let durable = self.durable.load(Ordering::Acquire) >= self.last().0;
-        // One that recovery left for appending has none reserved; a full disk is told before anything is begun.
+        // One that recovery left for appending has none reserved; a full disk is told before
+        // anything is begun.
         self.reserve_footer(writer)?;
         let next = self.last().next();
         let new = writer

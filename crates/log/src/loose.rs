@@ -1,14 +1,18 @@
-//! What a crash leaves of a [lazy](crate::LogOptions::lazy) log: of segments that were not durable, any of their bytes.
+//! What a crash leaves of a [lazy](crate::LogOptions::lazy) log: of segments that were not durable,
+//! any of their bytes.
 //!
-//! A lazy log begins a segment while those before it are not durable, and the header says so: the new one is *loose*. A segment that
-//! is not loose got its name when all before it was durable, so only the loose ones at the end of a log matter.
+//! A lazy log begins a segment while those before it are not durable, and the header says so: the
+//! new one is *loose*. A segment that is not loose got its name when all before it was durable, so
+//! only the loose ones at the end of a log matter.
 //!
-//! It is written to before it has its name: see `create.rs`. If the process is killed just then, the next opening gives it its name.
+//! It is written to before it has its name: see `create.rs`. If the process is killed just then,
+//! the next opening gives it its name.
 //!
-//! After a crash the log is a prefix of what was appended. So it ends in the first of those segments that is torn, and the
-//! ones after that are no part of it: the next opening removes them. What was made durable is never taken for torn: a sync
-//! begins with the oldest segment, so a block that says more of its file was durable than the segment was born with proves it of
-//! the segments before. Then a fault in those is damage.
+//! After a crash the log is a prefix of what was appended. So it ends in the first of those
+//! segments that is torn, and the ones after that are no part of it: the next opening removes them.
+//! What was made durable is never taken for torn: a sync begins with the oldest segment, so a block
+//! that says more of its file was durable than the segment was born with proves it of the segments
+//! before. Then a fault in those is damage.
 
 use crate::LogIdentity;
 use crate::block::{BlockKind, Salt};
@@ -48,8 +52,8 @@ impl Found {
         Ok(BlockWalk::new(self.file.clone(), salt, start.min(end), end))
     }
 
-    /// Whether a crash has left a part of it: records before `next` are missing, and nothing in the file proves that
-    /// they were durable.
+    /// Whether a crash has left a part of it: records before `next` are missing, and nothing in the
+    /// file proves that they were durable.
     fn is_torn(&self, next: Position) -> Result<bool> {
         let (base, length) = (self.header.base, self.file.len()?);
         let salt = Salt::new(self.header.identity, base);
@@ -102,8 +106,8 @@ pub(crate) fn is_loose(
     Ok(header.is_some_and(|header| header.loose))
 }
 
-/// The base of the segment that the file at `path` is to be, if the log had gone over to it when the process was killed: a loose one
-/// with records.
+/// The base of the segment that the file at `path` is to be, if the log had gone over to it when
+/// the process was killed: a loose one with records.
 pub(crate) fn unnamed(place: &Place, path: &Path) -> Result<Option<Position>> {
     let file = place.env.open_read(path)?;
     let length = file.len()?.min(HEADER_BYTES as u64) as usize;
@@ -123,8 +127,8 @@ pub(crate) fn unnamed(place: &Place, path: &Path) -> Result<Option<Position>> {
     Ok(None)
 }
 
-/// How many of the segments of these bases, which ascend, are the log's: all, or those up to one of which a crash has left a
-/// part. What is damaged is the log's too.
+/// How many of the segments of these bases, which ascend, are the log's: all, or those up to one of
+/// which a crash has left a part. What is damaged is the log's too.
 pub(crate) fn segments_kept(
     env: &dyn Env,
     dir: &Path,

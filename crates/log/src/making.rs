@@ -1,8 +1,11 @@
-//! Making: how new blocks are made, which may change while the log is open, and the dictionary that they use.
+//! Making: how new blocks are made, which may change while the log is open, and the dictionary that
+//! they use.
 //!
 //! # Invariants
-//! 1. What is set holds for segments begun afterwards: all blocks that are written to a segment are packed in one way.
-//! 2. A dictionary is trained on records of one sealed segment, and on nothing else: the same log trains the same one.
+//! 1. What is set holds for segments begun afterwards: all blocks that are written to a segment are
+//!    packed in one way.
+//! 2. A dictionary is trained on records of one sealed segment, and on nothing else: the same log
+//!    trains the same one.
 
 use crate::block::BLOCK_HEADER_BYTES;
 use crate::create::Place;
@@ -16,8 +19,8 @@ use quire_pack::Dictionary;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A dictionary is trained anew after so many segments: often enough to follow the records as they change, and seldom enough
-/// to cost next to nothing.
+/// A dictionary is trained anew after so many segments: often enough to follow the records as they
+/// change, and seldom enough to cost next to nothing.
 const SEGMENTS_A_DICTIONARY: usize = 16;
 /// A dictionary is trained on at most so many times its own bytes, as zstd advises,
 const SAMPLES_A_BYTE: usize = 100;
@@ -59,7 +62,8 @@ impl Making {
 }
 
 impl Place {
-    /// Takes the dictionary of the newest segment that has one for new segments, if they are to have any.
+    /// Takes the dictionary of the newest segment that has one for new segments, if they are to
+    /// have any.
     pub(crate) fn find_dictionary(&self, segments: &[Arc<Segment>]) {
         if self.making.lock().codec.dictionary_bytes() == 0 {
             return;
@@ -77,11 +81,12 @@ impl Place {
 }
 
 impl Log {
-    /// Changes the size and the codec of blocks, from the next segment on; blocks that are there stay as they are until
-    /// compaction rewrites them.
+    /// Changes the size and the codec of blocks, from the next segment on; blocks that are there
+    /// stay as they are until compaction rewrites them.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for what [`Log::open`] would refuse.
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for what [`Log::open`] would
+    /// refuse.
     pub fn set_blocks(&self, block_bytes: usize, codec: Codec) -> Result<()> {
         check_blocks(block_bytes, codec)?;
         let place = &self.shared().place;
@@ -102,16 +107,17 @@ impl Log {
         Ok(())
     }
 
-    /// Whether to call [`train_dictionary`](Log::train_dictionary): a segment was sealed since the last call, and new ones are to
-    /// have a dictionary.
+    /// Whether to call [`train_dictionary`](Log::train_dictionary): a segment was sealed since the
+    /// last call, and new ones are to have a dictionary.
     pub fn dictionary_is_due(&self) -> bool {
         let shared = self.shared();
         shared.training_due.load(Ordering::Acquire)
             && shared.place.making.lock().codec.dictionary_bytes() > 0
     }
 
-    /// Trains a dictionary on the newest sealed segment, if new segments are to have one and there is none or it has got old.
-    /// Returns whether it did. For the background: reads some megabytes, and takes up to seconds of CPU.
+    /// Trains a dictionary on the newest sealed segment, if new segments are to have one and there
+    /// is none or it has got old. Returns whether it did. For the background: reads some megabytes,
+    /// and takes up to seconds of CPU.
     ///
     /// # Errors
     /// Those of reading the segment.

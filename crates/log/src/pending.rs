@@ -1,9 +1,10 @@
 //! Pending records: accepted, readable, and not yet in a file.
 //!
 //! # Invariants
-//! 1. Pending records are the last of the log, dense: the full blocks in order, then the block being filled.
-//! 2. `claimed` bounds what writing them out and closing the segment will take; it never exceeds `reserved`, so
-//!    neither meets a full disk.
+//! 1. Pending records are the last of the log, dense: the full blocks in order, then the block
+//!    being filled.
+//! 2. `claimed` bounds what writing them out and closing the segment will take; it never exceeds
+//!    `reserved`, so neither meets a full disk.
 //! 3. Between calls no group is half accepted: the block being filled ends where a group does.
 //! 4. A block leaves only after it can be read from its segment.
 
@@ -14,7 +15,8 @@ use bytes::Bytes;
 use quire_model::Position;
 use std::collections::VecDeque;
 
-/// What a block takes besides its records and their table entries, its entry in the footer included.
+/// What a block takes besides its records and their table entries, its entry in the footer
+/// included.
 const BLOCK_OVERHEAD_BYTES: u64 = (BLOCK_HEADER_BYTES + COUNT_BYTES + ENTRY_BYTES) as u64;
 
 #[derive(Debug)]
@@ -58,8 +60,8 @@ impl Pending {
         raw as u64 + blocks as u64 * BLOCK_OVERHEAD_BYTES
     }
 
-    /// Accepts a group whose records hold `bytes` in all, and returns the first's position; `None`, and nothing
-    /// changes, if the room reserved does not cover it.
+    /// Accepts a group whose records hold `bytes` in all, and returns the first's position; `None`,
+    /// and nothing changes, if the room reserved does not cover it.
     pub(crate) fn accept(&mut self, group: &[&[u8]], bytes: usize) -> Option<Position> {
         let raw = BlockBuilder::added_bytes(bytes, group.len());
         // A group that does not fit begins a block, and goes on through as many as it needs.
@@ -91,7 +93,8 @@ impl Pending {
         held + added <= self.block_bytes
     }
 
-    /// What writing out a group takes, at most: its records, and the overhead of each block that it begins.
+    /// What writing out a group takes, at most: its records, and the overhead of each block that it
+    /// begins.
     fn claim(&self, group: &[&[u8]], opens_block: bool) -> u64 {
         let (mut held, mut claim) = match opens_block {
             true => (COUNT_BYTES, BLOCK_OVERHEAD_BYTES),
@@ -116,7 +119,8 @@ impl Pending {
 
     fn end_block(&mut self, goes_on: bool) {
         if !self.filling.is_empty() {
-            // Blocks tend to be as large as the one before: full under load, small from a lone writer.
+            // Blocks tend to be as large as the one before: full under load, small from a lone
+            // writer.
             let bytes = self.filling.raw_bytes().min(self.block_bytes);
             let next = BlockBuilder::new(self.next, bytes);
             let block = std::mem::replace(&mut self.filling, next).finish(goes_on);
@@ -160,7 +164,8 @@ impl Pending {
         self.reserved = bytes;
     }
 
-    /// Says that at least so many bytes are reserved past the end of the segment: records may have been accepted meanwhile.
+    /// Says that at least so many bytes are reserved past the end of the segment: records may have
+    /// been accepted meanwhile.
     pub(crate) fn raise_reserved(&mut self, bytes: u64) {
         self.reserved = self.reserved.max(bytes);
     }
@@ -170,8 +175,8 @@ impl Pending {
         self.frozen = true;
     }
 
-    /// Goes over to a segment of `blocks` blocks with `reserved` bytes of room, whose new blocks are full at `block_bytes`.
-    /// Nothing is pending.
+    /// Goes over to a segment of `blocks` blocks with `reserved` bytes of room, whose new blocks
+    /// are full at `block_bytes`. Nothing is pending.
     pub(crate) fn begin_segment(&mut self, blocks: usize, reserved: u64, block_bytes: usize) {
         self.block_bytes = block_bytes;
         self.claimed = footer_bytes(blocks);

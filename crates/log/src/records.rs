@@ -1,9 +1,11 @@
 //! Payload of a block of records: the records one after another, then a table of where each ends.
 //!
 //! # Invariants
-//! 1. A [`RecordBlock`] that was decoded from disk has a table that ascends and ends where the records do.
+//! 1. A [`RecordBlock`] that was decoded from disk has a table that ascends and ends where the
+//!    records do.
 //! 2. Positions in a block as it was written are dense: the n-th record has position first + n.
-//! 3. Positions in a *sparse* block, of a compacted segment, ascend strictly from the first to the last of its span.
+//! 3. Positions in a *sparse* block, of a compacted segment, ascend strictly from the first to the
+//!    last of its span.
 //!
 //! # Layout (little-endian)
 //! ```text
@@ -41,8 +43,8 @@ pub(crate) struct RecordBlock {
 }
 
 impl RecordBlock {
-    /// Decompresses and checks the payload that was stored under `header`, its checksum already checked. The dictionary is
-    /// the segment's, if the header says that it is needed.
+    /// Decompresses and checks the payload that was stored under `header`, its checksum already
+    /// checked. The dictionary is the segment's, if the header says that it is needed.
     pub(crate) fn decode(
         header: &BlockHeader,
         stored: Bytes,
@@ -204,7 +206,8 @@ impl RecordBlock {
         (found == position).then_some(record)
     }
 
-    /// The first record at or after `position`, which is not before the block; `None` if all are before.
+    /// The first record at or after `position`, which is not before the block; `None` if all are
+    /// before.
     pub(crate) fn next_record(&self, position: Position) -> Option<(Position, Bytes)> {
         let wanted = u32::try_from(position.0.checked_sub(self.first.0)?).ok()?;
         let index = self.records_before(wanted);
@@ -272,7 +275,8 @@ impl BlockBuilder {
         self.ends.push(self.data.len() as u32);
     }
 
-    /// Adds the record at `position` to a sparse block. False, and nothing changes, if that is too far from its first.
+    /// Adds the record at `position` to a sparse block. False, and nothing changes, if that is too
+    /// far from its first.
     pub(crate) fn push_at(&mut self, position: Position, record: &[u8]) -> bool {
         if self.is_empty() {
             self.first = position;

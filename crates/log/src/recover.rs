@@ -13,9 +13,9 @@
 //! | newest segment with a whole footer | closed: as a sealed one |
 //! | newest segment without | read whole; ends at its first invalid block, if nothing proves that the block was durable, and before a group of records whose end is not there. Blocks not proven durable are carried over to a new segment, and what is left is sealed |
 //!
-//! A block is proven durable by `born` of the segment's header, or `durable` of any block's, if it lies below. Where there is no
-//! room to carry the others over, they are served as they are, the file is left alone, and the log's first sync or append carries
-//! them over or fails.
+//! A block is proven durable by `born` of the segment's header, or `durable` of any block's, if it
+//! lies below. Where there is no room to carry the others over, they are served as they are, the
+//! file is left alone, and the log's first sync or append carries them over or fails.
 
 use crate::block::{BlockKind, Salt};
 use crate::create::{Carried, NewSegment, NotCreated, Place, Reserve, TEMPORARY_SUFFIX};
@@ -69,8 +69,9 @@ pub(crate) struct Newest {
     pub(crate) unproven: Option<Unproven>,
 }
 
-/// What nothing proves durable at the end of the newest segment: an earlier opening wrote it, and its sync may have failed. No
-/// sync of that file can be believed any more. See [`create`](crate::create).
+/// What nothing proves durable at the end of the newest segment: an earlier opening wrote it, and
+/// its sync may have failed. No sync of that file can be believed any more. See
+/// [`create`](crate::create).
 #[derive(Debug)]
 pub(crate) struct Unproven {
     blocks: Carried,
@@ -84,7 +85,8 @@ impl Unproven {
         self.proven.index().read().next()
     }
 
-    /// The segment without the blocks; none if it is replaced by the one that they are carried over to.
+    /// The segment without the blocks; none if it is replaced by the one that they are carried over
+    /// to.
     pub(crate) fn proven(&self) -> Option<&Arc<Segment>> {
         (self.first() != self.proven.base()).then_some(&self.proven)
     }
@@ -99,8 +101,9 @@ impl Unproven {
     }
 }
 
-/// Opens all segments of a log; makes the first if there is none. All that it has is durable afterwards, but for what is said to
-/// be unproven. Records up to `needless` are not needed: a log that ends before begins anew after it.
+/// Opens all segments of a log; makes the first if there is none. All that it has is durable
+/// afterwards, but for what is said to be unproven. Records up to `needless` are not needed: a log
+/// that ends before begins anew after it.
 pub(crate) fn recover(place: &Place, needless: Position) -> Result<Recovered> {
     let (env, dir) = (place.env.as_ref(), place.dir.as_path());
     env.create_dir_all(dir)?;
@@ -151,7 +154,8 @@ pub(crate) fn recover(place: &Place, needless: Position) -> Result<Recovered> {
         None => begin(place, needless)?,
     };
     if newest.segment.index().read().next() <= needless {
-        // The records were made durable elsewhere, and not here: these must not be followed by others.
+        // The records were made durable elsewhere, and not here: these must not be followed by
+        // others.
         let segments = std::mem::take(&mut opening.segments);
         for segment in segments.iter().chain([&newest.segment]) {
             remove_segment(place, segment.base())?;
@@ -181,7 +185,8 @@ fn begin(place: &Place, needless: Position) -> Result<Newest> {
     made.map(Newest::made).map_err(|failed| failed.error)
 }
 
-/// Removes a segment, durably: were a crash to undo it and not the removal of the one after it, the log would have a gap.
+/// Removes a segment, durably: were a crash to undo it and not the removal of the one after it, the
+/// log would have a gap.
 fn remove_segment(place: &Place, base: Position) -> Result<()> {
     place.env.remove(&segment_path(&place.dir, base))?;
     Ok(place.env.sync_dir(&place.dir)?)
@@ -421,8 +426,8 @@ impl Opening<'_> {
         Ok(())
     }
 
-    /// Puts a copy in the place of a segment of which nothing proves that it is durable; see [`create`](crate::create). `None` if there
-    /// is no room for one.
+    /// Puts a copy in the place of a segment of which nothing proves that it is durable; see
+    /// [`create`](crate::create). `None` if there is no room for one.
     fn copy(
         &self,
         file: &Arc<dyn ReadFile>,
@@ -447,7 +452,8 @@ impl Opening<'_> {
         }
     }
 
-    /// Opens the segment that has no successor, as it was closed or as a crash left it. Returns what is the newest then.
+    /// Opens the segment that has no successor, as it was closed or as a crash left it. Returns
+    /// what is the newest then.
     fn newest(&mut self, base: Position) -> Result<Newest> {
         let (file, header, file_bytes) = self.open(base)?;
         let path = file.path().to_path_buf();
@@ -513,8 +519,8 @@ impl Opening<'_> {
     /// Reads blocks of records as far as they are whole, or up to the position `until`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for what no crash leaves: a block whose checksums hold and whose content is wrong, or any
-    /// fault before `until`.
+    /// [`Error::Corrupt`] for what no crash leaves: a block whose checksums hold and whose content
+    /// is wrong, or any fault before `until`.
     fn read_blocks(
         &self,
         file: &Arc<dyn ReadFile>,

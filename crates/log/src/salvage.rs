@@ -12,12 +12,14 @@ use quire_model::Position;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A disk that can't read some bytes can mostly read those around them: asked for in pieces of this size.
+/// A disk that can't read some bytes can mostly read those around them: asked for in pieces of this
+/// size.
 const SECTOR_BYTES: u64 = 4096;
 
-/// Reads every record of the log in `dir`, which nobody has open, that is whole, in the order of their positions, and
-/// says what is damaged or missing. Records up to `known` were durable once (0 if that is not known): they are lost if they
-/// are not there. Without an identity only segments whose headers are whole can be read.
+/// Reads every record of the log in `dir`, which nobody has open, that is whole, in the order of
+/// their positions, and says what is damaged or missing. Records up to `known` were durable once (0
+/// if that is not known): they are lost if they are not there. Without an identity only segments
+/// whose headers are whole can be read.
 ///
 /// # Errors
 /// That the directory can't be listed or a file not opened.
@@ -94,7 +96,8 @@ fn header(file: &dyn ReadFile) -> Result<Option<SegmentHeader>> {
     Ok(SegmentHeader::decode(&file.read_at(0, length)?).ok())
 }
 
-/// A file some of whose bytes may not be readable: they are given as zeros, which no checksum over them takes.
+/// A file some of whose bytes may not be readable: they are given as zeros, which no checksum over
+/// them takes.
 #[derive(Debug)]
 struct Patchy(Arc<dyn ReadFile>);
 

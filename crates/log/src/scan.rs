@@ -12,8 +12,9 @@ use quire_model::Position;
 use std::fmt;
 use std::sync::Arc;
 
-/// Records in order of position, without those that compaction had removed when the scan was made. Appends, drops and
-/// compactions may go on meanwhile, and are not seen. Ends after the first error.
+/// Records in order of position, without those that compaction had removed when the scan was made.
+/// Appends, drops and compactions may go on meanwhile, and are not seen. Ends after the first
+/// error.
 pub struct LogScan {
     view: LogView,
     next: Position,
@@ -56,8 +57,9 @@ impl LogScan {
         self
     }
 
-    /// Whether a group of records ended with the one handed out last, so that a state after it is one that could be seen.
-    /// Of records that compaction copied that is known where their segment ends, and else the answer is no.
+    /// Whether a group of records ended with the one handed out last, so that a state after it is
+    /// one that could be seen. Of records that compaction copied that is known where their segment
+    /// ends, and else the answer is no.
     pub fn at_group_end(&self) -> bool {
         match &self.block {
             Some(block) if block.last() >= self.next => false,

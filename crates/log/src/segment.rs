@@ -163,8 +163,8 @@ impl Segment {
             .ok_or_else(|| self.missing(position))
     }
 
-    /// Where the blocks are that hold positions, up to the first position, in ascending order, that is after this segment.
-    /// The first one is not.
+    /// Where the blocks are that hold positions, up to the first position, in ascending order, that
+    /// is after this segment. The first one is not.
     pub(crate) fn spans(
         &self,
         mut positions: impl Iterator<Item = Position>,
@@ -181,8 +181,8 @@ impl Segment {
         found.ok_or_else(|| self.missing(first))
     }
 
-    /// Where the block is that holds `position`, or else one before or after the gap that `position` is in; `None` if
-    /// the segment has no blocks.
+    /// Where the block is that holds `position`, or else one before or after the gap that
+    /// `position` is in; `None` if the segment has no blocks.
     pub(crate) fn span_near(&self, position: Position) -> Option<BlockSpan> {
         self.index.read().find_or_first(position)
     }
@@ -249,7 +249,8 @@ impl Segment {
         Ok(header)
     }
 
-    /// An error of reading `span`: a file that ends too early is damage, anything else the machine's.
+    /// An error of reading `span`: a file that ends too early is damage, anything else the
+    /// machine's.
     pub(crate) fn read_error(&self, error: quire_env::Error, span: BlockSpan) -> Error {
         match error.kind() {
             quire_env::ErrorKind::UnexpectedEnd => {

@@ -1,8 +1,8 @@
 //! Syncer: makes what was written to a segment durable, while more may be written to it.
 //!
 //! # Invariants
-//! 1. One sync of a segment's file at a time, and after one that failed none: what it may have made the system forget, the next
-//!    would call a success.
+//! 1. One sync of a segment's file at a time, and after one that failed none: what it may have made
+//!    the system forget, the next would call a success.
 //! 2. Bytes count as durable only after a sync that began when they had been written.
 
 use crate::{Error, Result};

@@ -1,18 +1,22 @@
-//! Inspecting: reads every byte of every segment, says what is damaged and what that loses, and, for a repair, gives
-//! the records that are whole.
+//! Inspecting: reads every byte of every segment, says what is damaged and what that loses, and,
+//! for a repair, gives the records that are whole.
 //!
 //! # Invariants
 //! 1. Changes nothing, and goes on past damage: to the next block whose header's checksum holds.
-//! 2. Each record lost is named by exactly one [`Damage`]; damage that loses no record (a footer's) names none.
-//! 3. What a crash can leave is no damage: in the newest segment, unless it was closed, and then also in the one before
-//!    it, whose records all are in blocks that are whole, and whose footer is written after its successor is made. Of a lazy
-//!    log also the segments after one that is torn (`loose.rs`): they are counted and not read. Nor
-//!    is a footer that is missing altogether, as a full disk leaves it, nor what stands behind the last record in its
-//!    place: a file whose sync has failed may forget that it was cut and sealed since.
-//! 4. Records are given in the order of their positions, each once, as recovery would keep them: those of a group whose
-//!    end was torn off are not. Where damage cut a group, what is whole of it is given, and said to be a part.
-//! 5. A compacted segment was whole before it had its name: anything wrong in it is damage. Where records were removed
-//!    nothing is lost. Segments that it stands for are leftovers, which are counted and not read.
+//! 2. Each record lost is named by exactly one [`Damage`]; damage that loses no record (a footer's)
+//!    names none.
+//! 3. What a crash can leave is no damage: in the newest segment, unless it was closed, and then
+//!    also in the one before it, whose records all are in blocks that are whole, and whose footer
+//!    is written after its successor is made. Of a lazy log also the segments after one that is
+//!    torn (`loose.rs`): they are counted and not read. Nor is a footer that is missing altogether,
+//!    as a full disk leaves it, nor what stands behind the last record in its place: a file whose
+//!    sync has failed may forget that it was cut and sealed since.
+//! 4. Records are given in the order of their positions, each once, as recovery would keep them:
+//!    those of a group whose end was torn off are not. Where damage cut a group, what is whole of
+//!    it is given, and said to be a part.
+//! 5. A compacted segment was whole before it had its name: anything wrong in it is damage. Where
+//!    records were removed nothing is lost. Segments that it stands for are leftovers, which are
+//!    counted and not read.
 
 use crate::LogIdentity;
 use crate::block::{BlockHeader, BlockKind, Fault, Salt};
@@ -44,8 +48,8 @@ pub struct Damage {
     pub offset: u64,
     /// What is wrong there.
     pub what: String,
-    /// The first and last position lost by it; `None` if no record is. At the end of the newest segment nothing says
-    /// what came after: there may be more.
+    /// The first and last position lost by it; `None` if no record is. At the end of the newest
+    /// segment nothing says what came after: there may be more.
     pub lost: Option<(Position, Position)>,
 }
 
@@ -65,8 +69,8 @@ pub struct VerifySummary {
     pub first: Position,
     /// Position of the last record that there is, or that anything proves there was.
     pub last: Position,
-    /// Bytes that a crash left behind the last whole block of a segment, or of segments that were compacted into another:
-    /// the next opening will remove them; not damage.
+    /// Bytes that a crash left behind the last whole block of a segment, or of segments that were
+    /// compacted into another: the next opening will remove them; not damage.
     pub torn_bytes: u64,
     /// Damages reported.
     pub damages: u64,
@@ -82,14 +86,16 @@ pub enum Finding {
     Damage(Damage),
     /// A whole record: of a [`salvage`](crate::salvage) only.
     Record(Position, Bytes),
-    /// The records from the first position to the last, which come next, were written with others that are lost: a part
-    /// of what was to be there whole or not at all. Of a [`salvage`](crate::salvage) only.
+    /// The records from the first position to the last, which come next, were written with others
+    /// that are lost: a part of what was to be there whole or not at all. Of a
+    /// [`salvage`](crate::salvage) only.
     Part(Position, Position),
 }
 
-/// Reads every byte of the log in `dir`, which nobody has open, and reports each damage to `on_damage`; `progress` is
-/// told the bytes read since it was last called. With no `identity`, that of the first readable segment is expected of
-/// all. A directory without segments is a whole log of no records.
+/// Reads every byte of the log in `dir`, which nobody has open, and reports each damage to
+/// `on_damage`; `progress` is told the bytes read since it was last called. With no `identity`,
+/// that of the first readable segment is expected of all. A directory without segments is a whole
+/// log of no records.
 ///
 /// # Errors
 /// Only what the machine reports: that a file can't be read, and so on.
@@ -111,7 +117,8 @@ pub fn verify(
     Ok(inspection.summary())
 }
 
-/// Whether a segment ends with a whole footer. One whose header is damaged is not taken for what a crash left.
+/// Whether a segment ends with a whole footer. One whose header is damaged is not taken for what a
+/// crash left.
 fn is_closed(file: &dyn ReadFile, base: Position, identity: Option<LogIdentity>) -> Result<bool> {
     let Some(header) = whole_header(file, base, identity)? else {
         return Ok(true);
@@ -147,7 +154,8 @@ struct Salvage {
     next: Position,
 }
 
-/// A log being read from front to back, a block at a time. Ends after the first error, which only the machine makes.
+/// A log being read from front to back, a block at a time. Ends after the first error, which only
+/// the machine makes.
 #[derive(Debug)]
 pub struct Inspection {
     identity: Option<LogIdentity>,
@@ -160,7 +168,8 @@ pub struct Inspection {
     covered: Position,
     /// The newest segment, if it was not closed.
     open_base: Option<Position>,
-    /// Records up to here are known to have been durable, or written: that they are not there is no torn tail.
+    /// Records up to here are known to have been durable, or written: that they are not there is no
+    /// torn tail.
     known: Position,
     dictionaries: Dictionaries,
     salvage: Option<Salvage>,
@@ -210,8 +219,8 @@ impl Reading {
         footer::load(self.file.as_ref(), self.file_bytes, self.base, self.salt)
     }
 
-    /// Whether what was not read yet can't be a footer, even a damaged one: it is longer than that, or holds blocks of
-    /// records from `next` on.
+    /// Whether what was not read yet can't be a footer, even a damaged one: it is longer than that,
+    /// or holds blocks of records from `next` on.
     fn remainder_is_no_footer(&mut self, next: Position) -> Result<bool> {
         let offset = self.walk.offset;
         let remaining = self.file_bytes.saturating_sub(offset);
@@ -294,8 +303,9 @@ impl Inspection {
         Ok(inspection)
     }
 
-    /// Of one segment of a log that is open. Of the newest one, the records up to `last` are read, which end where the
-    /// file's end is given; another is followed by one of base `after`, which may be the newest.
+    /// Of one segment of a log that is open. Of the newest one, the records up to `last` are read,
+    /// which end where the file's end is given; another is followed by one of base `after`, which
+    /// may be the newest.
     pub(crate) fn of_open(
         identity: LogIdentity,
         file: SegmentFile,
@@ -521,8 +531,9 @@ impl Inspection {
         Ok(readable.map(|identity| (identity, None)))
     }
 
-    /// Whether all that remains of a segment is what a crash left of it: its successor is new or loose, or the file forgot that
-    /// it was cut and sealed, as one does whose sync has failed. Counts it.
+    /// Whether all that remains of a segment is what a crash left of it: its successor is new or
+    /// loose, or the file forgot that it was cut and sealed, as one does whose sync has failed.
+    /// Counts it.
     fn ends_in_leftovers(&mut self, reading: &mut Reading) -> Result<bool> {
         if reading.compacted
             || reading.next_base != Some(self.expected)
@@ -745,7 +756,8 @@ impl Inspection {
         self.summary.torn_bytes += reading.file_bytes - from;
     }
 
-    /// Judges bytes that are not a block, and moves on to the next that are. False if there are none.
+    /// Judges bytes that are not a block, and moves on to the next that are. False if there are
+    /// none.
     fn fault(&mut self, reading: &mut Reading, offset: u64, fault: Fault) -> Result<bool> {
         let expected = self.expected;
         let durable = reading.durable;

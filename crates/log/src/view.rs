@@ -1,12 +1,13 @@
 //! Reading: which segment, which block, which record.
 //!
 //! # Invariants
-//! 1. A [`LogView`] reads the segments that were there when it was made. Their files stay open, so nothing that a
-//!    compaction or a drop takes away later is missed by it. What the disk has to keep for it is in
-//!    [`LogStats::held_bytes`](crate::LogStats::held_bytes).
-//! 2. A record accepted before the view was made is in one of those segments, or pending and goes into the last of them:
-//!    the log goes over to a new segment only when nothing is pending. One accepted later may be in a segment that the
-//!    view does not know: a scan of the view ends before it.
+//! 1. A [`LogView`] reads the segments that were there when it was made. Their files stay open, so
+//!    nothing that a compaction or a drop takes away later is missed by it. What the disk has to
+//!    keep for it is in [`LogStats::held_bytes`](crate::LogStats::held_bytes).
+//! 2. A record accepted before the view was made is in one of those segments, or pending and goes
+//!    into the last of them: the log goes over to a new segment only when nothing is pending. One
+//!    accepted later may be in a segment that the view does not know: a scan of the view ends
+//!    before it.
 
 use crate::log::Shared;
 use crate::records::RecordBlock;
@@ -77,7 +78,8 @@ impl LogView {
         self.reader().read_many(positions)
     }
 
-    /// As [`Log::scan`](crate::Log::scan), up to the last record that was accepted when the view was made.
+    /// As [`Log::scan`](crate::Log::scan), up to the last record that was accepted when the view
+    /// was made.
     pub fn scan(&self, from: Position) -> LogScan {
         LogScan::new(self.clone(), from, self.last)
     }
@@ -91,8 +93,8 @@ impl LogView {
     }
 }
 
-/// The segments of a log as they were at one moment, for reads that are over soon: making one touches no count that other
-/// threads touch.
+/// The segments of a log as they were at one moment, for reads that are over soon: making one
+/// touches no count that other threads touch.
 #[derive(Debug)]
 pub struct LogReader<'a> {
     log: &'a Shared,

@@ -30,8 +30,8 @@ impl Window {
         }
     }
 
-    /// The `length` bytes at `offset`; reads ahead up to `end`, where the file's bytes of interest end. The caller
-    /// has checked that they end there at most.
+    /// The `length` bytes at `offset`; reads ahead up to `end`, where the file's bytes of interest
+    /// end. The caller has checked that they end there at most.
     pub(crate) fn bytes(
         &mut self,
         offset: u64,

@@ -1,13 +1,16 @@
-//! The newest segment's file, being written: blocks, syncs, the footer, and going over to the next segment.
+//! The newest segment's file, being written: blocks, syncs, the footer, and going over to the next
+//! segment.
 //!
 //! # Going over to a new segment
-//! 1. Sync the old one: its records are durable before the successor's name exists, so a segment with a successor has
-//!    no torn tail.
+//! 1. Sync the old one: its records are durable before the successor's name exists, so a segment
+//!    with a successor has no torn tail.
 //! 2. Create the new one, durable with its name. If that fails, nothing has changed.
-//! 3. Seal the old one with its footer. A crash before that is durable leaves a segment without a footer, all of whose
-//!    records can be found by reading it: recovery does, and writes the footer.
+//! 3. Seal the old one with its footer. A crash before that is durable leaves a segment without a
+//!    footer, all of whose records can be found by reading it: recovery does, and writes the
+//!    footer.
 //!
-//! A [lazy](LogOptions::lazy) log does neither 1 nor 3, unless all was durable already: see `loose.rs`.
+//! A [lazy](LogOptions::lazy) log does neither 1 nor 3, unless all was durable already: see
+//! `loose.rs`.
 
 use crate::block;
 use crate::create::{Carried, NewSegment, NotCreated, Place, WRITE_BYTES};
@@ -25,11 +28,12 @@ use quire_pack::Packer;
 use quire_planted::{Bug, planted};
 use std::sync::Arc;
 
-/// A closed segment smaller than this is carried over into the next one, so that a log opened often for a few
-/// records each time does not become thousands of files.
+/// A closed segment smaller than this is carried over into the next one, so that a log opened often
+/// for a few records each time does not become thousands of files.
 const CARRY_BYTES_MAX: u64 = 1 << 20;
 
-/// At most one part in so many of a disk's free room is reserved ahead: its other logs need some too.
+/// At most one part in so many of a disk's free room is reserved ahead: its other logs need some
+/// too.
 const FREE_SHARE: u64 = 8;
 
 /// What takes the place of a segment that was not all durable, all of which is.
@@ -40,19 +44,22 @@ pub(crate) struct Secured {
     pub(crate) reserved: u64,
 }
 
-/// Writes the newest segment. What fails here leaves the file in an unknown state, unless said otherwise.
+/// Writes the newest segment. What fails here leaves the file in an unknown state, unless said
+/// otherwise.
 #[derive(Debug)]
 pub(crate) struct Writer {
     place: Place,
     options: LogOptions,
     segment: Arc<Segment>,
-    /// None while the newest segment is one that an earlier opening wrote: the first append goes over to a new one.
+    /// None while the newest segment is one that an earlier opening wrote: the first append goes
+    /// over to a new one.
     file: Option<Box<dyn AppendFile>>,
     /// Of that file.
     syncer: Option<Arc<Syncer>>,
     /// Of that file.
     packer: Packer,
-    /// What of the newest segment is not durable, though an earlier opening wrote it. There is no file then.
+    /// What of the newest segment is not durable, though an earlier opening wrote it. There is no
+    /// file then.
     unproven: Option<Unproven>,
     encoded: Vec<u8>,
 }
@@ -92,9 +99,10 @@ impl Writer {
         self.unproven.as_ref()?.proven()
     }
 
-    /// Carries what is unproven over to a new segment, with room for `need` bytes of records, and goes over to it. Gives the
-    /// segments that take the place of the present one and the bytes of room; `None` if all was proven. On failure nothing has
-    /// changed, unless the new segment is named.
+    /// Carries what is unproven over to a new segment, with room for `need` bytes of records, and
+    /// goes over to it. Gives the segments that take the place of the present one and the bytes of
+    /// room; `None` if all was proven. On failure nothing has changed, unless the new segment is
+    /// named.
     pub(crate) fn secure(&mut self, need: u64) -> std::result::Result<Option<Secured>, NotCreated> {
         let Some(unproven) = &self.unproven else {
             return Ok(None);
@@ -102,7 +110,8 @@ impl Writer {
         let new = unproven.carry_over(&self.place, &mut |file, blocks| {
             self.reserve_in(file, footer_bytes(blocks), need)
         })?;
-        // Readers may be in the rest of the old file: the next opening cuts it off, and writes the footer.
+        // Readers may be in the rest of the old file: the next opening cuts it off, and writes the
+        // footer.
         let segments = unproven.proven().into_iter().chain([&new.segment]);
         let secured = Secured {
             segments: segments.cloned().collect(),
@@ -113,15 +122,16 @@ impl Writer {
         Ok(Some(secured))
     }
 
-    /// Whether the segment is to be sealed, with `claimed` bytes pending and `next` the log's next position.
+    /// Whether the segment is to be sealed, with `claimed` bytes pending and `next` the log's next
+    /// position.
     pub(crate) fn is_full(&self, claimed: u64, next: Position) -> bool {
         let records = next.0.saturating_sub(self.segment.base().0);
         let bytes = self.segment.index().read().end().saturating_add(claimed);
         records > 0 && (bytes >= self.options.segment_bytes || records >= SEGMENT_RECORDS_MAX)
     }
 
-    /// Reserves room past the end of the file: `claimed` bytes, and at least `need` more. Returns the bytes reserved in
-    /// all. On failure the room reserved before stays.
+    /// Reserves room past the end of the file: `claimed` bytes, and at least `need` more. Returns
+    /// the bytes reserved in all. On failure the room reserved before stays.
     pub(crate) fn reserve(&mut self, claimed: u64, need: u64) -> Result<u64> {
         let Some(mut file) = self.file.take() else {
             return Err(Error::Closed);
@@ -164,15 +174,17 @@ impl Writer {
         Ok(file.len() - before)
     }
 
-    /// What makes the file durable, and how many bytes of it there are to be; `None` if there is no file.
+    /// What makes the file durable, and how many bytes of it there are to be; `None` if there is no
+    /// file.
     pub(crate) fn unsynced(&self) -> Option<(Arc<Syncer>, u64)> {
         let (file, syncer) = (self.file.as_ref()?, self.syncer.as_ref()?);
         Some((Arc::clone(syncer), file.len()))
     }
 
-    /// Creates the segment that comes after the present one, with room for `need` bytes of records: for those from `next` on, or, if
-    /// the present one is small and was closed, in its place and with all that it holds, and `carry` says so. It is a loose one
-    /// unless all so far is `durable`.
+    /// Creates the segment that comes after the present one, with room for `need` bytes of records:
+    /// for those from `next` on, or, if the present one is small and was closed, in its place and
+    /// with all that it holds, and `carry` says so. It is a loose one unless all so far is
+    /// `durable`.
     pub(crate) fn create_next(
         &self,
         next: Position,
@@ -213,7 +225,8 @@ impl Writer {
         self.place.create(next, None, &mut make_room)
     }
 
-    /// Goes over to `new`; seals the present segment, if all so far is `durable`, and `new` does not replace it.
+    /// Goes over to `new`; seals the present segment, if all so far is `durable`, and `new` does
+    /// not replace it.
     pub(crate) fn go_over(&mut self, new: NewSegment, durable: bool) -> Result<()> {
         if !durable {
             self.leave_unsynced()?;
@@ -241,8 +254,8 @@ impl Writer {
         self.packer = new.packer;
     }
 
-    /// Writes the footer of a segment all of which is synced, if it has none, gives back reserved room, and lets go of
-    /// the file.
+    /// Writes the footer of a segment all of which is synced, if it has none, gives back reserved
+    /// room, and lets go of the file.
     pub(crate) fn seal(&mut self) -> Result<()> {
         let segment = &self.segment;
         let (base, salt) = (segment.base(), segment.salt());
@@ -259,8 +272,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Reserves `claimed` bytes and room for more: as the options say, but not past where the segment will be sealed, nor more
-    /// than a share of the disk's free room, and at least `need`.
+    /// Reserves `claimed` bytes and room for more: as the options say, but not past where the
+    /// segment will be sealed, nor more than a share of the disk's free room, and at least `need`.
     fn reserve_in(&self, file: &mut dyn AppendFile, claimed: u64, need: u64) -> Result<u64> {
         let options = &self.options;
         let enough = claimed.saturating_add(need);

@@ -5,16 +5,18 @@ use std::ops::Range;
 
 /// Picks runs to merge. Looks at sizes only and does no I/O, so it is tested as a table of cases.
 pub trait CompactionPolicy: Send + Sync + fmt::Debug {
-    /// The runs to merge into one, of runs of these sizes in bytes, newest first; `None` to leave them be. A range
-    /// holds at least two.
+    /// The runs to merge into one, of runs of these sizes in bytes, newest first; `None` to leave
+    /// them be. A range holds at least two.
     fn pick(&self, run_bytes: &[u64]) -> Option<Range<usize>>;
 }
 
-/// Merges the new run with every following run that is not larger than what is being merged, give or take a third: flushes differ, and
-/// are merged as time has it, so sizes are not quite powers of two, and runs that just miss each other would stay side by side.
+/// Merges the new run with every following run that is not larger than what is being merged, give
+/// or take a third: flushes differ, and are merged as time has it, so sizes are not quite powers of
+/// two, and runs that just miss each other would stay side by side.
 ///
-/// For equal flushes the runs are a binary counter: after n flushes there are as many runs as n has one-bits, and a
-/// byte is rewritten once per doubling of the tree. Reads look at a logarithm of runs, and all I/O is sequential.
+/// For equal flushes the runs are a binary counter: after n flushes there are as many runs as n has
+/// one-bits, and a byte is rewritten once per doubling of the tree. Reads look at a logarithm of
+/// runs, and all I/O is sequential.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Geometric;
 
@@ -33,11 +35,13 @@ impl CompactionPolicy for Geometric {
     }
 }
 
-/// As [`Geometric`]; and merges all runs once those above the oldest take more than `percent` of its bytes.
+/// As [`Geometric`]; and merges all runs once those above the oldest take more than `percent` of
+/// its bytes.
 ///
-/// For keys that are written again and again. The oldest run has each key once, so at most `percent` of the tree, and what is
-/// being merged, is older versions and deleted keys; the geometric walk alone has them wait until as much again has been
-/// written as the oldest run has. For that, a tree that only grows is written more often: once for each `percent` that it grew by.
+/// For keys that are written again and again. The oldest run has each key once, so at most
+/// `percent` of the tree, and what is being merged, is older versions and deleted keys; the
+/// geometric walk alone has them wait until as much again has been written as the oldest run has.
+/// For that, a tree that only grows is written more often: once for each `percent` that it grew by.
 ///
 /// Source: the bound on space amplification of RocksDB's universal compaction.
 #[derive(Debug, Clone, Copy)]
@@ -63,8 +67,9 @@ impl CompactionPolicy for SpaceBounded {
 /// A flush writes at most so many times its bytes: more would have memory wait for it.
 const FLUSH_FACTOR_MAX: u64 = 4;
 
-/// With how many of the runs, of these sizes in bytes and newest first, a flush of about `bytes` is written as one: those that the
-/// policy would merge it with at once, so that it is not written twice. None if that were too much for a flush.
+/// With how many of the runs, of these sizes in bytes and newest first, a flush of about `bytes` is
+/// written as one: those that the policy would merge it with at once, so that it is not written
+/// twice. None if that were too much for a flush.
 pub(crate) fn runs_of_flush(policy: &dyn CompactionPolicy, bytes: u64, run_bytes: &[u64]) -> usize {
     let sizes: Vec<_> = std::iter::once(bytes)
         .chain(run_bytes.iter().copied())
@@ -151,8 +156,9 @@ mod tests {
         assert_eq!(walk(&SpaceBounded { percent: 25 }), (10, 3_463));
     }
 
-    /// Runs after `flushes` of one unit each, and the units written if a flush is written as one with whatever runs it is merged
-    /// with (as published), or only with few of them (as [`Tree`](crate::Tree) does).
+    /// Runs after `flushes` of one unit each, and the units written if a flush is written as one
+    /// with whatever runs it is merged with (as published), or only with few of them (as
+    /// [`Tree`](crate::Tree) does).
     fn walk(flushes: usize) -> (Vec<u64>, u64, u64) {
         let (mut runs, mut as_published, mut as_built) = (Vec::new(), 0, 0);
         for _ in 0..flushes {

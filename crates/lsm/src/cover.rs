@@ -2,7 +2,8 @@
 
 use crate::span::{Span, Spans, Window, union};
 
-/// The sources that delete ranges, as a merge goes along its keys: what was found for one key is kept for those beside it.
+/// The sources that delete ranges, as a merge goes along its keys: what was found for one key is
+/// kept for those beside it.
 #[derive(Debug)]
 pub(crate) struct Cover {
     /// By age; less is newer.
@@ -23,7 +24,8 @@ impl Cover {
         })
     }
 
-    /// The age of the newest source that deletes `key`: what older ones say does not count. The greatest number if none does.
+    /// The age of the newest source that deletes `key`: what older ones say does not count. The
+    /// greatest number if none does.
     pub(crate) fn age(&mut self, key: &[u8]) -> usize {
         if !self.window.as_ref().is_some_and(|window| window.has(key)) {
             let mut all = Window::ALL;

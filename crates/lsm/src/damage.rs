@@ -3,7 +3,8 @@
 use crate::Error;
 use std::path::Path;
 
-/// Bytes that make no sense, by their offset in what the decoder was handed. Whoever knows the file adds its path.
+/// Bytes that make no sense, by their offset in what the decoder was handed. Whoever knows the file
+/// adds its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{what} at byte {offset}: expected {expected:#x}, found {found:#x}")]
 pub struct Damage {
@@ -34,9 +35,11 @@ impl Damage {
         }
     }
 
-    /// The same damage as an error about `path`, in which the bytes handed to the decoder began at `base`.
+    /// The same damage as an error about `path`, in which the bytes handed to the decoder began at
+    /// `base`.
     ///
-    /// For a compressed block the offset counts bytes of its contents from the place where the block is stored.
+    /// For a compressed block the offset counts bytes of its contents from the place where the
+    /// block is stored.
     pub(crate) fn in_file(self, path: &Path, base: u64) -> Error {
         Error::Corrupt {
             path: path.to_path_buf(),

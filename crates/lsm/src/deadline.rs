@@ -4,9 +4,10 @@
 //! ```text
 //! | deadline (8 bytes, little-endian) | value … |       microseconds since 1970 UTC by the machine's wall clock
 //! ```
-//! An entry of [`Kind::PutUntil`](crate::fold::Kind) has this in place of a value, in memtables and in blocks. It counts as a tombstone for whoever
-//! looks at the deadline or later; a flush or a compaction makes one of it then, so that nothing older shows. If the clock
-//! goes back, an entry that was not made a tombstone yet is a value again, and none that was.
+//! An entry of [`Kind::PutUntil`](crate::fold::Kind) has this in place of a value, in memtables and
+//! in blocks. It counts as a tombstone for whoever looks at the deadline or later; a flush or a
+//! compaction makes one of it then, so that nothing older shows. If the clock goes back, an entry
+//! that was not made a tombstone yet is a value again, and none that was.
 
 use crate::{Error, Result};
 use quire_env::Env;
@@ -19,7 +20,8 @@ pub fn wall_clock_micros(env: &dyn Env) -> u64 {
     u64::try_from(env.now_micros()).unwrap_or(0)
 }
 
-/// Deadline and value of an entry. One that is too short, which no block or memtable has, is past and empty.
+/// Deadline and value of an entry. One that is too short, which no block or memtable has, is past
+/// and empty.
 pub(crate) fn split(timed: &[u8]) -> (u64, &[u8]) {
     match timed.split_first_chunk::<DEADLINE_BYTES>() {
         Some((deadline, value)) => (u64::from_le_bytes(*deadline), value),

@@ -1,19 +1,23 @@
 //! Fences: sorted keys as machine words, searched by interpolation.
 //!
 //! # Invariants
-//! 1. There is a word for each key, in order: the four bytes after the prefix that all of them share, big-endian, zeros for
-//!    what is not there. So words ascend, and of two that differ the smaller is of the smaller key.
-//! 2. A word that is equal to that of the key looked for says nothing: the keys themselves are compared then.
+//! 1. There is a word for each key, in order: the four bytes after the prefix that all of them
+//!    share, big-endian, zeros for what is not there. So words ascend, and of two that differ the
+//!    smaller is of the smaller key.
+//! 2. A word that is equal to that of the key looked for says nothing: the keys themselves are
+//!    compared then.
 
 use smallvec::SmallVec;
 
 /// A prefix of so many bytes needs no memory of its own.
 const PREFIX_BYTES: usize = 16;
 
-/// So many words are counted through: of a few hundred that are evenly spread, most lie as near to where they would be.
+/// So many words are counted through: of a few hundred that are evenly spread, most lie as near to
+/// where they would be.
 const STRETCH: usize = 32;
 
-/// How many of `count` things are less, where those that are come first: by halving, without a branch that could be guessed wrong.
+/// How many of `count` things are less, where those that are come first: by halving, without a
+/// branch that could be guessed wrong.
 #[inline]
 pub(crate) fn count_less(count: usize, less: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut left) = (0, count);
@@ -57,7 +61,8 @@ fn half_word(bytes: &[u8]) -> u32 {
     (word(bytes) >> 32) as u32
 }
 
-/// What is left of `key` after `prefix`, if it begins so. As of the standard library, without a call where it is short.
+/// What is left of `key` after `prefix`, if it begins so. As of the standard library, without a
+/// call where it is short.
 #[inline]
 pub(crate) fn strip_prefix<'k>(key: &'k [u8], prefix: &[u8]) -> Option<&'k [u8]> {
     let (front, rest) = key.split_at_checked(prefix.len())?;
@@ -137,8 +142,8 @@ impl<T: Copy> Fences<T> {
         self.fences.get(index).map(|fence| fence.with)
     }
 
-    /// How many keys are before `key`; `key_at` tells the keys again, where words can't tell. `guessed` is told before how many
-    /// there would be if words were evenly spread.
+    /// How many keys are before `key`; `key_at` tells the keys again, where words can't tell.
+    /// `guessed` is told before how many there would be if words were evenly spread.
     #[inline]
     pub(crate) fn count_less<'k>(
         &self,
@@ -167,8 +172,9 @@ impl<T: Copy> Fences<T> {
         }
     }
 
-    /// How many words are less than `sought`. Those around `guess` are counted through: their lines come from memory together, and
-    /// there is no branch that could be guessed wrong. If it is not among them, the rest is halved.
+    /// How many words are less than `sought`. Those around `guess` are counted through: their lines
+    /// come from memory together, and there is no branch that could be guessed wrong. If it is not
+    /// among them, the rest is halved.
     #[inline]
     fn count_less_words(&self, sought: u32, guess: usize) -> usize {
         let start = guess.saturating_sub(STRETCH / 2).min(self.fences.len());

@@ -1,10 +1,10 @@
 //! Table files of one partition: their numbers, names and places.
 //!
-//! A further volume is only written to where its directory is there: whoever made the partition made it, and the place
-//! where a disk is mounted, without the disk, must not be taken for it.
+//! A further volume is only written to where its directory is there: whoever made the partition
+//! made it, and the place where a disk is mounted, without the disk, must not be taken for it.
 //!
-//! A table lies on one volume, at `{volume}/{subdir}/{number:010}.table`. Numbers are unique within the partition and
-//! never used twice while a file of that number is there.
+//! A table lies on one volume, at `{volume}/{subdir}/{number:010}.table`. Numbers are unique within
+//! the partition and never used twice while a file of that number is there.
 
 use crate::Result;
 use quire_env::{AppendFile, Env, ErrorKind, FileId, VolumeId, Volumes};
@@ -21,7 +21,8 @@ pub struct TableFiles {
     volumes: Volumes,
     subdir: PathBuf,
     next_number: AtomicU64,
-    /// Whether the first volume's directory is known to be there, durably: asking again costs a sync.
+    /// Whether the first volume's directory is known to be there, durably: asking again costs a
+    /// sync.
     ready: AtomicBool,
 }
 
@@ -91,7 +92,8 @@ impl TableFiles {
         self.next_number.load(Ordering::Relaxed)
     }
 
-    /// All table files present, in order of volume and number; to find those that no manifest names.
+    /// All table files present, in order of volume and number; to find those that no manifest
+    /// names.
     ///
     /// # Errors
     /// Those of the machine.

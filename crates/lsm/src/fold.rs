@@ -14,7 +14,8 @@ pub(crate) enum Kind {
     Delete = 1,
     /// Its value changes by this operand.
     Merge = 2,
-    /// It has this value until a deadline, which comes first: see [`deadline`]. From then on it has none, whatever older entries say.
+    /// It has this value until a deadline, which comes first: see [`deadline`]. From then on it has
+    /// none, whatever older entries say.
     PutUntil = 3,
 }
 
@@ -91,7 +92,8 @@ impl Entry {
         }
     }
 
-    /// The value it gives its key, once nothing older is left to fold; `now` is asked only if it has a deadline.
+    /// The value it gives its key, once nothing older is left to fold; `now` is asked only if it
+    /// has a deadline.
     #[inline]
     pub(crate) fn into_value(self, now: impl FnOnce() -> u64) -> Option<SmallBytes> {
         match self.kind {
@@ -165,11 +167,12 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// What `op` makes of `key`, over what the same place said of it before. The result covers both: whatever older
-    /// places say folds under it alone.
+    /// What `op` makes of `key`, over what the same place said of it before. The result covers
+    /// both: whatever older places say folds under it alone.
     ///
     /// # Errors
-    /// `InvalidArgument` for a merge without a merger, `Merge`, or `TooLarge` for what the fold made.
+    /// `InvalidArgument` for a merge without a merger, `Merge`, or `TooLarge` for what the fold
+    /// made.
     pub(crate) fn write(&self, key: &[u8], before: Option<&Entry>, op: Op<'_>) -> Result<Entry> {
         let operand = match op {
             Op::Put(value) => {
@@ -281,8 +284,9 @@ impl Fold {
         self.entry.is_none()
     }
 
-    /// What the places seen say of the key together; `None` if none named it. With `bottom`, no older place is left,
-    /// so an operand is applied to no value and the result is a value or a tombstone.
+    /// What the places seen say of the key together; `None` if none named it. With `bottom`, no
+    /// older place is left, so an operand is applied to no value and the result is a value or a
+    /// tombstone.
     pub(crate) fn finish(self, folder: &Folder, key: &[u8], bottom: bool) -> Result<Option<Entry>> {
         match self.entry {
             Some(entry)

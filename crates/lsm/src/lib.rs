@@ -1,7 +1,8 @@
-//! Ordered log-structured merge trees: bytewise keys, values of bytes, and operands that a [`Merger`] folds.
+//! Ordered log-structured merge trees: bytewise keys, values of bytes, and operands that a
+//! [`Merger`] folds.
 //!
-//! This crate is mechanism. It has no log, no manifest and no threads: the store above it owns the writer lock, the
-//! manifest and the schedule, and calls [`Tree`].
+//! This crate is mechanism. It has no log, no manifest and no threads: the store above it owns the
+//! writer lock, the manifest and the schedule, and calls [`Tree`].
 //!
 //! ```text
 //!  write(key, position, op)                                 get / scan at a position
@@ -12,15 +13,18 @@
 //! ```
 //!
 //! # Invariants
-//! 1. A key's newest state lies in the newest place that names it: active memtable, frozen memtables, runs, each
-//!    newest first. Merge operands stack: each place holds at most one entry for a key at a position, and the fold of
-//!    the entries from the newest down to the first value or tombstone is the key's state.
-//! 2. Versions live in memtables only. A [`TreeSnapshot`] pins the memtables and runs that were current when it was
-//!    taken, so a flush or a compaction keeps one version per key and never asks who is looking.
-//! 3. A table file is written once, synced with its directory, and only then named by a [`TreeEdit`]. It is deleted
-//!    when an installed edit has replaced it and the last snapshot that holds it is gone.
-//! 4. Every byte read from a table file has passed its CRC-32C; the sum also covers the file's own salt and the
-//!    bytes' offset, so right bytes in the wrong place are refused too.
+//! 1. A key's newest state lies in the newest place that names it: active memtable, frozen
+//!    memtables, runs, each newest first. Merge operands stack: each place holds at most one entry
+//!    for a key at a position, and the fold of the entries from the newest down to the first value
+//!    or tombstone is the key's state.
+//! 2. Versions live in memtables only. A [`TreeSnapshot`] pins the memtables and runs that were
+//!    current when it was taken, so a flush or a compaction keeps one version per key and never
+//!    asks who is looking.
+//! 3. A table file is written once, synced with its directory, and only then named by a
+//!    [`TreeEdit`]. It is deleted when an installed edit has replaced it and the last snapshot that
+//!    holds it is gone.
+//! 4. Every byte read from a table file has passed its CRC-32C; the sum also covers the file's own
+//!    salt and the bytes' offset, so right bytes in the wrong place are refused too.
 //!
 //! # Example
 //! ```

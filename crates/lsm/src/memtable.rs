@@ -1,14 +1,15 @@
 //! Memtable: what was written last, in memory, with every version.
 //!
-//! One writer at a time; any number of readers, who take no lock and see each write whole or not at all. A write's
-//! bytes are counted as they are allocated and charged to the budget in steps of [`CHARGE_STEP`]; the charge is given
-//! back when the last snapshot drops the memtable.
+//! One writer at a time; any number of readers, who take no lock and see each write whole or not at
+//! all. A write's bytes are counted as they are allocated and charged to the budget in steps of
+//! [`CHARGE_STEP`]; the charge is given back when the last snapshot drops the memtable.
 //!
-//! An operand over an entry of the same memtable is folded into it when written, so a key has at most one entry here
-//! at any position. The older versions stay, for snapshots at older positions.
+//! An operand over an entry of the same memtable is folded into it when written, so a key has at
+//! most one entry here at any position. The older versions stay, for snapshots at older positions.
 //!
-//! Keys are found one by one through a hash index, in order through sorted stretches of them. Ranges that were deleted are beside
-//! them: see [`erased`]. An operand over what a range deletes is folded at once too, so no operand here lies over a deleted range.
+//! Keys are found one by one through a hash index, in order through sorted stretches of them.
+//! Ranges that were deleted are beside them: see [`erased`]. An operand over what a range deletes
+//! is folded at once too, so no operand here lies over a deleted range.
 
 mod cells;
 mod erased;
@@ -83,7 +84,8 @@ impl Memtable {
         }
     }
 
-    /// Writes `op` to `key` at `position`; on an error nothing is written. The caller has checked the lengths.
+    /// Writes `op` to `key` at `position`; on an error nothing is written. The caller has checked
+    /// the lengths.
     ///
     /// # Errors
     /// `InvalidArgument` for a position before the newest one written, or those of the fold.
@@ -197,9 +199,10 @@ impl Memtable {
         !self.erased.is_empty()
     }
 
-    /// Reads what finding the keys of these hashes will read, so that it lies in the processor's caches by then. Of one
-    /// key each step waits for the memory that the step before named; here the same step of many keys waits at once
-    /// ("group prefetching": Chen, Ailamaki, Gibbons, Mowry 2004).
+    /// Reads what finding the keys of these hashes will read, so that it lies in the processor's
+    /// caches by then. Of one key each step waits for the memory that the step before named; here
+    /// the same step of many keys waits at once ("group prefetching": Chen, Ailamaki, Gibbons,
+    /// Mowry 2004).
     pub(crate) fn touch(&self, hashes: &[u64]) {
         let mut numbers = [0; TOUCHED_AT_ONCE];
         for hashes in hashes.chunks(TOUCHED_AT_ONCE) {
@@ -235,12 +238,14 @@ impl Memtable {
     }
 }
 
-/// Whether a version, or that there is none, is older than the deletion of a range that has the key.
+/// Whether a version, or that there is none, is older than the deletion of a range that has the
+/// key.
 fn is_erased(key: &[u8], version: u32, erased: Option<&Spans>) -> bool {
     erased.is_some_and(|erased| erased.mark(key).is_some_and(|mark| version < mark))
 }
 
-/// Goes through the keys of a memtable in order, or in the reverse order, as visible at one position.
+/// Goes through the keys of a memtable in order, or in the reverse order, as visible at one
+/// position.
 #[derive(Debug)]
 pub(crate) struct MemtableCursor {
     memtable: Arc<Memtable>,

@@ -1,10 +1,12 @@
-//! Merging: memtables and runs, newest first, as one sequence with one entry per key, in order or in the reverse order.
+//! Merging: memtables and runs, newest first, as one sequence with one entry per key, in order or
+//! in the reverse order.
 //!
-//! The oldest run holds most of the entries, and mostly several that nothing newer lies between. So the source that is next is
-//! asked again as long as it stays before the others, which takes one comparison of machine words an entry, and what only
-//! one source says of a key is lent as it lies there: to whoever takes all entries, those of a block in one loop. Operands, and what
-//! several say, are folded. Where a source deletes a range of keys, older ones are passed over: entry by entry, and from a few of them
-//! on by a search for the end of the range.
+//! The oldest run holds most of the entries, and mostly several that nothing newer lies between. So
+//! the source that is next is asked again as long as it stays before the others, which takes one
+//! comparison of machine words an entry, and what only one source says of a key is lent as it lies
+//! there: to whoever takes all entries, those of a block in one loop. Operands, and what several
+//! say, are folded. Where a source deletes a range of keys, older ones are passed over: entry by
+//! entry, and from a few of them on by a search for the end of the range.
 
 use crate::Result;
 use crate::cover::Cover;
@@ -104,8 +106,9 @@ impl Source {
         }
     }
 
-    /// Hands the entry it is on to `each`, and values that come next, as far as they are at hand and their keys' words come before
-    /// `end` on the way. It stays on the last that it handed over.
+    /// Hands the entry it is on to `each`, and values that come next, as far as they are at hand
+    /// and their keys' words come before `end` on the way. It stays on the last that it handed
+    /// over.
     #[inline]
     fn visit(
         &mut self,
@@ -171,7 +174,8 @@ enum On {
 /// Merges sources: a few of them, memtables and a logarithm of runs.
 #[derive(Debug)]
 pub(crate) struct Merge {
-    /// The sources, the one that is next last, before it the one after it. Those that have ended are let go of.
+    /// The sources, the one that is next last, before it the one after it. Those that have ended
+    /// are let go of.
     heads: Vec<Head>,
     direction: Direction,
     folder: Arc<Folder>,
@@ -183,7 +187,8 @@ pub(crate) struct Merge {
 }
 
 impl Merge {
-    /// Merges `sources`, newest first, all of which go one way. `bottom`: no older source exists, so operands are folded to values.
+    /// Merges `sources`, newest first, all of which go one way. `bottom`: no older source exists,
+    /// so operands are folded to values.
     pub(crate) fn new(
         sources: Vec<Source>,
         direction: Direction,
@@ -237,7 +242,8 @@ impl Merge {
         }
     }
 
-    /// Moves on to the next key's entry, tombstones included; false at the end. After an error the merge is of no use.
+    /// Moves on to the next key's entry, tombstones included; false at the end. After an error the
+    /// merge is of no use.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<bool> {
         match self.on {
@@ -264,7 +270,8 @@ impl Merge {
         Ok(true)
     }
 
-    /// Hands the entries that are left to `each`, as [`advance`](Self::advance) comes to them, until it breaks: it is on that one then.
+    /// Hands the entries that are left to `each`, as [`advance`](Self::advance) comes to them,
+    /// until it breaks: it is on that one then.
     pub(crate) fn visit(
         &mut self,
         mut each: impl FnMut(Said<'_>) -> ControlFlow<()>,
@@ -326,8 +333,8 @@ impl Merge {
         self.settle();
     }
 
-    /// Passes over the keys whose newest entry is older than a deletion of a range. Returns the age of the newest deletion of the
-    /// key that is next then.
+    /// Passes over the keys whose newest entry is older than a deletion of a range. Returns the age
+    /// of the newest deletion of the key that is next then.
     fn pass_covered(&mut self) -> Result<usize> {
         let mut passed = 0;
         while let (Some(cover), Some(next)) = (&mut self.cover, self.heads.last()) {
@@ -372,7 +379,8 @@ impl Merge {
         Ok(())
     }
 
-    /// Folds what all sources that are on the next key say of it; none that is older than `newest_deletion` counts.
+    /// Folds what all sources that are on the next key say of it; none that is older than
+    /// `newest_deletion` counts.
     fn fold(&mut self, newest_deletion: usize) -> Result<()> {
         self.key.clear();
         if let Some(key) = self.heads.last().and_then(Head::key) {

@@ -7,10 +7,11 @@ use std::fmt;
 #[error("{0}")]
 pub struct MergeError(pub String);
 
-/// Folds merge operands. Folding is associative: `apply(apply(base, a), b)` equals `apply(base, combine(a, b))`, for
-/// the tree folds in whatever grouping its runs bring.
+/// Folds merge operands. Folding is associative: `apply(apply(base, a), b)` equals `apply(base,
+/// combine(a, b))`, for the tree folds in whatever grouping its runs bring.
 ///
-/// `out` is empty when handed over. Both functions are pure: the same bytes in give the same bytes out.
+/// `out` is empty when handed over. Both functions are pure: the same bytes in give the same bytes
+/// out.
 pub trait Merger: Send + Sync + fmt::Debug {
     /// A name for operators.
     fn name(&self) -> &str;
@@ -18,9 +19,9 @@ pub trait Merger: Send + Sync + fmt::Debug {
     /// A base value (`None`: the key has none) and an operand make a value.
     ///
     /// # Errors
-    /// Bytes that make no sense to this merger. A write that is folded at once is refused; one that is kept to be
-    /// folded later is not looked at, and reads and compactions of the key then fail. So whoever writes operands checks
-    /// them.
+    /// Bytes that make no sense to this merger. A write that is folded at once is refused; one that
+    /// is kept to be folded later is not looked at, and reads and compactions of the key then fail.
+    /// So whoever writes operands checks them.
     fn apply(
         &self,
         key: &[u8],

@@ -1,7 +1,8 @@
 //! What a manifest keeps of tables and runs: enough to open them, and to notice a wrong file.
 //!
 //! # Layout
-//! All integers are variable-length (LEB128) except the digest; the manifest around them has the checksum.
+//! All integers are variable-length (LEB128) except the digest; the manifest around them has the
+//! checksum.
 //! ```text
 //! table: volume | number | bytes | entries | tombstones | operands | digest (8 bytes, little-endian)
 //!        | length, smallest key | length, largest key
@@ -94,8 +95,8 @@ impl TableMeta {
 pub struct RunMeta {
     /// Its number, unique among the tree's runs.
     pub id: u64,
-    /// What its tables have before this key is not the run's: a compaction that is not finished has put it into another. Empty if all
-    /// is.
+    /// What its tables have before this key is not the run's: a compaction that is not finished has
+    /// put it into another. Empty if all is.
     pub from: Vec<u8>,
     /// Its tables, in key order.
     pub tables: Vec<TableMeta>,

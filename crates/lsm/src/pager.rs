@@ -1,17 +1,18 @@
 //! Filter pager: which pages of filters are in memory, of all the tables of the process.
 //!
-//! A page that is not in memory answers "maybe": a read never waits for one. What a page is worth is measured: the requests
-//! for it, of late, times the part of them to which the answer is "no". Where a page is absent, the search that was made
-//! in its stead tells what it would have said. So the filter of an oldest run, of which every key that is asked for is
-//! there, turns out to be worth nothing: its pages are not asked, and make room where there is too little for all. One that
-//! rests in memory is asked again as soon as a search finds nothing.
+//! A page that is not in memory answers "maybe": a read never waits for one. What a page is worth
+//! is measured: the requests for it, of late, times the part of them to which the answer is "no".
+//! Where a page is absent, the search that was made in its stead tells what it would have said. So
+//! the filter of an oldest run, of which every key that is asked for is there, turns out to be
+//! worth nothing: its pages are not asked, and make room where there is too little for all. One
+//! that rests in memory is asked again as soon as a search finds nothing.
 //!
 //! # Invariants
 //! 1. The pages in memory take at most the budget, in [frames](frames) that readers do not hold.
-//! 2. A page comes into memory from a background job alone, checked. A page that can't be read stays absent; the
-//!    error is kept for whoever asks, and checking the file finds it again.
-//! 3. A job is due only if somebody asked for a page that is absent, or much for any: an idle process has none. What it
-//!    does depends on the requests and the machine's clock alone.
+//! 2. A page comes into memory from a background job alone, checked. A page that can't be read
+//!    stays absent; the error is kept for whoever asks, and checking the file finds it again.
+//! 3. A job is due only if somebody asked for a page that is absent, or much for any: an idle
+//!    process has none. What it does depends on the requests and the machine's clock alone.
 
 mod choose;
 mod frames;
@@ -110,7 +111,8 @@ impl FilterPager {
         self.inner.lock().filters.push(Arc::downgrade(filter));
     }
 
-    /// Says that a page is asked for which is absent, or that one is asked for much: there may be something to do.
+    /// Says that a page is asked for which is absent, or that one is asked for much: there may be
+    /// something to do.
     pub(crate) fn wake(self: &Arc<Self>) {
         if self.scheduled.load(Ordering::Relaxed) || self.scheduled.swap(true, Ordering::Relaxed) {
             return;
@@ -139,8 +141,9 @@ impl FilterPager {
         self.env.schedule(JobClass::Flush, after, job);
     }
 
-    /// Looks at all pages, lets go of those that others are worth more than, and loads those. True if there is more to load. Run
-    /// by a background job of its own; a caller that can't wait for that may run it too.
+    /// Looks at all pages, lets go of those that others are worth more than, and loads those. True
+    /// if there is more to load. Run by a background job of its own; a caller that can't wait for
+    /// that may run it too.
     pub fn run(&self) -> bool {
         let mut inner = self.inner.lock();
         let now = self.env.monotonic();
@@ -200,7 +203,8 @@ impl FilterPager {
         more
     }
 
-    /// Loads the pages that `pick` picks by their numbers, whatever they are worth: what a pager is compared with.
+    /// Loads the pages that `pick` picks by their numbers, whatever they are worth: what a pager is
+    /// compared with.
     #[cfg(test)]
     fn load_picked(&self, pick: impl Fn(u64) -> bool) {
         let filters: Vec<_> = self

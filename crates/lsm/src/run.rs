@@ -1,9 +1,10 @@
 //! Run: tables in key order, no key in two of them; together one sorted sequence.
 //!
-//! The ranges that a run deletes are deleted from older runs. Its own entries within them are newer, and none is an operand.
+//! The ranges that a run deletes are deleted from older runs. Its own entries within them are
+//! newer, and none is an operand.
 //!
-//! A run that is being merged begins at the key up to which the compaction has got: what its first table has before that key, entries
-//! and ranges, is in the merged run by now, and counts no more.
+//! A run that is being merged begins at the key up to which the compaction has got: what its first
+//! table has before that key, entries and ranges, is in the merged run by now, and counts no more.
 
 use crate::direction::{Direction, Start};
 use crate::fences::Fences;
@@ -140,8 +141,8 @@ impl Run {
         self.tables.iter().map(|table| table.meta().entries).sum()
     }
 
-    /// Whether it has what a merge into the oldest run would drop or fold: tombstones, operands, ranges, values whose deadline has
-    /// passed.
+    /// Whether it has what a merge into the oldest run would drop or fold: tombstones, operands,
+    /// ranges, values whose deadline has passed.
     pub(crate) fn is_unresolved(&self, now: u64) -> bool {
         let unresolved = |table: &Arc<Table>| {
             let meta = table.meta();
@@ -186,7 +187,8 @@ impl Run {
     }
 }
 
-/// A look-up of a key in a run, prepared: those of all runs are, before the first is made, so that they wait for memory together.
+/// A look-up of a key in a run, prepared: those of all runs are, before the first is made, so that
+/// they wait for memory together.
 #[derive(Debug)]
 pub(crate) struct LookUp<'a> {
     table: &'a Table,
@@ -199,7 +201,8 @@ impl LookUp<'_> {
         self.asking.prefetch();
     }
 
-    /// Has the system begin to read what [`get`](Self::get) will, and says whether the key may be there.
+    /// Has the system begin to read what [`get`](Self::get) will, and says whether the key may be
+    /// there.
     pub(crate) fn announce(&self, key: &[u8], hash: u64) -> bool {
         self.table.announce(key, hash, &self.asking)
     }
@@ -295,8 +298,8 @@ impl RunCursor {
         Ok(self.word())
     }
 
-    /// Hands the entry it is on to `each`, and values that come next in the same block, as far as their keys' words come before
-    /// `end` on the way. It stays on the last that it handed over.
+    /// Hands the entry it is on to `each`, and values that come next in the same block, as far as
+    /// their keys' words come before `end` on the way. It stays on the last that it handed over.
     #[inline]
     pub(crate) fn visit(
         &mut self,

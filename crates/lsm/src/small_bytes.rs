@@ -1,4 +1,5 @@
-//! Bytes as trees keep and hand out: a few in place, more shared with the block or memtable entry they are from.
+//! Bytes as trees keep and hand out: a few in place, more shared with the block or memtable entry
+//! they are from.
 
 use crate::table::Block;
 use std::fmt;
@@ -8,7 +9,8 @@ use std::sync::Arc;
 /// So many are kept in place: what is left of the room that shared ones take.
 const SHORT_MAX: usize = 30;
 
-/// A key or value. Copying one of up to 30 bytes touches no count that other threads touch, and reading it no other memory.
+/// A key or value. Copying one of up to 30 bytes touches no count that other threads touch, and
+/// reading it no other memory.
 #[derive(Clone)]
 pub struct SmallBytes(Repr);
 

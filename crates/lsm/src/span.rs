@@ -1,12 +1,13 @@
 //! Spans: ranges of keys that were deleted, apart from each other and in order.
 //!
-//! A treap of nodes that never change (Seidel, Aragon 1996): a span that is added replaces what it overlaps, on a path of new
-//! nodes, and whoever holds the spans of before keeps them. So adding, and finding the span of a key, take logarithmic time
-//! however the ranges overlap.
+//! A treap of nodes that never change (Seidel, Aragon 1996): a span that is added replaces what it
+//! overlaps, on a path of new nodes, and whoever holds the spans of before keeps them. So adding,
+//! and finding the span of a key, take logarithmic time however the ranges overlap.
 //!
 //! # Invariants
 //! 1. No two spans overlap: of ranges that do, the one added last has what both cover.
-//! 2. A span has its first key, which is not empty, and ends before its last, which is; an empty one there is no end.
+//! 2. A span has its first key, which is not empty, and ends before its last, which is; an empty
+//!    one there is no end.
 
 use crate::SmallBytes;
 use std::ops::Deref;
@@ -79,8 +80,8 @@ impl Spans {
         self.root.is_none()
     }
 
-    /// Adds the keys from `from` up to `to`, over what there is; nothing if there are none between them. Returns the bytes of memory that
-    /// this took.
+    /// Adds the keys from `from` up to `to`, over what there is; nothing if there are none between
+    /// them. Returns the bytes of memory that this took.
     pub fn add(&mut self, from: &[u8], to: &[u8], mark: u32) -> u64 {
         if !is_before(from, to) {
             return 0;

@@ -14,7 +14,8 @@ pub const VALUE_BYTES_MAX: usize = 64 << 20;
 /// The largest block asked for: larger ones make a point read copy too much.
 const BLOCK_BYTES_MAX: usize = 1 << 20;
 
-/// With the last entry, and filter and index, a table still is below 4 GiB, as far as an index in memory counts.
+/// With the last entry, and filter and index, a table still is below 4 GiB, as far as an index in
+/// memory counts.
 const TABLE_BYTES_MAX: u64 = 2 << 30;
 /// A filter with more bits than this per key costs memory and saves nothing.
 const FILTER_BITS_MAX: u32 = 64;
@@ -51,8 +52,8 @@ impl Codec {
     }
 }
 
-/// A tree's identity and shape. All but `id` may differ from one opening to the next: tables say themselves how they
-/// were written.
+/// A tree's identity and shape. All but `id` may differ from one opening to the next: tables say
+/// themselves how they were written.
 #[derive(Debug, Clone)]
 pub struct TreeSpec {
     /// Its number within the partition; every table carries it.
@@ -61,13 +62,14 @@ pub struct TreeSpec {
     pub name: String,
     /// What merge operands mean; a tree without one refuses them.
     pub merger: Option<Arc<dyn Merger>>,
-    /// Bytes of a data block before compression, 1 to 1 MiB; 4 to 8 KiB serve point reads well. A larger entry gets a
-    /// block of its own.
+    /// Bytes of a data block before compression, 1 to 1 MiB; 4 to 8 KiB serve point reads well. A
+    /// larger entry gets a block of its own.
     pub block_bytes: usize,
     /// How blocks are stored.
     pub codec: Codec,
-    /// Whether point reads look at data blocks that are stored as they are in a map of the file: without the block cache, checked
-    /// each time. What the disk can no longer read then ends the process: see [`quire_env::FileMap`].
+    /// Whether point reads look at data blocks that are stored as they are in a map of the file:
+    /// without the block cache, checked each time. What the disk can no longer read then ends the
+    /// process: see [`quire_env::FileMap`].
     pub mapped: bool,
     /// Bits of filter per key, up to 64: 10 let about 1 % of absent keys through. 0: no filter.
     pub filter_bits_per_key: u32,
@@ -77,15 +79,16 @@ pub struct TreeSpec {
     pub table_bytes_max: u64,
 }
 
-/// How many bits per key a filter needs that lets this part of the absent keys through: 0.02 takes 9, 0.01 takes 10. At 1 or more, 0:
-/// no filter.
+/// How many bits per key a filter needs that lets this part of the absent keys through: 0.02 takes
+/// 9, 0.01 takes 10. At 1 or more, 0: no filter.
 #[must_use]
 pub fn filter_bits_per_key(false_positives: f64) -> u32 {
     bits_per_key(false_positives, FILTER_BITS_MAX)
 }
 
 impl TreeSpec {
-    /// A tree with the usual shape: 8 KiB blocks, LZ4, 10 filter bits per key, 64 MiB tables, no merger, [`Geometric`] compaction.
+    /// A tree with the usual shape: 8 KiB blocks, LZ4, 10 filter bits per key, 64 MiB tables, no
+    /// merger, [`Geometric`] compaction.
     pub fn new(id: u32, name: impl Into<String>) -> TreeSpec {
         TreeSpec {
             id,
@@ -155,11 +158,14 @@ pub enum Op<'a> {
     Delete,
     /// The key's value changes by this operand of the tree's [`Merger`].
     Merge(&'a [u8]),
-    /// The key and those after it have no value, up to this one, which keeps its own; an empty one is no end. None, if this one is
-    /// not after the key.
+    /// The key and those after it have no value, up to this one, which keeps its own; an empty one
+    /// is no end. None, if this one is not after the key.
     DeleteRange(&'a [u8]),
-    /// The key has a value until a deadline, and none from then on: [`DEADLINE_BYTES`](crate::DEADLINE_BYTES) of microseconds since 1970 UTC,
-    /// little-endian, then the value. An operand over it keeps the deadline, also where that has passed: whoever writes operands
-    /// looks before whether it has ([`TreeReader::get_with_deadline`](crate::TreeReader::get_with_deadline)), and writes a value then.
+    /// The key has a value until a deadline, and none from then on:
+    /// [`DEADLINE_BYTES`](crate::DEADLINE_BYTES) of microseconds since 1970 UTC, little-endian,
+    /// then the value. An operand over it keeps the deadline, also where that has passed: whoever
+    /// writes operands looks before whether it has
+    /// ([`TreeReader::get_with_deadline`](crate::TreeReader::get_with_deadline)), and writes a
+    /// value then.
     PutUntil(&'a [u8]),
 }

@@ -1,4 +1,5 @@
-//! What the tests of this crate share: a simulated machine with a place for tables, every codec, and two mergers.
+//! What the tests of this crate share: a simulated machine with a place for tables, every codec,
+//! and two mergers.
 
 use crate::{Codec, FilterPager, MergeError, Merger, TableFiles, TreeContext};
 use proptest::prelude::*;
@@ -31,7 +32,8 @@ pub(crate) fn any_codec() -> impl Strategy<Value = Codec> {
     ]
 }
 
-/// Values are bytes; operands are appended to them. Not commutative, so the order of folding shows. Refuses `!`.
+/// Values are bytes; operands are appended to them. Not commutative, so the order of folding shows.
+/// Refuses `!`.
 #[derive(Debug)]
 pub(crate) struct Concat;
 
@@ -66,7 +68,8 @@ impl Merger for Concat {
     }
 }
 
-/// Values and operands are i64, little-endian; they add up. Any other length counts as its first byte, or 0.
+/// Values and operands are i64, little-endian; they add up. Any other length counts as its first
+/// byte, or 0.
 #[derive(Debug)]
 pub(crate) struct Sum;
 

@@ -1,21 +1,24 @@
 //! Tree: memtables and runs behind one atomically switched version.
 //!
-//! A [`Version`] is what a reader needs: the active memtable, the frozen ones, the runs. Readers take
-//! the current one without a lock. The writer writes into its active memtable; freezing, installing a flush and
-//! installing a compaction each put a new version in its place, one at a time.
+//! A [`Version`] is what a reader needs: the active memtable, the frozen ones, the runs. Readers
+//! take the current one without a lock. The writer writes into its active memtable; freezing,
+//! installing a flush and installing a compaction each put a new version in its place, one at a
+//! time.
 //!
-//! An edit is a delta: "these memtables became this run", "these runs became that one". While an edit is out, what it
-//! replaces is claimed: no other flush or compaction takes it, so edits may be made side by side and installed in any
-//! order.
+//! An edit is a delta: "these memtables became this run", "these runs became that one". While an
+//! edit is out, what it replaces is claimed: no other flush or compaction takes it, so edits may be
+//! made side by side and installed in any order.
 //!
-//! A compaction goes in steps, each an edit of its own: the next of the tables that the runs merge to is written, and with the edit
-//! the runs begin at the key after it, so that their tables that end before go. What is not finished needs no memory but the version, so
-//! it is gone on with after an error, or the next opening, as if nothing had been; and a large merge takes room for a few tables, not for
-//! as much again as it merges.
+//! A compaction goes in steps, each an edit of its own: the next of the tables that the runs merge
+//! to is written, and with the edit the runs begin at the key after it, so that their tables that
+//! end before go. What is not finished needs no memory but the version, so it is gone on with after
+//! an error, or the next opening, as if nothing had been; and a large merge takes room for a few
+//! tables, not for as much again as it merges.
 //!
 //! # Invariants
-//! 1. Runs that begin at a key lie together, begin at the same one, and the run below them has what they had before it, and nothing after
-//!    it. These are what a compaction that is not finished merges, and what it has made of it.
+//! 1. Runs that begin at a key lie together, begin at the same one, and the run below them has what
+//!    they had before it, and nothing after it. These are what a compaction that is not finished
+//!    merges, and what it has made of it.
 
 mod build;
 mod edit;
@@ -49,7 +52,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use version::Version;
 
-/// So many of the newest runs wait for a compaction of older ones: merged before it ends, they would be written once more.
+/// So many of the newest runs wait for a compaction of older ones: merged before it ends, they
+/// would be written once more.
 const RUNS_WAITING: usize = 8;
 
 /// What a tree is and holds, in numbers.
@@ -59,13 +63,15 @@ pub struct TreeStats {
     pub runs: u64,
     /// Table files.
     pub tables: u64,
-    /// Entries in table files, tombstones and operands included; a key counts once per run that names it.
+    /// Entries in table files, tombstones and operands included; a key counts once per run that
+    /// names it.
     pub entries: u64,
     /// Tombstones in table files.
     pub tombstones: u64,
     /// Deleted ranges in table files: older runs may have keys in them.
     pub range_tombstones: u64,
-    /// Values with a deadline in table files, also those past it that no compaction has come by yet.
+    /// Values with a deadline in table files, also those past it that no compaction has come by
+    /// yet.
     pub timed: u64,
     /// Bytes of table files.
     pub table_bytes: u64,
@@ -81,7 +87,8 @@ pub struct TreeStats {
     pub block_reads: u64,
 }
 
-/// An ordered tree of one partition. Written by one writer at a time; read by any number, through snapshots.
+/// An ordered tree of one partition. Written by one writer at a time; read by any number, through
+/// snapshots.
 #[derive(Debug)]
 pub struct Tree {
     spec: TreeSpec,
@@ -98,12 +105,12 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Opens the tree that the manifest's runs, newest first, make up. Of each table, footer, properties and top index are
-    /// read.
+    /// Opens the tree that the manifest's runs, newest first, make up. Of each table, footer,
+    /// properties and top index are read.
     ///
     /// # Errors
-    /// `InvalidArgument` for a spec that makes no sense, `Corrupt` or `UnsupportedVersion` for a table that is not the one
-    /// its meta describes, or those of the machine.
+    /// `InvalidArgument` for a spec that makes no sense, `Corrupt` or `UnsupportedVersion` for a
+    /// table that is not the one its meta describes, or those of the machine.
     pub fn open(spec: TreeSpec, context: TreeContext, runs: Vec<RunMeta>) -> Result<Tree> {
         spec.check()?;
         let counters = Arc::new(Counters::default());
@@ -145,12 +152,13 @@ impl Tree {
         &self.spec
     }
 
-    /// Writes `op` to `key`: seen by snapshots at `position` and later. One writer at a time; positions never go back.
-    /// On an error nothing is written.
+    /// Writes `op` to `key`: seen by snapshots at `position` and later. One writer at a time;
+    /// positions never go back. On an error nothing is written.
     ///
     /// # Errors
-    /// `InvalidArgument` for an empty key, a position before the last one, or a merge in a tree without merger;
-    /// `TooLarge` for a key, value or operand over the limits, or a fold that makes one; `Merge`.
+    /// `InvalidArgument` for an empty key, a position before the last one, or a merge in a tree
+    /// without merger; `TooLarge` for a key, value or operand over the limits, or a fold that makes
+    /// one; `Merge`.
     pub fn write(&self, key: &[u8], position: Position, op: Op<'_>) -> Result<()> {
         check_write(&self.folder, key, op)?;
         let version = self.version.load();
@@ -175,8 +183,8 @@ impl Tree {
             .sum()
     }
 
-    /// Freezes the active memtable and puts an empty one in its place; nothing if it is empty. Called by the writer,
-    /// between writes.
+    /// Freezes the active memtable and puts an empty one in its place; nothing if it is empty.
+    /// Called by the writer, between writes.
     pub fn freeze(&self) {
         drop(self.switch(|version| {
             if version.active.is_empty() {
@@ -192,9 +200,9 @@ impl Tree {
 
     /// Everything up to `at`, from now on. Takes no lock; holds memtables and files until dropped.
     ///
-    /// Runs keep no positions: if a flush has already put later writes into one, the snapshot shows those too. A caller
-    /// that reads its position and then takes a snapshot checks that [`TreeSnapshot::flushed`] is not past `at`, or tries
-    /// again with a later position.
+    /// Runs keep no positions: if a flush has already put later writes into one, the snapshot shows
+    /// those too. A caller that reads its position and then takes a snapshot checks that
+    /// [`TreeSnapshot::flushed`] is not past `at`, or tries again with a later position.
     pub fn snapshot(&self, at: Position) -> TreeSnapshot {
         let now = wall_clock_micros(&*self.context.env);
         TreeSnapshot::new(self.version.load_full(), Arc::clone(&self.folder), at, now)
@@ -206,8 +214,8 @@ impl Tree {
         TreeReader::new(self.version.load(), &self.folder, at, clock)
     }
 
-    /// What the runs hold, without memtables: all up to the last flush. Holds files until dropped, and no memory of
-    /// writes.
+    /// What the runs hold, without memtables: all up to the last flush. Holds files until dropped,
+    /// and no memory of writes.
     pub fn snapshot_of_runs(&self) -> TreeSnapshot {
         let version = self.version.load();
         let version = Version {
@@ -225,12 +233,14 @@ impl Tree {
         )
     }
 
-    /// Writes all frozen memtables as one new run, files and their directories synced; merged with the newest runs, if the policy would
-    /// do so at once and they are small. `None` if there is nothing to flush, or another flush is out. The run takes effect by
+    /// Writes all frozen memtables as one new run, files and their directories synced; merged with
+    /// the newest runs, if the policy would do so at once and they are small. `None` if there is
+    /// nothing to flush, or another flush is out. The run takes effect by
     /// [`install`](Self::install).
     ///
     /// # Errors
-    /// `Merge`, `TooLarge`, or those of the machine. No file is left behind, and the memtables stay as they were.
+    /// `Merge`, `TooLarge`, or those of the machine. No file is left behind, and the memtables stay
+    /// as they were.
     pub fn flush(&self) -> Result<Option<TreeEdit>> {
         let early = planted(Bug::FlushLooksBeforeClaim).then(|| self.version.load_full());
         let Some(mut claim) = self.claims.claim_flush() else {
@@ -249,13 +259,15 @@ impl Tree {
         let mut runs = claim.add_runs(|claimed| {
             let version = self.version.load_full();
             let runs = version.runs_of_flush(&*self.spec.compaction, &memtables, claimed);
-            // With no run below, the new one is the oldest; runs only ever appear by flushes, and this is the only one.
+            // With no run below, the new one is the oldest; runs only ever appear by flushes, and
+            // this is the only one.
             bottom = runs.len() == version.runs.len();
             runs.to_vec()
         });
         let mut added = self.build_of(&memtables, &runs, bottom);
         if added.is_err() && !runs.is_empty() {
-            // A damaged run, or one that there is no room to merge with, must not keep memory from being freed.
+            // A damaged run, or one that there is no room to merge with, must not keep memory from
+            // being freed.
             runs.clear();
             claim.give_up_runs();
             added = self.build_of(&memtables, &[], false);
@@ -275,8 +287,9 @@ impl Tree {
         self.build(sources, bottom, &|| false)
     }
 
-    /// Picks runs worth merging now, or a compaction to go on with; `None` if the shape is fine. They are claimed until the
-    /// compaction, or the edit made of it, is dropped, installed or abandoned.
+    /// Picks runs worth merging now, or a compaction to go on with; `None` if the shape is fine.
+    /// They are claimed until the compaction, or the edit made of it, is dropped, installed or
+    /// abandoned.
     pub fn pick_compaction(&self) -> Option<Compaction> {
         let of_policy = self.claim_newest(|runs, all| {
             let sizes: Vec<_> = runs.iter().map(|run| run.bytes).collect();
@@ -289,8 +302,8 @@ impl Tree {
         of_policy.or_else(|| self.unfinished_compaction())
     }
 
-    /// All runs, if merging them would leave less: more than one run, or tombstones and operands in the only one. `None`
-    /// also while another compaction is out, or is not finished.
+    /// All runs, if merging them would leave less: more than one run, or tombstones and operands in
+    /// the only one. `None` also while another compaction is out, or is not finished.
     pub fn full_compaction(&self) -> Option<Compaction> {
         let now = wall_clock_micros(&*self.context.env);
         self.claim_newest(|runs, all| {
@@ -299,7 +312,8 @@ impl Tree {
         })
     }
 
-    /// The next step of the newest compaction that is not finished; `None` if there is none, or each is being gone on with.
+    /// The next step of the newest compaction that is not finished; `None` if there is none, or
+    /// each is being gone on with.
     pub fn unfinished_compaction(&self) -> Option<Compaction> {
         self.claims.claim_runs(|claimed| {
             let version = self.version.load_full();
@@ -317,14 +331,15 @@ impl Tree {
         })
     }
 
-    /// Claims the runs that `pick` picks among the newest up to the first that is claimed or being merged already; it is also told
-    /// how many there are in all.
+    /// Claims the runs that `pick` picks among the newest up to the first that is claimed or being
+    /// merged already; it is also told how many there are in all.
     fn claim_newest(
         &self,
         pick: impl FnOnce(&[Arc<Run>], usize) -> Option<Range<usize>>,
     ) -> Option<Compaction> {
         self.claims.claim_runs(|claimed| {
-            // Loaded under the claims' lock: a run whose claim was just given up is either still here or gone for good.
+            // Loaded under the claims' lock: a run whose claim was just given up is either still
+            // here or gone for good.
             let version = self.version.load_full();
             let free = version.newest_free(claimed);
             let range = pick(free, version.runs.len())?;
@@ -338,13 +353,15 @@ impl Tree {
         })
     }
 
-    /// Does a step of `compaction`: merges what its runs have next into a table, or a few if ranges are deleted. `stop` is asked now
-    /// and then; when it says true the step ends with `None` and its files are removed. The result takes effect by
-    /// [`install`](Self::install). If it [is not the last](TreeEdit::is_unfinished), [`unfinished_compaction`](Self::unfinished_compaction)
+    /// Does a step of `compaction`: merges what its runs have next into a table, or a few if ranges
+    /// are deleted. `stop` is asked now and then; when it says true the step ends with `None` and
+    /// its files are removed. The result takes effect by [`install`](Self::install). If it [is not
+    /// the last](TreeEdit::is_unfinished), [`unfinished_compaction`](Self::unfinished_compaction)
     /// and [`pick_compaction`](Self::pick_compaction) give the next.
     ///
     /// # Errors
-    /// `Corrupt`, `Merge`, `TooLarge`, or those of the machine. No file of the step is left behind, and the runs stay.
+    /// `Corrupt`, `Merge`, `TooLarge`, or those of the machine. No file of the step is left behind,
+    /// and the runs stay.
     pub fn compact(
         &self,
         compaction: Compaction,
@@ -387,7 +404,8 @@ impl Tree {
         Merge::new(sources, Direction::Forwards, folder, bottom)
     }
 
-    /// Writes what `sources` merge to as a new run; of no tables if nothing is left. `None` if stopped.
+    /// Writes what `sources` merge to as a new run; of no tables if nothing is left. `None` if
+    /// stopped.
     fn build(
         &self,
         sources: Vec<Source>,
@@ -437,7 +455,8 @@ impl Tree {
             .collect()
     }
 
-    /// The runs, newest first, as they would be if `edit` were installed now: what the manifest must name before it is.
+    /// The runs, newest first, as they would be if `edit` were installed now: what the manifest
+    /// must name before it is.
     pub fn preview(&self, edit: &TreeEdit) -> Vec<RunMeta> {
         edit.apply(&self.version.load())
             .runs
@@ -446,8 +465,8 @@ impl Tree {
             .collect()
     }
 
-    /// Puts `edit` into effect, after the manifest that names its files is durable. Replaced tables are deleted when the
-    /// last snapshot that holds them is dropped, and what this returns.
+    /// Puts `edit` into effect, after the manifest that names its files is durable. Replaced tables
+    /// are deleted when the last snapshot that holds them is dropped, and what this returns.
     pub fn install(&self, edit: TreeEdit) -> Superseded {
         assert!(
             edit.is_of(&self.claims),
@@ -462,8 +481,9 @@ impl Tree {
         Superseded(superseded)
     }
 
-    /// Gives `edit` up and removes its files: no manifest names them, nor can one that was half written. (An edit that is
-    /// merely dropped leaves its files, for the store to find as orphans.)
+    /// Gives `edit` up and removes its files: no manifest names them, nor can one that was half
+    /// written. (An edit that is merely dropped leaves its files, for the store to find as
+    /// orphans.)
     pub fn abandon(&self, edit: TreeEdit) {
         edit.set_added_obsolete();
     }

@@ -1,4 +1,5 @@
-//! Variable-length integers: seven bits a byte, lowest first, the top bit set on all but the last (LEB128).
+//! Variable-length integers: seven bits a byte, lowest first, the top bit set on all but the last
+//! (LEB128).
 
 use crate::Damage;
 

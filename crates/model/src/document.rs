@@ -13,18 +13,19 @@ use std::fmt;
 /// Longest JSON text of a document, white space included.
 pub const DOCUMENT_BYTES_MAX: usize = 16 << 20;
 
-/// Longest encoding of a document. Most encodings are shorter than their text; arrays of one-digit numbers and the
-/// like are at most four times as long.
+/// Longest encoding of a document. Most encodings are shorter than their text; arrays of one-digit
+/// numbers and the like are at most four times as long.
 pub const ENCODED_BYTES_MAX: usize = 4 * DOCUMENT_BYTES_MAX;
 
 /// Most levels of arrays and objects, counting the document itself.
 pub const DEPTH_MAX: usize = 128;
 
-/// A JSON object in its encoded form, which is read in place: no tree is built, and a field is found in constant
-/// time. Cloning shares the bytes. A document is valid from its making on, so reading can't fail.
+/// A JSON object in its encoded form, which is read in place: no tree is built, and a field is
+/// found in constant time. Cloning shares the bytes. A document is valid from its making on, so
+/// reading can't fail.
 ///
-/// Fields keep their order and numbers their text. Two documents are equal if their encodings are, which is so for
-/// texts that differ in white space and string escapes alone.
+/// Fields keep their order and numbers their text. Two documents are equal if their encodings are,
+/// which is so for texts that differ in white space and string escapes alone.
 ///
 /// ```
 /// use quire_model::{Document, ValueRef};
@@ -47,27 +48,31 @@ impl Document {
     /// Encodes the text of one JSON object, in one pass.
     ///
     /// # Errors
-    /// Says what is wrong at which byte: text that is not JSON (RFC 8259) in UTF-8 or not one object; more than
-    /// [`DOCUMENT_BYTES_MAX`] bytes or [`DEPTH_MAX`] levels; a field twice in one object; an integer outside
-    /// `i64::MIN..=u64::MAX` or a float beyond f64, which would have to be rounded.
+    /// Says what is wrong at which byte: text that is not JSON (RFC 8259) in UTF-8 or not one
+    /// object; more than [`DOCUMENT_BYTES_MAX`] bytes or [`DEPTH_MAX`] levels; a field twice in one
+    /// object; an integer outside `i64::MIN..=u64::MAX` or a float beyond f64, which would have to
+    /// be rounded.
     pub fn from_json(json: &[u8]) -> Result<Document, Error> {
         // Boxed first: without spare room the bytes are shared without one more allocation.
         let bytes = Bytes::from(json_in::encode(json)?.into_boxed_slice());
         Ok(Document { bytes })
     }
 
-    /// Takes an encoded document, checking all of it: one pass, linear in the bytes, without allocation.
+    /// Takes an encoded document, checking all of it: one pass, linear in the bytes, without
+    /// allocation.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if `bytes` are not exactly what [`from_json`](Self::from_json) could have made;
-    /// [`Error::TooDeep`], [`Error::TooLarge`] (over [`ENCODED_BYTES_MAX`]) beyond the limits.
+    /// [`Error::Corrupt`] if `bytes` are not exactly what [`from_json`](Self::from_json) could have
+    /// made; [`Error::TooDeep`], [`Error::TooLarge`] (over [`ENCODED_BYTES_MAX`]) beyond the
+    /// limits.
     pub fn from_bytes(bytes: Bytes) -> Result<Document, Error> {
         validate::check(&bytes)?;
         Ok(Document { bytes })
     }
 
-    /// Takes an encoded document whose bytes are known to be those that were stored, by a checksum: only the frame of the
-    /// root object is looked at. Of bytes that were never a document, what makes no sense reads as absent or null.
+    /// Takes an encoded document whose bytes are known to be those that were stored, by a checksum:
+    /// only the frame of the root object is looked at. Of bytes that were never a document, what
+    /// makes no sense reads as absent or null.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if `bytes` can't be a document of this version.
@@ -135,8 +140,9 @@ impl Document {
         json_out::to_json(Raw::Object(self.container()), self.bytes.len())
     }
 
-    /// This document changed by a JSON merge patch (RFC 7396): the patch's fields replace ours, objects merge field by
-    /// field, null removes. Our fields keep their places; new ones follow in the patch's order.
+    /// This document changed by a JSON merge patch (RFC 7396): the patch's fields replace ours,
+    /// objects merge field by field, null removes. Our fields keep their places; new ones follow in
+    /// the patch's order.
     ///
     /// ```
     /// # use quire_model::Document;

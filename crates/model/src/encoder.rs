@@ -1,7 +1,8 @@
 //! Writes the document encoding, front to back in one pass: see [`layout`](crate::layout).
 //!
-//! An array or object is begun, its items are written one after the other, and when it ends its tables are written
-//! behind them, by when their widths are known. Only the ends of the items of open containers are kept on the side.
+//! An array or object is begun, its items are written one after the other, and when it ends its
+//! tables are written behind them, by when their widths are known. Only the ends of the items of
+//! open containers are kept on the side.
 
 use crate::float::{Float, Number, Repr};
 use crate::layout::{self, SCAN_FIELDS_MAX, VERSION, Width, bucket, buckets, split_entry, tag};
@@ -10,7 +11,8 @@ use smallvec::SmallVec;
 /// A document being written.
 pub(crate) struct Encoder {
     out: Vec<u8>,
-    /// Ends of the items written so far of every open container, the innermost last, each from its container's tag.
+    /// Ends of the items written so far of every open container, the innermost last, each from its
+    /// container's tag.
     ends: SmallVec<[u32; 64]>,
     /// Scratch of the index: bucket in the high half, entry number in the low.
     listed: SmallVec<[u64; 32]>,
@@ -57,7 +59,8 @@ impl Encoder {
 
     /// Ends an item of `open`: a value of an array, a name and value of an object.
     pub(crate) fn end_item(&mut self, open: Open) {
-        // Fits: inputs are bounded by 16 MiB of text, and no encoding is more than a few times its text.
+        // Fits: inputs are bounded by 16 MiB of text, and no encoding is more than a few times its
+        // text.
         self.ends.push((self.out.len() - open.start) as u32);
     }
 

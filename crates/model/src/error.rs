@@ -20,7 +20,8 @@ pub enum ErrorKind {
     Corrupt,
 }
 
-/// Why a document, a key or an encoding was refused. Offsets are in bytes from the start of what was handed in.
+/// Why a document, a key or an encoding was refused. Offsets are in bytes from the start of what
+/// was handed in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

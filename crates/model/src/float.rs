@@ -1,17 +1,19 @@
 //! Numbers: from JSON text to value, and floats that keep their text.
 //!
 //! # Invariants
-//! 1. The text a number was written with comes back byte for byte, whatever library renders floats today.
-//! 2. Each text has one form: an integer where it is one (`-0` is not: only a float can be minus zero), else a
-//!    decimal where that holds it, else the text itself.
+//! 1. The text a number was written with comes back byte for byte, whatever library renders floats
+//!    today.
+//! 2. Each text has one form: an integer where it is one (`-0` is not: only a float can be minus
+//!    zero), else a decimal where that holds it, else the text itself.
 //!
-//! A decimal keeps `1.10` as 110 and 2 digits after the point: smaller than an f64 and its text, and the f64 is one
-//! exact division away (Clinger 1990: digits up to 2^53 and a power of ten up to 22 are both exact, so their
-//! quotient is rounded once).
+//! A decimal keeps `1.10` as 110 and 2 digits after the point: smaller than an f64 and its text,
+//! and the f64 is one exact division away (Clinger 1990: digits up to 2^53 and a power of ten up to
+//! 22 are both exact, so their quotient is rounded once).
 
 use std::fmt;
 
-/// Digits after the point that a decimal holds at most: 10^22 is the largest power of ten that is an exact f64.
+/// Digits after the point that a decimal holds at most: 10^22 is the largest power of ten that is
+/// an exact f64.
 pub(crate) const SCALE_MAX: u8 = 22;
 
 /// Powers of ten, all exact.
@@ -23,9 +25,11 @@ const TENS: [f64; SCALE_MAX as usize + 1] = [
 /// Room for any decimal: a sign, a point, and at most 23 digits.
 const DECIMAL_TEXT_BYTES_MAX: usize = 1 + 1 + SCALE_MAX as usize + 1;
 
-/// A JSON number that is not an integer (or is `-0`), with the text it was written with. Its [`Display`] is that text.
+/// A JSON number that is not an integer (or is `-0`), with the text it was written with. Its
+/// [`Display`] is that text.
 ///
-/// Two are equal if their texts are: `1.0` is not `1.00`. Compare [`value`](Float::value)s for numbers.
+/// Two are equal if their texts are: `1.0` is not `1.00`. Compare [`value`](Float::value)s for
+/// numbers.
 ///
 /// [`Display`]: fmt::Display
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,7 +38,8 @@ pub struct Float<'a>(pub(crate) Repr<'a>);
 /// How a float is held.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repr<'a> {
-    /// `digits` / 10^`scale`, written plainly with `scale` digits after the point; `scale` is 1 to [`SCALE_MAX`].
+    /// `digits` / 10^`scale`, written plainly with `scale` digits after the point; `scale` is 1 to
+    /// [`SCALE_MAX`].
     Decimal {
         negative: bool,
         digits: u64,
@@ -120,7 +125,8 @@ fn integer(negative: bool, digits: Option<u64>, text: &[u8]) -> Result<Number<'_
     Ok(Number::Int(value))
 }
 
-/// Goes on from `value` with the digits that `text` starts with: the sum (none once it left u64) and what follows.
+/// Goes on from `value` with the digits that `text` starts with: the sum (none once it left u64)
+/// and what follows.
 fn take_digits(mut value: Option<u64>, text: &[u8]) -> (Option<u64>, &[u8]) {
     let mut rest = text;
     while let Some((&byte @ b'0'..=b'9', tail)) = rest.split_first() {
@@ -174,7 +180,8 @@ impl<'a> Float<'a> {
                 scale,
             } => (negative, digits, usize::from(scale)),
         };
-        // Written from the last digit to the first: up to the point at least one digit more than the scale.
+        // Written from the last digit to the first: up to the point at least one digit more than
+        // the scale.
         let mut buffer = [0; DECIMAL_TEXT_BYTES_MAX];
         let mut start = buffer.len();
         let mut put = |byte: u8| {

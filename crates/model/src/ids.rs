@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-/// A record's place in its partition's log: dense, counted from 1, never reused. It is the record's address, its
-/// order and its document's version. `Position(0)` is before the first record: a view at 0 sees nothing.
+/// A record's place in its partition's log: dense, counted from 1, never reused. It is the record's
+/// address, its order and its document's version. `Position(0)` is before the first record: a view
+/// at 0 sees nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Position(pub u64);
 

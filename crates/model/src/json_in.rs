@@ -197,8 +197,8 @@ fn syntax(json: &[u8], error: &JiterError) -> Error {
     };
     let what = match error {
         JsonErrorType::InvalidUnicodeCodePoint => {
-            // The parser counts in the decoded string. Escapes stand for whole characters, so the first byte that
-            // is not UTF-8 is the same one in the text.
+            // The parser counts in the decoded string. Escapes stand for whole characters, so the
+            // first byte that is not UTF-8 is the same one in the text.
             let offset = std::str::from_utf8(json)
                 .err()
                 .map_or(offset, |error| error.valid_up_to());

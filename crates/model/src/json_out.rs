@@ -1,5 +1,5 @@
-//! Document encoding to JSON text: compact, fields in their order, numbers as written, only the escapes that JSON
-//! asks for. The text is never longer than the one the document was made from.
+//! Document encoding to JSON text: compact, fields in their order, numbers as written, only the
+//! escapes that JSON asks for. The text is never longer than the one the document was made from.
 
 use crate::float::Number;
 use crate::layout::tag;
@@ -18,7 +18,8 @@ fn write_encoded(bytes: &[u8], depth: u8, out: &mut Vec<u8>) {
     if let Some((&tag::STRING, text)) = bytes.split_first() {
         return write_string(text, out);
     }
-    // A document was valid when it was made: what is not a value is met only in bytes that claim to be one.
+    // A document was valid when it was made: what is not a value is met only in bytes that claim to
+    // be one.
     match &Raw::parse(bytes, depth) {
         Some(value) => write_value(value, out),
         None => out.extend_from_slice(b"null"),

@@ -1,9 +1,11 @@
 //! [`Key`]: a document's primary key.
 //!
 //! # Invariants
-//! 1. A key is its text: the integer 42 and the string "42" are one key, because a URL or a command line carries
-//!    text alone. A string that is the plain decimal text of an integer in range *is* that integer's key.
-//! 2. Encoded keys compare bytewise as the keys do: integers by value, then all other strings bytewise.
+//! 1. A key is its text: the integer 42 and the string "42" are one key, because a URL or a command
+//!    line carries text alone. A string that is the plain decimal text of an integer in range *is*
+//!    that integer's key.
+//! 2. Encoded keys compare bytewise as the keys do: integers by value, then all other strings
+//!    bytewise.
 //! 3. The encoding and the hash never change: they place documents on disk.
 //!
 //! # Layout
@@ -26,10 +28,12 @@ pub const KEY_BYTES_MAX: usize = 1024;
 const ZERO: u8 = 0x18;
 const STRING: u8 = 0x30;
 
-/// A primary key: an integer from `i64::MIN` to `u64::MAX`, or a string of 1 to [`KEY_BYTES_MAX`] bytes. Identified by
-/// its text: a string that reads as such an integer (`0` or `-?[1-9][0-9]*`) is the integer.
+/// A primary key: an integer from `i64::MIN` to `u64::MAX`, or a string of 1 to [`KEY_BYTES_MAX`]
+/// bytes. Identified by its text: a string that reads as such an integer (`0` or `-?[1-9][0-9]*`)
+/// is the integer.
 ///
-/// Integers come first, in numeric order; then strings, bytewise. [`Display`](fmt::Display) gives the text.
+/// Integers come first, in numeric order; then strings, bytewise. [`Display`](fmt::Display) gives
+/// the text.
 ///
 /// ```
 /// use quire_model::Key;
@@ -77,8 +81,8 @@ impl Key {
     /// The key that a document's field holds.
     ///
     /// # Errors
-    /// [`Error::InvalidKey`] if it is neither an integer nor a string that can be one. A number that is no plain
-    /// integer (`1.0`, `1e3`, `-0`) is not a key: which text would it be?
+    /// [`Error::InvalidKey`] if it is neither an integer nor a string that can be one. A number
+    /// that is no plain integer (`1.0`, `1e3`, `-0`) is not a key: which text would it be?
     pub fn from_value(value: ValueRef<'_>) -> Result<Key, Error> {
         let found = match value {
             ValueRef::Int(value) => return Ok(Key::from(value)),

@@ -1,11 +1,12 @@
 //! The document encoding: its bytes, and how they are read.
 //!
 //! # Invariants
-//! 1. A value is a slice: its end comes from what holds it, so no value stores its own length, and any value can be
-//!    copied into another document as it is.
+//! 1. A value is a slice: its end comes from what holds it, so no value stores its own length, and
+//!    any value can be copied into another document as it is.
 //! 2. The encoding of a JSON text is unique up to white space and the spelling of string escapes.
-//! 3. Reading checks every bound, and how deep values are nested, and items are gone through without meeting a byte
-//!    twice: bytes that break these rules read as absent or null, never as a panic, in bounded time.
+//! 3. Reading checks every bound, and how deep values are nested, and items are gone through
+//!    without meeting a byte twice: bytes that break these rules read as absent or null, never as a
+//!    panic, in bounded time.
 //!
 //! # Layout (little-endian)
 //! ```text
@@ -300,7 +301,8 @@ pub(crate) fn write_leb128(mut value: usize, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// Reads a number of at most four base-128 digits (names are far shorter than 2^28), in its shortest form only.
+/// Reads a number of at most four base-128 digits (names are far shorter than 2^28), in its
+/// shortest form only.
 fn read_leb128(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let (&first, mut rest) = bytes.split_first()?;
     let mut value = usize::from(first & 0x7f);

@@ -3,7 +3,8 @@
 //! - [`Document`]: a JSON object in a compact encoding, read in place: any field in constant time.
 //! - [`ValueRef`]: one value inside a document; numbers keep the text they were written with.
 //! - [`Key`]: a primary key, whose encoded bytes sort as the keys do.
-//! - [`ordered`]: values of any scalar type as bytes that sort as the values do, for composite keys.
+//! - [`ordered`]: values of any scalar type as bytes that sort as the values do, for composite
+//!   keys.
 //! - [`Position`] and [`DocId`]: ids that every layer shares.
 //!
 //! ```

@@ -1,18 +1,19 @@
 //! Scalar values as bytes that sort as the values do, for composite keys.
 //!
 //! # Invariants
-//! 1. Comparing encoded values bytewise compares the values (ascending), or compares them the other way round
-//!    (descending: every byte complemented).
-//! 2. No encoded value is a prefix of another of the same direction: values can be set one behind the other, with any
-//!    bytes behind the last, and compare element by element.
+//! 1. Comparing encoded values bytewise compares the values (ascending), or compares them the other
+//!    way round (descending: every byte complemented).
+//! 2. No encoded value is a prefix of another of the same direction: values can be set one behind
+//!    the other, with any bytes behind the last, and compare element by element.
 //! 3. Each value has one encoding, and decoding gives back exactly that value, its type included.
 //!
 //! # Order
 //! null < false < true < numbers < strings < bytes < timestamps.
 //!
-//! Numbers share one order, by exact value whatever their type: 1 < 1.5 < 2, and 2^53 + 1 lies between the floats
-//! 2^53 and 2^53 + 2. Where an integer and a float are equal the integer comes first; -0.0 comes between the integer 0
-//! and 0.0. The infinities are the ends. NaN is refused. Strings and bytes compare bytewise, timestamps by time.
+//! Numbers share one order, by exact value whatever their type: 1 < 1.5 < 2, and 2^53 + 1 lies
+//! between the floats 2^53 and 2^53 + 2. Where an integer and a float are equal the integer comes
+//! first; -0.0 comes between the integer 0 and 0.0. The infinities are the ends. NaN is refused.
+//! Strings and bytes compare bytewise, timestamps by time.
 //!
 //! # Layout (big-endian)
 //! ```text
@@ -48,8 +49,8 @@ pub enum Direction {
 
 /// A scalar value that has a place in the order: see the [module](self) for which.
 ///
-/// Equality and order are those of the encoding: `Int(1)` and `UInt(1)` are one value, `Float(1.0)` is another. A NaN
-/// can't be encoded; [`Ord`] puts it beyond the infinity of its sign.
+/// Equality and order are those of the encoding: `Int(1)` and `UInt(1)` are one value, `Float(1.0)`
+/// is another. A NaN can't be encoded; [`Ord`] puts it beyond the infinity of its sign.
 #[derive(Debug, Clone)]
 pub enum OrderedValue<'a> {
     /// No value.
@@ -85,7 +86,8 @@ impl<'a> OrderedValue<'a> {
         })
     }
 
-    /// Appends the encoding: at most 12 bytes, or 3 more than twice a string's or bytes' own length.
+    /// Appends the encoding: at most 12 bytes, or 3 more than twice a string's or bytes' own
+    /// length.
     ///
     /// ```
     /// use quire_model::ordered::{Direction, OrderedValue};

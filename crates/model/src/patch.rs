@@ -1,4 +1,5 @@
-//! JSON merge patch (RFC 7396) on encoded documents: what the patch leaves alone is copied as bytes.
+//! JSON merge patch (RFC 7396) on encoded documents: what the patch leaves alone is copied as
+//! bytes.
 
 use crate::document::DOCUMENT_BYTES_MAX;
 use crate::encoder::{DuplicateName, Encoder};
@@ -7,14 +8,15 @@ use crate::json_out;
 use crate::layout::Container;
 use crate::value::Raw;
 
-/// The text of a value is at most this many times as long as its encoding: worst is a decimal of 22 zeros after the
-/// point, 26 bytes of text in 3.
+/// The text of a value is at most this many times as long as its encoding: worst is a decimal of 22
+/// zeros after the point, 26 bytes of text in 3.
 const TEXT_RATIO_MAX: usize = 16;
 
 /// The document `target` as changed by `patch`, both whole encodings without their version byte.
 pub(crate) fn merge(target: Container<'_>, patch: Container<'_>) -> Result<Vec<u8>, Error> {
     let mut encoder = Encoder::with_capacity(target.bytes.len() + patch.bytes.len());
-    // The fields of one object have different names in both, so those of the result do; this is for the compiler.
+    // The fields of one object have different names in both, so those of the result do; this is for
+    // the compiler.
     let duplicate = |DuplicateName(name)| Error::DuplicateField {
         name: excerpt(&name),
         offset: 0,
@@ -25,7 +27,8 @@ pub(crate) fn merge(target: Container<'_>, patch: Container<'_>) -> Result<Vec<u
     Ok(merged)
 }
 
-/// Writes `target` (nothing, if it is not an object) as changed by `patch`. Nested no deeper than the deeper of both.
+/// Writes `target` (nothing, if it is not an object) as changed by `patch`. Nested no deeper than
+/// the deeper of both.
 fn merge_object(
     target: Option<Container<'_>>,
     patch: Container<'_>,
@@ -56,7 +59,8 @@ fn merge_object(
     encoder.end_object(open)
 }
 
-/// Writes the field `name`, nested `depth` deep, as `change` makes it of `old`; false if that is no field.
+/// Writes the field `name`, nested `depth` deep, as `change` makes it of `old`; false if that is no
+/// field.
 fn write_change(
     name: &[u8],
     old: Option<&[u8]>,

@@ -1,7 +1,8 @@
 //! Checks a whole encoded document in one pass, linear in its bytes and without allocation.
 //!
-//! What passes is exactly what the encoder could have written: every value in its one spelling, items side by side
-//! with nothing between or shared, names UTF-8 and each once, the index complete and in order.
+//! What passes is exactly what the encoder could have written: every value in its one spelling,
+//! items side by side with nothing between or shared, names UTF-8 and each once, the index complete
+//! and in order.
 
 use crate::document::{DEPTH_MAX, ENCODED_BYTES_MAX};
 use crate::error::Error;
@@ -42,7 +43,8 @@ pub(crate) fn check_frame(document: &[u8]) -> Result<&[u8], Error> {
     }
 }
 
-/// Checks a value that starts at `offset` of the document; an array or object is at nesting `depth`.
+/// Checks a value that starts at `offset` of the document; an array or object is at nesting
+/// `depth`.
 fn check_value(bytes: &[u8], offset: usize, depth: usize) -> Result<(), Error> {
     let corrupt = |what| Err(Error::Corrupt { offset, what });
     // How deep it is nested is told below, in words.
@@ -124,8 +126,8 @@ fn names_are_sound(object: Container<'_>) -> bool {
     index_is_sound(object).unwrap_or(false)
 }
 
-/// Names that ascend strictly within their buckets, and buckets that share out the whole list, make the list name
-/// each entry once: there are as many places as entries, and no name twice.
+/// Names that ascend strictly within their buckets, and buckets that share out the whole list, make
+/// the list name each entry once: there are as many places as entries, and no name twice.
 fn index_is_sound(object: Container<'_>) -> Option<bool> {
     let buckets = buckets(object.count);
     let mut place = 0;

@@ -4,7 +4,8 @@ use crate::float::{Float, Number, Repr, SCALE_MAX};
 use crate::json_out;
 use crate::layout::{self, Container, split_entry, tag};
 
-/// One value of a document, borrowed from it. Strings are its bytes, arrays and objects are opened in constant time.
+/// One value of a document, borrowed from it. Strings are its bytes, arrays and objects are opened
+/// in constant time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum ValueRef<'a> {
@@ -48,7 +49,8 @@ impl<'a> ValueRef<'a> {
 
     /// The value in `bytes`, nested `depth` deep in a document.
     pub(crate) fn read(bytes: &'a [u8], depth: u8) -> ValueRef<'a> {
-        // A document was valid when it was made: the way out of here is for bytes that only claim to be one.
+        // A document was valid when it was made: the way out of here is for bytes that only claim
+        // to be one.
         let Some(raw) = Raw::parse(bytes, depth) else {
             return ValueRef::Null;
         };
@@ -81,9 +83,9 @@ pub(crate) enum Raw<'a> {
 }
 
 impl<'a> Raw<'a> {
-    /// Reads a value; none if its tag is unknown, its payload is not the one spelling of a value, or its tables do
-    /// not fit, or if it is an array or object that `depth` says is nested too deep. Strings, and what arrays and
-    /// objects hold, are not looked at.
+    /// Reads a value; none if its tag is unknown, its payload is not the one spelling of a value,
+    /// or its tables do not fit, or if it is an array or object that `depth` says is nested too
+    /// deep. Strings, and what arrays and objects hold, are not looked at.
     pub(crate) fn parse(bytes: &'a [u8], depth: u8) -> Option<Raw<'a>> {
         let (&tag, payload) = bytes.split_first()?;
         Some(match tag {
@@ -193,8 +195,8 @@ impl<'a> ObjectRef<'a> {
         Some(ValueRef::read(value, self.0.depth_inside()))
     }
 
-    /// The field at a dotted path, through objects only: `a.b.c` is field `c` of field `b` of field `a`. A name that
-    /// has a dot in it is reached by [`get`](Self::get) alone.
+    /// The field at a dotted path, through objects only: `a.b.c` is field `c` of field `b` of field
+    /// `a`. A name that has a dot in it is reached by [`get`](Self::get) alone.
     #[must_use]
     pub fn get_path(&self, path: &str) -> Option<ValueRef<'a>> {
         let (parents, name) = path

@@ -19,8 +19,8 @@ pub enum Codec {
     Zstd {
         /// From 1, which is fast, to 19, which is slow and small.
         level: u8,
-        /// The most bytes of a dictionary trained on what is packed, which each file then holds; 0 for none, else from 256
-        /// to 1 MiB. Pays where records are alike and blocks small.
+        /// The most bytes of a dictionary trained on what is packed, which each file then holds; 0
+        /// for none, else from 256 to 1 MiB. Pays where records are alike and blocks small.
         dictionary_bytes: u32,
     },
 }

@@ -1,7 +1,7 @@
 //! Dictionary: what many pieces have in common, so that zstd need not find it anew in each.
 //!
-//! Its bytes are in zstd's own format: a trained dictionary begins with its magic `37 A4 30 EC`, anything else is raw content
-//! that frames refer back to.
+//! Its bytes are in zstd's own format: a trained dictionary begins with its magic `37 A4 30 EC`,
+//! anything else is raw content that frames refer back to.
 
 use bytes::Bytes;
 use std::fmt;
@@ -29,8 +29,9 @@ impl Dictionary {
         Some(Dictionary { bytes, decoder })
     }
 
-    /// Trains one of at most `bytes_max` on records that lie one after another in `samples`, and have these lengths. Of too few
-    /// records, their last bytes are it. The same records make the same dictionary. `None` if there is nothing to learn.
+    /// Trains one of at most `bytes_max` on records that lie one after another in `samples`, and
+    /// have these lengths. Of too few records, their last bytes are it. The same records make the
+    /// same dictionary. `None` if there is nothing to learn.
     #[must_use]
     pub fn train(samples: &[u8], lengths: &[usize], bytes_max: usize) -> Option<Dictionary> {
         let mut trained = Vec::with_capacity(bytes_max);

@@ -1,8 +1,8 @@
 //! Packing pieces, and unpacking them.
 //!
 //! # Invariants
-//! 1. Unpacking allocates the raw length that a checked header says, and no more: whatever a piece claims to hold, one
-//!    that holds anything else is refused.
+//! 1. Unpacking allocates the raw length that a checked header says, and no more: whatever a piece
+//!    claims to hold, one that holds anything else is refused.
 //! 2. Contexts of zstd that are kept for later are few: they take some 160 KiB each.
 
 use crate::{Codec, Dictionary};
@@ -78,8 +78,8 @@ impl Packer {
         }
     }
 
-    /// For pieces in LZ4 as if each stood behind `front`, which whoever reads them has to have. LZ4 refers
-    /// back 64 KiB at most.
+    /// For pieces in LZ4 as if each stood behind `front`, which whoever reads them has to have. LZ4
+    /// refers back 64 KiB at most.
     #[must_use]
     pub fn lz4_behind(front: Bytes) -> Packer {
         Packer {
@@ -88,7 +88,8 @@ impl Packer {
         }
     }
 
-    /// Appends `raw` to `out`, packed if that makes it smaller. Says how, and whether with the dictionary.
+    /// Appends `raw` to `out`, packed if that makes it smaller. Says how, and whether with the
+    /// dictionary.
     pub fn pack(&mut self, raw: &[u8], out: &mut Vec<u8>) -> (Packing, bool) {
         let start = out.len();
         let packed = match self.codec {
@@ -131,8 +132,8 @@ impl Packer {
     }
 }
 
-/// The `raw_length` bytes that were packed as `stored`; `None` if it holds anything else. That many are allocated: whoever
-/// asks has checked the number, or has a limit.
+/// The `raw_length` bytes that were packed as `stored`; `None` if it holds anything else. That many
+/// are allocated: whoever asks has checked the number, or has a limit.
 #[must_use]
 pub fn unpack(
     packing: Packing,

@@ -1,8 +1,9 @@
 //! Bugs that tests plant into the engine, to show that they would be found.
 //!
-//! Each [`Bug`] is a mistake that somebody could make, at the one place in the engine where it would be made:
-//! `if !planted(Bug::LogUnsynced) { file.sync()?; }`. Without the feature `on`, which tests alone switch on, [`planted`]
-//! is a constant `false`, and nothing of a bug is compiled.
+//! Each [`Bug`] is a mistake that somebody could make, at the one place in the engine where it
+//! would be made: `if !planted(Bug::LogUnsynced) { file.sync()?; }`. Without the feature `on`,
+//! which tests alone switch on, [`planted`] is a constant `false`, and nothing of a bug is
+//! compiled.
 
 /// Makes the enum, the list of all that it holds, and what each is in words.
 macro_rules! bugs {
@@ -41,7 +42,8 @@ bugs! {
     LogChecksumUnchecked,
     /// A block of the log says that the file was durable up to the block itself.
     DurableOffsetTooFar,
-    /// The footer of a segment names the position of its last record where the next one's should be.
+    /// The footer of a segment names the position of its last record where the next one's should
+    /// be.
     FooterOneRecordShort,
 
     // log: durability and recovery.
@@ -77,7 +79,8 @@ bugs! {
     CompactedRemovedFirst,
     /// Recovery takes segments that a compaction was kept from removing for segments of the log.
     LeftoversBelieved,
-    /// Blocks of the log that are carried over to a new segment leave the dictionary that they need behind.
+    /// Blocks of the log that are carried over to a new segment leave the dictionary that they need
+    /// behind.
     DictionaryNotCarried,
     /// A view reads the log's segments of now, and not those of when it was made.
     ViewReadsNewestLog,
@@ -91,7 +94,8 @@ bugs! {
     TableNameUnsynced,
     /// A key that does not fit in a block of a table any more is in no block.
     FirstKeyOfBlockLost,
-    /// An index key is that of the next block: the block's first key is looked for in the one before.
+    /// An index key is that of the next block: the block's first key is looked for in the one
+    /// before.
     SeparatorOneTooFar,
     /// A search in a block goes on one restart, or ends one entry, after the right one.
     RestartOneTooFar,
@@ -121,11 +125,13 @@ bugs! {
     // lsm: the memtable, between threads.
     /// A version of a key is published without order: a reader may find it before what it holds.
     VersionPublishedUnordered,
-    /// A reader finds the newest version of a key without order: it may not see what the version holds.
+    /// A reader finds the newest version of a key without order: it may not see what the version
+    /// holds.
     VersionFoundUnordered,
     /// A key is counted without order: a reader may go through it before it is there.
     KeyCountedUnordered,
-    /// A reader looks whether a filter page is still there without order: its words may be another's.
+    /// A reader looks whether a filter page is still there without order: its words may be
+    /// another's.
     FilterPageFoundUnordered,
     /// A larger table takes the place of the hash index before it is filled.
     LargerIndexEmpty,
@@ -133,7 +139,8 @@ bugs! {
     // lsm: the switch from one version of a tree to the next, between threads.
     /// The memtables of a flush are dropped before their run is there.
     MemtablesDroppedBeforeRun,
-    /// A flush looks for memtables before it claims them: another may have written them out meanwhile.
+    /// A flush looks for memtables before it claims them: another may have written them out
+    /// meanwhile.
     FlushLooksBeforeClaim,
     /// Files that were replaced are removed at once, and not with their last holder.
     ReplacedFilesRemovedAtOnce,
@@ -145,7 +152,8 @@ bugs! {
     // store: manifest, flush, close.
     /// A manifest or a catalog is taken as it is, whatever its checksum.
     ManifestChecksumUnchecked,
-    /// A flush does not sync the log first: the tables hold records that a crash takes from the log.
+    /// A flush does not sync the log first: the tables hold records that a crash takes from the
+    /// log.
     FlushAheadOfLog,
     /// A flush names the log's last position, and not the last that is in the tables.
     FlushNamesLogEnd,
@@ -177,11 +185,13 @@ bugs! {
     ViewOfLaterFlush,
 
     // store: compaction of the log.
-    /// What a compaction of the log keeps is judged by the newest writes, and not by those in the trees' files.
+    /// What a compaction of the log keeps is judged by the newest writes, and not by those in the
+    /// trees' files.
     LivenessOfNewestTrees,
     /// Segments are compacted whose records the next opening has to replay.
     UnflushedSegmentCompacted,
-    /// The end of the log is noted with the dead bytes of now, and not with those of the manifest's position.
+    /// The end of the log is noted with the dead bytes of now, and not with those of the manifest's
+    /// position.
     DeadBytesOfNow,
 
     // collection and quiredb.
@@ -204,7 +214,8 @@ bugs! {
 }
 
 impl Bug {
-    /// Those that only show between threads, where `loom` finds them: of the memtable, and of the frames of filter pages.
+    /// Those that only show between threads, where `loom` finds them: of the memtable, and of the
+    /// frames of filter pages.
     pub const UNDER_LOOM: [&[Bug]; 2] = [
         &[
             Bug::VersionPublishedUnordered,
@@ -215,7 +226,8 @@ impl Bug {
         &[Bug::FilterPageFoundUnordered],
     ];
 
-    /// Those that only show between threads, where `shuttle` finds them: in the tests of `lsm`, and in those of `store`.
+    /// Those that only show between threads, where `shuttle` finds them: in the tests of `lsm`, and
+    /// in those of `store`.
     pub const UNDER_SHUTTLE: [&[Bug]; 2] = [
         &[
             Bug::MemtablesDroppedBeforeRun,
@@ -257,7 +269,8 @@ mod on {
         1 << bug as u128
     }
 
-    /// Plants a bug on this thread until the answer is dropped. Under simulation the whole engine runs on one thread.
+    /// Plants a bug on this thread until the answer is dropped. Under simulation the whole engine
+    /// runs on one thread.
     #[must_use = "the bug goes when this is dropped"]
     pub fn plant(bug: Bug) -> Planted {
         PLANTED.set(PLANTED.get() | bit(bug));

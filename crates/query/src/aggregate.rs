@@ -1,7 +1,8 @@
 //! What an aggregate has gathered so far: the same from columns of shards and from documents.
 //!
 //! # Invariants
-//! 1. What was gathered does not depend on the order in which it came, nor on how the documents are split into shards.
+//! 1. What was gathered does not depend on the order in which it came, nor on how the documents are
+//!    split into shards.
 
 use crate::batches::Batches;
 use crate::exact_sum::ExactSum;
@@ -72,8 +73,8 @@ impl Gathered {
         }
     }
 
-    /// Adds the values that a column has of some documents, whose docids come ascending; `many` says that some may have
-    /// several.
+    /// Adds the values that a column has of some documents, whose docids come ascending; `many`
+    /// says that some may have several.
     pub(crate) fn add_column(
         &mut self,
         column: &dyn Column,
@@ -84,7 +85,8 @@ impl Gathered {
         let mut batches = Batches::new(docs);
         let mut ranks = Ranks::default();
         if many && let Gathered::Histogram(..) = self {
-            // Several values of a document may be in one interval, so it takes documents, not counts.
+            // Several values of a document may be in one interval, so it takes documents, not
+            // counts.
             while let Some(batch) = batches.next() {
                 column.ranks(batch, &mut ranks)?;
                 for of_document in ranks.iter() {

@@ -14,12 +14,13 @@ pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 pub struct Options<'a> {
     /// What is done about a field that no document has.
     pub unknown_fields: UnknownFields,
-    /// How much memory the query may hold, in bytes, beyond the sets of docids: what is sorted, counted by value, or given at once.
+    /// How much memory the query may hold, in bytes, beyond the sets of docids: what is sorted,
+    /// counted by value, or given at once.
     pub memory_bytes_max: usize,
     /// If there is one, the answer explains itself; it tells how long each step took.
     pub clock: Option<Clock<'a>>,
-    /// Asked before each shard, or before each batch of documents where there is no index: true ends the query with an error, of kind
-    /// [`Stopped`](crate::ErrorKind::Stopped).
+    /// Asked before each shard, or before each batch of documents where there is no index: true
+    /// ends the query with an error, of kind [`Stopped`](crate::ErrorKind::Stopped).
     pub stop: Option<Stop<'a>>,
 }
 

@@ -1,8 +1,8 @@
 //! [`ExactSum`]: a sum of numbers that does not depend on their order.
 //!
-//! Floats that are added one by one are rounded at each step, so shards that are added in another order give another sum. Here
-//! the sum is kept whole, as an integer of units of 2^-1074 (the smallest float), and rounded once. Positive and
-//! negative numbers are added up apart.
+//! Floats that are added one by one are rounded at each step, so shards that are added in another
+//! order give another sum. Here the sum is kept whole, as an integer of units of 2^-1074 (the
+//! smallest float), and rounded once. Positive and negative numbers are added up apart.
 //!
 //! Source: Kulisch 2002, "Advanced Arithmetic for the Digital Computer" (the long accumulator).
 
@@ -112,7 +112,8 @@ fn nearest(limbs: &Limbs) -> f64 {
     let limb = |index: Option<usize>| index.and_then(|index| limbs.get(index)).copied();
     let high = limb(Some(top)).unwrap_or(0);
     let next = limb(top.checked_sub(1)).unwrap_or(0);
-    // The top 64 bits, and in the last of them whether anything follows: rounding to 53 is then right.
+    // The top 64 bits, and in the last of them whether anything follows: rounding to 53 is then
+    // right.
     let shift = match top {
         0 => 0,
         _ => high.leading_zeros(),

@@ -1,8 +1,9 @@
 //! Answering a query from shards.
 //!
-//! Each shard is planned by its statistics, then asked once, by [`Run::ask`], for all that the query wants of it. What
-//! it gives is added to what the shards before gave. Shards that statistics rule out are not asked at all; in an ordered
-//! query those with the best values are asked first, so that the others can be outranked.
+//! Each shard is planned by its statistics, then asked once, by [`Run::ask`], for all that the
+//! query wants of it. What it gives is added to what the shards before gave. Shards that statistics
+//! rule out are not asked at all; in an ordered query those with the best values are asked first,
+//! so that the others can be outranked.
 
 use crate::aggregate::Gathered;
 use crate::evaluate::Evaluator;
@@ -28,8 +29,8 @@ impl Prepared {
     /// Asks shards, in whose order hits without another order come.
     ///
     /// # Errors
-    /// `UnknownField` by option; `Unsupported` if a shard can't filter or sort by a field; `TooLarge` if the answer would take
-    /// more memory than it may; `Shard` if one can't be read.
+    /// `UnknownField` by option; `Unsupported` if a shard can't filter or sort by a field;
+    /// `TooLarge` if the answer would take more memory than it may; `Shard` if one can't be read.
     pub fn answer(&self, shards: &[&dyn Shard], options: &Options<'_>) -> Result<Answer> {
         self.answer_from(&shards, options)
     }
@@ -55,8 +56,9 @@ impl Prepared {
         Ok(answer)
     }
 
-    /// Shows each hit to a function, in order, until it breaks; the answer has all but the hits. What is to be counted
-    /// or aggregated is so to the end. Nothing is allocated for a hit; without an order, nor kept.
+    /// Shows each hit to a function, in order, until it breaks; the answer has all but the hits.
+    /// What is to be counted or aggregated is so to the end. Nothing is allocated for a hit;
+    /// without an order, nor kept.
     ///
     /// # Errors
     /// As of [`answer`](Prepared::answer).
@@ -141,7 +143,8 @@ impl Prepared {
         Ok(run.finish())
     }
 
-    /// The only predicate of a query that asks how many documents fulfil it, and nothing else: there is nothing to plan.
+    /// The only predicate of a query that asks how many documents fulfil it, and nothing else:
+    /// there is nothing to plan.
     fn only_counted(&self, options: &Options<'_>) -> Option<&Leaf> {
         let query = &self.query;
         let is_counted = query.count && query.limit == Some(0) && query.aggregates.is_empty();

@@ -6,8 +6,9 @@ use std::ops::{Bound, Not, RangeBounds};
 
 /// Which documents a query is about.
 ///
-/// A predicate on a field holds if any value that the document has at the path fulfils it. `Not` is the complement: a
-/// document without the field matches `not price = 1`. A range never matches a value of another type than its bounds'.
+/// A predicate on a field holds if any value that the document has at the path fulfils it. `Not` is
+/// the complement: a document without the field matches `not price = 1`. A range never matches a
+/// value of another type than its bounds'.
 ///
 /// [`field`] makes filters.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,8 +1,9 @@
 //! The first hits of a shard in an order, found among the documents that come first in it.
 //!
-//! Where many documents match and few are wanted, a few times as many as are wanted are expected among the first documents of
-//! the order's field: these alone are tested. If fewer hits than wanted are among them, all documents are asked after all, so
-//! what is expected decides about time alone. The test of a part of the documents is never more than a fraction of the whole.
+//! Where many documents match and few are wanted, a few times as many as are wanted are expected
+//! among the first documents of the order's field: these alone are tested. If fewer hits than
+//! wanted are among them, all documents are asked after all, so what is expected decides about time
+//! alone. The test of a part of the documents is never more than a fraction of the whole.
 
 use crate::evaluate::Evaluator;
 use crate::explain::Trace;
@@ -13,11 +14,12 @@ use quire_index::DocSet;
 /// So many times as many hits as are wanted are to be expected among the first documents.
 const SLACK: f64 = 2.2;
 
-/// The first documents are tested if they are at most one in so many of those that would have to be.
+/// The first documents are tested if they are at most one in so many of those that would have to
+/// be.
 const PART: f64 = 3.0;
 
-/// Documents that match, the first `hits_max` of the shard among them, and how many were tested for that; none if all that
-/// match are to be found instead.
+/// Documents that match, the first `hits_max` of the shard among them, and how many were tested for
+/// that; none if all that match are to be found instead.
 pub(crate) fn first_matches(
     evaluator: &Evaluator<'_, '_>,
     step: &Step<'_>,

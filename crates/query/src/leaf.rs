@@ -1,8 +1,10 @@
 //! [`Leaf`]: a predicate on one path, as a shard is asked it.
 //!
 //! # Invariants
-//! 1. All that a shard compares are [terms](quire_index::term), bytewise: types, prefixes and open ends are bounds like others.
-//! 2. An `In` has at least two values, sorted, each once. A range has a lower bound below its upper one.
+//! 1. All that a shard compares are [terms](quire_index::term), bytewise: types, prefixes and open
+//!    ends are bounds like others.
+//! 2. An `In` has at least two values, sorted, each once. A range has a lower bound below its upper
+//!    one.
 
 use crate::value::write_string;
 use crate::{Error, Path, Result, Value};

@@ -1,8 +1,9 @@
 //! Filters, orders and aggregates over shards of documents. No storage, no I/O.
 //!
-//! - [`Query`]: what is asked, said with [`find`] and [`field`]; [`Filter::parse`] reads the WHERE grammar of SQL.
-//! - [`Shard`]: documents with indexes, and all that a query asks of them. A shard knows predicates on one field alone
-//!   ([`Leaf`]); and, or, not, orders, pages and aggregates are made here.
+//! - [`Query`]: what is asked, said with [`find`] and [`field`]; [`Filter::parse`] reads the WHERE
+//!   grammar of SQL.
+//! - [`Shard`]: documents with indexes, and all that a query asks of them. A shard knows predicates
+//!   on one field alone ([`Leaf`]); and, or, not, orders, pages and aggregates are made here.
 //! - [`Shards`]: many of them that are asked together, where it may be known which can be left out.
 //! - [`Scan`]: the same answers from documents that have no index.
 //! - [`ModelShard`]: a shard in memory without any index, which others are tested against.
@@ -22,9 +23,10 @@
 //! ```
 //!
 //! # What values are
-//! A document's values at a [`Path`] are the scalars that it reaches, through objects and arrays: a set, so what is there
-//! twice counts once. They are compared as [terms](quire_index::term): 42 and 42.0 are equal, and null < booleans <
-//! numbers < strings. Null is a value, which [`Filter::Exists`] and aggregates pass over.
+//! A document's values at a [`Path`] are the scalars that it reaches, through objects and arrays: a
+//! set, so what is there twice counts once. They are compared as [terms](quire_index::term): 42 and
+//! 42.0 are equal, and null < booleans < numbers < strings. Null is a value, which
+//! [`Filter::Exists`] and aggregates pass over.
 
 mod aggregate;
 mod answer;

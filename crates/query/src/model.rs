@@ -1,6 +1,7 @@
 //! [`ModelShard`]: documents in memory, without any index.
 //!
-//! It is what other shards are tested against, so it is simple before all: every answer looks at every document.
+//! It is what other shards are tested against, so it is simple before all: every answer looks at
+//! every document.
 
 use crate::scan::{Values, values};
 use crate::{
@@ -13,7 +14,8 @@ use quire_model::ordered::Direction;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// A shard of documents in memory. A docid is the document's place; there may be places without one.
+/// A shard of documents in memory. A docid is the document's place; there may be places without
+/// one.
 #[derive(Debug, Clone, Default)]
 pub struct ModelShard {
     documents: Vec<Option<Document>>,

@@ -14,11 +14,12 @@ const PATH_NAMES_MAX: usize = 64;
 
 /// Dotted names of a field: `author.name` is field `name` of the object in field `author`.
 ///
-/// Arrays on the way and at the end are gone through, however deep: a document has as many values at a path as there
-/// are scalars to be reached by it. They are a set: one that is there twice counts once. A field whose name has a dot
-/// in it is not reached.
+/// Arrays on the way and at the end are gone through, however deep: a document has as many values
+/// at a path as there are scalars to be reached by it. They are a set: one that is there twice
+/// counts once. A field whose name has a dot in it is not reached.
 ///
-/// Any text can be made a path. A query that has one with an empty name in it, or one that is too long, is an error.
+/// Any text can be made a path. A query that has one with an empty name in it, or one that is too
+/// long, is an error.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path(Arc<str>);
 
@@ -35,7 +36,8 @@ impl Path {
         &self.0
     }
 
-    /// Shows `visit` each scalar that `object` has at this path, in the order of the document, until it breaks.
+    /// Shows `visit` each scalar that `object` has at this path, in the order of the document,
+    /// until it breaks.
     pub fn visit<'a>(
         &self,
         object: ObjectRef<'a>,
@@ -44,7 +46,8 @@ impl Path {
         visit_object(object, &self.0, visit)
     }
 
-    /// Shows `visit` each path that `object` has a scalar at and that a query can name; again where it has another one there.
+    /// Shows `visit` each path that `object` has a scalar at and that a query can name; again where
+    /// it has another one there.
     pub fn each_in(object: ObjectRef<'_>, visit: &mut dyn FnMut(&str)) {
         each_in_object(object, 0, &mut String::new(), visit);
     }

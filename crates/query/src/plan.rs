@@ -1,7 +1,8 @@
 //! Which parts of a filter a shard is asked for, and in which order.
 //!
 //! # Invariants
-//! 1. The bounds of a step hold: at least and at most so many documents match it. What they settle is not asked.
+//! 1. The bounds of a step hold: at least and at most so many documents match it. What they settle
+//!    is not asked.
 //! 2. `All` and `None` are there at the root alone.
 
 use crate::explain::Trace;
@@ -178,7 +179,8 @@ impl<'q> Conjunction<'q> {
     }
 }
 
-/// What a conjunct costs to begin with: about its documents, and all of them where it is a scan or a complement.
+/// What a conjunct costs to begin with: about its documents, and all of them where it is a scan or
+/// a complement.
 fn work(step: &Step<'_>, docs: u64) -> u64 {
     let extra = match (&step.kind, step.estimate.cost) {
         (Kind::Not(_), _) | (_, Cost::Scanned) => docs,

@@ -3,9 +3,10 @@
 use crate::Path;
 use quire_model::{ObjectRef, ValueRef};
 
-/// Appends `object` as JSON with the fields at `paths` alone, in the document's order. A field that is an object is given whole;
-/// of an array that a path goes through, the objects in it with what the path names of each, and nothing else. An
-/// object with nothing to give is left out, but for the document itself.
+/// Appends `object` as JSON with the fields at `paths` alone, in the document's order. A field that
+/// is an object is given whole; of an array that a path goes through, the objects in it with what
+/// the path names of each, and nothing else. An object with nothing to give is left out, but for
+/// the document itself.
 ///
 /// ```
 /// use quire_model::Document;
@@ -24,7 +25,8 @@ pub fn write_fields(object: ObjectRef<'_>, paths: &[Path], out: &mut Vec<u8>) {
     }
 }
 
-/// Writes what the paths name of an object; false, and nothing, if that is nothing. Recursion ends with the paths.
+/// Writes what the paths name of an object; false, and nothing, if that is nothing. Recursion ends
+/// with the paths.
 fn write_object(object: ObjectRef<'_>, paths: &[&str], out: &mut Vec<u8>) -> bool {
     let start = out.len();
     for (name, value) in object.fields() {

@@ -5,7 +5,8 @@ use crate::{Filter, Path, Value};
 use quire_model::ordered::Direction;
 use quire_model::{Document, ObjectRef};
 
-/// A question to documents: which, in which order, how many of them, and what is to be said about all.
+/// A question to documents: which, in which order, how many of them, and what is to be said about
+/// all.
 ///
 /// ```
 /// use quire_query::{Aggregate, field, find};
@@ -103,8 +104,8 @@ impl Query {
     }
 }
 
-/// By which field hits are ordered: ascending by the smallest of a document's values, descending by the largest.
-/// Documents without a value come last either way. Null is a value, the smallest.
+/// By which field hits are ordered: ascending by the smallest of a document's values, descending by
+/// the largest. Documents without a value come last either way. Null is a value, the smallest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Order {
     /// The field.
@@ -130,7 +131,8 @@ impl Order {
     }
 }
 
-/// Something said about all documents that match, or those among them that a filter of its own picks.
+/// Something said about all documents that match, or those among them that a filter of its own
+/// picks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Aggregate {
     /// What.
@@ -161,7 +163,8 @@ pub enum Measure {
         /// How many values are given at most.
         limit: u64,
     },
-    /// How many documents have a number in each interval `[n × interval, (n + 1) × interval)`, those that have any.
+    /// How many documents have a number in each interval `[n × interval, (n + 1) × interval)`,
+    /// those that have any.
     Histogram {
         /// The field.
         path: Path,

@@ -1,7 +1,8 @@
 //! [`Scan`]: answering a query from documents that are shown one after the other, without any index.
 //!
-//! What is gathered is what shards give ([`Prepared::answer`]), so the answer is the same. No document is kept: the page of
-//! an ordered query is a list of docids, for whoever shows the documents to read them again.
+//! What is gathered is what shards give ([`Prepared::answer`]), so the answer is the same. No
+//! document is kept: the page of an ordered query is a list of docids, for whoever shows the
+//! documents to read them again.
 
 use crate::aggregate::Gathered;
 use crate::explain::{How, Timer, Trace};
@@ -85,7 +86,8 @@ impl Prepared {
 }
 
 impl Scan<'_> {
-    /// Takes a document in; true if it is a hit on the page of a query without an order, in the order they are shown.
+    /// Takes a document in; true if it is a hit on the page of a query without an order, in the
+    /// order they are shown.
     ///
     /// # Errors
     /// `TooLarge` if more would be held than may be.
@@ -115,7 +117,8 @@ impl Scan<'_> {
         self.left == 0 && self.top.is_nothing() && !is_counted && self.missing.is_empty()
     }
 
-    /// The answer. Its hits are those of an ordered query; the others were said to be hits when they were seen.
+    /// The answer. Its hits are those of an ordered query; the others were said to be hits when
+    /// they were seen.
     ///
     /// # Errors
     /// `UnknownField` by option: no document had a field that the query speaks of.

@@ -7,9 +7,10 @@ use std::borrow::Cow;
 
 /// Documents with indexes: what the planner asks, and all that it knows.
 ///
-/// Docids are below [`doc_end`](Shard::doc_end) and never change while the shard is there. Only the planner knows and, or, not: a shard
-/// answers a [`Leaf`] at a time. A field that the shard does not know has no values: no document matches. One that it
-/// has, but can't filter or sort by, is an error of kind [`Unsupported`](crate::ErrorKind::Unsupported).
+/// Docids are below [`doc_end`](Shard::doc_end) and never change while the shard is there. Only the
+/// planner knows and, or, not: a shard answers a [`Leaf`] at a time. A field that the shard does
+/// not know has no values: no document matches. One that it has, but can't filter or sort by, is an
+/// error of kind [`Unsupported`](crate::ErrorKind::Unsupported).
 ///
 /// A query may ask one shard from many threads at once.
 pub trait Shard: Send + Sync {
@@ -32,14 +33,15 @@ pub trait Shard: Send + Sync {
     /// What is known of a field; none if no document has it. Reads no values.
     fn field(&self, path: &Path) -> Result<Option<FieldInfo<'_>>>;
 
-    /// How many documents match, within bounds, and what it costs to know which. Reads no values; quick: it is asked of
-    /// every leaf in every shard, most of which are then passed over.
+    /// How many documents match, within bounds, and what it costs to know which. Reads no values;
+    /// quick: it is asked of every leaf in every shard, most of which are then passed over.
     ///
     /// # Errors
     /// [`NotFilterable`](crate::Error::NotFilterable) too; what was estimated can be answered.
     fn estimate(&self, leaf: &Leaf) -> Result<Estimate>;
 
-    /// How many documents match all of some leaves (one or more), if that can be had for less than the sets.
+    /// How many documents match all of some leaves (one or more), if that can be had for less than
+    /// the sets.
     fn count(&self, leaves: &[&Leaf]) -> Result<Option<u64>> {
         let _ = leaves;
         Ok(None)
@@ -48,14 +50,15 @@ pub trait Shard: Send + Sync {
     /// The documents that match. `found` is of an estimate for the same leaf, or by default.
     fn matches(&self, leaf: &Leaf, found: Found) -> Result<DocSet>;
 
-    /// Keeps the documents that match: by the set, or by looking at these documents alone where they are few.
+    /// Keeps the documents that match: by the set, or by looking at these documents alone where
+    /// they are few.
     fn retain(&self, leaf: &Leaf, found: Found, docs: &mut DocSet) -> Result<()> {
         *docs &= &self.matches(leaf, found)?;
         Ok(())
     }
 
-    /// Documents that come before all others by a field: about so many, or all that have a value, and with each all whose value
-    /// is the same. None if they can't be had for about their number.
+    /// Documents that come before all others by a field: about so many, or all that have a value,
+    /// and with each all whose value is the same. None if they can't be had for about their number.
     fn first(&self, order: &Order, docs: u64) -> Result<Option<DocSet>> {
         let _ = (order, docs);
         Ok(None)
@@ -110,7 +113,8 @@ pub struct Estimate {
     pub found: Found,
 }
 
-/// What a shard found when it estimated a leaf, and need not look for again: numbers that mean something to itself alone.
+/// What a shard found when it estimated a leaf, and need not look for again: numbers that mean
+/// something to itself alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Found(pub Option<[u64; 2]>);
 
@@ -150,16 +154,18 @@ pub enum End {
 /// The rank that says that a document has no value.
 pub const NO_RANK: u64 = u64::MAX;
 
-/// The values of a field by document, as ranks: numbers whose order is that of the values, within this column alone.
+/// The values of a field by document, as ranks: numbers whose order is that of the values, within
+/// this column alone.
 ///
-/// Ranks are below [`rank_end`](Column::rank_end), need not be dense, and stand for one value each. Each call is about a batch of docids,
-/// ascending, of some 1,000.
+/// Ranks are below [`rank_end`](Column::rank_end), need not be dense, and stand for one value each.
+/// Each call is about a batch of docids, ascending, of some 1,000.
 pub trait Column {
-    /// More than any rank, and at most [`NO_RANK`]. Small where ranks are numbers of a dictionary: what counts by rank
-    /// then takes an array.
+    /// More than any rank, and at most [`NO_RANK`]. Small where ranks are numbers of a dictionary:
+    /// what counts by rank then takes an array.
     fn rank_end(&self) -> u64;
 
-    /// Replaces `out` by one rank for each document: of its smallest or its largest value, [`NO_RANK`] without any.
+    /// Replaces `out` by one rank for each document: of its smallest or its largest value,
+    /// [`NO_RANK`] without any.
     fn ends(&self, docs: &[u32], end: End, out: &mut Vec<u64>) -> Result<()>;
 
     /// Replaces `out` by all values of each document.
@@ -168,7 +174,8 @@ pub trait Column {
     /// Appends the term of the value that a rank, which came from this column, stands for.
     fn term(&self, rank: u64, out: &mut Vec<u8>) -> Result<()>;
 
-    /// The rank, met or not, from which on values are `term` or greater: those of lesser values are below it.
+    /// The rank, met or not, from which on values are `term` or greater: those of lesser values are
+    /// below it.
     fn rank_of(&self, term: &[u8]) -> Result<u64>;
 }
 

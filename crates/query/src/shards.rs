@@ -1,7 +1,8 @@
 //! [`Shards`]: shards that are asked together, and what is known of all of them at once.
 //!
-//! A query that few of many shards can answer should cost what these few cost: what can match nothing is then left out without
-//! being touched. How that is known is the affair of who keeps the shards.
+//! A query that few of many shards can answer should cost what these few cost: what can match
+//! nothing is then left out without being touched. How that is known is the affair of who keeps the
+//! shards.
 
 use crate::tree::{And, Node};
 use crate::{Hit, Leaf, Order, Prepared, Result, Shard};
@@ -11,7 +12,8 @@ use std::sync::Arc;
 /// Places of shards, ascending, each once. Most questions that can tell have few.
 pub type Places = SmallVec<[u32; 8]>;
 
-/// Shards in an order, in which their hits come where a query has no other. A shard's place is its number, from 0.
+/// Shards in an order, in which their hits come where a query has no other. A shard's place is its
+/// number, from 0.
 pub trait Shards: Sync {
     /// How many there are.
     fn count(&self) -> u32;
@@ -19,8 +21,8 @@ pub trait Shards: Sync {
     /// The shard at a place; none past the last.
     fn shard(&self, place: u32) -> Option<&dyn Shard>;
 
-    /// The places of the shards that may have documents which match: no other one is asked. None if that is not known, or
-    /// if they are nearly all.
+    /// The places of the shards that may have documents which match: no other one is asked. None if
+    /// that is not known, or if they are nearly all.
     ///
     /// # Errors
     /// A shard can't be read.
@@ -29,8 +31,8 @@ pub trait Shards: Sync {
         Ok(None)
     }
 
-    /// The places of all shards by the best value that one has by an order, the best first, those without any last. None
-    /// if that is not known.
+    /// The places of all shards by the best value that one has by an order, the best first, those
+    /// without any last. None if that is not known.
     ///
     /// # Errors
     /// A shard can't be read.
@@ -39,8 +41,9 @@ pub trait Shards: Sync {
         Ok(None)
     }
 
-    /// All shards as one, if the fields that the query is about are known for all of them together: it is then asked instead of
-    /// many of them. None of these fields may be an error to use in a shard.
+    /// All shards as one, if the fields that the query is about are known for all of them together:
+    /// it is then asked instead of many of them. None of these fields may be an error to use in a
+    /// shard.
     ///
     /// # Errors
     /// A shard can't be read.
@@ -50,7 +53,8 @@ pub trait Shards: Sync {
     }
 }
 
-/// The documents of all shards as one shard: those of each in their order, behind those of the shards before.
+/// The documents of all shards as one shard: those of each in their order, behind those of the
+/// shards before.
 pub trait Merged: Send + Sync {
     /// What is asked.
     fn shard(&self) -> &dyn Shard;

@@ -1,10 +1,12 @@
-//! Sort keys: what hits of all shards are ordered by, as bytes; and the first hits of one shard, by ranks.
+//! Sort keys: what hits of all shards are ordered by, as bytes; and the first hits of one shard, by
+//! ranks.
 //!
 //! # Layout
 //! ```text
 //! sort key   for each order | term | ascending; complemented, descending; or | 0xff | without a value
 //! ```
-//! No term is the front of another, and none begins with 0xff or 0x00: keys compare bytewise, order after order.
+//! No term is the front of another, and none begins with 0xff or 0x00: keys compare bytewise, order
+//! after order.
 
 use crate::batches::Batches;
 use crate::meter::Meter;
@@ -154,7 +156,8 @@ pub(crate) struct Sorting<'q> {
 }
 
 impl Sorting<'_> {
-    /// Offers the hits of one shard to `top`: its own first ones are found by ranks, and only of these the values are read.
+    /// Offers the hits of one shard to `top`: its own first ones are found by ranks, and only of
+    /// these the values are read.
     pub(crate) fn shard(
         &self,
         shard: &dyn Shard,

@@ -17,7 +17,8 @@ impl<T: Ord> Top<T> {
         }
     }
 
-    /// The largest that is kept, if no more are kept than there are: what is not smaller need not be offered.
+    /// The largest that is kept, if no more are kept than there are: what is not smaller need not
+    /// be offered.
     pub(crate) fn worst(&self) -> Option<&T> {
         match self.heap.len() >= self.limit {
             true => self.heap.peek(),
@@ -30,7 +31,8 @@ impl<T: Ord> Top<T> {
         self.limit == 0
     }
 
-    /// Keeps `item` if it is among the smallest, and gives back what it pushed out, or `item` itself.
+    /// Keeps `item` if it is among the smallest, and gives back what it pushed out, or `item`
+    /// itself.
     pub(crate) fn offer(&mut self, item: T) -> Option<T> {
         if self.heap.len() < self.limit {
             self.heap.push(item);

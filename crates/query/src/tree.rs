@@ -1,7 +1,8 @@
 //! A filter made ready: checked, its values as terms, simplified.
 //!
 //! # Invariants
-//! 1. `And` and `Or` have two children at least, and none of their own kind; `Not` has no `Not` below it.
+//! 1. `And` and `Or` have two children at least, and none of their own kind; `Not` has no `Not`
+//!    below it.
 //! 2. `All` and `None` are there at the root alone.
 //! 3. Nesting is at most [`DEPTH_MAX`], so what walks the tree may recurse.
 
@@ -37,7 +38,8 @@ pub(crate) struct And {
     pub(crate) joins: Vec<Join>,
 }
 
-/// Ranges of one field that are one range wherever no document has several values there: `a >= 1 AND a < 5`.
+/// Ranges of one field that are one range wherever no document has several values there: `a >= 1
+/// AND a < 5`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Join {
     /// Their places among the nodes, ascending.
@@ -200,7 +202,8 @@ fn one_of(mut values: Vec<Value>) -> Option<Test> {
     }
 }
 
-/// Makes one list of all values that are looked for in one field: `a = 1 OR a = 2 OR b = 3` is `a IN (1, 2) OR b = 3`.
+/// Makes one list of all values that are looked for in one field: `a = 1 OR a = 2 OR b = 3` is `a
+/// IN (1, 2) OR b = 3`.
 fn join_values(nodes: Vec<Node>) -> Vec<Node> {
     let mut lists: BTreeMap<Path, Vec<Value>> = BTreeMap::new();
     let mut others = Vec::new();

@@ -10,9 +10,9 @@ use std::io::Write;
 
 /// A scalar: null, a boolean, a number or a string, held as its [term](quire_index::term).
 ///
-/// Equality and order are those that filters go by: 42 and 42.0 are equal, and
-/// null < booleans < numbers < strings. [`Display`](fmt::Display) writes it as SQL does. A NaN can be made a value, but a query that
-/// has one is an error.
+/// Equality and order are those that filters go by: 42 and 42.0 are equal, and null < booleans <
+/// numbers < strings. [`Display`](fmt::Display) writes it as SQL does. A NaN can be made a value,
+/// but a query that has one is an error.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Value(SmallVec<[u8; 24]>);
 

@@ -1,19 +1,23 @@
-//! Backup: a directory of snapshots of a database, taken while it is written, each adding only what is new.
+//! Backup: a directory of snapshots of a database, taken while it is written, each adding only what
+//! is new.
 //!
 //! # What a snapshot is
-//! All partitions of all collections, and the catalog, at one moment: for an instant every writer is held, and what each log
-//! holds then is what the snapshot has, no record more or less. What is copied afterwards never changes: the table
-//! files that each manifest names, and the bytes of the logs up to that moment. The snapshot restored is opened as a
-//! database after a crash is: the log is replayed from the manifest's position on.
+//! All partitions of all collections, and the catalog, at one moment: for an instant every writer
+//! is held, and what each log holds then is what the snapshot has, no record more or less. What is
+//! copied afterwards never changes: the table files that each manifest names, and the bytes of the
+//! logs up to that moment. The snapshot restored is opened as a database after a crash is: the log
+//! is replayed from the manifest's position on.
 //!
 //! # Invariants
-//! 1. A snapshot is written after all pieces that it names, and their names, are durable. It replaces nothing: an
-//!    interrupted backup leaves the snapshots before it as they were.
-//! 2. A piece is immutable, and its name says which bytes it holds: database, partition, file, range, and a digest of
-//!    what is there. Restored copies that went different ways can be backed up to one place.
-//! 3. No byte is copied whose checksum in the database does not hold: a damaged database is an error that names file and
-//!    offset, and not a backup.
-//! 4. A piece is removed after every snapshot that names it is, durably; and not while a snapshot can't be read.
+//! 1. A snapshot is written after all pieces that it names, and their names, are durable. It
+//!    replaces nothing: an interrupted backup leaves the snapshots before it as they were.
+//! 2. A piece is immutable, and its name says which bytes it holds: database, partition, file,
+//!    range, and a digest of what is there. Restored copies that went different ways can be backed
+//!    up to one place.
+//! 3. No byte is copied whose checksum in the database does not hold: a damaged database is an
+//!    error that names file and offset, and not a backup.
+//! 4. A piece is removed after every snapshot that names it is, durably; and not while a snapshot
+//!    can't be read.
 //!
 //! # Layout
 //! ```text
@@ -22,8 +26,8 @@
 //! snapshots/<number, 8 digits>.snapshot           see snapshot.rs
 //! files/c<collection>/p<partition>/<kind>-<number>-<start>-<end>-<digest>      bytes start to end of one file
 //! ```
-//! A table file or a manifest is one piece. A segment of the log that was copied while it grew is several: the next
-//! backup adds what has come since.
+//! A table file or a manifest is one piece. A segment of the log that was copied while it grew is
+//! several: the next backup adds what has come since.
 
 mod copy;
 mod directory;
@@ -47,10 +51,12 @@ use std::sync::Arc;
 /// Settings of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackupOptions {
-    /// Bytes copied in a second at most, default 32 MiB. Fewer where the machine is busy: nine tenths of its time the copier
-    /// rests. `None`: as fast as can be, which takes disk and processor from those who write and read.
+    /// Bytes copied in a second at most, default 32 MiB. Fewer where the machine is busy: nine
+    /// tenths of its time the copier rests. `None`: as fast as can be, which takes disk and
+    /// processor from those who write and read.
     pub rate_bytes: Option<u64>,
-    /// How many snapshots to keep, the new one included, at least 1; the oldest go. All if `None`, the default.
+    /// How many snapshots to keep, the new one included, at least 1; the oldest go. All if `None`,
+    /// the default.
     pub keep: Option<u32>,
 }
 
@@ -104,7 +110,8 @@ pub struct SnapshotInfo {
     pub database: String,
     /// Files of the database in it.
     pub files: u64,
-    /// Bytes of them: what a restored database takes on disk. Snapshots share what they have in common.
+    /// Bytes of them: what a restored database takes on disk. Snapshots share what they have in
+    /// common.
     pub bytes: u64,
     /// The last record of each partition of each collection.
     pub positions: Vec<PartitionPosition>,
@@ -162,13 +169,14 @@ pub fn snapshots(env: Arc<dyn Env>, from: &Path) -> Result<Vec<SnapshotInfo>> {
 }
 
 impl Database {
-    /// Adds a snapshot of the database to the backup in the directory `to`, which is made if it is absent or empty.
-    /// Writes and reads go on meanwhile: writes wait for an instant, and not for the copying. Copies what earlier snapshots do
-    /// not have.
+    /// Adds a snapshot of the database to the backup in the directory `to`, which is made if it is
+    /// absent or empty. Writes and reads go on meanwhile: writes wait for an instant, and not for
+    /// the copying. Copies what earlier snapshots do not have.
     ///
-    /// `progress` is told the bytes copied so far, and of how many in all, from when the snapshot's moment has passed; it
-    /// can stop the backup. One that was stopped, failed or died leaves the snapshots before it whole, and the next goes on with
-    /// what it had copied. [`restore`](crate::restore) makes a database of a snapshot.
+    /// `progress` is told the bytes copied so far, and of how many in all, from when the snapshot's
+    /// moment has passed; it can stop the backup. One that was stopped, failed or died leaves the
+    /// snapshots before it whole, and the next goes on with what it had copied.
+    /// [`restore`](crate::restore) makes a database of a snapshot.
     ///
     /// ```
     /// use quiredb::{BackupOptions, CollectionSettings, Database, Document, Key, OsEnv, Volumes};
@@ -188,9 +196,9 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// `Corrupt` for damage in the database, with file and offset, or in the backup's marker; `Invalid` if the directory holds
-    /// something else or the backup of another database; `Locked` if another backup adds to it; `Closed` if `progress`
-    /// stopped it; `Full` or `Io`.
+    /// `Corrupt` for damage in the database, with file and offset, or in the backup's marker;
+    /// `Invalid` if the directory holds something else or the backup of another database; `Locked`
+    /// if another backup adds to it; `Closed` if `progress` stopped it; `Full` or `Io`.
     pub fn backup(
         &self,
         to: &Path,
@@ -251,7 +259,8 @@ impl Database {
             });
             match captured {
                 Ok((captures, Some(true))) => return Ok((catalog, captures)),
-                // A collection was made or dropped meanwhile, or is just being: once that is done, again.
+                // A collection was made or dropped meanwhile, or is just being: once that is done,
+                // again.
                 Ok((_, Some(false) | None)) => {}
                 Err(error) if self.catalog()?.same_collections(&catalog) => return Err(error),
                 Err(_) => {}

@@ -1,6 +1,7 @@
 //! The catalog: which collections a database has, and their settings.
 //!
-//! A small text file, `CATALOG`, replaced whole at each change; readable by people, checked by a checksum.
+//! A small text file, `CATALOG`, replaced whole at each change; readable by people, checked by a
+//! checksum.
 //!
 //! A sealed text file (see `sealed.rs`) of the kind `quire-catalog`, version 1.
 
@@ -24,7 +25,8 @@ pub(crate) struct Catalog {
     pub(crate) database: String,
     /// How many volumes it was made on.
     pub(crate) volumes: u32,
-    /// Ids are not used again, so that what is left of a dropped collection is never taken for another's.
+    /// Ids are not used again, so that what is left of a dropped collection is never taken for
+    /// another's.
     pub(crate) next_collection: u32,
     pub(crate) collections: Vec<Entry>,
 }
@@ -80,7 +82,8 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// What bytes that are damaged, or of which nobody knows whether they are, may still say: for a repair alone.
+    /// What bytes that are damaged, or of which nobody knows whether they are, may still say: for a
+    /// repair alone.
     pub(crate) fn guess(bytes: &[u8]) -> Option<Catalog> {
         let json = bytes.splitn(2, |byte| *byte == b'\n').nth(1)?;
         let catalog: Catalog = serde_json::from_slice(json).ok()?;
@@ -109,7 +112,8 @@ impl Catalog {
         entries.flat_map(|entry| (0..entry.settings.partitions).map(|number| (entry.id, number)))
     }
 
-    /// Whether the other has the same collections. (The next id may differ: it is spent by attempts that fail, too.)
+    /// Whether the other has the same collections. (The next id may differ: it is spent by attempts
+    /// that fail, too.)
     pub(crate) fn same_collections(&self, other: &Catalog) -> bool {
         self.collections == other.collections
     }

@@ -1,4 +1,5 @@
-//! Codec: how the documents of a collection are compressed, in words: `none`, `lz4`, `zstd` or `zstd(LEVEL)`.
+//! Codec: how the documents of a collection are compressed, in words: `none`, `lz4`, `zstd` or
+//! `zstd(LEVEL)`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +17,8 @@ pub enum Codec {
     /// LZ4: about a third of the disk for JSON, at little CPU.
     #[default]
     Lz4,
-    /// zstd of a level from 1, which is fast, to 19, which is slow and small: less disk than LZ4, more CPU.
+    /// zstd of a level from 1, which is fast, to 19, which is slow and small: less disk than LZ4,
+    /// more CPU.
     Zstd(u8),
 }
 

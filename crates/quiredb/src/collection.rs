@@ -59,7 +59,8 @@ struct Inner {
     partitions: Vec<Partition>,
     /// What deletes their documents in time; nothing where that is off.
     retention: Vec<Arc<PartitionRetention>>,
-    /// Told whenever something new is visible in any partition; the database's, so in other collections too.
+    /// Told whenever something new is visible in any partition; the database's, so in other
+    /// collections too.
     changed: Arc<dyn Gate>,
 }
 
@@ -171,8 +172,8 @@ impl Collection {
     /// Does one write, acknowledged as the collection's durability says.
     ///
     /// # Errors
-    /// `Conflict` if its condition does not hold; `NotFound` for a patch of nothing; `Full` when disk or memory has no
-    /// room; `ReadOnly` after a failed sync.
+    /// `Conflict` if its condition does not hold; `NotFound` for a patch of nothing; `Full` when
+    /// disk or memory has no room; `ReadOnly` after a failed sync.
     pub fn write(&self, write: Write) -> Result<Written> {
         let mut results = self.write_batch(vec![write], None);
         results
@@ -180,10 +181,11 @@ impl Collection {
             .unwrap_or_else(|| Err(Error::Invalid("an empty write".into())))
     }
 
-    /// Does many writes, acknowledged together; `durability` overrides the collection's. Results are in the order of
-    /// the writes, each judged on its own: one that fails does not keep the others from being done. Writes to one
-    /// key are done in their order. What a partition gets of the batch survives a crash whole or not at all (in parts
-    /// of about 32 MiB); the batch as a whole is not atomic across partitions.
+    /// Does many writes, acknowledged together; `durability` overrides the collection's. Results
+    /// are in the order of the writes, each judged on its own: one that fails does not keep the
+    /// others from being done. Writes to one key are done in their order. What a partition gets of
+    /// the batch survives a crash whole or not at all (in parts of about 32 MiB); the batch as a
+    /// whole is not atomic across partitions.
     pub fn write_batch(
         &self,
         writes: Vec<Write>,
@@ -249,8 +251,8 @@ impl Collection {
         Ok(self.partition(key).get(key)?)
     }
 
-    /// The documents under many keys, in the order asked for, each partition as of now. A [`view`](Collection::view) gives
-    /// them as of the moment when it was made.
+    /// The documents under many keys, in the order asked for, each partition as of now. A
+    /// [`view`](Collection::view) gives them as of the moment when it was made.
     ///
     /// # Errors
     /// As of [`get`](Collection::get).
@@ -276,7 +278,8 @@ impl Collection {
         Ok(self.view()?.count())
     }
 
-    /// A consistent read as of now: each partition at one position. It pins memory and files while it is held.
+    /// A consistent read as of now: each partition at one position. It pins memory and files while
+    /// it is held.
     ///
     /// # Errors
     /// `Closed`.
@@ -290,9 +293,9 @@ impl Collection {
         Ok(View::new(self.clone(), partitions))
     }
 
-    /// The changes from position `from` on, in every partition, as far as they are visible now: each partition's in
-    /// order, partitions interleaved by time. A change that a later one of the same document superseded may be missing, if
-    /// it was compacted away.
+    /// The changes from position `from` on, in every partition, as far as they are visible now:
+    /// each partition's in order, partitions interleaved by time. A change that a later one of the
+    /// same document superseded may be missing, if it was compacted away.
     ///
     /// # Errors
     /// `Gone` if a log no longer holds that position.
@@ -323,8 +326,8 @@ impl Collection {
         partitions.map(Partition::position).collect()
     }
 
-    /// Waits until something newer than `seen` (one position per partition) is visible, and says whether it is; false
-    /// when the time is over or the collection is closed.
+    /// Waits until something newer than `seen` (one position per partition) is visible, and says
+    /// whether it is; false when the time is over or the collection is closed.
     pub fn wait_for_change(&self, seen: &[Position], timeout: Duration) -> bool {
         let newer = || {
             self.inner

@@ -66,23 +66,26 @@ impl WeakDatabase {
 
 struct State {
     catalog: Catalog,
-    /// A collection that the catalog on disk may not have, since dropping it failed half-way. Nothing is
-    /// acknowledged for it until that is settled.
+    /// A collection that the catalog on disk may not have, since dropping it failed half-way.
+    /// Nothing is acknowledged for it until that is settled.
     in_doubt: Option<u32>,
-    /// Those that were asked for: a collection is opened when it is first used, so that damage to one leaves the others.
+    /// Those that were asked for: a collection is opened when it is first used, so that damage to
+    /// one leaves the others.
     open: BTreeMap<u32, Collection>,
     closed: bool,
 }
 
 impl Drop for Inner {
-    /// Closes what nobody else holds on to. Whoever still has a collection goes on with it, and keeps the lock.
+    /// Closes what nobody else holds on to. Whoever still has a collection goes on with it, and
+    /// keeps the lock.
     fn drop(&mut self) {
         if let Some(scrubber) = &self.scrubber {
             scrubber.stop();
         }
         let open = std::mem::take(&mut self.state.get_mut().open);
         if open.values().all(Collection::is_unshared) {
-            // There is nobody to tell: what is acknowledged under `sync` is safe whatever the close meets.
+            // There is nobody to tell: what is acknowledged under `sync` is safe whatever the close
+            // meets.
             let _ = close_all(open, &self.shared);
         }
     }
@@ -97,11 +100,12 @@ impl std::fmt::Debug for Database {
 }
 
 impl Database {
-    /// Opens the database in a directory, with default options; makes it if the directory is absent or empty.
+    /// Opens the database in a directory, with default options; makes it if the directory is absent
+    /// or empty.
     ///
     /// # Errors
-    /// `Locked` if another process has it open; `Invalid` if the directory holds something else; `Corrupt` if the
-    /// catalog is damaged; `Io` if the directory can't be written.
+    /// `Locked` if another process has it open; `Invalid` if the directory holds something else;
+    /// `Corrupt` if the catalog is damaged; `Io` if the directory can't be written.
     pub fn open(path: impl AsRef<Path>) -> Result<Database> {
         Database::open_with(
             OsEnv::new()?,
@@ -132,7 +136,8 @@ impl Database {
         let lock = env.lock(&root.join(LOCK_NAME))?;
         let catalog = if env.exists(&Catalog::path(root))? {
             let catalog = Catalog::read(&*env, root)?;
-            // One whose writer could not sync its name must not give way to the one before it once it was read.
+            // One whose writer could not sync its name must not give way to the one before it once
+            // it was read.
             if !planted(Bug::FoundCatalogBelieved) {
                 env.sync_dir(root)?;
             }
@@ -211,7 +216,8 @@ impl Database {
     /// The collection of this name, made with `settings` if there is none.
     ///
     /// # Errors
-    /// As of [`collection`](Database::collection) and [`create_collection`](Database::create_collection).
+    /// As of [`collection`](Database::collection) and
+    /// [`create_collection`](Database::create_collection).
     pub fn collection_or_create(
         &self,
         name: &str,
@@ -224,9 +230,10 @@ impl Database {
         }
     }
 
-    /// Changes the settings of a collection: all but the number of partitions and the key field, which stay what they are. Durable
-    /// when it returns. What documents are on disk stay as they are; new segments of the log, and those that are
-    /// compacted, are made as the settings say then.
+    /// Changes the settings of a collection: all but the number of partitions and the key field,
+    /// which stay what they are. Durable when it returns. What documents are on disk stay as they
+    /// are; new segments of the log, and those that are compacted, are made as the settings say
+    /// then.
     ///
     /// # Errors
     /// `NotFound`; `Invalid` for a bad setting, or another value of one that is fixed.
@@ -275,8 +282,8 @@ impl Database {
     /// Drops a collection with all its documents. Handles to it fail with `Closed` from then on.
     ///
     /// # Errors
-    /// `NotFound`. After a failure of the machine the collection may be there or not, and once it was opened again,
-    /// views of it from before may fail.
+    /// `NotFound`. After a failure of the machine the collection may be there or not, and once it
+    /// was opened again, views of it from before may fail.
     pub fn drop_collection(&self, name: &str) -> Result<()> {
         let mut state = self.state()?;
         let Some(entry) = state.catalog.find(name).cloned() else {
@@ -310,8 +317,8 @@ impl Database {
         remove_collection(&**self.env(), &self.inner.volumes, entry.id)
     }
 
-    /// Makes, drops and changes collections until they are those of `leader`, under the same ids, with the same settings.
-    /// Documents of a collection that both have stay.
+    /// Makes, drops and changes collections until they are those of `leader`, under the same ids,
+    /// with the same settings. Documents of a collection that both have stay.
     pub(crate) fn take_collections_of(&self, leader: &Catalog) -> Result<()> {
         let mut state = self.state()?;
         let ours = state.catalog.collections.iter();
@@ -341,7 +348,8 @@ impl Database {
         Ok(())
     }
 
-    /// Told whenever something new is visible in a collection, and when there is another collection or one less.
+    /// Told whenever something new is visible in a collection, and when there is another collection
+    /// or one less.
     pub(crate) fn changed(&self) -> &Arc<dyn Gate> {
         &self.inner.changed
     }
@@ -396,8 +404,9 @@ impl Database {
         })
     }
 
-    /// Syncs everything, closes every collection and gives up the lock; later calls fail with `Closed`. A database
-    /// that is dropped without it loses nothing that was acknowledged under `sync`.
+    /// Syncs everything, closes every collection and gives up the lock; later calls fail with
+    /// `Closed`. A database that is dropped without it loses nothing that was acknowledged under
+    /// `sync`.
     ///
     /// # Errors
     /// `Full` or `Io`, the first that occurs; every collection is closed all the same.
@@ -424,7 +433,8 @@ impl Database {
         Ok(self.state()?.catalog.clone())
     }
 
-    /// Whether the database has just the collections of `catalog`; `None` if that is about to change. Does not wait.
+    /// Whether the database has just the collections of `catalog`; `None` if that is about to
+    /// change. Does not wait.
     pub(crate) fn catalog_is_still(&self, catalog: &Catalog) -> Option<bool> {
         let state = self.inner.state.try_lock()?;
         Some(!state.closed && state.catalog.same_collections(catalog))
@@ -438,8 +448,8 @@ impl Database {
             .map(|scrubber| scrubber.stats())
     }
 
-    /// As [`collections`](Database::collections), for background work, which waits for nobody: `None` if it would have to,
-    /// or the database is closed.
+    /// As [`collections`](Database::collections), for background work, which waits for nobody:
+    /// `None` if it would have to, or the database is closed.
     pub(crate) fn try_collections(&self) -> Option<Vec<String>> {
         let state = self.inner.state.try_lock()?;
         let names = state.catalog.collections.iter();
@@ -531,7 +541,8 @@ impl Database {
         Ok(())
     }
 
-    /// Whether a crash now could leave another catalog than the one that counts, after an attempt to replace it failed.
+    /// Whether a crash now could leave another catalog than the one that counts, after an attempt
+    /// to replace it failed.
     fn catalog_is_in_doubt(&self, state: &State) -> bool {
         let (env, root) = (&**self.env(), self.inner.volumes.root());
         // The next one was never in place, or this one is again.
@@ -598,7 +609,8 @@ pub(crate) fn place(volumes: &Volumes, catalog: &Catalog, entry: &Entry, partiti
     }
 }
 
-/// Whether the directory holds a database. One that is absent or empty does not; one with other files is refused.
+/// Whether the directory holds a database. One that is absent or empty does not; one with other
+/// files is refused.
 pub(crate) fn holds_database(env: &dyn Env, root: &Path) -> Result<bool> {
     let names = match env.list(root) {
         Ok(names) => names,
@@ -630,7 +642,8 @@ pub(crate) fn holds_database(env: &dyn Env, root: &Path) -> Result<bool> {
     })
 }
 
-/// Removes what a crash left of collections that were being made or dropped, and of a restore that was just ending.
+/// Removes what a crash left of collections that were being made or dropped, and of a restore that
+/// was just ending.
 fn remove_leftovers(env: &dyn Env, volumes: &Volumes, catalog: &Catalog) -> Result<()> {
     for volume in volumes.iter() {
         let names = env.list(&volume.path);

@@ -208,7 +208,8 @@ impl Error {
         }
     }
 
-    /// What to do about it, where the message does not say and it can be told: of a disk that takes no writes.
+    /// What to do about it, where the message does not say and it can be told: of a disk that takes
+    /// no writes.
     pub fn advice(&self) -> Option<&'static str> {
         if self.kind() == ErrorKind::Full {
             return Some("make room on the disk");
@@ -308,7 +309,8 @@ fn partition_kind(kind: quire_collection::ErrorKind) -> ErrorKind {
 fn store_kind(kind: quire_store::ErrorKind) -> ErrorKind {
     use quire_store::ErrorKind as From;
     match kind {
-        // A file that a manifest names and that is not there is damage, not a question with the answer no.
+        // A file that a manifest names and that is not there is damage, not a question with the
+        // answer no.
         From::Corrupt | From::NotFound | From::AlreadyExists => ErrorKind::Corrupt,
         From::Gone => ErrorKind::Gone,
         From::Full => ErrorKind::Full,

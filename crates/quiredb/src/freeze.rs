@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //! 1. A file, or a folder of files, has its name only when it is whole and durable.
-//! 2. Documents come partition by partition, and in it in the order of their docids: so hits come as from the live collection.
+//! 2. Documents come partition by partition, and in it in the order of their docids: so hits come
+//!    as from the live collection.
 //! 3. A file has every field that it was asked for, whether any of its documents has it or not.
 
 use crate::frozen_view::Origin;
@@ -22,12 +23,14 @@ pub const FIELDS_MAX: usize = 1_000;
 /// How a view is frozen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FreezeOptions {
-    /// The fields that queries filter by, or sort by and aggregate. If none are given, all that a document of the view has a value
-    /// at, for both: each document is then read twice. More than [`FIELDS_MAX`] are an error.
+    /// The fields that queries filter by, or sort by and aggregate. If none are given, all that a
+    /// document of the view has a value at, for both: each document is then read twice. More than
+    /// [`FIELDS_MAX`] are an error.
     pub fields: Option<Vec<FieldSpec>>,
     /// How documents are packed (default LZ4).
     pub codec: Codec,
-    /// Bytes of memory to build in (8 MiB or more; default 256 MiB). What does not fit goes to temporary files beside the new ones.
+    /// Bytes of memory to build in (8 MiB or more; default 256 MiB). What does not fit goes to
+    /// temporary files beside the new ones.
     pub memory_bytes: usize,
 }
 
@@ -62,7 +65,8 @@ pub struct FreezeReport {
 }
 
 impl View {
-    /// Writes what the view sees to one frozen partition at `path`, in the place of a file that is there.
+    /// Writes what the view sees to one frozen partition at `path`, in the place of a file that is
+    /// there.
     ///
     /// ```
     /// use quiredb::query::{Options, field, find};
@@ -84,8 +88,8 @@ impl View {
     /// ```
     ///
     /// # Errors
-    /// `Invalid` for fields or options that can't be, and for a directory at `path`; `TooLarge` for too many fields or documents; `Corrupt`
-    /// for damage; `Full`.
+    /// `Invalid` for fields or options that can't be, and for a directory at `path`; `TooLarge` for
+    /// too many fields or documents; `Corrupt` for damage; `Full`.
     pub fn freeze(
         &self,
         path: &Path,
@@ -101,8 +105,8 @@ impl View {
         Ok(freezing.report(vec![(path.to_path_buf(), bytes)]))
     }
 
-    /// Writes what the view sees to a new folder at `dir`, a frozen partition for each partition. The folder has its name only
-    /// when all are there.
+    /// Writes what the view sees to a new folder at `dir`, a frozen partition for each partition.
+    /// The folder has its name only when all are there.
     ///
     /// # Errors
     /// As of [`freeze`](View::freeze); `Invalid` if there is anything at `dir` already.

@@ -1,7 +1,8 @@
 //! [`FrozenView`]: what was frozen, opened to be queried: one file, or all of a folder.
 //!
 //! # Layout of a payload
-//! Beside each document that [`View::freeze`](crate::View::freeze) writes is where it came from, numbers little-endian:
+//! Beside each document that [`View::freeze`](crate::View::freeze) writes is where it came from,
+//! numbers little-endian:
 //! ```text
 //! | 4: "LIVE" | 4: partition | 8: version | 1 to 1,025: its key, encoded |
 //! ```
@@ -77,10 +78,12 @@ impl Origin {
 }
 
 impl FrozenView {
-    /// Opens a file; or a folder, of which all files whose names end with `.quire`, in the order of their names.
+    /// Opens a file; or a folder, of which all files whose names end with `.quire`, in the order of
+    /// their names.
     ///
     /// # Errors
-    /// `NotFound`; `Invalid` for a folder without such files; `Corrupt` for a file that is no frozen partition, or damaged.
+    /// `NotFound`; `Invalid` for a folder without such files; `Corrupt` for a file that is no
+    /// frozen partition, or damaged.
     pub fn open(env: &Arc<dyn Env>, path: &Path) -> Result<FrozenView> {
         if env.list(path).is_err() {
             let file = FrozenFile::open(&**env, path, OpenOptions::default())?;
@@ -120,8 +123,9 @@ impl FrozenView {
     /// Answers a query. A hit's shard is the place of its file, its doc the docid there.
     ///
     /// # Errors
-    /// `Invalid` for a query of a field that was not frozen for that, and by option for a field that is not there; `TooLarge`
-    /// if it would take more memory than it may; `Corrupt` for damage.
+    /// `Invalid` for a query of a field that was not frozen for that, and by option for a field
+    /// that is not there; `TooLarge` if it would take more memory than it may; `Corrupt` for
+    /// damage.
     pub fn query(&self, query: &Prepared, options: &Options<'_>) -> Result<Answer> {
         Ok(match &self.0 {
             Files::One(file) => query.answer(&[&**file], options)?,
@@ -132,7 +136,8 @@ impl FrozenView {
     /// The documents that hits of this view name, in that order.
     ///
     /// # Errors
-    /// `Corrupt` for damage; `Invalid` for a hit that is none of this view, or if the files keep no documents.
+    /// `Corrupt` for damage; `Invalid` for a hit that is none of this view, or if the files keep no
+    /// documents.
     pub fn documents(&self, hits: &[Hit]) -> Result<Vec<FrozenDocument>> {
         let files = self.files();
         let of = |hit: &Hit| files.get(hit.shard as usize).copied();

@@ -1,9 +1,10 @@
 //! Quire: a document database for large, ever-changing sets of documents.
 //!
-//! A [`Database`] is a directory of [`Collection`]s; a collection holds JSON [`Document`]s by primary [`Key`], spread
-//! over partitions. Every write is a record in a partition's log, and its position there is the document's version.
-//! Writes are durable when they are acknowledged, unless asked otherwise ([`Durability`]); reads never wait for
-//! writes, and a [`View`] is one consistent state.
+//! A [`Database`] is a directory of [`Collection`]s; a collection holds JSON [`Document`]s by
+//! primary [`Key`], spread over partitions. Every write is a record in a partition's log, and its
+//! position there is the document's version. Writes are durable when they are acknowledged, unless
+//! asked otherwise ([`Durability`]); reads never wait for writes, and a [`View`] is one consistent
+//! state.
 //!
 //! ```
 //! use quiredb::{CollectionSettings, Database, Document, Key};

@@ -1,7 +1,8 @@
 //! Pace: reading and copying slowly enough that those who write and read keep the machine.
 //!
-//! Two bounds: a rate, and for who asks for it, rest in proportion to work: after each piece, a multiple of the time that the
-//! piece took. Where the disk or the processor is busy a piece takes longer, and so does the rest: the work gives way.
+//! Two bounds: a rate, and for who asks for it, rest in proportion to work: after each piece, a
+//! multiple of the time that the piece took. Where the disk or the processor is busy a piece takes
+//! longer, and so does the rest: the work gives way.
 
 use quire_env::Env;
 use std::time::Duration;

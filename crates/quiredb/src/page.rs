@@ -1,8 +1,10 @@
-//! Queries over live collections, answered by looking at every document: there are no indexes of them yet.
+//! Queries over live collections, answered by looking at every document: there are no indexes of
+//! them yet.
 //!
-//! Documents are looked at partition by partition, in the order of their docids, which is that of their first writes; hits
-//! without an order come so. A document's key is
-//! its field `_id` where it has none of that name. As many bytes are held at a time as a batch of documents has, and what the answer needs.
+//! Documents are looked at partition by partition, in the order of their docids, which is that of
+//! their first writes; hits without an order come so. A document's key is its field `_id` where it
+//! has none of that name. As many bytes are held at a time as a batch of documents has, and what
+//! the answer needs.
 
 use crate::{Collection, Document, Error, Found, Result, ValueRef, View};
 use quire_collection::PartitionView;
@@ -18,7 +20,8 @@ pub const ID: &str = "_id";
 /// What a query gives of a collection.
 #[derive(Debug, Clone)]
 pub struct Page {
-    /// The hits, in order, whole: of the fields that the query selects see [`write_fields`](quire_query::write_fields).
+    /// The hits, in order, whole: of the fields that the query selects see
+    /// [`write_fields`](quire_query::write_fields).
     pub documents: Vec<Found>,
     /// How many documents match, if that was asked.
     pub count: Option<u64>,
@@ -46,8 +49,9 @@ impl Collection {
     /// ```
     ///
     /// # Errors
-    /// `Invalid` for a query that makes no sense; `TooLarge` if its answer, documents and all, would take more than 64 MiB
-    /// ([`View::query`] and [`View::documents`] give it piece by piece); `Corrupt` for damage.
+    /// `Invalid` for a query that makes no sense; `TooLarge` if its answer, documents and all,
+    /// would take more than 64 MiB ([`View::query`] and [`View::documents`] give it piece by
+    /// piece); `Corrupt` for damage.
     pub fn query(&self, query: Query) -> Result<Page> {
         let query = query.prepare()?;
         let (view, options) = (self.view()?, Options::default());
@@ -78,7 +82,8 @@ impl View {
         View::query_all(std::slice::from_ref(self), query, options)
     }
 
-    /// Answers a query of several collections together. Partitions are numbered on from one view to the next.
+    /// Answers a query of several collections together. Partitions are numbered on from one view to
+    /// the next.
     ///
     /// # Errors
     /// As of [`Collection::query`].

@@ -89,7 +89,8 @@ impl View {
     }
 }
 
-/// The documents under many keys, in the order asked for: `get` is asked once for each partition that has any, by number.
+/// The documents under many keys, in the order asked for: `get` is asked once for each partition
+/// that has any, by number.
 pub(crate) fn get_many(
     collection: &Collection,
     keys: &[Key],

@@ -1,11 +1,14 @@
-//! Repairing: what is whole of a damaged database goes into a new one, and what is lost into a report.
+//! Repairing: what is whole of a damaged database goes into a new one, and what is lost into a
+//! report.
 //!
 //! # Invariants
-//! 1. The damaged database is only read, under its lock; the new one is made through the ordinary write path.
-//! 2. A document of the new database is one that was written under its key: the newest whole one that the log holds,
-//!    unless the index, all of whose bytes are whole, says that it was deleted later.
-//! 3. Everything that may be older than it was, or missing, is reported: by key where the index still knows it, else by
-//!    position.
+//! 1. The damaged database is only read, under its lock; the new one is made through the ordinary
+//!    write path.
+//! 2. A document of the new database is one that was written under its key: the newest whole one
+//!    that the log holds, unless the index, all of whose bytes are whole, says that it was deleted
+//!    later.
+//! 3. Everything that may be older than it was, or missing, is reported: by key where the index
+//!    still knows it, else by position.
 //! 4. Memory does not grow with the documents.
 
 mod compare;
@@ -30,7 +33,8 @@ const BATCH_WRITES: usize = 1024;
 /// Bytes of documents that do.
 const BATCH_BYTES: usize = 4 << 20;
 
-/// What a repair comes upon, in the order that it does. As JSON: an object with its kind in `event`.
+/// What a repair comes upon, in the order that it does. As JSON: an object with its kind in
+/// `event`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -71,8 +75,8 @@ pub enum RepairEvent {
         #[serde(flatten)]
         outcome: LostKey,
     },
-    /// Records are lost, and nothing says which documents they changed: those may be older than they were, or missing,
-    /// or there although they were deleted.
+    /// Records are lost, and nothing says which documents they changed: those may be older than
+    /// they were, or missing, or there although they were deleted.
     Unknown {
         /// The collection.
         collection: String,
@@ -80,7 +84,8 @@ pub enum RepairEvent {
         partition: u32,
         /// The first position.
         first: u64,
-        /// The last; none if nothing says how far the log went: there may have been no such record at all.
+        /// The last; none if nothing says how far the log went: there may have been no such record
+        /// at all.
         last: Option<u64>,
     },
     /// Writes that were done together, whole or not at all, of which only these are left.
@@ -96,7 +101,8 @@ pub enum RepairEvent {
     },
 }
 
-/// What became of a document whose newest version is lost. Positions are those of the damaged database.
+/// What became of a document whose newest version is lost. Positions are those of the damaged
+/// database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -132,7 +138,8 @@ pub struct RepairReport {
     pub documents: u64,
     /// Bytes read.
     pub bytes: u64,
-    /// Log bytes after the last whole write, as a crash leaves them: not acknowledged, so no damage.
+    /// Log bytes after the last whole write, as a crash leaves them: not acknowledged, so no
+    /// damage.
     pub torn_bytes: u64,
     /// Things that are wrong with the files.
     pub damages: u64,
@@ -159,14 +166,16 @@ impl RepairReport {
     }
 }
 
-/// Salvages what is whole of the database on the volumes `from`, which no process has open, into a new database on `to`.
-/// Everything else is told to `on_event`. The documents of an undamaged database come out equal, versions included.
+/// Salvages what is whole of the database on the volumes `from`, which no process has open, into a
+/// new database on `to`. Everything else is told to `on_event`. The documents of an undamaged
+/// database come out equal, versions included.
 ///
 /// If it fails, what is there of the new database is not to be used.
 ///
 /// # Errors
-/// `NotFound` or `Invalid` if there is no database; `Locked`; `Invalid` if there is something at `to`; `Full` or `Io` if
-/// the new one can't be written, or a file of the old one not be opened. Damage is no error.
+/// `NotFound` or `Invalid` if there is no database; `Locked`; `Invalid` if there is something at
+/// `to`; `Full` or `Io` if the new one can't be written, or a file of the old one not be opened.
+/// Damage is no error.
 pub fn repair(
     env: Arc<dyn Env>,
     from: Volumes,
@@ -333,7 +342,8 @@ impl Repair<'_> {
         let (name, partition) = (target.collection.name().to_string(), target.partition);
         let shared = Arc::clone(&self.shared);
         let mut salvage = Salvage::begin(&shared, place, &mut |bytes| self.read(bytes))?;
-        // What the index knows is compared with what the log gave when that has come to the same position.
+        // What the index knows is compared with what the log gave when that has come to the same
+        // position.
         let mut index = salvage.index();
         let known = index.as_ref().map_or(Position(0), SalvagedIndex::position);
         let mut lost: Vec<(Position, Position)> = Vec::new();

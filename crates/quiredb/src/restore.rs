@@ -1,9 +1,11 @@
 //! Restore: a database made of a snapshot of a backup.
 //!
 //! # Invariants
-//! 1. Every byte's checksum is compared on the way. What is damaged is not restored: the restore fails.
-//! 2. The catalog comes last, when all files and their names are durable. Until then each volume holds a file that says
-//!    that a restore is under way: such a directory is not opened as a database, and a restore begins anew in it.
+//! 1. Every byte's checksum is compared on the way. What is damaged is not restored: the restore
+//!    fails.
+//! 2. The catalog comes last, when all files and their names are durable. Until then each volume
+//!    holds a file that says that a restore is under way: such a directory is not opened as a
+//!    database, and a restore begins anew in it.
 //!
 //! The database has the identity of the one backed up: it is a copy of it.
 
@@ -35,16 +37,17 @@ pub struct RestoreReport {
     pub snapshot: SnapshotInfo,
 }
 
-/// Makes a database of a snapshot of the backup in `from`, on volumes that are absent or empty: the newest snapshot if
-/// none is named. It is opened like any other then, and is the database that was backed up at the snapshot's moment, under
-/// the same identity. It may have another number of volumes.
+/// Makes a database of a snapshot of the backup in `from`, on volumes that are absent or empty: the
+/// newest snapshot if none is named. It is opened like any other then, and is the database that was
+/// backed up at the snapshot's moment, under the same identity. It may have another number of
+/// volumes.
 ///
 /// `progress` is told the bytes restored so far, and of how many in all.
 ///
 /// # Errors
-/// `NotFound` if there is no such backup or snapshot; `Corrupt` if a file of the backup is damaged: it is named, and what
-/// was restored so far is not a database; `Invalid` if a volume is not empty, but for what an interrupted restore
-/// left, which is begun anew; `Full` or `Io`.
+/// `NotFound` if there is no such backup or snapshot; `Corrupt` if a file of the backup is damaged:
+/// it is named, and what was restored so far is not a database; `Invalid` if a volume is not empty,
+/// but for what an interrupted restore left, which is begun anew; `Full` or `Io`.
 pub fn restore(
     env: Arc<dyn Env>,
     from: &Path,
@@ -232,8 +235,8 @@ impl FileSource for Restoring<'_> {
 }
 
 impl Restoring<'_> {
-    /// Reads the pieces of a file, checks them, and hands their bytes on. Those of a piece that is damaged are handed on
-    /// in part before that shows.
+    /// Reads the pieces of a file, checks them, and hands their bytes on. Those of a piece that is
+    /// damaged are handed on in part before that shows.
     fn pieces(
         &mut self,
         files: &PartitionFiles,

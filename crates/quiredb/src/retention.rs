@@ -1,11 +1,14 @@
-//! When retention runs: a background job for each partition, again and again while the collection has a rule.
+//! When retention runs: a background job for each partition, again and again while the collection
+//! has a rule.
 //!
 //! What is deleted is decided by the partition (`retention.rs` of `quire-collection`).
 //!
 //! # Invariants
-//! 1. A job keeps nothing alive between its steps, and a step is short: other background work comes between.
+//! 1. A job keeps nothing alive between its steps, and a step is short: other background work comes
+//!    between.
 //! 2. Of several jobs for one partition, only the one of the newest rule goes on.
-//! 3. An error ends a pass, stands in the figures until a step succeeds, and the next pass tries again.
+//! 3. An error ends a pass, stands in the figures until a step succeeds, and the next pass tries
+//!    again.
 
 use crate::{Error, ErrorKind, Result};
 use parking_lot::Mutex;

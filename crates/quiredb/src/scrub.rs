@@ -1,10 +1,12 @@
-//! Scrubbing: a background duty of an open database that reads everything once a period, so that bytes which rot on a disk
-//! are found while there is still a copy.
+//! Scrubbing: a background duty of an open database that reads everything once a period, so that
+//! bytes which rot on a disk are found while there is still a copy.
 //!
 //! # Invariants
-//! 1. A slice at a time, with pauses that spread a pass evenly over the period; past the block cache.
-//! 2. Where it is, and what it has found, is kept in the file `SCRUB`: after a restart it goes on with the next file.
-//!    The file is no more than a note: if it is damaged or missing, a new pass begins.
+//! 1. A slice at a time, with pauses that spread a pass evenly over the period; past the block
+//!    cache.
+//! 2. Where it is, and what it has found, is kept in the file `SCRUB`: after a restart it goes on
+//!    with the next file. The file is no more than a note: if it is damaged or missing, a new pass
+//!    begins.
 //! 3. It keeps nothing alive: no file but the one that it reads, and not the database.
 //!
 //! # Layout of `SCRUB`

@@ -1,4 +1,5 @@
-//! Settings: of a database each time it is opened; of a collection when it is made, and some of them later.
+//! Settings: of a database each time it is opened; of a collection when it is made, and some of
+//! them later.
 
 use crate::codec::Codec;
 use crate::{Error, Result};
@@ -30,23 +31,27 @@ const PARTITIONS_MAX: u32 = 1024;
 pub struct Options {
     /// Make the database if the directory is absent or empty. Default true.
     pub create_if_missing: bool,
-    /// What memtables, caches and buffers may hold, in bytes. More holds more of the data in memory; what the process
-    /// takes beyond it is code, stacks and the requests under way. Default 256 MiB, at least 16 MiB.
+    /// What memtables, caches and buffers may hold, in bytes. More holds more of the data in
+    /// memory; what the process takes beyond it is code, stacks and the requests under way. Default
+    /// 256 MiB, at least 16 MiB.
     pub memory_bytes: u64,
-    /// Record bytes of a partition after which its memtables are flushed even if they are small, so that opening
-    /// after a crash replays a bounded part of the log. Default 256 MiB.
+    /// Record bytes of a partition after which its memtables are flushed even if they are small, so
+    /// that opening after a crash replays a bounded part of the log. Default 256 MiB.
     pub replay_bytes_max: u64,
     /// Size of a log segment in bytes. Default 256 MiB.
     pub segment_bytes: u64,
-    /// Every byte of every file is read and checked in the background once in this time, evenly spread, so that bytes that
-    /// rot are found early; off if `None`. A shorter time takes more of the disk. Default 7 days.
+    /// Every byte of every file is read and checked in the background once in this time, evenly
+    /// spread, so that bytes that rot are found early; off if `None`. A shorter time takes more of
+    /// the disk. Default 7 days.
     pub scrub_period: Option<Duration>,
-    /// How much of the log's sealed segments is to be live documents, in percent: as long as less is, segments are compacted
-    /// in the background. At 80 they take up to 1.25 times what is live in them. More saves disk; less copies less.
-    /// Default 80, at most 99; 0 leaves the log as it is, but for [`Collection::compact`](crate::Collection::compact).
+    /// How much of the log's sealed segments is to be live documents, in percent: as long as less
+    /// is, segments are compacted in the background. At 80 they take up to 1.25 times what is live
+    /// in them. More saves disk; less copies less. Default 80, at most 99; 0 leaves the log as it
+    /// is, but for [`Collection::compact`](crate::Collection::compact).
     pub log_live_percent: u32,
-    /// Whether documents are deleted as the [retention](CollectionSettings::retention_secs) of their collections says. Off for
-    /// a database that follows another one: it gets that one's deletions. Default true.
+    /// Whether documents are deleted as the [retention](CollectionSettings::retention_secs) of
+    /// their collections says. Off for a database that follows another one: it gets that one's
+    /// deletions. Default true.
     pub retention: bool,
 }
 
@@ -95,37 +100,40 @@ impl Options {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CollectionSettings {
-    /// Number of partitions, 1 to 1,024: each is written by one thread at a time and synced on its own. Fixed when the
-    /// collection is made. Default: the machine's cores.
+    /// Number of partitions, 1 to 1,024: each is written by one thread at a time and synced on its
+    /// own. Fixed when the collection is made. Default: the machine's cores.
     pub partitions: u32,
     /// The field that holds a document's key where none is given beside it. Default `_id`.
     pub key_field: String,
     /// Of writes that do not say. Default `sync`.
     #[serde(with = "text")]
     pub durability: Durability,
-    /// How documents are compressed on disk. May change; what is on disk stays as it is until compaction rewrites it. Default
-    /// `lz4`.
+    /// How documents are compressed on disk. May change; what is on disk stays as it is until
+    /// compaction rewrites it. Default `lz4`.
     #[serde(with = "text", skip_serializing_if = "is_default")]
     pub codec: Codec,
-    /// Bytes of documents that are compressed and read together, 1 KiB to 16 MiB. Larger blocks take less disk, and make
-    /// reading a single document dearer. May change, as the codec. Default 16 KiB.
+    /// Bytes of documents that are compressed and read together, 1 KiB to 16 MiB. Larger blocks
+    /// take less disk, and make reading a single document dearer. May change, as the codec. Default
+    /// 16 KiB.
     #[serde(skip_serializing_if = "is_default_block")]
     pub block_bytes: u32,
-    /// With `zstd`: the most bytes of a dictionary trained on the documents, 1 KiB to 1 MiB; 0 for none. Makes small documents
-    /// that are alike much smaller. May change, as the codec. Default 0.
+    /// With `zstd`: the most bytes of a dictionary trained on the documents, 1 KiB to 1 MiB; 0 for
+    /// none. Makes small documents that are alike much smaller. May change, as the codec. Default
+    /// 0.
     #[serde(skip_serializing_if = "is_default")]
     pub dictionary_bytes: u32,
-    /// Seconds after which the log's newest segment is sealed even if it is small; 0 for never, the default: a collection that
-    /// is seldom written to would get many small files. Worth setting where segments are copied or compacted by the day.
+    /// Seconds after which the log's newest segment is sealed even if it is small; 0 for never, the
+    /// default: a collection that is seldom written to would get many small files. Worth setting
+    /// where segments are copied or compacted by the day.
     #[serde(skip_serializing_if = "is_default")]
     pub segment_age_secs: u64,
-    /// Documents that were not written for longer than so many seconds are deleted, in the background, while the collection is
-    /// open; 0 for never, the default. May change.
+    /// Documents that were not written for longer than so many seconds are deleted, in the
+    /// background, while the collection is open; 0 for never, the default. May change.
     #[serde(skip_serializing_if = "is_default")]
     pub retention_secs: u64,
-    /// While the documents take more bytes than this, before compression, those that were not written for longest are deleted,
-    /// in the background: each partition has an equal share. At least 64 KiB a partition; 0 for no bound, the default. May
-    /// change.
+    /// While the documents take more bytes than this, before compression, those that were not
+    /// written for longest are deleted, in the background: each partition has an equal share. At
+    /// least 64 KiB a partition; 0 for no bound, the default. May change.
     #[serde(skip_serializing_if = "is_default")]
     pub retention_bytes: u64,
 }
@@ -158,8 +166,8 @@ impl Default for CollectionSettings {
 }
 
 impl CollectionSettings {
-    /// From a JSON object such as `{"partitions":4,"key_field":"sku","durability":"async(100)"}`; what is absent takes
-    /// its default.
+    /// From a JSON object such as `{"partitions":4,"key_field":"sku","durability":"async(100)"}`;
+    /// what is absent takes its default.
     ///
     /// # Errors
     /// `Invalid` for malformed JSON, an unknown setting (named) or a value out of range.

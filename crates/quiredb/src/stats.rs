@@ -32,8 +32,9 @@ pub struct DatabaseStats {
     pub collections: Vec<CollectionStats>,
 }
 
-/// Figures about the filters of all tables. A filter says of keys that a table does not have them, which saves a search. It is cut
-/// into pages; the pages that save most, as measured, are in memory.
+/// Figures about the filters of all tables. A filter says of keys that a table does not have them,
+/// which saves a search. It is cut into pages; the pages that save most, as measured, are in
+/// memory.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -144,8 +145,8 @@ pub struct CollectionStats {
     pub write_stall_micros: u64,
     /// The longest that one waited, in microseconds.
     pub write_stall_micros_max: u64,
-    /// How many writes (batches to one partition) were visible how long after they were applied, by the bounds of
-    /// [`DELAY_BOUNDS_MICROS`](crate::DELAY_BOUNDS_MICROS).
+    /// How many writes (batches to one partition) were visible how long after they were applied, by
+    /// the bounds of [`DELAY_BOUNDS_MICROS`](crate::DELAY_BOUNDS_MICROS).
     pub visible_delays: Vec<u64>,
     /// The sum of these times, in microseconds.
     pub visible_delay_micros: u64,

@@ -7,8 +7,8 @@ use std::fmt;
 
 type Changes = Box<dyn Iterator<Item = quire_collection::Result<Change>> + Send>;
 
-/// Changes, each partition's in order, partitions interleaved by time. Ends where the logs ended when it was made,
-/// or after the first error.
+/// Changes, each partition's in order, partitions interleaved by time. Ends where the logs ended
+/// when it was made, or after the first error.
 pub struct Tail {
     sources: Vec<Source>,
     seen: Vec<Position>,
@@ -43,8 +43,8 @@ impl Tail {
         })
     }
 
-    /// The last position handed out of each partition (or where it began): where to go on from, with
-    /// [`Collection::tail_after`](crate::Collection::tail_after).
+    /// The last position handed out of each partition (or where it began): where to go on from,
+    /// with [`Collection::tail_after`](crate::Collection::tail_after).
     pub fn seen(&self) -> Vec<Position> {
         self.seen.clone()
     }

@@ -26,7 +26,8 @@ pub struct VerifyReport {
     pub files: u64,
     /// Bytes of them.
     pub bytes: u64,
-    /// Log bytes after the last whole write, as a crash leaves them: not acknowledged, so no damage. Recovery cuts them.
+    /// Log bytes after the last whole write, as a crash leaves them: not acknowledged, so no
+    /// damage. Recovery cuts them.
     pub torn_bytes: u64,
     /// Everything that is wrong.
     pub damage: Vec<Damage>,
@@ -66,14 +67,15 @@ pub struct VerifyOptions {
     pub rate_bytes: Option<u64>,
 }
 
-/// Verifies a database, or a directory of [keys and values](crate::kv), that no process has open: reads every byte, checks
-/// every checksum, then (of partitions whose bytes are whole) that every record of the log and the trees agree. `progress` is told the bytes read so far, and of
-/// how many in all.
-/// Files are read before anything else is done; a partition that is whole is then opened, which cuts a torn tail.
+/// Verifies a database, or a directory of [keys and values](crate::kv), that no process has open:
+/// reads every byte, checks every checksum, then (of partitions whose bytes are whole) that every
+/// record of the log and the trees agree. `progress` is told the bytes read so far, and of how many
+/// in all. Files are read before anything else is done; a partition that is whole is then opened,
+/// which cuts a torn tail.
 ///
 /// # Errors
-/// Only if it can't be done: `NotFound` if there is no database, `Locked` if a process has it open, `Io`, `Full`.
-/// Damage is in the report.
+/// Only if it can't be done: `NotFound` if there is no database, `Locked` if a process has it open,
+/// `Io`, `Full`. Damage is in the report.
 pub fn verify(
     env: Arc<dyn Env>,
     volumes: Volumes,
@@ -116,12 +118,14 @@ pub fn verify_with(
     let mut progress = paced(&env, options, total, progress);
     let shared = Shared::new(env, Options::default().memory_bytes, Some(lock));
     let verified = verify_collections(&shared, &volumes, &catalog, &mut report, &mut progress);
-    // A background job of a partition that was opened here may end later; it writes nothing any more.
+    // A background job of a partition that was opened here may end later; it writes nothing any
+    // more.
     shared.unlock();
     verified.map(|()| report)
 }
 
-/// Told the bytes read since it was last called, waits as the rate asks and tells `progress` of all so far, of `total` or more.
+/// Told the bytes read since it was last called, waits as the rate asks and tells `progress` of all
+/// so far, of `total` or more.
 fn paced<'p>(
     env: &Arc<dyn Env>,
     options: &VerifyOptions,
@@ -234,7 +238,8 @@ fn verify_partition(
     .and_then(|partition| {
         let checked = check(&partition, &dir, report);
         match partition.close() {
-            // Whole, and with no room to make durable what another process left: no matter of this one.
+            // Whole, and with no room to make durable what another process left: no matter of this
+            // one.
             Err(error) if error.kind() == CollectionErrorKind::Store(StoreErrorKind::Full) => {
                 checked
             }
@@ -285,12 +290,14 @@ fn note(
 }
 
 impl Database {
-    /// Verifies the database while it is written and read: every byte of every file that it consists of now, past the
-    /// block cache, then (of partitions whose bytes are whole) that log and trees agree. Writes go on; those made
-    /// meanwhile may be looked at or not. `progress` is told the bytes read so far, and of how many in all.
+    /// Verifies the database while it is written and read: every byte of every file that it
+    /// consists of now, past the block cache, then (of partitions whose bytes are whole) that log
+    /// and trees agree. Writes go on; those made meanwhile may be looked at or not. `progress` is
+    /// told the bytes read so far, and of how many in all.
     ///
     /// # Errors
-    /// Only if it can't be done: `Io`, or `Closed` if the database is closed meanwhile or `progress` breaks it off. Damage is in the report.
+    /// Only if it can't be done: `Io`, or `Closed` if the database is closed meanwhile or
+    /// `progress` breaks it off. Damage is in the report.
     pub fn verify(
         &self,
         options: &VerifyOptions,

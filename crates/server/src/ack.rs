@@ -1,5 +1,6 @@
-//! How a write is acknowledged: `_version` and `_seq_no` are both the document's version, the position of its record in
-//! the log of its partition. A partition has one writer for ever, so `_primary_term` is always 1.
+//! How a write is acknowledged: `_version` and `_seq_no` are both the document's version, the
+//! position of its record in the log of its partition. A partition has one writer for ever, so
+//! `_primary_term` is always 1.
 
 use axum::http::StatusCode;
 use quiredb::{Effect, ErrorKind, Position, Written};

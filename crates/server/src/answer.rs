@@ -1,5 +1,5 @@
-//! The answer to a request, and how it goes out: filtered, laid out, and never held by a slow reader without being
-//! counted.
+//! The answer to a request, and how it goes out: filtered, laid out, and never held by a slow
+//! reader without being counted.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -125,8 +125,8 @@ impl Answer {
         }
     }
 
-    /// The answer as it is sent. A long one takes room in `buffers` until it is; where there is none it becomes a 429,
-    /// as one that waited would hold its bytes meanwhile.
+    /// The answer as it is sent. A long one takes room in `buffers` until it is; where there is
+    /// none it becomes a 429, as one that waited would hold its bytes meanwhile.
     pub(crate) fn into_response(self, look: &Look, buffers: &Buffers) -> Response {
         let status = self.status;
         match self.into_body(look, buffers) {
@@ -247,8 +247,8 @@ fn streamed(stream: BoxStream<'static, io::Result<Bytes>>, pretty: bool) -> Body
     }))
 }
 
-/// A body of known length, handed over piece by piece as the connection can take it, and its room given back at the
-/// end.
+/// A body of known length, handed over piece by piece as the connection can take it, and its room
+/// given back at the end.
 struct PartsBody {
     parts: VecDeque<Bytes>,
     _held: Option<Held>,

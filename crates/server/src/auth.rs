@@ -1,9 +1,9 @@
 //! Who may call.
 //!
-//! With a token, whoever sends it. Without one the server listens on loopback alone, so any program of this machine;
-//! but a web browser is such a program too, and runs pages of strangers. So without a token a request is refused if it
-//! comes from another site's page (`Origin`), or if it was sent to a host name that only a stranger's name server can
-//! have pointed here.
+//! With a token, whoever sends it. Without one the server listens on loopback alone, so any program
+//! of this machine; but a web browser is such a program too, and runs pages of strangers. So
+//! without a token a request is refused if it comes from another site's page (`Origin`), or if it
+//! was sent to a host name that only a stranger's name server can have pointed here.
 
 use std::hint::black_box;
 use std::net::IpAddr;

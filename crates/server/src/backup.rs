@@ -1,7 +1,9 @@
-//! Backups that the server makes of the database it serves, below a directory that its operator has allowed.
+//! Backups that the server makes of the database it serves, below a directory that its operator has
+//! allowed.
 //!
-//! One at a time, in the background: the answer that it has begun comes at once, and `GET /_backup` says how far it is. A
-//! server that stops lets go of one under way; the next goes on with what was copied.
+//! One at a time, in the background: the answer that it has begun comes at once, and `GET /_backup`
+//! says how far it is. A server that stops lets go of one under way; the next goes on with what was
+//! copied.
 
 use axum::http::StatusCode;
 use quiredb::{BackupOptions, BackupReport};

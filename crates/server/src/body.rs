@@ -1,4 +1,5 @@
-//! A request's body as it arrives: decompressed, counted against its limit, and given up on if it stops coming.
+//! A request's body as it arrives: decompressed, counted against its limit, and given up on if it
+//! stops coming.
 
 use std::io::Write;
 use std::time::Duration;
@@ -16,19 +17,21 @@ use crate::buffers::{Buffers, Held};
 use crate::failure::{Failure, Outcome};
 use crate::options::ServerOptions;
 
-/// The largest body that is held whole: a document of the largest size and what an update puts around it.
+/// The largest body that is held whole: a document of the largest size and what an update puts
+/// around it.
 pub(crate) const WHOLE_BYTES_MAX: usize = DOCUMENT_BYTES_MAX + (1 << 20);
 
-/// The largest body that is parsed into a tree, such as settings or lists of ids, and the most a tree is larger than
-/// its text.
+/// The largest body that is parsed into a tree, such as settings or lists of ids, and the most a
+/// tree is larger than its text.
 pub(crate) const SMALL_BYTES_MAX: usize = 2 << 20;
 const TREE_FACTOR: usize = 16;
 
 /// Compressed bytes taken at a time. They become at most about a thousand times as many.
 const GZIP_STEP_BYTES: usize = 4 << 10;
 
-/// What is read and thrown away after a refusal, in bytes and time, so that the caller sees the answer: a client
-/// that is still sending when the connection closes gets an error of its socket instead.
+/// What is read and thrown away after a refusal, in bytes and time, so that the caller sees the
+/// answer: a client that is still sending when the connection closes gets an error of its socket
+/// instead.
 const DRAIN_BYTES_MAX: usize = 64 << 20;
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
 
@@ -74,7 +77,8 @@ impl Rest {
 
 impl Drop for BodyReader {
     fn drop(&mut self) {
-        // A client that waits to be told to send its body gets the answer instead, and need not send it.
+        // A client that waits to be told to send its body gets the answer instead, and need not
+        // send it.
         let is_coming = !self.is_expecting || self.bytes > 0;
         if let Some(rest) = self.rest.take()
             && is_coming
@@ -136,7 +140,8 @@ impl BodyReader {
     /// The next piece, never empty; none at the end.
     ///
     /// # Errors
-    /// 413 past the limit, 408 if nothing comes for too long, 400 if the client cuts the body or it is not gzip.
+    /// 413 past the limit, 408 if nothing comes for too long, 400 if the client cuts the body or it
+    /// is not gzip.
     pub(crate) async fn piece(&mut self) -> Outcome<Option<Bytes>> {
         if self.length.is_some_and(|length| length > self.bytes_max) {
             return Err(body_too_large(self.bytes_max));

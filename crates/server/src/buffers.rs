@@ -1,9 +1,10 @@
-//! One bound on the memory that requests hold: bodies as they arrive, and the answers to bulk requests.
+//! One bound on the memory that requests hold: bodies as they arrive, and the answers to bulk
+//! requests.
 //!
 //! # Invariants
 //! 1. The bytes of all [`Held`] together never pass the bound.
-//! 2. A request waits for room only while it holds none. What it holds grows at once or not at all, so requests never
-//!    wait for each other in a circle.
+//! 2. A request waits for room only while it holds none. What it holds grows at once or not at all,
+//!    so requests never wait for each other in a circle.
 
 use std::sync::Arc;
 use std::time::Duration;

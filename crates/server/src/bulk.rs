@@ -1,12 +1,13 @@
 //! `_bulk`: many writes in one body of lines, an action and, but for deletes, a source each.
 //!
-//! The body is never held whole: lines are taken as they come and applied in batches of [`BATCH_BYTES`]. So when a body
-//! turns out to be malformed, or is cut, or grows past a limit, the batches before stay applied, and the answer says
-//! how many items those were. A body smaller than a batch is applied whole or not at all, as far as its lines are
-//! concerned; items succeed or fail on their own.
+//! The body is never held whole: lines are taken as they come and applied in batches of
+//! [`BATCH_BYTES`]. So when a body turns out to be malformed, or is cut, or grows past a limit, the
+//! batches before stay applied, and the answer says how many items those were. A body smaller than
+//! a batch is applied whole or not at all, as far as its lines are concerned; items succeed or fail
+//! on their own.
 //!
-//! The answer is held until the body has ended, as its status is not known before and most clients read nothing before;
-//! its bytes count against the bound on buffers.
+//! The answer is held until the body has ended, as its status is not known before and most clients
+//! read nothing before; its bytes count against the bound on buffers.
 
 mod action;
 mod batch;

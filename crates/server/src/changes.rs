@@ -1,8 +1,9 @@
-//! `_changes`: the changes of a collection after a position of each partition, and what comes while the caller waits.
+//! `_changes`: the changes of a collection after a position of each partition, and what comes while
+//! the caller waits.
 //!
-//! Lines of JSON: the changes, as `quire tail` prints them, then a last one, `{"cursor":"…"}`, from where to go on. The
-//! cursor is the last position seen of each partition, between commas. Nobody's place is kept here: whoever comes back with
-//! a cursor goes on from there, and has missed nothing.
+//! Lines of JSON: the changes, as `quire tail` prints them, then a last one, `{"cursor":"…"}`, from
+//! where to go on. The cursor is the last position seen of each partition, between commas. Nobody's
+//! place is kept here: whoever comes back with a cursor goes on from there, and has missed nothing.
 
 use std::time::Duration;
 
@@ -24,7 +25,8 @@ const LOOKED_AT_MAX: usize = 100_000;
 /// The longest that a caller may wait.
 const WAIT_MS_MAX: u64 = 60_000;
 
-/// How often it is looked whether there is something new for one who waits. Looking costs a few atomic reads.
+/// How often it is looked whether there is something new for one who waits. Looking costs a few
+/// atomic reads.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// What is asked for.

@@ -56,8 +56,9 @@ fn uuid_of(path: &str) -> String {
         .collect()
 }
 
-/// How the database is: that there is an answer says that it serves, so it is green, unless a scrub has found damage. It is
-/// yellow if that is to the index alone, which the log can give again, and red if documents are lost by it.
+/// How the database is: that there is an answer says that it serves, so it is green, unless a scrub
+/// has found damage. It is yellow if that is to the index alone, which the log can give again, and
+/// red if documents are lost by it.
 fn status(server: &Server) -> &'static str {
     match server.database().scrub_stats() {
         Some(scrub) if scrub.damage.iter().any(|found| found.positions.is_some()) => "red",

@@ -92,7 +92,8 @@ pub(crate) async fn delete(call: Call) -> Outcome<Answer> {
     call.server.write(work).await?
 }
 
-/// `GET|POST /_refresh`: succeeds if the collections exist. A read sees every write that was acknowledged before it.
+/// `GET|POST /_refresh`: succeeds if the collections exist. A read sees every write that was
+/// acknowledged before it.
 pub(crate) async fn refresh(call: Call) -> Outcome<Answer> {
     let selection = Selection::of(&call)?;
     let work = move |server: &Server| {
@@ -110,7 +111,8 @@ pub(crate) async fn flush(call: Call) -> Outcome<Answer> {
     on_each(call, selection, Collection::flush).await
 }
 
-/// `POST /_forcemerge`: gives back the room of what was overwritten and deleted, all of it, whatever part was asked for.
+/// `POST /_forcemerge`: gives back the room of what was overwritten and deleted, all of it,
+/// whatever part was asked for.
 pub(crate) async fn force_merge(call: Call) -> Outcome<Answer> {
     for flag in ["flush", "only_expunge_deletes", "primary_only"] {
         call.params.flag(flag)?;
@@ -156,7 +158,8 @@ pub(crate) fn searched(collections: &[Collection]) -> Value {
     shards
 }
 
-/// The collections that a request is about: names and patterns between commas; all of them if it names none.
+/// The collections that a request is about: names and patterns between commas; all of them if it
+/// names none.
 pub(crate) struct Selection {
     names: Vec<String>,
     ignore_missing: bool,

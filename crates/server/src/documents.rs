@@ -270,8 +270,8 @@ pub(crate) fn condition(params: &Params, only_create: bool) -> Outcome<Condition
     }
 }
 
-/// The version that `if_seq_no` and `if_primary_term` ask for. No document has version 0, so that asks for what never
-/// is.
+/// The version that `if_seq_no` and `if_primary_term` ask for. No document has version 0, so that
+/// asks for what never is.
 pub(crate) fn version_condition(
     seq_no: Option<u64>,
     term: Option<u64>,
@@ -313,8 +313,8 @@ pub(crate) fn document_too_long(bytes: u64) -> Failure {
     ))
 }
 
-/// The key of a document to be put: the one the caller gives, else the one in its key field, else a new one, of which
-/// nothing can exist yet (true).
+/// The key of a document to be put: the one the caller gives, else the one in its key field, else a
+/// new one, of which nothing can exist yet (true).
 pub(crate) fn key_of(
     server: &Server,
     collection: &Collection,

@@ -177,8 +177,8 @@ impl Failure {
         }
     }
 
-    /// An error of the engine that the caller of it does not know better; `index` is the collection, where there is
-    /// one.
+    /// An error of the engine that the caller of it does not know better; `index` is the
+    /// collection, where there is one.
     pub(crate) fn engine(error: &quiredb::Error, index: Option<&str>) -> Failure {
         let (status, kind) = match error.kind() {
             ErrorKind::NotFound | ErrorKind::Gone => {

@@ -1,8 +1,8 @@
 //! Which fields of an object to show: `_source_includes`, `_source_excludes` and `filter_path`.
 //!
-//! A pattern is matched against the dotted path of a field; `*` stands for any characters, dots too (so `**` means the
-//! same). A field is shown if it, or an object or array around it, matches an include and neither matches an exclude.
-//! Fields keep their order and numbers their text.
+//! A pattern is matched against the dotted path of a field; `*` stands for any characters, dots too
+//! (so `**` means the same). A field is shown if it, or an object or array around it, matches an
+//! include and neither matches an exclude. Fields keep their order and numbers their text.
 
 use quiredb::ValueRef;
 
@@ -65,8 +65,8 @@ impl Fields {
             && (self.includes.is_empty() || matches(&self.includes, path))
     }
 
-    /// Appends what is shown of `object`, which stands at `path` of what the patterns are about ("" if it is the
-    /// whole); false if that is nothing (then `{}` is appended).
+    /// Appends what is shown of `object`, which stands at `path` of what the patterns are about (""
+    /// if it is the whole); false if that is nothing (then `{}` is appended).
     pub(crate) fn write(&self, object: ValueRef<'_>, path: &str, out: &mut Vec<u8>) -> bool {
         if !path.is_empty() && matches(&self.excludes, path) {
             out.extend_from_slice(b"{}");
@@ -142,8 +142,8 @@ fn matches(patterns: &[String], path: &str) -> bool {
         .any(|pattern| glob(pattern.as_bytes(), path.as_bytes()))
 }
 
-/// Whether `text` is what `pattern` says, `*` standing for any bytes. In time of the product of the lengths at most:
-/// only the last `*` is ever gone back to.
+/// Whether `text` is what `pattern` says, `*` standing for any bytes. In time of the product of the
+/// lengths at most: only the last `*` is ever gone back to.
 pub(crate) fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star = None;

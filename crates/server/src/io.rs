@@ -1,7 +1,7 @@
 //! A client's socket: counts its bytes, and gives up on a client that does not move.
 //!
-//! hyper bounds the time for a header and for an idle connection, but not the time it takes to tell HTTP/1 from HTTP/2,
-//! nor that in which a client reads none of its answer. Both end here.
+//! hyper bounds the time for a header and for an idle connection, but not the time it takes to tell
+//! HTTP/1 from HTTP/2, nor that in which a client reads none of its answer. Both end here.
 
 use std::future::Future;
 use std::io;
@@ -45,7 +45,8 @@ impl ClientIo {
         }
     }
 
-    /// Judges the result of a write: counts what was taken, or lets the clock of a stalled client run.
+    /// Judges the result of a write: counts what was taken, or lets the clock of a stalled client
+    /// run.
     fn written(
         &mut self,
         result: Poll<io::Result<usize>>,

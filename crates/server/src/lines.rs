@@ -1,5 +1,5 @@
-//! A body cut into lines as it arrives. Never holds more than a line and a piece of the body, and keeps the room it has
-//! taken in step with what it and its user hold.
+//! A body cut into lines as it arrives. Never holds more than a line and a piece of the body, and
+//! keeps the room it has taken in step with what it and its user hold.
 
 use bytes::{Bytes, BytesMut};
 use quire_model::DOCUMENT_BYTES_MAX;
@@ -52,7 +52,8 @@ impl Lines {
         }
     }
 
-    /// The next line; none at the end of the body. A last line without an end counts, unless it is empty.
+    /// The next line; none at the end of the body. A last line without an end counts, unless it is
+    /// empty.
     pub(crate) async fn next(&mut self) -> Outcome<Option<Line>> {
         loop {
             let fresh = self.buffer.get(self.scanned..).unwrap_or_default();

@@ -2,8 +2,8 @@
 
 use quiredb::{Collection, Found, Key};
 
-/// How many documents to read at a time, so that about as many bytes as are wanted are held: few at first, then by the
-/// size of those before.
+/// How many documents to read at a time, so that about as many bytes as are wanted are held: few at
+/// first, then by the size of those before.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Group {
     size: usize,

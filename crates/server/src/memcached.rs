@@ -1,13 +1,17 @@
-//! The memcached protocol: text and meta commands over documents, so that what reads Memcached today reads Quire.
+//! The memcached protocol: text and meta commands over documents, so that what reads Memcached
+//! today reads Quire.
 //!
 //! - A key addresses a document: `collection:key`, or a key of one collection that is set
 //!   ([`MemcachedOptions::collection`](crate::MemcachedOptions)).
-//! - A value is the document's JSON, or one field of it ([`MemcachedOptions::field`](crate::MemcachedOptions)).
-//! - The cas unique is the document's version, and `cas` a write on condition that it is still that one.
+//! - A value is the document's JSON, or one field of it
+//!   ([`MemcachedOptions::field`](crate::MemcachedOptions)).
+//! - The cas unique is the document's version, and `cas` a write on condition that it is still that
+//!   one.
 //! - Documents do not expire: an exptime that is not 0 is refused, a negative one removes.
 //!
-//! From the socket inwards: `port` accepts, `connection` reads and writes, `parse` makes requests of bytes, `session` does
-//! them in batches, `write` decides what a write comes to, `value` finds values in documents, `outcome` has the answers.
+//! From the socket inwards: `port` accepts, `connection` reads and writes, `parse` makes requests
+//! of bytes, `session` does them in batches, `write` decides what a write comes to, `value` finds
+//! values in documents, `outcome` has the answers.
 
 mod admission;
 mod connection;
@@ -35,12 +39,13 @@ use connection::Connection;
 pub(crate) use counters::Counters;
 pub(crate) use port::Port;
 
-/// Serves one client of the memcached protocol, in process: requests from `reader`, answers to `writer`, until the
-/// reader ends or the client does. Blocks. Bounds of connections and sockets are [`serve`](crate::serve())'s; all
-/// others hold here too.
+/// Serves one client of the memcached protocol, in process: requests from `reader`, answers to
+/// `writer`, until the reader ends or the client does. Blocks. Bounds of connections and sockets
+/// are [`serve`](crate::serve())'s; all others hold here too.
 ///
 /// # Errors
-/// [`Error::InvalidOption`](crate::Error), as an [`io::Error`]; what `reader` and `writer` fail with.
+/// [`Error::InvalidOption`](crate::Error), as an [`io::Error`]; what `reader` and `writer` fail
+/// with.
 ///
 /// ```
 /// use quire_server::{MemcachedOptions, ServerOptions, memcached};

@@ -1,9 +1,11 @@
-//! A partial document merged into a document as OpenSearch does it: objects merge field by field, anything else
-//! replaces. Unlike a JSON merge patch (RFC 7396), null is a value: the field stays and holds it.
+//! A partial document merged into a document as OpenSearch does it: objects merge field by field,
+//! anything else replaces. Unlike a JSON merge patch (RFC 7396), null is a value: the field stays
+//! and holds it.
 
 use quire_model::{Document, Error, ValueRef};
 
-/// `document` with the fields of `partial`. Fields keep their places; new ones follow in the order of `partial`.
+/// `document` with the fields of `partial`. Fields keep their places; new ones follow in the order
+/// of `partial`.
 ///
 /// # Errors
 /// If the result is larger than a document can be.

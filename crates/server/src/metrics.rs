@@ -1,6 +1,7 @@
 //! What the server counts, in the text format of Prometheus.
 //!
-//! Series are bounded: a route is the pattern that matched, a method one of a few, a status one that the server sends.
+//! Series are bounded: a route is the pattern that matched, a method one of a few, a status one
+//! that the server sends.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
@@ -78,8 +79,8 @@ impl Metrics {
         route.seconds_all += seconds;
     }
 
-    /// Everything as text; `buffer_bytes` are those that requests hold now, `memcached` the counters of that port if it is
-    /// served.
+    /// Everything as text; `buffer_bytes` are those that requests hold now, `memcached` the
+    /// counters of that port if it is served.
     pub(crate) fn render(
         &self,
         stats: &DatabaseStats,

@@ -1,7 +1,7 @@
 //! `_mget`: many documents in one answer, which is made as the client reads it.
 //!
-//! Documents are read in groups whose size follows from that of the documents before, so that however many are asked
-//! for, a group of about [`PIECE_BYTES`] is all that is held at a time.
+//! Documents are read in groups whose size follows from that of the documents before, so that
+//! however many are asked for, a group of about [`PIECE_BYTES`] is all that is held at a time.
 
 use std::collections::VecDeque;
 use std::io;

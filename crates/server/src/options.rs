@@ -7,40 +7,47 @@ use std::time::Duration;
 
 use crate::{Error, Result};
 
-/// The fewest bytes of request buffers a server can work with: one document of the largest size and its envelope,
-/// twice.
+/// The fewest bytes of request buffers a server can work with: one document of the largest size and
+/// its envelope, twice.
 const BUFFER_BYTES_LEAST: usize = 48 << 20;
 
 /// How a server is run. Each bound has a default that suits a machine of a few cores.
 #[derive(Clone)]
 pub struct ServerOptions {
-    /// Where to listen. Default `127.0.0.1:9200`. Any address that is not a loopback one needs a `token`.
+    /// Where to listen. Default `127.0.0.1:9200`. Any address that is not a loopback one needs a
+    /// `token`.
     pub listen: SocketAddr,
-    /// What a caller must send as `Authorization: Bearer <token>`: visible ASCII without spaces. Default none, which
-    /// lets in every program of this machine, but no page of a web browser that it did not serve itself.
+    /// What a caller must send as `Authorization: Bearer <token>`: visible ASCII without spaces.
+    /// Default none, which lets in every program of this machine, but no page of a web browser that
+    /// it did not serve itself.
     pub token: Option<String>,
-    /// The largest request body in bytes, counted after decompression. Default 100 MiB, as OpenSearch. Only a bulk body
-    /// can come near it: any other is one document or a list of keys and ends at 17 MiB.
+    /// The largest request body in bytes, counted after decompression. Default 100 MiB, as
+    /// OpenSearch. Only a bulk body can come near it: any other is one document or a list of keys
+    /// and ends at 17 MiB.
     pub body_bytes_max: u64,
-    /// Bytes of requests and of answers to bulk requests held in memory, all connections together. Default 64 MiB, at
-    /// least 48 MiB. A request that finds no room waits up to `request_timeout`; one that outgrows it is refused with
-    /// 429.
+    /// Bytes of requests and of answers to bulk requests held in memory, all connections together.
+    /// Default 64 MiB, at least 48 MiB. A request that finds no room waits up to `request_timeout`;
+    /// one that outgrows it is refused with 429.
     pub buffer_bytes_max: usize,
     /// Connections open at once. Default 1,024. More wait to be accepted.
     pub connections_max: usize,
-    /// Reads of the database running at once; each holds a thread while it runs. Default 64. More wait.
+    /// Reads of the database running at once; each holds a thread while it runs. Default 64. More
+    /// wait.
     pub reads_max: usize,
-    /// Searches, and counts with a query, running at once, beside those reads: each looks at every document, and holds up to
-    /// 16 MiB of `buffer_bytes_max`. Default 2. More wait, up to `request_timeout`.
+    /// Searches, and counts with a query, running at once, beside those reads: each looks at every
+    /// document, and holds up to 16 MiB of `buffer_bytes_max`. Default 2. More wait, up to
+    /// `request_timeout`.
     pub searches_max: usize,
-    /// Writes of the database running at once; each holds a thread until it is durable. Default 256: writers
-    /// that wait together share a sync. Reads never wait behind them.
+    /// Writes of the database running at once; each holds a thread until it is durable. Default
+    /// 256: writers that wait together share a sync. Reads never wait behind them.
     pub writes_max: usize,
-    /// The longest an ordinary request takes to arrive, and the longest the database takes to answer. Default 60 s.
-    /// After it the caller gets 503; a write that has begun may still be applied.
+    /// The longest an ordinary request takes to arrive, and the longest the database takes to
+    /// answer. Default 60 s. After it the caller gets 503; a write that has begun may still be
+    /// applied.
     pub request_timeout: Duration,
-    /// The longest wait for a client: for its next request or the rest of a header, for the next piece of a bulk body,
-    /// and for it to read more of an answer. Default 60 s. After it the connection is closed.
+    /// The longest wait for a client: for its next request or the rest of a header, for the next
+    /// piece of a bulk body, and for it to read more of an answer. Default 60 s. After it the
+    /// connection is closed.
     pub idle_timeout: Duration,
     /// The directory below which callers may have backups made. Default none: they may not.
     pub backup_dir: Option<PathBuf>,
@@ -53,10 +60,11 @@ pub struct ServerOptions {
 /// How the memcached protocol is served. Bounds, and the token, are those of [`ServerOptions`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemcachedOptions {
-    /// Where to listen. Default `127.0.0.1:11211`. Any address that is not a loopback one needs a token.
+    /// Where to listen. Default `127.0.0.1:11211`. Any address that is not a loopback one needs a
+    /// token.
     pub listen: SocketAddr,
-    /// The collection that every key is one of, whole, whatever colons it has. Default none: then a key is
-    /// `collection:key`.
+    /// The collection that every key is one of, whole, whatever colons it has. Default none: then a
+    /// key is `collection:key`.
     pub collection: Option<String>,
     /// The field whose text is the value. Default none: the value is the document, as JSON.
     pub field: Option<String>,
@@ -117,8 +125,8 @@ impl ServerOptions {
     /// Whether these options can be served on `address`.
     ///
     /// # Errors
-    /// [`Error::TokenRequired`] if others could reach the address and no token is set; [`Error::InvalidOption`] names
-    /// an option that is out of its bounds.
+    /// [`Error::TokenRequired`] if others could reach the address and no token is set;
+    /// [`Error::InvalidOption`] names an option that is out of its bounds.
     pub(crate) fn check(&self, address: SocketAddr) -> Result<()> {
         match &self.token {
             None if !is_loopback(address) => return Err(Error::TokenRequired { address }),
@@ -171,7 +179,8 @@ impl ServerOptions {
     }
 }
 
-/// Whether only this machine can reach the address; an IPv4 address written as an IPv6 one counts as what it is.
+/// Whether only this machine can reach the address; an IPv4 address written as an IPv6 one counts
+/// as what it is.
 pub(crate) fn is_loopback(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }

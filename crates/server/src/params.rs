@@ -1,4 +1,5 @@
-//! The parameters of a request's query string. What a route does not know is refused by name, never skipped.
+//! The parameters of a request's query string. What a route does not know is refused by name, never
+//! skipped.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;

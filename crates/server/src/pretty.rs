@@ -1,4 +1,5 @@
-//! JSON with a line for each member, as `?pretty` asks for. Nothing is parsed: strings and numbers stay as written.
+//! JSON with a line for each member, as `?pretty` asks for. Nothing is parsed: strings and numbers
+//! stay as written.
 
 /// Lays out a JSON text, handed over whole or in pieces cut anywhere.
 #[derive(Debug, Default)]

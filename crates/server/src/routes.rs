@@ -1,5 +1,5 @@
-//! The table of routes: what is served, what `/openapi.json` says, and what query parameters each route knows are one
-//! list.
+//! The table of routes: what is served, what `/openapi.json` says, and what query parameters each
+//! route knows are one list.
 
 use std::sync::Arc;
 
@@ -362,7 +362,8 @@ async fn answer(
     let response = answer
         .unwrap_or_else(Answer::from)
         .into_response(&look, &server.buffers);
-    // A client that is still sending when its connection closes sees an error of its socket, not the answer.
+    // A client that is still sending when its connection closes sees an error of its socket, not
+    // the answer.
     rest.drain().await;
     response
 }

@@ -1,7 +1,7 @@
 //! `_search` and `_count`: which documents, in which order, and what is said about all of them.
 //!
-//! A search sees each collection as of one moment. Its hits are found first, then read and written in groups of about
-//! [`PIECE_BYTES`] as the client takes them.
+//! A search sees each collection as of one moment. Its hits are found first, then read and written
+//! in groups of about [`PIECE_BYTES`] as the client takes them.
 
 mod aggregations;
 mod filter;

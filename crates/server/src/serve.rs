@@ -24,17 +24,18 @@ use crate::routes;
 use crate::state::Server;
 use crate::{Error, Result};
 
-/// Bounds what one connection can make the server hold. A header, the line with the URL included, must fit in the
-/// buffer; a longer one gets 431, a longer URL 414.
+/// Bounds what one connection can make the server hold. A header, the line with the URL included,
+/// must fit in the buffer; a longer one gets 431, a longer URL 414.
 const BUFFER_BYTES: usize = 64 << 10;
 const HEADERS_MAX: usize = 100;
-/// HTTP/2: requests at once on one connection, and bytes of a body that may be on their way unasked.
+/// HTTP/2: requests at once on one connection, and bytes of a body that may be on their way
+/// unasked.
 const STREAMS_MAX: u32 = 64;
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 
-/// Every route as an [`axum::Router`], to be called in process or mounted in a larger service. Bounds of connections
-/// and sockets are [`serve()`]'s; all others hold here too.
+/// Every route as an [`axum::Router`], to be called in process or mounted in a larger service.
+/// Bounds of connections and sockets are [`serve()`]'s; all others hold here too.
 ///
 /// # Errors [`Error::InvalidOption`] names an option out of its bounds; [`Error::TokenRequired`] if `options.listen` is
 /// no loopback address and no token is set.
@@ -98,15 +99,17 @@ fn checked_address(listener: &TcpListener, options: &ServerOptions) -> Result<So
     Ok(address)
 }
 
-/// Serves the database until `shutdown` is ready, then lets requests in flight end: for `options.shutdown_timeout` at
-/// the longest, after which their connections are cut. It takes HTTP/1.1, and HTTP/2 of clients that know beforehand.
+/// Serves the database until `shutdown` is ready, then lets requests in flight end: for
+/// `options.shutdown_timeout` at the longest, after which their connections are cut. It takes
+/// HTTP/1.1, and HTTP/2 of clients that know beforehand.
 ///
-/// A backup that the server is making is broken off. The database stays open: close it after this returns. A write whose connection was cut may still run; it is
-/// acknowledged to nobody, and `Database::close` waits for it or makes it fail.
+/// A backup that the server is making is broken off. The database stays open: close it after this
+/// returns. A write whose connection was cut may still run; it is acknowledged to nobody, and
+/// `Database::close` waits for it or makes it fail.
 ///
 /// # Errors
-/// Before anything is served: [`Error::TokenRequired`] if others can reach the listener and no token is set,
-/// [`Error::InvalidOption`], [`Error::Io`].
+/// Before anything is served: [`Error::TokenRequired`] if others can reach the listener and no
+/// token is set, [`Error::InvalidOption`], [`Error::Io`].
 pub async fn serve(
     database: Database,
     listeners: impl Into<Listeners>,

@@ -1,4 +1,5 @@
-//! What all requests share: the database, the bounds, and the way from an async request to a blocking engine.
+//! What all requests share: the database, the bounds, and the way from an async request to a
+//! blocking engine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +22,8 @@ use crate::verify::Verifications;
 /// What all requests share.
 pub(crate) struct Server {
     served: RwLock<Database>,
-    /// What is known of the leader, if this is a follower: then nothing is written but what comes from there.
+    /// What is known of the leader, if this is a follower: then nothing is written but what comes
+    /// from there.
     pub(crate) following: Option<Arc<Following>>,
     /// What followers copy of this one.
     pub(crate) copies: Arc<LeaderCopies>,
@@ -91,7 +93,8 @@ impl Server {
         }
     }
 
-    /// Runs a read on a thread that may block. Reads have threads of their own, so none waits for a write.
+    /// Runs a read on a thread that may block. Reads have threads of their own, so none waits for a
+    /// write.
     pub(crate) async fn read<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Server) -> T + Send + 'static,
@@ -99,8 +102,8 @@ impl Server {
         self.run(&self.reads, "read", work).await
     }
 
-    /// Runs a search on a thread that may block: apart from reads, which are over in no time. It is told whether somebody still
-    /// waits for it.
+    /// Runs a search on a thread that may block: apart from reads, which are over in no time. It is
+    /// told whether somebody still waits for it.
     pub(crate) async fn search<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Server, &(dyn Fn() -> bool + Sync)) -> T + Send + 'static,
@@ -113,7 +116,8 @@ impl Server {
         done
     }
 
-    /// Runs a write on a thread that may block. If the request goes away meanwhile, the write is still done.
+    /// Runs a write on a thread that may block. If the request goes away meanwhile, the write is
+    /// still done.
     pub(crate) async fn write<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Server) -> T + Send + 'static,

@@ -1,7 +1,7 @@
 //! Long work on the database that the server does in the background: one of a kind at a time.
 //!
-//! The answer that it has begun comes at once; how far it is, and what the last one came to, can be asked at any time. A
-//! server that stops breaks it off.
+//! The answer that it has begun comes at once; how far it is, and what the last one came to, can be
+//! asked at any time. A server that stops breaks it off.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -65,7 +65,8 @@ impl<R> Default for LongTask<R> {
 }
 
 impl<R: Serialize + Send + 'static> LongTask<R> {
-    /// Begins `work`, unless one is under way: then fails with what `refuse` makes of that one's fields.
+    /// Begins `work`, unless one is under way: then fails with what `refuse` makes of that one's
+    /// fields.
     pub(crate) fn begin(
         self: &Arc<Self>,
         database: &Database,

@@ -1,4 +1,5 @@
-//! Changing fields of a document: read it, merge, write on condition that it is still the same, and again if it is not.
+//! Changing fields of a document: read it, merge, write on condition that it is still the same, and
+//! again if it is not.
 
 use quiredb::{Collection, Document, ErrorKind, Found, Key, Position, Write};
 use serde::Deserialize;
@@ -12,7 +13,8 @@ use crate::failure::{Failure, Outcome};
 use crate::merge::merge;
 use crate::state::Server;
 
-/// How often an update is tried again after another write came between, if the caller asks for fewer or says nothing.
+/// How often an update is tried again after another write came between, if the caller asks for
+/// fewer or says nothing.
 pub(crate) const RETRIES_LEAST: u32 = 10;
 
 /// More is not tried, whatever the caller asks for.
@@ -137,7 +139,8 @@ impl Update {
         }
     }
 
-    /// What to do about the document as it is. The write it may come to is done only if the document is still that one.
+    /// What to do about the document as it is. The write it may come to is done only if the
+    /// document is still that one.
     pub(crate) fn plan(&self, index: &str, key: &Key, current: Option<&Found>) -> Outcome<Plan> {
         let Some(current) = current else {
             let upsert = self

@@ -1,7 +1,8 @@
 //! Verifying the database while it is served.
 //!
-//! One at a time, in the background, as backups are made: the answer that it has begun comes at once, and `GET /_verify`
-//! says how far it is, and what the last one found. A server that stops breaks it off.
+//! One at a time, in the background, as backups are made: the answer that it has begun comes at
+//! once, and `GET /_verify` says how far it is, and what the last one found. A server that stops
+//! breaks it off.
 
 use axum::http::StatusCode;
 use quiredb::{VerifyOptions, VerifyReport};

@@ -1,8 +1,9 @@
 //! How fast writers may go: a pure function of how full the memtables are.
 //!
-//! Up to half the limit writers run free. From there to the limit they are held to a rate that halves with every
-//! sixteenth of the limit, so that a flush that falls behind is met by writers that slow down with it: nobody is
-//! stopped for seconds and memory does not grow. At the limit itself a writer waits until a flush has freed memory.
+//! Up to half the limit writers run free. From there to the limit they are held to a rate that
+//! halves with every sixteenth of the limit, so that a flush that falls behind is met by writers
+//! that slow down with it: nobody is stopped for seconds and memory does not grow. At the limit
+//! itself a writer waits until a flush has freed memory.
 
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ const RATE_MAX: f64 = 256.0 * 1024.0 * 1024.0;
 /// The longest delay of one write: several short waits are better than a long one.
 const DELAY_MAX: Duration = Duration::from_millis(50);
 
-/// How long a writer that has just added `bytes` waits, when `used` of `limit` bytes of memtables are in use.
+/// How long a writer that has just added `bytes` waits, when `used` of `limit` bytes of memtables
+/// are in use.
 pub(crate) fn delay(used: u64, limit: u64, bytes: u64) -> Duration {
     let half = limit / 2;
     if used <= half || half == 0 {

@@ -1,12 +1,16 @@
-//! Capture: the files that give several stores as they all were at one moment, while they go on being written.
+//! Capture: the files that give several stores as they all were at one moment, while they go on
+//! being written.
 //!
 //! # Order
-//! 1. Of each store: keep the log's segments from being dropped, copy the manifest, hold its table files.
-//! 2. Hold the writers of all stores; end each log's last block; let the writers go. Nothing here touches a disk.
+//! 1. Of each store: keep the log's segments from being dropped, copy the manifest, hold its table
+//!    files.
+//! 2. Hold the writers of all stores; end each log's last block; let the writers go. Nothing here
+//!    touches a disk.
 //! 3. Of each store: make the log durable up to that position, hold the files it is in.
 //!
-//! What is copied then is immutable: tables, and the log's bytes up to the end of a block. The manifest is at most as new
-//! as the position, so opening the copies replays the log from the one to the other, as after a crash.
+//! What is copied then is immutable: tables, and the log's bytes up to the end of a block. The
+//! manifest is at most as new as the position, so opening the copies replays the log from the one
+//! to the other, as after a crash.
 
 use crate::manifest::{self, Manifest};
 use crate::store::{Inner, Store};
@@ -20,7 +24,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A store as it was at a position. Its files can be read as long as this is held, whatever becomes of the store.
+/// A store as it was at a position. Its files can be read as long as this is held, whatever becomes
+/// of the store.
 #[derive(Debug)]
 pub struct Capture {
     /// The last record.
@@ -131,8 +136,8 @@ impl FileCopy {
         }
     }
 
-    /// A digest of the bytes from `start` to `end`, found without reading them all; `None` if there is none of that range.
-    /// Bytes of the same name, range and digest are the same bytes.
+    /// A digest of the bytes from `start` to `end`, found without reading them all; `None` if there
+    /// is none of that range. Bytes of the same name, range and digest are the same bytes.
     ///
     /// # Errors
     /// `Corrupt`, or those of the machine.
@@ -145,7 +150,8 @@ impl FileCopy {
         })
     }
 
-    /// The bytes from `start` to the end, every checksum over them compared. `start` is 0 or where a range with a digest ends.
+    /// The bytes from `start` to the end, every checksum over them compared. `start` is 0 or where
+    /// a range with a digest ends.
     ///
     /// # Errors
     /// `Corrupt`, naming file and offset, or those of the machine.
@@ -160,8 +166,8 @@ impl FileCopy {
     }
 }
 
-/// Captures stores as they all are at one moment. `at_moment` is run in it, while no store can be written: it must not wait.
-/// Writes are held back for as long as that takes, and for no disk.
+/// Captures stores as they all are at one moment. `at_moment` is run in it, while no store can be
+/// written: it must not wait. Writes are held back for as long as that takes, and for no disk.
 ///
 /// # Errors
 /// `Closed`; those of a sync of a log.
@@ -209,7 +215,8 @@ impl<M: Machine> Inner<M> {
     }
 }
 
-/// The manifest of a store that is moved, table files and all, to other volumes: `to` says where each volume's files go.
+/// The manifest of a store that is moved, table files and all, to other volumes: `to` says where
+/// each volume's files go.
 ///
 /// # Errors
 /// `Corrupt` if `bytes` are no manifest, or that of another store than `place` says.

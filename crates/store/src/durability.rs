@@ -7,13 +7,15 @@ use std::time::Duration;
 /// When a write is acknowledged, and so what a crash may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Durability {
-    /// After fsync: an acknowledged write survives any crash. Writers that wait at the same time share one fsync.
+    /// After fsync: an acknowledged write survives any crash. Writers that wait at the same time
+    /// share one fsync.
     #[default]
     Sync,
-    /// At once; an fsync follows at the latest this long after. A crash of the machine takes at most that much, and
-    /// what survives is a prefix of what was written.
+    /// At once; an fsync follows at the latest this long after. A crash of the machine takes at
+    /// most that much, and what survives is a prefix of what was written.
     Async(Duration),
-    /// At once; durable only when memtables are flushed, on request, and on close. For loads that can be run again.
+    /// At once; durable only when memtables are flushed, on request, and on close. For loads that
+    /// can be run again.
     None,
 }
 

@@ -1,10 +1,12 @@
 //! Flush, compaction and close: what moves memtables to table files and keeps the runs few.
 //!
-//! Order is everything here. A flush (1) freezes the memtables of all trees at one position, under the writer's lock;
-//! (2) makes the log durable up to it; (3) writes and syncs the tables; (4) replaces the manifest; (5) lets readers
-//! see the files and drops the memtables. A crash between any two steps loses nothing: before (4) the old
-//! manifest and the log still give everything, and the new files are orphans. Where the log is a write-ahead log and no more,
-//! (6) the segments that hold nothing after the position are dropped; if it is lazy too, (2) is left out, as the tables have it all.
+//! Order is everything here. A flush (1) freezes the memtables of all trees at one position, under
+//! the writer's lock; (2) makes the log durable up to it; (3) writes and syncs the tables; (4)
+//! replaces the manifest; (5) lets readers see the files and drops the memtables. A crash between
+//! any two steps loses nothing: before (4) the old manifest and the log still give everything, and
+//! the new files are orphans. Where the log is a write-ahead log and no more, (6) the segments that
+//! hold nothing after the position are dropped; if it is lazy too, (2) is left out, as the tables
+//! have it all.
 
 use crate::log_compaction::superseded_bytes_max;
 use crate::manifest;
@@ -38,7 +40,8 @@ pub(crate) struct Cut {
 }
 
 impl<M: Machine> Store<M> {
-    /// Writes all memtables out as table files. Everything written before the call is durable when it returns.
+    /// Writes all memtables out as table files. Everything written before the call is durable when
+    /// it returns.
     ///
     /// # Errors
     /// `Full` or `Io` as the disk says; the memtables stay, and the flush is tried again later.
@@ -51,8 +54,8 @@ impl<M: Machine> Store<M> {
         }
     }
 
-    /// Merges every tree into one run, and removes from the log all records that are not needed. Long: reads and writes all
-    /// table files, and all segments of which anything can be reclaimed.
+    /// Merges every tree into one run, and removes from the log all records that are not needed.
+    /// Long: reads and writes all table files, and all segments of which anything can be reclaimed.
     ///
     /// # Errors
     /// As of [`flush`](Store::flush).
@@ -69,8 +72,8 @@ impl<M: Machine> Store<M> {
         self.inner.compact_log_whole()
     }
 
-    /// Writes all memtables out and does the compactions that the policy asks for, until it asks for none: what is on disk then
-    /// is what will be there as long as nothing is written.
+    /// Writes all memtables out and does the compactions that the policy asks for, until it asks
+    /// for none: what is on disk then is what will be there as long as nothing is written.
     ///
     /// # Errors
     /// As of [`flush`](Store::flush).
@@ -84,12 +87,13 @@ impl<M: Machine> Store<M> {
         Ok(())
     }
 
-    /// Syncs and closes. Later calls fail with [`Error::Closed`]. A store that is dropped without it loses nothing that
-    /// was acknowledged under `sync`.
+    /// Syncs and closes. Later calls fail with [`Error::Closed`]. A store that is dropped without
+    /// it loses nothing that was acknowledged under `sync`.
     ///
     /// # Errors
-    /// As of [`flush`](Store::flush). `Full` only if an earlier process left records that it may have failed to sync, and there
-    /// is still no room to make them durable: they stay as they are. What else is not written out is replayed from the log.
+    /// As of [`flush`](Store::flush). `Full` only if an earlier process left records that it may
+    /// have failed to sync, and there is still no room to make them durable: they stay as they are.
+    /// What else is not written out is replayed from the log.
     pub fn close(&self) -> Result<()> {
         let inner = &*self.inner;
         if inner.closed.swap(true, Ordering::AcqRel) {
@@ -103,7 +107,8 @@ impl<M: Machine> Store<M> {
         } else {
             Ok(())
         };
-        // What is under way ends first (a compaction sees the flag and stops): nothing is written after the close.
+        // What is under way ends first (a compaction sees the flag and stops): nothing is written
+        // after the close.
         let _compacting = inner.compacting.write();
         let _compacting_log = inner.compacting_log.lock();
         let _flushing = inner.flushing.lock();
@@ -112,7 +117,8 @@ impl<M: Machine> Store<M> {
         }
         inner.note_end();
         match flushed {
-            // All is durable in the log: what had no room would only have made the next opening faster.
+            // All is durable in the log: what had no room would only have made the next opening
+            // faster.
             Err(error) if error.kind() == ErrorKind::Full => {
                 tracing::warn!(partition = %inner.dir.display(), %error, "no room to write memtables out at the close");
                 Ok(())
@@ -209,8 +215,8 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    /// Notes in the manifest where the closed log ends, so that a later cut is noticed. All is durable already: a disk
-    /// without room for the note loses nothing else.
+    /// Notes in the manifest where the closed log ends, so that a later cut is noticed. All is
+    /// durable already: a disk without room for the note loses nothing else.
     fn note_end(&self) {
         if self.manifest.lock().synced < self.log.durable()
             && let Err(error) = self.commit(Vec::new(), None)
@@ -256,8 +262,8 @@ impl<M: Machine> Inner<M> {
         }
         let path = manifest::path(&self.dir);
         if let Err(error) = self.shared.env().replace(&path, &next.encode()) {
-            // The new manifest may be in place although its name is not durable. Only if the old one still stands
-            // is it safe to take the new files away.
+            // The new manifest may be in place although its name is not durable. Only if the old
+            // one still stands is it safe to take the new files away.
             match manifest::Manifest::read(&**self.shared.env(), &self.dir) {
                 Ok(standing)
                     if standing.sequence == manifest.sequence
@@ -279,8 +285,9 @@ impl<M: Machine> Inner<M> {
         Ok(())
     }
 
-    /// Waits, but not for long, until nobody in the middle of a write or a look-up holds these, and lets go of them here: it would be
-    /// that write which frees a whole memtable and the room of files. What a snapshot holds goes with the snapshot.
+    /// Waits, but not for long, until nobody in the middle of a write or a look-up holds these, and
+    /// lets go of them here: it would be that write which frees a whole memtable and the room of
+    /// files. What a snapshot holds goes with the snapshot.
     fn let_go(&self, mut superseded: Vec<Superseded>) {
         let mut wait = LET_GO_WAIT_MIN;
         while wait < LET_GO_WAIT_MAX {
@@ -296,7 +303,8 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    /// Does a step of a compaction, unless the store is closed meanwhile. Returns whether it was done.
+    /// Does a step of a compaction, unless the store is closed meanwhile. Returns whether it was
+    /// done.
     fn compact(&self, index: usize, compaction: Compaction) -> Result<bool> {
         let stop = || self.closed.load(Ordering::Acquire);
         let Some(edit) = self.trees[index].compact(compaction, &stop)? else {
@@ -353,7 +361,8 @@ impl<M: Machine> Inner<M> {
         self.trees.iter().enumerate().find_map(picked)
     }
 
-    /// Does the first step of a compaction that a tree's policy asks for, or else the log's. Returns whether there was one.
+    /// Does the first step of a compaction that a tree's policy asks for, or else the log's.
+    /// Returns whether there was one.
     fn compact_next(&self) -> Result<bool> {
         match self.pick_compaction() {
             Some((index, compaction)) => self.compact(index, compaction),
@@ -364,7 +373,8 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    /// Compacts what is next of the log, if anything. Returns whether there was something. Called with the lock on those of the log.
+    /// Compacts what is next of the log, if anything. Returns whether there was something. Called
+    /// with the lock on those of the log.
     fn compact_log(&self) -> Result<bool> {
         match M::LOG_IS_KEPT && self.may_compact() {
             true => self.compact_log_next(),
@@ -431,7 +441,8 @@ impl<M: Machine> Inner<M> {
         });
     }
 
-    /// As [`compact_next`](Self::compact_next), but leaves to others what they are at, and has another thread do what can be done beside.
+    /// As [`compact_next`](Self::compact_next), but leaves to others what they are at, and has
+    /// another thread do what can be done beside.
     fn compact_in_background(&self) -> Result<bool> {
         let Some(compacting) = self.compacting.try_read() else {
             return Ok(false);

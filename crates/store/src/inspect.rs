@@ -1,10 +1,12 @@
-//! Inspecting a store that is open: every byte of its files, one file at a time, while writes go on.
+//! Inspecting a store that is open: every byte of its files, one file at a time, while writes go
+//! on.
 //!
 //! # Invariants
 //! 1. Reads past the block cache, and changes nothing.
-//! 2. A table that a compaction took away meanwhile is no damage: there is nothing to inspect. Of a segment that was
-//!    compacted into another, that other one is read. So whoever inspects all files in their order, but none that comes at
-//!    or before the last one read, reads every record in the file that it is in then.
+//! 2. A table that a compaction took away meanwhile is no damage: there is nothing to inspect. Of a
+//!    segment that was compacted into another, that other one is read. So whoever inspects all
+//!    files in their order, but none that comes at or before the last one read, reads every record
+//!    in the file that it is in then.
 
 use crate::store::Store;
 use crate::verify::{Damage, damaged, log_damage, table_damage};
@@ -29,7 +31,8 @@ enum FileName {
 }
 
 impl StoreFile {
-    /// Where it comes among the files of its store: segments by where they end, then tables as they were made.
+    /// Where it comes among the files of its store: segments by where they end, then tables as they
+    /// were made.
     pub fn order(&self) -> (bool, u64) {
         match &self.name {
             FileName::Segment(segment) => segment_order(segment),
@@ -38,7 +41,8 @@ impl StoreFile {
     }
 }
 
-/// A segment stands for no position that one before it in this order stands for; the newest has no end yet.
+/// A segment stands for no position that one before it in this order stands for; the newest has no
+/// end yet.
 fn segment_order(segment: &SegmentInfo) -> (bool, u64) {
     (
         false,

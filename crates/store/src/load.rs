@@ -1,9 +1,10 @@
 //! Loading: pairs go into a tree past log and memtables, all at once.
 //!
-//! A load (1) writes its tables and syncs them, beside everything else; (2) keeps writers waiting while what they wrote is flushed,
-//! which after a flush just before is little; (3) replaces the manifest by one that names the tables; (4) lets readers see them. So it is
-//! newer than all that was written before, older than all that is written after, and a crash between any two steps leaves all of it or
-//! nothing: files that no manifest names are orphans.
+//! A load (1) writes its tables and syncs them, beside everything else; (2) keeps writers waiting
+//! while what they wrote is flushed, which after a flush just before is little; (3) replaces the
+//! manifest by one that names the tables; (4) lets readers see them. So it is newer than all that
+//! was written before, older than all that is written after, and a crash between any two steps
+//! leaves all of it or nothing: files that no manifest names are orphans.
 
 use crate::store::Inner;
 use crate::{Error, Machine, Result, Store};
@@ -11,10 +12,12 @@ use quire_lsm::{Load, TreeEdit};
 use std::sync::atomic::Ordering;
 
 impl<M: Machine> Store<M> {
-    /// Begins to load pairs into the tree numbered `tree`. A memtable's share of the memory is for sorting them.
+    /// Begins to load pairs into the tree numbered `tree`. A memtable's share of the memory is for
+    /// sorting them.
     ///
     /// # Errors
-    /// `Closed`, `ReadOnly`; `Invalid` where the log is what counts, or for a tree that is not there.
+    /// `Closed`, `ReadOnly`; `Invalid` where the log is what counts, or for a tree that is not
+    /// there.
     pub fn load(&self, tree: usize) -> Result<Load> {
         let inner = &*self.inner;
         inner.check_writable()?;
@@ -23,10 +26,12 @@ impl<M: Machine> Store<M> {
         Ok(tree.load(inner.shared.memtables().limit() / 4))
     }
 
-    /// Adds what was loaded for the tree numbered `tree`, over everything that was written before. It is durable when this returns.
+    /// Adds what was loaded for the tree numbered `tree`, over everything that was written before.
+    /// It is durable when this returns.
     ///
     /// # Errors
-    /// As of [`flush`](Store::flush), and nothing of it was added; `Invalid` after a pair that could not be taken.
+    /// As of [`flush`](Store::flush), and nothing of it was added; `Invalid` after a pair that
+    /// could not be taken.
     pub fn finish_load(&self, tree: usize, load: Load) -> Result<()> {
         let inner = &*self.inner;
         inner.check_writable()?;

@@ -1,14 +1,15 @@
 //! Compacting the log: rewriting segments without the records that are no longer needed.
 //!
 //! # Invariants
-//! 1. A segment is compacted only when all its records are at or below the manifest's `applied`: no opening will replay
-//!    them.
-//! 2. What is needed is judged by the trees at exactly that position. All that made a record needless is therefore durable,
-//!    in the log and in the trees' files, and visible to every new view.
+//! 1. A segment is compacted only when all its records are at or below the manifest's `applied`: no
+//!    opening will replay them.
+//! 2. What is needed is judged by the trees at exactly that position. All that made a record
+//!    needless is therefore durable, in the log and in the trees' files, and visible to every new
+//!    view.
 //! 3. Views made before hold the segments that were there then.
 //!
-//! A segment that is found damaged stays as it is, and is left alone in the background from then on; a compaction by force
-//! tries again, and fails if it still is.
+//! A segment that is found damaged stays as it is, and is left alone in the background from then
+//! on; a compaction by force tries again, and fails if it still is.
 
 use crate::reclaim::{Candidate, pick, pick_all};
 use crate::space::{Space, Superseded};
@@ -34,7 +35,8 @@ struct Applied {
     space: Space,
 }
 
-/// At how many superseded bytes memtables are flushed, so that these can be reclaimed: at a tenth of what is live.
+/// At how many superseded bytes memtables are flushed, so that these can be reclaimed: at a tenth
+/// of what is live.
 pub(crate) fn superseded_bytes_max(
     options: &StoreOptions,
     space: &Space,
@@ -68,7 +70,8 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    /// Removes all that is not needed from all segments that are eligible now. Called with the lock on those of the log.
+    /// Removes all that is not needed from all segments that are eligible now. Called with the lock
+    /// on those of the log.
     pub(crate) fn compact_log_whole(&self) -> Result<()> {
         // A read that came back short looks like damage: whoever asks wants to know.
         self.unreadable.lock().clear();
@@ -84,8 +87,8 @@ impl<M: Machine> Inner<M> {
         Ok(())
     }
 
-    /// Does what the policy asks for next, if anything. Returns whether there was something. Called with the lock on
-    /// those of the log.
+    /// Does what the policy asks for next, if anything. Returns whether there was something. Called
+    /// with the lock on those of the log.
     pub(crate) fn compact_log_next(&self) -> Result<bool> {
         if self.train()? {
             return Ok(true);
@@ -107,7 +110,8 @@ impl<M: Machine> Inner<M> {
         Ok(self.has_room(segments)? && self.compact_segments(segments)?)
     }
 
-    /// Trains a dictionary for new segments, if it is time to. One that can't be trained is done without.
+    /// Trains a dictionary for new segments, if it is time to. One that can't be trained is done
+    /// without.
     fn train(&self) -> Result<bool> {
         match self.log.train_dictionary() {
             Err(error) if error.kind() == quire_log::ErrorKind::Corrupt => Ok(false),
@@ -115,7 +119,8 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    /// Whether the disk has room for the new file of these segments, and as much again for those who write meanwhile.
+    /// Whether the disk has room for the new file of these segments, and as much again for those
+    /// who write meanwhile.
     fn has_room(&self, segments: &[Candidate]) -> Result<bool> {
         let needed: u64 = segments.iter().map(Candidate::file_bytes_after).sum();
         Ok(self.shared.env().free_bytes(&self.dir)? / 2 >= needed)
@@ -135,7 +140,8 @@ impl<M: Machine> Inner<M> {
         (dead, uncounted)
     }
 
-    /// Segments none of whose records will be replayed, that can be counted, and that are not known to be damaged.
+    /// Segments none of whose records will be replayed, that can be counted, and that are not known
+    /// to be damaged.
     fn eligible(&self, applied: Position) -> Vec<SegmentInfo> {
         let unreadable = self.unreadable.lock();
         let counts = applied.0 >= self.uncounted_until.load(Ordering::Acquire);

@@ -7,19 +7,24 @@ use quire_model::Position;
 use std::cell::RefCell;
 use std::fmt;
 
-/// A deterministic state machine over the trees: the same records give the same trees, always and everywhere.
+/// A deterministic state machine over the trees: the same records give the same trees, always and
+/// everywhere.
 ///
-/// [`apply`](Machine::apply) is a function of the record, its position and the machine's own small state. It does
-/// not read the trees, the clock or anything else, so that replaying a log is as fast as decoding it.
+/// [`apply`](Machine::apply) is a function of the record, its position and the machine's own small
+/// state. It does not read the trees, the clock or anything else, so that replaying a log is as
+/// fast as decoding it.
 pub trait Machine: Sized + Send + 'static {
-    /// What a view shows of the machine's state at its position (counts, say). Small: one is kept per write under way.
+    /// What a view shows of the machine's state at its position (counts, say). Small: one is kept
+    /// per write under way.
     type Summary: Clone + fmt::Debug + Send + Sync + 'static;
 
-    /// Whether the log keeps its records once the trees' files have what they say. If not, it is a write-ahead log and no more:
-    /// whole segments are dropped as soon as a durable manifest makes them needless.
+    /// Whether the log keeps its records once the trees' files have what they say. If not, it is a
+    /// write-ahead log and no more: whole segments are dropped as soon as a durable manifest makes
+    /// them needless.
     const LOG_IS_KEPT: bool = true;
 
-    /// The trees, in the order that [`TreeWriter`] and [`View::tree`](crate::View::tree) number them.
+    /// The trees, in the order that [`TreeWriter`] and [`View::tree`](crate::View::tree) number
+    /// them.
     fn trees() -> Vec<TreeSpec>;
 
     /// The machine before the first record.
@@ -47,8 +52,8 @@ pub trait Machine: Sized + Send + 'static {
         trees: &TreeWriter<'_>,
     ) -> std::result::Result<(), ApplyError>;
 
-    /// Whether [`apply`](Machine::apply) would take these records one after the other, the first of them at position `first`: asked
-    /// before records of another store are written to the log.
+    /// Whether [`apply`](Machine::apply) would take these records one after the other, the first of
+    /// them at position `first`: asked before records of another store are written to the log.
     ///
     /// # Errors
     /// Which one makes no sense, and why.
@@ -58,12 +63,14 @@ pub trait Machine: Sized + Send + 'static {
         records: &[Bytes],
     ) -> std::result::Result<(), (Position, String)>;
 
-    /// Which of these records of the log are needed, one answer each, now that the trees are as `trees` shows them: the
-    /// others are removed from it. What later records need is needed. Of each record that is not needed, one before it
-    /// told [`TreeWriter::supersede`]. All are, of a machine that never does.
+    /// Which of these records of the log are needed, one answer each, now that the trees are as
+    /// `trees` shows them: the others are removed from it. What later records need is needed. Of
+    /// each record that is not needed, one before it told [`TreeWriter::supersede`]. All are, of a
+    /// machine that never does.
     ///
     /// # Errors
-    /// [`ApplyError::Record`] if a record makes no sense, or a tree's error; nothing is removed then.
+    /// [`ApplyError::Record`] if a record makes no sense, or a tree's error; nothing is removed
+    /// then.
     fn needed(
         records: &[(Position, Bytes)],
         trees: &[TreeSnapshot],
@@ -111,12 +118,14 @@ impl TreeWriter<'_> {
         self.position
     }
 
-    /// Says that this record makes an earlier one needless: the one at `position`, of so many bytes. Each is named once.
+    /// Says that this record makes an earlier one needless: the one at `position`, of so many
+    /// bytes. Each is named once.
     pub fn supersede(&self, position: Position, bytes: u64) {
         self.superseded.borrow_mut().records.push((position, bytes));
     }
 
-    /// Says that this record makes an earlier one needless, and does not say which: it is of an older version.
+    /// Says that this record makes an earlier one needless, and does not say which: it is of an
+    /// older version.
     pub fn supersede_unknown(&self) {
         self.superseded.borrow_mut().unknown = true;
     }
@@ -155,7 +164,8 @@ impl TreeWriter<'_> {
         self.write(tree, key, Op::Delete)
     }
 
-    /// Removes the keys from `from` up to `to`, which stays, from a tree; if `to` is empty, all from `from` on.
+    /// Removes the keys from `from` up to `to`, which stays, from a tree; if `to` is empty, all
+    /// from `from` on.
     ///
     /// # Errors
     /// As of [`Tree::write`].

@@ -3,9 +3,9 @@
 //! # Invariants
 //! 1. It is replaced whole ([`Env::replace`]): after any crash it is the old one or the new one.
 //! 2. Every table file it names was synced, with its directory, before it was written.
-//! 3. The log held every record up to `synced`, durably, before it was written, and `applied` is at most that, unless the log is
-//!    lazy and needs no records that the tables have. So a log that ends sooner has lost its end: after a clean close no cut goes
-//!    unnoticed.
+//! 3. The log held every record up to `synced`, durably, before it was written, and `applied` is at
+//!    most that, unless the log is lazy and needs no records that the tables have. So a log that
+//!    ends sooner has lost its end: after a clean close no cut goes unnoticed.
 //!
 //! # Layout (little-endian)
 //! ```text

@@ -9,15 +9,19 @@ use std::time::Duration;
 pub struct StoreOptions {
     /// The log's.
     pub log: LogOptions,
-    /// Trees that are to be shaped otherwise than [`Machine::trees`](crate::Machine::trees) says, by their ids.
+    /// Trees that are to be shaped otherwise than [`Machine::trees`](crate::Machine::trees) says,
+    /// by their ids.
     pub trees: Vec<TreeSpec>,
-    /// Record bytes after which memtables are flushed even if they are small, so that opening replays a bounded part
-    /// of the log. More makes larger, fewer flushes; less makes opening after a crash faster. Default 256 MiB.
+    /// Record bytes after which memtables are flushed even if they are small, so that opening
+    /// replays a bounded part of the log. More makes larger, fewer flushes; less makes opening
+    /// after a crash faster. Default 256 MiB.
     pub replay_bytes_max: u64,
-    /// How much of the sealed part of the log is to be live, 0 to 100 percent: as long as less of it is, segments are
-    /// compacted. So at 80 it takes up to 1.25 times what is live in it. More saves disk; less copies less. Default 80.
+    /// How much of the sealed part of the log is to be live, 0 to 100 percent: as long as less of
+    /// it is, segments are compacted. So at 80 it takes up to 1.25 times what is live in it. More
+    /// saves disk; less copies less. Default 80.
     pub log_live_percent: u32,
-    /// The newest segment of the log is sealed this long after its first record; only at its size if `None`, the default.
+    /// The newest segment of the log is sealed this long after its first record; only at its size
+    /// if `None`, the default.
     pub segment_age: Option<Duration>,
 }
 

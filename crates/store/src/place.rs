@@ -3,14 +3,16 @@
 use quire_env::Volumes;
 use std::path::PathBuf;
 
-/// Where a store lives: a directory of this name below each volume's; the manifest and the log are on the first.
+/// Where a store lives: a directory of this name below each volume's; the manifest and the log are
+/// on the first.
 #[derive(Debug, Clone)]
 pub struct Place {
     /// The volumes.
     pub volumes: Volumes,
     /// The directory below each.
     pub subdir: PathBuf,
-    /// Whose it is: kept in the manifest and in every log segment, so that no file of another store is taken for its own.
+    /// Whose it is: kept in the manifest and in every log segment, so that no file of another store
+    /// is taken for its own.
     pub identity: [u8; 16],
 }
 

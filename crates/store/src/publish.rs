@@ -52,14 +52,15 @@ impl<S: Clone> Publisher<S> {
         Position(self.position.load(Ordering::Acquire))
     }
 
-    /// Notes that everything up to `position` is applied, as of `now` by the monotonic clock if that is of interest. Called in order,
-    /// under the writer's lock.
+    /// Notes that everything up to `position` is applied, as of `now` by the monotonic clock if
+    /// that is of interest. Called in order, under the writer's lock.
     pub(crate) fn applied(&self, position: Position, summary: S, now: Option<Duration>) {
         let published = Published { position, summary };
         self.state.lock().applied.push_back((published, now));
     }
 
-    /// Makes whole writes up to `position` visible, `now` by the monotonic clock. Returns whether anything new is.
+    /// Makes whole writes up to `position` visible, `now` by the monotonic clock. Returns whether
+    /// anything new is.
     pub(crate) fn publish(&self, position: Position, now: Duration) -> bool {
         let mut state = self.state.lock();
         let mut newest = None;

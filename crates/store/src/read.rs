@@ -9,7 +9,8 @@ use quire_planted::{Bug, planted};
 use smallvec::SmallVec;
 
 impl<M: Machine> Store<M> {
-    /// A consistent read of everything acknowledged so far. Waits for no write, and for whoever publishes one a moment at most.
+    /// A consistent read of everything acknowledged so far. Waits for no write, and for whoever
+    /// publishes one a moment at most.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -18,8 +19,8 @@ impl<M: Machine> Store<M> {
         inner.check_open()?;
         loop {
             let published = inner.publisher.current();
-            // Before the trees: what compaction has taken from these segments was superseded by what is in the trees'
-            // files, so that the check of these covers the log too.
+            // Before the trees: what compaction has taken from these segments was superseded by
+            // what is in the trees' files, so that the check of these covers the log too.
             let log = inner.log.view();
             if let Some(trees) = inner.snapshots(published.position) {
                 return Ok(View {
@@ -32,7 +33,8 @@ impl<M: Machine> Store<M> {
         }
     }
 
-    /// The trees of a [`view`](Self::view), in the order of [`Machine::trees`], without the log: no segment is held.
+    /// The trees of a [`view`](Self::view), in the order of [`Machine::trees`], without the log: no
+    /// segment is held.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -93,8 +95,8 @@ impl<M: Machine> Store<M> {
         self.inner.publisher.position()
     }
 
-    /// The records after `seen` that are visible now, in order. Those that compaction has removed are passed over: each
-    /// was superseded by one that comes later.
+    /// The records after `seen` that are visible now, in order. Those that compaction has removed
+    /// are passed over: each was superseded by one that comes later.
     ///
     /// # Errors
     /// `Gone` if the log no longer holds the first of them.
@@ -116,8 +118,9 @@ impl<M: Machine> Store<M> {
 }
 
 impl<M: Machine> Inner<M> {
-    /// The trees at `position`, which was published before. A flush that was installed since may have put later records into
-    /// the files: `None` then. What it flushed was published first, so a try with the next position sees it.
+    /// The trees at `position`, which was published before. A flush that was installed since may
+    /// have put later records into the files: `None` then. What it flushed was published first, so
+    /// a try with the next position sees it.
     fn snapshots(&self, position: Position) -> Option<Vec<TreeSnapshot>> {
         let at = seen_at(position);
         let trees: Vec<_> = self.trees.iter().map(|tree| tree.snapshot(at)).collect();

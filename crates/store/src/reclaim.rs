@@ -1,8 +1,9 @@
 //! Which log segments to compact: a decision about numbers, apart from doing it.
 //!
-//! The log is kept at least so much alive as the setting says: as long as less of it is, the segment with the smallest
-//! live part is rewritten, with neighbours that fit beside what is left of it. So the sealed part of the log takes at most
-//! 1 / ratio of what is live in it, however records are overwritten; and what is copied is what is cheapest to copy.
+//! The log is kept at least so much alive as the setting says: as long as less of it is, the
+//! segment with the smallest live part is rewritten, with neighbours that fit beside what is left
+//! of it. So the sealed part of the log takes at most 1 / ratio of what is live in it, however
+//! records are overwritten; and what is copied is what is cheapest to copy.
 
 use quire_model::Position;
 use std::ops::Range;
@@ -34,8 +35,8 @@ impl Candidate {
     }
 }
 
-/// The neighbours to rewrite as one next, so that `live_ratio` of all is live; `None` if it is. No result is to be larger
-/// than `segment_bytes`, unless a single segment is.
+/// The neighbours to rewrite as one next, so that `live_ratio` of all is live; `None` if it is. No
+/// result is to be larger than `segment_bytes`, unless a single segment is.
 pub(crate) fn pick(
     candidates: &[Candidate],
     live_ratio: f64,
@@ -80,7 +81,8 @@ pub(crate) fn pick(
     }
 }
 
-/// The neighbours to rewrite as one each, so that nothing dead and no two small segments side by side are left.
+/// The neighbours to rewrite as one each, so that nothing dead and no two small segments side by
+/// side are left.
 pub(crate) fn pick_all(candidates: &[Candidate], segment_bytes: u64) -> Vec<Range<usize>> {
     let mut groups: Vec<(Range<usize>, u64)> = Vec::new();
     for (at, segment) in candidates.iter().enumerate() {
@@ -164,8 +166,8 @@ mod tests {
         }
     }
 
-    /// Overwrites spread evenly over all documents: the log never takes more than the ratio allows, and no more is
-    /// copied than the theory of cleaning by the least live part says.
+    /// Overwrites spread evenly over all documents: the log never takes more than the ratio allows,
+    /// and no more is copied than the theory of cleaning by the least live part says.
     #[test]
     fn even_overwrites_take_bounded_space_and_copies() {
         let (documents, in_segment) = (20_000_usize, 500_u64);

@@ -1,9 +1,10 @@
-//! Salvaging a store whose files may be damaged: the records of its log that are whole, and what its trees still know.
+//! Salvaging a store whose files may be damaged: the records of its log that are whole, and what
+//! its trees still know.
 //!
 //! # Invariants
 //! 1. Only reads.
-//! 2. The trees are given only if the manifest and every table file that it names are whole: then they say what the
-//!    whole log up to one position had made of them, whatever became of the log.
+//! 2. The trees are given only if the manifest and every table file that it names are whole: then
+//!    they say what the whole log up to one position had made of them, whatever became of the log.
 
 use crate::manifest::{self, Manifest};
 use crate::verify::{Damage, log_damage, manifest_damage, table_damage, table_files};
@@ -26,7 +27,8 @@ pub enum Salvaged {
     Damage(Damage),
     /// A whole record. They come in the order of their positions.
     Record(Position, Bytes),
-    /// The records from the first position to the last, which come next, were written together with others that are lost.
+    /// The records from the first position to the last, which come next, were written together with
+    /// others that are lost.
     Part(Position, Position),
 }
 
@@ -59,7 +61,8 @@ pub struct Salvage {
     end_known: bool,
 }
 
-/// Begins to salvage a store: reads its manifest and its tables, and tells `progress` how many bytes. Damage does not end it.
+/// Begins to salvage a store: reads its manifest and its tables, and tells `progress` how many
+/// bytes. Damage does not end it.
 ///
 /// # Errors
 /// Only what the machine reports, of files that can't even be opened.
@@ -117,7 +120,8 @@ pub fn salvage<M: Machine>(
     })
 }
 
-/// The identities that the files of a store say are theirs: its manifest's, and those of its log's segments.
+/// The identities that the files of a store say are theirs: its manifest's, and those of its log's
+/// segments.
 ///
 /// # Errors
 /// Only what the machine reports.
@@ -205,8 +209,8 @@ impl Salvage {
         self.trees.clone()
     }
 
-    /// Without a manifest nothing says how far the log went: the last position that anything in it speaks of, once this
-    /// has been iterated to its end.
+    /// Without a manifest nothing says how far the log went: the last position that anything in it
+    /// speaks of, once this has been iterated to its end.
     pub fn end_unknown(&self) -> Option<Position> {
         let last = |log: &Inspection| log.summary().last;
         (!self.end_known).then(|| self.log.as_ref().map_or(Position(0), last))

@@ -1,4 +1,5 @@
-//! Small text files with a checksum: a line that says what they are, then one JSON object. Readable by people.
+//! Small text files with a checksum: a line that says what they are, then one JSON object. Readable
+//! by people.
 //!
 //! # Layout
 //! ```text

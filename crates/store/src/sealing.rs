@@ -1,8 +1,9 @@
-//! Sealing the log's newest segment by its age, so that one that grows slowly can be compacted, and copied whole, all the same.
+//! Sealing the log's newest segment by its age, so that one that grows slowly can be compacted, and
+//! copied whole, all the same.
 //!
 //! # Invariants
-//! 1. Age is measured by the machine's monotonic clock, from the first record that this opening wrote to the segment: a clock
-//!    that is set wrong, or right again, seals nothing.
+//! 1. Age is measured by the machine's monotonic clock, from the first record that this opening
+//!    wrote to the segment: a clock that is set wrong, or right again, seals nothing.
 //! 2. A segment without records is never sealed: a log that is not written to grows no files.
 
 use crate::Machine;
@@ -37,8 +38,8 @@ impl Sealing {
         self.scheduled = false;
     }
 
-    /// Takes note of a record in the segment that begins with `base`. How long from now a job is to look; `None` if one
-    /// will, or need not.
+    /// Takes note of a record in the segment that begins with `base`. How long from now a job is to
+    /// look; `None` if one will, or need not.
     fn note(&mut self, base: Position, now: Duration) -> Option<Duration> {
         let age = self.age?;
         if self.newest.is_none_or(|(newest, _)| newest != base) {

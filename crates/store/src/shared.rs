@@ -1,4 +1,5 @@
-//! What all partitions of a process share: the machine, the block cache and the memory for memtables.
+//! What all partitions of a process share: the machine, the block cache and the memory for
+//! memtables.
 
 use quire_env::{BlockCache, Budget, Env, FileLock, Gate};
 use quire_lsm::FilterPager;
@@ -15,8 +16,9 @@ pub(crate) trait Flushable: Send + Sync {
     fn start_flush(&self);
 }
 
-/// What all partitions of a process share. One memory budget is divided here: a quarter for memtables, seven sixteenths for
-/// the block cache, a sixteenth for filter pages; the rest is for what requests and background work hold for a moment.
+/// What all partitions of a process share. One memory budget is divided here: a quarter for
+/// memtables, seven sixteenths for the block cache, a sixteenth for filter pages; the rest is for
+/// what requests and background work hold for a moment.
 #[derive(Debug)]
 pub struct Shared {
     env: Arc<dyn Env>,
@@ -41,8 +43,9 @@ impl std::fmt::Debug for dyn Flushable {
 }
 
 impl Shared {
-    /// Divides `memory_bytes` among the parts. The lock on the files, if there is one, is held until
-    /// [`unlock`](Shared::unlock), or until the last store and the last background job of one are gone.
+    /// Divides `memory_bytes` among the parts. The lock on the files, if there is one, is held
+    /// until [`unlock`](Shared::unlock), or until the last store and the last background job of one
+    /// are gone.
     pub fn new(
         env: Arc<dyn Env>,
         memory_bytes: u64,
@@ -51,8 +54,8 @@ impl Shared {
         Shared::with_memtables(env, memory_bytes, memory_bytes / 4, lock)
     }
 
-    /// As [`new`](Shared::new), with so many of the bytes for memtables; two thirds of the others are for the block cache and
-    /// filter pages.
+    /// As [`new`](Shared::new), with so many of the bytes for memtables; two thirds of the others
+    /// are for the block cache and filter pages.
     pub fn with_memtables(
         env: Arc<dyn Env>,
         memory_bytes: u64,
@@ -89,8 +92,8 @@ impl Shared {
         &self.env
     }
 
-    /// Microseconds since 1970 UTC by the wall clock as it was at the beginning, and the time that has passed since: this
-    /// never jumps, however often the wall clock is set.
+    /// Microseconds since 1970 UTC by the wall clock as it was at the beginning, and the time that
+    /// has passed since: this never jumps, however often the wall clock is set.
     pub fn steady_micros(&self) -> i64 {
         let (wall, monotonic) = self.opened;
         let passed = self.env.monotonic().saturating_sub(monotonic).as_micros();
@@ -123,7 +126,8 @@ impl Shared {
         stores.push(store);
     }
 
-    /// Past half of the memtables' share, starts a flush of the store that frees most, one at a time.
+    /// Past half of the memtables' share, starts a flush of the store that frees most, one at a
+    /// time.
     pub(crate) fn relieve(&self) {
         if self.memtables.used() <= self.memtables.limit() / 2
             || self.relieving.swap(true, Ordering::AcqRel)

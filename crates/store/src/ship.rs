@@ -1,8 +1,10 @@
 //! Shipping: what a follower of a store is sent of its log.
 //!
 //! # Invariants
-//! 1. Only durable records go out. A crash takes none of them back, so their positions are never used for others.
-//! 2. Records go out without a gap. Where compaction or retention took one away, a follower needs a copy of the store.
+//! 1. Only durable records go out. A crash takes none of them back, so their positions are never
+//!    used for others.
+//! 2. Records go out without a gap. Where compaction or retention took one away, a follower needs a
+//!    copy of the store.
 
 use crate::{Error, Machine, Result, Store};
 use bytes::Bytes;
@@ -22,8 +24,9 @@ pub struct LogReach {
 /// What a follower is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shipped {
-    /// These records follow, the first of them right after what it has seen. If `whole`, no group that was appended
-    /// together goes on after the last: a state that ends here is one that readers of this store could have seen.
+    /// These records follow, the first of them right after what it has seen. If `whole`, no group
+    /// that was appended together goes on after the last: a state that ends here is one that
+    /// readers of this store could have seen.
     Records {
         /// One or more.
         records: Vec<Bytes>,
@@ -48,7 +51,8 @@ impl<M: Machine> Store<M> {
         }
     }
 
-    /// The durable records after `seen`: whole groups of about `bytes_max` bytes, or one group that is larger.
+    /// The durable records after `seen`: whole groups of about `bytes_max` bytes, or one group that
+    /// is larger.
     ///
     /// # Errors
     /// `Corrupt` for damage in the log; `Closed`; those of the machine.
@@ -73,7 +77,8 @@ impl<M: Machine> Store<M> {
                 // What came before the gap can be used all the same.
                 break;
             }
-            // Of records that were compacted it is not known where groups end; those of a group are never so many.
+            // Of records that were compacted it is not known where groups end; those of a group are
+            // never so many.
             let is_full =
                 bytes + record.len() > GROUP_BYTES_MAX || records.len() == GROUP_RECORDS_MAX;
             if is_full {
@@ -101,7 +106,8 @@ impl<M: Machine> Store<M> {
         })
     }
 
-    /// A checksum of the record at a position: two logs that agree on it have the same record there. `None` if it is gone.
+    /// A checksum of the record at a position: two logs that agree on it have the same record
+    /// there. `None` if it is gone.
     ///
     /// # Errors
     /// `NotFound` past the last; `Corrupt`.

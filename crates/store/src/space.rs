@@ -1,17 +1,19 @@
 //! How much of each log segment is no longer needed, known without reading it.
 //!
-//! A record that supersedes another says which one and how long it was, so applying it adds that length to the segment
-//! that the other is in. The sums only grow: what compaction has removed from a segment's positions, the segment itself
-//! says, so a segment holds as many dead bytes as were superseded there less those removed. Nothing has to change
-//! together, and a crash between a compaction and the next manifest leaves no sum wrong.
+//! A record that supersedes another says which one and how long it was, so applying it adds that
+//! length to the segment that the other is in. The sums only grow: what compaction has removed from
+//! a segment's positions, the segment itself says, so a segment holds as many dead bytes as were
+//! superseded there less those removed. Nothing has to change together, and a crash between a
+//! compaction and the next manifest leaves no sum wrong.
 //!
 //! # Invariants
-//! 1. The sums kept with a position (in the manifest, at its `applied`) are those of all records up to it, and of no other.
-//!    Replay adds those after it.
-//! 2. A sum belongs to the positions from its base up to the next base. Compaction only ever joins segments, so the sums of
-//!    several are those of the one that they became.
-//! 3. Where a sum can't be known (records of an older version did not say; a crash had the end of a segment carried over
-//!    into another) it is marked as not counted, and still grows; counting the segment once settles what it began with.
+//! 1. The sums kept with a position (in the manifest, at its `applied`) are those of all records up
+//!    to it, and of no other. Replay adds those after it.
+//! 2. A sum belongs to the positions from its base up to the next base. Compaction only ever joins
+//!    segments, so the sums of several are those of the one that they became.
+//! 3. Where a sum can't be known (records of an older version did not say; a crash had the end of a
+//!    segment carried over into another) it is marked as not counted, and still grows; counting the
+//!    segment once settles what it began with.
 
 use quire_log::SegmentInfo;
 use quire_model::Position;
@@ -44,8 +46,8 @@ impl Space {
         self.segments.iter().map(|(base, sum)| (*base, *sum))
     }
 
-    /// Marks what is not counted, now that the log is open: segments up to `applied` that had no sum of their own, and
-    /// what comes before each, for a crash may have cut them off from that.
+    /// Marks what is not counted, now that the log is open: segments up to `applied` that had no
+    /// sum of their own, and what comes before each, for a crash may have cut them off from that.
     pub(crate) fn open(&mut self, segments: &[SegmentInfo], applied: Position) {
         let mut unknown = Vec::new();
         for (at, segment) in segments.iter().enumerate() {
@@ -119,8 +121,8 @@ impl Space {
         self.clone()
     }
 
-    /// Takes note that of what was superseded when the sums were those of `then`, from `base` up to `next`, it has turned
-    /// out that there were `bytes`.
+    /// Takes note that of what was superseded when the sums were those of `then`, from `base` up to
+    /// `next`, it has turned out that there were `bytes`.
     pub(crate) fn settle(&mut self, then: Superseded, base: Position, next: Position, bytes: u64) {
         let since = self.of(base, next).bytes.saturating_sub(then.bytes);
         let sum = Superseded {

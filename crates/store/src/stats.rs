@@ -29,11 +29,13 @@ pub struct StoreStats {
     pub flushes: u64,
     /// Compactions done, of trees.
     pub compactions: u64,
-    /// Bytes of records in the log that later ones have superseded, and that compaction can reclaim.
+    /// Bytes of records in the log that later ones have superseded, and that compaction can
+    /// reclaim.
     pub log_dead_bytes: u64,
     /// Segments of which that is not known yet: compaction will count it.
     pub segments_uncounted: u64,
-    /// Segments of which it was known, and wrong: compaction found another number of bytes, and goes by that. A sum that is wrong is a bug.
+    /// Segments of which it was known, and wrong: compaction found another number of bytes, and
+    /// goes by that. A sum that is wrong is a bug.
     pub segments_miscounted: u64,
     /// Log segments that were rewritten or merged.
     pub segments_compacted: u64,
@@ -41,7 +43,8 @@ pub struct StoreStats {
     pub log_bytes_reclaimed: u64,
     /// Why background work last failed, if it did and has not succeeded since.
     pub background_error: Option<String>,
-    /// How many writes were visible how long after they were applied, by the bounds of [`Delays`](crate::Delays).
+    /// How many writes were visible how long after they were applied, by the bounds of
+    /// [`Delays`](crate::Delays).
     pub visible_delays: Vec<u64>,
     /// The sum of these times, in microseconds.
     pub visible_delay_micros: u64,

@@ -58,11 +58,13 @@ pub(crate) struct Inner<M: Machine> {
     pub(crate) manifest: Mutex<Manifest>,
     /// Held by the one flush that runs.
     pub(crate) flushing: Mutex<()>,
-    /// Shared by the steps of compactions that trees pick themselves; held alone by whoever wants none of them beside.
+    /// Shared by the steps of compactions that trees pick themselves; held alone by whoever wants
+    /// none of them beside.
     pub(crate) compacting: RwLock<()>,
     /// Held by the one compaction of the log that runs.
     pub(crate) compacting_log: Mutex<()>,
-    /// The last record that did not say what it superseded: nothing can be counted before the trees' files have it.
+    /// The last record that did not say what it superseded: nothing can be counted before the
+    /// trees' files have it.
     pub(crate) uncounted_until: AtomicU64,
     /// Segments that compaction found damaged, by base.
     pub(crate) unreadable: Mutex<BTreeSet<Position>>,
@@ -87,13 +89,15 @@ pub(crate) struct Inner<M: Machine> {
 #[derive(Debug)]
 pub(crate) struct Writer<M> {
     pub(crate) machine: M,
-    /// The last record that the machine and the trees hold: while the log is replayed, not the log's last.
+    /// The last record that the machine and the trees hold: while the log is replayed, not the
+    /// log's last.
     pub(crate) applied: Position,
     /// Record bytes since the memtables were last frozen.
     pub(crate) unflushed_bytes: u64,
     /// Record bytes since the log was last to be written back.
     pub(crate) unwritten_bytes: u64,
-    /// Record bytes superseded since then: they can be reclaimed only once the memtables are flushed.
+    /// Record bytes superseded since then: they can be reclaimed only once the memtables are
+    /// flushed.
     pub(crate) superseded_bytes: u64,
     /// At so many the memtables are flushed.
     pub(crate) superseded_bytes_max: u64,
@@ -150,7 +154,8 @@ impl<M: Machine> Store<M> {
         Ok(env.replace(&manifest::path(&dir), &manifest.encode())?)
     }
 
-    /// Whether a store was made at this place: it has a manifest, or a log, which is made after the manifest.
+    /// Whether a store was made at this place: it has a manifest, or a log, which is made after the
+    /// manifest.
     ///
     /// # Errors
     /// Those of the machine.
@@ -159,12 +164,14 @@ impl<M: Machine> Store<M> {
         Ok(env.exists(&manifest::path(&place.dir()))? || env.exists(&place.log_dir())?)
     }
 
-    /// Opens a store: its manifest, then every record of the log after the position where its trees agree.
+    /// Opens a store: its manifest, then every record of the log after the position where its trees
+    /// agree.
     ///
     /// `changed` is notified whenever something new is visible.
     ///
     /// # Errors
-    /// Damage to the manifest, the log or a table's index is an error that names the file; nothing is changed then.
+    /// Damage to the manifest, the log or a table's index is an error that names the file; nothing
+    /// is changed then.
     pub fn open(
         shared: Arc<Shared>,
         place: Place,
@@ -174,8 +181,8 @@ impl<M: Machine> Store<M> {
         let env = Arc::clone(shared.env());
         let dir = place.dir();
         let mut manifest = Manifest::read(&*env, &dir)?;
-        // One whose writer could not sync its name must not give way to the one before it: files that only that one
-        // names are removed below.
+        // One whose writer could not sync its name must not give way to the one before it: files
+        // that only that one names are removed below.
         if !planted(Bug::FoundManifestBelieved) {
             env.sync_dir(&dir)?;
         }
@@ -389,7 +396,8 @@ impl<M: Machine> Inner<M> {
             if full {
                 self.publish(position);
                 match self.flush() {
-                    // A full disk can be read all the same. Whoever wrote this had no more memory, but for a last batch.
+                    // A full disk can be read all the same. Whoever wrote this had no more memory,
+                    // but for a last batch.
                     Err(error) if error.kind() == ErrorKind::Full && memtables.used() < most => {
                         flush_at = self.memtable_bytes() + memtables.limit() / 8;
                     }

@@ -59,7 +59,8 @@ impl Merger for Add {
     }
 }
 
-/// A record is a word: counted in one tree, its last position kept in another. `!word` forgets the word.
+/// A record is a word: counted in one tree, its last position kept in another. `!word` forgets the
+/// word.
 #[derive(Debug)]
 struct Words {
     total: u64,
@@ -602,8 +603,8 @@ fn word(choice: u8) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// After any history the store equals apply() over a prefix of what was written, whole writes only, that holds
-    /// everything that was acknowledged under `sync`.
+    /// After any history the store equals apply() over a prefix of what was written, whole writes
+    /// only, that holds everything that was acknowledged under `sync`.
     #[test]
     fn any_history_leaves_a_prefix_with_all_that_was_synced(steps in steps(), seed in any::<u64>()) {
         let mut env = SimEnv::new(seed);

@@ -35,8 +35,8 @@ pub struct Verified {
     pub torn_bytes: u64,
 }
 
-/// Reads every byte of a store that nobody has open and reports each damage to `on_damage`, going on past it;
-/// `progress` is told the bytes read since it was last called. Changes nothing.
+/// Reads every byte of a store that nobody has open and reports each damage to `on_damage`, going
+/// on past it; `progress` is told the bytes read since it was last called. Changes nothing.
 ///
 /// # Errors
 /// Only what the machine reports: that a file can't be read, and so on.
@@ -107,7 +107,8 @@ fn verify_log(
 ) -> Result<()> {
     let dir = place.log_dir();
     if !env.exists(&dir)? {
-        // A store that was made and never opened has no log yet; one whose trees hold records must have it.
+        // A store that was made and never opened has no log yet; one whose trees hold records must
+        // have it.
         if manifest.synced > Position(0) {
             let lost = format!("all documents (positions 1 to {})", manifest.synced);
             on_damage(Damage {

@@ -7,8 +7,9 @@ use quire_lsm::{SmallBytes, TreeReader, TreeSnapshot};
 use quire_model::Position;
 use smallvec::SmallVec;
 
-/// Lookups at one position, which are over soon: of what was current when it was made, or of a [`View`]. It is bound to the store
-/// or the view, and making one touches no count that other threads touch.
+/// Lookups at one position, which are over soon: of what was current when it was made, or of a
+/// [`View`]. It is bound to the store or the view, and making one touches no count that other
+/// threads touch.
 #[derive(Debug)]
 pub struct Glance<'a> {
     pub(crate) position: Position,
@@ -58,8 +59,8 @@ impl Glance<'_> {
     }
 }
 
-/// A consistent read: exactly the records up to its position, in every tree. It pins the memtables and files that
-/// it needs, so one that is kept long holds memory and disk.
+/// A consistent read: exactly the records up to its position, in every tree. It pins the memtables
+/// and files that it needs, so one that is kept long holds memory and disk.
 #[derive(Debug)]
 pub struct View<S> {
     pub(crate) position: Position,
@@ -93,7 +94,8 @@ impl<S> View<S> {
         }
     }
 
-    /// All records that the view sees and the log held when it was made, from the first on, in order.
+    /// All records that the view sees and the log held when it was made, from the first on, in
+    /// order.
     pub fn log(&self) -> impl Iterator<Item = Result<(Position, Bytes)>> + use<S> {
         self.log_from(Position(0))
     }

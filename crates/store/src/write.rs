@@ -1,5 +1,5 @@
-//! Writing: a write is decided, appended to the log, applied to the trees, made durable and published; at the pace that memory
-//! allows.
+//! Writing: a write is decided, appended to the log, applied to the trees, made durable and
+//! published; at the pace that memory allows.
 
 use crate::machine::apply;
 use crate::store::{Inner, Store, Writer};
@@ -25,7 +25,8 @@ pub struct Transaction<'a, M: Machine> {
 }
 
 impl<M: Machine> Transaction<'_, M> {
-    /// The newest value of a key in a tree, acknowledged or not: writes are decided in the order of the log.
+    /// The newest value of a key in a tree, acknowledged or not: writes are decided in the order of
+    /// the log.
     ///
     /// # Errors
     /// As of [`TreeReader::get`](quire_lsm::TreeReader::get).
@@ -63,8 +64,8 @@ impl<M: Machine> Transaction<'_, M> {
         self.machine
     }
 
-    /// Adds a record to the write and returns the position it will have. All records of a write survive a crash
-    /// together or not at all.
+    /// Adds a record to the write and returns the position it will have. All records of a write
+    /// survive a crash together or not at all.
     pub fn append(&mut self, record: Vec<u8>) -> Position {
         let position = Position(self.first.0 + self.records.len() as u64);
         self.records.push(record);
@@ -73,16 +74,16 @@ impl<M: Machine> Transaction<'_, M> {
 }
 
 impl<M: Machine> Store<M> {
-    /// Decides a write and does it. `decide` reads the newest state and appends records; no other write comes between.
-    /// If it fails, or appends nothing, nothing is written. Returns what it returned, once the records are as
-    /// durable as `durability` says and visible to new views.
+    /// Decides a write and does it. `decide` reads the newest state and appends records; no other
+    /// write comes between. If it fails, or appends nothing, nothing is written. Returns what it
+    /// returned, once the records are as durable as `durability` says and visible to new views.
     ///
     /// Slows down, or waits, when memtables are written faster than they can be flushed.
     ///
     /// # Errors
-    /// What `decide` returned; [`ErrorKind::Full`](crate::ErrorKind::Full) if disk or memory has no room (nothing was written);
-    /// `ReadOnly` or `Io` if the log could not be synced: whether the write survives is then unknown until the store
-    /// is opened again.
+    /// What `decide` returned; [`ErrorKind::Full`](crate::ErrorKind::Full) if disk or memory has no
+    /// room (nothing was written); `ReadOnly` or `Io` if the log could not be synced: whether the
+    /// write survives is then unknown until the store is opened again.
     pub fn write<R, E: From<Error>>(
         &self,
         durability: Durability,
@@ -93,9 +94,9 @@ impl<M: Machine> Store<M> {
         Ok(result)
     }
 
-    /// The first half of [`write`](Store::write): applied, not yet durable nor visible. Whoever calls it calls
-    /// [`acknowledge`](Store::acknowledge) with the position it returns; so several stores can be written before
-    /// the first is synced.
+    /// The first half of [`write`](Store::write): applied, not yet durable nor visible. Whoever
+    /// calls it calls [`acknowledge`](Store::acknowledge) with the position it returns; so several
+    /// stores can be written before the first is synced.
     ///
     /// # Errors
     /// As of [`write`](Store::write).
@@ -185,7 +186,8 @@ impl<M: Machine> Store<M> {
 }
 
 impl<M: Machine> Inner<M> {
-    /// Appends a group of records and applies it. Called with the writer's lock. Returns the log's last position.
+    /// Appends a group of records and applies it. Called with the writer's lock. Returns the log's
+    /// last position.
     pub(crate) fn append(&self, writer: &mut Writer<M>, records: &[&[u8]]) -> Result<Position> {
         if records.is_empty() {
             return Ok(self.log.last());
@@ -198,7 +200,8 @@ impl<M: Machine> Inner<M> {
         let mut position = first;
         for record in records {
             if let Err(error) = self.apply(writer, position, record) {
-                // The log holds a record that the trees do not: nothing after it may be acknowledged.
+                // The log holds a record that the trees do not: nothing after it may be
+                // acknowledged.
                 self.read_only.store(true, Ordering::Release);
                 return Err(error);
             }

@@ -1,5 +1,6 @@
-//! Follows a collection: every change from the beginning, then each new one as it is acknowledged. This is how a cache,
-//! a search index or another store is kept in step, and it can go on where it left off.
+//! Follows a collection: every change from the beginning, then each new one as it is acknowledged.
+//! This is how a cache, a search index or another store is kept in step, and it can go on where it
+//! left off.
 //!
 //! `cargo run -p quire-examples --bin follow_changes -- /tmp/prices`
 

@@ -1,4 +1,5 @@
-//! Page views counted under keys: batches, merges, ranges both ways, and a view that stays as it is.
+//! Page views counted under keys: batches, merges, ranges both ways, and a view that stays as it
+//! is.
 //!
 //! `cargo run -p quire-examples --bin keys_and_values -- /tmp/pages`
 

@@ -1,4 +1,5 @@
-//! Files whose bytes are not those that were written: an error or the right answer, never a wrong one.
+//! Files whose bytes are not those that were written: an error or the right answer, never a wrong
+//! one.
 
 use super::{assert_says, copy, files};
 use crate::quire::{self, Server};
@@ -13,7 +14,8 @@ fn line(n: u64) -> String {
     format!("{{\"_id\":\"{n}\",\"text\":\"{}\"}}\n", words::text(n, 60))
 }
 
-/// A database of two collections, `docs` and `other`, closed. Its trees are in table files, or the log alone has all.
+/// A database of two collections, `docs` and `other`, closed. Its trees are in table files, or the
+/// log alone has all.
 fn database(dir: &Path, flushed: bool) -> PathBuf {
     let database = dir.join("db");
     let input: String = (0..DOCUMENTS).map(line).collect();
@@ -143,8 +145,8 @@ fn gets_of_damaged(database: &Path, part: &Path, at: usize) -> u32 {
     errors
 }
 
-/// Verifies: the damage is told with its file, where in it, and what is lost. False if all documents are there: the end
-/// of a log is what a crash may have left, and written again.
+/// Verifies: the damage is told with its file, where in it, and what is lost. False if all
+/// documents are there: the end of a log is what a crash may have left, and written again.
 fn find_damage(database: &Path, part: &Path, at: usize, len: u64) -> bool {
     let file = database.join(part);
     let name = file.to_str().unwrap();

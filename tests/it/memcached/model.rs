@@ -10,8 +10,9 @@ use std::net::TcpStream;
 pub(super) enum Dialect {
     /// A value that is set to what it is keeps its version.
     Quire,
-    /// A counter that gets shorter is filled up with spaces, but for when somebody reads it; one of 2^63 or more
-    /// is taken for no number where a minus sign lies anywhere after it in memory (`safe_strtoull` of 1.6.18).
+    /// A counter that gets shorter is filled up with spaces, but for when somebody reads it; one of
+    /// 2^63 or more is taken for no number where a minus sign lies anywhere after it in memory
+    /// (`safe_strtoull` of 1.6.18).
     Memcached,
 }
 

@@ -12,7 +12,8 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// Torment the quire binary: kills, power cuts, faults; check after each that nothing acknowledged was lost
+/// Torment the quire binary: kills, power cuts, faults; check after each that nothing acknowledged
+/// was lost
 #[derive(Debug, Parser)]
 #[command(name = "torture")]
 struct Arguments {

@@ -103,7 +103,8 @@ fn encoded(input: &[u8]) -> Way {
     if let Ok(document) = &decoded {
         check(document);
     }
-    // Taken for what was stored, it need not make sense, but can be gone through in bounded time and memory.
+    // Taken for what was stored, it need not make sense, but can be gone through in bounded time
+    // and memory.
     if let Ok(stored) = Document::from_stored(input.to_vec().into()) {
         assert!(stored.to_json().len() <= 64 * input.len());
         let found = stored.fields().filter_map(|(name, _)| stored.get(name));

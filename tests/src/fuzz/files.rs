@@ -1,4 +1,5 @@
-//! Files of a database: each is put in its place on a simulated machine, and read as a database reads it.
+//! Files of a database: each is put in its place on a simulated machine, and read as a database
+//! reads it.
 
 use super::{Target, Way, is_below_checksums};
 use quire_env::{BlockCache, Budget, Env, SimEnv};
@@ -86,7 +87,8 @@ fn open_log(env: &Arc<SimEnv>, codec: Codec) -> quire_log::Result<Log> {
     Log::open(env.clone(), Path::new("/log"), identity, cache, options).map(|(log, _)| log)
 }
 
-/// Segments closed and not, of one block and of many, in LZ4 and in zstd; and a compacted one with a dictionary.
+/// Segments closed and not, of one block and of many, in LZ4 and in zstd; and a compacted one with
+/// a dictionary.
 fn log_seeds() -> Vec<Vec<u8>> {
     let zstd = Codec::Zstd {
         level: 3,
@@ -211,7 +213,8 @@ fn table_file() -> &'static (Vec<u8>, RunMeta) {
             tree.freeze();
             tree.install(tree.flush().unwrap().unwrap());
         };
-        // Deletions are only kept where an older run may have the key; this one is too large to be merged with the other.
+        // Deletions are only kept where an older run may have the key; this one is too large to be
+        // merged with the other.
         for n in 0..500_u32 {
             write(0, &n.to_be_bytes(), Op::Put(&[0; 2_000]));
         }

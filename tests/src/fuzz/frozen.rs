@@ -1,4 +1,5 @@
-//! Frozen partitions: a file is put in its place on a simulated machine, and asked all that a query may ask.
+//! Frozen partitions: a file is put in its place on a simulated machine, and asked all that a query
+//! may ask.
 
 use super::files::{file, of_input, place};
 use super::{Target, Way, is_below_checksums};

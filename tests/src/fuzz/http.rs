@@ -108,7 +108,8 @@ pub(super) fn database() -> Database {
     database
 }
 
-/// Sends the rest of the input to what its first byte picks: the answer is JSON, and never a failure of the server.
+/// Sends the rest of the input to what its first byte picks: the answer is JSON, and never a
+/// failure of the server.
 fn requests(requests: &[(&str, &str)], input: &[u8]) -> Way {
     thread_local! {
         static RUNTIME: tokio::runtime::Runtime = tokio::runtime::Builder::new_current_thread()

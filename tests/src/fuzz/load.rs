@@ -26,7 +26,8 @@ pub(super) const LOAD: Target = Target {
     bytes_max: 64 << 20,
 };
 
-/// Lines ascend (rows that end with a lone CR share one), nothing is made up, and whatever is a document is one that could be written again as a line.
+/// Lines ascend (rows that end with a lone CR share one), nothing is made up, and whatever is a
+/// document is one that could be written again as a line.
 fn load(input: &[u8]) -> Way {
     let Some((kind, input)) = input.split_first() else {
         return Way(0);

@@ -67,7 +67,8 @@ fn run(input: &[u8]) -> Way {
     for line in text.lines().filter(|line| line.starts_with("SERVER_ERROR")) {
         assert!(line.ends_with("object too large for cache"), "{line}");
     }
-    // Versions depend on which requests came together, as does what was read when `stats` was asked.
+    // Versions depend on which requests came together, as does what was read when `stats` was
+    // asked.
     let cut = answers(usize::from(first / 2 % 16) + 1);
     if !text.contains("STAT ") {
         let without_digits = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");

@@ -1,5 +1,5 @@
-//! Changes to bytes, as they happen to files and as they find mistakes: bits flipped, bytes set, blocks moved, numbers that
-//! lie at limits, two inputs spliced.
+//! Changes to bytes, as they happen to files and as they find mistakes: bits flipped, bytes set,
+//! blocks moved, numbers that lie at limits, two inputs spliced.
 
 use crate::sim::rng::Rng;
 

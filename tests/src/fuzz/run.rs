@@ -1,7 +1,9 @@
-//! Fuzzing on stable Rust: inputs of a corpus, mutated for a while from a seed, and each checked for what must not happen.
+//! Fuzzing on stable Rust: inputs of a corpus, mutated for a while from a seed, and each checked
+//! for what must not happen.
 //!
-//! Without the compiler's help it is not seen which code an input reaches. What stands for it is the [way](super::Way) that a
-//! target says it went: the error that it ended with, or roughly how much it read.
+//! Without the compiler's help it is not seen which code an input reaches. What stands for it is
+//! the [way](super::Way) that a target says it went: the error that it ended with, or roughly how
+//! much it read.
 
 use super::mutate::mutate;
 use super::{Target, Way};

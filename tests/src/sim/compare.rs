@@ -50,7 +50,8 @@ pub(crate) fn may_verify(env: &Arc<SimEnv>, volumes: &Volumes) -> Result<VerifyR
     quiredb::verify(env.clone(), volumes.clone(), &mut |_, _| {})
 }
 
-/// A database that was written what the log of a collection holds, in its order, answers as the collection must.
+/// A database that was written what the log of a collection holds, in its order, answers as the
+/// collection must.
 ///
 /// # Errors
 /// If the log can't be read.
@@ -85,8 +86,8 @@ pub(crate) fn rebuild(
     Ok(())
 }
 
-/// A view of what was made of a log shows these documents; where superseded versions had been removed, under versions of
-/// their own.
+/// A view of what was made of a log shows these documents; where superseded versions had been
+/// removed, under versions of their own.
 pub(crate) fn check_documents(view: &View, expected: &State) {
     let found = view.scan(..).unwrap().map(|found| entry(found.unwrap()));
     let without_versions = |(key, (_, document))| (key, document);
@@ -158,8 +159,9 @@ pub(crate) fn assert_same(found: &State, expected: &State, what: &str) {
     }
 }
 
-/// The log gives every record, in order, but for those that were superseded and that compaction has removed: what was
-/// written is what can be rebuilt. If it was compacted just now, as `whole` says, it gives none of them.
+/// The log gives every record, in order, but for those that were superseded and that compaction has
+/// removed: what was written is what can be rebuilt. If it was compacted just now, as `whole` says,
+/// it gives none of them.
 ///
 /// # Errors
 /// If it can't be read.

@@ -1,9 +1,10 @@
 //! A second, small world: a store alone, whose values change by merging.
 //!
-//! Documents are only put and deleted, so applying a record twice, or folding in the wrong order, need not show in them. A counter
-//! changes by a function of what it was, and no two of those may be lost, doubled or exchanged. Ranges of thousands of counters change
-//! by one short record, so that tables of many blocks, index blocks and filter pages cost little; blocks and segments of the log are
-//! tiny, so that groups and recoveries go over many of them.
+//! Documents are only put and deleted, so applying a record twice, or folding in the wrong order,
+//! need not show in them. A counter changes by a function of what it was, and no two of those may
+//! be lost, doubled or exchanged. Ranges of thousands of counters change by one short record, so
+//! that tables of many blocks, index blocks and filter pages cost little; blocks and segments of
+//! the log are tiny, so that groups and recoveries go over many of them.
 
 mod generate;
 mod machine;
@@ -69,9 +70,10 @@ pub fn run(history: &History) -> Result<(), Failure> {
     attempt(World::new(history), |world| world.run(&history.ops))
 }
 
-/// At every I/O step of a history a fault; then the store is opened again, and the machine crashes at each of the first
-/// `recovery_max` steps of that, or the disk has had no room left for that. And at every step a crash, then a fault at each step of
-/// the recovery, then another crash. Gives how many cases there were.
+/// At every I/O step of a history a fault; then the store is opened again, and the machine crashes
+/// at each of the first `recovery_max` steps of that, or the disk has had no room left for that.
+/// And at every step a crash, then a fault at each step of the recovery, then another crash. Gives
+/// how many cases there were.
 ///
 /// # Errors
 /// The first case that fails, named.

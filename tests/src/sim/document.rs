@@ -1,4 +1,5 @@
-//! Keys and documents of histories, each from a few small numbers, so that a failing history is short to write.
+//! Keys and documents of histories, each from a few small numbers, so that a failing history is
+//! short to write.
 
 use quiredb::Key;
 use serde_json::{Map, Value, json};
@@ -40,7 +41,8 @@ pub(crate) fn document(serial: u64, bytes: usize) -> Value {
     })
 }
 
-/// A merge patch: changes a field, a nested one, adds one and removes one, as the bits of `shape` say; 0 is empty.
+/// A merge patch: changes a field, a nested one, adds one and removes one, as the bits of `shape`
+/// say; 0 is empty.
 pub(crate) fn patch(serial: u64, shape: u8) -> Value {
     let mut patch = Map::new();
     if shape & 1 != 0 {

@@ -16,7 +16,8 @@ pub fn steps_of(history: &History) -> Result<u64, Failure> {
     Ok(world.env.operations())
 }
 
-/// A crash at every step, each followed by `seeds` restarts with another part of what was not synced left.
+/// A crash at every step, each followed by `seeds` restarts with another part of what was not
+/// synced left.
 ///
 /// # Errors
 /// The first case that fails, named.
@@ -34,7 +35,8 @@ pub fn crash_at_every_step(history: &History, seeds: u64) -> Result<RunStats, Fa
     Ok(stats)
 }
 
-/// A crash at one step in `stride`, and another at each of the first `second_max` steps of the recovery from it.
+/// A crash at one step in `stride`, and another at each of the first `second_max` steps of the
+/// recovery from it.
 ///
 /// # Errors
 /// As of [`crash_at_every_step`].
@@ -93,8 +95,9 @@ pub fn fault_at_every_step(history: &History) -> Result<RunStats, Failure> {
     Ok(stats)
 }
 
-/// At every step a fault, and right after the operation that met it the database is opened again and the machine crashes: what was
-/// seen after the fault, and was durable for all one knew, is there after the crash.
+/// At every step a fault, and right after the operation that met it the database is opened again
+/// and the machine crashes: what was seen after the fault, and was durable for all one knew, is
+/// there after the crash.
 ///
 /// # Errors
 /// As of [`crash_at_every_step`].
@@ -125,8 +128,8 @@ pub fn fault_then_crash(history: &History, seeds: u64) -> Result<RunStats, Failu
     Ok(stats)
 }
 
-/// At every step the disk begins to fail; after the operation that met it, it is well again, and what was left open is written to. Then
-/// the machine crashes.
+/// At every step the disk begins to fail; after the operation that met it, it is well again, and
+/// what was left open is written to. Then the machine crashes.
 ///
 /// # Errors
 /// As of [`crash_at_every_step`].

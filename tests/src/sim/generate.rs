@@ -1,8 +1,9 @@
 //! Random histories: a seed names one, for ever.
 //!
-//! What makes mistakes show is an unlucky order of few things. So keys are few, sizes lie near the bounds of sectors, blocks and
-//! segments, faults come right before what they can hurt, and each history has a temper of its own: of each kind of operation it has
-//! none, some, or many, so that one kind can pile up without another that would clear it away.
+//! What makes mistakes show is an unlucky order of few things. So keys are few, sizes lie near the
+//! bounds of sectors, blocks and segments, faults come right before what they can hurt, and each
+//! history has a temper of its own: of each kind of operation it has none, some, or many, so that
+//! one kind can pile up without another that would clear it away.
 //!
 //! Source, of the tempers: Groce et al. 2012, "Swarm testing".
 
@@ -180,7 +181,8 @@ struct Temper {
     weights: [u64; WEIGHTS.len()],
     keys: u64,
     batch_max: u64,
-    /// How often a write is under `sync`, under `async` with a short and with a long delay, and under `none`.
+    /// How often a write is under `sync`, under `async` with a short and with a long delay, and
+    /// under `none`.
     durabilities: [u64; 4],
     /// Once in so many, a document is large.
     large_one_in: u64,
@@ -318,7 +320,8 @@ impl Temper {
                 _ => rng.within(2_000..=20_000),
             }
         } else if rng.one_in(8) {
-            // Around a sector, a block of a table and one of the log, the rest of a document included.
+            // Around a sector, a block of a table and one of the log, the rest of a document
+            // included.
             rng.one_of(&[512, 4_096, 16_384]) - rng.within(0..=250)
         } else {
             rng.within(0..=300)

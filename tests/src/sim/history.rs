@@ -7,7 +7,8 @@ use std::path::PathBuf;
 pub const VOLUMES_MAX: u32 = VOLUME_DIRS.len() as u32;
 const VOLUME_DIRS: [&str; 3] = ["/db", "/disk2", "/disk3"];
 
-/// A machine, a database's options, and what happens. As text it is a script: see [`text`](super::text).
+/// A machine, a database's options, and what happens. As text it is a script: see
+/// [`text`](super::text).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct History {
     /// Of the machine: it decides the order of background jobs, and what becomes of unsynced bytes.
@@ -133,27 +134,28 @@ pub enum Op {
     View(Name),
     /// Compares all views held with the model as it was, and lets go of the first.
     LookAtViews,
-    /// Closes the database, reads and checks every byte of it, compares the counts, and opens it again. Nothing on a machine that is
-    /// not well.
+    /// Closes the database, reads and checks every byte of it, compares the counts, and opens it
+    /// again. Nothing on a machine that is not well.
     Verify,
-    /// As [`Op::Verify`], of a copy with one bit changed, chosen by the seed: that is found, or it does no harm. Whatever the copy
-    /// answers is right.
+    /// As [`Op::Verify`], of a copy with one bit changed, chosen by the seed: that is found, or it
+    /// does no harm. Whatever the copy answers is right.
     VerifyRotten {
         /// See above.
         seed: u64,
     },
-    /// Writes all that the log holds, in its order, to a new database, and compares that with the model.
+    /// Writes all that the log holds, in its order, to a new database, and compares that with the
+    /// model.
     Rebuild(Name),
     /// Backs the database up, into a backup that grows by a snapshot each time.
     Backup,
-    /// Restores what was backed up, each on a copy of the machine as a crash would leave it, and compares it with the model as it
-    /// was.
+    /// Restores what was backed up, each on a copy of the machine as a crash would leave it, and
+    /// compares it with the model as it was.
     Restore {
         /// Of the crash.
         seed: u64,
     },
-    /// Closes the database and repairs a copy, although nothing is damaged: what comes out is the same. Nothing on a machine that
-    /// is not well.
+    /// Closes the database and repairs a copy, although nothing is damaged: what comes out is the
+    /// same. Nothing on a machine that is not well.
     Repair,
     /// Background jobs that are due run.
     RunDue,
@@ -193,13 +195,14 @@ pub enum Op {
         /// With all that come after it.
         lasting: bool,
     },
-    /// A bit changes in a file, both chosen by the seed. Healing undoes it, as do opening again and a crash.
+    /// A bit changes in a file, both chosen by the seed. Healing undoes it, as do opening again and
+    /// a crash.
     Rot {
         /// See above.
         seed: u64,
     },
-    /// The disk of a volume, counted from 1, fails at every call. Healing brings it back with what was synced; files that were open
-    /// fail until the database is opened again.
+    /// The disk of a volume, counted from 1, fails at every call. Healing brings it back with what
+    /// was synced; files that were open fail until the database is opened again.
     Vanish(u32),
     /// Calls take so many microseconds more, and up to as many again.
     Slow(u32),

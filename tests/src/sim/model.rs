@@ -1,9 +1,10 @@
 //! The plain model: what each partition's log holds, and which of it must be there.
 //!
-//! A partition is a list of records; the record at index i has position i + 1. What a view at position k must show is
-//! the state after the first k records, so every question about a database has one right answer, whatever was done to
-//! the files below. What a crash may leave is a first part of the records, with all that was promised durable, and never a
-//! part of a batch. A batch that failed may have been written or not; that shows later.
+//! A partition is a list of records; the record at index i has position i + 1. What a view at
+//! position k must show is the state after the first k records, so every question about a database
+//! has one right answer, whatever was done to the files below. What a crash may leave is a first
+//! part of the records, with all that was promised durable, and never a part of a batch. A batch
+//! that failed may have been written or not; that shows later.
 
 use super::document;
 use quiredb::{Durability, Key};
@@ -102,7 +103,8 @@ impl Partition {
         state
     }
 
-    /// Whether the record at a position must be in the log, compacted or not: it is its document's newest, or removed it.
+    /// Whether the record at a position must be in the log, compacted or not: it is its document's
+    /// newest, or removed it.
     pub(crate) fn is_needed(&self, position: u64) -> bool {
         let (before, after) = self.records.split_at(position as usize);
         let Some(record) = before.last() else {
@@ -125,7 +127,8 @@ impl Partition {
         }
     }
 
-    /// Notes a batch of which it is not known whether it was written; `in_part` if some of its writes may be missing.
+    /// Notes a batch of which it is not known whether it was written; `in_part` if some of its
+    /// writes may be missing.
     pub(crate) fn doubt(&mut self, writes: Vec<Write>, durability: Durability, in_part: bool) {
         let mut decider = Decider::new(self);
         for write in &writes {
@@ -156,9 +159,10 @@ impl Partition {
         }
     }
 
-    /// Takes note that the partition goes on with `more` records after its last: each batch in doubt is there, in
-    /// order, or it is not. Those that were `seen` while the database was open were as durable by then as was asked. A
-    /// record that is missing was superseded by one that is not, and removed.
+    /// Takes note that the partition goes on with `more` records after its last: each batch in
+    /// doubt is there, in order, or it is not. Those that were `seen` while the database was open
+    /// were as durable by then as was asked. A record that is missing was superseded by one that is
+    /// not, and removed.
     pub(crate) fn found(&mut self, more: &[Option<Record>], seen: bool, when: &str) {
         let mut rest = more;
         while !rest.is_empty() {

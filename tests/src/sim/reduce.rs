@@ -1,7 +1,8 @@
 //! Making a history that fails as short as it can be while it still fails.
 //!
-//! Operations are taken away, many at a time at first; then each is made simpler; then the settings. Whatever still
-//! fails is gone on from, until nothing helps any more or there were enough tries.
+//! Operations are taken away, many at a time at first; then each is made simpler; then the
+//! settings. Whatever still fails is gone on from, until nothing helps any more or there were
+//! enough tries.
 //!
 //! Source: Zeller, Hildebrandt 2002, "Simplifying and isolating failure-inducing input".
 
@@ -11,7 +12,8 @@ use quiredb::Durability;
 /// How many histories are tried at most.
 const TRIES_MAX: usize = 4_000;
 
-/// The shortest history found for which `still_fails` is true, beginning with `history`, for which it must be.
+/// The shortest history found for which `still_fails` is true, beginning with `history`, for which
+/// it must be.
 pub fn reduce(history: &History, still_fails: impl FnMut(&History) -> bool) -> History {
     let mut search = Search {
         best: history.clone(),
@@ -47,7 +49,8 @@ impl<F: FnMut(&History) -> bool> Search<F> {
         let before = self.best.ops.len();
         let mut size = before.div_ceil(2);
         while size > 0 {
-            // From the end: what comes after the failure goes first, and the rest depends on what comes before it.
+            // From the end: what comes after the failure goes first, and the rest depends on what
+            // comes before it.
             let mut end = self.best.ops.len();
             while end > 0 {
                 let start = end.saturating_sub(size);

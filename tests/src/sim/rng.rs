@@ -40,7 +40,8 @@ impl Rng {
         choices[self.within(0..=choices.len() as u64 - 1) as usize]
     }
 
-    /// The index of one of these weights, as likely as it is heavy. One of them must weigh something.
+    /// The index of one of these weights, as likely as it is heavy. One of them must weigh
+    /// something.
     pub(crate) fn weighted(&mut self, weights: impl Iterator<Item = u64> + Clone) -> usize {
         let mut left = self.within(1..=weights.clone().sum());
         for (index, weight) in weights.enumerate() {

@@ -106,7 +106,8 @@ pub fn run(history: &History) -> Result<RunStats, Failure> {
     attempt(World::new(history), |world| world.run(&history.ops)).map(|world| world.stats())
 }
 
-/// Runs a history and gives all that its machines have done, a line for each call. The same for the same history.
+/// Runs a history and gives all that its machines have done, a line for each call. The same for the
+/// same history.
 ///
 /// # Errors
 /// As of [`run`].

@@ -26,7 +26,8 @@ pub fn seeds_wanted(otherwise: Range<u64>) -> Range<u64> {
     range.unwrap_or_else(|| panic!("QUIRE_SEEDS={text}: expected FROM..TO, such as 0..10000"))
 }
 
-/// Runs the histories of these seeds, as many at a time as there are cores, and gives what was done in all.
+/// Runs the histories of these seeds, as many at a time as there are cores, and gives what was done
+/// in all.
 ///
 /// # Panics
 /// If one fails. It is then reduced, kept as `tests/histories/HASH.txt`, and shown.
@@ -100,8 +101,8 @@ fn script(short: &History, failure: &Failure, seed: u64, profile: Profile) -> St
     script + &short.to_string()
 }
 
-/// Histories that once failed, by file name; below `short` those for [`exhaustive`](super::exhaustive) runs. `QUIRE_HISTORY`, if
-/// set, names the one that is wanted.
+/// Histories that once failed, by file name; below `short` those for
+/// [`exhaustive`](super::exhaustive) runs. `QUIRE_HISTORY`, if set, names the one that is wanted.
 ///
 /// # Panics
 /// If one can't be read.

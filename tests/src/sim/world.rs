@@ -1,12 +1,15 @@
 //! A world: a simulated machine, a database on it, and the model of what the database must say.
 //!
 //! # What is checked
-//! 1. An answer is the model's. An error is one that the [trouble](trouble::Trouble) there is may cause.
+//! 1. An answer is the model's. An error is one that the [trouble](trouble::Trouble) there is may
+//!    cause.
 //! 2. What was acknowledged is seen by every view after it; positions never go back.
-//! 3. What a crash leaves is a first part of each log that ends where a batch does, with all that was promised to stay.
+//! 3. What a crash leaves is a first part of each log that ends where a batch does, with all that
+//!    was promised to stay.
 //! 4. A batch that failed is there whole or not at all; which of the two shows once, and stays.
 //! 5. A view shows the same for as long as it is held.
-//! 6. On a machine that is well again the database opens, can be written, and verifies without damage.
+//! 6. On a machine that is well again the database opens, can be written, and verifies without
+//!    damage.
 
 mod backup;
 mod collections;
@@ -60,7 +63,8 @@ pub(crate) struct World {
     excused: Cell<u64>,
     /// The seed of the crash that is planned.
     crash_seed: u64,
-    /// All is compared after each step. In most worlds it is not: what looks also settles what was in doubt, and fills the cache.
+    /// All is compared after each step. In most worlds it is not: what looks also settles what was
+    /// in doubt, and fills the cache.
     watched: bool,
     /// Numbers writes.
     serial: u64,
@@ -141,7 +145,8 @@ impl World {
         false
     }
 
-    /// Everything that must hold at the end of any history: all can be read, verified, closed, opened and written to.
+    /// Everything that must hold at the end of any history: all can be read, verified, closed,
+    /// opened and written to.
     pub(crate) fn finish(&mut self) {
         self.heal();
         self.look_at_views();
@@ -245,8 +250,8 @@ impl World {
         }
     }
 
-    /// Lets the jobs that are due run, and those that they give rise to within seconds. (Not "until there is none": on a
-    /// machine that fails or has crashed, jobs are tried again for ever.)
+    /// Lets the jobs that are due run, and those that they give rise to within seconds. (Not "until
+    /// there is none": on a machine that fails or has crashed, jobs are tried again for ever.)
     fn run_all(&mut self) {
         for _ in 0..4 {
             self.run_due();

@@ -1,11 +1,13 @@
-//! What one client asked of a database and was answered; and whether what is found after a crash agrees with it.
+//! What one client asked of a database and was answered; and whether what is found after a crash
+//! agrees with it.
 //!
-//! A client has keys of its own and asks one thing at a time, so its writes to a partition stand in that partition's log
-//! in the order they were asked. After any crash a partition is what a prefix of its log makes of it. So for each client
-//! and partition there must be a number `k`: the first `k` writes have been done, the others have not. Each key narrows
-//! down what `k` can be; no `k` left is a broken promise. Under `sync`, and without a crash, `k` takes in every write
-//! that was acknowledged. What was answered with an error other than "full" may have been done or not. A batch has one
-//! `k` in each partition, as it is one group of its log.
+//! A client has keys of its own and asks one thing at a time, so its writes to a partition stand in
+//! that partition's log in the order they were asked. After any crash a partition is what a prefix
+//! of its log makes of it. So for each client and partition there must be a number `k`: the first
+//! `k` writes have been done, the others have not. Each key narrows down what `k` can be; no `k`
+//! left is a broken promise. Under `sync`, and without a crash, `k` takes in every write that was
+//! acknowledged. What was answered with an error other than "full" may have been done or not. A
+//! batch has one `k` in each partition, as it is one group of its log.
 
 use super::content;
 use super::trouble::{Result, failed};
@@ -162,8 +164,9 @@ impl Book {
         }
     }
 
-    /// Compares what was found in the whole database, after a crash or at rest, with the writes so far. If they agree, what
-    /// was found is what later comparisons begin with. Gives how many acknowledged writes were compared.
+    /// Compares what was found in the whole database, after a crash or at rest, with the writes so
+    /// far. If they agree, what was found is what later comparisons begin with. Gives how many
+    /// acknowledged writes were compared.
     ///
     /// # Errors
     /// They do not agree; the message says where.
@@ -249,8 +252,8 @@ impl Book {
         ))
     }
 
-    /// The values of `k`, as ranges with their ends, under which a key would be as it was found. Ranges of one key do
-    /// not overlap.
+    /// The values of `k`, as ranges with their ends, under which a key would be as it was found.
+    /// Ranges of one key do not overlap.
     fn ranges(
         &self,
         key: &str,
@@ -283,7 +286,8 @@ impl Book {
         let mut batches: BTreeMap<(u64, u32), Halves<'_>> = BTreeMap::new();
         for (number, write) in self.writes.iter().enumerate() {
             let is_last = self.of_key.get(&write.key).and_then(|of_key| of_key.last());
-            // Of a key that was written again, nothing is known; deletes and their absence look alike.
+            // Of a key that was written again, nothing is known; deletes and their absence look
+            // alike.
             let Some(n) = write.n.filter(|_| is_last == Some(&number)) else {
                 continue;
             };

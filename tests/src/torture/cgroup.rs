@@ -1,4 +1,5 @@
-//! Control groups: limits for the processes of a round, in version 1 or 2, whichever this machine has.
+//! Control groups: limits for the processes of a round, in version 1 or 2, whichever this machine
+//! has.
 
 use super::disk::need_root;
 use super::trouble::{Result, Trouble, While};
@@ -34,7 +35,8 @@ impl ControlGroup {
         Ok(group)
     }
 
-    /// A group under the controller for disks, whose writes to a device are so many a second at most, and so many bytes.
+    /// A group under the controller for disks, whose writes to a device are so many a second at
+    /// most, and so many bytes.
     ///
     /// # Errors
     /// `Skipped` if this machine has no such controller.

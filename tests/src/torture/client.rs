@@ -1,4 +1,5 @@
-//! A client of a server: writes and reads documents of its own, one request after the other, and checks each answer.
+//! A client of a server: writes and reads documents of its own, one request after the other, and
+//! checks each answer.
 
 use super::book::{Book, Held, Outcome};
 use super::content;

@@ -1,5 +1,5 @@
-//! Documents whose content follows from who wrote them and when: whatever a database gives back can be checked without
-//! having kept it.
+//! Documents whose content follows from who wrote them and when: whatever a database gives back can
+//! be checked without having kept it.
 
 use super::random::mixed;
 use super::trouble::{Result, failed};

@@ -1,13 +1,15 @@
 //! A disk of the round's own: a file system on a loop device, which can lose its power.
 //!
-//! A power cut is the file system's own shutdown (`xfs_io -x -c shutdown`): from that moment nothing more reaches the device, all input
-//! and output fails, and what was in the page cache is gone. So what is found after it is mounted again is what was synced,
-//! and what the file system had written out by itself. The device is a file, so a cut does not test that the disk honours
-//! a flush; it tests that Quire asks for every one that it needs.
+//! A power cut is the file system's own shutdown (`xfs_io -x -c shutdown`): from that moment
+//! nothing more reaches the device, all input and output fails, and what was in the page cache is
+//! gone. So what is found after it is mounted again is what was synced, and what the file system
+//! had written out by itself. The device is a file, so a cut does not test that the disk honours a
+//! flush; it tests that Quire asks for every one that it needs.
 //!
-//! ext4 and xfs let an fsync that is under way at their shutdown return without an error, though its data is lost (any program
-//! that writes, syncs and notes it sees that, once in some tens of cuts). A power cut would leave nobody to hear that
-//! answer. So what is answered after a cut began does not count as acknowledged: [`Disk::cut`] gives the moment.
+//! ext4 and xfs let an fsync that is under way at their shutdown return without an error, though
+//! its data is lost (any program that writes, syncs and notes it sees that, once in some tens of
+//! cuts). A power cut would leave nobody to hear that answer. So what is answered after a cut began
+//! does not count as acknowledged: [`Disk::cut`] gives the moment.
 
 use super::process::{system, text_of};
 use super::trouble::{Result, Trouble, While, failed};
@@ -90,8 +92,9 @@ impl Disk {
         result
     }
 
-    /// Cuts the power. What the file system's own journal holds in memory is written out first if `flushes_journal`: so its
-    /// metadata may be newer on disk than the data. Gives the moment it began.
+    /// Cuts the power. What the file system's own journal holds in memory is written out first if
+    /// `flushes_journal`: so its metadata may be newer on disk than the data. Gives the moment it
+    /// began.
     ///
     /// # Errors
     /// It can't be cut.
@@ -138,7 +141,8 @@ impl Drop for Disk {
     }
 }
 
-/// Whether something is mounted there. `mountpoint` would ask the file system itself, which fails after a cut.
+/// Whether something is mounted there. `mountpoint` would ask the file system itself, which fails
+/// after a cut.
 fn is_mounted(path: &Path) -> bool {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     mounts

@@ -67,7 +67,8 @@ pub(crate) const KINDS: [Kind; 8] = [
     },
 ];
 
-/// What clients write: few keys many times over, or so many that memtables fill, in small and in large batches.
+/// What clients write: few keys many times over, or so many that memtables fill, in small and in
+/// large batches.
 fn any_style(random: &mut Random) -> Style {
     Style {
         keys: random.pick(&[20, 200, 4_000]),
@@ -76,7 +77,8 @@ fn any_style(random: &mut Random) -> Style {
     }
 }
 
-/// How much memory a database gets: as little as it takes, so that it flushes and compacts all the time, or the default.
+/// How much memory a database gets: as little as it takes, so that it flushes and compacts all the
+/// time, or the default.
 fn any_memory(random: &mut Random) -> &'static [&'static str] {
     random.pick(&[&["--memory", "16MiB"] as &[&str], &[]])
 }

@@ -1,8 +1,9 @@
-//! What an earlier run left behind because it was killed: processes, mounts, loop devices, control groups, files.
+//! What an earlier run left behind because it was killed: processes, mounts, loop devices, control
+//! groups, files.
 //!
-//! A run's directory is `quire-torture-PID`, and so begin the names of its control groups. What bears the number of a process that is no
-//! more is nobody's. Processes, mounts and loop devices are looked for under the directory where this run works, and
-//! nowhere else.
+//! A run's directory is `quire-torture-PID`, and so begin the names of its control groups. What
+//! bears the number of a process that is no more is nobody's. Processes, mounts and loop devices
+//! are looked for under the directory where this run works, and nowhere else.
 
 use super::cgroup;
 use super::process::system;
@@ -49,7 +50,8 @@ pub(crate) fn remove(base: &Path) -> Result<Vec<String>> {
     Ok(removed)
 }
 
-/// Ends the processes, and takes down the mounts and the loop devices, whose names begin with this directory.
+/// Ends the processes, and takes down the mounts and the loop devices, whose names begin with this
+/// directory.
 pub fn take_down(dir: &Path) {
     for pid in processes_of(dir) {
         let _ = Command::new("kill")

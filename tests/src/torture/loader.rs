@@ -43,8 +43,8 @@ impl Loader {
         }
     }
 
-    /// Loads until `strike` has been done, which gets the process, or up to `bytes_max` of documents. Gives how it ended; `None` if
-    /// by SIGKILL.
+    /// Loads until `strike` has been done, which gets the process, or up to `bytes_max` of
+    /// documents. Gives how it ended; `None` if by SIGKILL.
     ///
     /// # Errors
     /// It ended by another signal, or what it said makes no sense.

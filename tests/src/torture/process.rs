@@ -1,6 +1,8 @@
-//! The `quire` binary, run by a round: commands to their end, and servers. None outlives what it was given.
+//! The `quire` binary, run by a round: commands to their end, and servers. None outlives what it
+//! was given.
 //!
-//! What they say on standard error goes to one file of the round. A panic there is a failure, however well all else went.
+//! What they say on standard error goes to one file of the round. A panic there is a failure,
+//! however well all else went.
 
 use super::trouble::{Result, Trouble, While, failed};
 use std::ffi::OsString;
@@ -24,7 +26,8 @@ const SERVER_LIMIT: Duration = Duration::from_secs(90);
 #[derive(Debug, Clone)]
 pub(crate) struct Quire {
     binary: PathBuf,
-    /// The command that runs it, with its arguments: `strace`, or a shell that joins a control group first.
+    /// The command that runs it, with its arguments: `strace`, or a shell that joins a control
+    /// group first.
     wrapper: Vec<OsString>,
     /// Where standard error goes.
     messages: PathBuf,
@@ -54,7 +57,8 @@ impl Quire {
         }
     }
 
-    /// A command that is in a process group of its own, so that a Ctrl-C meant for this program leaves it to this program.
+    /// A command that is in a process group of its own, so that a Ctrl-C meant for this program
+    /// leaves it to this program.
     pub(crate) fn command(&self, arguments: &[&str]) -> Result<Command> {
         let mut words = self.wrapper.iter().map(OsString::as_os_str);
         let mut command = match words.next() {
@@ -142,7 +146,8 @@ impl Quire {
         Ok(done.stdout)
     }
 
-    /// Serves a database on a free port. `None` if the process ended, with an exit code, before it served.
+    /// Serves a database on a free port. `None` if the process ended, with an exit code, before it
+    /// served.
     ///
     /// # Errors
     /// It ended by a signal, or does neither.
@@ -288,7 +293,8 @@ impl Drop for Killed {
     }
 }
 
-/// Does something that ends when a process ends, and kills the process after a while. Whether it had to.
+/// Does something that ends when a process ends, and kills the process after a while. Whether it
+/// had to.
 fn watched<T>(pid: u32, limit: Duration, work: impl FnOnce() -> T) -> (T, bool) {
     let (done, waiting) = mpsc::channel::<()>();
     thread::scope(|threads| {

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct Round<'a> {
     pub(crate) random: Random,
-    /// All that the round makes is in here, but for control groups. What is left of it when the round failed is kept.
+    /// All that the round makes is in here, but for control groups. What is left of it when the
+    /// round failed is kept.
     pub(crate) dir: PathBuf,
     /// What names of the round's control groups begin with.
     pub(crate) group: String,

@@ -58,7 +58,8 @@ struct Failure {
 /// Runs rounds until the time is up, or `stop` is set. Each round is told to `tell` in a line.
 ///
 /// # Errors
-/// The run can't be begun: a kind is unknown, or its directory can't be made. What goes wrong in a round is in the summary.
+/// The run can't be begun: a kind is unknown, or its directory can't be made. What goes wrong in a
+/// round is in the summary.
 pub fn run(plan: &Plan, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<Summary> {
     let kinds = chosen(&plan.kinds)?;
     std::fs::create_dir_all(&plan.dir).during(plan.dir.display())?;
@@ -80,7 +81,8 @@ pub fn run(plan: &Plan, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<Summar
         is_stopped: false,
     };
     let simulates = is_wanted(&plan.kinds, simulated::NAME);
-    // Histories in the time that the rest leaves; or, if nothing else is wanted, the rest of the time.
+    // Histories in the time that the rest leaves; or, if nothing else is wanted, the rest of the
+    // time.
     let over = AtomicBool::new(false);
     let limit = match kinds.is_empty() {
         true => plan.rounds,

@@ -1,4 +1,5 @@
-//! A database under torment: those who write to it, and the comparison of what it holds with what they were told.
+//! A database under torment: those who write to it, and the comparison of what it holds with what
+//! they were told.
 
 use super::book::{Contents, Held, Promise};
 use super::client::{Allowed, Client, Style, Told};
@@ -104,7 +105,8 @@ impl Siege {
         struck
     }
 
-    /// Loads documents by the command until `strike` has been done. How it ended, if not by SIGKILL.
+    /// Loads documents by the command until `strike` has been done. How it ended, if not by
+    /// SIGKILL.
     ///
     /// # Errors
     /// Those of `strike`; it ended by another signal.
@@ -264,8 +266,8 @@ struct Found<'a> {
     document: Document<'a>,
 }
 
-/// What a database promises after a crash, by its durability. `async` is due within its time, which a busy machine may
-/// stretch: what is older than a second by then must be there.
+/// What a database promises after a crash, by its durability. `async` is due within its time, which
+/// a busy machine may stretch: what is older than a second by then must be there.
 pub(crate) fn promise(durability: &str, crashed: std::time::Instant) -> Promise {
     match durability {
         "sync" => Promise::All,

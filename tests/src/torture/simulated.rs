@@ -1,4 +1,5 @@
-//! Simulated histories with seeds that nobody has tried, for as long as there is time. See [`sim`](crate::sim).
+//! Simulated histories with seeds that nobody has tried, for as long as there is time. See
+//! [`sim`](crate::sim).
 
 use super::tally::Tally;
 use crate::sim::{History, Profile, generate, reduce, run};
@@ -14,8 +15,9 @@ pub(crate) const ABOUT: &str = "histories on the simulated machine, beside all o
 /// After so many failures it ends: each takes long to make short.
 const FAILURES_MAX: usize = 3;
 
-/// Runs the histories of `seed` and of those that follow, until there are enough of them or it is over. Gives what was done, and the seeds that
-/// failed with what went wrong; their histories, made short, are [`kept`].
+/// Runs the histories of `seed` and of those that follow, until there are enough of them or it is
+/// over. Gives what was done, and the seeds that failed with what went wrong; their histories, made
+/// short, are [`kept`].
 pub(crate) fn work(
     seed: u64,
     histories_max: u64,

@@ -1,7 +1,8 @@
 //! System calls that fail: `strace -e inject=`, around a process from its first instruction.
 //!
-//! A call that is chosen is not carried out and returns an error, as if the machine had failed. What would be a lie no
-//! machine tells is left out: a file that is there is never said not to be, and no write is said to be done that is not.
+//! A call that is chosen is not carried out and returns an error, as if the machine had failed.
+//! What would be a lie no machine tells is left out: a file that is there is never said not to be,
+//! and no write is said to be done that is not.
 
 use super::disk::need_program;
 use super::random::Random;
@@ -34,7 +35,8 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// Any calls, at any time: once, now and then, or from then on. strace counts the calls of each thread by itself.
+    /// Any calls, at any time: once, now and then, or from then on. strace counts the calls of each
+    /// thread by itself.
     ///
     /// # Errors
     /// `Skipped` if there is no strace, or it may not trace.
@@ -62,7 +64,8 @@ impl Faults {
         })
     }
 
-    /// What to run a command by. strace is its grandchild: the process that was started is the command.
+    /// What to run a command by. strace is its grandchild: the process that was started is the
+    /// command.
     pub(crate) fn wrapper(&self) -> Vec<OsString> {
         let calls = self.inject.split(':').next().unwrap_or_default();
         let mut words: Vec<OsString> = ["strace", "-D", "-f", "-qq", "--seccomp-bpf", "-A", "-o"]

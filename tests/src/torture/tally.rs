@@ -12,7 +12,8 @@ pub(crate) struct Tally {
     pub(crate) histories: u64,
     /// Processes killed, and power cuts.
     pub(crate) crashes: u64,
-    /// Errors given to a process that it had not earned: by a system call, a full disk, a flipped bit.
+    /// Errors given to a process that it had not earned: by a system call, a full disk, a flipped
+    /// bit.
     pub(crate) faults: u64,
     /// Databases opened after a crash or a fault and compared with what was acknowledged.
     pub(crate) recoveries: u64,

@@ -1,4 +1,5 @@
-//! Quire's keys and values. A write reaches the log's buffer in memory before it returns, and the system soon after.
+//! Quire's keys and values. A write reaches the log's buffer in memory before it returns, and the
+//! system soon after.
 
 use super::{Engine, Reader, Row, Sizes, Writer};
 use crate::Result;
@@ -19,7 +20,8 @@ impl Engine for Quire {
             ..KvOptions::default()
         };
         if let Some(sizes) = sizes {
-            // Four memtables are set apart; seven twelfths of the rest are for the cache, one is for pages of filters.
+            // Four memtables are set apart; seven twelfths of the rest are for the cache, one is
+            // for pages of filters.
             options.memory_bytes = 4 * sizes.memtable_bytes + sizes.cache_bytes / 7 * 12;
             options.memtable_bytes = Some(sizes.memtable_bytes);
             options.codec = Codec::None;

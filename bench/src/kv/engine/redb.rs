@@ -1,5 +1,5 @@
-//! redb: a B+-tree in a file, without a log. Many writes share a transaction that is not durable; every so many
-//! transactions one is, or the pages that they freed could not be used again.
+//! redb: a B+-tree in a file, without a log. Many writes share a transaction that is not durable;
+//! every so many transactions one is, or the pages that they freed could not be used again.
 
 use super::{Engine, Reader, Row, Sizes, Writer};
 use crate::Result;

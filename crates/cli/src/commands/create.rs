@@ -27,7 +27,8 @@ pub(crate) struct Create {
     /// How many parts the collection is split into, 1 to 1024; fixed for good [default: one a core]
     #[arg(long, value_name = "P")]
     partitions: Option<u32>,
-    /// When writes are acknowledged, where they do not say: sync, async, async(MS) or none [default: sync]
+    /// When writes are acknowledged, where they do not say: sync, async, async(MS) or none
+    /// [default: sync]
     #[arg(long)]
     durability: Option<Durability>,
     #[command(flatten)]

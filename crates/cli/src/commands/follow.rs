@@ -1,4 +1,5 @@
-//! `quire follow`: a copy of a database that is served elsewhere, which stays one, and serves reads.
+//! `quire follow`: a copy of a database that is served elsewhere, which stays one, and serves
+//! reads.
 
 use super::serve::{Serving, read_token, runtime};
 use crate::error::{Error, Result};

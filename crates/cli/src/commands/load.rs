@@ -32,19 +32,23 @@ pub(crate) struct Load {
     db: PathBuf,
     /// The collection
     collection: String,
-    /// The files; `-` or none reads standard input. Formats by name: .ndjson, .jsonl, .json and .csv
+    /// The files; `-` or none reads standard input. Formats by name: .ndjson, .jsonl, .json and
+    /// .csv
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The field that holds each document's key; fixed when the collection is created [default: _id]
+    /// The field that holds each document's key; fixed when the collection is created [default:
+    /// _id]
     #[arg(long, value_name = "FIELD")]
     key: Option<String>,
     /// The format of all inputs, whatever their names
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// When documents are acknowledged: sync, async, async(MS) or none [default: the collection's, which is sync]
+    /// When documents are acknowledged: sync, async, async(MS) or none [default: the collection's,
+    /// which is sync]
     #[arg(long)]
     durability: Option<Durability>,
-    /// How many parts a new collection is split into, 1 to 1024; fixed for good [default: one a core]
+    /// How many parts a new collection is split into, 1 to 1024; fixed for good [default: one a
+    /// core]
     #[arg(long, value_name = "P")]
     partitions: Option<u32>,
     /// What to do about a bad document
@@ -56,7 +60,8 @@ pub(crate) struct Load {
     /// … or so many documents
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     batch_documents: usize,
-    /// Keeps in this file how far the inputs are durable; a load of the same inputs that was interrupted goes on from there
+    /// Keeps in this file how far the inputs are durable; a load of the same inputs that was
+    /// interrupted goes on from there
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
     /// Memory that the database may use [default: 256MiB]
@@ -137,7 +142,8 @@ impl Load {
             .collect()
     }
 
-    /// The collection, made where there is none. What is fixed at creation must agree where there is one.
+    /// The collection, made where there is none. What is fixed at creation must agree where there
+    /// is one.
     fn collection(&self, database: &Database) -> Result<Collection> {
         let name = &self.collection;
         let settings = || {
@@ -171,7 +177,8 @@ impl Load {
     }
 }
 
-/// Bytes of all inputs, where each is known. Finds files that are not there before anything is loaded.
+/// Bytes of all inputs, where each is known. Finds files that are not there before anything is
+/// loaded.
 fn total_bytes(inputs: &[Input]) -> Result<Option<u64>> {
     let mut total = Some(0);
     for input in inputs {
@@ -183,7 +190,8 @@ fn total_bytes(inputs: &[Input]) -> Result<Option<u64>> {
     Ok(total)
 }
 
-/// Loads, showing a bar and bad documents on standard error, and acknowledgements on standard output with `--json`.
+/// Loads, showing a bar and bad documents on standard error, and acknowledgements on standard
+/// output with `--json`.
 fn run_with_progress(
     context: &Context,
     collection: &Collection,

@@ -82,7 +82,8 @@ impl Put {
     }
 }
 
-/// Which argument is which: a lone one that looks like a document is one. No text means standard input.
+/// Which argument is which: a lone one that looks like a document is one. No text means standard
+/// input.
 fn key_and_text(first: Option<String>, second: Option<String>) -> (Option<String>, Option<String>) {
     let (key, text) = match (first, second) {
         (Some(first), None) if first == "-" || first.trim_start().starts_with('{') => {

@@ -44,7 +44,8 @@ pub(crate) struct QueryCommand {
     /// Which documents; all if left out
     #[arg(long = "where", value_name = "CONDITION")]
     filter: Option<String>,
-    /// By which fields they come: `price desc, added`; if left out, and where these are equal, as they were first written
+    /// By which fields they come: `price desc, added`; if left out, and where these are equal, as
+    /// they were first written
     #[arg(long, value_name = "FIELDS")]
     order: Option<String>,
     /// Pass over so many
@@ -65,7 +66,8 @@ pub(crate) struct QueryCommand {
     /// The values of a field that most have, and how many have each
     #[arg(long, value_name = "FIELD")]
     facet: Vec<String>,
-    /// count(), min(f), max(f), sum(f), avg(f), distinct(f), terms(f, N) or histogram(f, WIDTH), each with WHERE if need be
+    /// count(), min(f), max(f), sum(f), avg(f), distinct(f), terms(f, N) or histogram(f, WIDTH),
+    /// each with WHERE if need be
     #[arg(long, value_name = "WHAT")]
     aggregate: Vec<String>,
     /// How the answer was found, and how long each step took

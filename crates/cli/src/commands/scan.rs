@@ -75,6 +75,7 @@ fn first_of(prefix: &str) -> Result<Key> {
     if key.as_str().is_some() {
         return Ok(key);
     }
-    // The text of an integer is the integer's key. The least string after it has one more character, the least.
+    // The text of an integer is the integer's key. The least string after it has one more
+    // character, the least.
     parse(&format!("{prefix}\0"))
 }

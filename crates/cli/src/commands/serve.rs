@@ -14,7 +14,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// More than any token.
 const TOKEN_BYTES_MAX: u64 = 64 << 10;
 
-/// Serve a database over HTTP: the document part of the OpenSearch REST API; also to clients of memcached
+/// Serve a database over HTTP: the document part of the OpenSearch REST API; also to clients of
+/// memcached
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -42,8 +43,8 @@ pub(super) struct Serving {
     /// Where to listen; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9200")]
     listen: SocketAddr,
-    /// A file that holds the token that callers must send (Authorization: Bearer …); needed for any address that
-    /// other machines can reach
+    /// A file that holds the token that callers must send (Authorization: Bearer …); needed for any
+    /// address that other machines can reach
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Serve the memcached protocol too, on this address; port 0 picks a free one

@@ -9,21 +9,23 @@ pub(super) struct Storage {
     /// How documents are compressed: none, lz4, zstd or zstd(LEVEL), 1 to 19 [default: lz4]
     #[arg(long)]
     codec: Option<Codec>,
-    /// How much is compressed and read together, 1KiB to 16MiB: more takes less disk, and more time for a single
-    /// document [default: 16KiB]
+    /// How much is compressed and read together, 1KiB to 16MiB: more takes less disk, and more time
+    /// for a single document [default: 16KiB]
     #[arg(long, value_name = "SIZE")]
     block_size: Option<Size>,
-    /// With zstd: the size of a dictionary trained on the documents, 1KiB to 1MiB; 0 for none [default: 0]
+    /// With zstd: the size of a dictionary trained on the documents, 1KiB to 1MiB; 0 for none
+    /// [default: 0]
     #[arg(long, value_name = "SIZE")]
     dictionary: Option<Size>,
-    /// Begin a new file of the log when the newest is this many seconds old, however small; 0 for never [default: 0]
+    /// Begin a new file of the log when the newest is this many seconds old, however small; 0 for
+    /// never [default: 0]
     #[arg(long, value_name = "SECONDS")]
     segment_age: Option<u64>,
     /// Delete documents that were not written for so long: 30d, 12h, 90m; 0 for never [default: 0]
     #[arg(long, value_name = "AGE")]
     retention_age: Option<Age>,
-    /// Delete the documents that were not written for longest while all take more than this, uncompressed: 100GiB; 0 for no
-    /// bound [default: 0]
+    /// Delete the documents that were not written for longest while all take more than this,
+    /// uncompressed: 100GiB; 0 for no bound [default: 0]
     #[arg(long, value_name = "SIZE")]
     retention_size: Option<Size>,
 }

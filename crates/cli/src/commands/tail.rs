@@ -1,7 +1,8 @@
 //! `quire tail`: the changes of a collection, as its log holds them.
 //!
-//! A database is open in one process at a time, so `--follow` does not hold it: it reads what is new, lets go, and
-//! looks again when files of the database have changed and nobody else has it open.
+//! A database is open in one process at a time, so `--follow` does not hold it: it reads what is
+//! new, lets go, and looks again when files of the database have changed and nobody else has it
+//! open.
 
 use crate::error::{Error, Result};
 use crate::output::{key_json, tell};
@@ -33,7 +34,8 @@ pub(crate) struct Tail {
     /// Start at this position of every partition
     #[arg(long, value_name = "POSITION", default_value_t = 1)]
     from: u64,
-    /// Wait for more; while another process has the database open, its changes show when it closes it
+    /// Wait for more; while another process has the database open, its changes show when it closes
+    /// it
     #[arg(long)]
     follow: bool,
     /// Only changes of documents whose key begins with this

@@ -21,9 +21,11 @@ Examples:
 
 Exit code 1 if anything is damaged.")]
 pub(crate) struct Verify {
-    /// The directory of a database, or of keys and values, or http://HOST:PORT of the server that has it open
+    /// The directory of a database, or of keys and values, or http://HOST:PORT of the server that
+    /// has it open
     db: String,
-    /// Read at most so much a second: 50MB/s, or none for no limit [default: none; a server's 64MiB/s]
+    /// Read at most so much a second: 50MB/s, or none for no limit [default: none; a server's
+    /// 64MiB/s]
     #[arg(long)]
     rate: Option<Rate>,
     /// A file that holds the token that the server asks for

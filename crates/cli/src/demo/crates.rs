@@ -81,8 +81,8 @@ impl Iterator for CrateFiles {
     }
 }
 
-/// `serde_json-1.0.1+build` is `serde_json` and `1.0.1+build`: the version starts at the first hyphen before a digit
-/// that has a dot after it.
+/// `serde_json-1.0.1+build` is `serde_json` and `1.0.1+build`: the version starts at the first
+/// hyphen before a digit that has a dot after it.
 fn name_and_version(folder: &str) -> (&str, &str) {
     let starts_version = |rest: &str| {
         let digits = rest.trim_start_matches(|c: char| c.is_ascii_digit());

@@ -1,4 +1,5 @@
-//! The end of the demonstration: the documents are frozen, and a query gives the same answer from both, sooner from the file.
+//! The end of the demonstration: the documents are frozen, and a query gives the same answer from
+//! both, sooner from the file.
 
 use super::{say, step};
 use crate::commands::freeze::{freeze, sentence};

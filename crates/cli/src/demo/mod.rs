@@ -1,8 +1,9 @@
-//! `quire demo`: the main job on real data that the machine has. A stream of documents goes in while a server answers,
-//! every document is served by key over HTTP, one is updated, everything is verified, and frozen to be queried.
+//! `quire demo`: the main job on real data that the machine has. A stream of documents goes in
+//! while a server answers, every document is served by key over HTTP, one is updated, everything is
+//! verified, and frozen to be queried.
 //!
-//! It goes through the same code as the commands: the pipeline of `quire load`, the server of `quire serve`, the
-//! reports of `quire stats` and `quire verify`.
+//! It goes through the same code as the commands: the pipeline of `quire load`, the server of
+//! `quire serve`, the reports of `quire stats` and `quire verify`.
 
 mod crates;
 mod documents;

@@ -1,7 +1,8 @@
-//! The machine's Debian package index as documents: every package that apt knows, from `apt-cache dumpavail`.
+//! The machine's Debian package index as documents: every package that apt knows, from `apt-cache
+//! dumpavail`.
 //!
-//! The index is text: stanzas of `Field: value` lines, one stanza a package, a blank line between them; a line that
-//! starts with white space goes on with the field before it.
+//! The index is text: stanzas of `Field: value` lines, one stanza a package, a blank line between
+//! them; a line that starts with white space goes on with the field before it.
 
 use super::documents::Object;
 use serde_json::Value;
@@ -121,7 +122,8 @@ impl<R: BufRead> Packages<R> {
         }
     }
 
-    /// The name; where that is taken, with the architecture; where that is taken too, with the version.
+    /// The name; where that is taken, with the architecture; where that is taken too, with the
+    /// version.
     fn id(&mut self, name: &str, architecture: &str, version: &str) -> String {
         let with_architecture = format!("{name}_{architecture}");
         let with_version = format!("{with_architecture}_{version}");

@@ -30,7 +30,8 @@ pub(super) struct Line {
     pub(super) json: Result<Range<usize>, String>,
 }
 
-/// What a line costs in memory beside its text, roughly: its place here, its key and its share of the vectors.
+/// What a line costs in memory beside its text, roughly: its place here, its key and its share of
+/// the vectors.
 const LINE_BYTES: usize = 200;
 
 impl Batch {

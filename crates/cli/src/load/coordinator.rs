@@ -1,4 +1,5 @@
-//! The coordinator: starts the threads of a load, keeps the order of the input, and knows what is acknowledged.
+//! The coordinator: starts the threads of a load, keeps the order of the input, and knows what is
+//! acknowledged.
 
 use super::flow::Flow;
 use super::input::Input;
@@ -70,8 +71,9 @@ pub(super) fn run(
     coordinator.summary
 }
 
-/// Starts the threads. They end by themselves when the coordinator drops its side of the channels, the reader at the
-/// latest with its next batch; nobody waits for it, since it may be waiting for a terminal.
+/// Starts the threads. They end by themselves when the coordinator drops its side of the channels,
+/// the reader at the latest with its next batch; nobody waits for it, since it may be waiting for a
+/// terminal.
 fn start(
     collection: &Collection,
     inputs: Vec<Input>,
@@ -252,7 +254,8 @@ impl Coordinator<'_, '_> {
             self.flow.give(batch.weight);
             let documents = self.settled(batch.file, &batch.lines, batch.failures);
             if self.failed_write {
-                // Of a batch with a refused write, or after one, what is before it counts and nothing else.
+                // Of a batch with a refused write, or after one, what is before it counts and
+                // nothing else.
                 self.acknowledge(documents, 0, None);
             } else {
                 self.acknowledge(documents, batch.input_bytes, batch.end);

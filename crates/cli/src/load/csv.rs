@@ -1,5 +1,5 @@
-//! CSV: a header row that names the fields, then one document a row. Every value is a JSON string, `""` where the
-//! cell is empty: CSV says nothing about types, so none are guessed.
+//! CSV: a header row that names the fields, then one document a row. Every value is a JSON string,
+//! `""` where the cell is empty: CSV says nothing about types, so none are guessed.
 
 use super::batch::{Batch, Line};
 use super::ndjson::LINE_BYTES_MAX;
@@ -23,7 +23,8 @@ impl<R: Read> CsvReader<R> {
     /// From the start of `reader`; reads the header row.
     ///
     /// # Errors
-    /// Of reading, and if a field is named twice or not in UTF-8. An empty file has no fields and no rows.
+    /// Of reading, and if a field is named twice or not in UTF-8. An empty file has no fields and
+    /// no rows.
     pub(super) fn new(reader: R) -> io::Result<CsvReader<R>> {
         let mut reader = ReaderBuilder::new()
             .flexible(true)

@@ -2,8 +2,8 @@
 
 use parking_lot::{Condvar, Mutex};
 
-/// Room for so many bytes. What is larger than all of it passes when nothing else is in flight, so nothing waits for
-/// ever.
+/// Room for so many bytes. What is larger than all of it passes when nothing else is in flight, so
+/// nothing waits for ever.
 #[derive(Debug)]
 pub(super) struct Flow {
     bytes_max: usize,

@@ -36,8 +36,8 @@ impl fmt::Debug for Input {
 }
 
 impl Input {
-    /// The input that a command-line argument means: `-` is standard input. The format goes by the extension where
-    /// none is given, NDJSON for standard input.
+    /// The input that a command-line argument means: `-` is standard input. The format goes by the
+    /// extension where none is given, NDJSON for standard input.
     ///
     /// # Errors
     /// A message for the user: compressed, or of an unknown format.

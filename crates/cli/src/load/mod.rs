@@ -1,4 +1,5 @@
-//! The load pipeline: input files in, batches of documents durable in a collection, in bounded memory.
+//! The load pipeline: input files in, batches of documents durable in a collection, in bounded
+//! memory.
 //!
 //! ```text
 //!                 batches              parsed batches            parts, one queue a writer
@@ -8,15 +9,17 @@
 //!                  (bytes in flight)                               written
 //! ```
 //!
-//! The reader cuts the input into batches of whole documents; parsers, one a core, turn them into writes; the
-//! coordinator puts them back in order and hands each partition's share to the writer of that partition; writers
-//! write what has queued up as one batch with one sync.
+//! The reader cuts the input into batches of whole documents; parsers, one a core, turn them into
+//! writes; the coordinator puts them back in order and hands each partition's share to the writer
+//! of that partition; writers write what has queued up as one batch with one sync.
 //!
 //! # Invariants
-//! 1. One partition's documents are written in the order of the input, so the last document of a key wins.
+//! 1. One partition's documents are written in the order of the input, so the last document of a
+//!    key wins.
 //! 2. `acknowledged` counts a prefix of the input: all of it is as durable as was asked for.
 //! 3. Bytes in flight are bounded by [`flow::Flow`], whatever the input; so is a line.
-//! 4. A bad document stops the load with everything before it written, unless bad ones are to be skipped.
+//! 4. A bad document stops the load with everything before it written, unless bad ones are to be
+//!    skipped.
 
 mod batch;
 mod coordinator;
@@ -185,8 +188,8 @@ pub(crate) fn load(
     summary
 }
 
-/// What `quire load` reads from these bytes, CSV or NDJSON: for each document the line that it starts on, and the document
-/// or why it is bad. For whoever tests it with bytes of all kinds.
+/// What `quire load` reads from these bytes, CSV or NDJSON: for each document the line that it
+/// starts on, and the document or why it is bad. For whoever tests it with bytes of all kinds.
 ///
 /// # Errors
 /// Of an input that can't be read on.

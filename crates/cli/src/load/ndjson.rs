@@ -4,7 +4,8 @@ use super::batch::{Batch, Line};
 use super::read::DocumentReader;
 use std::io::{self, BufRead, BufReader, Read};
 
-/// The longest line: the largest document (16 MiB) and room for the white space it may be written with.
+/// The longest line: the largest document (16 MiB) and room for the white space it may be written
+/// with.
 pub(super) const LINE_BYTES_MAX: usize = 17 << 20;
 
 /// Cuts a stream at its line ends.

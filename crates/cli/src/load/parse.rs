@@ -25,7 +25,8 @@ pub(super) struct Parsed {
     pub(super) lines: Vec<u64>,
     /// The good documents, one part a writer.
     pub(super) parts: Vec<Part>,
-    /// The bad ones: line and reason. Where bad ones stop the load there is at most one, and no document after it.
+    /// The bad ones: line and reason. Where bad ones stop the load there is at most one, and no
+    /// document after it.
     pub(super) bad: Vec<(u64, String)>,
 }
 

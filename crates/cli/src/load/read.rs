@@ -13,14 +13,16 @@ use std::sync::mpsc::Sender;
 
 /// Reads documents of one format.
 pub(super) trait DocumentReader {
-    /// Appends the next document to `batch`, as JSON or as the reason why it can't be; false at the end.
+    /// Appends the next document to `batch`, as JSON or as the reason why it can't be; false at the
+    /// end.
     fn read_into(&mut self, batch: &mut Batch) -> io::Result<bool>;
-    /// Whether the next document can be had, in part at least, without waiting for whoever writes the input.
+    /// Whether the next document can be had, in part at least, without waiting for whoever writes
+    /// the input.
     fn is_buffered(&self) -> bool;
 }
 
-/// Reads every input and sends its batches to the parsers in turn. Waits for room in the flow, and ends early when
-/// the flow is closed.
+/// Reads every input and sends its batches to the parsers in turn. Waits for room in the flow, and
+/// ends early when the flow is closed.
 pub(super) fn run(
     inputs: Vec<Input>,
     options: &LoadOptions,

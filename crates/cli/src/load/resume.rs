@@ -1,7 +1,9 @@
-//! Where an interrupted load goes on: a small file, named by the user, that says how far the inputs are durable.
+//! Where an interrupted load goes on: a small file, named by the user, that says how far the inputs
+//! are durable.
 //!
-//! It is written anew, in one step, every few seconds, each time after all that it speaks of was made durable; and removed
-//! when all is loaded. A load that begins with it checks that the inputs and the collection are those of the load before.
+//! It is written anew, in one step, every few seconds, each time after all that it speaks of was
+//! made durable; and removed when all is loaded. A load that begins with it checks that the inputs
+//! and the collection are those of the load before.
 
 use super::{Input, Place};
 use crate::files;
@@ -127,7 +129,8 @@ impl Resume {
         self.before
     }
 
-    /// Takes note of how far this load has got, with so many documents and bytes of its own; every few seconds durably.
+    /// Takes note of how far this load has got, with so many documents and bytes of its own; every
+    /// few seconds durably.
     ///
     /// # Errors
     /// Of making that durable.

@@ -17,8 +17,8 @@ fn documents(count: u64) -> String {
         .collect()
 }
 
-/// Loads `count` documents into two partitions of a new database; `spoil` is called once 1,000 are acknowledged.
-/// Checks what must hold however it ends, and gives what the load did.
+/// Loads `count` documents into two partitions of a new database; `spoil` is called once 1,000 are
+/// acknowledged. Checks what must hold however it ends, and gives what the load did.
 fn load_while(count: u64, spoil: impl Fn(&SimEnv)) -> Summary {
     let env = SimEnv::new(7);
     let database =

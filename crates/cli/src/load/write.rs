@@ -14,8 +14,8 @@ pub(super) struct Failure {
     pub(super) error: quiredb::Error,
 }
 
-/// Writes parts until none come. Those that have queued up during a sync are written together, with one sync; the
-/// flow bounds how many there can be.
+/// Writes parts until none come. Those that have queued up during a sync are written together, with
+/// one sync; the flow bounds how many there can be.
 pub(super) fn run(
     collection: &Collection,
     durability: Option<Durability>,

@@ -40,7 +40,8 @@ fn a_corpus_goes_in_and_comes_out_line_for_line() {
         assert_eq!(summary["documents"], text.lines().count());
         assert_eq!(summary["bytes"], text.len());
 
-        // As text, but for the white space between tokens: fields, their order and numbers are those of the file.
+        // As text, but for the white space between tokens: fields, their order and numbers are
+        // those of the file.
         let by_id = |text: &str| -> BTreeMap<String, String> {
             let parse = |line: &str| serde_json::from_str::<Value>(line).unwrap();
             text.lines()
@@ -222,7 +223,8 @@ fn an_interrupted_load_goes_on_after_what_is_durable() {
     assert_eq!(quire.ok(&["count", "db", "c"]).trim(), "45001");
     assert_eq!(quire.ok(&["get", "db", "c", "29999"]), document(29_999));
 
-    // All is loaded: the next load begins anew. One of other inputs, or into a collection made anew, does not go on.
+    // All is loaded: the next load begins anew. One of other inputs, or into a collection made
+    // anew, does not go on.
     assert!(!quire.path("state").exists());
     quire.fails(
         &[

@@ -1,12 +1,15 @@
 //! Reads that wait for the disk awake.
 //!
-//! A thread that sleeps until its read is done gives its core away. Where nobody else wants the core, it halts, and to bring it
-//! back takes half as long as a read of a fast disk, in a virtual machine above all. So a reader asks again and again for a
-//! while, as Linux's `haltpoll` and SPDK do, as long as there are cores that have nothing else to do for this process.
+//! A thread that sleeps until its read is done gives its core away. Where nobody else wants the
+//! core, it halts, and to bring it back takes half as long as a read of a fast disk, in a virtual
+//! machine above all. So a reader asks again and again for a while, as Linux's `haltpoll` and SPDK
+//! do, as long as there are cores that have nothing else to do for this process.
 //!
 //! # Invariants
-//! 1. No more threads wait awake than there are cores without a background job. What jobs read they wait for asleep.
-//! 2. Nobody waits awake for longer than [`AWAKE_MAX`]: a disk that is slow, or busy, is waited for asleep.
+//! 1. No more threads wait awake than there are cores without a background job. What jobs read they
+//!    wait for asleep.
+//! 2. Nobody waits awake for longer than [`AWAKE_MAX`]: a disk that is slow, or busy, is waited for
+//!    asleep.
 
 use rustix::io::{Errno, ReadWriteFlags};
 use std::cell::Cell;
@@ -26,8 +29,9 @@ pub(super) const BYTES_MAX: usize = 64 << 10;
 static CORES: LazyLock<Cores> =
     LazyLock::new(|| Cores::new(thread::available_parallelism().map_or(1, usize::from)));
 
-/// After a read that waited, the next ones are taken for such as may wait, until so many did not. About where it pays: to wait awake
-/// saves a third of a read of the disk, some fifty times what it costs to ask what the system holds.
+/// After a read that waited, the next ones are taken for such as may wait, until so many did not.
+/// About where it pays: to wait awake saves a third of a read of the disk, some fifty times what it
+/// costs to ask what the system holds.
 const EXPECTED_WAITS: u32 = 32;
 
 thread_local! {
@@ -37,7 +41,8 @@ thread_local! {
     static WAITS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The cores of the machine, and how many of them this process keeps busy: by background jobs, and by waiting awake.
+/// The cores of the machine, and how many of them this process keeps busy: by background jobs, and
+/// by waiting awake.
 struct Cores {
     all: usize,
     busy: AtomicUsize,
@@ -82,7 +87,8 @@ pub(super) fn begin_job() -> Core<'static> {
 /// What came of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Read {
-    /// At least one, but at the end of the file; fewer than were asked for if more were not there yet.
+    /// At least one, but at the end of the file; fewer than were asked for if more were not there
+    /// yet.
     pub(super) bytes: usize,
     /// Whether the disk was waited for.
     pub(super) waited: bool,
@@ -130,7 +136,8 @@ fn read_at_once(file: &File, buffer: &mut [u8], offset: u64) -> rustix::io::Resu
         rustix::io::preadv2(file, &mut buffers, offset, ReadWriteFlags::NOWAIT)
     };
     if offset > i64::MAX as u64 {
-        // To `preadv2`, the last one is not an offset, but says "where the file is". This refuses all of them.
+        // To `preadv2`, the last one is not an offset, but says "where the file is". This refuses
+        // all of them.
         return read_asleep(file, buffer, offset).map(Some);
     }
     match rustix::io::retry_on_intr(read) {

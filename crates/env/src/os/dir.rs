@@ -25,7 +25,8 @@ pub(super) fn remove_dir_all(path: &Path) -> Result<()> {
     }
 }
 
-/// [`Env::list`](crate::Env::list). A name that is not UTF-8 can't be ours; it is listed with its bad bytes replaced.
+/// [`Env::list`](crate::Env::list). A name that is not UTF-8 can't be ours; it is listed with its
+/// bad bytes replaced.
 pub(super) fn list(dir: &Path) -> Result<Vec<String>> {
     let name =
         |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());

@@ -1,7 +1,8 @@
 //! Real files: one appender with an offset of its own, readers that share a descriptor.
 //!
 //! # Invariants
-//! 1. `len` counts only whole appends: bytes of one that failed half-way lie past it, and the next append goes over them.
+//! 1. `len` counts only whole appends: bytes of one that failed half-way lie past it, and the next
+//!    append goes over them.
 //! 2. `reserved_end` is at most where the room asked of the file system ends; 0 if none is held.
 
 use super::awake;
@@ -91,7 +92,8 @@ impl AppendFile for OsAppendFile {
             )
         };
         match rustix::io::retry_on_intr(reserve) {
-            // A file system that can't reserve (NFS, some FUSE) is met without it: the append itself reports a full disk.
+            // A file system that can't reserve (NFS, some FUSE) is met without it: the append
+            // itself reports a full disk.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
                 self.reserved_end = end;
                 Ok(())
@@ -101,7 +103,8 @@ impl AppendFile for OsAppendFile {
     }
 
     fn sync(&mut self) -> Result<()> {
-        // fdatasync leaves out only times; the length, needed to read the data back, is synced with it.
+        // fdatasync leaves out only times; the length, needed to read the data back, is synced with
+        // it.
         self.file
             .sync_data()
             .map_err(|e| Error::io("sync", &self.path, e))
@@ -179,7 +182,8 @@ impl ReadFile for OsReadFile {
             self.read_awake(offset, &mut bytes)?;
             return Ok(Bytes::from(bytes));
         }
-        // Into room that is not zeroed first: reads of blocks from the page cache are mostly copying.
+        // Into room that is not zeroed first: reads of blocks from the page cache are mostly
+        // copying.
         let mut bytes = Vec::with_capacity(length);
         while bytes.len() < length {
             let at = offset.saturating_add(bytes.len() as u64);
@@ -257,7 +261,8 @@ pub(super) fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens for reading. The system opens a directory too, and fails only the read: this says so at once.
+/// Opens for reading. The system opens a directory too, and fails only the read: this says so at
+/// once.
 fn open_file(path: &Path) -> io::Result<File> {
     let file = File::open(path)?;
     if file.metadata()?.is_dir() {

@@ -1,8 +1,8 @@
 //! A gate over a condition variable.
 //!
 //! # Invariant
-//! No wake-up is missed: a waiter reads the epoch before it looks, and sleeps only while the epoch is still that one,
-//! so a change made after its look and then notified always has it look again.
+//! No wake-up is missed: a waiter reads the epoch before it looks, and sleeps only while the epoch
+//! is still that one, so a change made after its look and then notified always has it look again.
 
 use crate::Gate;
 use parking_lot::{Condvar, Mutex};
@@ -96,7 +96,8 @@ mod tests {
         assert!(start.elapsed() < LONG);
     }
 
-    /// Two threads pass a counter to and fro; one that misses a wake-up stands until its long timeout.
+    /// Two threads pass a counter to and fro; one that misses a wake-up stands until its long
+    /// timeout.
     #[test]
     fn no_wake_up_is_missed() {
         const TURNS: u64 = 20_000;

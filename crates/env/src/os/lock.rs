@@ -1,5 +1,5 @@
-//! A lock on a real file, by `flock`: it belongs to the open file, so it keeps out other processes and other
-//! holders in this one alike, and the system releases it when its holder dies.
+//! A lock on a real file, by `flock`: it belongs to the open file, so it keeps out other processes
+//! and other holders in this one alike, and the system releases it when its holder dies.
 
 use crate::{Error, FileLock, Result};
 use rustix::fs::FlockOperation;

@@ -1,9 +1,10 @@
 //! Real files as memory.
 //!
-//! A look at what the system does not hold is a fault, in which the thread sleeps until the disk has read. A read by a call can
-//! wait awake instead (see [`awake`]), and says what is wrong with the disk instead of ending the process. But a call for every
-//! look would double what one costs where the system holds all. So now and then a look asks first, by a call; and where the
-//! disk had to be waited for, the ones that follow do too.
+//! A look at what the system does not hold is a fault, in which the thread sleeps until the disk
+//! has read. A read by a call can wait awake instead (see [`awake`]), and says what is wrong with
+//! the disk instead of ending the process. But a call for every look would double what one costs
+//! where the system holds all. So now and then a look asks first, by a call; and where the disk had
+//! to be waited for, the ones that follow do too.
 
 use super::awake;
 use crate::file_map::ends_early;
@@ -19,7 +20,8 @@ use std::sync::Arc;
 /// Of this many looks of a thread, one asks the system whether it holds what will be looked at.
 const LOOKS_FOR_A_QUESTION: u32 = 128;
 
-/// A page of the system's memory of files, on most machines; where pages are larger, some are asked for twice.
+/// A page of the system's memory of files, on most machines; where pages are larger, some are asked
+/// for twice.
 const PAGE_BYTES: u64 = 4096;
 
 thread_local! {
@@ -47,8 +49,8 @@ impl AsRef<[u8]> for Owner {
 }
 
 impl OsMap {
-    /// All of `file`, which is at `path`, to be looked at here and there: the system is told so, or it would read what is around each
-    /// place along with it, for the map and for reads by calls.
+    /// All of `file`, which is at `path`, to be looked at here and there: the system is told so, or
+    /// it would read what is around each place along with it, for the map and for reads by calls.
     pub(super) fn open(path: &Path, file: &Arc<File>) -> io::Result<OsMap> {
         let map = Arc::new(map_file(file)?);
         map.advise(Advice::Random)?;
@@ -112,7 +114,8 @@ impl OsMap {
     }
 }
 
-/// Has the system begin to read what it does not hold of `length` bytes from `offset`. One that won't is no worse off than without.
+/// Has the system begin to read what it does not hold of `length` bytes from `offset`. One that
+/// won't is no worse off than without.
 pub(super) fn will_need(file: &File, offset: u64, length: u64) {
     if let Some(length) = std::num::NonZeroU64::new(length) {
         let _ = rustix::fs::fadvise(file, offset, Some(length), rustix::fs::Advice::WillNeed);
@@ -125,7 +128,8 @@ pub(super) fn will_need(file: &File, offset: u64, length: u64) {
     reason = "a map can't be had without; see what `ReadFile::map` asks of its callers"
 )]
 pub(super) fn map_file(file: &File) -> io::Result<Mmap> {
-    // SAFETY: nobody writes to these bytes while the map is there, here or in another process: that is what `ReadFile::map` is
-    // for, and says. The map is read-only and shared, so it does not change unless the file does.
+    // SAFETY: nobody writes to these bytes while the map is there, here or in another process: that
+    // is what `ReadFile::map` is for, and says. The map is read-only and shared, so it does not
+    // change unless the file does.
     unsafe { Mmap::map(file) }
 }

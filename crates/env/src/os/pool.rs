@@ -1,9 +1,11 @@
-//! Background threads: for each class of jobs a queue ordered by due time, and a few threads that take from it.
+//! Background threads: for each class of jobs a queue ordered by due time, and a few threads that
+//! take from it.
 //!
 //! # Invariants
 //! 1. Jobs of a class start in order of their due time, and of their arrival where that is equal.
 //! 2. Threads share the queue alone, never the [`OsEnv`](super::OsEnv): dropping that ends them.
-//! 3. A job that panics ends itself only: the panic is reported by the process's hook, the thread goes on.
+//! 3. A job that panics ends itself only: the panic is reported by the process's hook, the thread
+//!    goes on.
 
 use super::awake;
 use crate::{Error, Job, JobClass, Result};
@@ -17,11 +19,12 @@ use std::time::{Duration, Instant};
 
 /// Threads for flushes: two, so that a timed log sync does not wait behind a long flush.
 const FLUSH_THREADS: usize = 2;
-/// Threads for compactions: two, so that the many small merges get past a large one; more would take cores and disk
-/// from writers and readers.
+/// Threads for compactions: two, so that the many small merges get past a large one; more would
+/// take cores and disk from writers and readers.
 const COMPACTION_THREADS: usize = 2;
 
-/// The threads of one machine. Dropped, it forgets the jobs that have not started and waits for those that have.
+/// The threads of one machine. Dropped, it forgets the jobs that have not started and waits for
+/// those that have.
 #[derive(Debug)]
 pub(super) struct Pool {
     flush: Arc<Queue>,
@@ -65,7 +68,8 @@ impl Drop for Pool {
         self.flush.close();
         self.compaction.close();
         for thread in self.threads.drain(..) {
-            // The machine's last user may be a job: its own thread can't wait for itself, and ends after it.
+            // The machine's last user may be a job: its own thread can't wait for itself, and ends
+            // after it.
             if thread.thread().id() != thread::current().id() {
                 let _ = thread.join();
             }
@@ -129,7 +133,8 @@ impl Queue {
     fn work(&self) {
         while let Some(job) = self.next() {
             let _core = awake::begin_job();
-            // What a job leaves half done is its own affair: locks here do not poison, and it shares nothing with us.
+            // What a job leaves half done is its own affair: locks here do not poison, and it
+            // shares nothing with us.
             let _ = std::panic::catch_unwind(AssertUnwindSafe(job));
         }
     }

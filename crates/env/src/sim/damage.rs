@@ -6,8 +6,8 @@ use super::rng::Rng;
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// The disk as its owner finds it, and damage to it. None of this is a call into the machine: it is not counted, takes no
-/// time, meets no fault, and works after a crash too.
+/// The disk as its owner finds it, and damage to it. None of this is a call into the machine: it is
+/// not counted, takes no time, meets no fault, and works after a crash too.
 impl SimEnv {
     /// All files, sorted by path; those of a disk that is gone are not among them.
     pub fn files(&self) -> Vec<PathBuf> {
@@ -37,8 +37,8 @@ impl SimEnv {
         Ok(bytes)
     }
 
-    /// Bit rot: flips one bit of one file, both chosen by the seed. Says which: the file, and the bit as
-    /// [`flip_bit`](Self::flip_bit) counts. None if no file holds a byte.
+    /// Bit rot: flips one bit of one file, both chosen by the seed. Says which: the file, and the
+    /// bit as [`flip_bit`](Self::flip_bit) counts. None if no file holds a byte.
     pub fn rot(&self, seed: u64) -> Option<(PathBuf, u64)> {
         let files = self.machine.with(|state| state.tree.files());
         let sizes = files
@@ -53,8 +53,8 @@ impl SimEnv {
         Some((path, bit_index))
     }
 
-    /// Flips a bit of a file: bit `bit_index % 8` of byte `bit_index / 8`. It counts as durable, as does the rest of the
-    /// file from then on.
+    /// Flips a bit of a file: bit `bit_index % 8` of byte `bit_index / 8`. It counts as durable, as
+    /// does the rest of the file from then on.
     ///
     /// # Errors
     /// `NotFound`; `InvalidArgument` past the end.

@@ -1,9 +1,10 @@
 //! The disks of the machine: how large and how fast they are, and disks that go away.
 //!
 //! # Invariants
-//! 1. A path is on the disk of the longest directory given to `set_capacity_below` that it lies in, else on the one that
-//!    `set_capacity` is about.
-//! 2. A disk that vanishes keeps what a power cut would have left of it. A handle to a file of it never works again.
+//! 1. A path is on the disk of the longest directory given to `set_capacity_below` that it lies in,
+//!    else on the one that `set_capacity` is about.
+//! 2. A disk that vanishes keeps what a power cut would have left of it. A handle to a file of it
+//!    never works again.
 
 use super::SimEnv;
 use super::machine::State;
@@ -20,8 +21,8 @@ use std::time::Duration;
 pub enum Absence {
     /// Every call that goes there fails with EIO: the device is gone, the mount is not.
     Failing,
-    /// An empty directory, which can be written to: the mount point that no disk is mounted at. What is written there is
-    /// hidden, and not on the disk, when the disk is back.
+    /// An empty directory, which can be written to: the mount point that no disk is mounted at.
+    /// What is written there is hidden, and not on the disk, when the disk is back.
     Unmounted,
 }
 
@@ -38,8 +39,9 @@ pub struct Latency {
 
 /// Disks.
 impl SimEnv {
-    /// Gives the disk a size. What would take it past that fails with ENOSPC: appends outside reserved room, reserves,
-    /// and new names on a disk that is full. Names and directories take no room.
+    /// Gives the disk a size. What would take it past that fails with ENOSPC: appends outside
+    /// reserved room, reserves, and new names on a disk that is full. Names and directories take no
+    /// room.
     pub fn set_capacity(&self, bytes: u64) {
         self.set_capacity_below(Path::new("/"), bytes);
     }
@@ -50,16 +52,18 @@ impl SimEnv {
             .with(|state| state.capacities.0.insert(names_of(dir), bytes));
     }
 
-    /// Makes the disks slow. The clock then moves with each call, and nothing else does: jobs that become due meanwhile run
-    /// when somebody waits.
+    /// Makes the disks slow. The clock then moves with each call, and nothing else does: jobs that
+    /// become due meanwhile run when somebody waits.
     pub fn set_latency(&self, latency: Latency) {
         self.machine.with(|state| state.latency = latency);
     }
 
-    /// Takes away the disk mounted at `dir`, power and all: what was not synced is lost, kept or torn as by a crash.
+    /// Takes away the disk mounted at `dir`, power and all: what was not synced is lost, kept or
+    /// torn as by a crash.
     ///
-    /// Files of it that are open fail with EIO from now on, even when it is back. What `dir` shows meanwhile is `absence`'s
-    /// choice. [`bring_back`](Self::bring_back), [`heal`](Self::heal) and [`after_crash`](Self::after_crash) bring it back.
+    /// Files of it that are open fail with EIO from now on, even when it is back. What `dir` shows
+    /// meanwhile is `absence`'s choice. [`bring_back`](Self::bring_back), [`heal`](Self::heal) and
+    /// [`after_crash`](Self::after_crash) bring it back.
     ///
     /// # Errors
     /// `NotFound` if there is no such directory; `Io` for the root or a file.
@@ -68,8 +72,8 @@ impl SimEnv {
         gone.map_err(|e| Error::io("take away", dir, e))
     }
 
-    /// Takes away the disk mounted at `dir` just before step `step`, as [`vanish`](Self::vanish) does; nothing happens if
-    /// there is no such directory then.
+    /// Takes away the disk mounted at `dir` just before step `step`, as [`vanish`](Self::vanish)
+    /// does; nothing happens if there is no such directory then.
     pub fn vanish_at(&self, step: u64, dir: &Path, absence: Absence) {
         self.machine.with(|state| {
             state.plan.vanish_at = Some((step, dir.to_path_buf(), absence));

@@ -30,13 +30,14 @@ impl Fault {
 pub enum ReadFault {
     /// The device fails.
     Eio,
-    /// The bytes end before those asked for, as if the file were shorter: `UnexpectedEnd`. A read that the system merely
-    /// cuts into pieces is none: `Env` and `ReadFile` go on until they have all, and nobody sees it. Looks that read no
-    /// bytes (a list, a length) are carried out.
+    /// The bytes end before those asked for, as if the file were shorter: `UnexpectedEnd`. A read
+    /// that the system merely cuts into pieces is none: `Env` and `ReadFile` go on until they have
+    /// all, and nobody sees it. Looks that read no bytes (a list, a length) are carried out.
     Short,
 }
 
-/// Faults of steps and reads. A step that fails is not carried out, but for an append, of which a first part may be.
+/// Faults of steps and reads. A step that fails is not carried out, but for an append, of which a
+/// first part may be.
 impl SimEnv {
     /// Makes step `step` fail.
     pub fn fail_at(&self, step: u64, fault: Fault) {
@@ -52,8 +53,8 @@ impl SimEnv {
 
     /// Makes every sync of a file or a directory fail with EIO from now on, or no longer.
     ///
-    /// A file whose sync failed never keeps anything again, although later syncs of it return success: the real machine
-    /// forgets what it could not write, and says so once.
+    /// A file whose sync failed never keeps anything again, although later syncs of it return
+    /// success: the real machine forgets what it could not write, and says so once.
     pub fn fail_syncs(&self, fail: bool) {
         self.machine.with(|state| state.plan.fail_syncs = fail);
     }
@@ -76,8 +77,8 @@ impl SimEnv {
             .with(|state| state.plan.fail_reads_of = Some(path.to_path_buf()));
     }
 
-    /// Forgets all faults and crashes that are planned, and brings back every disk that is gone. The size and the speed
-    /// of the disks stay.
+    /// Forgets all faults and crashes that are planned, and brings back every disk that is gone.
+    /// The size and the speed of the disks stay.
     pub fn heal(&self) {
         self.machine.with(|state| {
             state.plan = FaultPlan::default();

@@ -2,12 +2,13 @@
 //!
 //! # Invariants
 //! 1. `current` is `durable` with `unsynced` applied in order.
-//! 2. A crash leaves one of: `durable`; `current`; `durable` with some first part of `unsynced` applied, where of the
-//!    writes each 512-byte sector may be missing on its own, and the last may end anywhere; or the length of `current`, and
-//!    zeros for all bytes past those that were durable (a file system that keeps the length before the bytes, as ext4 may
-//!    where it allocates late). A change of the length (a cut) is whole or not at all. Each file's fate is its own.
-//! 3. After a sync that failed, nothing that is done to the file becomes durable any more, although later syncs say
-//!    so: the real machine drops what it could not write, and reports that once.
+//! 2. A crash leaves one of: `durable`; `current`; `durable` with some first part of `unsynced`
+//!    applied, where of the writes each 512-byte sector may be missing on its own, and the last may
+//!    end anywhere; or the length of `current`, and zeros for all bytes past those that were
+//!    durable (a file system that keeps the length before the bytes, as ext4 may where it allocates
+//!    late). A change of the length (a cut) is whole or not at all. Each file's fate is its own.
+//! 3. After a sync that failed, nothing that is done to the file becomes durable any more, although
+//!    later syncs say so: the real machine drops what it could not write, and reports that once.
 
 use super::rng::Rng;
 use crate::FileStamp;
@@ -19,7 +20,8 @@ use std::sync::Arc;
 /// What a disk writes whole or not at all, in bytes.
 const SECTOR_BYTES: usize = 512;
 
-/// A file, shared by the names and the handles that lead to it: it can be read as long as one of them does.
+/// A file, shared by the names and the handles that lead to it: it can be read as long as one of
+/// them does.
 pub(super) type FileRef = Arc<Mutex<SimFile>>;
 
 /// A change that a crash may undo.
@@ -169,7 +171,8 @@ impl SimFile {
         if self.unsynced.is_empty() {
             return self.durable.clone();
         }
-        // All or nothing are the common outcomes on a real machine, and the ones that must not be rare here.
+        // All or nothing are the common outcomes on a real machine, and the ones that must not be
+        // rare here.
         match rng.up_to(4) {
             0 => self.durable.clone(),
             1 => self.current.clone(),

@@ -1,4 +1,5 @@
-//! Handles to simulated files: an appender, a reader, a lock. Each keeps its file readable after the name is gone.
+//! Handles to simulated files: an appender, a reader, a lock. Each keeps its file readable after
+//! the name is gone.
 
 use super::faults::Interruption;
 use super::file::{FileRef, to_index};
@@ -147,7 +148,8 @@ impl AppendFile for SimAppendFile {
                     file.fail_sync();
                     Err(errno.into())
                 }
-                // Any part of it may have been done, which is what a crash makes of the bytes that are not synced.
+                // Any part of it may have been done, which is what a crash makes of the bytes that
+                // are not synced.
                 Some(Interruption::Crash) => Ok(()),
                 None => {
                     file.sync();
@@ -235,7 +237,8 @@ impl ReadFile for SimReadFile {
     }
 }
 
-/// A file as memory. It shows what a read would: also what was damaged after it was mapped, and it fails as a read does.
+/// A file as memory. It shows what a read would: also what was damaged after it was mapped, and it
+/// fails as a read does.
 pub(crate) struct SimMap {
     machine: Arc<Machine>,
     path: PathBuf,

@@ -1,9 +1,9 @@
-//! Background work in the simulator: jobs queue up and run one at a time, while somebody waits at a gate or when the test
-//! says so, never inside another call.
+//! Background work in the simulator: jobs queue up and run one at a time, while somebody waits at a
+//! gate or when the test says so, never inside another call.
 //!
 //! # Invariants
-//! 1. Jobs of a class start in order of their due time, and of their arrival where that is equal; which class goes
-//!    first when both are due is the seed's choice.
+//! 1. Jobs of a class start in order of their due time, and of their arrival where that is equal;
+//!    which class goes first when both are due is the seed's choice.
 //! 2. The clock is moved to a job's due time only when no other job is due before.
 
 use super::machine::Machine;
@@ -78,8 +78,8 @@ impl Machine {
         }
     }
 
-    /// Runs one job, moving the clock to its due time if that is not past `deadline`. False if there is none; the clock
-    /// is then at `deadline`.
+    /// Runs one job, moving the clock to its due time if that is not past `deadline`. False if
+    /// there is none; the clock is then at `deadline`.
     fn run_job_until(&self, deadline: Duration) -> bool {
         self.with(|state| {
             let due = state
@@ -135,8 +135,8 @@ impl Gate for SimGate {
             if ready() {
                 return true;
             }
-            // As on the real machine, jobs get on even while a caller polls with no timeout at all, and only what is
-            // notified is looked at before the time is up.
+            // As on the real machine, jobs get on even while a caller polls with no timeout at all,
+            // and only what is notified is looked at before the time is up.
             let mut running = self.machine.run_job_until(deadline);
             while running && self.epoch.load(Ordering::SeqCst) == seen && clock() < deadline {
                 running = self.machine.run_job_until(deadline);

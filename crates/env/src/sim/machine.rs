@@ -1,4 +1,5 @@
-//! The simulated machine behind one lock: every call comes through here, is counted, timed, made to fail and traced.
+//! The simulated machine behind one lock: every call comes through here, is counted, timed, made to
+//! fail and traced.
 //!
 //! # Invariants
 //! 1. What happens depends on the seed and on the calls alone, in their order.
@@ -20,7 +21,8 @@ use std::time::Duration;
 
 /// 2026-01-01T00:00:00Z in microseconds since 1970: every first machine is switched on then.
 pub(super) const EPOCH_MICROS: u64 = 1_767_225_600_000_000;
-/// The clock stops here, some 280,000 years on, so that no wait, however long, can wind it past its type.
+/// The clock stops here, some 280,000 years on, so that no wait, however long, can wind it past its
+/// type.
 const CLOCK_MICROS_MAX: u64 = i64::MAX as u64 - EPOCH_MICROS;
 /// What a call takes.
 const CALL_TIME: Duration = Duration::from_micros(1);
@@ -35,7 +37,8 @@ pub(super) struct State {
     pub(super) plan: FaultPlan,
     pub(super) capacities: Capacities,
     pub(super) latency: Latency,
-    /// Where disks have vanished so far: a handle fails if one did since it was opened, at a place that it lies below.
+    /// Where disks have vanished so far: a handle fails if one did since it was opened, at a place
+    /// that it lies below.
     pub(super) losses: Vec<Vec<String>>,
     pub(super) jobs: Jobs,
     pub(super) trace: Vec<String>,
@@ -129,8 +132,9 @@ impl Machine {
         state.leave(op, path, detail, outcome)
     }
 
-    /// A step that is carried out whole, or, where a fault is due, not at all. One at which the machine crashes is carried
-    /// out too: nobody is told, and as nothing of it is durable yet, the crash decides what is left of it.
+    /// A step that is carried out whole, or, where a fault is due, not at all. One at which the
+    /// machine crashes is carried out too: nobody is told, and as nothing of it is durable yet, the
+    /// crash decides what is left of it.
     pub(super) fn change<T>(
         &self,
         op: &'static str,
@@ -243,7 +247,8 @@ impl State {
         Ok(())
     }
 
-    /// How many of the bytes that `file` at `path` would take, were it to end at `end`, find no room.
+    /// How many of the bytes that `file` at `path` would take, were it to end at `end`, find no
+    /// room.
     pub(super) fn shortage(&mut self, path: &Path, file: &FileRef, end: usize) -> usize {
         let Some(free) = self.free_bytes_of(path) else {
             return 0;

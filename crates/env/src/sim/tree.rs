@@ -1,11 +1,14 @@
 //! The simulated names: directories, what they hold now, and what of it a crash would leave.
 //!
 //! # Invariants
-//! 1. A change of names (a creation, a removal, a rename) is one atomic list of entries set or cleared.
+//! 1. A change of names (a creation, a removal, a rename) is one atomic list of entries set or
+//!    cleared.
 //! 2. `now` of every directory is `durable` with the pending changes applied in order.
-//! 3. A directory that is `absent` is not to be reached: its place fails, or another directory is found there.
-//! 4. A crash leaves each directory with some first part of the changes that touch it; directories are cut apart from
-//!    each other, but a rename between two of them is kept in both or lost in both.
+//! 3. A directory that is `absent` is not to be reached: its place fails, or another directory is
+//!    found there.
+//! 4. A crash leaves each directory with some first part of the changes that touch it; directories
+//!    are cut apart from each other, but a rename between two of them is kept in both or lost in
+//!    both.
 
 use super::file::{FileRef, SimFile};
 use super::rng::Rng;
@@ -49,7 +52,8 @@ pub(super) struct Tree {
     dirs: Vec<Dir>,
     pending: Vec<Vec<Entry>>,
     files_made: u64,
-    /// Files that had a name and lost it, and the directory it was in; they take room as long as they are open.
+    /// Files that had a name and lost it, and the directory it was in; they take room as long as
+    /// they are open.
     nameless: Vec<(DirId, Weak<Mutex<SimFile>>)>,
     /// Directories whose disk has vanished, and what is found there: none is EIO.
     absent: BTreeMap<DirId, Option<DirId>>,
@@ -210,8 +214,8 @@ impl Tree {
             .unwrap_or_default())
     }
 
-    /// Makes the names in a directory durable, and with a rename from or to another directory all that went before it
-    /// there.
+    /// Makes the names in a directory durable, and with a rename from or to another directory all
+    /// that went before it there.
     pub(super) fn sync_dir(&mut self, path: &Path) -> io::Result<()> {
         let Node::Dir(dir) = self.find(path)? else {
             return Err(Errno::NOTDIR.into());
@@ -255,7 +259,8 @@ impl Tree {
         files
     }
 
-    /// Bytes in use in the directories that `of_disk` picks: by files that have a name, and by those that are still open.
+    /// Bytes in use in the directories that `of_disk` picks: by files that have a name, and by
+    /// those that are still open.
     pub(super) fn used_bytes(&mut self, of_disk: impl Fn(&[String]) -> bool) -> u64 {
         let in_dir = |names: &[String]| of_disk(names.split_last().map_or(&[], |(_, dir)| dir));
         let files = self.files();
@@ -289,8 +294,8 @@ impl Tree {
         tree
     }
 
-    /// Takes away the disk that is mounted at `path`; it keeps what a crash would leave. With a `cover`, an empty directory
-    /// is found in its place, else that fails.
+    /// Takes away the disk that is mounted at `path`; it keeps what a crash would leave. With a
+    /// `cover`, an empty directory is found in its place, else that fails.
     pub(super) fn vanish(&mut self, path: &Path, cover: bool, rng: &mut Rng) -> io::Result<()> {
         let dir = match self.find(path)? {
             Node::Dir(ROOT) => return Err(Errno::BUSY.into()),

@@ -180,8 +180,8 @@ fn rename_between_directories_is_never_half_done() {
     }
 }
 
-/// Runs `program` with a crash at each of its steps, and without; for each, `check` sees what several restarts find,
-/// with the number of the crash step.
+/// Runs `program` with a crash at each of its steps, and without; for each, `check` sees what
+/// several restarts find, with the number of the crash step.
 fn crash_everywhere(
     set_up: impl Fn(&SimEnv),
     program: impl Fn(&SimEnv) -> Result<()>,
@@ -259,7 +259,8 @@ fn directories_are_durable_when_made_even_by_one_who_died_before_syncing() {
             assert!(env.after_crash(1).list(path).is_ok(), "{when}");
         },
     );
-    // The process dies at a step, the machine lives on: the next one finds a name that was never synced.
+    // The process dies at a step, the machine lives on: the next one finds a name that was never
+    // synced.
     for step in 0..6 {
         let env = SimEnv::new(0);
         env.fail_from(step, quire_env::Fault::Eio);
@@ -383,8 +384,8 @@ fn any_change() -> impl Strategy<Value = Change> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Whatever was done: what lies before every later cut and was synced is there, and no byte is one that was never
-    /// at its place.
+    /// Whatever was done: what lies before every later cut and was synced is there, and no byte is
+    /// one that was never at its place.
     #[test]
     fn synced_bytes_survive_and_no_byte_is_made_up(
         changes in vec(any_change(), 1..25),

@@ -78,7 +78,8 @@ fn failed_replace_leaves_the_old_bytes_and_nothing_beside_them() {
     for step in 0..steps {
         let (_, outcome, found, files) = replace(Some(step));
         assert_eq!(outcome, Some(ErrorKind::NoSpace));
-        // The directory sync comes after the rename: the new bytes are in place, and not known to be durable.
+        // The directory sync comes after the rename: the new bytes are in place, and not known to
+        // be durable.
         assert_eq!(
             found,
             if step + 1 == steps { b"new" } else { b"old" },

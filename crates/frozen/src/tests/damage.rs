@@ -34,7 +34,8 @@ fn sample() -> (Vec<Document>, Vec<Leaf>) {
     (documents.collect(), leaves)
 }
 
-/// Opens the file and compares it with the model: an error of a damaged file is right, a wrong answer or another panic is not.
+/// Opens the file and compares it with the model: an error of a damaged file is right, a wrong
+/// answer or another panic is not.
 fn right_or_damaged(
     env: &SimEnv,
     access: Access,

@@ -99,7 +99,8 @@ proptest! {
         let options = FolderOptions { merged_bytes_max, ..FolderOptions::default() };
         let folder = FrozenFolder::open(env, Path::new("/"), options).unwrap();
         let snapshot = folder.snapshot();
-        // The first two times each file is asked, then all as one, where their fields could be merged.
+        // The first two times each file is asked, then all as one, where their fields could be
+        // merged.
         for _ in 0..3 {
             for query in &case.queries {
                 let asked = prepared(query);

@@ -13,7 +13,8 @@ fn open(env: &Arc<SimEnv>) -> Result<Kv> {
     open_with(env, Durability::Sync)
 }
 
-/// The same, where what does not say how durable it is to be is that durable: for `None` the log is lazy.
+/// The same, where what does not say how durable it is to be is that durable: for `None` the log is
+/// lazy.
 fn open_with(env: &Arc<SimEnv>, durability: Durability) -> Result<Kv> {
     let options = KvOptions {
         durability,
@@ -84,7 +85,8 @@ fn history() -> Vec<Step> {
     steps
 }
 
-/// What a history that ended early may have left: the model after each write, from the last that is durable.
+/// What a history that ended early may have left: the model after each write, from the last that is
+/// durable.
 struct Left {
     states: Vec<Model>,
     durable: usize,

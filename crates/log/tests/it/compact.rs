@@ -1,4 +1,5 @@
-//! Compaction keeps positions: what is needed reads as before, what is not is said to be superseded, whatever happens.
+//! Compaction keeps positions: what is needed reads as before, what is not is said to be
+//! superseded, whatever happens.
 
 use crate::support::*;
 use bytes::Bytes;
@@ -63,7 +64,8 @@ fn compact(
     log.compact(from, next, &mut keep, &|| false)
 }
 
-/// Each record is what was written, or, if it may be, superseded; by every way of reading. Returns those that are there.
+/// Each record is what was written, or, if it may be, superseded; by every way of reading. Returns
+/// those that are there.
 fn check(log: &Log, gone: &BTreeSet<u64>) -> BTreeSet<u64> {
     let (first, last) = (log.first().0, log.last().0);
     let mut there = BTreeSet::new();
@@ -238,7 +240,8 @@ impl Told {
 
     fn compact(&mut self, log: &Log, seed: u64, from: usize, count: usize) -> Result<()> {
         let density = 2 + seed % 4;
-        // What one asked for is gone for good; needed records are those that none ever called needless.
+        // What one asked for is gone for good; needed records are those that none ever called
+        // needless.
         let needed = Needed { seed, density };
         compact(log, needed, from, count, &mut self.gone).map(drop)
     }
@@ -253,7 +256,8 @@ impl Told {
     }
 }
 
-/// Appends, rolls and compactions of single segments and of several, again and again, with openings in between.
+/// Appends, rolls and compactions of single segments and of several, again and again, with openings
+/// in between.
 fn history(env: &Arc<SimEnv>, told: &mut Told) -> Result<()> {
     let mut log = told.check(env)?;
     for round in 0..3 {

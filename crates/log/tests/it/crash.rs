@@ -197,7 +197,8 @@ fn a_failed_sync_poisons_and_reopening_makes_durable_what_it_keeps() {
                 continue; // the failure was of no consequence
             }
             env.heal();
-            // The process goes on and opens the log again: what the system shows it may never have reached the disk.
+            // The process goes on and opens the log again: what the system shows it may never have
+            // reached the disk.
             drop(told.check(&env).unwrap());
             for seed in 0..6 {
                 drop(told.clone().check(&env.after_crash(seed)).unwrap());

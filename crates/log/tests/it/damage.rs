@@ -18,7 +18,8 @@ fn machine(last: u64, closed: bool) -> Arc<SimEnv> {
     env
 }
 
-/// Reads everything: each record is right, or an error of kind `Corrupt` that names a file. How many are right.
+/// Reads everything: each record is right, or an error of kind `Corrupt` that names a file. How
+/// many are right.
 fn right_records(log: &Log) -> u64 {
     let mut right = 0;
     for position in log.first().0..=log.last().0 {
@@ -82,7 +83,8 @@ fn any_flipped_bit_is_found_and_never_served() {
                         found || (may_be_torn && summary.torn_bytes > 0),
                         "{at}: {summary:?} {damages:?}"
                     );
-                    // Without its dictionary a segment's blocks can't be read, unless another segment has the same one.
+                    // Without its dictionary a segment's blocks can't be read, unless another
+                    // segment has the same one.
                     let of_dictionary = is_of_dictionary(&template, path, byte);
                     let last_offset = damages
                         .iter()
@@ -95,7 +97,8 @@ fn any_flipped_bit_is_found_and_never_served() {
                     match open(&env) {
                         Ok((log, recovery)) => {
                             let right = right_records(&log);
-                            // The last block of an open segment, with nothing after it, can't be told from a torn tail.
+                            // The last block of an open segment, with nothing after it, can't be
+                            // told from a torn tail.
                             let undetectable =
                                 newest && !closed && recovery.last == Position(LAST - 1);
                             assert!(
@@ -374,7 +377,8 @@ fn a_block_inside_a_record_is_never_taken_for_one_of_the_log() {
 
 #[test]
 fn a_group_of_many_blocks_that_was_cut_short_is_dropped_whole() {
-    // A short group, then one that goes on through several blocks, then another short one in the last of them.
+    // A short group, then one that goes on through several blocks, then another short one in the
+    // last of them.
     let machine = SimEnv::new(1);
     let (log, _) = open(&machine).unwrap();
     append(&log, 2).unwrap();

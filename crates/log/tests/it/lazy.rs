@@ -1,4 +1,5 @@
-//! Lazy logs: segments begun before those in front of them are durable, and what a crash leaves of them.
+//! Lazy logs: segments begun before those in front of them are durable, and what a crash leaves of
+//! them.
 
 use crate::support::*;
 use quire_env::{BlockCache, Env, Fault, SimEnv};
@@ -128,7 +129,8 @@ fn a_log_that_ends_among_needless_records_begins_anew_after_them() {
     });
 }
 
-/// A log that has just gone over to a new segment and written a block to it; the last position that is in that.
+/// A log that has just gone over to a new segment and written a block to it; the last position that
+/// is in that.
 fn just_gone_over() -> (Arc<SimEnv>, Log, Position) {
     let (env, log) = unsynced(20);
     let newest = || log.segments().pop().unwrap();

@@ -20,7 +20,8 @@ enum Op {
     Train,
     /// Close, and open with options that may differ.
     Reopen(Option<LogOptions>),
-    /// Open without a close: nothing is lost, for the machine runs on, but what was never written out.
+    /// Open without a close: nothing is lost, for the machine runs on, but what was never written
+    /// out.
     Abandon,
 }
 

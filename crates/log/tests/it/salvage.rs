@@ -25,7 +25,8 @@ fn machine(closed: bool) -> Arc<SimEnv> {
     env
 }
 
-/// Positions given and positions said to be lost: each record is right, none comes twice, and nothing is missing.
+/// Positions given and positions said to be lost: each record is right, none comes twice, and
+/// nothing is missing.
 fn salvaged(env: &SimEnv, known: u64, at: &str) -> (BTreeSet<u64>, BTreeSet<u64>) {
     let before = env.files();
     let (mut given, mut lost) = (BTreeSet::new(), BTreeSet::new());
@@ -69,7 +70,8 @@ fn an_undamaged_log_is_given_whole_and_a_torn_group_not_at_all() {
             let (given, lost) = salvaged(&env, LAST, "whole");
             assert_eq!((given.len() as u64, lost.len()), (LAST, 0));
         }
-        // A group of which a crash kept a part was not acknowledged; recovery would cut it, as long as nothing proves more.
+        // A group of which a crash kept a part was not acknowledged; recovery would cut it, as long
+        // as nothing proves more.
         let env = machine(false);
         let path = segments(&env).pop().unwrap();
         let whole = env.read_all(&path).unwrap().len() as u64;

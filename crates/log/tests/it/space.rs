@@ -42,7 +42,8 @@ fn a_full_disk_refuses_appends_and_nothing_else() {
             let (log, recovery) = open(&env).unwrap();
             assert!(recovery.last >= last, "room {room}");
             check_all(&log);
-            // A full disk opens, is read, refuses, and is closed; what a close could not make durable it says.
+            // A full disk opens, is read, refuses, and is closed; what a close could not make
+            // durable it says.
             while append(&log, 1).is_ok() {}
             match log.close() {
                 Ok(()) => assert_eq!(log.durable(), log.last(), "room {room}"),
@@ -178,7 +179,8 @@ fn a_step_that_finds_the_disk_full_changes_nothing_but_by_an_error() {
     });
 }
 
-/// Appends until the end or the first error that is not over at the second try. The last position synced.
+/// Appends until the end or the first error that is not over at the second try. The last position
+/// synced.
 fn write(env: &Arc<SimEnv>) -> u64 {
     let Ok((log, _)) = open(env) else { return 0 };
     let mut synced = 0;

@@ -61,8 +61,8 @@ pub(crate) fn tiny() -> LogOptions {
     }
 }
 
-/// The record that the tests write at `position`: of 0 to 60 bytes, some of which compress; now and then one that does
-/// not, and is longer than a sector of the disk.
+/// The record that the tests write at `position`: of 0 to 60 bytes, some of which compress; now and
+/// then one that does not, and is longer than a sector of the disk.
 pub(crate) fn record(position: u64) -> Vec<u8> {
     if position % 7 == 5 {
         let step = |seed: &mut u64| {

@@ -75,7 +75,8 @@ fn readers_and_syncers_beside_a_writer(lazy: bool) {
                     at = at
                         .wrapping_mul(6_364_136_223_846_793_005)
                         .wrapping_add(thread + 1);
-                    // Near the end as often as anywhere: that is where records move from memory to file.
+                    // Near the end as often as anywhere: that is where records move from memory to
+                    // file.
                     let near = if at & 1 == 0 {
                         last.saturating_sub(at % 40)
                     } else {

@@ -6,11 +6,13 @@
 //! version: | position | tag (32) , next older version (32) | value bytes … |
 //!   lower half first; tag: length × 8 + large × 4 + kind
 //! ```
-//! A key's first version follows it. Cells are numbered by their first word, from 1; 0 is none. A cell lies in one page of words.
-//! Bytes of more than 1 KiB are *large*: kept beside the words, and in place of their length stands their number.
+//! A key's first version follows it. Cells are numbered by their first word, from 1; 0 is none. A
+//! cell lies in one page of words. Bytes of more than 1 KiB are *large*: kept beside the words, and
+//! in place of their length stands their number.
 //!
-//! The one writer fills a cell with plain stores and publishes its number last, with release: a key's in the index, a version's in
-//! the key. Readers load numbers with acquire, so what they can reach is whole. But for a key's newest version nothing changes.
+//! The one writer fills a cell with plain stores and publishes its number last, with release: a
+//! key's in the index, a version's in the key. Readers load numbers with acquire, so what they can
+//! reach is whole. But for a key's newest version nothing changes.
 
 use super::pages::Pages;
 use crate::fold::{Entry, Kind};
@@ -28,7 +30,8 @@ pub(crate) const NONE: u32 = 0;
 /// Words of a page.
 const PAGE_WORDS: u32 = sized(4096, 8);
 
-/// More bytes of a key or value than this are kept beside the words: what is left of a page when a cell does not fit is little.
+/// More bytes of a key or value than this are kept beside the words: what is left of a page when a
+/// cell does not fit is little.
 const INLINE_BYTES_MAX: usize = sized(1024, 16) as usize;
 
 /// A key or value, copied: most take no allocation.
@@ -138,7 +141,8 @@ impl Cells {
         self.word(at).map_or(0, |word| word.load(order))
     }
 
-    /// The bytes at word `at` that are described by `length`, times two and with a bit for large ones.
+    /// The bytes at word `at` that are described by `length`, times two and with a bit for large
+    /// ones.
     fn text(&self, at: u32, length: u32) -> Text<'_> {
         let number = length >> 1;
         if length & 1 == 1 {
@@ -209,7 +213,8 @@ impl Cells {
         Some(Entry { kind, value })
     }
 
-    /// Writes a version of `key`, over its newest one. One caller at a time, positions ascending. Returns the bytes this took.
+    /// Writes a version of `key`, over its newest one. One caller at a time, positions ascending.
+    /// Returns the bytes this took.
     ///
     /// # Errors
     /// `InvalidArgument` if no number is left; nothing is written then.
@@ -230,8 +235,8 @@ impl Cells {
         Ok(grown)
     }
 
-    /// Writes a key with its first version. As [`add_version`](Self::add_version); returns the key's number too, which the caller
-    /// publishes.
+    /// Writes a key with its first version. As [`add_version`](Self::add_version); returns the
+    /// key's number too, which the caller publishes.
     ///
     /// # Errors
     /// As of [`add_version`](Self::add_version).
@@ -288,7 +293,8 @@ impl Cells {
         }
     }
 
-    /// Puts bytes at word `at`, or beside the words if they are large. Returns what [`text`](Self::text) finds them by.
+    /// Puts bytes at word `at`, or beside the words if they are large. Returns what
+    /// [`text`](Self::text) finds them by.
     fn put(&self, growth: &mut Growth, at: u32, bytes: &[u8], grown: &mut u64) -> u32 {
         if bytes.len() > INLINE_BYTES_MAX {
             let number = growth.next_large;
@@ -314,7 +320,8 @@ impl Cells {
         if words > left {
             first = first.checked_add(left).ok_or_else(full)?;
         }
-        // Large ones have numbers of 29 bits: half a TiB of them is more than a memtable ever holds.
+        // Large ones have numbers of 29 bits: half a TiB of them is more than a memtable ever
+        // holds.
         growth.next_word = first.checked_add(words).ok_or_else(full)?;
         *grown += self.words.grow(first);
         Ok(first)
@@ -342,7 +349,8 @@ impl Growth {
         }
     }
 
-    /// A number that no cell has so far, and that those which are written from now on are not below.
+    /// A number that no cell has so far, and that those which are written from now on are not
+    /// below.
     pub(crate) fn next_cell(&self) -> u32 {
         self.next_word
     }

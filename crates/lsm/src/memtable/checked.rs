@@ -1,4 +1,5 @@
-//! The memtable under loom: a writer beside a reader, in every order of their steps that the memory model allows.
+//! The memtable under loom: a writer beside a reader, in every order of their steps that the memory
+//! model allows.
 //!
 //! Pages, stretches and tables of hashes are tiny here, so that a few writes fill some of each.
 
@@ -141,10 +142,12 @@ fn folder() -> Folder {
     }
 }
 
-/// A writer that publishes the position of each write, and a reader that looks at the position published, then at the one from before
-/// the writer went on: each sees exactly what was written up to there.
+/// A writer that publishes the position of each write, and a reader that looks at the position
+/// published, then at the one from before the writer went on: each sees exactly what was written up
+/// to there.
 ///
-/// In every order in which a thread that could go on is interrupted so many times at most: bugs need few.
+/// In every order in which a thread that could go on is interrupted so many times at most: bugs
+/// need few.
 fn check(script: Script, how: Look, interruptions: usize) {
     let mut builder = Builder::new();
     builder.preemption_bound = Some(interruptions);

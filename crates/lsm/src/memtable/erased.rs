@@ -1,10 +1,12 @@
 //! Erased ranges: the deletions of ranges that a memtable has, as of every position.
 //!
-//! Each deletion makes new [`Spans`], which share most of their nodes with those of before; all are kept, with their positions, for
-//! snapshots at older ones. The mark of a span is the number that the next cell had: cells are numbered in the order in which they
-//! are written, so a version with a smaller number is older than the deletion, also in one record, which has one position.
+//! Each deletion makes new [`Spans`], which share most of their nodes with those of before; all are
+//! kept, with their positions, for snapshots at older ones. The mark of a span is the number that
+//! the next cell had: cells are numbered in the order in which they are written, so a version with
+//! a smaller number is older than the deletion, also in one record, which has one position.
 //!
-//! The one writer fills a slot and publishes the count with release; readers load that with acquire, and take no lock.
+//! The one writer fills a slot and publishes the count with release; readers load that with
+//! acquire, and take no lock.
 
 use super::pages::Pages;
 use crate::span::Spans;
@@ -51,7 +53,8 @@ impl Erased {
         self.state(low.checked_sub(1)?).map(|(_, spans)| spans)
     }
 
-    /// Adds the deletion of a range. One caller at a time, positions and marks ascending. Returns the bytes this took.
+    /// Adds the deletion of a range. One caller at a time, positions and marks ascending. Returns
+    /// the bytes this took.
     pub(super) fn add(&self, position: Position, from: &[u8], to: &[u8], mark: u32) -> u64 {
         let count = self.count.load(Ordering::Relaxed);
         let mut spans = match count.checked_sub(1).and_then(|last| self.state(last)) {

@@ -1,11 +1,13 @@
 //! Hash index: the cell of a key, found without a search among the others.
 //!
-//! Open addressing with linear probing. A slot holds 32 bits of a key's hash, its *tag*, and its node's number; the tag
-//! says where to begin, so a larger table is filled from a smaller one without looking at a key. The one writer adds
-//! nodes and puts a larger table in the place of a full one; readers take no lock. Nothing is ever removed.
+//! Open addressing with linear probing. A slot holds 32 bits of a key's hash, its *tag*, and its
+//! node's number; the tag says where to begin, so a larger table is filled from a smaller one
+//! without looking at a key. The one writer adds nodes and puts a larger table in the place of a
+//! full one; readers take no lock. Nothing is ever removed.
 //!
-//! The slots are in many tables, of which the first bits of the tag choose one, and each grows by itself: to move all
-//! keys of a large memtable at once would hold one write up for tens of milliseconds.
+//! The slots are in many tables, of which the first bits of the tag choose one, and each grows by
+//! itself: to move all keys of a large memtable at once would hold one write up for tens of
+//! milliseconds.
 
 use quire_planted::{Bug, planted};
 use quire_sync::atomic::{AtomicU64, Ordering};
@@ -47,10 +49,11 @@ fn empty(count: usize) -> Slots {
     (0..count).map(|_| AtomicU64::new(EMPTY)).collect()
 }
 
-/// The part of a hash that a slot holds, in its upper half. Keys of one tree may have the upper bits of their hashes in
-/// common, because those chose the partition: all bits have a part in it.
+/// The part of a hash that a slot holds, in its upper half. Keys of one tree may have the upper
+/// bits of their hashes in common, because those chose the partition: all bits have a part in it.
 fn tag(hash: u64) -> u64 {
-    // The multiplier is that of SplitMix64's sequence: 2^64 divided by the golden ratio (Knuth, volume 3, 6.4).
+    // The multiplier is that of SplitMix64's sequence: 2^64 divided by the golden ratio (Knuth,
+    // volume 3, 6.4).
     hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) & TAG
 }
 
@@ -100,8 +103,8 @@ impl HashIndex {
         None
     }
 
-    /// For each hash the first node whose tag is the hash's: most often the one that [`find`](Self::find) finds. `EMPTY`
-    /// if there is none.
+    /// For each hash the first node whose tag is the hash's: most often the one that
+    /// [`find`](Self::find) finds. `EMPTY` if there is none.
     pub(crate) fn guess(&self, hashes: &[u64], nodes: &mut [u32]) {
         let tables = self.tables.load();
         for (hash, node) in hashes.iter().zip(nodes) {
@@ -112,8 +115,8 @@ impl HashIndex {
         }
     }
 
-    /// Adds a node of a key that has none yet. One caller at a time, each with what the one before left in `taken`.
-    /// Returns the bytes this took.
+    /// Adds a node of a key that has none yet. One caller at a time, each with what the one before
+    /// left in `taken`. Returns the bytes this took.
     pub(crate) fn insert(&self, taken: &mut Taken, hash: u64, node: u32) -> u64 {
         let tag = tag(hash);
         let entry = tag | u64::from(node);

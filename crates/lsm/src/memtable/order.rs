@@ -4,10 +4,11 @@
 //!  stretches   | 65,536 sorted keys | 65,536 … |   | 4,096 | 4,096 |   | 256 | 256 | 256 |      immutable
 //!  tail        at most 255 keys in the order in which they came
 //! ```
-//! Every 256 keys the writer sorts the tail and makes it a stretch; 16 stretches of a size become one of the next, but for the
-//! largest. So a key is moved a few times, always as its neighbours are in the processor's caches, where a search for its place among
-//! all keys would miss them at each step; keys are found one by one through the hash index. A reader merges the stretches, with the tail sorted for itself.
-//! Keys that come in order make stretches that are sorted already.
+//! Every 256 keys the writer sorts the tail and makes it a stretch; 16 stretches of a size become
+//! one of the next, but for the largest. So a key is moved a few times, always as its neighbours
+//! are in the processor's caches, where a search for its place among all keys would miss them at
+//! each step; keys are found one by one through the hash index. A reader merges the stretches, with
+//! the tail sorted for itself. Keys that come in order make stretches that are sorted already.
 
 use super::cells::{Cells, NONE, Text};
 use super::pages::Pages;

@@ -1,7 +1,7 @@
 //! Pages: a growing array of slots that never move, read without a lock.
 //!
-//! Slots come in pages; pages hang in levels of 1, 2, 4, … pages. So growing allocates one page at a time,
-//! moves nothing, and a slot is found by arithmetic and two pointers.
+//! Slots come in pages; pages hang in levels of 1, 2, 4, … pages. So growing allocates one page at
+//! a time, moves nothing, and a slot is found by arithmetic and two pointers.
 
 use quire_sync::{OnceLock, sized};
 use std::array;
@@ -13,7 +13,8 @@ const _: () = assert!(((1u64 << LEVELS) - 1) * 256 >= 1 << 32);
 
 type Page<T> = OnceLock<Box<[T]>>;
 
-/// Slots 0 to `u32::MAX`, in pages of `SLOTS`, each made by `T::default()` when its page is first asked for.
+/// Slots 0 to `u32::MAX`, in pages of `SLOTS`, each made by `T::default()` when its page is first
+/// asked for.
 #[derive(Debug)]
 pub(crate) struct Pages<T, const SLOTS: u32> {
     levels: [OnceLock<Box<[Page<T>]>>; LEVELS],

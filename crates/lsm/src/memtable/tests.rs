@@ -135,7 +135,8 @@ fn memory_is_charged_while_anyone_holds_the_memtable_and_given_back_after() {
     assert_eq!(budget.used(), 0);
 }
 
-/// Every value is a number written eight times over, and is its own position: half a write would show.
+/// Every value is a number written eight times over, and is its own position: half a write would
+/// show.
 #[test]
 #[allow(clippy::disallowed_methods)] // Plain threads: the memtable alone is under test, without a machine around it.
 fn readers_beside_the_writer_see_whole_writes_up_to_their_position() {

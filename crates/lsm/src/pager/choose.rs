@@ -2,9 +2,11 @@
 
 /// A page that was asked for at least so much, of late, is known by what it answered.
 const REQUESTS_KNOWN: f32 = 32.0;
-/// A page of which fewer answers are "no" is not worth the look at it: searching the block costs less.
+/// A page of which fewer answers are "no" is not worth the look at it: searching the block costs
+/// less.
 const NO_PART_MIN: f32 = 1.0 / 256.0;
-/// A page in memory is let go for one that is worth more by this factor: what is measured varies, and a load costs a read.
+/// A page in memory is let go for one that is worth more by this factor: what is measured varies,
+/// and a load costs a read.
 const LEAD: f32 = 1.25;
 
 /// A page, and what was measured of it.
@@ -43,8 +45,9 @@ impl Candidate {
     }
 }
 
-/// Which of `pages` to have in memory, in `budget` bytes: all, if that is room enough; or all that may be worth
-/// something; else the most useful, for each byte, first. Of pages equal in that, those in memory stay, and then the first come first.
+/// Which of `pages` to have in memory, in `budget` bytes: all, if that is room enough; or all that
+/// may be worth something; else the most useful, for each byte, first. Of pages equal in that,
+/// those in memory stay, and then the first come first.
 pub(crate) fn choose(pages: &[Candidate], budget: u64) -> Vec<bool> {
     let bytes = |wanted: &dyn Fn(&Candidate) -> bool| -> u64 {
         let wanted = pages.iter().filter(|page| wanted(page));

@@ -1,10 +1,12 @@
 //! Frames: the memory of filter pages, read without a lock and without counting who reads.
 //!
-//! A page is put into a free frame, and its [`Place`] then tells which, with a number that no other load has. A reader takes what the
-//! place tells, reads words of the frame, and looks at the place again: if it tells the same, the words were the page's. So a frame
-//! may be used anew at once, and a look at a page writes nothing.
+//! A page is put into a free frame, and its [`Place`] then tells which, with a number that no other
+//! load has. A reader takes what the place tells, reads words of the frame, and looks at the place
+//! again: if it tells the same, the words were the page's. So a frame may be used anew at once, and
+//! a look at a page writes nothing.
 //!
-//! Source: a sequence lock; Boehm 2012, "Can seqlocks get along with programming language memory models?".
+//! Source: a sequence lock; Boehm 2012, "Can seqlocks get along with programming language memory
+//! models?".
 //!
 //! # Invariants
 //! 1. A frame is in one place at most, or free. Its words change only while it is free.
@@ -27,7 +29,8 @@ const CHUNK: usize = sized(64, 1) as usize;
 /// A line of a page: 512 bits, the first in the lowest bit of the first word.
 pub(crate) type Line = [AtomicU64; LINE_WORDS];
 
-/// Where a page is, if it is in memory: its frame, counted from 1, under the number of the load. 0: nowhere.
+/// Where a page is, if it is in memory: its frame, counted from 1, under the number of the load. 0:
+/// nowhere.
 #[derive(Debug, Default)]
 pub(crate) struct Place(AtomicU64);
 
@@ -45,7 +48,8 @@ impl Place {
         }
     }
 
-    /// Whether it has been there since [`held`](Self::held) said so: then what was read in between was the page's.
+    /// Whether it has been there since [`held`](Self::held) said so: then what was read in between
+    /// was the page's.
     #[inline]
     pub(crate) fn is_still(&self, held: Held) -> bool {
         if !planted(Bug::FilterPageFoundUnordered) {
@@ -98,14 +102,16 @@ impl Frames {
         chunk.get(start..start + PAGE_WORDS)
     }
 
-    /// A line of the page that was found at `held`. What is read of it counts once [`Place::is_still`] was true after.
+    /// A line of the page that was found at `held`. What is read of it counts once
+    /// [`Place::is_still`] was true after.
     #[inline]
     pub(crate) fn line(&self, held: Held, line: usize) -> Option<&Line> {
         let frame = (held.0 as u32).checked_sub(1)? as usize;
         self.words(frame)?.get(line * LINE_WORDS..)?.first_chunk()
     }
 
-    /// Puts a page of at most [`PAGE_BYTES`] in a free frame and tells `place`, which has none. False if none is free.
+    /// Puts a page of at most [`PAGE_BYTES`] in a free frame and tells `place`, which has none.
+    /// False if none is free.
     pub(crate) fn put(&self, place: &Place, page: &[u8]) -> bool {
         let mut stock = self.stock.lock();
         let frame = match stock.free.pop() {
@@ -121,7 +127,8 @@ impl Frames {
             chunk.get_or_init(zeros);
         }
         stock.loads = stock.loads.wrapping_add(1);
-        // Whoever reads one of the words below, and thinks that they are what was here, sees that place changed before them.
+        // Whoever reads one of the words below, and thinks that they are what was here, sees that
+        // place changed before them.
         fence(Ordering::Release);
         let (words, _) = page.as_chunks::<8>();
         for (word, bytes) in self

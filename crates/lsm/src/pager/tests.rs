@@ -59,7 +59,8 @@ fn open(env: &Arc<SimEnv>, runs: &[RunMeta], filter_bytes: u64) -> (Tree, Arc<Fi
     (Tree::open(spec(), context, runs.to_vec()).unwrap(), pager)
 }
 
-/// Numbers of keys, the n-th most frequent with a probability of n to the power of −0.99; which those are is mixed up.
+/// Numbers of keys, the n-th most frequent with a probability of n to the power of −0.99; which
+/// those are is mixed up.
 fn zipfian(count: u64) -> impl Iterator<Item = u64> {
     let mut sums = Vec::with_capacity(KEYS as usize);
     let mut sum = 0.0;

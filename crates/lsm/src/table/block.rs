@@ -1,7 +1,8 @@
 //! Block: sorted entries behind each other, in one of two layouts; the last four bytes tell which.
 //!
 //! - [`prefixed`]: keys cut to what differs from the key before. For all entries.
-//! - [`fixed`]: a column of keys and one of values, where all keys are of one length, and all values. Found by arithmetic.
+//! - [`fixed`]: a column of keys and one of values, where all keys are of one length, and all
+//!   values. Found by arithmetic.
 //!
 //! There is at least one entry. Kinds: 0 put, 1 delete, 2 merge.
 

@@ -1,9 +1,11 @@
-//! Where a cursor gets its data blocks: from a map of the file, the block cache, or stretches of the file that it reads ahead.
+//! Where a cursor gets its data blocks: from a map of the file, the block cache, or stretches of
+//! the file that it reads ahead.
 //!
-//! A scan goes through what may be looked at in the map; the system is told ahead what a longer one will come to. Elsewhere its
-//! first blocks come through the cache, as those of point reads do: a short scan may be done again. What a longer one
-//! finds there it takes; the rest it reads ahead and past the cache, so that it costs few calls and drives nothing out. Flushes
-//! and compactions see each block once, and do not ask the cache at all.
+//! A scan goes through what may be looked at in the map; the system is told ahead what a longer one
+//! will come to. Elsewhere its first blocks come through the cache, as those of point reads do: a
+//! short scan may be done again. What a longer one finds there it takes; the rest it reads ahead
+//! and past the cache, so that it costs few calls and drives nothing out. Flushes and compactions
+//! see each block once, and do not ask the cache at all.
 
 use super::block::{Block, BlockCursor};
 use super::footer::HEADER_BYTES;
@@ -21,7 +23,8 @@ use std::sync::Arc;
 /// Bytes read at once by flushes and compactions.
 const SEQUENTIAL_BYTES: u64 = 256 << 10;
 
-/// Bytes read at once by a scan, at least and at most: there may be many, and they may be kept for long.
+/// Bytes read at once by a scan, at least and at most: there may be many, and they may be kept for
+/// long.
 const SCAN_BYTES_MIN: u64 = 16 << 10;
 const SCAN_BYTES_MAX: u64 = 64 << 10;
 
@@ -106,7 +109,8 @@ impl Blocks {
         }
     }
 
-    /// The data block numbered `index` below `leaf`, `None` if there is none; those that come next are next on the way.
+    /// The data block numbered `index` below `leaf`, `None` if there is none; those that come next
+    /// are next on the way.
     ///
     /// # Errors
     /// `Corrupt`, or those of the machine.
@@ -153,7 +157,8 @@ impl Blocks {
         Ok(Some(Held::Shared(Arc::new(block))))
     }
 
-    /// Tells the system what comes after the block at `handle`, once a scan has gone on for a while.
+    /// Tells the system what comes after the block at `handle`, once a scan has gone on for a
+    /// while.
     fn say_what_comes(&mut self, table: &Table, handle: Handle, direction: Direction) {
         self.looked_at += handle.bytes as i64;
         if self.looked_at < SCAN_BYTES_MAX as i64 {

@@ -1,8 +1,10 @@
-//! Copying a table file as it is: its bytes in order, each block's checksum compared, nothing decompressed.
+//! Copying a table file as it is: its bytes in order, each block's checksum compared, nothing
+//! decompressed.
 //!
 //! # Invariants
 //! 1. No byte goes out before the checksum over it was found right.
-//! 2. When the last has gone out, the digest over all blocks was that of the manifest: it is this file, whole.
+//! 2. When the last has gone out, the digest over all blocks was that of the manifest: it is this
+//!    file, whole.
 
 use super::block::{Block, BlockCursor};
 use super::footer::{FOOTER_BYTES, Footer, HEADER_BYTES, decode_header};
@@ -18,7 +20,8 @@ use std::sync::Arc;
 /// Blocks are read in pieces of about this size.
 const PIECE_BYTES: u64 = 256 << 10;
 
-/// A table file to be copied. While it is held the file stays, though no manifest may name it any more.
+/// A table file to be copied. While it is held the file stays, though no manifest may name it any
+/// more.
 #[derive(Debug, Clone)]
 pub struct TableCopy {
     table: Arc<Table>,

@@ -92,8 +92,8 @@ impl TableCursor {
         Ok(self.word())
     }
 
-    /// Hands the entry it is on to `each`, and values that come next in the same block, as far as their keys' words come before
-    /// `end` on the way. It stays on the last that it handed over.
+    /// Hands the entry it is on to `each`, and values that come next in the same block, as far as
+    /// their keys' words come before `end` on the way. It stays on the last that it handed over.
     #[inline]
     pub(crate) fn visit(
         &mut self,
@@ -174,8 +174,9 @@ impl TableCursor {
 }
 
 impl<T: Contents> Node<T> {
-    /// The number of the block below where `start` is. A separator is at or after all keys of its block: what is before a
-    /// key may be in the block where the key would be, or in the one before.
+    /// The number of the block below where `start` is. A separator is at or after all keys of its
+    /// block: what is before a key may be in the block where the key would be, or in the one
+    /// before.
     fn place(&self, start: Start<'_>) -> Option<usize> {
         let last = self.len().checked_sub(1)?;
         match start {

@@ -1,13 +1,14 @@
 //! Filter: a blocked Bloom filter over a table's keys, cut into pages.
 //!
 //! # Layout
-//! The filter is an array of lines of 64 bytes (512 bits): one cache line each. Its pages in a file hold 16 lines (1 KiB; in files of
-//! version 1, 64 lines), the last one what is left, and each is a frame of its own, so that a page can be kept or dropped
-//! alone. Small pages let the pager tell keys apart: of a tenth of the bytes it made more than of pages of 4 KiB.
+//! The filter is an array of lines of 64 bytes (512 bits): one cache line each. Its pages in a file
+//! hold 16 lines (1 KiB; in files of version 1, 64 lines), the last one what is left, and each is a
+//! frame of its own, so that a page can be kept or dropped alone. Small pages let the pager tell
+//! keys apart: of a tenth of the bytes it made more than of pages of 4 KiB.
 //!
-//! A key's hash is XXH3-64 (seed 0). Its upper half, times the number of lines, divided by 2^32, is its line. Its lower
-//! half h gives the bits in that line: bit h >> 23, then h = h × 0x9e3779b9 mod 2^32 and again, as often as the
-//! properties say. Bit n of a line is bit n % 8 of byte n / 8.
+//! A key's hash is XXH3-64 (seed 0). Its upper half, times the number of lines, divided by 2^32, is
+//! its line. Its lower half h gives the bits in that line: bit h >> 23, then h = h × 0x9e3779b9 mod
+//! 2^32 and again, as often as the properties say. Bit n of a line is bit n % 8 of byte n / 8.
 //!
 //! Source: Putze, Sanders, Singler 2007, "Cache-, hash- and space-efficient Bloom filters".
 
@@ -30,8 +31,8 @@ pub(crate) fn hash(key: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(key)
 }
 
-/// The least bits per key, up to `most`, of which a filter lets no more than this part of absent keys through; 0 if it may be
-/// all of them.
+/// The least bits per key, up to `most`, of which a filter lets no more than this part of absent
+/// keys through; 0 if it may be all of them.
 pub(crate) fn bits_per_key(false_positives: f64, most: u32) -> u32 {
     if false_positives >= 1.0 {
         return 0;
@@ -40,7 +41,8 @@ pub(crate) fn bits_per_key(false_positives: f64, most: u32) -> u32 {
     (1..most).find(is_enough).unwrap_or(most)
 }
 
-/// Which part of absent keys a filter of so many bits per key lets through: that of a line of n keys, as often as lines have n.
+/// Which part of absent keys a filter of so many bits per key lets through: that of a line of n
+/// keys, as often as lines have n.
 fn false_positive_rate(bits_per_key: u32) -> f64 {
     let line_bits = 8.0 * LINE_BYTES as f64;
     let keys_of_line = line_bits / f64::from(bits_per_key);
@@ -56,7 +58,8 @@ fn false_positive_rate(bits_per_key: u32) -> f64 {
     rate
 }
 
-/// The best number of probes is ln 2 × bits per key; a blocked filter gains nothing from the last of them.
+/// The best number of probes is ln 2 × bits per key; a blocked filter gains nothing from the last
+/// of them.
 fn probes(bits_per_key: u32) -> u32 {
     (bits_per_key * 69 / 100).clamp(1, PROBES_MAX)
 }

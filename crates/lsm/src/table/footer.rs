@@ -10,11 +10,11 @@
 //! ```
 //! - crc is CRC-32C of the bytes before it in the header or footer.
 //! - salt is random, different for each file, and part of every frame's checksum.
-//! - digest is XXH3-64 (seed: the salt) of the CRCs of all frames, 4 bytes each, in file order. The manifest keeps it, so a
-//!   file with other contents is noticed by its footer alone.
-//! - version is 3, or 4 if there may be frames in zstd, so that programs that know none say so; 2 in files of older programs,
-//!   which have no padded frames; 1 in yet older ones, which have no block in the fixed layout either, and filter pages of 64
-//!   lines. Else they are the same.
+//! - digest is XXH3-64 (seed: the salt) of the CRCs of all frames, 4 bytes each, in file order. The
+//!   manifest keeps it, so a file with other contents is noticed by its footer alone.
+//! - version is 3, or 4 if there may be frames in zstd, so that programs that know none say so; 2
+//!   in files of older programs, which have no padded frames; 1 in yet older ones, which have no
+//!   block in the fixed layout either, and filter pages of 64 lines. Else they are the same.
 //! - Later versions keep the places of version, crc and magic in the footer.
 
 use crate::{Codec, Error, Result};
@@ -104,7 +104,8 @@ impl Footer {
     /// The footer found at `offset` of `path`.
     ///
     /// # Errors
-    /// `Corrupt` or `UnsupportedVersion`, about `path`; also for offsets that do not lie in order before the footer.
+    /// `Corrupt` or `UnsupportedVersion`, about `path`; also for offsets that do not lie in order
+    /// before the footer.
     pub(crate) fn decode(footer: &[u8; FOOTER_BYTES], offset: u64, path: &Path) -> Result<Footer> {
         let ends = Ends {
             path,

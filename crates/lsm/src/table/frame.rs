@@ -9,8 +9,9 @@
 //! ```
 //! Padding fills up a page of the file, so that the next frame begins in another: see [`Fit`].
 //!
-//! The CRC-32C is of the file's salt (8), the frame's offset in the file (8), and all bytes before the CRC. So a frame
-//! that was written to the wrong place, or left over from another file, does not pass.
+//! The CRC-32C is of the file's salt (8), the frame's offset in the file (8), and all bytes before
+//! the CRC. So a frame that was written to the wrong place, or left over from another file, does
+//! not pass.
 
 use crate::{Codec, Damage};
 use bytes::Bytes;
@@ -20,7 +21,8 @@ use quire_planted::{Bug, planted};
 /// Bytes after the contents.
 pub(crate) const TRAILER_BYTES: usize = 5;
 
-/// No block is longer than this, uncompressed: one entry of the greatest size, or the top index of a vast table.
+/// No block is longer than this, uncompressed: one entry of the greatest size, or the top index of
+/// a vast table.
 const CONTENTS_BYTES_MAX: usize = 256 << 20;
 
 /// LZ4 cannot make a byte stand for more than this many.
@@ -31,8 +33,8 @@ const CODEC_LZ4: u8 = 1;
 const CODEC_PADDED: u8 = 2;
 const CODEC_ZSTD: u8 = 3;
 
-/// A page of the system's memory of files, on most machines: what is in one costs one fault, and one look into the processor's
-/// table of pages.
+/// A page of the system's memory of files, on most machines: what is in one costs one fault, and
+/// one look into the processor's table of pages.
 const PAGE_BYTES: usize = 4096;
 
 /// Where a frame is: its offset in the file and its stored length.
@@ -49,7 +51,8 @@ impl Handle {
     }
 }
 
-/// How blocks of about `block_bytes`, stored as they are, fill the pages of a file: those of small entries do not lie in two.
+/// How blocks of about `block_bytes`, stored as they are, fill the pages of a file: those of small
+/// entries do not lie in two.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fit {
     block_bytes: usize,
@@ -61,8 +64,9 @@ impl Fit {
         (codec == Codec::None && block_bytes <= PAGE_BYTES).then_some(Fit { block_bytes })
     }
 
-    /// The longest contents of a frame at `offset` that shares what is left of its page evenly with as many others as there is
-    /// room for. If that is too little for any, it goes over into the next page.
+    /// The longest contents of a frame at `offset` that shares what is left of its page evenly with
+    /// as many others as there is room for. If that is too little for any, it goes over into the
+    /// next page.
     pub(crate) fn contents_bytes(self, offset: u64) -> usize {
         let mut left = left_of_page(offset);
         if left < self.block_bytes / 2 {
@@ -72,7 +76,8 @@ impl Fit {
         (left / frames).saturating_sub(TRAILER_BYTES)
     }
 
-    /// The padding of a frame that would end at `offset`: what is left of the page, if no other will go there.
+    /// The padding of a frame that would end at `offset`: what is left of the page, if no other
+    /// will go there.
     fn padding(self, offset: u64) -> u8 {
         match left_of_page(offset) {
             left if left < PAGE_BYTES && left < self.block_bytes / 2 => {
@@ -93,8 +98,9 @@ fn checksum(salt: u64, offset: u64, body: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&place), body)
 }
 
-/// Puts the frame of `contents`, to be stored at `offset`, in `out`, replacing what it held. What is stored as it is, without a
-/// packer or because that would not save an eighth, is padded to `fit`. Returns the CRC.
+/// Puts the frame of `contents`, to be stored at `offset`, in `out`, replacing what it held. What
+/// is stored as it is, without a packer or because that would not save an eighth, is padded to
+/// `fit`. Returns the CRC.
 pub(crate) fn seal(
     salt: u64,
     offset: u64,
@@ -196,7 +202,8 @@ pub(crate) fn open(salt: u64, offset: u64, stored: &Bytes) -> Result<Opened, Dam
 /// As [`open`], of a frame whose contents are stored as they are: where they lie.
 ///
 /// # Errors
-/// [`Damage`] for any bytes that [`seal`] did not put there, and for contents that are not stored so.
+/// [`Damage`] for any bytes that [`seal`] did not put there, and for contents that are not stored
+/// so.
 pub(crate) fn open_as_stored(salt: u64, offset: u64, stored: &[u8]) -> Result<&[u8], Damage> {
     check(salt, offset, stored)?;
     match body(stored)? {

@@ -4,12 +4,14 @@ use super::frame::Handle;
 use crate::fences::shared_bytes;
 use crate::{Damage, varint};
 
-/// Puts a key in `out` that is at or after `last` and before `next`: a short one if there is one. `last` < `next`.
+/// Puts a key in `out` that is at or after `last` and before `next`: a short one if there is one.
+/// `last` < `next`.
 pub(crate) fn separator(last: &[u8], next: &[u8], out: &mut Vec<u8>) {
     out.clear();
     let shared = shared_bytes(last, next);
     for (at, &byte) in last.iter().enumerate().skip(shared) {
-        // One more than this byte is past `last`; and before `next`, if the keys differ earlier or by more than one.
+        // One more than this byte is past `last`; and before `next`, if the keys differ earlier or
+        // by more than one.
         if byte < u8::MAX && (at > shared || next.get(at).is_some_and(|&next| byte + 1 < next)) {
             out.extend_from_slice(last.get(..at).unwrap_or_default());
             out.push(byte + 1);

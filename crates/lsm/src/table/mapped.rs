@@ -1,12 +1,14 @@
-//! Blocks read where they lie, in a map of their file: nothing is copied but values that somebody keeps, and the block cache
-//! holds none of them.
+//! Blocks read where they lie, in a map of their file: nothing is copied but values that somebody
+//! keeps, and the block cache holds none of them.
 //!
 //! # Invariants
-//! 1. A block is compared with its checksum each time that it is looked at: the system may have let go of it, and read it from
-//!    the disk again just now. It costs little, as a search in a block that is not in the processor's caches waits for memory anyway.
-//!    A cursor compares it when it comes to the block.
-//! 2. A block of a file that was there when the tree was opened is read by a call first: what the disk can't read is an error then, and
-//!    in a map it would end the process. What was just written is in the system's memory, and is looked at at once.
+//! 1. A block is compared with its checksum each time that it is looked at: the system may have let
+//!    go of it, and read it from the disk again just now. It costs little, as a search in a block
+//!    that is not in the processor's caches waits for memory anyway. A cursor compares it when it
+//!    comes to the block.
+//! 2. A block of a file that was there when the tree was opened is read by a call first: what the
+//!    disk can't read is an error then, and in a map it would end the process. What was just
+//!    written is in the system's memory, and is looked at at once.
 //! 3. Only blocks that are stored as they are, are looked at here.
 
 use super::block::{self, Block};

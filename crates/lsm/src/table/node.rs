@@ -1,7 +1,7 @@
 //! Index node: an index block in memory, ready to be searched, with a slot for each block below it.
 //!
-//! A slot finds its block, as long as the cache holds that, without asking the cache: readers that find theirs wait for
-//! nobody. What the cache lets go of is gone from the slot too.
+//! A slot finds its block, as long as the cache holds that, without asking the cache: readers that
+//! find theirs wait for nobody. What the cache lets go of is gone from the slot too.
 
 use super::block::{Block, BlockCursor};
 use super::frame::Handle;
@@ -16,8 +16,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-/// What the cache is told that a slot takes: itself, and a part for what is left of blocks that are gone, of which only those
-/// that were asked for twice have been in their slots.
+/// What the cache is told that a slot takes: itself, and a part for what is left of blocks that are
+/// gone, of which only those that were asked for twice have been in their slots.
 const SLOT_BYTES: usize = 64;
 
 /// So many blocks, by 64, have their bits beside what is read of a node anyway.
@@ -25,7 +25,8 @@ const IN_PLACE_WORDS: usize = 8;
 
 /// What a frame holds, once it is checked and open.
 pub(crate) trait Contents: Cached + Sized {
-    /// Whether it is looked at where it lies, in a table that is mapped and if it is stored as it is.
+    /// Whether it is looked at where it lies, in a table that is mapped and if it is stored as it
+    /// is.
     const READ_IN_PLACE: bool;
 
     /// `cached` says whether the blocks that it leads to, if it does, come from the cache.
@@ -63,7 +64,8 @@ pub(crate) struct Node<T> {
     end: u32,
     /// None, if blocks do not come from the cache.
     slots: Box<[Slot<T>]>,
-    /// A bit for each block: whether it was read, and is stored as it is, so that it may be looked at where it lies.
+    /// A bit for each block: whether it was read, and is stored as it is, so that it may be looked
+    /// at where it lies.
     in_place: SmallVec<[AtomicU64; IN_PLACE_WORDS]>,
     used: AtomicBool,
     /// The separators behind each other, and where each ends.
@@ -131,7 +133,8 @@ impl<T: Contents> Node<T> {
         self.fences.len()
     }
 
-    /// The number of the block below where `key` would be; the number of blocks if it is after all of them.
+    /// The number of the block below where `key` would be; the number of blocks if it is after all
+    /// of them.
     pub(crate) fn find(&self, key: &[u8]) -> usize {
         self.find_guessing(key, |_| ())
     }

@@ -14,12 +14,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 /// So many requests of a page since the pager looked last are worth that it looks again.
 const REQUESTS_TO_WAKE: u32 = 1024;
 
-/// Where a page is while it is in memory, and what was asked of it since the pager looked last. Counts are not exact: of two
-/// requests at the same moment one may be lost, which costs less than to wait for each other.
+/// Where a page is while it is in memory, and what was asked of it since the pager looked last.
+/// Counts are not exact: of two requests at the same moment one may be lost, which costs less than
+/// to wait for each other.
 #[derive(Debug, Default)]
 struct Slot {
     place: Place,
-    /// Whether it is not worth a look, though there is room for it: until a search finds what it would have said "no" to.
+    /// Whether it is not worth a look, though there is room for it: until a search finds what it
+    /// would have said "no" to.
     rests: AtomicBool,
     requests: AtomicU32,
     noes: AtomicU32,
@@ -40,7 +42,8 @@ pub(super) enum Answer {
     No,
     /// It may be.
     Maybe,
-    /// It may be: the page is not in memory, or rests. Whoever then finds that it is not says so by [`PagedFilter::was_no`].
+    /// It may be: the page is not in memory, or rests. Whoever then finds that it is not says so by
+    /// [`PagedFilter::was_no`].
     Unasked,
 }
 
@@ -143,8 +146,8 @@ impl PagedFilter {
         self.slots.iter().filter(here).count() as u64
     }
 
-    /// What was measured of a page, called `name` by its filter's number and its own: what was known before weighs `kept`
-    /// times as much.
+    /// What was measured of a page, called `name` by its filter's number and its own: what was
+    /// known before weighs `kept` times as much.
     pub(crate) fn candidate(&self, name: (usize, u32), kept: f32) -> Candidate {
         let page = name.1;
         let mut found = Candidate {
@@ -197,7 +200,8 @@ impl PagedFilter {
         read.map(|_| ())
     }
 
-    /// A page of the file, or the part of it that is a page in memory: those of files of version 1 are longer.
+    /// A page of the file, or the part of it that is a page in memory: those of files of version 1
+    /// are longer.
     fn read(&self, page: u32) -> Result<Bytes> {
         let shape = self.shape();
         let line = page as usize * PAGE_LINES;

@@ -1,4 +1,5 @@
-//! Ranges: the keys that a table deletes from older runs, as one frame of the file. A table that deletes none has no such frame.
+//! Ranges: the keys that a table deletes from older runs, as one frame of the file. A table that
+//! deletes none has no such frame.
 //!
 //! # Layout (variable-length integers)
 //! ```text

@@ -18,7 +18,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Index blocks and filter pages lie beside each other, and are few: so many bytes are read along with one.
+/// Index blocks and filter pages lie beside each other, and are few: so many bytes are read along
+/// with one.
 const NEIGHBOURS_BYTES: u64 = 64 << 10;
 
 /// What a tree counts of its reads.
@@ -58,7 +59,8 @@ fn corrupt(path: &Path, what: &'static str, offset: u64, expected: u64, found: u
 }
 
 impl Frames {
-    /// Opens the file and checks footer, properties and top index, and that they are those of `meta`.
+    /// Opens the file and checks footer, properties and top index, and that they are those of
+    /// `meta`.
     pub(super) fn open(env: &dyn Env, path: &Path, meta: &TableMeta) -> Result<Frames> {
         let file = env.open_read(path)?;
         let bytes = file.len()?;
@@ -205,7 +207,8 @@ impl Frames {
         read_frame(self.file.as_ref(), self.footer.salt, handle)
     }
 
-    /// The same for a frame whose neighbours will be asked for too: the system begins to read some of them.
+    /// The same for a frame whose neighbours will be asked for too: the system begins to read some
+    /// of them.
     pub(super) fn read_among_others(&self, handle: Handle) -> Result<Opened> {
         let start = handle.offset / NEIGHBOURS_BYTES * NEIGHBOURS_BYTES;
         self.file.will_need(start, NEIGHBOURS_BYTES);
@@ -274,7 +277,8 @@ pub(crate) struct Table {
     filter: Arc<PagedFilter>,
     pub(super) top: Node<Leaf>,
     pub(super) mapped: Option<Mapped>,
-    /// Whether data blocks come from the cache, as far as the tree's spec tells: a few others do all the same.
+    /// Whether data blocks come from the cache, as far as the tree's spec tells: a few others do
+    /// all the same.
     cached: bool,
     meta: TableMeta,
     files: Arc<TableFiles>,
@@ -287,10 +291,12 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Opens a table of the tree of `spec`: reads its footer, properties and top index, which stay in memory.
+    /// Opens a table of the tree of `spec`: reads its footer, properties and top index, which stay
+    /// in memory.
     ///
     /// # Errors
-    /// `Corrupt` if the file is not the one that `meta` describes, `UnsupportedVersion`, or those of the machine.
+    /// `Corrupt` if the file is not the one that `meta` describes, `UnsupportedVersion`, or those
+    /// of the machine.
     pub(crate) fn open(
         context: &TreeContext,
         counters: &Arc<Counters>,
@@ -360,7 +366,8 @@ impl Table {
         properties.timed > 0 && properties.soonest <= now
     }
 
-    /// Says that no manifest names the file any more: it is removed with the last holder of this table.
+    /// Says that no manifest names the file any more: it is removed with the last holder of this
+    /// table.
     pub(crate) fn set_obsolete(&self) {
         if planted(Bug::ReplacedFilesRemovedAtOnce) {
             let _ = self.files.remove(self.meta.file);
@@ -401,7 +408,8 @@ impl Table {
         Ok(found)
     }
 
-    /// Has the system begin to read what [`get`](Self::get) will, and says whether the key may be there.
+    /// Has the system begin to read what [`get`](Self::get) will, and says whether the key may be
+    /// there.
     pub(crate) fn announce(&self, key: &[u8], hash: u64, asking: &Asking<'_>) -> bool {
         if asking.rules_out(hash) {
             return false;
@@ -452,8 +460,8 @@ impl Table {
         found.map_err(self.frames.damaged(handle.offset))
     }
 
-    /// The block numbered `index` below `node`: from its slot, the cache, or the file. One that is looked at in a map from now on
-    /// does not go into the cache.
+    /// The block numbered `index` below `node`: from its slot, the cache, or the file. One that is
+    /// looked at in a map from now on does not go into the cache.
     pub(super) fn child<T: Contents>(
         &self,
         node: &Node<T>,
@@ -511,7 +519,8 @@ impl Table {
 impl Drop for Table {
     fn drop(&mut self) {
         if *self.obsolete.get_mut() {
-            // A file that can't be removed is an orphan, which the store removes when it opens next.
+            // A file that can't be removed is an orphan, which the store removes when it opens
+            // next.
             let _ = self.files.remove(self.meta.file);
         }
     }

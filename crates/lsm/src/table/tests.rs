@@ -139,7 +139,8 @@ fn read_all(
         }
     }
     for (key, entry) in entries {
-        // Of a mapped table a block is read by the first, and looked at where it lies by the others.
+        // Of a mapped table a block is read by the first, and looked at where it lies by the
+        // others.
         for table in mapped.iter().chain([&table]).chain(&mapped) {
             match get(table, key) {
                 Ok(found) => assert_eq!(found.as_ref(), Some(entry)),

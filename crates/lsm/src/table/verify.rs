@@ -25,8 +25,9 @@ pub struct TableCheck {
     pub entries: u64,
 }
 
-/// Reads every byte of the table file at `path` and checks that it is the one `meta` describes: the checksum and place of
-/// every block, the order of keys, the index, the counts, and that the filter denies no key.
+/// Reads every byte of the table file at `path` and checks that it is the one `meta` describes: the
+/// checksum and place of every block, the order of keys, the index, the counts, and that the filter
+/// denies no key.
 ///
 /// Memory: the filter of the table, one block of each kind, and the list of its blocks.
 ///
@@ -79,7 +80,8 @@ impl TableVerify {
         })
     }
 
-    /// Checks the next block, or, after the last, all that remains. Returns the bytes read; `None` at the end.
+    /// Checks the next block, or, after the last, all that remains. Returns the bytes read; `None`
+    /// at the end.
     ///
     /// # Errors
     /// As of [`verify_table`]; nothing comes after one.

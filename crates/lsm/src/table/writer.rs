@@ -19,13 +19,15 @@ use xxhash_rust::xxh3::Xxh3;
 /// Bytes handed to the file at once.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// From so many bytes of deleted ranges on a table takes no more of them if it needs not: they are in memory while it is open.
+/// From so many bytes of deleted ranges on a table takes no more of them if it needs not: they are
+/// in memory while it is open.
 const RANGES_BYTES_MAX: usize = 1 << 20;
 
 /// An index block holds so many bytes, if data blocks are not larger and four of them not smaller.
 const INDEX_BYTES: usize = 4 << 10;
 
-/// A table takes no more entries than this: it bounds what the writer keeps for the filter (8 bytes each).
+/// A table takes no more entries than this: it bounds what the writer keeps for the filter (8 bytes
+/// each).
 const ENTRIES_MAX: usize = 4 << 20;
 
 /// Bytes of an index block: over small data blocks, those of several.
@@ -100,7 +102,8 @@ impl TableWriter {
     /// Adds an entry; keys ascend strictly.
     ///
     /// # Errors
-    /// `TooLarge` for a value that folding made too long, or those of the machine; the table is then of no use.
+    /// `TooLarge` for a value that folding made too long, or those of the machine; the table is
+    /// then of no use.
     pub(crate) fn add(&mut self, said: Said<'_>) -> Result<()> {
         let Said { key, kind, value } = said;
         for (what, limit, found) in [

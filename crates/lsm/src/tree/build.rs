@@ -1,8 +1,8 @@
 //! Builds a run: writes what a merge gives into tables of bounded size.
 //!
-//! The ranges that the run deletes go into its tables too, cut where the tables end: a table has what begins at or after its
-//! first key and before that of the next. A table without entries would have no keys to be known by, so it gets a
-//! tombstone for the first key of its first range.
+//! The ranges that the run deletes go into its tables too, cut where the tables end: a table has
+//! what begins at or after its first key and before that of the next. A table without entries would
+//! have no keys to be known by, so it gets a tombstone for the first key of its first range.
 
 use crate::SmallBytes;
 use crate::deadline::wall_clock_micros;
@@ -18,7 +18,8 @@ use std::sync::Arc;
 /// Entries between two looks at whether to stop.
 const STOP_ENTRIES: u64 = 256;
 
-/// Tables written and synced, with their directories. Dropped before [`keep`](Self::keep), their files are removed.
+/// Tables written and synced, with their directories. Dropped before [`keep`](Self::keep), their
+/// files are removed.
 #[derive(Debug)]
 pub(super) struct Built {
     files: Arc<TableFiles>,
@@ -41,7 +42,8 @@ impl Built {
 impl Drop for Built {
     fn drop(&mut self) {
         for &file in &self.created {
-            // A file that can't be removed is an orphan, which the store removes when it opens next.
+            // A file that can't be removed is an orphan, which the store removes when it opens
+            // next.
             let _ = self.files.remove(file);
         }
     }
@@ -159,8 +161,8 @@ impl RunBuilder {
         Ok(added == Added::All)
     }
 
-    /// Adds what `merge` gives until `tables` are complete; what is past its deadline as a tombstone; with `bottom`, tombstones and
-    /// ranges are left out. `stop` is asked now and then.
+    /// Adds what `merge` gives until `tables` are complete; what is past its deadline as a
+    /// tombstone; with `bottom`, tombstones and ranges are left out. `stop` is asked now and then.
     pub(super) fn add_tables(
         &mut self,
         spec: &TreeSpec,

@@ -1,5 +1,5 @@
-//! The switch from one version of a tree to the next under shuttle: readers beside the writer, two who flush and compact, and snapshots
-//! that are kept meanwhile.
+//! The switch from one version of a tree to the next under shuttle: readers beside the writer, two
+//! who flush and compact, and snapshots that are kept meanwhile.
 
 use super::*;
 use crate::testing::{Sum, context, number};
@@ -33,8 +33,8 @@ impl Kept {
         }
     }
 
-    /// Each record adds one to a sum, puts its position, and puts and deletes a key in turns: all three agree, both ways, and each file
-    /// is there.
+    /// Each record adds one to a sum, puts its position, and puts and deletes a key in turns: all
+    /// three agree, both ways, and each file is there.
     fn check(&self, tree: &Tree) {
         let at = self.snapshot.position().0;
         let mut expected = Vec::new();

@@ -117,7 +117,8 @@ impl Picked {
     }
 }
 
-/// A step of a compaction: runs picked to be merged, from where the last step ended, claimed until this is dropped.
+/// A step of a compaction: runs picked to be merged, from where the last step ended, claimed until
+/// this is dropped.
 #[derive(Debug)]
 pub struct Compaction {
     pub(super) claim: Claim,
@@ -125,7 +126,8 @@ pub struct Compaction {
 }
 
 impl Compaction {
-    /// Bytes of the tables that are to be merged: what this step and those after it read, and at most write.
+    /// Bytes of the tables that are to be merged: what this step and those after it read, and at
+    /// most write.
     pub fn bytes(&self) -> u64 {
         self.picked.runs.iter().map(|run| run.bytes).sum()
     }
@@ -140,7 +142,8 @@ pub struct TreeEdit {
     flushed: Vec<Arc<Memtable>>,
     /// Neighbouring runs that go.
     replaced: Vec<Arc<Run>>,
-    /// What takes their place, or is newer than all runs if there are none; those that are cut first.
+    /// What takes their place, or is newer than all runs if there are none; those that are cut
+    /// first.
     added: Vec<Arc<Run>>,
 }
 
@@ -173,7 +176,8 @@ impl TreeEdit {
             .into_iter()
             .filter(|run| !run.tables.is_empty())
             .collect();
-        // As long as there is a rest, the run below it is the one that has the other part, be it nothing.
+        // As long as there is a rest, the run below it is the one that has the other part, be it
+        // nothing.
         let merged = Some(merged).filter(|run| !rest.is_empty() || !run.tables.is_empty());
         TreeEdit {
             claim,

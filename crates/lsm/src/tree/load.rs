@@ -1,13 +1,14 @@
 //! Loading: pairs in any order become one run, sorted outside memory if they do not fit.
 //!
-//! As long as keys ascend they go straight into tables. From the first that does not, pairs are sorted in a memtable; a full one becomes
-//! a run for the time being, in files that no manifest names, and 16 such runs of a size become one of the next. At the end all are
-//! merged into the run that the tree gets. So a pair is written once if all come in order; else twice, and once more for every
-//! time that there are 16 times as many as a memtable holds.
+//! As long as keys ascend they go straight into tables. From the first that does not, pairs are
+//! sorted in a memtable; a full one becomes a run for the time being, in files that no manifest
+//! names, and 16 such runs of a size become one of the next. At the end all are merged into the run
+//! that the tree gets. So a pair is written once if all come in order; else twice, and once more
+//! for every time that there are 16 times as many as a memtable holds.
 //!
 //! # Invariants
-//! 1. Of the pairs of one key the last counts: what came in order came before what is sorted, and runs are kept in the order in which
-//!    they were filled.
+//! 1. Of the pairs of one key the last counts: what came in order came before what is sorted, and
+//!    runs are kept in the order in which they were filled.
 //! 2. Files of runs for the time being go with the load, whatever becomes of it.
 
 use super::build::RunBuilder;
@@ -72,8 +73,8 @@ impl Load {
     /// Sets `key` to `value`, over what the load was given for it before.
     ///
     /// # Errors
-    /// `InvalidArgument` or `TooLarge` as of [`Tree::write`], and the pair is left out; those of the machine, and
-    /// the load is of no use then.
+    /// `InvalidArgument` or `TooLarge` as of [`Tree::write`], and the pair is left out; those of
+    /// the machine, and the load is of no use then.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         super::check_write(&self.folder, key, Op::Put(value))?;
         self.check()?;
@@ -180,16 +181,19 @@ fn newest_first(runs: &[(u32, Arc<Run>)]) -> Result<Vec<Source>> {
 }
 
 impl Tree {
-    /// Begins to load pairs past the memtables; up to `memtable_bytes` of memory are for sorting them.
+    /// Begins to load pairs past the memtables; up to `memtable_bytes` of memory are for sorting
+    /// them.
     pub fn load(&self, memtable_bytes: u64) -> Load {
         Load::new(&self.spec, &self.context, &self.folder, memtable_bytes)
     }
 
-    /// Writes what was loaded as a new run, newer than all that are there when it is installed: memtables that are to be older
-    /// are flushed before. `None` if `stop`, which is asked now and then, said so.
+    /// Writes what was loaded as a new run, newer than all that are there when it is installed:
+    /// memtables that are to be older are flushed before. `None` if `stop`, which is asked now and
+    /// then, said so.
     ///
     /// # Errors
-    /// `Corrupt`, or those of the machine; `InvalidArgument` after a `put` that failed. No file is left behind.
+    /// `Corrupt`, or those of the machine; `InvalidArgument` after a `put` that failed. No file is
+    /// left behind.
     pub fn finish_load(&self, load: Load, stop: &dyn Fn() -> bool) -> Result<Option<TreeEdit>> {
         let Some(builder) = load.finish(stop)? else {
             return Ok(None);

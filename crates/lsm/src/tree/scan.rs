@@ -12,7 +12,8 @@ use quire_planted::{Bug, planted};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-/// Keys and values, ascending or descending, lent one after the other; or, as an iterator, shared. It ends after an error.
+/// Keys and values, ascending or descending, lent one after the other; or, as an iterator, shared.
+/// It ends after an error.
 #[derive(Debug)]
 pub struct Scan {
     /// `None` once it has ended.
@@ -110,7 +111,8 @@ impl Scan {
         })
     }
 
-    /// Hands the pairs that are left to `each`, as they lie in blocks and memtables, until it breaks: the scan goes on after that one.
+    /// Hands the pairs that are left to `each`, as they lie in blocks and memtables, until it
+    /// breaks: the scan goes on after that one.
     ///
     /// # Errors
     /// `Corrupt`, `Merge`, or those of the machine.
@@ -157,7 +159,8 @@ impl Scan {
         Ok(false)
     }
 
-    /// The pair that it is on, to keep: a long value shares memory with the block or memtable entry it is from.
+    /// The pair that it is on, to keep: a long value shares memory with the block or memtable entry
+    /// it is from.
     fn shared(&self) -> Option<(SmallBytes, SmallBytes)> {
         let merge = self.merge.as_ref()?;
         let key = SmallBytes::copy_from_slice(merge.said()?.key);

@@ -16,8 +16,8 @@ use std::sync::Arc;
 /// So many keys of a batch are announced together: enough to keep a disk busy, and little to hold.
 const ANNOUNCED: usize = 64;
 
-/// A tree as it was at a position: later writes, flushes and compactions do not show. Holds memory and files until it is
-/// dropped. Cheap to clone.
+/// A tree as it was at a position: later writes, flushes and compactions do not show. Holds memory
+/// and files until it is dropped. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct TreeSnapshot {
     version: Arc<Version>,
@@ -47,8 +47,9 @@ impl TreeSnapshot {
         self.at
     }
 
-    /// The newest write that this opening of the tree had put into a run when the snapshot was taken; `Position(0)` if
-    /// none. If it is past [`position`](Self::position), the snapshot came too late to show its position alone.
+    /// The newest write that this opening of the tree had put into a run when the snapshot was
+    /// taken; `Position(0)` if none. If it is past [`position`](Self::position), the snapshot came
+    /// too late to show its position alone.
     pub fn flushed(&self) -> Position {
         self.version.flushed
     }
@@ -88,7 +89,8 @@ impl TreeSnapshot {
         }
     }
 
-    /// The entries from `from` to `to`, in key order. The scan holds what the snapshot holds, on its own.
+    /// The entries from `from` to `to`, in key order. The scan holds what the snapshot holds, on
+    /// its own.
     ///
     /// # Errors
     /// `Corrupt`, or those of the machine.
@@ -96,7 +98,8 @@ impl TreeSnapshot {
         Scan::ascending(self.seen(), from, to)
     }
 
-    /// The entries of [`scan`](Self::scan), last first. Of a run it costs about as much as forwards, of a memtable a search for each key.
+    /// The entries of [`scan`](Self::scan), last first. Of a run it costs about as much as
+    /// forwards, of a memtable a search for each key.
     ///
     /// # Errors
     /// As for [`scan`](Self::scan).
@@ -105,8 +108,8 @@ impl TreeSnapshot {
     }
 }
 
-/// A tree as it was at a position, for lookups that are over soon: making one touches no count that other threads touch. A
-/// thread that keeps more than a few makes the next ones dearer.
+/// A tree as it was at a position, for lookups that are over soon: making one touches no count that
+/// other threads touch. A thread that keeps more than a few makes the next ones dearer.
 #[derive(Debug)]
 pub struct TreeReader<'a> {
     version: Held<'a>,
@@ -150,7 +153,8 @@ impl<'a> TreeReader<'a> {
         self.version().flushed
     }
 
-    /// The value of `key`. A long one shares memory with the block or memtable entry it is from: copy it to keep it for long.
+    /// The value of `key`. A long one shares memory with the block or memtable entry it is from:
+    /// copy it to keep it for long.
     ///
     /// # Errors
     /// `Corrupt`, `Merge`, or those of the machine.
@@ -159,7 +163,8 @@ impl<'a> TreeReader<'a> {
         Ok(entry.and_then(|entry| entry.into_value(|| self.clock.micros())))
     }
 
-    /// What `look` makes of the value of `key`, where it lies if it can be looked at there: without a copy.
+    /// What `look` makes of the value of `key`, where it lies if it can be looked at there: without
+    /// a copy.
     ///
     /// # Errors
     /// As for [`get`](Self::get).
@@ -176,7 +181,8 @@ impl<'a> TreeReader<'a> {
         Ok(seen)
     }
 
-    /// The value of `key`, also past its deadline, and the deadline if it has one, in microseconds since 1970 UTC.
+    /// The value of `key`, also past its deadline, and the deadline if it has one, in microseconds
+    /// since 1970 UTC.
     ///
     /// # Errors
     /// As for [`get`](Self::get).
@@ -190,8 +196,8 @@ impl<'a> TreeReader<'a> {
             .get(self.folder, key, table::hash(key), self.at, lend)
     }
 
-    /// The values of `keys`, in their order. Looked up in key order, so that neighbours find their blocks in the cache; what the
-    /// system does not hold is read for many of them together.
+    /// The values of `keys`, in their order. Looked up in key order, so that neighbours find their
+    /// blocks in the cache; what the system does not hold is read for many of them together.
     ///
     /// # Errors
     /// As for [`get`](Self::get).

@@ -470,7 +470,8 @@ impl CompactionPolicy for Apart {
     }
 }
 
-/// A machine on which a tree has two runs and a frozen memtable; what is done to it next is what is tested.
+/// A machine on which a tree has two runs and a frozen memtable; what is done to it next is what is
+/// tested.
 fn prepared(env: &Arc<SimEnv>) -> Pair {
     let spec = TreeSpec {
         compaction: Arc::new(Apart),
@@ -590,7 +591,8 @@ fn keys_and_values_past_the_limits_are_refused_and_those_at_the_limits_are_kept(
     );
 }
 
-/// Old keys in one run, newer ones and deletions of ranges in others; what is deleted is not read again.
+/// Old keys in one run, newer ones and deletions of ranges in others; what is deleted is not read
+/// again.
 #[test]
 fn a_range_that_is_deleted_is_passed_over_and_goes_with_the_oldest_run() {
     let env = SimEnv::new(1);
@@ -714,7 +716,8 @@ fn specs_and_runs_that_make_no_sense_are_refused() {
     let mut runs = pair.tree.runs();
     runs[0].tables.reverse();
     assert_eq!(open(spec(), runs), ErrorKind::InvalidArgument);
-    // A run of which another has a part: the one below has more than that, or begins elsewhere, or there is none.
+    // A run of which another has a part: the one below has more than that, or begins elsewhere, or
+    // there is none.
     for cuts in [
         [b"key/010", b""],
         [b"key/010", b"key/011"],
@@ -782,8 +785,8 @@ fn names_taken_by_orphans_are_passed_over() {
     assert_eq!(again.list().unwrap(), [first, second]);
 }
 
-/// Each record adds one to two counters and puts its position: in a snapshot all three agree, whatever is flushed and
-/// compacted meanwhile.
+/// Each record adds one to two counters and puts its position: in a snapshot all three agree,
+/// whatever is flushed and compacted meanwhile.
 #[test]
 #[allow(clippy::disallowed_methods)] // Plain threads: what the store does with the machine's threads, without a store.
 fn readers_beside_writer_flushes_and_compactions_see_whole_records() {

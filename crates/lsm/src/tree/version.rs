@@ -31,8 +31,8 @@ pub(crate) struct Version {
 pub struct Superseded(pub(super) Arc<Version>);
 
 impl Superseded {
-    /// Lets go of it, or gives it back if somebody else holds it: whoever lets go of it last frees memtables and the room of files,
-    /// which takes tens of milliseconds.
+    /// Lets go of it, or gives it back if somebody else holds it: whoever lets go of it last frees
+    /// memtables and the room of files, which takes tens of milliseconds.
     pub fn try_drop(self) -> Option<Superseded> {
         Arc::try_unwrap(self.0).err().map(Superseded)
     }
@@ -44,7 +44,8 @@ impl Version {
         std::iter::once(&self.active).chain(&self.frozen)
     }
 
-    /// Finds out whether [`erasing`](Self::erasing): called whenever there are other runs or frozen memtables.
+    /// Finds out whether [`erasing`](Self::erasing): called whenever there are other runs or frozen
+    /// memtables.
     pub(crate) fn note_erasing(&mut self) {
         self.erasing = self.frozen.iter().any(|memtable| memtable.erases())
             || self.runs.iter().any(|run| !run.spans().is_empty());
@@ -59,7 +60,8 @@ impl Version {
             .unwrap_or_default()
     }
 
-    /// The most runs that may have a key: it is in those that are being merged, or in what was made of them.
+    /// The most runs that may have a key: it is in those that are being merged, or in what was made
+    /// of them.
     pub(crate) fn runs_of_a_key(&self) -> usize {
         let ends =
             |pair: &&[Arc<Run>]| matches!(pair, [run, below] if run.is_cut() && !below.is_cut());
@@ -90,7 +92,8 @@ impl Version {
         self.runs.get(..count).unwrap_or_default()
     }
 
-    /// The entry of `key`, whose hash is `hash`, at `at`, with nothing older left to fold; a value may be lent.
+    /// The entry of `key`, whose hash is `hash`, at `at`, with nothing older left to fold; a value
+    /// may be lent.
     pub(crate) fn get(
         &self,
         folder: &Folder,
@@ -128,8 +131,8 @@ impl Version {
         fold.finish(folder, key, true)
     }
 
-    /// Has the system begin to read what [`get`](Self::get) will for all of `keys`, which come with their hashes: a disk does many
-    /// reads in the time of a few. Not if it seems to hold all.
+    /// Has the system begin to read what [`get`](Self::get) will for all of `keys`, which come with
+    /// their hashes: a disk does many reads in the time of a few. Not if it seems to hold all.
     pub(crate) fn announce<'k>(&self, keys: impl IntoIterator<Item = (&'k [u8], u64)>) {
         let mut tables = self.runs.iter().filter_map(|run| run.tables.first());
         if !tables.next().is_some_and(|table| table.may_wait()) {
@@ -145,7 +148,8 @@ impl Version {
         }
     }
 
-    /// As [`get`](Self::get), where ranges are deleted: a place that deletes the key ends the search as a tombstone does.
+    /// As [`get`](Self::get), where ranges are deleted: a place that deletes the key ends the
+    /// search as a tombstone does.
     #[cold]
     fn get_or_erased(
         &self,

@@ -10,7 +10,8 @@ fn doc(json: &str) -> Document {
     Document::from_json(json.as_bytes()).unwrap_or_else(|error| panic!("{error}: {json:.200}"))
 }
 
-/// JSON texts of an object: odd numbers, escapes, white space, nesting, many fields. Names in one object differ.
+/// JSON texts of an object: odd numbers, escapes, white space, nesting, many fields. Names in one
+/// object differ.
 fn any_json() -> impl Strategy<Value = String> {
     let number = prop_oneof![
         any::<i64>().prop_map(|value| value.to_string()),

@@ -1,7 +1,8 @@
 //! Numbers in the order: integers and floats in one order by exact value.
 //!
-//! Every number but zero is ±2^e × 1.f, with e from -1074 (the smallest float) to 1023 and f a binary fraction of at
-//! most 63 bits. Exponent, then fraction, then type, each in an order-preserving form, make the order.
+//! Every number but zero is ±2^e × 1.f, with e from -1074 (the smallest float) to 1023 and f a
+//! binary fraction of at most 63 bits. Exponent, then fraction, then type, each in an
+//! order-preserving form, make the order.
 //!
 //! # Layout
 //! ```text
@@ -227,7 +228,8 @@ pub(super) fn compare(integer: i128, float: f64) -> Ordering {
             Ordering::Less
         };
     }
-    // Beyond the range of both integer types a float is on its side of all of them; within it i128 holds its whole part.
+    // Beyond the range of both integer types a float is on its side of all of them; within it i128
+    // holds its whole part.
     let whole = float.floor();
     if float.abs() >= 2_f64.powi(65) {
         return if float > 0.0 {
@@ -236,6 +238,7 @@ pub(super) fn compare(integer: i128, float: f64) -> Ordering {
             Ordering::Greater
         };
     }
-    // Equal whole parts: the float is as large or larger by its fraction, and after the integer either way.
+    // Equal whole parts: the float is as large or larger by its fraction, and after the integer
+    // either way.
     integer.cmp(&(whole as i128)).then(Ordering::Less)
 }

@@ -1,4 +1,5 @@
-//! Cases from seeds: few fields and few values, so that queries find something; and values that are easily confused.
+//! Cases from seeds: few fields and few values, so that queries find something; and values that are
+//! easily confused.
 
 use super::Case;
 use crate::{Aggregate, Filter, Measure, Order, Path, Query, Value, find};

@@ -1,8 +1,8 @@
 //! Documents and queries to test shards with, as one text; and the answers that are right.
 //!
-//! A [`Case`] is made of a seed, or read from its text, and holds documents and queries. [`naive::answer`] answers a query as the definitions
-//! say, looking at every document and knowing no terms, plans or columns. Whatever answers queries is right if it
-//! answers each case so:
+//! A [`Case`] is made of a seed, or read from its text, and holds documents and queries.
+//! [`naive::answer`] answers a query as the definitions say, looking at every document and knowing
+//! no terms, plans or columns. Whatever answers queries is right if it answers each case so:
 //!
 //! ```
 //! use quire_query::testing::{Case, naive};
@@ -29,7 +29,8 @@
 //!   count
 //!   aggregate AVG(a) WHERE b = 1           any number of them
 //! ```
-//! Empty lines, and those that begin with `#`, are passed over. The fields that a query selects are no part of it.
+//! Empty lines, and those that begin with `#`, are passed over. The fields that a query selects are
+//! no part of it.
 
 mod generate;
 pub mod naive;
@@ -40,7 +41,8 @@ pub use generate::PATHS;
 use crate::Query;
 use quire_model::Document;
 
-/// Documents, and queries to ask of them. Each document has a field `_id`, from 0 on, which the queries do not know.
+/// Documents, and queries to ask of them. Each document has a field `_id`, from 0 on, which the
+/// queries do not know.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
     /// The documents, by docid.

@@ -9,7 +9,8 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-/// The right answer from documents that are split into shards, unless a limit of memory is met; without an explanation.
+/// The right answer from documents that are split into shards, unless a limit of memory is met;
+/// without an explanation.
 #[must_use]
 pub fn answer(shards: &[&[Document]], query: &Query) -> Answer {
     let mut matching = Vec::new();

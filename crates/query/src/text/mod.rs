@@ -1,7 +1,8 @@
 //! Queries as text: the WHERE and ORDER BY grammar of SQL, for one field and one value at a time.
 //!
-//! Words, quotes, numbers and comments are those of the `sqlparser` crate. Its syntax trees are not used: they nest one deep for
-//! each `AND` of a chain, and take half a kilobyte for each value of a list.
+//! Words, quotes, numbers and comments are those of the `sqlparser` crate. Its syntax trees are not
+//! used: they nest one deep for each `AND` of a chain, and take half a kilobyte for each value of a
+//! list.
 //!
 //! # Grammar
 //! ```text

@@ -14,9 +14,11 @@ pub(super) const RESERVED: [&str; 12] = [
 impl Filter {
     /// Reads the WHERE grammar of SQL: `mark = 'audi' AND price BETWEEN 5000 AND 20000`.
     ///
-    /// `=`, `<>`, `!=`, `<`, `<=`, `>`, `>=`, `BETWEEN`, `IN`, `LIKE 'front%'`, `IS NULL`, `IS NOT NULL`, `AND`, `OR`, `NOT`, `TRUE`,
-    /// `FALSE`; dotted names, in double quotes where they are no plain words. `<>`, `NOT` and `IS NULL` are complements: a document
-    /// without the field matches. `field IS NULL` is so without any value but null; `field = NULL` where there is a null.
+    /// `=`, `<>`, `!=`, `<`, `<=`, `>`, `>=`, `BETWEEN`, `IN`, `LIKE 'front%'`, `IS NULL`, `IS NOT
+    /// NULL`, `AND`, `OR`, `NOT`, `TRUE`, `FALSE`; dotted names, in double quotes where they are no
+    /// plain words. `<>`, `NOT` and `IS NULL` are complements: a document without the field
+    /// matches. `field IS NULL` is so without any value but null; `field = NULL` where there is a
+    /// null.
     ///
     /// ```
     /// use quire_query::{Filter, field};

@@ -7,7 +7,8 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 /// Longest text of a filter, in bytes.
 pub(super) const TEXT_BYTES_MAX: usize = 16 << 20;
 
-/// Most characters of a text that are no part of a word. Each of them can be a token of some 100 bytes.
+/// Most characters of a text that are no part of a word. Each of them can be a token of some 100
+/// bytes.
 const SIGNS_MAX: usize = 1 << 20;
 
 /// The words of SQL, and `@` as a letter.

@@ -14,10 +14,12 @@ use std::sync::Arc;
 /// Ends the name of a piece that is not whole yet.
 const TEMPORARY_SUFFIX: &str = ".tmp";
 
-/// A piece is synced each time so much of it was written: a large sync at its end would hold up the syncs of writers.
+/// A piece is synced each time so much of it was written: a large sync at its end would hold up the
+/// syncs of writers.
 const SYNC_BYTES: u64 = 4 << 20;
 
-/// The last piece of a log that has grown is copied again with what came after it if it is smaller: pieces stay few.
+/// The last piece of a log that has grown is copied again with what came after it if it is smaller:
+/// pieces stay few.
 const PIECE_BYTES_MIN: u64 = 4 << 20;
 
 /// Partition, kind and number of a file.
@@ -37,7 +39,8 @@ pub(crate) struct Copier<'a> {
 /// What is to be done for a partition.
 struct PartitionPlan<'a> {
     files: PartitionFiles,
-    /// Of each file that is not there whole: which one of `files`, and where its last piece, still to be copied, begins.
+    /// Of each file that is not there whole: which one of `files`, and where its last piece, still
+    /// to be copied, begins.
     missing: Vec<(usize, &'a FileCopy, u64)>,
 }
 
@@ -185,8 +188,8 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Copies the bytes of `source` from `start` on to a piece in `dir`, unless a backup that was interrupted has done so:
-    /// `there` are the names in it.
+    /// Copies the bytes of `source` from `start` on to a piece in `dir`, unless a backup that was
+    /// interrupted has done so: `there` are the names in it.
     fn piece(
         &mut self,
         dir: &Path,
@@ -223,7 +226,8 @@ impl<'a> Copier<'a> {
         Ok(piece)
     }
 
-    /// The CRC-32C of what an interrupted backup left, if that is the bytes of `source` from `start` on.
+    /// The CRC-32C of what an interrupted backup left, if that is the bytes of `source` from
+    /// `start` on.
     fn compare(
         &mut self,
         source: &FileCopy,

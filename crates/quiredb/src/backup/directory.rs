@@ -74,7 +74,8 @@ impl BackupDir {
             let bytes = seal(KIND, VERSION, &marker.to_string());
             dir.env.replace(&dir.marker(), &bytes)?;
         }
-        // A marker whose writer could not sync its name must not vanish from below what is added now.
+        // A marker whose writer could not sync its name must not vanish from below what is added
+        // now.
         dir.env.sync_dir(root)?;
         let found = dir.database()?;
         if found != database {

@@ -1,6 +1,7 @@
 //! A snapshot: one small file that names all that a backup at one moment is made of.
 //!
-//! A sealed text file (see `sealed.rs`) of the kind `quire-snapshot`, version 1, whose JSON is a [`Snapshot`].
+//! A sealed text file (see `sealed.rs`) of the kind `quire-snapshot`, version 1, whose JSON is a
+//! [`Snapshot`].
 
 use super::directory::partition_path;
 use crate::catalog::Catalog;

@@ -1,12 +1,14 @@
-//! The copy that a follower begins with: the files of all partitions as of one moment, as a backup has them.
+//! The copy that a follower begins with: the files of all partitions as of one moment, as a backup
+//! has them.
 //!
 //! # Invariants
-//! 1. A file that has come is named for its bytes: partition, file, length and digest. So one that is there already, from a copy
-//!    that was interrupted at either side, is not sent again; whatever the leader became meanwhile, a file of the same name
-//!    has the same bytes.
+//! 1. A file that has come is named for its bytes: partition, file, length and digest. So one that
+//!    is there already, from a copy that was interrupted at either side, is not sent again;
+//!    whatever the leader became meanwhile, a file of the same name has the same bytes.
 //! 2. A file gets its name when all of it has come, its CRC-32C was compared, and it is durable.
-//! 3. The files are moved to their places when all of them are there; what is moved then is written down first, so that
-//!    it can be gone on with. The catalog comes last: until then this is no database.
+//! 3. The files are moved to their places when all of them are there; what is moved then is written
+//!    down first, so that it can be gone on with. The catalog comes last: until then this is no
+//!    database.
 //!
 //! # Layout of a copy that is not whole
 //! ```text
@@ -37,7 +39,8 @@ const TEMPORARY_SUFFIX: &str = ".tmp";
 /// A file that comes is synced each time so much of it was written.
 const SYNC_BYTES: u64 = 16 << 20;
 
-/// A leader's files as of one moment. Held for a follower that copies them: they stay as long as this does.
+/// A leader's files as of one moment. Held for a follower that copies them: they stay as long as
+/// this does.
 #[derive(Debug)]
 pub struct LeaderCopy {
     snapshot: Snapshot,
@@ -91,8 +94,8 @@ impl LeaderCopy {
         String::from_utf8(self.snapshot.encode()).unwrap_or_default()
     }
 
-    /// Hands the messages that make up a file, by its place in the plan, to `send`, which may stop it; every checksum over the
-    /// bytes is compared first. False if there is no such file.
+    /// Hands the messages that make up a file, by its place in the plan, to `send`, which may stop
+    /// it; every checksum over the bytes is compared first. False if there is no such file.
     ///
     /// # Errors
     /// `Corrupt` for damage; those of the machine.
@@ -133,8 +136,8 @@ pub struct IncomingCopy {
 }
 
 impl IncomingCopy {
-    /// Begins to take the copy of this plan in `root`, or goes on with one: what is there already is kept as far as the plan has
-    /// it too.
+    /// Begins to take the copy of this plan in `root`, or goes on with one: what is there already
+    /// is kept as far as the plan has it too.
     pub(super) fn begin(env: Arc<dyn Env>, root: &Path, plan: &[u8]) -> Result<IncomingCopy> {
         let snapshot = Snapshot::decode(plan).map_err(|what| {
             Error::Leader(format!("what the leader sends can't be used: {what}"))
@@ -230,11 +233,12 @@ impl IncomingCopy {
         Ok(missing)
     }
 
-    /// Takes a file from the messages that [`LeaderCopy::send`] made of it. `progress` is told bytes as they come, and may
-    /// stop it.
+    /// Takes a file from the messages that [`LeaderCopy::send`] made of it. `progress` is told
+    /// bytes as they come, and may stop it.
     ///
     /// # Errors
-    /// `Leader` if they are cut, garbled, or not of this file: what has come of it is not used. `Full` or `Io`.
+    /// `Leader` if they are cut, garbled, or not of this file: what has come of it is not used.
+    /// `Full` or `Io`.
     pub fn receive(
         &self,
         index: usize,

@@ -5,7 +5,8 @@
 //! LOCK                     held by the process that follows
 //! copy-<number, 8 digits>  a database, or a copy that is not whole yet (see copy.rs)
 //! ```
-//! A copy is a database like any other: it can be served, backed up and verified on its own when nobody follows into it.
+//! A copy is a database like any other: it can be served, backed up and verified on its own when
+//! nobody follows into it.
 
 use super::copy::{self, IncomingCopy};
 use crate::database::LOCK_NAME;
@@ -27,10 +28,12 @@ pub struct FollowerDir {
 }
 
 impl FollowerDir {
-    /// Opens it; makes it if it is absent or empty. Goes on with a copy that had come whole, and removes older ones.
+    /// Opens it; makes it if it is absent or empty. Goes on with a copy that had come whole, and
+    /// removes older ones.
     ///
     /// # Errors
-    /// `Invalid` if the directory holds something else; `Locked` if another process has it; `Full` or `Io`.
+    /// `Invalid` if the directory holds something else; `Locked` if another process has it; `Full`
+    /// or `Io`.
     pub fn open(env: Arc<dyn Env>, root: &Path) -> Result<FollowerDir> {
         check(&*env, root)?;
         env.create_dir_all(root)?;
@@ -63,8 +66,8 @@ impl FollowerDir {
         (self.current > 0).then(|| self.path(self.current))
     }
 
-    /// Begins to take a copy of the leader, beside the one that counts; goes on with one that was interrupted. `plan` is what
-    /// [`LeaderCopy::plan`](super::LeaderCopy::plan) gave there.
+    /// Begins to take a copy of the leader, beside the one that counts; goes on with one that was
+    /// interrupted. `plan` is what [`LeaderCopy::plan`](super::LeaderCopy::plan) gave there.
     ///
     /// # Errors
     /// `Leader` if that can't be used; `Full` or `Io`.
@@ -73,8 +76,8 @@ impl FollowerDir {
         IncomingCopy::begin(Arc::clone(&self.env), &path, plan)
     }
 
-    /// Makes a database of a copy that has come whole: the one that counts from now on. The one before is removed by
-    /// [`remove_older`](FollowerDir::remove_older).
+    /// Makes a database of a copy that has come whole: the one that counts from now on. The one
+    /// before is removed by [`remove_older`](FollowerDir::remove_older).
     ///
     /// # Errors
     /// `Corrupt` if a file is missing; `Full` or `Io`.

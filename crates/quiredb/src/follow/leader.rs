@@ -16,7 +16,8 @@ const FRAME_BYTES: usize = 1 << 20;
 /// Bytes of messages made at a time, about.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// After a small piece the next one is made so much later: what is written meanwhile goes out together.
+/// After a small piece the next one is made so much later: what is written meanwhile goes out
+/// together.
 const PAUSE: Duration = Duration::from_millis(2);
 const SMALL_BYTES: usize = 64 << 10;
 
@@ -79,11 +80,12 @@ struct Following {
 }
 
 impl Database {
-    /// Begins to serve a follower; `hello` is what [`Replica::hello`](super::Replica::hello) gave there. If it can't follow, the
-    /// stream says why, and ends.
+    /// Begins to serve a follower; `hello` is what [`Replica::hello`](super::Replica::hello) gave
+    /// there. If it can't follow, the stream says why, and ends.
     ///
     /// # Errors
-    /// `Invalid` if these are no such bytes; `Corrupt` for damage in a log; `Closed`; those of the machine.
+    /// `Invalid` if these are no such bytes; `Corrupt` for damage in a log; `Closed`; those of the
+    /// machine.
     pub fn serve_follower(&self, hello: &[u8]) -> Result<LeaderStream> {
         let invalid = |error: &dyn std::fmt::Display| {
             Error::Invalid(format!("this is not what a follower says: {error}"))
@@ -206,8 +208,8 @@ fn judge(name: &str, partition: &Partition, cursor: &Cursor) -> Result<Verdict> 
 }
 
 impl LeaderStream {
-    /// The next messages, encoded: at the latest after `patience`, since a follower is told now and then how far its leader is.
-    /// None at the end.
+    /// The next messages, encoded: at the latest after `patience`, since a follower is told now and
+    /// then how far its leader is. None at the end.
     ///
     /// # Errors
     /// `Corrupt` for damage in a log; `Closed`; those of the machine.
@@ -280,7 +282,8 @@ impl LeaderStream {
                 last: reach.last,
             });
         }
-        // Each begins in its turn, so that none waits for ever behind one that is written faster than it can be sent.
+        // Each begins in its turn, so that none waits for ever behind one that is written faster
+        // than it can be sent.
         let mut turns: Vec<_> = self.partitions.iter_mut().collect();
         self.turn = (self.turn + 1) % turns.len().max(1);
         turns.rotate_left(self.turn);
@@ -335,7 +338,8 @@ impl LeaderStream {
 }
 
 impl Following {
-    /// Makes durable what has waited for it long enough: its writer asked for less, but the follower gets it only then.
+    /// Makes durable what has waited for it long enough: its writer asked for less, but the
+    /// follower gets it only then.
     fn sync_if_due(&mut self, now: Duration) -> Result<()> {
         let reach = self.partition.reach();
         if reach.durable >= reach.last {

@@ -12,7 +12,8 @@ use std::time::Duration;
 /// What the leader sends is synced so much later: a crash takes what can be had again.
 const SYNC_AFTER: Duration = Duration::from_millis(500);
 
-/// How many of its records a follower shows its leader: the newest, then ever older ones, twice as far back each time.
+/// How many of its records a follower shows its leader: the newest, then ever older ones, twice as
+/// far back each time.
 const RECORDS_SHOWN: u32 = 16;
 
 /// So many records behind it does nothing but catch up, until it is only so few.
@@ -28,9 +29,11 @@ pub struct Replica {
     database: Database,
     /// By id: each is opened once.
     collections: BTreeMap<u32, Collection>,
-    /// When the leader was asked, by the clock here, and its clock when it began to answer, which was later.
+    /// When the leader was asked, by the clock here, and its clock when it began to answer, which
+    /// was later.
     clocks: Option<(Duration, u64)>,
-    /// How far the leader was, and when, by the clock here: the oldest that is not reached yet first.
+    /// How far the leader was, and when, by the clock here: the oldest that is not reached yet
+    /// first.
     ahead: VecDeque<(Duration, Vec<Head>)>,
     newest: Vec<Head>,
     /// When it was last known to hold all that the leader had.
@@ -78,8 +81,8 @@ impl Replica {
         &self.database
     }
 
-    /// What to say to the leader: whose copy this is, how far it is, and some of its records to compare. What was sent before
-    /// and not taken is to be forgotten.
+    /// What to say to the leader: whose copy this is, how far it is, and some of its records to
+    /// compare. What was sent before and not taken is to be forgotten.
     ///
     /// # Errors
     /// `Corrupt` for damage; `Closed`; those of the machine.
@@ -118,8 +121,8 @@ impl Replica {
     /// Does what a message of the leader says.
     ///
     /// # Errors
-    /// `Diverged` if the leader says so; `Leader` if the message makes no sense here, and nothing was changed; `Full`,
-    /// `Closed` and those of the machine.
+    /// `Diverged` if the leader says so; `Leader` if the message makes no sense here, and nothing
+    /// was changed; `Full`, `Closed` and those of the machine.
     pub fn apply(&mut self, frame: Frame) -> Result<Applied> {
         match frame {
             Frame::Catalog(bytes) => self.take_catalog(&bytes).map(|()| Applied::Other),
@@ -206,7 +209,8 @@ impl Replica {
         }
     }
 
-    /// A moment of the leader's clock by the clock here; earlier than it was rather than later. Neither clock ever jumps.
+    /// A moment of the leader's clock by the clock here; earlier than it was rather than later.
+    /// Neither clock ever jumps.
     fn here(&mut self, micros: u64) -> Duration {
         let now = self.database.env().monotonic();
         let Some((asked, began)) = &mut self.clocks else {
@@ -233,8 +237,8 @@ impl Replica {
     /// How many records are missing for the leader to have been no further.
     fn missing(&self, heads: &[Head]) -> u64 {
         let missing = |head: &Head| {
-            // A collection that the leader had then, and that is not here, has been dropped since: a catalog comes before
-            // what is said of its collections.
+            // A collection that the leader had then, and that is not here, has been dropped since:
+            // a catalog comes before what is said of its collections.
             let partition = self.partition(head.collection, head.partition)?;
             Some(head.last.0.saturating_sub(partition.position().0))
         };

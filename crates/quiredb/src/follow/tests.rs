@@ -426,7 +426,8 @@ fn garbled_messages_are_errors_and_change_nothing() {
     assert_eq!(follower.contents(), contents(&leader.database).unwrap());
 }
 
-/// What was said of a collection before it was dropped once kept a follower from ever being level again.
+/// What was said of a collection before it was dropped once kept a follower from ever being level
+/// again.
 #[test]
 fn records_of_a_dropped_collection_are_not_waited_for() {
     let env = SimEnv::new(1);

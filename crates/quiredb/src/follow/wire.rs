@@ -21,7 +21,8 @@ use std::io::Read;
 
 const HEADER_BYTES: usize = 4 + 1 + 4;
 
-/// The largest payload: a group of records of the largest size, with their lengths and what comes before them.
+/// The largest payload: a group of records of the largest size, with their lengths and what comes
+/// before them.
 const PAYLOAD_BYTES_MAX: u64 = 72 << 20;
 
 /// A message of a leader.
@@ -126,7 +127,8 @@ impl Frame {
         }
     }
 
-    /// The next frame; none where the bytes end between two. Holds little more memory than bytes have come.
+    /// The next frame; none where the bytes end between two. Holds little more memory than bytes
+    /// have come.
     ///
     /// # Errors
     /// [`Error::Leader`] if the bytes are cut or garbled, or can't be read.

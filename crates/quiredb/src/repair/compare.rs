@@ -13,7 +13,8 @@ use std::iter::Peekable;
 /// Documents that are deleted at once.
 const BATCH: usize = 1024;
 
-/// The documents that came of one partition so far, in key order, with the positions that they came from.
+/// The documents that came of one partition so far, in key order, with the positions that they came
+/// from.
 struct Salvaged<'a> {
     scans: Vec<Peekable<PartitionScan>>,
     origins: &'a Origins,
@@ -52,8 +53,8 @@ impl Salvaged<'_> {
 }
 
 impl Repair<'_> {
-    /// Compares, if any record that the index has seen is lost, and reports each document that differs. Those that the
-    /// index knows to be deleted are deleted.
+    /// Compares, if any record that the index has seen is lost, and reports each document that
+    /// differs. Those that the index knows to be deleted are deleted.
     pub(super) fn compare(
         &mut self,
         index: &SalvagedIndex,

@@ -1,7 +1,7 @@
 //! Origins: which record of the damaged database a version of the new one was made from.
 //!
-//! Records are written in the order of the log, so versions and positions run side by side from one lost record to the
-//! next: it is enough to keep where each such piece begins.
+//! Records are written in the order of the log, so versions and positions run side by side from one
+//! lost record to the next: it is enough to keep where each such piece begins.
 
 use quire_model::Position;
 

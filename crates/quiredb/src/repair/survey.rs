@@ -1,4 +1,5 @@
-//! Surveying a damaged database: which collections and partitions it has, from its catalog, or else from its directories.
+//! Surveying a damaged database: which collections and partitions it has, from its catalog, or else
+//! from its directories.
 
 use crate::catalog::{
     CATALOG_BYTES_MAX, CATALOG_NAME, Catalog, Entry, collection_dir, parse_collection_dir,

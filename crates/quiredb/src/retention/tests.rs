@@ -1,4 +1,5 @@
-//! Retention against a model, on a simulated machine whose time and background work the test drives.
+//! Retention against a model, on a simulated machine whose time and background work the test
+//! drives.
 
 use crate::{
     Collection, CollectionSettings, Database, Document, Durability, Env, Key, Options, Position,
@@ -67,7 +68,8 @@ impl Random {
     }
 }
 
-/// A document as it should be: where its newest record is, when that was written, and how long it is.
+/// A document as it should be: where its newest record is, when that was written, and how long it
+/// is.
 #[derive(Debug, Clone, Copy)]
 struct Expected {
     partition: u32,

@@ -115,8 +115,8 @@ impl Action {
     /// Reads the action on line `number`.
     ///
     /// # Errors
-    /// A line that is no action, which makes it unknown what the lines after it are. What is merely not
-    /// possible is left to the item.
+    /// A line that is no action, which makes it unknown what the lines after it are. What is merely
+    /// not possible is left to the item.
     pub(crate) fn parse(line: &[u8], number: u64) -> Outcome<Action> {
         let malformed = |what: &dyn fmt::Display| {
             Failure::illegal_argument(format!("Malformed action/metadata line [{number}]: {what}"))

@@ -1,9 +1,10 @@
-//! A batch of bulk items, applied: each judged on its own, those of one key in their order, with one sync per partition
-//! and round.
+//! A batch of bulk items, applied: each judged on its own, those of one key in their order, with
+//! one sync per partition and round.
 //!
-//! An update depends on the document as it is, so that is read, merged and written on condition that nothing came
-//! between. Items are done in rounds: an update waits for the next one if an item before it writes the same key, and so
-//! does whatever follows an update on its key. A batch without updates is one round.
+//! An update depends on the document as it is, so that is read, merged and written on condition
+//! that nothing came between. Items are done in rounds: an update waits for the next one if an item
+//! before it writes the same key, and so does whatever follows an update on its key. A batch
+//! without updates is one round.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
@@ -193,7 +194,8 @@ impl Batch<'_> {
         }
     }
 
-    /// Does what can be done at once; returns the rest. The first task is always done or loses a retry, so rounds end.
+    /// Does what can be done at once; returns the rest. The first task is always done or loses a
+    /// retry, so rounds end.
     fn round(&mut self, tasks: Vec<Task>) -> Vec<Task> {
         let (now, updates, mut later) = split(tasks);
         let mut writes: BTreeMap<Arc<str>, Vec<Pending>> = BTreeMap::new();

@@ -47,8 +47,9 @@ impl Response {
     }
 }
 
-/// Sends a request over a connection of its own to the server at `address`, as `HOST:PORT`, and reads the head of the answer.
-/// `token` is what the server asks of its callers, if it does; nothing may take longer to come than `timeout`.
+/// Sends a request over a connection of its own to the server at `address`, as `HOST:PORT`, and
+/// reads the head of the answer. `token` is what the server asks of its callers, if it does;
+/// nothing may take longer to come than `timeout`.
 ///
 /// # Errors
 /// Of the connection, and if the answer is no HTTP.

@@ -98,8 +98,8 @@ impl Follower {
     /// Opens the follower's directory, and the copy in it if there is one.
     ///
     /// # Errors
-    /// `Invalid` if the leader's address is none, or the directory holds something else; `Locked` if another process has it;
-    /// `Corrupt`, `Full` or `Io`.
+    /// `Invalid` if the leader's address is none, or the directory holds something else; `Locked`
+    /// if another process has it; `Corrupt`, `Full` or `Io`.
     pub fn open(env: Arc<dyn Env>, options: FollowOptions) -> Result<Follower> {
         let address = options
             .leader
@@ -176,7 +176,8 @@ impl Follower {
         Ok(())
     }
 
-    /// Follows until the connection ends or the leader no longer has what comes next; then it starts over.
+    /// Follows until the connection ends or the leader no longer has what comes next; then it
+    /// starts over.
     fn follow(&mut self) -> Result<()> {
         let Some(replica) = &mut self.replica else {
             return Ok(());
@@ -360,12 +361,13 @@ fn is_passing(error: &Error) -> bool {
     matches!(error, Error::Leader(_)) || error.kind() == ErrorKind::Full
 }
 
-/// Serves a follower: copies the leader first if there is no copy yet, and serves then, while it follows. Writes are refused.
-/// Else as [`serve`](crate::serve()). The database that was served is closed when it returns.
+/// Serves a follower: copies the leader first if there is no copy yet, and serves then, while it
+/// follows. Writes are refused. Else as [`serve`](crate::serve()). The database that was served is
+/// closed when it returns.
 ///
 /// # Errors
-/// `Diverged` if it is no copy of its leader: nothing is changed; `Invalid` if the leader refuses; `ReadOnly`, `Corrupt` or `Io` if
-/// the machine fails; those of [`serve`](crate::serve()).
+/// `Diverged` if it is no copy of its leader: nothing is changed; `Invalid` if the leader refuses;
+/// `ReadOnly`, `Corrupt` or `Io` if the machine fails; those of [`serve`](crate::serve()).
 pub async fn serve_follower(
     mut follower: Follower,
     listeners: impl Into<Listeners>,

@@ -1,7 +1,8 @@
 //! The leader's routes.
 //!
-//! A copy is held for the follower that asked for it under a lease: files that compaction has replaced stay on disk as long. It
-//! ends when the follower says so, or when nothing was asked of the copy for a while.
+//! A copy is held for the follower that asked for it under a lease: files that compaction has
+//! replaced stay on disk as long. It ends when the follower says so, or when nothing was asked of
+//! the copy for a while.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -117,7 +118,8 @@ pub(crate) async fn follow(call: Call) -> Outcome<Answer> {
     Ok(Answer::frames(Box::pin(pieces)))
 }
 
-/// Makes the next messages, on a thread that may block: it mostly waits, so it takes no turn of those who read.
+/// Makes the next messages, on a thread that may block: it mostly waits, so it takes no turn of
+/// those who read.
 async fn next(mut stream: LeaderStream) -> io::Result<(LeaderStream, Option<Vec<u8>>)> {
     let made = tokio::task::spawn_blocking(move || {
         let bytes = stream.next(PATIENCE);

@@ -118,7 +118,8 @@ impl Following {
         (state.lag, state.looked) = (lag, now);
     }
 
-    /// How far it is behind: records as far as it was told, and seconds, which grow while it is told nothing.
+    /// How far it is behind: records as far as it was told, and seconds, which grow while it is
+    /// told nothing.
     pub(crate) fn lag(&self, now: Duration) -> (u64, Option<f64>) {
         let state = self.state.lock();
         let since = now.saturating_sub(state.looked);

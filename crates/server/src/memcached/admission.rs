@@ -1,5 +1,5 @@
-//! Who may call, as memcached does it over its text protocol: where there is a token, the first request must be a `set` of
-//! any key whose value is `<any name> <token>`.
+//! Who may call, as memcached does it over its text protocol: where there is a token, the first
+//! request must be a `set` of any key whose value is `<any name> <token>`.
 
 use super::outcome::line;
 use super::request::{Change, Mode, Request};

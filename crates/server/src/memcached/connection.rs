@@ -1,12 +1,13 @@
 //! One connection, on a thread of its own that may block: read, parse, do, answer.
 //!
-//! A thread each is what keeps a slow disk, a sync or a client that does not read from holding up other connections, and
-//! what makes a lone request cheap: one read and one write of the socket.
+//! A thread each is what keeps a slow disk, a sync or a client that does not read from holding up
+//! other connections, and what makes a lone request cheap: one read and one write of the socket.
 //!
 //! # Invariants
-//! 1. A connection holds [`INPUT_BYTES`] of what it was sent; a longer value only if the room that all requests share has
-//!    room for it.
-//! 2. A request that does not arrive whole in time ends its connection, as does an answer that is not taken.
+//! 1. A connection holds [`INPUT_BYTES`] of what it was sent; a longer value only if the room that
+//!    all requests share has room for it.
+//! 2. A request that does not arrive whole in time ends its connection, as does an answer that is
+//!    not taken.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -30,7 +31,8 @@ const OUTPUT_BYTES_KEPT: usize = 256 << 10;
 /// What is still read of a client that is cut off, so that it gets to read why.
 const LINGER_BYTES: usize = 4 << 20;
 
-/// A connection over any stream. A read of it may end early with `WouldBlock` or `TimedOut`, to let this look about.
+/// A connection over any stream. A read of it may end early with `WouldBlock` or `TimedOut`, to let
+/// this look about.
 pub(crate) struct Connection<R, W> {
     reader: R,
     sink: Sink<W>,
@@ -98,8 +100,9 @@ impl<R: Read, W: Write> Connection<R, W> {
         }
     }
 
-    /// Serves the client until it or `is_wanted` ends it: asked between batches, and, of an idle connection, whenever a read
-    /// ends early. Blocks. True if the client was cut off and may have more to say.
+    /// Serves the client until it or `is_wanted` ends it: asked between batches, and, of an idle
+    /// connection, whenever a read ends early. Blocks. True if the client was cut off and may have
+    /// more to say.
     ///
     /// # Errors
     /// The stream's, and `TimedOut` if a request did not arrive in time.
@@ -129,8 +132,8 @@ impl<R: Read, W: Write> Connection<R, W> {
         }
     }
 
-    /// Does what has arrived, up to a bound. The bytes that must have arrived for the next request; none if there may be one
-    /// already.
+    /// Does what has arrived, up to a bound. The bytes that must have arrived for the next request;
+    /// none if there may be one already.
     fn batch(&mut self) -> io::Result<(Flow, Option<usize>)> {
         self.parser
             .set_value_bytes_max(self.session.value_bytes_max());
@@ -195,8 +198,8 @@ impl<R: Read, W: Write> Connection<R, W> {
         }
     }
 
-    /// Reads, for a while, what a client that was cut off still sends, and throws it away: closing a socket with unread
-    /// bytes takes the last answer from it.
+    /// Reads, for a while, what a client that was cut off still sends, and throws it away: closing
+    /// a socket with unread bytes takes the last answer from it.
     pub(crate) fn linger(&mut self) {
         let mut left = LINGER_BYTES;
         while left > 0 {
@@ -230,7 +233,8 @@ impl Input {
         }
     }
 
-    /// Makes room for `bytes` in all, and for one more than there are; false if there is none to be had.
+    /// Makes room for `bytes` in all, and for one more than there are; false if there is none to be
+    /// had.
     fn make_room(&mut self, server: &Server, bytes: usize) -> bool {
         if self.start + bytes > self.bytes.len() || self.end == self.bytes.len() {
             self.bytes.copy_within(self.start..self.end, 0);

@@ -1,7 +1,7 @@
 //! What the memcached port counts, for `stats` and `/metrics`.
 //!
-//! A connection counts a batch of requests on its own and adds it up once, so that connections do not fight over the
-//! counters.
+//! A connection counts a batch of requests on its own and adds it up once, so that connections do
+//! not fight over the counters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

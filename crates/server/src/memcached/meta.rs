@@ -1,7 +1,7 @@
 //! Flags of meta commands: single letters, some with a token right behind, between spaces.
 //!
-//! They are checked whole when a command is parsed, and read again in their order when it is answered, so that no list
-//! of them is made.
+//! They are checked whole when a command is parsed, and read again in their order when it is
+//! answered, so that no list of them is made.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,5 @@
-//! What became of a write, and the words for it: those of the text commands and of the meta commands.
+//! What became of a write, and the words for it: those of the text commands and of the meta
+//! commands.
 
 use quiredb::Position;
 

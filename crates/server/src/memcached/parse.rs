@@ -1,12 +1,15 @@
-//! The memcached protocol, text and meta commands, from bytes alone: no I/O, no clock, no memory of its own.
+//! The memcached protocol, text and meta commands, from bytes alone: no I/O, no clock, no memory of
+//! its own.
 //!
 //! # Invariants
-//! 1. The requests depend on the bytes, not on how they were cut: a parser fed byte by byte hands out what one does that
-//!    is given everything at once.
-//! 2. A line of keys is handed out key by key, whatever its length. Of anything else the caller holds at most one line
-//!    ([`LINE_BYTES_MAX`]) and one value (the limit the parser was made with).
-//! 3. A request that is refused takes its value with it, so that no value is ever read as a command. Where the length of
-//!    a value can't be known, or the value does not end where it should, nothing after it is read.
+//! 1. The requests depend on the bytes, not on how they were cut: a parser fed byte by byte hands
+//!    out what one does that is given everything at once.
+//! 2. A line of keys is handed out key by key, whatever its length. Of anything else the caller
+//!    holds at most one line ([`LINE_BYTES_MAX`]) and one value (the limit the parser was made
+//!    with).
+//! 3. A request that is refused takes its value with it, so that no value is ever read as a
+//!    command. Where the length of a value can't be known, or the value does not end where it
+//!    should, nothing after it is read.
 //!
 //! # Grammar
 //! ```text

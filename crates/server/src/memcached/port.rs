@@ -120,7 +120,8 @@ impl Port {
     /// Serves one client to its end.
     fn serve(&self, stream: &TcpStream) {
         let mut connection = Connection::new(Arc::clone(&self.server), stream, stream);
-        // An idle client stays as long as no other waits for its place; one goes for one that waits.
+        // An idle client stays as long as no other waits for its place; one goes for one that
+        // waits.
         let is_wanted = |is_idle: bool| {
             let is_place_wanted =
                 || is_idle && self.clients.is_waiting.swap(false, Ordering::AcqRel);
@@ -138,7 +139,8 @@ impl Port {
         }
     }
 
-    /// Lets what has been read be answered, then ends all connections: after `timeout` also those that are not done.
+    /// Lets what has been read be answered, then ends all connections: after `timeout` also those
+    /// that are not done.
     pub(crate) async fn stop(&self, timeout: Duration) {
         self.clients.is_stopping.store(true, Ordering::Release);
         self.clients.shut(Shutdown::Read);

@@ -1,4 +1,5 @@
-//! What a client asks for, as the parser hands it on: borrowed from the bytes it came in, nothing looked up yet.
+//! What a client asks for, as the parser hands it on: borrowed from the bytes it came in, nothing
+//! looked up yet.
 
 use std::borrow::Cow;
 
@@ -95,7 +96,8 @@ pub(crate) struct Refusal {
     pub(crate) line: &'static str,
     /// Where the next request begins is not known, or nobody may be told: the connection ends.
     pub(crate) closes: bool,
-    /// The client reads no answer to this request: the line would be taken for the answer to its next one.
+    /// The client reads no answer to this request: the line would be taken for the answer to its
+    /// next one.
     pub(crate) noreply: bool,
 }
 

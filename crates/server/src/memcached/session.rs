@@ -1,9 +1,11 @@
 //! One client's requests, done in batches: all that one read of its socket brought.
 //!
 //! # Invariants
-//! 1. Requests are answered in their order, and each sees what those before it on its connection did.
-//! 2. Reads that follow each other are one multi-get, writes that follow each other one batch with one sync. A batch of
-//!    writes has each key once, so that any of them can be tried again without overtaking another.
+//! 1. Requests are answered in their order, and each sees what those before it on its connection
+//!    did.
+//! 2. Reads that follow each other are one multi-get, writes that follow each other one batch with
+//!    one sync. A batch of writes has each key once, so that any of them can be tried again without
+//!    overtaking another.
 //! 3. A write is answered when it is as durable as its collection says.
 
 use std::collections::HashSet;
@@ -336,7 +338,8 @@ impl Session {
         out.extend_from_slice(b"\r\n");
     }
 
-    /// Of a line of keys the first error is the last that is said: the client takes it for the end of the answer.
+    /// Of a line of keys the first error is the last that is said: the client takes it for the end
+    /// of the answer.
     fn answer_failed(&mut self, request: &Request<'_>, outcome: &Outcome, out: &mut Vec<u8>) {
         self.tally.add(Count::Refused, 1);
         let is_line = matches!(request, Request::Get { .. });
@@ -353,7 +356,8 @@ impl Session {
         let mut flow = Flow::On;
         for (write, outcome) in writes.iter().zip(&outcomes) {
             self.count(write, outcome);
-            // Those after one that ends the connection may have been done with it, but are not answered.
+            // Those after one that ends the connection may have been done with it, but are not
+            // answered.
             if flow == Flow::Close {
                 continue;
             }

@@ -6,8 +6,9 @@
 //! NAME_base64   instead of it, a value that is not UTF-8, in base64
 //! NAME_flags    the client's flags, if they are not 0
 //! ```
-//! Other fields of the document are left as they are. A document without the first two, or with null there, has no value:
-//! a miss. Removing the value of a document that has other fields leaves these; else the document goes.
+//! Other fields of the document are left as they are. A document without the first two, or with
+//! null there, has no value: a miss. Removing the value of a document that has other fields leaves
+//! these; else the document goes.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -94,7 +95,8 @@ impl Values {
         })
     }
 
-    /// The write that makes this the value under `key`, whatever is there; of a field, if a document is there.
+    /// The write that makes this the value under `key`, whatever is there; of a field, if a
+    /// document is there.
     pub(crate) fn set(&self, key: &Key, value: &[u8], flags: u32) -> Result<Write, Outcome> {
         match self {
             Values::Json => Ok(Write::put(key.clone(), json_document(value, flags)?)),
@@ -105,7 +107,8 @@ impl Values {
         }
     }
 
-    /// The write that makes this the value of the document as it was found, or of a new one, if it is still so.
+    /// The write that makes this the value of the document as it was found, or of a new one, if it
+    /// is still so.
     pub(crate) fn store(
         &self,
         key: &Key,
@@ -160,7 +163,8 @@ impl Names {
             .any(|(name, _)| !self.all().contains(&name))
     }
 
-    /// A document of these fields alone; as a merge patch it also says which of them are not to be there.
+    /// A document of these fields alone; as a merge patch it also says which of them are not to be
+    /// there.
     fn document(
         &self,
         value: &[u8],

@@ -38,7 +38,8 @@ pub(crate) fn number(word: &[u8]) -> Option<u64> {
 /// Longer times to live are seconds since 1970, as memcached has it.
 const RELATIVE_SECONDS_MAX: u64 = 30 * 24 * 60 * 60;
 
-/// The year 2020: whatever the clock says, times before it are over. Clients ask for such to store nothing.
+/// The year 2020: whatever the clock says, times before it are over. Clients ask for such to store
+/// nothing.
 const PAST_SECONDS: u64 = 1_577_836_800;
 
 /// Whether a time to live is over at once; else it is for ever.

@@ -1,5 +1,5 @@
-//! A batch of writes, each key once: looked up together where they depend on what is there, committed together, and again
-//! where another client came between.
+//! A batch of writes, each key once: looked up together where they depend on what is there,
+//! committed together, and again where another client came between.
 
 use quiredb::{Collection, CollectionSettings, ErrorKind, Found, Key};
 
@@ -72,8 +72,8 @@ pub(crate) fn write_all(session: &Session, writes: &[&Write<'_>]) -> Vec<Outcome
     outcomes
 }
 
-/// The collection, by its place in `collections`, and the key of a write; none if there is no such collection, nor to be
-/// one.
+/// The collection, by its place in `collections`, and the key of a write; none if there is no such
+/// collection, nor to be one.
 fn prepare(
     session: &Session,
     collections: &mut Vec<Collection>,

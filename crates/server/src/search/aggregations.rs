@@ -1,7 +1,7 @@
 //! `aggs` of a search: what is asked, and the answers as OpenSearch gives them.
 //!
-//! An aggregation is about all documents that match. Those inside others, and all kinds and options that are not known, are
-//! refused by name.
+//! An aggregation is about all documents that match. Those inside others, and all kinds and options
+//! that are not known, are refused by name.
 
 use quire_model::ordered::OrderedValue;
 use quiredb::query::{Aggregate, Aggregated, Value};

@@ -1,6 +1,8 @@
-//! The query DSL of OpenSearch as a [`Filter`]: the part of it that says which documents, and nothing of scores.
+//! The query DSL of OpenSearch as a [`Filter`]: the part of it that says which documents, and
+//! nothing of scores.
 //!
-//! What is not known, or can't be honoured, is refused by name: a query that was half understood would give a wrong answer.
+//! What is not known, or can't be honoured, is refused by name: a query that was half understood
+//! would give a wrong answer.
 
 use quiredb::ID;
 use quiredb::query::{Filter, Value, field};
@@ -66,7 +68,8 @@ pub(crate) fn filter(query: &Json) -> Outcome<Filter> {
     }
 }
 
-/// `bool`: scores apart, `must` is `filter`, and `should` counts where nothing else must hold, or where it is told to.
+/// `bool`: scores apart, `must` is `filter`, and `should` counts where nothing else must hold, or
+/// where it is told to.
 fn boolean(body: &Object) -> Outcome<Filter> {
     let name = "bool";
     let clauses = ["filter", "must", "must_not", "should"];
@@ -143,7 +146,8 @@ fn range(body: &Object) -> Outcome<Filter> {
     Ok(Filter::Range(path.into(), lower, upper))
 }
 
-/// Values are compared as they are. What would be a point in time by its place from now would compare as its letters.
+/// Values are compared as they are. What would be a point in time by its place from now would
+/// compare as its letters.
 fn check_date_math(value: &Json) -> Outcome<()> {
     match value.as_str() {
         Some(text) if text.contains("||") || is_relative_to_now(text) => Err(unsupported(format!(

@@ -16,7 +16,8 @@ const SIZE_DEFAULT: u64 = 10;
 /// A search.
 #[derive(Debug)]
 pub(crate) struct Request {
-    /// Which documents, in which order, and what is said about them; what is said has the names of `aggregations`.
+    /// Which documents, in which order, and what is said about them; what is said has the names of
+    /// `aggregations`.
     pub(crate) query: Query,
     pub(crate) aggregations: Vec<Aggregation>,
     /// What is shown of a hit.

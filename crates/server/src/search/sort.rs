@@ -6,8 +6,9 @@ use serde_json::Value as Json;
 use super::filter::{known, object, only_entry, text, unsupported};
 use crate::failure::Outcome;
 
-/// The orders of a `sort` in a body: a field, an object `{FIELD: "desc"}` or `{FIELD: {"order": "desc"}}`, or a list of
-/// these. A document has several values of a field at most by the least ascending and the greatest descending.
+/// The orders of a `sort` in a body: a field, an object `{FIELD: "desc"}` or `{FIELD: {"order":
+/// "desc"}}`, or a list of these. A document has several values of a field at most by the least
+/// ascending and the greatest descending.
 pub(crate) fn orders(sort: &Json) -> Outcome<Vec<Order>> {
     let sorts = match sort {
         Json::Array(sorts) => sorts.as_slice(),

@@ -25,7 +25,8 @@ fn options(field: Option<&str>) -> ServerOptions {
     }
 }
 
-/// What a database on a simulated machine answers to all this, sent at once; `|` stands for the end of a line.
+/// What a database on a simulated machine answers to all this, sent at once; `|` stands for the end
+/// of a line.
 fn answers(database: &Database, field: Option<&str>, requests: &[u8]) -> String {
     let mut answers = Vec::new();
     memcached(database.clone(), options(field), requests, &mut answers).unwrap();
@@ -164,13 +165,15 @@ fn nothing_expires_and_what_would_is_refused_or_removed() {
                 &format!("{get_refused}{get_refused}{get_refused}MN|"),
             ),
             ("set a 0 0 1|x|set a 0 -1 1|y|get a|", "STORED|STORED|END|"),
-            // More than 30 days are seconds since 1970: libmemcached asks in this way whether a key is there.
+            // More than 30 days are seconds since 1970: libmemcached asks in this way whether a key
+            // is there.
             ("add a 0 2678400 0||get a|", "STORED|END|"),
             (
                 "set a 0 0 1|x|add a 0 -1 1|y|touch a -1|get a|touch a -1|",
                 "STORED|NOT_STORED|TOUCHED|END|NOT_FOUND|",
             ),
-            // Nobody is told of what fails without a reply: the connection ends, so that it is not missed.
+            // Nobody is told of what fails without a reply: the connection ends, so that it is not
+            // missed.
             ("set a 0 60 1 noreply|x|mn|", ""),
             ("get a|", "END|"),
         ],
@@ -362,7 +365,8 @@ async fn garbage_is_answered_with_errors_and_held_nowhere() {
         .await
         .unwrap();
     assert_eq!(answers, "ERROR\r\n".repeat(32 << 10) + "MN\r\n");
-    // Where it can't be known what comes next: an error, which the client gets to read, and the end.
+    // Where it can't be known what comes next: an error, which the client gets to read, and the
+    // end.
     for (garbage, error) in [
         (vec![b'x'; 1 << 20], "CLIENT_ERROR line too long\r\n"),
         (vec![0xff; 1 << 20], "CLIENT_ERROR line too long\r\n"),
@@ -393,7 +397,8 @@ async fn values_that_do_not_fit_are_refused_and_the_connection_goes_on() {
     stream.write_all(&too_large).await.unwrap();
     let answer = exchange(&mut stream, b"\r\nmn\r\n", "MN\r\n").await;
     assert_eq!(answer, "SERVER_ERROR object too large for cache\r\nMN\r\n");
-    // Half-sent values take all the room that there is; a further one is refused, and is fine when they are gone.
+    // Half-sent values take all the room that there is; a further one is refused, and is fine when
+    // they are gone.
     let mut holders = Vec::new();
     for _ in 0..3 {
         let mut holder = TcpStream::connect(site.memcached.unwrap()).await.unwrap();

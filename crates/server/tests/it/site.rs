@@ -39,7 +39,8 @@ impl Reply {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
     }
 
-    /// That this is an error of the given status and type, in OpenSearch's shape; returns its reason.
+    /// That this is an error of the given status and type, in OpenSearch's shape; returns its
+    /// reason.
     #[track_caller]
     pub(crate) fn refused(&self, status: u16, kind: &str) -> String {
         assert_eq!(self.status, status, "{}", self.text);

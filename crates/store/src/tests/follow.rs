@@ -1,4 +1,5 @@
-//! A store that follows another: it has a front of the other's history, whole groups only, whatever happens to it.
+//! A store that follows another: it has a front of the other's history, whole groups only, whatever
+//! happens to it.
 
 use super::*;
 use crate::Shipped;
@@ -16,7 +17,8 @@ fn write_all(store: &Store<Words>, groups: &[Vec<String>], durability: Durabilit
     }
 }
 
-/// Takes all that the leader ships, a few bytes at a time, until the two differ in nothing or the follower fails.
+/// Takes all that the leader ships, a few bytes at a time, until the two differ in nothing or the
+/// follower fails.
 fn catch_up(leader: &Store<Words>, follower: &Store<Words>) -> crate::Result<()> {
     loop {
         let seen = follower.reach().last;

@@ -1,4 +1,5 @@
-//! Random histories of counters: a seed names one. Their tempers are as those of the histories of documents.
+//! Random histories of counters: a seed names one. Their tempers are as those of the histories of
+//! documents.
 
 use super::machine::Record;
 use super::{History, Op};
@@ -41,7 +42,8 @@ struct Temper {
     weights: [u64; WEIGHTS.len()],
     counters: u16,
     batch_max: u64,
-    /// How often a write is under `sync`, under `async` with a short, a longer and a long delay, and under `none`.
+    /// How often a write is under `sync`, under `async` with a short, a longer and a long delay,
+    /// and under `none`.
     durabilities: [u64; 5],
     /// Once in so many, a record is about up to all counters.
     wide_one_in: u64,

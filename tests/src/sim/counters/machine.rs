@@ -85,7 +85,8 @@ pub(super) fn key(counter: u16) -> Vec<u8> {
     format!("counter-{counter:05}{tail}").into_bytes()
 }
 
-/// An operand is a function `x → times · x + plus`. Their composition is one again, and depends on the order.
+/// An operand is a function `x → times · x + plus`. Their composition is one again, and depends on
+/// the order.
 #[derive(Debug)]
 struct Functions;
 

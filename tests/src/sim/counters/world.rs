@@ -1,7 +1,7 @@
 //! A simulated machine, a store of counters on it, and what must be in it.
 //!
-//! What is checked is what the world of documents checks: answers, views, promises, groups that are whole or not there, and that
-//! trees and log agree.
+//! What is checked is what the world of documents checks: answers, views, promises, groups that are
+//! whole or not there, and that trees and log agree.
 
 use super::machine::{Counters, LAST, Record, State, VALUES, key, number, state_of};
 use super::{History, Op};
@@ -32,7 +32,8 @@ pub(super) struct Case {
     pub(super) order: Order,
     /// When the first happens.
     pub(super) step: u64,
-    /// At which step of the opening after it the second happens; of a full disk, how much room it has.
+    /// At which step of the opening after it the second happens; of a full disk, how much room it
+    /// has.
     pub(super) recovery: u64,
     pub(super) seed: u64,
 }
@@ -143,8 +144,9 @@ impl World {
         self.env.operations()
     }
 
-    /// Carries out operations up to the one that meets a fault, or a crash, at `step`; opens the store again, with the other of the
-    /// two at step `recovery` of that; if that was the fault, opens it once more; then crashes in any case.
+    /// Carries out operations up to the one that meets a fault, or a crash, at `step`; opens the
+    /// store again, with the other of the two at step `recovery` of that; if that was the fault,
+    /// opens it once more; then crashes in any case.
     pub(super) fn fail_twice(&mut self, ops: &[Op], case: Case) {
         self.after_failure = AfterFailure::Nothing;
         self.trouble = case.order != Order::CrashThenFault;
@@ -256,8 +258,8 @@ impl World {
         }
     }
 
-    /// Ends all trouble. What was found then may have been kept from the disk by a sync that failed before: the first write that is
-    /// acknowledged makes it durable, or would have to be refused.
+    /// Ends all trouble. What was found then may have been kept from the disk by a sync that failed
+    /// before: the first write that is acknowledged makes it durable, or would have to be refused.
     fn heal(&mut self) {
         self.env.heal();
         if !self.trouble || self.env.crashed() {
@@ -368,7 +370,8 @@ impl World {
         }
     }
 
-    /// Takes note that the log goes on as `found` does: each batch in doubt is there, in order, or it is not.
+    /// Takes note that the log goes on as `found` does: each batch in doubt is there, in order, or
+    /// it is not.
     fn found(&mut self, found: &[Record], seen: bool) {
         let mut rest = &found[self.records.len()..];
         while !rest.is_empty() {
@@ -444,7 +447,8 @@ impl World {
         }
     }
 
-    /// If a sync succeeds after all, or a view shows what was written, it stays. Then the store is opened again.
+    /// If a sync succeeds after all, or a view shows what was written, it stays. Then the store is
+    /// opened again.
     fn after_failed_write(&mut self, store: &Store<Counters>) {
         if self.env.crashed() {
             return;

@@ -97,7 +97,8 @@ impl World {
         if self.env.crashed() || !database_exists(&self.env) {
             return;
         }
-        // What is in doubt, such as a collection whose creation failed, is settled by opening again: a copy has it or not.
+        // What is in doubt, such as a collection whose creation failed, is settled by opening
+        // again: a copy has it or not.
         self.close();
         if self.env.crashed() {
             return;

@@ -107,7 +107,8 @@ impl World {
         self.finish();
     }
 
-    /// After a restart: the machine crashes at a step of the recovery, if it has that many, and is restarted again.
+    /// After a restart: the machine crashes at a step of the recovery, if it has that many, and is
+    /// restarted again.
     pub(crate) fn recover_and_crash_at(&mut self, step: u64, seed: u64) {
         self.env.crash_at(step);
         self.recover("after a crash");

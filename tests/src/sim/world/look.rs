@@ -94,7 +94,8 @@ impl World {
         }
     }
 
-    /// What is left in the log of a collection that was compacted just now is what is needed, and its figures say so.
+    /// What is left in the log of a collection that was compacted just now is what is needed, and
+    /// its figures say so.
     pub(super) fn check_compacted(&mut self, name: Name) {
         let Some(collection) = self.collection(name) else {
             return;

@@ -74,8 +74,8 @@ impl World {
         self.recover("after a crash");
     }
 
-    /// Opens the database and finds out which of what was in doubt is so. What is found on a machine that is well is
-    /// durable. A fault that is still planned may be in the way at first.
+    /// Opens the database and finds out which of what was in doubt is so. What is found on a
+    /// machine that is well is durable. A fault that is still planned may be in the way at first.
     pub(super) fn recover(&mut self, when: &str) {
         let mut recovered = self.open_all(when);
         if recovered.is_none() && !self.env.crashed() {
@@ -122,8 +122,8 @@ impl World {
         Some(())
     }
 
-    /// What was found may have been kept from the disk by a sync that failed before. The first write that is
-    /// acknowledged makes it durable, or it would have to be refused.
+    /// What was found may have been kept from the disk by a sync that failed before. The first
+    /// write that is acknowledged makes it durable, or it would have to be refused.
     fn write_all(&mut self, when: &str) {
         let names: Vec<_> = self.collections.keys().copied().collect();
         for name in names {
@@ -139,8 +139,8 @@ impl World {
         }
     }
 
-    /// Compares how far each partition of a collection that was opened just now goes with what must be there. None if that
-    /// can't be read.
+    /// Compares how far each partition of a collection that was opened just now goes with what must
+    /// be there. None if that can't be read.
     pub(super) fn settle(
         &mut self,
         name: Name,

@@ -30,8 +30,8 @@ impl World {
         self.allow_faults();
     }
 
-    /// Changes the bits back, the last first, in files that are still there. One in whose place there is another of its name may
-    /// be there again after a crash.
+    /// Changes the bits back, the last first, in files that are still there. One in whose place
+    /// there is another of its name may be there again after a crash.
     pub(super) fn undo_rot(&mut self) {
         for index in (0..self.rotten.len()).rev() {
             let rotten = &self.rotten[index];
@@ -43,14 +43,15 @@ impl World {
         }
     }
 
-    /// Closes the database and changes a bit in a copy of it: a verification of the copy names the file, or all that it
-    /// answers is right.
+    /// Closes the database and changes a bit in a copy of it: a verification of the copy names the
+    /// file, or all that it answers is right.
     pub(super) fn verify_rotten(&mut self, seed: u64) {
         self.close();
         if self.env.crashed() || !database_exists(&self.env) {
             return;
         }
-        // A file whose sync failed may lose its footer in a crash, and a copy is what a crash leaves. Nothing is lost by that.
+        // A file whose sync failed may lose its footer in a crash, and a copy is what a crash
+        // leaves. Nothing is lost by that.
         let before = may_verify(&self.env.after_crash(seed), &self.volumes);
         let before = before.unwrap().damage;
         let copy = self.copy(seed);
@@ -78,7 +79,8 @@ impl World {
         self.recover("after a verification");
     }
 
-    /// The same world on a copy of the machine, on which anything may be damaged. The database must be closed.
+    /// The same world on a copy of the machine, on which anything may be damaged. The database must
+    /// be closed.
     fn copy(&self, seed: u64) -> World {
         let mut copy = World {
             env: self.env.after_crash(seed),

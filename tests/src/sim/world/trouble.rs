@@ -9,8 +9,8 @@ use std::time::Duration;
 /// Room on a disk that does not fill.
 const ROOMY: u64 = 1 << 40;
 
-/// What may go wrong just now. It lasts until the machine is well and the database was opened again, or, for a full
-/// disk, until there is room.
+/// What may go wrong just now. It lasts until the machine is well and the database was opened
+/// again, or, for a full disk, until there is room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Trouble {
     /// Nothing: any error is a failure of the test.
@@ -157,8 +157,8 @@ impl World {
         }
     }
 
-    /// A database is not opened while a disk is gone or holds bytes that are not what was written: it could not tell what is
-    /// there from what was not finished.
+    /// A database is not opened while a disk is gone or holds bytes that are not what was written:
+    /// it could not tell what is there from what was not finished.
     pub(super) fn well_for_opening(&mut self) {
         if self.vanished {
             self.heal();

@@ -103,7 +103,8 @@ impl World {
         for number in 0..collection.settings().partitions {
             let in_doubt = self.partition(name, number)?.is_in_doubt();
             if in_doubt && !self.probe(name, &collection, number) {
-                // What was attempted is unknown until the database is opened again on a machine that is well.
+                // What was attempted is unknown until the database is opened again on a machine
+                // that is well.
                 self.heal();
                 self.reopen(history::End::Close);
                 return match self.env.crashed() {
@@ -115,8 +116,8 @@ impl World {
         Some(collection)
     }
 
-    /// After a write that failed, a further one may be acknowledged only if it is clear what became of the first.
-    /// Whether it is now.
+    /// After a write that failed, a further one may be acknowledged only if it is clear what became
+    /// of the first. Whether it is now.
     pub(super) fn probe(&mut self, name: Name, collection: &Collection, number: u32) -> bool {
         let mut keys = (0..document::KEYS).map(document::key);
         let Some(key) = keys.find(|key| collection.partition_of(key) == number) else {

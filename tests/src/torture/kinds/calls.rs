@@ -1,4 +1,5 @@
-//! System calls that fail under a server or a loader: errors are told, nothing panics, nothing acknowledged is lost.
+//! System calls that fail under a server or a loader: errors are told, nothing panics, nothing
+//! acknowledged is lost.
 
 use super::{any_memory, any_style};
 use crate::torture::book::Promise;

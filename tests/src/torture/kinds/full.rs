@@ -1,4 +1,5 @@
-//! A disk that is full: writes are refused and harm nothing, reads go on, and writes go on when there is room.
+//! A disk that is full: writes are refused and harm nothing, reads go on, and writes go on when
+//! there is room.
 
 use crate::http::Connection;
 use crate::torture::book::Promise;
@@ -51,7 +52,8 @@ pub(super) fn run(round: &mut Round<'_>) -> Result<()> {
     fill(round, &mut siege, &mut server)?;
     server.kill()?;
     round.tally.crashes += 1;
-    // Every byte can be read while there is no room. To open it for writing, recovery may ask for some.
+    // Every byte can be read while there is no room. To open it for writing, recovery may ask for
+    // some.
     round.quire.ok(&[
         "verify",
         siege.database.to_str().unwrap_or_default(),
@@ -90,8 +92,8 @@ fn fill_up(mount: &Path, ballast: &Path, leave_mib: u64) -> Result<()> {
     }
 }
 
-/// Lets clients write until the disk has refused some, and a little longer; or for a while, if what the logs had reserved lasts
-/// so long. Reads have to work all the while.
+/// Lets clients write until the disk has refused some, and a little longer; or for a while, if what
+/// the logs had reserved lasts so long. Reads have to work all the while.
 fn fill(round: &Round<'_>, siege: &mut Siege, server: &mut Server) -> Result<()> {
     let begun = Instant::now();
     let full = siege.told().full;
@@ -103,7 +105,8 @@ fn fill(round: &Round<'_>, siege: &mut Siege, server: &mut Server) -> Result<()>
     Ok(())
 }
 
-/// Waits until the server takes writes again: it may first have to write out what it holds in memory.
+/// Waits until the server takes writes again: it may first have to write out what it holds in
+/// memory.
 fn wait_for_room(round: &Round<'_>, server: &Server) -> Result<()> {
     let begun = Instant::now();
     loop {

@@ -12,7 +12,8 @@ use crate::torture::trouble::{Result, While, failed};
 /// What a process may use. A command that reads has half of that for its cache alone.
 const LIMIT_MIB: u64 = 256;
 
-/// What Quire is told that it may use: its own bound has to hold beside code, stacks, and requests under way.
+/// What Quire is told that it may use: its own bound has to hold beside code, stacks, and requests
+/// under way.
 const MEMORY: [&str; 2] = ["--memory", "64MiB"];
 
 /// Documents loaded; on disk they take about half.

@@ -1,4 +1,5 @@
-//! Bits that flip on disk: `quire verify` finds them, or answers stay right; a damaged answer is never given.
+//! Bits that flip on disk: `quire verify` finds them, or answers stay right; a damaged answer is
+//! never given.
 
 use super::any_style;
 use crate::http::Connection;

@@ -1,4 +1,5 @@
-//! A disk that is slow: every write waits for it, none is given up, and none is lost when the process is killed.
+//! A disk that is slow: every write waits for it, none is given up, and none is lost when the
+//! process is killed.
 
 use crate::torture::book::Promise;
 use crate::torture::cgroup::ControlGroup;

@@ -1,4 +1,5 @@
-//! Frames under loom: whoever looks at pages while their frame is used anew, in every order of steps that the memory model allows.
+//! Frames under loom: whoever looks at pages while their frame is used anew, in every order of
+//! steps that the memory model allows.
 
 use super::tests::{page, word};
 use super::*;
@@ -6,7 +7,8 @@ use quire_planted::assert_each_is_found;
 use quire_sync::checker::{model::Builder, thread};
 use std::sync::Arc;
 
-/// One frame and two pages that take turns in it. A reader finds of each what was put there, or nothing.
+/// One frame and two pages that take turns in it. A reader finds of each what was put there, or
+/// nothing.
 fn check() {
     let mut builder = Builder::new();
     builder.preemption_bound = Some(3);

@@ -3,7 +3,8 @@
 use super::*;
 use std::sync::atomic::AtomicBool;
 
-/// The first word of a line, if the page was there all the while; every word of a page is the same here.
+/// The first word of a line, if the page was there all the while; every word of a page is the same
+/// here.
 pub(super) fn word(frames: &Frames, place: &Place, line: usize) -> Option<u64> {
     let held = place.held()?;
     let line = frames.line(held, line)?;

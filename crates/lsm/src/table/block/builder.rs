@@ -73,7 +73,8 @@ impl BlockBuilder {
         self.columns.clear();
     }
 
-    /// Completes the block and hands it to `done`; then the builder is empty again, its last key kept.
+    /// Completes the block and hands it to `done`; then the builder is empty again, its last key
+    /// kept.
     pub(crate) fn finish<T>(&mut self, done: impl FnOnce(&[u8]) -> T) -> T {
         match self.columns.count {
             0 => self.entries.complete(),

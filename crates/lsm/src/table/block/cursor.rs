@@ -11,11 +11,12 @@ use smallvec::SmallVec;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-/// A place in a block. It does not hold the block: every call is handed it, so that a block is searched by many threads without
-/// touching a shared count.
+/// A place in a block. It does not hold the block: every call is handed it, so that a block is
+/// searched by many threads without touching a shared count.
 #[derive(Debug)]
 pub(crate) struct BlockCursor {
-    /// The key it is on; in the fixed layout always of the length of all keys, and it begins as they all do.
+    /// The key it is on; in the fixed layout always of the length of all keys, and it begins as
+    /// they all do.
     key: SmallVec<[u8; 64]>,
     word: u64,
     /// In the fixed layout: what the words of all keys have in common.
@@ -175,8 +176,9 @@ impl BlockCursor {
         Ok(())
     }
 
-    /// Hands the entry that it is on to `each`, and in the fixed layout those that come next, as far as their keys' words come
-    /// before `end` on the way. It stays on the last that it handed over.
+    /// Hands the entry that it is on to `each`, and in the fixed layout those that come next, as
+    /// far as their keys' words come before `end` on the way. It stays on the last that it handed
+    /// over.
     #[inline]
     pub(crate) fn visit(
         &mut self,
@@ -267,8 +269,8 @@ impl BlockCursor {
         self.valid = true;
     }
 
-    /// The entry at `at`, which comes after the one whose key is here: of that, what it shares is left. The cursor is on no entry
-    /// until this one has proved whole.
+    /// The entry at `at`, which comes after the one whose key is here: of that, what it shares is
+    /// left. The cursor is on no entry until this one has proved whole.
     fn follow(&mut self, block: &Block, prefixed: Prefixed, at: usize) -> Result<Place, Damage> {
         self.valid = false;
         let place = prefixed.place(&block.bytes, at)?;

@@ -1,11 +1,13 @@
-//! Fixed layout: values that all have a value, keys of one length and values of one length, in two columns.
+//! Fixed layout: values that all have a value, keys of one length and values of one length, in two
+//! columns.
 //!
 //! # Layout (little-endian)
 //! ```text
 //! | shared key bytes | own key bytes: count × o | values: count × v | count (4) | v (4) | shared (1) | o (1) | 0 (4) |
 //! ```
-//! A key is the bytes that all keys share at the front, then its own `o`, 1 to 32. Entries are in order of their keys, and all
-//! are puts. The zeros at the end stand where the other layout has its number of restarts, of which there is at least one.
+//! A key is the bytes that all keys share at the front, then its own `o`, 1 to 32. Entries are in
+//! order of their keys, and all are puts. The zeros at the end stand where the other layout has its
+//! number of restarts, of which there is at least one.
 //!
 //! A search compares the first eight own bytes as one number.
 
@@ -20,10 +22,12 @@ use std::ops::Range;
 pub(super) const MARK: [u8; 4] = [0; 4];
 /// Bytes after the columns.
 pub(super) const END_BYTES: usize = 4 + 4 + 1 + 1 + 4;
-/// Keys that are longer are left to the other layout, which cuts each to what differs from the one before.
+/// Keys that are longer are left to the other layout, which cuts each to what differs from the one
+/// before.
 pub(super) const KEY_BYTES_MAX: usize = 32;
 
-/// The shape of such a block. What it says of the block's bytes was checked when it was made of them.
+/// The shape of such a block. What it says of the block's bytes was checked when it was made of
+/// them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fixed {
     count: u32,
@@ -92,7 +96,8 @@ impl Fixed {
         start..start + usize::from(self.own)
     }
 
-    /// How far the words are shifted: what is loaded past a key of fewer than eight bytes of its own goes.
+    /// How far the words are shifted: what is loaded past a key of fewer than eight bytes of its
+    /// own goes.
     #[inline]
     fn shift(self) -> u32 {
         64 - 8 * u32::from(self.own.min(8))
@@ -107,7 +112,8 @@ impl Fixed {
         word.map_or(0, |word| u64::from_be_bytes(*word) >> self.shift())
     }
 
-    /// The first eight bytes of the key numbered `index`, as [`fences::word`] has them; `shared` is that of what all keys share.
+    /// The first eight bytes of the key numbered `index`, as [`fences::word`] has them; `shared` is
+    /// that of what all keys share.
     #[inline]
     pub(super) fn key_word(self, bytes: &[u8], index: usize, shared: u64) -> u64 {
         let own = self.word(bytes, index) << self.shift();

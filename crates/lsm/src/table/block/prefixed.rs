@@ -5,9 +5,10 @@
 //! | entry … | restart (4) … | restarts (4) |
 //! entry: | shared v | unshared v | value length × 4 + kind v | unshared key bytes | value |
 //! ```
-//! An entry's key is the first `shared` bytes of the key before it, then its own. Each n-th entry is a *restart*: it
-//! shares nothing, and its offset stands in the table at the end, so a search halves its way over restarts and reads
-//! at most n entries. There is at least one entry, and the first is a restart.
+//! An entry's key is the first `shared` bytes of the key before it, then its own. Each n-th entry
+//! is a *restart*: it shares nothing, and its offset stands in the table at the end, so a search
+//! halves its way over restarts and reads at most n entries. There is at least one entry, and the
+//! first is a restart.
 
 use super::Place;
 use crate::fences::shared_bytes;
@@ -157,7 +158,8 @@ impl Prefixed {
             }
         }
         let mut next = self.restart(bytes, low)?;
-        // Of the entry before, which is before the key: its length, and how many bytes it has in common with the key.
+        // Of the entry before, which is before the key: its length, and how many bytes it has in
+        // common with the key.
         let (mut before, mut common) = (0, 0);
         while next < self.entries_end {
             let place = self.place(bytes, next)?;
@@ -165,7 +167,8 @@ impl Prefixed {
                 return Err(Damage::new("shared key bytes", next, before, place.shared));
             }
             before = place.shared + place.unshared.len();
-            // One that has more in common with the entry before than the key has is before the key too.
+            // One that has more in common with the entry before than the key has is before the key
+            // too.
             if place.shared <= common {
                 let own = bytes.get(place.unshared.clone()).unwrap_or_default();
                 let rest = key.get(place.shared..).unwrap_or_default();

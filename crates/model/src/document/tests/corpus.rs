@@ -29,7 +29,8 @@ fn check(file: &str) {
     {
         let document = Document::from_json(line).unwrap();
         let text = document.to_json();
-        // serde_json keeps the order of fields but not every number as written: those are compared as texts.
+        // serde_json keeps the order of fields but not every number as written: those are compared
+        // as texts.
         let theirs: serde_json::Value = serde_json::from_slice(line).unwrap();
         let ours: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(ours.to_string(), theirs.to_string());

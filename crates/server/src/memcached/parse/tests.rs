@@ -3,7 +3,8 @@ use proptest::prelude::*;
 
 const VALUE_BYTES_MAX: usize = 300;
 
-/// What a parser makes of the input, given in these pieces; how many bytes it let its caller hold at the most.
+/// What a parser makes of the input, given in these pieces; how many bytes it let its caller hold
+/// at the most.
 fn requests<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> (Vec<String>, usize) {
     let mut parser = Parser::new(VALUE_BYTES_MAX);
     let (mut requests, mut held, mut held_max) = (Vec::new(), Vec::new(), 0);
