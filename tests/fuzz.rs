@@ -15,7 +15,7 @@
     reason = "an allocator that counts is an unsafe trait; tests reach the machine themselves"
 )]
 
-use quire_planted::{Bug, plant};
+use quire_seeded::{Bug, seed_bug};
 use quire_tests::fuzz::run::{Settings, fuzz, keep_panics};
 use quire_tests::fuzz::{TARGETS, Target};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -107,14 +107,14 @@ fn main() -> ExitCode {
         time: Duration::from_secs(variable("FUZZ_SECONDS").unwrap_or(3)),
         seed: variable("FUZZ_SEED").unwrap_or(2_026),
         keep: std::env::var_os("FUZZ_KEEP").is_some(),
-        plant: || {
+        seed_bugs: || {
             let bugs = [
                 Bug::LogChecksumUnchecked,
                 Bug::TableChecksumUnchecked,
                 Bug::ManifestChecksumUnchecked,
                 Bug::FrozenChecksumUnchecked,
             ];
-            Box::new(bugs.map(plant))
+            Box::new(bugs.map(seed_bug))
         },
         peak_bytes,
     };

@@ -160,8 +160,8 @@ impl Latencies {
     pub(crate) fn micros<const N: usize>(mut self, parts: [f64; N]) -> [f64; N] {
         self.0.sort_unstable();
         parts.map(|part| {
-            let rank = (part * self.0.len() as f64).ceil() as usize;
-            let index = rank.clamp(1, self.0.len().max(1)) - 1;
+            let ordinal = (part * self.0.len() as f64).ceil() as usize;
+            let index = ordinal.clamp(1, self.0.len().max(1)) - 1;
             f64::from(self.0.get(index).copied().unwrap_or(0)) / 10.0
         })
     }

@@ -1,7 +1,7 @@
 //! Hands libFuzzer's inputs to the targets of `quire_tests::fuzz`, as the stable runner
 //! (`tests/fuzz.rs`) does.
 
-use quire_planted::{Bug, plant};
+use quire_seeded::{Bug, seed_bug};
 
 /// Runs a target on one input, with checksums unchecked where the input asks for it.
 ///
@@ -15,6 +15,6 @@ pub fn run(name: &str, input: &[u8]) {
         Bug::ManifestChecksumUnchecked,
         Bug::FrozenChecksumUnchecked,
     ];
-    let _planted = target.below_checksums(input).then(|| bugs.map(plant));
+    let _seeded = target.below_checksums(input).then(|| bugs.map(seed_bug));
     (target.run)(input);
 }

@@ -6,7 +6,7 @@
 //! the same bytes do the same.
 //!
 //! Files have checksums, which a mutation almost never passes. So the first byte of an input for
-//! one of them is no part of the file: where it is odd, whoever runs the target plants [the
+//! one of them is no part of the file: where it is odd, whoever runs the target seeds [the
 //! bugs](Target::below_checksums) that leave checksums unchecked. What is read then may be wrong;
 //! it must not panic, hang, or allocate without bound.
 //!

@@ -7,7 +7,7 @@
 //! `tests/histories/` by [`check_seeds`]. [`exhaustive`] puts a crash or a fault at every single
 //! I/O step of one. [`counters`] is a smaller world beside it, for what documents do not do.
 //!
-//! The engine under simulation runs on the thread that calls: so do planted bugs, and one history
+//! The engine under simulation runs on the thread that calls: so do seeded bugs, and one history
 //! does not touch another.
 
 mod compare;

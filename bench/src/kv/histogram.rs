@@ -40,12 +40,12 @@ impl Histogram {
 
     /// Microseconds that this part (0 to 1) of the operations took at most, to 3 %.
     pub(super) fn micros(&self, part: f64) -> f64 {
-        let mut rank = (part * self.count as f64) as u64;
+        let mut ordinal = (part * self.count as f64) as u64;
         for (bucket, count) in self.counts.iter().enumerate() {
-            if rank < *count {
+            if ordinal < *count {
                 return ceiling(bucket).min(self.max) as f64 / 1e3;
             }
-            rank -= count;
+            ordinal -= count;
         }
         self.max_micros()
     }

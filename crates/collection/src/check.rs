@@ -214,7 +214,7 @@ fn check_totals(
 }
 
 fn get_many(view: &PartitionView, tree: usize, keys: &[&[u8]]) -> Result<Vec<Option<SmallBytes>>> {
-    Ok(view.store_view().glance().get_many(tree, keys)?)
+    Ok(view.store_view().point_view().get_many(tree, keys)?)
 }
 
 fn entries(view: &PartitionView, tree: usize) -> Result<u64> {

@@ -4,7 +4,7 @@ use crate::record::{Kind, Record, Row};
 use bytes::Bytes;
 use quire_lsm::{Codec, SmallBytes, TreeSnapshot, TreeSpec};
 use quire_model::{DocId, Position};
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use quire_store::{ApplyError, Machine, TreeWriter};
 
 /// The tree from encoded key to docid (4 bytes, big-endian).
@@ -125,7 +125,7 @@ impl Machine for Documents {
             }
             Kind::Delete => {
                 trees.delete(KEYS, record.key)?;
-                if !planted(Bug::RowLeft) {
+                if !seeded(Bug::RowLeft) {
                     trees.delete(ROWS, &docid)?;
                 }
                 self.totals.documents = self.totals.documents.saturating_sub(1);
@@ -173,7 +173,7 @@ impl Machine for Documents {
             &(Position, Bytes),
             (&Record<'_>, Option<SmallBytes>),
         )| {
-            (record.kind == Kind::Delete && !planted(Bug::DeletionForgotten))
+            (record.kind == Kind::Delete && !seeded(Bug::DeletionForgotten))
                 || row.as_deref().and_then(parse_position) == Some(*position)
         };
         let answers = records.iter().zip(decoded.iter().zip(rows));

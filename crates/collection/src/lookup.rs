@@ -6,7 +6,7 @@ use crate::{Error, Found, Result};
 use bytes::Bytes;
 use quire_lsm::SmallBytes;
 use quire_model::{DocId, Document, Key, Position};
-use quire_store::Glance;
+use quire_store::PointView;
 use std::hint::black_box;
 
 /// So much of records is brought nearer before they are read: a part of the smallest cache of a
@@ -17,11 +17,11 @@ const TOUCHED_BYTES_MAX: usize = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct DocumentLookup<'a> {
     partition: u32,
-    store: Glance<'a>,
+    store: PointView<'a>,
 }
 
 impl<'a> DocumentLookup<'a> {
-    pub(crate) fn new(partition: u32, store: Glance<'a>) -> Self {
+    pub(crate) fn new(partition: u32, store: PointView<'a>) -> Self {
         DocumentLookup { partition, store }
     }
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use quire_env::{Env, Gate};
 use quire_model::{Document, Key, Position};
 use quire_store::{
-    Capture, Durability, FileInspection, LogReach, LogSettings, Place, Shared, Shipped, Store,
+    Capture, Durability, FileInspection, LogExtent, LogSettings, Place, Shared, Shipped, Store,
     StoreFile, StoreOptions, StoreStats,
 };
 use std::sync::Arc;
@@ -117,7 +117,7 @@ impl Partition {
     /// # Errors
     /// Damage on disk, by file and offset; or when the store is closed.
     pub fn get(&self, key: &Key) -> Result<Option<Found>> {
-        DocumentLookup::new(self.number, self.store.glance()?).get(key)
+        DocumentLookup::new(self.number, self.store.point_view()?).get(key)
     }
 
     /// The documents under many keys as of now, in the order asked for; each step is done for all
@@ -126,7 +126,7 @@ impl Partition {
     /// # Errors
     /// As of [`get`](Partition::get).
     pub fn get_many(&self, keys: &[&Key]) -> Result<Vec<Option<Found>>> {
-        DocumentLookup::new(self.number, self.store.glance()?).get_many(keys)
+        DocumentLookup::new(self.number, self.store.point_view()?).get_many(keys)
     }
 
     /// The last position that views see.
@@ -163,8 +163,8 @@ impl Partition {
     }
 
     /// How far its log is.
-    pub fn reach(&self) -> LogReach {
-        self.store.reach()
+    pub fn extent(&self) -> LogExtent {
+        self.store.extent()
     }
 
     /// Durable records after `seen`, for a follower. See [`Store::ship`].

@@ -4,7 +4,7 @@
 //! 1. A record says all that applying it needs: nothing is read, so the same records give the same
 //!    trees.
 //! 2. Put and patch hold the whole document as it was after the change: one read serves it.
-//! 3. A record that makes an earlier one needless says which, and how long that was: what can be
+//! 3. A record that makes an earlier one obsolete says which, and how long that was: what can be
 //!    reclaimed is known without reading. Only records of the first version, and those that create
 //!    a document, do not.
 //!

@@ -106,6 +106,6 @@ impl PartitionView {
     }
 
     pub(crate) fn lookup(&self) -> DocumentLookup<'_> {
-        DocumentLookup::new(self.partition, self.view.glance())
+        DocumentLookup::new(self.partition, self.view.point_view())
     }
 }

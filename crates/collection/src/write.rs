@@ -4,7 +4,7 @@ use crate::documents::{Documents, KEYS, ROWS, docid_bytes, parse_docid, parse_po
 use crate::record::{Kind, Record, Row};
 use crate::{Action, Condition, Effect, Error, Result, Write, Written};
 use quire_model::{DocId, Document, Key, Position};
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use quire_store::Transaction;
 use std::collections::HashMap;
 
@@ -102,7 +102,7 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
     /// The key's newest state: from this batch, else from the trees.
     fn state(&self, encoded: &[u8]) -> Result<State> {
         if let Some(state) = self.written.get(encoded)
-            && !planted(Bug::BatchDecidedApart)
+            && !seeded(Bug::BatchDecidedApart)
         {
             return Ok(*state);
         }
@@ -187,7 +187,7 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
             }
         };
         let row = self.append(Kind::Put, None, docid, encoded, document.as_bytes());
-        if !planted(Bug::DocidGivenTwice) {
+        if !seeded(Bug::DocidGivenTwice) {
             self.created += 1;
         }
         self.remember(encoded, docid, row);

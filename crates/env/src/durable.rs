@@ -9,7 +9,7 @@
 //! 2. When `create_dir_all` returns, every name it made has been synced.
 
 use crate::{Env, Error, ErrorKind, Result};
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use std::path::{Path, PathBuf};
 
 /// Ends the name of a replacement that is not in place yet; one found at start was left by a crash.
@@ -26,7 +26,7 @@ pub(crate) fn replace(env: &dyn Env, path: &Path, contents: &[u8]) -> Result<()>
         let _ = env.remove(&temporary);
         return Err(error);
     }
-    if planted(Bug::ReplacementNameUnsynced) {
+    if seeded(Bug::ReplacementNameUnsynced) {
         return Ok(());
     }
     env.sync_dir(parent_of(path))
@@ -47,7 +47,7 @@ pub(crate) fn create_dir_all(
     // First its own name: whoever finds a directory in it takes the names above for durable.
     create_dir_all(env, make_dir, parent)?;
     make_dir(path)?;
-    match planted(Bug::DirectoryNameUnsynced) {
+    match seeded(Bug::DirectoryNameUnsynced) {
         true => Ok(()),
         false => env.sync_dir(parent),
     }
@@ -101,7 +101,7 @@ fn write_durably(env: &dyn Env, path: &Path, contents: &[u8]) -> Result<()> {
         created => created?,
     };
     file.append(contents)?;
-    if planted(Bug::ReplacementUnsynced) {
+    if seeded(Bug::ReplacementUnsynced) {
         return Ok(());
     }
     file.sync()

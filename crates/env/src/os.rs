@@ -5,7 +5,7 @@
     reason = "this is where the real machine is reached"
 )]
 
-mod awake;
+mod busy_poll;
 mod dir;
 mod file;
 mod gate;

@@ -170,7 +170,7 @@ fn ask(env: &dyn Env, file: &FrozenFile, documents: u32) -> Result<(), Box<dyn E
         let column = file.column(&FieldPath::new(path))?.ok_or("no column")?;
         for (name, docs) in [("all", &docs), ("every third", &odd)] {
             let mut out = Vec::new();
-            time(env, &format!("ranks of {path}, {name}"), || {
+            time(env, &format!("ordinals of {path}, {name}"), || {
                 docs.chunks(1024).try_for_each(|docs| {
                     column.ends(docs, End::Smallest, &mut out)?;
                     black_box(&out);

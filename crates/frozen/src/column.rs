@@ -1,10 +1,10 @@
-//! A sortable field as a [`Column`]: the rank of a value is its code.
+//! A sortable field as a [`Column`]: the ordinal of a value is its code.
 
 use crate::file::FrozenField;
 use crate::table::SectionKind;
 use crate::{Error, Result};
 use quire_index::{Damage, Dictionary};
-use quire_query::{Column, End, NO_RANK, Ranks};
+use quire_query::{Column, End, NO_ORDINAL, Ordinals};
 use std::cell::OnceCell;
 
 /// The values of a field by document.
@@ -69,26 +69,26 @@ impl<'a> FrozenColumn<'a> {
         }
     }
 
-    /// Replaces `out` by all ranks of each document.
-    pub(crate) fn read(&self, docs: &[u32], out: &mut Ranks) -> Result<()> {
+    /// Replaces `out` by all ordinals of each document.
+    pub(crate) fn read(&self, docs: &[u32], out: &mut Ordinals) -> Result<()> {
         out.clear();
         let damaged = self.damaged(SectionKind::Codes);
         let Some(starts) = &self.starts else {
             let mut codes = Vec::new();
             self.read_single(docs, &mut codes).map_err(damaged)?;
             for code in codes {
-                out.ranks.extend(code.checked_sub(1));
+                out.ordinals.extend(code.checked_sub(1));
                 out.end_document();
             }
             return Ok(());
         };
         let read = |start: u64, end: u64| {
-            let from = out.ranks.len();
+            let from = out.ordinals.len();
             let count = end.saturating_sub(start).min(self.codes.rows()) as usize;
-            out.ranks.resize(from + count, 0);
-            let ranks = out.ranks.get_mut(from..).unwrap_or_default();
-            self.codes.read(start, ranks)?;
-            ranks
+            out.ordinals.resize(from + count, 0);
+            let ordinals = out.ordinals.get_mut(from..).unwrap_or_default();
+            self.codes.read(start, ordinals)?;
+            ordinals
                 .iter_mut()
                 .for_each(|code| *code = code.saturating_sub(1));
             out.end_document();
@@ -99,7 +99,7 @@ impl<'a> FrozenColumn<'a> {
 }
 
 impl Column for FrozenColumn<'_> {
-    fn rank_end(&self) -> u64 {
+    fn ordinal_end(&self) -> u64 {
         self.field.entry.distinct
     }
 
@@ -107,15 +107,15 @@ impl Column for FrozenColumn<'_> {
         let damaged = self.damaged(SectionKind::Codes);
         let Some(starts) = &self.starts else {
             self.read_single(docs, out).map_err(damaged)?;
-            // Without a value it is 0, and becomes `NO_RANK`.
-            const _: () = assert!(0u64.wrapping_sub(1) == NO_RANK);
+            // Without a value it is 0, and becomes `NO_ORDINAL`.
+            const _: () = assert!(0u64.wrapping_sub(1) == NO_ORDINAL);
             out.iter_mut().for_each(|code| *code = code.wrapping_sub(1));
             return Ok(());
         };
         out.clear();
         let read = |first: u64, last: u64| {
             out.push(match end {
-                _ if first >= last => NO_RANK,
+                _ if first >= last => NO_ORDINAL,
                 End::Smallest => self.codes.get(first)?.wrapping_sub(1),
                 End::Largest => self.codes.get(last - 1)?.wrapping_sub(1),
             });
@@ -124,16 +124,16 @@ impl Column for FrozenColumn<'_> {
         Ok(Self::rows(starts, docs, read).map_err(damaged)?)
     }
 
-    fn ranks(&self, docs: &[u32], out: &mut Ranks) -> quire_query::Result<()> {
+    fn ordinals(&self, docs: &[u32], out: &mut Ordinals) -> quire_query::Result<()> {
         Ok(self.read(docs, out)?)
     }
 
-    fn term(&self, rank: u64, out: &mut Vec<u8>) -> quire_query::Result<()> {
-        let term = self.dictionary()?.append_value(rank, out);
+    fn term(&self, ordinal: u64, out: &mut Vec<u8>) -> quire_query::Result<()> {
+        let term = self.dictionary()?.append_value(ordinal, out);
         Ok(term.map_err(self.damaged(SectionKind::Values))?)
     }
 
-    fn rank_of(&self, term: &[u8]) -> quire_query::Result<u64> {
+    fn ordinal_of(&self, term: &[u8]) -> quire_query::Result<u64> {
         let found = self.dictionary()?.search(term);
         Ok(found.map_err(self.damaged(SectionKind::Values))?.0)
     }

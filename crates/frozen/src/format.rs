@@ -17,7 +17,7 @@
 //! ```
 
 use crate::le;
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 
 const MAGIC: [u8; 8] = *b"\xB1QFROZEN";
 /// The format that is written, and the newest that is read.
@@ -42,7 +42,7 @@ pub(crate) fn is_header(bytes: &[u8]) -> bool {
 
 /// Whether bytes have the checksum that they were written with.
 pub(crate) fn is_right(written: u32, found: u32) -> bool {
-    written == found || planted(Bug::FrozenChecksumUnchecked)
+    written == found || seeded(Bug::FrozenChecksumUnchecked)
 }
 
 /// Where the table is, and what it must be.

@@ -34,7 +34,7 @@ use quire_env::{Env, JobClass};
 use quire_index::DocSet;
 use quire_model::Document;
 use quire_query::{
-    Column, Cost, Estimate, FieldInfo, Found, Hit, Leaf, Merged, Order, Path, Ranks, Shard, Use,
+    Column, Cost, Estimate, FieldInfo, Found, Hit, Leaf, Merged, Order, Ordinals, Path, Shard, Use,
 };
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -251,13 +251,13 @@ fn gather(field: &FrozenField<'_>, to: &mut Gathering) -> Result<()> {
     if !field.has_codes() {
         return gather_postings(field, &numbers, to);
     }
-    let (column, mut ranks) = (FrozenColumn::new(field)?, Ranks::default());
+    let (column, mut ordinals) = (FrozenColumn::new(field)?, Ordinals::default());
     let mut start = 0;
     while start < documents {
         let end = documents.min(start.saturating_add(BATCH_DOCS));
         let docs: Vec<u32> = (start..end).collect();
-        column.read(&docs, &mut ranks)?;
-        for codes in ranks.iter() {
+        column.read(&docs, &mut ordinals)?;
+        for codes in ordinals.iter() {
             for code in codes {
                 to.add_number(number(field, &numbers, *code)?);
             }

@@ -280,7 +280,7 @@ impl<'a> FrozenField<'a> {
                 .map_err(damaged);
         }
         let values = FrozenColumn::new(self)?;
-        let (mut batch, mut ranks) = ([0; 1024], quire_query::Ranks::default());
+        let (mut batch, mut ordinals) = ([0; 1024], quire_query::Ordinals::default());
         let (mut left, mut kept) = (docs.iter(), DocSet::empty());
         loop {
             let count = left.next_many(&mut batch);
@@ -288,9 +288,10 @@ impl<'a> FrozenField<'a> {
             if batch.is_empty() {
                 break;
             }
-            values.read(batch, &mut ranks)?;
-            let found = ranks.iter().zip(batch);
-            let found = found.filter(|(ranks, _)| ranks.iter().any(|code| codes.contains(*code)));
+            values.read(batch, &mut ordinals)?;
+            let found = ordinals.iter().zip(batch);
+            let found =
+                found.filter(|(ordinals, _)| ordinals.iter().any(|code| codes.contains(*code)));
             kept.extend(found.map(|(_, docid)| *docid));
         }
         *docs = kept;

@@ -166,8 +166,8 @@ impl Shards for Snapshot {
     }
 
     fn best_first(&self, order: &Order) -> quire_query::Result<Option<Arc<[u32]>>> {
-        let ranked = self.with_spans(&order.path, |spans| spans.best_first(order.direction));
-        Ok(Some(ranked?))
+        let by_ordinal = self.with_spans(&order.path, |spans| spans.best_first(order.direction));
+        Ok(Some(by_ordinal?))
     }
 
     fn merged(&self, query: &Prepared) -> quire_query::Result<Option<Arc<dyn Merged>>> {

@@ -185,11 +185,11 @@ impl Spans {
 
     /// The places of all files, those with the best values first, those without the field last.
     pub(crate) fn best_first(&self, direction: Direction) -> Arc<[u32]> {
-        let ranked = match direction {
+        let by_ordinal = match direction {
             Direction::Ascending => &self.ascending,
             Direction::Descending => &self.descending,
         };
-        Arc::clone(ranked.get_or_init(|| {
+        Arc::clone(by_ordinal.get_or_init(|| {
             let mut spans: Vec<&Span> = self.spans.iter().collect();
             if direction == Direction::Descending {
                 spans.sort_by_key(|span| Reverse(&span.greatest));

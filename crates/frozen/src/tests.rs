@@ -9,7 +9,7 @@ use quire_model::Document;
 use quire_model::ordered::Direction;
 use quire_query::testing::{Case, PATHS, naive};
 use quire_query::{
-    End, Found, Leaf, ModelShard, NO_RANK, Options, Order, Path as FieldPath, Ranks, Shard,
+    End, Found, Leaf, ModelShard, NO_ORDINAL, Options, Order, Ordinals, Path as FieldPath, Shard,
     TermRange, Test, Value,
 };
 use std::ops::Bound;
@@ -192,20 +192,21 @@ fn column_of(shard: &dyn Shard, path: &str) -> quire_query::Result<Vec<String>> 
     let column = shard.column(&FieldPath::new(path))?.unwrap();
     let docs: Vec<_> = (0..shard.doc_end()).collect();
     let mut out = Vec::new();
-    let term = |rank: u64| {
+    let term = |ordinal: u64| {
         let mut term = Vec::new();
-        if rank != NO_RANK {
-            assert!(rank < column.rank_end());
-            column.term(rank, &mut term)?;
-            assert_eq!(column.rank_of(&term)?, rank);
+        if ordinal != NO_ORDINAL {
+            assert!(ordinal < column.ordinal_end());
+            column.term(ordinal, &mut term)?;
+            assert_eq!(column.ordinal_of(&term)?, ordinal);
         }
         Ok::<_, quire_query::Error>(format!("{:?}", Value::from_term(&term)))
     };
     for docs in docs.chunks(7) {
-        let (mut smallest, mut largest, mut ranks) = (Vec::new(), Vec::new(), Ranks::default());
+        let (mut smallest, mut largest, mut ordinals) =
+            (Vec::new(), Vec::new(), Ordinals::default());
         column.ends(docs, End::Smallest, &mut smallest)?;
         column.ends(docs, End::Largest, &mut largest)?;
-        column.ranks(docs, &mut ranks)?;
+        column.ordinals(docs, &mut ordinals)?;
         let odd: Vec<_> = docs.iter().copied().filter(|doc| doc % 2 == 1).collect();
         let mut of_odd = Vec::new();
         column.ends(&odd, End::Largest, &mut of_odd)?;
@@ -214,12 +215,12 @@ fn column_of(shard: &dyn Shard, path: &str) -> quire_query::Result<Vec<String>> 
                 .iter()
                 .zip(&largest)
                 .filter(|(doc, _)| *doc % 2 == 1)
-                .map(|(_, rank)| rank))
+                .map(|(_, ordinal)| ordinal))
         );
-        for ((low, high), all) in smallest.iter().zip(&largest).zip(ranks.iter()) {
+        for ((low, high), all) in smallest.iter().zip(&largest).zip(ordinals.iter()) {
             let all = all
                 .iter()
-                .map(|rank| term(*rank))
+                .map(|ordinal| term(*ordinal))
                 .collect::<quire_query::Result<Vec<_>>>()?;
             out.push(format!("{} {} {all:?}", term(*low)?, term(*high)?));
         }

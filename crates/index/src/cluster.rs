@@ -432,7 +432,7 @@ impl Owned {
     }
 
     /// How many docids are below `end`.
-    pub(crate) fn rank(&self, end: u16) -> u32 {
+    pub(crate) fn ordinal(&self, end: u16) -> u32 {
         match self {
             Owned::List(lows) => lows.partition_point(|one| low(*one) < end) as u32,
             Owned::Bits { words, .. } => {
@@ -444,11 +444,11 @@ impl Owned {
         }
     }
 
-    /// The docid that has `rank` others below it.
-    pub(crate) fn select(&self, rank: usize) -> Option<u16> {
+    /// The docid that has `ordinal` others below it.
+    pub(crate) fn select(&self, ordinal: usize) -> Option<u16> {
         match self {
-            Owned::List(lows) => lows.get(rank).map(|one| low(*one)),
-            Owned::Bits { .. } => self.lows().nth(rank),
+            Owned::List(lows) => lows.get(ordinal).map(|one| low(*one)),
+            Owned::Bits { .. } => self.lows().nth(ordinal),
         }
     }
 
@@ -584,7 +584,7 @@ impl<'a> Lows<'a> {
         }
     }
 
-    /// The next docids that follow each other without a gap, as far as is seen at a glance.
+    /// The next docids that follow each other without a gap, as far as is seen at a point_view.
     pub(crate) fn next_run(&mut self) -> Option<Range<u32>> {
         let start = u32::from(self.next()?);
         let mut end = start + 1;

@@ -199,7 +199,7 @@ impl DocSet {
 
     /// How many docids are below `docid`.
     #[must_use]
-    pub fn rank(&self, docid: u32) -> u64 {
+    pub fn ordinal(&self, docid: u32) -> u64 {
         let (key, low) = split(docid);
         let at = self.place(key);
         let before = self.clusters.get(..at).unwrap_or(&self.clusters);
@@ -207,14 +207,14 @@ impl DocSet {
             .iter()
             .map(|(_, cluster)| u64::from(cluster.count()))
             .sum();
-        let inside = self.cluster(key).map_or(0, |cluster| cluster.rank(low));
+        let inside = self.cluster(key).map_or(0, |cluster| cluster.ordinal(low));
         before + u64::from(inside)
     }
 
-    /// The docid that has `rank` others below it.
+    /// The docid that has `ordinal` others below it.
     #[must_use]
-    pub fn select(&self, rank: u64) -> Option<u32> {
-        let mut left = rank;
+    pub fn select(&self, ordinal: u64) -> Option<u32> {
+        let mut left = ordinal;
         for (key, cluster) in &self.clusters {
             let count = u64::from(cluster.count());
             if left < count {

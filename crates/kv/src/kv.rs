@@ -286,7 +286,7 @@ impl Kv {
     /// # Errors
     /// Damage on disk, by file and offset; what the machine or the merger says.
     pub fn get(&self, key: &[u8]) -> Result<Option<SmallBytes>> {
-        Ok(self.inner.store.glance_at(PAIRS)?.get(key)?)
+        Ok(self.inner.store.point_view_at(PAIRS)?.get(key)?)
     }
 
     /// What `look` makes of the value of `key`, `None` if it has none. It looks where the value
@@ -308,7 +308,7 @@ impl Kv {
     /// # Errors
     /// As of [`get`](Kv::get).
     pub fn visit<T>(&self, key: &[u8], look: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
-        Ok(self.inner.store.glance_at(PAIRS)?.visit(key, look)?)
+        Ok(self.inner.store.point_view_at(PAIRS)?.visit(key, look)?)
     }
 
     /// The values of many keys, in their order, all as of one moment.
@@ -316,7 +316,7 @@ impl Kv {
     /// # Errors
     /// As of [`get`](Kv::get).
     pub fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<SmallBytes>>> {
-        Ok(self.inner.store.glance_at(PAIRS)?.get_many(keys)?)
+        Ok(self.inner.store.point_view_at(PAIRS)?.get_many(keys)?)
     }
 
     /// All as it is now, to keep for a while.

@@ -149,7 +149,7 @@ impl KvOptions {
         };
         options.log.codec = self.log_codec;
         // What nobody waits for is soon in table files, and dropped from the log.
-        options.log.lazy = self.durability == Durability::None;
+        options.log.rotate_unsynced = self.durability == Durability::None;
         options.log.segment_bytes = self
             .memtable_bytes()
             .clamp(SEGMENT_BYTES_MIN, options.log.segment_bytes);

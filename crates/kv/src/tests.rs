@@ -11,8 +11,8 @@ use std::ops::{Bound, ControlFlow, RangeBounds};
 use std::sync::Arc;
 use std::time::Duration;
 
+mod faults;
 mod loads;
-mod mishaps;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;

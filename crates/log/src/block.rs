@@ -36,7 +36,7 @@ use quire_model::Position;
 use quire_pack::DICTIONARY_BYTES_MAX;
 use quire_pack::Dictionary;
 use quire_pack::{Packer, Packing, unpack};
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 
 pub(crate) const BLOCK_HEADER_BYTES: usize = 48;
 const _: () = assert!(BLOCK_HEADER_BYTES == 4 + 1 + 1 + 2 + 4 * 4 + 8 + 8 + 4 + 4);
@@ -150,7 +150,7 @@ impl BlockHeader {
             return Err(Fault::torn("no block where one should begin (wrong magic)"));
         }
         if le::u32_at(bytes, 44) != Some(salt.crc(offset, checked))
-            && !planted(Bug::LogChecksumUnchecked)
+            && !seeded(Bug::LogChecksumUnchecked)
         {
             return Err(Fault::torn("block header checksum mismatch"));
         }
@@ -226,7 +226,7 @@ impl BlockHeader {
         if stored.len() != self.stored_length as usize {
             return Err(Fault::torn("block payload cut short"));
         }
-        if crc32c::crc32c(stored) != self.payload_crc && !planted(Bug::LogChecksumUnchecked) {
+        if crc32c::crc32c(stored) != self.payload_crc && !seeded(Bug::LogChecksumUnchecked) {
             return Err(Fault::torn("block payload checksum mismatch"));
         }
         Ok(())

@@ -31,7 +31,7 @@ use bytes::Bytes;
 use quire_env::AppendFile;
 use quire_model::Position;
 use quire_pack::Packer;
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -157,7 +157,7 @@ impl Log {
     /// time, and answers for each. `stop` is asked now and then; if it says true the work ends with
     /// `None`, and nothing has changed.
     ///
-    /// All records must be durable, and those that make others needless too.
+    /// All records must be durable, and those that make others obsolete too.
     ///
     /// # Errors
     /// Nothing has changed then, whatever it is: what `keep` returned, [`Error::Corrupt`] for a
@@ -208,7 +208,7 @@ impl Log {
             shared.place.env.remove(segment.path())?;
             // One by one: were a crash to undo an older removal and not a newer, the log would have
             // a gap. And as long as a crash can undo it, a sync makes the segment durable too:
-            // `loose.rs` relies on that.
+            // `unsynced.rs` relies on that.
             let removed = shared.place.env.sync_dir(&shared.place.dir);
             shared.change_segments(|segments| {
                 segments.remove(0);
@@ -312,7 +312,7 @@ impl Shared {
         let (env, dir) = (&self.place.env, &self.place.dir);
         let base = inputs.first().map_or(index.next(), |input| input.base());
         let path = segment_path(dir, base);
-        if planted(Bug::CompactedRemovedFirst) {
+        if seeded(Bug::CompactedRemovedFirst) {
             for input in inputs.iter().filter(|input| input.base() != base) {
                 env.remove(input.path())?;
             }
@@ -486,7 +486,7 @@ impl<'a> Output<'a> {
         let salt = Salt::new(self.log.place.identity, self.base);
         self.file
             .append(&footer::encode(&self.index, self.base, salt))?;
-        if !planted(Bug::CompactedUnsynced) {
+        if !seeded(Bug::CompactedUnsynced) {
             self.file.sync()?;
         }
         Ok(self.index)

@@ -1,7 +1,7 @@
 //! Creating a segment: whole and durable before it has its name, and with its name durable when
 //! this returns.
 //!
-//! A [loose](crate::loose) one is written to before it has its name, so that no append waits for
+//! An [unsynced](crate::unsynced) one is written to before it has its name, so that no append waits for
 //! the disk: it gets it in the background, and what is in it counts as durable only after that.
 //!
 //! A segment may begin with blocks *carried over* from the one before it, so that no file is ever
@@ -23,7 +23,7 @@ use quire_env::{AppendFile, BlockCache, Env, ErrorKind, ReadFile};
 use quire_model::Position;
 use quire_pack::Dictionary;
 use quire_pack::Packer;
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ pub(crate) struct Front {
     zstd: bool,
     dictionary: Option<Arc<Dictionary>>,
     /// The segments before it may not be durable.
-    loose: bool,
+    unsynced: bool,
 }
 
 /// Whole blocks of another segment, to begin a new one with.
@@ -104,7 +104,7 @@ pub(crate) struct NotCreated {
 pub(crate) type Reserve<'a> = &'a mut dyn FnMut(&mut dyn AppendFile, usize) -> Result<u64>;
 
 impl Unnamed {
-    /// One that [`create_loose`](Place::create_loose) made.
+    /// One that [`create_unsynced`](Place::create_unsynced) made.
     pub(crate) fn new(made: &NewSegment) -> Unnamed {
         Unnamed {
             segment: made.segment.clone(),
@@ -134,7 +134,7 @@ impl Front {
             born,
             span,
             zstd: self.zstd,
-            loose: self.loose,
+            unsynced: self.unsynced,
         };
         let mut bytes = header.encode().to_vec();
         if let Some(dictionary) = &self.dictionary {
@@ -178,7 +178,7 @@ impl Place {
             None => Front {
                 zstd: false,
                 dictionary: None,
-                loose: false,
+                unsynced: false,
             },
         };
         front.zstd |= making.codec.is_zstd();
@@ -201,7 +201,7 @@ impl Place {
 
     /// As [`create`](Self::create) without blocks, while what is before it may not be durable. It
     /// is still to get its [name](Self::name).
-    pub(crate) fn create_loose(
+    pub(crate) fn create_unsynced(
         &self,
         base: Position,
         reserve: Reserve<'_>,
@@ -211,7 +211,7 @@ impl Place {
             .front(None)
             .and_then(|(front, packer)| {
                 let front = Front {
-                    loose: true,
+                    unsynced: true,
                     ..front
                 };
                 self.write(&temporary, base, (front, packer), None, reserve)
@@ -232,7 +232,7 @@ impl Place {
         let written = begun
             .and_then(|begun| self.write(&temporary, base, begun, carried, reserve))
             .and_then(|(mut file, written)| {
-                if !planted(Bug::SegmentUnsynced) {
+                if !seeded(Bug::SegmentUnsynced) {
                     file.sync()?;
                 }
                 self.env.rename(&temporary, &path)?;
@@ -297,7 +297,7 @@ impl Place {
 
     /// A new name is not durable until its directory is.
     fn sync_names(&self) -> Result<()> {
-        if !planted(Bug::SegmentNameUnsynced) {
+        if !seeded(Bug::SegmentNameUnsynced) {
             self.env.sync_dir(&self.dir)?;
         }
         Ok(())
@@ -331,7 +331,7 @@ impl Place {
         // Header and dictionary: no blocks were carried over.
         let born = unnamed.segment.index().read().start();
         let unknown = |error| NotCreated { error, named: true };
-        if !planted(Bug::SegmentUnsynced) {
+        if !seeded(Bug::SegmentUnsynced) {
             unnamed.syncer.sync(born).map_err(unknown)?;
         }
         self.env
@@ -362,14 +362,14 @@ impl Carried {
         let header =
             SegmentHeader::decode(&bytes).map_err(|fault| fault.into_error(file.path()))?;
         let dictionary = match header.zstd && self.end > HEADER_BYTES as u64 {
-            true if planted(Bug::DictionaryNotCarried) => None,
+            true if seeded(Bug::DictionaryNotCarried) => None,
             true => dictionaries.load(file, self.salt)?,
             false => None,
         };
         Ok(Front {
             zstd: header.zstd,
             dictionary,
-            loose: false,
+            unsynced: false,
         })
     }
 

@@ -38,7 +38,7 @@ use crate::{ErrorKind, Result, le};
 use quire_env::{AppendFile, Env, ReadFile};
 use quire_model::Position;
 use quire_pack::Packing;
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use std::path::Path;
 
 pub(crate) const TRAILER_BYTES: usize = 24;
@@ -61,7 +61,7 @@ pub(crate) fn encode(index: &BlockIndex, base: Position, salt: Salt) -> Vec<u8> 
     let length = BLOCK_HEADER_BYTES + totals + entries.len() * ENTRY_BYTES;
     let mut out = vec![0; BLOCK_HEADER_BYTES];
     out.reserve_exact(length + TRAILER_BYTES - BLOCK_HEADER_BYTES);
-    let short = u64::from(planted(Bug::FooterOneRecordShort));
+    let short = u64::from(seeded(Bug::FooterOneRecordShort));
     out.extend_from_slice(&(index.next().0 - short).to_le_bytes());
     out.extend_from_slice(&(index.records() - short.min(index.records())).to_le_bytes());
     out.extend_from_slice(&index.raw_bytes().to_le_bytes());
@@ -158,7 +158,7 @@ pub(crate) fn load(
 fn decode_trailer(trailer: &[u8], trailer_offset: u64, salt: Salt) -> Option<(u64, usize)> {
     let checked = trailer.get(..12)?;
     let crc = le::u32_at(trailer, 12)?;
-    let right = crc == salt.crc(trailer_offset, checked) || planted(Bug::LogChecksumUnchecked);
+    let right = crc == salt.crc(trailer_offset, checked) || seeded(Bug::LogChecksumUnchecked);
     if !trailer.ends_with(&MAGIC) || !right {
         return None;
     }

@@ -6,8 +6,8 @@
 //! 2. A *compacted* segment, version 2 or 4, gets its name when all of it is durable. It stands for
 //!    every position of its span: segments with other bases in there are what it was made from, and
 //!    a crash kept from being removed.
-//! 3. A *loose* segment, version 5 or 6, may have its name while those before it are not durable.
-//!    See `loose.rs`.
+//! 3. A *unsynced* segment, version 5 or 6, may have its name while those before it are not durable.
+//!    See `unsynced.rs`.
 //!
 //! # Layout (little-endian)
 //! ```text
@@ -16,7 +16,7 @@
 //!   identity: the log's; base: the first position, as in the file's name
 //!   version: 1, of a segment as it was written; 2, of a compacted one; 3 and 4, as 1 and 2, but there may be blocks in zstd,
 //!     and a dictionary before them. So programs that do not know zstd say so, and do not take it for damage. 5 and 6: as 1 and
-//!     3, of a loose one.
+//!     3, of an unsynced one.
 //!   span: zero in versions 1, 3, 5 and 6; in 2 and 4 the positions that the segment stands for, live or not
 //!   born: bytes of the file when it got its name, 48 if it began with no blocks and no dictionary; 48 in versions 2 and 4
 //!   crc: CRC-32C of bytes 0..44. Size, and the places of magic, version and crc, are the same in all versions.
@@ -24,7 +24,7 @@
 
 use crate::{Error, LogIdentity, Result, le};
 use quire_model::Position;
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use std::path::{Path, PathBuf};
 
 pub(crate) const HEADER_BYTES: usize = 48;
@@ -37,10 +37,10 @@ const VERSION_COMPACTED: u32 = 2;
 const VERSION_WRITTEN_ZSTD: u32 = 3;
 /// As [`VERSION_COMPACTED`], of segments that may hold blocks in zstd.
 const VERSION_COMPACTED_ZSTD: u32 = 4;
-/// As [`VERSION_WRITTEN`], of loose segments.
-const VERSION_LOOSE: u32 = 5;
-/// As [`VERSION_WRITTEN_ZSTD`], of loose segments.
-const VERSION_LOOSE_ZSTD: u32 = 6;
+/// As [`VERSION_WRITTEN`], of unsynced segments.
+const VERSION_UNSYNCED: u32 = 5;
+/// As [`VERSION_WRITTEN_ZSTD`], of unsynced segments.
+const VERSION_UNSYNCED_ZSTD: u32 = 6;
 const _: () = assert!(HEADER_BYTES == 8 + 4 + 4 + 16 + 8 + 4 + 4);
 
 /// What a segment says about itself.
@@ -55,7 +55,7 @@ pub(crate) struct SegmentHeader {
     /// There may be blocks in zstd, and a dictionary.
     pub(crate) zstd: bool,
     /// Those before it may not have been durable when it got its name. Not of a compacted segment.
-    pub(crate) loose: bool,
+    pub(crate) unsynced: bool,
 }
 
 /// Why bytes are not a header.
@@ -75,7 +75,7 @@ impl HeaderFault {
             HeaderFault::Version(found) => Error::UnsupportedVersion {
                 path: path.to_path_buf(),
                 found,
-                supported: VERSION_LOOSE_ZSTD,
+                supported: VERSION_UNSYNCED_ZSTD,
             },
         }
     }
@@ -86,8 +86,8 @@ impl SegmentHeader {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
         let (version, span) = match (self.span, self.zstd) {
-            (None, false) if self.loose => (VERSION_LOOSE, 0),
-            (None, true) if self.loose => (VERSION_LOOSE_ZSTD, 0),
+            (None, false) if self.unsynced => (VERSION_UNSYNCED, 0),
+            (None, true) if self.unsynced => (VERSION_UNSYNCED_ZSTD, 0),
             (None, false) => (VERSION_WRITTEN, 0),
             (None, true) => (VERSION_WRITTEN_ZSTD, 0),
             (Some(span), false) => (VERSION_COMPACTED, span),
@@ -110,13 +110,13 @@ impl SegmentHeader {
         if !checked.starts_with(&MAGIC) {
             return Err(HeaderFault::Invalid("not a log segment (wrong magic)"));
         }
-        if crc != crc32c::crc32c(checked) && !planted(Bug::LogChecksumUnchecked) {
+        if crc != crc32c::crc32c(checked) && !seeded(Bug::LogChecksumUnchecked) {
             return Err(HeaderFault::Invalid("segment header checksum mismatch"));
         }
         let version = le::u32_at(bytes, 8).ok_or(short)?;
         let (span, zstd) = match (version, le::u32_at(bytes, 12).ok_or(short)?) {
-            (VERSION_WRITTEN | VERSION_LOOSE, 0) => (None, false),
-            (VERSION_WRITTEN_ZSTD | VERSION_LOOSE_ZSTD, 0) => (None, true),
+            (VERSION_WRITTEN | VERSION_UNSYNCED, 0) => (None, false),
+            (VERSION_WRITTEN_ZSTD | VERSION_UNSYNCED_ZSTD, 0) => (None, true),
             (VERSION_COMPACTED, span) if span > 0 => (Some(span), false),
             (VERSION_COMPACTED_ZSTD, span) if span > 0 => (Some(span), true),
             _ => return Err(HeaderFault::Version(version)),
@@ -130,7 +130,7 @@ impl SegmentHeader {
             born,
             span,
             zstd,
-            loose: matches!(version, VERSION_LOOSE | VERSION_LOOSE_ZSTD),
+            unsynced: matches!(version, VERSION_UNSYNCED | VERSION_UNSYNCED_ZSTD),
         })
     }
 
@@ -170,16 +170,16 @@ mod tests {
 
     #[test]
     fn header_comes_back_and_any_changed_byte_is_refused() {
-        let written = [false, true].map(|loose| (None, loose));
+        let written = [false, true].map(|unsynced| (None, unsynced));
         let kinds = written.into_iter().chain([(Some(3_000_000_000), false)]);
-        for ((span, loose), zstd) in kinds.flat_map(|kind| [(kind, false), (kind, true)]) {
+        for ((span, unsynced), zstd) in kinds.flat_map(|kind| [(kind, false), (kind, true)]) {
             let header = SegmentHeader {
                 identity: LogIdentity([9; 16]),
                 base: Position(77),
                 born: 4_000_000_000,
                 span,
                 zstd,
-                loose,
+                unsynced,
             };
             let bytes = header.encode();
             assert_eq!(SegmentHeader::decode(&bytes), Ok(header));
@@ -200,7 +200,7 @@ mod tests {
             born: 48,
             span: None,
             zstd: false,
-            loose: false,
+            unsynced: false,
         }
         .encode();
         bytes[8] = 7;

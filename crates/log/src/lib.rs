@@ -24,7 +24,7 @@
 //!    missing.
 //! 3. No byte is served unless the checksums over it hold.
 //! 4. A segment that has a successor is *sealed*: its records were durable before the successor had
-//!    its name (unless the log is lazy: `loose.rs`), and it never changes again, but for a footer
+//!    its name (unless the log is rotate_unsynced: `unsynced.rs`), and it never changes again, but for a footer
 //!    that a crash cut short. Compaction replaces sealed segments by one that holds fewer records,
 //!    each under its own position (`compact.rs`).
 //! 5. What recovery finds is durable when [`Log::open`] returns. Only where the disk is too full to
@@ -72,7 +72,6 @@ mod header;
 mod index;
 mod le;
 mod log;
-mod loose;
 mod making;
 mod options;
 mod pending;
@@ -82,6 +81,7 @@ mod salvage;
 mod scan;
 mod segment;
 mod syncer;
+mod unsynced;
 mod verify;
 mod view;
 mod walk;

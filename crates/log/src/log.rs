@@ -19,7 +19,7 @@ use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use quire_env::{BlockCache, Env};
 use quire_model::Position;
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -134,8 +134,8 @@ impl Log {
         Log::open_after(env, dir, identity, cache, options, Position(0))
     }
 
-    /// As [`open`](Log::open), of a log whose records up to `needless` are not needed any more:
-    /// segments of such alone are dropped, and a log that ends before `needless`, which may never
+    /// As [`open`](Log::open), of a log whose records up to `obsolete` are not needed any more:
+    /// segments of such alone are dropped, and a log that ends before `obsolete`, which may never
     /// have been durable up to there, begins anew right after it.
     ///
     /// # Errors
@@ -146,7 +146,7 @@ impl Log {
         identity: LogIdentity,
         cache: Arc<BlockCache>,
         options: LogOptions,
-        needless: Position,
+        obsolete: Position,
     ) -> Result<(Log, Recovery)> {
         options.check()?;
         let place = Place::new(env, dir, identity, cache, &options);
@@ -154,9 +154,9 @@ impl Log {
             segments,
             newest,
             recovery,
-        } = recover(&place, needless)?;
+        } = recover(&place, obsolete)?;
         place.find_dictionary(&segments);
-        let next = match planted(Bug::PositionUsedTwice) {
+        let next = match seeded(Bug::PositionUsedTwice) {
             true => recovery.last,
             false => recovery.last.next(),
         };
@@ -268,7 +268,7 @@ impl Log {
 
     /// Makes durable what was accepted so far, and reserves room for what comes next. Called in the
     /// background now and then, so that an append seldom waits for room, and going over to a new
-    /// segment for the sync of a whole one. Appends go on meanwhile. Of a [lazy](LogOptions::lazy)
+    /// segment for the sync of a whole one. Appends go on meanwhile. Of a [rotate_unsynced](LogOptions::rotate_unsynced)
     /// log no records are made durable, but a new segment gets its name: see
     /// [`write_back_is_due`](Self::write_back_is_due).
     ///
@@ -283,7 +283,7 @@ impl Log {
             shared.reserve_ahead(&mut writer)?;
             unsynced
         };
-        match shared.options.lazy {
+        match shared.options.rotate_unsynced {
             true => shared.name_newest(),
             false => shared.make_durable(unsynced),
         }
@@ -499,7 +499,7 @@ impl Shared {
 
     /// Takes no more writes: `error` left the newest file in an unknown state.
     fn poison(&self, error: Error) -> Error {
-        if !planted(Bug::FailedSyncForgotten) {
+        if !seeded(Bug::FailedSyncForgotten) {
             self.poisoned.store(true, Ordering::Release);
         }
         error
@@ -581,7 +581,7 @@ impl Shared {
         else {
             return Ok(());
         };
-        if planted(Bug::DurableBeforeSync) {
+        if seeded(Bug::DurableBeforeSync) {
             self.durable.fetch_max(upto, Ordering::AcqRel);
         }
         self.name_newest()?;
@@ -610,7 +610,7 @@ impl Shared {
     /// is, so that a block of that one, which says that more of it is durable, proves that they
     /// are.
     fn sync_older(&self) -> Result<()> {
-        if !self.options.lazy {
+        if !self.options.rotate_unsynced {
             return Ok(());
         }
         let segments = self.segments.load_full();
@@ -702,7 +702,7 @@ impl Shared {
     pub(crate) fn begin_segment(&self, writer: &mut Writer, need: u64, carry: bool) -> Result<()> {
         self.name_newest()?;
         self.pending.lock().freeze();
-        if self.options.lazy {
+        if self.options.rotate_unsynced {
             self.write_all(writer)?;
         } else {
             self.sync_all(writer)?;

@@ -53,7 +53,7 @@ pub struct LogOptions {
     /// [`sync_aside`](crate::Log::sync_aside) and [`close`](crate::Log::close) (default no): the
     /// next segment is begun before the one before it is durable. For a log whose segments are soon
     /// dropped: what is dropped before the system has written it is never written.
-    pub lazy: bool,
+    pub rotate_unsynced: bool,
 }
 
 impl Default for LogOptions {
@@ -64,7 +64,7 @@ impl Default for LogOptions {
             codec: Codec::default(),
             pending_bytes_max: 4 << 20,
             reserve_bytes: 8 << 20,
-            lazy: false,
+            rotate_unsynced: false,
         }
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! | found | taken for |
 //! | --- | --- |
-//! | file that ends in `.log.tmp`, a loose segment with records after all others | the newest, which was to get its name: gets it |
+//! | file that ends in `.log.tmp`, an unsynced segment with records after all others | the newest, which was to get its name: gets it |
 //! | another one | a segment whose creation was cut short: removed |
-//! | segment all of whose records the owner says are needless | as if it had been dropped: removed |
+//! | segment all of whose records the owner says are obsolete | as if it had been dropped: removed |
 //! | segment among the positions that a compacted segment before it stands for | what that was made from: removed |
 //! | compacted segment without a whole footer | damaged: it was whole before it had its name |
 //! | segment with a successor and a whole footer | sealed: its blocks are checked when they are read |
 //! | segment with a successor and no whole footer | read whole; if every record up to the successor's is there, the footer was cut short or damaged, and is written anew; else damage |
-//! | loose segments after one that is torn | no part of the log, if nothing proves that the torn one was durable: removed (`loose.rs`) |
+//! | unsynced segments after one that is torn | no part of the log, if nothing proves that the torn one was durable: removed (`unsynced.rs`) |
 //! | newest segment with a whole footer | closed: as a sealed one |
 //! | newest segment without | read whole; ends at its first invalid block, if nothing proves that the block was durable, and before a group of records whose end is not there. Blocks not proven durable are carried over to a new segment, and what is left is sealed |
 //!
@@ -22,15 +22,15 @@ use crate::create::{Carried, NewSegment, NotCreated, Place, Reserve, TEMPORARY_S
 use crate::footer;
 use crate::header::{HEADER_BYTES, SegmentHeader, parse_segment_name, segment_path};
 use crate::index::BlockIndex;
-use crate::loose;
 use crate::segment::Segment;
 use crate::syncer::Syncer;
+use crate::unsynced;
 use crate::walk::{BlockWalk, Step};
 use crate::{Codec, Error, ErrorKind, LogIdentity, Result};
 use quire_env::{AppendFile, Env, ReadFile};
 use quire_model::Position;
 use quire_pack::Packer;
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::Arc;
@@ -102,9 +102,9 @@ impl Unproven {
 }
 
 /// Opens all segments of a log; makes the first if there is none. All that it has is durable
-/// afterwards, but for what is said to be unproven. Records up to `needless` are not needed: a log
+/// afterwards, but for what is said to be unproven. Records up to `obsolete` are not needed: a log
 /// that ends before begins anew after it.
-pub(crate) fn recover(place: &Place, needless: Position) -> Result<Recovered> {
+pub(crate) fn recover(place: &Place, obsolete: Position) -> Result<Recovered> {
     let (env, dir) = (place.env.as_ref(), place.dir.as_path());
     env.create_dir_all(dir)?;
     let mut bases = list_segments(env, dir)?;
@@ -113,7 +113,7 @@ pub(crate) fn recover(place: &Place, needless: Position) -> Result<Recovered> {
             continue;
         }
         let path = dir.join(name);
-        match loose::unnamed(place, &path)? {
+        match unsynced::unnamed(place, &path)? {
             Some(base) if bases.last().is_some_and(|newest| *newest < base) => {
                 env.open_append(&path)?.sync()?;
                 env.rename(&path, &segment_path(dir, base))?;
@@ -123,17 +123,17 @@ pub(crate) fn recover(place: &Place, needless: Position) -> Result<Recovered> {
         }
     }
     // Names that a killed process made may not be durable yet, and what follows relies on them.
-    if !planted(Bug::FoundSegmentNameBelieved) {
+    if !seeded(Bug::FoundSegmentNameBelieved) {
         env.sync_dir(dir)?;
     }
     let mut bases = remove_leftovers(place, bases)?;
     while let [first, second, ..] = bases[..]
-        && second <= needless.next()
+        && second <= obsolete.next()
     {
         remove_segment(place, first)?;
         bases.remove(0);
     }
-    let kept = loose::segments_kept(env, dir, Some(place.identity), &bases)?;
+    let kept = unsynced::segments_kept(env, dir, Some(place.identity), &bases)?;
     for torn_off in bases.drain(kept..).rev() {
         remove_segment(place, torn_off)?;
     }
@@ -151,23 +151,23 @@ pub(crate) fn recover(place: &Place, needless: Position) -> Result<Recovered> {
     }
     let mut newest = match bases.last() {
         Some(base) => opening.newest(*base)?,
-        None => begin(place, needless)?,
+        None => begin(place, obsolete)?,
     };
-    if newest.segment.index().read().next() <= needless {
+    if newest.segment.index().read().next() <= obsolete {
         // The records were made durable elsewhere, and not here: these must not be followed by
         // others.
         let segments = std::mem::take(&mut opening.segments);
         for segment in segments.iter().chain([&newest.segment]) {
             remove_segment(place, segment.base())?;
         }
-        newest = begin(place, needless)?;
+        newest = begin(place, obsolete)?;
     }
     opening.segments.push(newest.segment.clone());
     let recovery = Recovery {
         first: opening
             .segments
             .first()
-            .map_or(needless.next(), |first| first.base()),
+            .map_or(obsolete.next(), |first| first.base()),
         last: before(newest.segment.index().read().next()),
         torn_bytes: opening.torn_bytes,
         footers_rebuilt: opening.footers_rebuilt,
@@ -179,9 +179,9 @@ pub(crate) fn recover(place: &Place, needless: Position) -> Result<Recovered> {
     })
 }
 
-/// The first segment of a log whose records up to `needless` are not needed.
-fn begin(place: &Place, needless: Position) -> Result<Newest> {
-    let made = place.create(needless.next(), None, &mut |_, _| Ok(0));
+/// The first segment of a log whose records up to `obsolete` are not needed.
+fn begin(place: &Place, obsolete: Position) -> Result<Newest> {
+    let made = place.create(obsolete.next(), None, &mut |_, _| Ok(0));
     made.map(Newest::made).map_err(|failed| failed.error)
 }
 
@@ -216,7 +216,7 @@ fn remove_leftovers(place: &Place, bases: Vec<Position>) -> Result<Vec<Position>
             continue;
         };
         load_compacted(file.as_ref(), header)?;
-        if planted(Bug::LeftoversBelieved) {
+        if seeded(Bug::LeftoversBelieved) {
             continue;
         }
         while let Some(leftover) = bases.next_if(|base| *base < next) {
@@ -410,7 +410,7 @@ impl Opening<'_> {
                 check_successor(file.path(), blocks.next, next_base)?;
                 let index = self.index_of(file.path(), base, blocks.start, &blocks.sizes)?;
                 self.footers_rebuilt += 1;
-                if self.open(next_base)?.1.loose
+                if self.open(next_base)?.1.unsynced
                     && let Some(segment) = self.copy(&file, base, &blocks)?
                 {
                     self.segments.push(segment);
@@ -464,17 +464,17 @@ impl Opening<'_> {
             ));
         }
         let mut blocks = self.read_blocks(&file, header, file_bytes, None)?;
-        if !planted(Bug::DamageTakenForTornTail) {
+        if !seeded(Bug::DamageTakenForTornTail) {
             blocks.check_torn(&path, file_bytes)?;
         }
-        if !planted(Bug::HalfGroupKept) {
+        if !seeded(Bug::HalfGroupKept) {
             blocks.drop_unfinished_group();
         }
         self.torn_bytes += file_bytes - blocks.end;
 
         let (mut certain, mut start) = (0, blocks.start);
         while let Some(size) = blocks.sizes.get(certain)
-            && (start < blocks.durable || planted(Bug::FoundBlocksBelieved))
+            && (start < blocks.durable || seeded(Bug::FoundBlocksBelieved))
         {
             certain += 1;
             start += u64::from(size.length);
@@ -503,7 +503,7 @@ impl Opening<'_> {
             Err(failed) if failed.error.kind() == ErrorKind::NoSpace && !failed.named => {
                 let index = self.index_of(&path, base, blocks.start, &blocks.sizes)?;
                 let whole = self.segment(base, file, blocks.end, index);
-                let believed = planted(Bug::UnprovenBelieved);
+                let believed = seeded(Bug::UnprovenBelieved);
                 return Ok(Newest::found(whole, (!believed).then_some(unproven)));
             }
             Err(failed) => return Err(failed.error),

@@ -8,7 +8,7 @@
 use crate::{Error, Result};
 use parking_lot::Mutex;
 use quire_env::AppendFile;
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Syncs the file of a segment, through a handle of its own.
@@ -46,11 +46,11 @@ impl Syncer {
         let Some(mut file) = held.take() else {
             return Err(Error::Poisoned);
         };
-        let synced = match planted(Bug::LogUnsynced) {
+        let synced = match seeded(Bug::LogUnsynced) {
             true => Ok(()),
             false => file.sync(),
         };
-        if synced.is_ok() || planted(Bug::FailedSyncForgotten) {
+        if synced.is_ok() || seeded(Bug::FailedSyncForgotten) {
             *held = Some(file);
         }
         synced?;

@@ -7,8 +7,8 @@
 //!    names none.
 //! 3. What a crash can leave is no damage: in the newest segment, unless it was closed, and then
 //!    also in the one before it, whose records all are in blocks that are whole, and whose footer
-//!    is written after its successor is made. Of a lazy log also the segments after one that is
-//!    torn (`loose.rs`): they are counted and not read. Nor is a footer that is missing altogether,
+//!    is written after its successor is made. Of an unsynced log also the segments after one that is
+//!    torn (`unsynced.rs`): they are counted and not read. Nor is a footer that is missing altogether,
 //!    as a full disk leaves it, nor what stands behind the last record in its place: a file whose
 //!    sync has failed may forget that it was cut and sealed since.
 //! 4. Records are given in the order of their positions, each once, as recovery would keep them:
@@ -25,10 +25,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::footer;
 use crate::header::{HEADER_BYTES, SegmentHeader, parse_segment_name, segment_path};
 use crate::index::BlockIndex;
-use crate::loose;
 use crate::pending::footer_bytes;
 use crate::records::RecordBlock;
 use crate::recover::{read_header, whole_header};
+use crate::unsynced;
 use crate::walk::{BlockWalk, Step};
 use bytes::Bytes;
 use quire_env::{Env, ReadFile};
@@ -188,7 +188,7 @@ struct Reading {
     /// Of the segment after it.
     next_base: Option<Position>,
     /// So it may get its footer late.
-    next_is_loose: bool,
+    next_is_unsynced: bool,
     file: Arc<dyn ReadFile>,
     file_bytes: u64,
     walk: BlockWalk,
@@ -281,7 +281,7 @@ impl Inspection {
             }
         }
         bases.sort_unstable();
-        let kept = loose::segments_kept(env, dir, identity, &bases)?;
+        let kept = unsynced::segments_kept(env, dir, identity, &bases)?;
         let torn_off = bases.split_off(kept);
         let mut files = VecDeque::new();
         for base in bases {
@@ -470,8 +470,8 @@ impl Inspection {
         let next_base = next_base.filter(|base| *base >= self.covered).min();
         let next_base = next_base.or(self.after);
         let next = self.files.iter().find(|file| Some(file.base) == next_base);
-        let next_is_loose = match next {
-            Some(next) => loose::is_loose(next.file.as_ref(), next.base, self.identity)?,
+        let next_is_unsynced = match next {
+            Some(next) => unsynced::is_unsynced(next.file.as_ref(), next.base, self.identity)?,
             None => false,
         };
         let (compacted, index) = match compacted {
@@ -487,7 +487,7 @@ impl Inspection {
             salt,
             base,
             next_base,
-            next_is_loose,
+            next_is_unsynced,
             file,
             file_bytes,
             walk,
@@ -532,7 +532,7 @@ impl Inspection {
     }
 
     /// Whether all that remains of a segment is what a crash left of it: its successor is new or
-    /// loose, or the file forgot that it was cut and sealed, as one does whose sync has failed.
+    /// unsynced, or the file forgot that it was cut and sealed, as one does whose sync has failed.
     /// Counts it.
     fn ends_in_leftovers(&mut self, reading: &mut Reading) -> Result<bool> {
         if reading.compacted
@@ -541,7 +541,7 @@ impl Inspection {
         {
             return Ok(false);
         }
-        let footer_is_new = reading.next_base == self.open_base || reading.next_is_loose;
+        let footer_is_new = reading.next_base == self.open_base || reading.next_is_unsynced;
         if !footer_is_new && !reading.remainder_is_no_footer(self.expected)? {
             return Ok(false);
         }

@@ -16,7 +16,7 @@ use crate::{Error, LogScan, Result};
 use arc_swap::Guard;
 use bytes::Bytes;
 use quire_model::Position;
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use std::sync::Arc;
 
 /// Segments, ascending, without a gap between them.
@@ -136,7 +136,7 @@ impl<'a> LogReader<'a> {
     /// # Errors
     /// As of [`Log::read`](crate::Log::read), for the first in disk order that fails.
     pub fn read_many(&self, positions: &[Position]) -> Result<Vec<Bytes>> {
-        if planted(Bug::ViewReadsNewestLog) {
+        if seeded(Bug::ViewReadsNewestLog) {
             return self.log.read_many(&self.log.segments.load(), positions);
         }
         self.log.read_many(self.segments(), positions)

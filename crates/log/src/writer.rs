@@ -9,8 +9,8 @@
 //!    footer, all of whose records can be found by reading it: recovery does, and writes the
 //!    footer.
 //!
-//! A [lazy](LogOptions::lazy) log does neither 1 nor 3, unless all was durable already: see
-//! `loose.rs`.
+//! A [rotate_unsynced](LogOptions::rotate_unsynced) log does neither 1 nor 3, unless all was durable already: see
+//! `unsynced.rs`.
 
 use crate::block;
 use crate::create::{Carried, NewSegment, NotCreated, Place, WRITE_BYTES};
@@ -25,7 +25,7 @@ use crate::{Error, ErrorKind, LogOptions, Result};
 use quire_env::AppendFile;
 use quire_model::Position;
 use quire_pack::Packer;
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use std::sync::Arc;
 
 /// A closed segment smaller than this is carried over into the next one, so that a log opened often
@@ -152,7 +152,7 @@ impl Writer {
         for (at, block) in blocks.iter().enumerate() {
             let offset = file.len() + self.encoded.len() as u64;
             let (packer, salt) = (&mut self.packer, self.segment.salt());
-            let durable = match planted(Bug::DurableOffsetTooFar) {
+            let durable = match seeded(Bug::DurableOffsetTooFar) {
                 true => offset,
                 false => durable,
             };
@@ -183,7 +183,7 @@ impl Writer {
 
     /// Creates the segment that comes after the present one, with room for `need` bytes of records:
     /// for those from `next` on, or, if the present one is small and was closed, in its place and
-    /// with all that it holds, and `carry` says so. It is a loose one unless all so far is
+    /// with all that it holds, and `carry` says so. It is an unsynced one unless all so far is
     /// `durable`.
     pub(crate) fn create_next(
         &self,
@@ -195,7 +195,7 @@ impl Writer {
         let mut make_room =
             |file: &mut dyn AppendFile, blocks| self.reserve_in(file, footer_bytes(blocks), need);
         if !durable {
-            return self.place.create_loose(next, &mut make_room);
+            return self.place.create_unsynced(next, &mut make_room);
         }
         if carry
             && !self.is_open()
@@ -277,7 +277,7 @@ impl Writer {
     fn reserve_in(&self, file: &mut dyn AppendFile, claimed: u64, need: u64) -> Result<u64> {
         let options = &self.options;
         let enough = claimed.saturating_add(need);
-        if planted(Bug::RoomNotReserved) {
+        if seeded(Bug::RoomNotReserved) {
             return Ok(enough);
         }
         let left = options

@@ -14,7 +14,7 @@ const PREFIX_BYTES: usize = 16;
 
 /// So many words are counted through: of a few hundred that are evenly spread, most lie as near to
 /// where they would be.
-const STRETCH: usize = 32;
+const CHUNK: usize = 32;
 
 /// How many of `count` things are less, where those that are come first: by halving, without a
 /// branch that could be guessed wrong.
@@ -177,17 +177,17 @@ impl<T: Copy> Fences<T> {
     /// among them, the rest is halved.
     #[inline]
     fn count_less_words(&self, sought: u32, guess: usize) -> usize {
-        let start = guess.saturating_sub(STRETCH / 2).min(self.fences.len());
+        let start = guess.saturating_sub(CHUNK / 2).min(self.fences.len());
         let (before, rest) = self.fences.split_at(start);
-        let stretch = rest.get(..STRETCH).unwrap_or(rest);
-        let less: u32 = stretch
+        let chunk = rest.get(..CHUNK).unwrap_or(rest);
+        let less: u32 = chunk
             .iter()
             .map(|fence| u32::from(fence.word < sought))
             .sum();
         let less = less as usize;
         if less == 0 && start > 0 {
             before.partition_point(|fence| fence.word < sought)
-        } else if less == stretch.len() {
+        } else if less == chunk.len() {
             start + rest.partition_point(|fence| fence.word < sought)
         } else {
             start + less

@@ -2,7 +2,7 @@
 
 use crate::deadline::{self, DEADLINE_BYTES};
 use crate::{Error, MergeError, Merger, Op, Result, SmallBytes, VALUE_BYTES_MAX};
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use std::sync::Arc;
 
 /// What an entry says of its key. The numbers are stored in table files.
@@ -45,15 +45,15 @@ pub(crate) type Borrower<'a> = dyn FnMut(&[u8]) + 'a;
 
 /// Somebody to whom a value is lent where it lies, instead of copying it; or nobody.
 #[derive(Default)]
-pub(crate) struct Lend<'a> {
+pub(crate) struct Visit<'a> {
     to: Option<&'a mut Borrower<'a>>,
     /// Whether it was: the entry that tells of it has no value then.
     pub(crate) lent: bool,
 }
 
-impl<'a> Lend<'a> {
-    pub(crate) fn to(to: &'a mut Borrower<'a>) -> Lend<'a> {
-        Lend {
+impl<'a> Visit<'a> {
+    pub(crate) fn to(to: &'a mut Borrower<'a>) -> Visit<'a> {
+        Visit {
             to: Some(to),
             lent: false,
         }
@@ -217,7 +217,7 @@ impl Folder {
                 (Kind::PutUntil, merged)
             }
             Kind::Delete => (Kind::Put, merger.apply(key, None, operand, &mut out)),
-            Kind::Merge if planted(Bug::OperandsSwapped) => (
+            Kind::Merge if seeded(Bug::OperandsSwapped) => (
                 Kind::Merge,
                 merger.combine(key, operand, &older.value, &mut out),
             ),
@@ -290,7 +290,7 @@ impl Fold {
     pub(crate) fn finish(self, folder: &Folder, key: &[u8], bottom: bool) -> Result<Option<Entry>> {
         match self.entry {
             Some(entry)
-                if entry.kind == Kind::Merge && (bottom || planted(Bug::OperandResolvedEarly)) =>
+                if entry.kind == Kind::Merge && (bottom || seeded(Bug::OperandResolvedEarly)) =>
             {
                 folder.under(key, &Entry::delete(), &entry.value).map(Some)
             }

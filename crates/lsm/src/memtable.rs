@@ -7,7 +7,7 @@
 //! An operand over an entry of the same memtable is folded into it when written, so a key has at
 //! most one entry here at any position. The older versions stay, for snapshots at older positions.
 //!
-//! Keys are found one by one through a hash index, in order through sorted stretches of them.
+//! Keys are found one by one through a hash index, in order through sorted chunks of them.
 //! Ranges that were deleted are beside them: see [`erased`]. An operand over what a range deletes
 //! is folded at once too, so no operand here lies over a deleted range.
 

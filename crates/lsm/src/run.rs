@@ -8,7 +8,7 @@
 
 use crate::direction::{Direction, Start};
 use crate::fences::Fences;
-use crate::fold::{Entry, Lend, Said};
+use crate::fold::{Entry, Said, Visit};
 use crate::span::Spans;
 use crate::table::{Access, Asking, Counters, Origin, Table, TableCursor};
 use crate::{Error, Result, RunMeta, SmallBytes, TreeContext, TreeSpec};
@@ -211,8 +211,13 @@ impl LookUp<'_> {
     ///
     /// # Errors
     /// As of [`Table::get`].
-    pub(crate) fn get(&self, key: &[u8], hash: u64, lend: &mut Lend<'_>) -> Result<Option<Entry>> {
-        self.table.get(key, hash, &self.asking, lend)
+    pub(crate) fn get(
+        &self,
+        key: &[u8],
+        hash: u64,
+        visit: &mut Visit<'_>,
+    ) -> Result<Option<Entry>> {
+        self.table.get(key, hash, &self.asking, visit)
     }
 }
 

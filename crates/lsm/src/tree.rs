@@ -45,7 +45,7 @@ use crate::{Error, KEY_BYTES_MAX, Op, Result, RunMeta, TreeContext, TreeSpec};
 use build::{Added, RunBuilder};
 use edit::{Claims, Picked};
 use quire_model::Position;
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use quire_sync::atomic::{AtomicU64, Ordering};
 use quire_sync::{ArcSwap, Mutex};
 use std::ops::Range;
@@ -242,14 +242,14 @@ impl Tree {
     /// `Merge`, `TooLarge`, or those of the machine. No file is left behind, and the memtables stay
     /// as they were.
     pub fn flush(&self) -> Result<Option<TreeEdit>> {
-        let early = planted(Bug::FlushLooksBeforeClaim).then(|| self.version.load_full());
+        let early = seeded(Bug::FlushLooksBeforeClaim).then(|| self.version.load_full());
         let Some(mut claim) = self.claims.claim_flush() else {
             return Ok(None);
         };
         // Loaded after the claim: the last flush is installed, or it would still hold the claim.
         let version = early.unwrap_or_else(|| self.version.load_full());
         let mut memtables = version.frozen.clone();
-        if planted(Bug::OlderMemtableNotFlushed) {
+        if seeded(Bug::OlderMemtableNotFlushed) {
             memtables.truncate(1);
         }
         if memtables.is_empty() {
@@ -378,7 +378,7 @@ impl Tree {
         } = &compaction.picked;
         let (spec, bottom) = (&self.spec, *bottom);
         let mut sources = sequential(runs)?;
-        if planted(Bug::RunsMergedOldestFirst) {
+        if seeded(Bug::RunsMergedOldestFirst) {
             sources.reverse();
         }
         let mut merge = self.merge(sources, bottom);
@@ -472,7 +472,7 @@ impl Tree {
             edit.is_of(&self.claims),
             "an edit is installed in the tree that made it"
         );
-        if planted(Bug::MemtablesDroppedBeforeRun) {
+        if seeded(Bug::MemtablesDroppedBeforeRun) {
             self.switch(|version| version.frozen = edit.apply(version).frozen);
         }
         let superseded = self.switch(|version| *version = edit.apply(version));

@@ -8,16 +8,16 @@ use crate::batches::Batches;
 use crate::exact_sum::ExactSum;
 use crate::meter::{ENTRY_BYTES, Meter};
 use crate::value::number;
-use crate::{Aggregated, Column, Measure, Ranks, Result, Value};
+use crate::{Aggregated, Column, Measure, Ordinals, Result, Value};
 use quire_index::{DocSet, term};
 use quire_model::ordered::OrderedValue;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Ranks below this are counted in an array.
-const ARRAY_RANKS_MAX: u64 = 1 << 16;
+/// Ordinals below this are counted in an array.
+const ARRAY_ORDINALS_MAX: u64 = 1 << 16;
 
-/// Larger ranks are gathered, so many at a time, sorted, and counted by runs.
-const GATHERED_RANKS_MAX: usize = 1 << 16;
+/// Larger ordinals are gathered, so many at a time, sorted, and counted by runs.
+const GATHERED_ORDINALS_MAX: usize = 1 << 16;
 
 /// What was gathered for one aggregate.
 #[derive(Debug)]
@@ -83,24 +83,24 @@ impl Gathered {
         meter: &mut Meter,
     ) -> Result<()> {
         let mut batches = Batches::new(docs);
-        let mut ranks = Ranks::default();
+        let mut ordinals = Ordinals::default();
         if many && let Gathered::Histogram(..) = self {
             // Several values of a document may be in one interval, so it takes documents, not
             // counts.
             while let Some(batch) = batches.next() {
-                column.ranks(batch, &mut ranks)?;
-                for of_document in ranks.iter() {
-                    let values = of_document.iter().map(|rank| value_of(column, *rank));
+                column.ordinals(batch, &mut ordinals)?;
+                for of_document in ordinals.iter() {
+                    let values = of_document.iter().map(|ordinal| value_of(column, *ordinal));
                     let values: Result<Vec<_>> = values.filter_map(Result::transpose).collect();
                     self.add_document(&values?, meter)?;
                 }
             }
             return Ok(());
         }
-        let mut counter = RankCounter::new(column);
+        let mut counter = OrdinalCounter::new(column);
         while let Some(batch) = batches.next() {
-            column.ranks(batch, &mut ranks)?;
-            counter.count(&ranks.ranks, self, meter)?;
+            column.ordinals(batch, &mut ordinals)?;
+            counter.count(&ordinals.ordinals, self, meter)?;
         }
         counter.finish(self, meter)
     }
@@ -211,29 +211,29 @@ fn interval_of(value: &OrderedValue<'_>, width: f64) -> Option<Value> {
     Some(Value::from((number(value)? / width).floor()))
 }
 
-fn value_of(column: &dyn Column, rank: u64) -> Result<Option<Value>> {
+fn value_of(column: &dyn Column, ordinal: u64) -> Result<Option<Value>> {
     let mut term = Vec::new();
-    column.term(rank, &mut term)?;
+    column.term(ordinal, &mut term)?;
     Ok(Value::from_term(&term))
 }
 
-/// Counts how often each rank of a column comes.
-struct RankCounter<'c> {
+/// Counts how often each ordinal of a column comes.
+struct OrdinalCounter<'c> {
     column: &'c dyn Column,
-    /// By rank; empty if ranks are too large for it.
+    /// By ordinal; empty if ordinals are too large for it.
     counts: Vec<u64>,
-    /// Ranks that were not counted yet.
+    /// Ordinals that were not counted yet.
     gathered: Vec<u64>,
     term: Vec<u8>,
 }
 
-impl<'c> RankCounter<'c> {
-    fn new(column: &'c dyn Column) -> RankCounter<'c> {
-        let end = column.rank_end();
-        RankCounter {
+impl<'c> OrdinalCounter<'c> {
+    fn new(column: &'c dyn Column) -> OrdinalCounter<'c> {
+        let end = column.ordinal_end();
+        OrdinalCounter {
             column,
             counts: match end {
-                0..=ARRAY_RANKS_MAX => vec![0; end as usize],
+                0..=ARRAY_ORDINALS_MAX => vec![0; end as usize],
                 _ => Vec::new(),
             },
             gathered: Vec::new(),
@@ -241,17 +241,17 @@ impl<'c> RankCounter<'c> {
         }
     }
 
-    fn count(&mut self, ranks: &[u64], into: &mut Gathered, meter: &mut Meter) -> Result<()> {
-        if self.column.rank_end() <= ARRAY_RANKS_MAX {
-            for rank in ranks {
-                if let Some(count) = self.counts.get_mut(*rank as usize) {
+    fn count(&mut self, ordinals: &[u64], into: &mut Gathered, meter: &mut Meter) -> Result<()> {
+        if self.column.ordinal_end() <= ARRAY_ORDINALS_MAX {
+            for ordinal in ordinals {
+                if let Some(count) = self.counts.get_mut(*ordinal as usize) {
                     *count += 1;
                 }
             }
             return Ok(());
         }
-        self.gathered.extend_from_slice(ranks);
-        match self.gathered.len() >= GATHERED_RANKS_MAX {
+        self.gathered.extend_from_slice(ordinals);
+        match self.gathered.len() >= GATHERED_ORDINALS_MAX {
             true => self.flush(into, meter),
             false => Ok(()),
         }
@@ -261,8 +261,8 @@ impl<'c> RankCounter<'c> {
         let mut gathered = std::mem::take(&mut self.gathered);
         gathered.sort_unstable();
         for run in gathered.chunk_by(|one, next| one == next) {
-            if let Some(rank) = run.first() {
-                self.add(*rank, run.len() as u64, into, meter)?;
+            if let Some(ordinal) = run.first() {
+                self.add(*ordinal, run.len() as u64, into, meter)?;
             }
         }
         gathered.clear();
@@ -273,17 +273,23 @@ impl<'c> RankCounter<'c> {
     fn finish(mut self, into: &mut Gathered, meter: &mut Meter) -> Result<()> {
         self.flush(into, meter)?;
         let counts = std::mem::take(&mut self.counts);
-        for (rank, count) in (0..).zip(counts) {
+        for (ordinal, count) in (0..).zip(counts) {
             if count > 0 {
-                self.add(rank, count, into, meter)?;
+                self.add(ordinal, count, into, meter)?;
             }
         }
         Ok(())
     }
 
-    fn add(&mut self, rank: u64, count: u64, into: &mut Gathered, meter: &mut Meter) -> Result<()> {
+    fn add(
+        &mut self,
+        ordinal: u64,
+        count: u64,
+        into: &mut Gathered,
+        meter: &mut Meter,
+    ) -> Result<()> {
         self.term.clear();
-        self.column.term(rank, &mut self.term)?;
+        self.column.term(ordinal, &mut self.term)?;
         into.add(&self.term, count, meter)
     }
 }

@@ -376,14 +376,14 @@ impl<'q> Run<'q> {
     /// Places by the best value that a shard has, the best first.
     fn best_first(&self, places: Vec<u32>, order: &Order) -> Result<Vec<u32>> {
         if places.len() as u64 * FEW >= self.shards.count().into()
-            && let Some(ranked) = self.shards.best_first(order)?
+            && let Some(by_ordinal) = self.shards.best_first(order)?
         {
-            let ranked = ranked.iter().copied();
-            return Ok(match places.len() == ranked.len() {
-                true => ranked.collect(),
+            let by_ordinal = by_ordinal.iter().copied();
+            return Ok(match places.len() == by_ordinal.len() {
+                true => by_ordinal.collect(),
                 false => {
                     let is_wanted = |place: &u32| places.binary_search(place).is_ok();
-                    ranked.filter(is_wanted).collect()
+                    by_ordinal.filter(is_wanted).collect()
                 }
             });
         }

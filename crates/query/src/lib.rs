@@ -70,7 +70,9 @@ pub use prepared::{Prepared, Use};
 pub use projection::write_fields;
 pub use query::{Aggregate, Measure, Order, Query, find, find_all};
 pub use scan::Scan;
-pub use shard::{Column, Cost, End, Estimate, FieldInfo, Found, NO_RANK, Ranks, Shard, TermPair};
+pub use shard::{
+    Column, Cost, End, Estimate, FieldInfo, Found, NO_ORDINAL, Ordinals, Shard, TermPair,
+};
 pub use shards::{Merged, Places, Shards};
 pub use tree::{DEPTH_MAX, IN_VALUES_MAX, PREDICATES_MAX};
 pub use value::Value;

@@ -5,7 +5,7 @@
 
 use crate::scan::{Values, values};
 use crate::{
-    Column, Cost, End, Estimate, FieldInfo, Found, Leaf, NO_RANK, Order, Path, Ranks, Result,
+    Column, Cost, End, Estimate, FieldInfo, Found, Leaf, NO_ORDINAL, Order, Ordinals, Path, Result,
     Shard, Value,
 };
 use quire_index::DocSet;
@@ -125,14 +125,14 @@ impl Shard for ModelShard {
     }
 }
 
-/// A value's rank is its place among all different ones.
+/// A value's ordinal is its place among all different ones.
 struct ModelColumn {
     of_docs: Vec<Values>,
     values: Vec<Value>,
 }
 
 impl ModelColumn {
-    fn ranks_of(&self, doc: u32) -> Vec<u64> {
+    fn ordinals_of(&self, doc: u32) -> Vec<u64> {
         let values = self.of_docs.get(doc as usize).into_iter().flatten();
         values
             .filter_map(|value| self.values.binary_search(value).ok())
@@ -142,40 +142,40 @@ impl ModelColumn {
 }
 
 impl Column for ModelColumn {
-    fn rank_end(&self) -> u64 {
+    fn ordinal_end(&self) -> u64 {
         self.values.len() as u64
     }
 
     fn ends(&self, docs: &[u32], end: End, out: &mut Vec<u64>) -> Result<()> {
         out.clear();
         out.extend(docs.iter().map(|doc| {
-            let ranks = self.ranks_of(*doc);
-            let rank = match end {
-                End::Smallest => ranks.first(),
-                End::Largest => ranks.last(),
+            let ordinals = self.ordinals_of(*doc);
+            let ordinal = match end {
+                End::Smallest => ordinals.first(),
+                End::Largest => ordinals.last(),
             };
-            rank.copied().unwrap_or(NO_RANK)
+            ordinal.copied().unwrap_or(NO_ORDINAL)
         }));
         Ok(())
     }
 
-    fn ranks(&self, docs: &[u32], out: &mut Ranks) -> Result<()> {
+    fn ordinals(&self, docs: &[u32], out: &mut Ordinals) -> Result<()> {
         out.clear();
         for doc in docs {
-            out.ranks.extend(self.ranks_of(*doc));
+            out.ordinals.extend(self.ordinals_of(*doc));
             out.end_document();
         }
         Ok(())
     }
 
-    fn term(&self, rank: u64, out: &mut Vec<u8>) -> Result<()> {
-        let value = usize::try_from(rank).ok();
-        let value = value.and_then(|rank| self.values.get(rank));
+    fn term(&self, ordinal: u64, out: &mut Vec<u8>) -> Result<()> {
+        let value = usize::try_from(ordinal).ok();
+        let value = value.and_then(|ordinal| self.values.get(ordinal));
         out.extend_from_slice(value.map_or(&[], Value::term));
         Ok(())
     }
 
-    fn rank_of(&self, term: &[u8]) -> Result<u64> {
+    fn ordinal_of(&self, term: &[u8]) -> Result<u64> {
         Ok(self.values.partition_point(|value| value.term() < term) as u64)
     }
 }

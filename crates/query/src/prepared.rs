@@ -1,7 +1,7 @@
 //! [`Prepared`]: a query that was checked, ready to be asked of any number of shards, any number of times.
 
 use crate::aggregate::Gathered;
-use crate::tree::{Node, Planter};
+use crate::tree::{Node, TreeBuilder};
 use crate::{Aggregate, Answer, Error, Filter, Measure, Path, Query, Result};
 use quire_model::Document;
 
@@ -47,9 +47,9 @@ impl Query {
         self.order.iter().try_for_each(|order| order.path.check())?;
         let fields = self.fields.iter().flatten();
         fields.into_iter().try_for_each(|path| path.check())?;
-        let mut planter = Planter::default();
+        let mut builder = TreeBuilder::default();
         let filter = std::mem::replace(&mut self.filter, Filter::All);
-        let root = planter.plant(filter)?;
+        let root = builder.add(filter)?;
         let mut among = Vec::with_capacity(self.aggregates.len());
         for (_, Aggregate { what, filter }) in &mut self.aggregates {
             what.path().map_or(Ok(()), |path| path.check())?;
@@ -60,7 +60,7 @@ impl Query {
                 return Err(Error::Invalid(what));
             }
             let filter = filter.take();
-            among.push(filter.map(|filter| planter.plant(filter)).transpose()?);
+            among.push(filter.map(|filter| builder.add(filter)).transpose()?);
         }
         Ok(Prepared {
             query: self,

@@ -1,5 +1,5 @@
 //! Sort keys: what hits of all shards are ordered by, as bytes; and the first hits of one shard, by
-//! ranks.
+//! ordinals.
 //!
 //! # Layout
 //! ```text
@@ -11,7 +11,7 @@
 use crate::batches::Batches;
 use crate::meter::Meter;
 use crate::top::Top;
-use crate::{Column, End, Hit, NO_RANK, Order, Result, Shard};
+use crate::{Column, End, Hit, NO_ORDINAL, Order, Result, Shard};
 use quire_index::DocSet;
 use quire_model::ordered::{Direction, OrderedValue};
 use smallvec::SmallVec;
@@ -25,8 +25,8 @@ pub(crate) type SortKey = SmallVec<[u8; 32]>;
 /// The first hits so far of all shards.
 pub(crate) type TopHits = Top<(SortKey, Hit)>;
 
-/// The largest rank that can be.
-const RANK_MAX: u64 = NO_RANK - 1;
+/// The largest ordinal that can be.
+const ORDINAL_MAX: u64 = NO_ORDINAL - 1;
 
 /// What a hit beyond its key takes of memory.
 const HIT_BYTES: usize = size_of::<(SortKey, Hit)>();
@@ -100,15 +100,15 @@ impl OrderColumn<'_> {
     fn keys(&self, docs: &[u32], out: &mut Vec<u64>) -> Result<()> {
         let Some(column) = &self.column else {
             out.clear();
-            out.resize(docs.len(), NO_RANK);
+            out.resize(docs.len(), NO_ORDINAL);
             return Ok(());
         };
         match self.direction {
             Direction::Ascending => column.ends(docs, End::Smallest, out),
             Direction::Descending => {
                 column.ends(docs, End::Largest, out)?;
-                for rank in out.iter_mut().filter(|rank| **rank != NO_RANK) {
-                    *rank = RANK_MAX.saturating_sub(*rank);
+                for ordinal in out.iter_mut().filter(|ordinal| **ordinal != NO_ORDINAL) {
+                    *ordinal = ORDINAL_MAX.saturating_sub(*ordinal);
                 }
                 Ok(())
             }
@@ -118,25 +118,25 @@ impl OrderColumn<'_> {
     /// The largest number that a document which does not come after `term` has.
     fn key_max(&self, term: &[u8]) -> Result<u64> {
         let Some(column) = &self.column else {
-            return Ok(NO_RANK);
+            return Ok(NO_ORDINAL);
         };
-        let rank = column.rank_of(term)?;
+        let ordinal = column.ordinal_of(term)?;
         Ok(match self.direction {
-            Direction::Ascending => rank,
-            Direction::Descending => RANK_MAX.saturating_sub(rank),
+            Direction::Ascending => ordinal,
+            Direction::Descending => ORDINAL_MAX.saturating_sub(ordinal),
         })
     }
 
     /// Appends the value behind a number to a sort key.
     fn push_key(&self, number: u64, key: &mut SortKey, term: &mut Vec<u8>) -> Result<()> {
         match &self.column {
-            Some(column) if number != NO_RANK => {
+            Some(column) if number != NO_ORDINAL => {
                 term.clear();
-                let rank = match self.direction {
+                let ordinal = match self.direction {
                     Direction::Ascending => number,
-                    Direction::Descending => RANK_MAX.saturating_sub(number),
+                    Direction::Descending => ORDINAL_MAX.saturating_sub(number),
                 };
-                column.term(rank, term)?;
+                column.term(ordinal, term)?;
                 push_key(key, Some(term), self.direction);
             }
             _ => push_key(key, None, self.direction),
@@ -151,12 +151,12 @@ pub(crate) struct Sorting<'q> {
     pub(crate) orders: &'q [Order],
     /// So many are kept.
     pub(crate) hits_max: u64,
-    /// One shard alone is asked: its ranks order all hits, and no value need be read.
+    /// One shard alone is asked: its ordinals order all hits, and no value need be read.
     pub(crate) is_alone: bool,
 }
 
 impl Sorting<'_> {
-    /// Offers the hits of one shard to `top`: its own first ones are found by ranks, and only of
+    /// Offers the hits of one shard to `top`: its own first ones are found by ordinals, and only of
     /// these the values are read.
     pub(crate) fn shard(
         &self,
@@ -176,7 +176,7 @@ impl Sorting<'_> {
         let Some((first, others)) = columns.split_first() else {
             return Ok(());
         };
-        let mut key_max = NO_RANK;
+        let mut key_max = NO_ORDINAL;
         if let Some((worst, _)) = top.worst()
             && let Some(term) = first_term(worst, first.direction)
         {

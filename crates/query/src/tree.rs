@@ -51,15 +51,15 @@ pub(crate) struct Join {
 
 /// Makes the filters of one query ready.
 #[derive(Debug, Default)]
-pub(crate) struct Planter {
+pub(crate) struct TreeBuilder {
     predicates: usize,
     in_values: usize,
 }
 
-impl Planter {
+impl TreeBuilder {
     /// # Errors
     /// `Invalid` if the filter is nested too deep, has too many parts, or makes no sense.
-    pub(crate) fn plant(&mut self, filter: Filter) -> Result<Node> {
+    pub(crate) fn add(&mut self, filter: Filter) -> Result<Node> {
         self.node(filter, 0)
     }
 

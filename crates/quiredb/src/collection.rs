@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 use quire_collection::{Found, Partition, Write, Written};
 use quire_env::{Env, Gate};
 use quire_model::{Document, Key, Position};
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use quire_store::Durability;
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
@@ -199,7 +199,7 @@ impl Collection {
             let (indices, writes) = by_partition
                 .entry(self.partition_of(&write.key))
                 .or_default();
-            indices.push(match planted(Bug::ResultsInOtherPlaces) {
+            indices.push(match seeded(Bug::ResultsInOtherPlaces) {
                 true => indices.len(),
                 false => index,
             });

@@ -11,7 +11,7 @@ use crate::{CollectionSettings, DatabaseStats, Error, FilterStats, Options, Resu
 use parking_lot::Mutex;
 use quire_collection::Partition;
 use quire_env::{Env, ErrorKind as EnvErrorKind, Gate, OsEnv, Volumes};
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use quire_store::{Place, Shared, StoreOptions};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -138,7 +138,7 @@ impl Database {
             let catalog = Catalog::read(&*env, root)?;
             // One whose writer could not sync its name must not give way to the one before it once
             // it was read.
-            if !planted(Bug::FoundCatalogBelieved) {
+            if !seeded(Bug::FoundCatalogBelieved) {
                 env.sync_dir(root)?;
             }
             catalog
@@ -298,7 +298,7 @@ impl Database {
     fn drop_locked(&self, state: &mut State, entry: &Entry) -> Result<()> {
         let mut catalog = state.catalog.clone();
         catalog.collections.retain(|other| other.id != entry.id);
-        if planted(Bug::DroppedFilesRemovedFirst) {
+        if seeded(Bug::DroppedFilesRemovedFirst) {
             remove_collection(&**self.env(), &self.inner.volumes, entry.id)?;
         }
         if let Err(error) = self.replace_catalog(state, catalog) {

@@ -3,7 +3,7 @@
 use crate::{Collection, Result};
 use quire_collection::{Found, PartitionScan, PartitionView};
 use quire_model::{Key, Position};
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::fmt;
@@ -161,7 +161,7 @@ impl Scan {
         match rest.next() {
             Some(Ok(found)) => self.heads.push(Head { found, rest }),
             Some(Err(error)) => self.failed = Some(error.into()),
-            None if planted(Bug::ScanEndsWithFirstPartition) => self.heads.clear(),
+            None if seeded(Bug::ScanEndsWithFirstPartition) => self.heads.clear(),
             None => {}
         }
     }

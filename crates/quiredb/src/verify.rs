@@ -2,7 +2,7 @@
 
 use crate::catalog::{Catalog, Entry};
 use crate::database::{Database, LOCK_NAME, holds_database, place};
-use crate::pace::Pace;
+use crate::rate_limiter::RateLimiter;
 use crate::{Error, ErrorKind, Options, Result};
 use quire_collection::{Checked, ErrorKind as CollectionErrorKind, Partition};
 use quire_env::{Env, Volumes};
@@ -115,7 +115,7 @@ pub fn verify_with(
         Err(error) => return Err(error),
     };
     let total = total_bytes(&*env, &volumes, &catalog)?;
-    let mut progress = paced(&env, options, total, progress);
+    let mut progress = limited(&env, options, total, progress);
     let shared = Shared::new(env, Options::default().memory_bytes, Some(lock));
     let verified = verify_collections(&shared, &volumes, &catalog, &mut report, &mut progress);
     // A background job of a partition that was opened here may end later; it writes nothing any
@@ -126,17 +126,17 @@ pub fn verify_with(
 
 /// Told the bytes read since it was last called, waits as the rate asks and tells `progress` of all
 /// so far, of `total` or more.
-fn paced<'p>(
+fn limited<'p>(
     env: &Arc<dyn Env>,
     options: &VerifyOptions,
     total: u64,
     progress: &'p mut dyn FnMut(u64, u64),
 ) -> impl FnMut(u64) + use<'p> {
     let machine = Arc::clone(env);
-    let mut pace = Pace::new(options.rate_bytes);
+    let mut limiter = RateLimiter::new(options.rate_bytes);
     let mut bytes = 0;
     move |more| {
-        pace.wait(&*machine, more);
+        limiter.wait(&*machine, more);
         bytes += more;
         progress(bytes, total.max(bytes));
     }
@@ -149,7 +149,7 @@ fn verify_keys_and_values(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<VerifyReport> {
     let mut report = VerifyReport::default();
-    let mut progress = paced(&env, options, 0, progress);
+    let mut progress = limited(&env, options, 0, progress);
     let mut on_damage = |found: quire_store::Damage| report.damage.push(found.into());
     let verified = quire_kv::verify(env, root, &mut on_damage, &mut progress)
         .map_err(|error| Error::OfKeysAndValues(Arc::new(error)))?;
@@ -304,7 +304,7 @@ impl Database {
         progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
     ) -> Result<VerifyReport> {
         let mut report = VerifyReport::default();
-        let mut pace = Pace::new(options.rate_bytes);
+        let mut limiter = RateLimiter::new(options.rate_bytes);
         let mut total = 0;
         let mut files = Vec::new();
         for name in self.collections() {
@@ -346,7 +346,7 @@ impl Database {
                     match found.map_err(quire_collection::Error::from)? {
                         Inspected::Damage(found) => report.damage.push(found.into()),
                         Inspected::Read(bytes) => {
-                            pace.wait(&**self.env(), bytes);
+                            limiter.wait(&**self.env(), bytes);
                             self.check_open()?;
                             report.bytes += bytes;
                             if progress(report.bytes, total.max(report.bytes)).is_break() {

@@ -5,7 +5,7 @@
 //! replaces the manifest; (5) lets readers see the files and drops the memtables. A crash between
 //! any two steps loses nothing: before (4) the old manifest and the log still give everything, and
 //! the new files are orphans. Where the log is a write-ahead log and no more, (6) the segments that
-//! hold nothing after the position are dropped; if it is lazy too, (2) is left out, as the tables
+//! hold nothing after the position are dropped; if it is rotate_unsynced too, (2) is left out, as the tables
 //! have it all.
 
 use crate::log_compaction::superseded_bytes_max;
@@ -17,7 +17,7 @@ use crate::{Error, ErrorKind, Machine, Result};
 use quire_env::JobClass;
 use quire_lsm::{Compaction, Superseded, Tree, TreeEdit};
 use quire_model::Position;
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -112,7 +112,7 @@ impl<M: Machine> Store<M> {
         let _compacting = inner.compacting.write();
         let _compacting_log = inner.compacting_log.lock();
         let _flushing = inner.flushing.lock();
-        if !planted(Bug::CloseWithoutSync) {
+        if !seeded(Bug::CloseWithoutSync) {
             inner.log.close()?;
         }
         inner.note_end();
@@ -152,8 +152,8 @@ impl<M: Machine> Inner<M> {
 
     /// Flushes what was frozen. Called with the lock of the one flush.
     pub(crate) fn flush_cut(&self, cut: Cut) -> Result<()> {
-        let lazy = self.options.log.lazy && !M::LOG_IS_KEPT;
-        if !lazy && !planted(Bug::FlushAheadOfLog) {
+        let rotate_unsynced = self.options.log.rotate_unsynced && !M::LOG_IS_KEPT;
+        if !rotate_unsynced && !seeded(Bug::FlushAheadOfLog) {
             self.log.sync_aside(cut.position)?;
         }
         self.publish(cut.position);
@@ -177,17 +177,17 @@ impl<M: Machine> Inner<M> {
         if M::LOG_IS_KEPT {
             return Ok(());
         }
-        self.drop_needless_log()
+        self.drop_obsolete_log()
     }
 
     /// Drops all of the log that no opening will replay, the newest segment too.
     fn drop_whole_log(&self) -> Result<()> {
         self.log.roll()?;
-        self.drop_needless_log()
+        self.drop_obsolete_log()
     }
 
     /// Drops the segments of the log that no opening will replay.
-    fn drop_needless_log(&self) -> Result<()> {
+    fn drop_obsolete_log(&self) -> Result<()> {
         let applied = self.manifest.lock().applied;
         let freed = self.log.drop_before(applied.next())?;
         let counter = &self.counters.log_bytes_reclaimed;
@@ -206,7 +206,7 @@ impl<M: Machine> Inner<M> {
         let space = writer.space.cut(&segments, applied);
         writer.superseded_bytes_max = superseded_bytes_max(&self.options, &space, &segments);
         Cut {
-            position: match planted(Bug::FlushNamesLogEnd) {
+            position: match seeded(Bug::FlushNamesLogEnd) {
                 true => self.log.last(),
                 false => writer.applied,
             },
@@ -250,14 +250,14 @@ impl<M: Machine> Inner<M> {
         }
         if let Some(cut) = cut {
             next.applied = cut.position;
-            if planted(Bug::AppliedOneTooFar) {
+            if seeded(Bug::AppliedOneTooFar) {
                 next.applied = cut.position.next();
             }
-            if !planted(Bug::StateNotReplaced) {
+            if !seeded(Bug::StateNotReplaced) {
                 next.state = cut.state;
             }
             next.space = cut.space;
-        } else if planted(Bug::DeadBytesOfNow) {
+        } else if seeded(Bug::DeadBytesOfNow) {
             next.space = self.writer.lock().space.clone();
         }
         let path = manifest::path(&self.dir);
@@ -267,7 +267,7 @@ impl<M: Machine> Inner<M> {
             match manifest::Manifest::read(&**self.shared.env(), &self.dir) {
                 Ok(standing)
                     if standing.sequence == manifest.sequence
-                        || planted(Bug::DoubtfulManifestGivenUp) =>
+                        || seeded(Bug::DoubtfulManifestGivenUp) =>
                 {
                     self.abandon(edits);
                 }

@@ -53,11 +53,11 @@ pub use place::Place;
 pub use salvage::{Salvage, Salvaged, SalvagedTrees, identities, salvage};
 pub use sealed::{seal, unseal};
 pub use shared::Shared;
-pub use ship::{LogReach, Shipped};
+pub use ship::{LogExtent, Shipped};
 pub use stats::StoreStats;
 pub use store::Store;
 pub use verify::{Damage, Verified, verify};
-pub use view::{Glance, View};
+pub use view::{PointView, View};
 pub use write::Transaction;
 
 pub use quire_log::Codec;

@@ -4,7 +4,7 @@
 //! 1. A segment is compacted only when all its records are at or below the manifest's `applied`: no
 //!    opening will replay them.
 //! 2. What is needed is judged by the trees at exactly that position. All that made a record
-//!    needless is therefore durable, in the log and in the trees' files, and visible to every new
+//!    obsolete is therefore durable, in the log and in the trees' files, and visible to every new
 //!    view.
 //! 3. Views made before hold the segments that were there then.
 //!
@@ -19,7 +19,7 @@ use bytes::Bytes;
 use quire_log::SegmentInfo;
 use quire_lsm::{Tree, TreeSnapshot};
 use quire_model::Position;
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use std::sync::atomic::Ordering;
 
 /// Memtables are not flushed for fewer superseded bytes than this.
@@ -126,7 +126,7 @@ impl<M: Machine> Inner<M> {
         Ok(self.shared.env().free_bytes(&self.dir)? / 2 >= needed)
     }
 
-    /// Bytes of records that are known to be needless, and how many segments it is not known of.
+    /// Bytes of records that are known to be obsolete, and how many segments it is not known of.
     pub(crate) fn log_dead_bytes(&self) -> (u64, u64) {
         let (mut dead, mut uncounted) = (0, 0);
         let writer = self.writer.lock();
@@ -149,7 +149,7 @@ impl<M: Machine> Inner<M> {
         segments
             .filter(|segment| counts && segment.sealed)
             .filter(|segment| {
-                segment.next <= applied.next() || planted(Bug::UnflushedSegmentCompacted)
+                segment.next <= applied.next() || seeded(Bug::UnflushedSegmentCompacted)
             })
             .filter(|segment| !unreadable.contains(&segment.base))
             .collect()
@@ -184,7 +184,7 @@ impl<M: Machine> Inner<M> {
     fn applied(&self) -> Applied {
         // A flush is installed under this lock, so that none comes between.
         let manifest = self.manifest.lock();
-        let snapshot = |tree: &Tree| match planted(Bug::LivenessOfNewestTrees) {
+        let snapshot = |tree: &Tree| match seeded(Bug::LivenessOfNewestTrees) {
             true => tree.snapshot(Position(u64::MAX)),
             // Without memtables: they could not be freed before the compaction ends.
             false => tree.snapshot_of_runs(),
@@ -209,7 +209,7 @@ impl<M: Machine> Inner<M> {
         let (base, next) = (first.base, last.next);
         let applied = self.applied();
         debug_assert!(
-            next <= applied.position.next() || planted(Bug::UnflushedSegmentCompacted),
+            next <= applied.position.next() || seeded(Bug::UnflushedSegmentCompacted),
             "replay needs what is after"
         );
         let compacted = self.log.compact(
@@ -296,7 +296,7 @@ impl<M: Machine> Inner<M> {
         if then.counted {
             let dir = self.dir.display();
             let counted = then.bytes;
-            tracing::error!(partition = %dir, %base, counted, superseded, "needless bytes were counted wrong");
+            tracing::error!(partition = %dir, %base, counted, superseded, "obsolete bytes were counted wrong");
             let miscounted = &self.counters.segments_miscounted;
             miscounted.fetch_add(1, Ordering::Relaxed);
         }

@@ -20,7 +20,7 @@ pub trait Machine: Sized + Send + 'static {
 
     /// Whether the log keeps its records once the trees' files have what they say. If not, it is a
     /// write-ahead log and no more: whole segments are dropped as soon as a durable manifest makes
-    /// them needless.
+    /// them obsolete.
     const LOG_IS_KEPT: bool = true;
 
     /// The trees, in the order that [`TreeWriter`] and [`View::tree`](crate::View::tree) number
@@ -95,7 +95,7 @@ impl From<quire_lsm::Error> for ApplyError {
     }
 }
 
-/// What a record made needless.
+/// What a record made obsolete.
 #[derive(Debug, Default)]
 pub(crate) struct Superseded {
     /// Records, and their bytes.
@@ -118,13 +118,13 @@ impl TreeWriter<'_> {
         self.position
     }
 
-    /// Says that this record makes an earlier one needless: the one at `position`, of so many
+    /// Says that this record makes an earlier one obsolete: the one at `position`, of so many
     /// bytes. Each is named once.
     pub fn supersede(&self, position: Position, bytes: u64) {
         self.superseded.borrow_mut().records.push((position, bytes));
     }
 
-    /// Says that this record makes an earlier one needless, and does not say which: it is of an
+    /// Says that this record makes an earlier one obsolete, and does not say which: it is of an
     /// older version.
     pub fn supersede_unknown(&self) {
         self.superseded.borrow_mut().unknown = true;
@@ -200,7 +200,7 @@ impl TreeWriter<'_> {
     }
 }
 
-/// Applies one record, with the store's word for what can go wrong. Returns what it made needless.
+/// Applies one record, with the store's word for what can go wrong. Returns what it made obsolete.
 pub(crate) fn apply<M: Machine>(
     machine: &mut M,
     trees: &[Tree],

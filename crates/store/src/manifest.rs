@@ -4,7 +4,7 @@
 //! 1. It is replaced whole ([`Env::replace`]): after any crash it is the old one or the new one.
 //! 2. Every table file it names was synced, with its directory, before it was written.
 //! 3. The log held every record up to `synced`, durably, before it was written, and `applied` is at
-//!    most that, unless the log is lazy and needs no records that the tables have. So a log that
+//!    most that, unless the log is rotate_unsynced and needs no records that the tables have. So a log that
 //!    ends sooner has lost its end: after a clean close no cut goes unnoticed.
 //!
 //! # Layout (little-endian)
@@ -24,7 +24,7 @@ use crate::{Error, Result};
 use quire_env::Env;
 use quire_lsm::RunMeta;
 use quire_model::Position;
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8; 8] = b"QUIREMAN";
@@ -142,7 +142,7 @@ impl Manifest {
             ));
         }
         let (checked, crc) = bytes.split_at(total - CRC_BYTES);
-        if crc32c::crc32c(checked).to_le_bytes() != *crc && !planted(Bug::ManifestChecksumUnchecked)
+        if crc32c::crc32c(checked).to_le_bytes() != *crc && !seeded(Bug::ManifestChecksumUnchecked)
         {
             return Err(bad(
                 "the manifest's checksum does not match".into(),

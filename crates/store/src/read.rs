@@ -1,11 +1,11 @@
-//! Reading: views, glances and the log's tail, each as of one published position.
+//! Reading: views, point views and the log's tail, each as of one published position.
 
 use crate::store::{Inner, Store};
 use crate::view::TREES;
-use crate::{Error, Glance, Machine, Result, View};
+use crate::{Error, Machine, PointView, Result, View};
 use quire_lsm::{TreeReader, TreeSnapshot};
 use quire_model::Position;
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use smallvec::SmallVec;
 
 impl<M: Machine> Store<M> {
@@ -52,7 +52,7 @@ impl<M: Machine> Store<M> {
     ///
     /// # Errors
     /// [`Error::Closed`].
-    pub fn glance(&self) -> Result<Glance<'_>> {
+    pub fn point_view(&self) -> Result<PointView<'_>> {
         let inner = &*self.inner;
         inner.check_open()?;
         loop {
@@ -65,7 +65,7 @@ impl<M: Machine> Store<M> {
                 .map(|tree| tree.reader(seen_at(position)))
                 .collect();
             if trees.iter().all(|tree| in_time(tree.flushed(), position)) {
-                return Ok(Glance {
+                return Ok(PointView {
                     position,
                     trees,
                     log,
@@ -74,11 +74,11 @@ impl<M: Machine> Store<M> {
         }
     }
 
-    /// A tree of [`glance`](Self::glance) alone, by its number in [`Machine::trees`].
+    /// A tree of [`point_view`](Self::point_view) alone, by its number in [`Machine::trees`].
     ///
     /// # Errors
     /// [`Error::Closed`].
-    pub fn glance_at(&self, tree: usize) -> Result<TreeReader<'_>> {
+    pub fn point_view_at(&self, tree: usize) -> Result<TreeReader<'_>> {
         let inner = &*self.inner;
         inner.check_open()?;
         loop {
@@ -131,12 +131,12 @@ impl<M: Machine> Inner<M> {
 
 /// Whether a tree whose files hold all up to `flushed` can show `position` alone.
 fn in_time(flushed: Position, position: Position) -> bool {
-    flushed <= position || planted(Bug::ViewOfLaterFlush)
+    flushed <= position || seeded(Bug::ViewOfLaterFlush)
 }
 
 /// What trees are asked for when a view is made at `position`.
 fn seen_at(position: Position) -> Position {
-    match planted(Bug::ViewSeesLaterWrites) {
+    match seeded(Bug::ViewSeesLaterWrites) {
         true => Position(u64::MAX),
         false => position,
     }

@@ -7,7 +7,7 @@
 //! <one JSON object>
 //! ```
 
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 
 /// The bytes of a file of this kind and version that holds `json`.
 pub fn seal(name: &str, version: u32, json: &str) -> Vec<u8> {
@@ -43,7 +43,7 @@ pub fn unseal<'a>(
         ));
     }
     if crc != format!("{:08x}", crc32c::crc32c(json.as_bytes()))
-        && !planted(Bug::ManifestChecksumUnchecked)
+        && !seeded(Bug::ManifestChecksumUnchecked)
     {
         return Err(format!(
             "the {what} is damaged: its checksum does not match"

@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// How far the log of a store is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LogReach {
+pub struct LogExtent {
     /// The last record accepted.
     pub last: Position,
     /// The last record that is durable.
@@ -41,11 +41,11 @@ pub enum Shipped {
 
 impl<M: Machine> Store<M> {
     /// How far the log is.
-    pub fn reach(&self) -> LogReach {
+    pub fn extent(&self) -> LogExtent {
         let log = &self.inner.log;
         // In this order: what is durable was accepted.
         let durable = log.durable();
-        LogReach {
+        LogExtent {
             last: log.last(),
             durable,
         }

@@ -98,7 +98,7 @@ impl Space {
         })
     }
 
-    /// Bytes of records in `segment` that are known to be needless.
+    /// Bytes of records in `segment` that are known to be obsolete.
     pub(crate) fn dead_bytes(&self, segment: &SegmentInfo) -> u64 {
         let superseded = self.of(segment.base, segment.next);
         superseded.bytes.saturating_sub(segment.removed_bytes)

@@ -11,7 +11,7 @@ use quire_env::{Gate, JobClass};
 use quire_log::Log;
 use quire_lsm::{TableFiles, Tree, TreeContext};
 use quire_model::Position;
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use quire_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use quire_sync::{Mutex, RwLock};
 use std::collections::BTreeSet;
@@ -183,7 +183,7 @@ impl<M: Machine> Store<M> {
         let mut manifest = Manifest::read(&*env, &dir)?;
         // One whose writer could not sync its name must not give way to the one before it: files
         // that only that one names are removed below.
-        if !planted(Bug::FoundManifestBelieved) {
+        if !seeded(Bug::FoundManifestBelieved) {
             env.sync_dir(&dir)?;
         }
         if manifest.identity != place.identity {
@@ -235,7 +235,7 @@ impl<M: Machine> Store<M> {
                 false => manifest.applied,
             },
         )?;
-        if log.last() < manifest.synced && !planted(Bug::ShortLogAccepted) {
+        if log.last() < manifest.synced && !seeded(Bug::ShortLogAccepted) {
             return Err(Error::LogTooShort {
                 path: dir,
                 last: log.last(),
@@ -377,7 +377,7 @@ impl<M: Machine> Inner<M> {
     /// Applies what the log holds after the manifest's position.
     fn replay(&self) -> Result<()> {
         let applied = self.manifest.lock().applied;
-        let from = match planted(Bug::RecordAppliedTwice) {
+        let from = match seeded(Bug::RecordAppliedTwice) {
             true => applied.max(Position(1)),
             false => applied.next(),
         };

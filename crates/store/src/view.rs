@@ -11,16 +11,16 @@ use smallvec::SmallVec;
 /// [`View`]. It is bound to the store or the view, and making one touches no count that other
 /// threads touch.
 #[derive(Debug)]
-pub struct Glance<'a> {
+pub struct PointView<'a> {
     pub(crate) position: Position,
     pub(crate) trees: SmallVec<[TreeReader<'a>; TREES]>,
     pub(crate) log: LogReader<'a>,
 }
 
-/// So many trees of a store need no memory of their own in a [`Glance`].
+/// So many trees of a store need no memory of their own in a [`PointView`].
 pub(crate) const TREES: usize = 2;
 
-impl Glance<'_> {
+impl PointView<'_> {
     /// The last record that it sees.
     pub fn position(&self) -> Position {
         self.position
@@ -86,8 +86,8 @@ impl<S> View<S> {
     }
 
     /// The view, for lookups.
-    pub fn glance(&self) -> Glance<'_> {
-        Glance {
+    pub fn point_view(&self) -> PointView<'_> {
+        PointView {
             position: self.position,
             trees: self.trees.iter().map(TreeSnapshot::reader).collect(),
             log: self.log.reader(),

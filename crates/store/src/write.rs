@@ -6,7 +6,7 @@ use crate::store::{Inner, Store, Writer};
 use crate::{Durability, Error, Machine, Result, admission};
 use quire_env::JobClass;
 use quire_model::Position;
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -143,7 +143,7 @@ impl<M: Machine> Store<M> {
     /// # Errors
     /// As of [`write`](Store::write).
     pub fn acknowledge(&self, position: Position, durability: Durability) -> Result<()> {
-        if planted(Bug::PublishedBeforeDurable) {
+        if seeded(Bug::PublishedBeforeDurable) {
             self.inner.publish(position);
         }
         match durability {
@@ -350,13 +350,13 @@ impl<M: Machine> Inner<M> {
         let due = self.shared.env().monotonic().saturating_add(delay);
         {
             let mut next = self.sync_due.lock();
-            if next.is_some_and(|next| next <= due || planted(Bug::SoonerSyncIgnored)) {
+            if next.is_some_and(|next| next <= due || seeded(Bug::SoonerSyncIgnored)) {
                 return;
             }
             *next = Some(due);
         }
         self.background(JobClass::Flush, delay, |inner| {
-            if !planted(Bug::TimedSyncOnlyOnce) {
+            if !seeded(Bug::TimedSyncOnlyOnce) {
                 *inner.sync_due.lock() = None;
             }
             if inner.check_open().is_err() {

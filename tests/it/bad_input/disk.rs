@@ -70,7 +70,7 @@ impl Drop for Mount {
     fn drop(&mut self) {
         // Lazily: a process that is just being ended may still have files open.
         let _ = Command::new("umount")
-            .arg("--lazy")
+            .arg("--rotate_unsynced")
             .arg(self.path())
             .output();
     }

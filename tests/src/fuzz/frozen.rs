@@ -6,7 +6,7 @@ use super::{Target, Way, is_below_checksums};
 use quire_env::{Env, SimEnv};
 use quire_frozen::{Codec, FieldSpec, FrozenBuilder, FrozenFile, FrozenOptions, OpenOptions};
 use quire_query::{
-    End, Filter, Found, Leaf, Options, Path as FieldPath, Ranks, Shard, TermRange, Test, Value,
+    End, Filter, Found, Leaf, Options, Ordinals, Path as FieldPath, Shard, TermRange, Test, Value,
     field, find,
 };
 use quiredb::Document;
@@ -192,19 +192,19 @@ fn ask(opened: &FrozenFile) -> quire_query::Result<u64> {
             let Some(column) = column else {
                 return Ok(0);
             };
-            let (mut ends, mut ranks, mut term) = (Vec::new(), Ranks::default(), Vec::new());
+            let (mut ends, mut ordinals, mut term) = (Vec::new(), Ordinals::default(), Vec::new());
             column.ends(&docs, End::Largest, &mut ends)?;
-            column.ranks(&docs, &mut ranks)?;
-            for rank in ends
+            column.ordinals(&docs, &mut ordinals)?;
+            for ordinal in ends
                 .iter()
-                .filter(|rank| **rank < column.rank_end())
+                .filter(|ordinal| **ordinal < column.ordinal_end())
                 .take(50)
             {
                 term.clear();
-                column.term(*rank, &mut term)?;
-                column.rank_of(&term)?;
+                column.term(*ordinal, &mut term)?;
+                column.ordinal_of(&term)?;
             }
-            Ok(ranks.ranks.len() as u64)
+            Ok(ordinals.ordinals.len() as u64)
         };
         note(
             opened

@@ -36,7 +36,7 @@ pub struct Settings {
     /// Keep in the corpus' folder what goes a new way.
     pub keep: bool,
     /// Plants the bugs that leave checksums unchecked, until the answer is dropped.
-    pub plant: fn() -> Box<dyn Any>,
+    pub seed_bugs: fn() -> Box<dyn Any>,
     /// Bytes that this thread has allocated at most at one time since this was last called.
     pub peak_bytes: fn() -> usize,
 }
@@ -135,9 +135,9 @@ impl Fuzzing<'_> {
 pub fn check(target: &Target, settings: &Settings, input: &[u8]) -> Result<Way, String> {
     let begun = Instant::now();
     (settings.peak_bytes)();
-    let planted = target.below_checksums(input).then(settings.plant);
+    let seeded = target.below_checksums(input).then(settings.seed_bugs);
     let way = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
-    drop(planted);
+    drop(seeded);
     let (peak, took) = ((settings.peak_bytes)(), begun.elapsed());
     match way {
         Err(_) => Err(LAST_PANIC.take()),

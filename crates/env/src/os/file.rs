@@ -5,7 +5,7 @@
 //!    append goes over them.
 //! 2. `reserved_end` is at most where the room asked of the file system ends; 0 if none is held.
 
-use super::awake;
+use super::busy_poll;
 use super::map::{self, OsMap};
 use crate::file_map::ends_early;
 use crate::{AppendFile, Error, FileMap, FileStamp, ReadFile, Result};
@@ -142,10 +142,10 @@ impl OsReadFile {
     }
 
     /// Fills `buffer` from `offset`, and waits awake.
-    fn read_awake(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+    fn read_busy_poll(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let (mut rest, mut at) = (buffer, offset);
         while !rest.is_empty() {
-            let read = awake::read(&self.file, rest, at)
+            let read = busy_poll::read(&self.file, rest, at)
                 .map_err(|errno| Error::io("read", &self.path, errno.into()))?;
             if read.bytes == 0 {
                 return Err(ends_early(&self.path));
@@ -177,9 +177,9 @@ impl ReadFile for OsReadFile {
     }
 
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
-        if length <= awake::BYTES_MAX {
+        if length <= busy_poll::BYTES_MAX {
             let mut bytes = vec![0; length];
-            self.read_awake(offset, &mut bytes)?;
+            self.read_busy_poll(offset, &mut bytes)?;
             return Ok(Bytes::from(bytes));
         }
         // Into room that is not zeroed first: reads of blocks from the page cache are mostly
@@ -215,7 +215,7 @@ impl ReadFile for OsReadFile {
     }
 
     fn may_wait(&self) -> bool {
-        awake::may_wait()
+        busy_poll::may_wait()
     }
 
     fn will_need(&self, offset: u64, length: u64) {

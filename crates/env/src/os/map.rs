@@ -6,7 +6,7 @@
 //! where the system holds all. So now and then a look asks first, by a call; and where the disk had
 //! to be waited for, the ones that follow do too.
 
-use super::awake;
+use super::busy_poll;
 use crate::file_map::ends_early;
 use crate::{Error, Result};
 use bytes::Bytes;
@@ -86,7 +86,7 @@ impl OsMap {
     pub(crate) fn before_look(&self, offset: u64, length: usize) -> Result<()> {
         let looks = LOOKS.get().wrapping_add(1);
         LOOKS.set(looks);
-        match looks.is_multiple_of(LOOKS_FOR_A_QUESTION) || awake::may_wait() {
+        match looks.is_multiple_of(LOOKS_FOR_A_QUESTION) || busy_poll::may_wait() {
             true => self.ask(offset, length),
             false => Ok(()),
         }
@@ -98,7 +98,7 @@ impl OsMap {
         let end = offset.saturating_add(length as u64);
         let (mut at, mut waited) = (offset, false);
         while at < end {
-            let read = awake::read(&self.file, &mut [0], at);
+            let read = busy_poll::read(&self.file, &mut [0], at);
             let read = read.map_err(|errno| Error::io("read", &self.path, errno.into()))?;
             if read.bytes == 0 {
                 return Err(ends_early(&self.path));

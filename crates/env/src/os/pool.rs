@@ -7,7 +7,7 @@
 //! 3. A job that panics ends itself only: the panic is reported by the process's hook, the thread
 //!    goes on.
 
-use super::awake;
+use super::busy_poll;
 use crate::{Error, Job, JobClass, Result};
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
@@ -132,7 +132,7 @@ impl Queue {
 
     fn work(&self) {
         while let Some(job) = self.next() {
-            let _core = awake::begin_job();
+            let _core = busy_poll::begin_job();
             // What a job leaves half done is its own affair: locks here do not poison, and it
             // shares nothing with us.
             let _ = std::panic::catch_unwind(AssertUnwindSafe(job));

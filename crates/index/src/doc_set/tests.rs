@@ -44,9 +44,9 @@ proptest! {
         prop_assert_eq!((x.min(), x.max()), (a.first().copied(), a.last().copied()));
         prop_assert_eq!(x.is_empty(), a.is_empty());
         prop_assert_eq!(x.contains(at), a.contains(&at));
-        let rank = a.range(..at).count() as u64;
-        prop_assert_eq!(x.rank(at), rank);
-        prop_assert_eq!(x.select(rank), a.range(at..).next().copied());
+        let ordinal = a.range(..at).count() as u64;
+        prop_assert_eq!(x.ordinal(at), ordinal);
+        prop_assert_eq!(x.select(ordinal), a.range(at..).next().copied());
         let mut from = x.iter();
         from.advance_to(at);
         let mut some = [0; 100];
@@ -116,6 +116,6 @@ proptest! {
         set.or_view(view);
         set.and_not_view(view);
         set.and_view(view);
-        let _ = (&set | &x, set.ranges().count(), set.rank(70_000), set.select(3), set.iter().count());
+        let _ = (&set | &x, set.ranges().count(), set.ordinal(70_000), set.select(3), set.iter().count());
     }
 }

@@ -241,7 +241,7 @@ impl Told {
     fn compact(&mut self, log: &Log, seed: u64, from: usize, count: usize) -> Result<()> {
         let density = 2 + seed % 4;
         // What one asked for is gone for good; needed records are those that none ever called
-        // needless.
+        // obsolete.
         let needed = Needed { seed, density };
         compact(log, needed, from, count, &mut self.gone).map(drop)
     }

@@ -34,7 +34,7 @@ impl Told {
 
     fn write_back(&mut self, log: &Log) -> Result<()> {
         log.write_back()?;
-        if !tiny().lazy {
+        if !tiny().rotate_unsynced {
             self.synced = log.last().0;
         }
         Ok(())

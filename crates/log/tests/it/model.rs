@@ -56,14 +56,21 @@ fn any_options() -> impl Strategy<Value = LogOptions> {
         any::<bool>(),
     )
         .prop_map(
-            |(block_bytes, segment_bytes, codec, pending_bytes_max, reserve_bytes, lazy)| {
+            |(
+                block_bytes,
+                segment_bytes,
+                codec,
+                pending_bytes_max,
+                reserve_bytes,
+                rotate_unsynced,
+            )| {
                 LogOptions {
                     block_bytes,
                     segment_bytes,
                     codec,
                     pending_bytes_max,
                     reserve_bytes,
-                    lazy,
+                    rotate_unsynced,
                 }
             },
         )
@@ -118,7 +125,7 @@ proptest! {
                         1 => prop_assert_eq!(log.sync_aside(Position(last)).unwrap(), Position(last)),
                         _ => log.write_back().unwrap(),
                     }
-                    if !(options.lazy && last % 3 == 2) {
+                    if !(options.rotate_unsynced && last % 3 == 2) {
                         prop_assert_eq!(log.durable(), Position(last));
                         synced = last;
                     }
@@ -160,12 +167,12 @@ proptest! {
                     let (summary, damages) = verify_all(&env);
                     prop_assert_eq!(damages, vec![]);
                     prop_assert_eq!((summary.last.0, summary.torn_bytes), (last, 0));
-                    let was_lazy = options.lazy;
+                    let was_unsynced = options.rotate_unsynced;
                     options = new_options.unwrap_or(options);
                     let recovery;
                     (log, recovery) = open_with(&env, options.clone()).unwrap();
                     prop_assert_eq!((recovery.last.0, recovery.torn_bytes), (last, 0));
-                    prop_assert!(was_lazy || recovery.footers_rebuilt == 0);
+                    prop_assert!(was_unsynced || recovery.footers_rebuilt == 0);
                     synced = last;
                 }
                 Op::Abandon => {

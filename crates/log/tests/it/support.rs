@@ -24,21 +24,21 @@ pub(crate) const DICTIONARY: Codec = Codec::Zstd {
 
 thread_local! {
     static CODEC: Cell<Codec> = const { Cell::new(Codec::Lz4) };
-    static LAZY: Cell<bool> = const { Cell::new(false) };
+    static ROTATE_UNSYNCED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs a test over these, and over lazy ones.
+/// Runs a test over these, and over rotate_unsynced ones.
 pub(crate) fn in_all_kinds(test: impl Fn()) {
     in_both_codecs(&test);
     lazily(test);
 }
 
-/// Runs a test over lazy logs of LZ4.
+/// Runs a test over unsynced logs of LZ4.
 pub(crate) fn lazily(test: impl Fn()) {
     CODEC.set(Codec::Lz4);
-    LAZY.set(true);
+    ROTATE_UNSYNCED.set(true);
     test();
-    LAZY.set(false);
+    ROTATE_UNSYNCED.set(false);
 }
 
 /// Runs a test over logs of LZ4, and of zstd with a dictionary.
@@ -57,7 +57,7 @@ pub(crate) fn tiny() -> LogOptions {
         codec: CODEC.get(),
         pending_bytes_max: 400,
         reserve_bytes: 300,
-        lazy: LAZY.get(),
+        rotate_unsynced: ROTATE_UNSYNCED.get(),
     }
 }
 

@@ -37,11 +37,11 @@ fn readers_and_syncers_beside_a_writer_see_exact_bytes() {
 }
 
 #[test]
-fn readers_and_syncers_beside_a_writer_of_a_lazy_log_see_exact_bytes() {
+fn readers_and_syncers_beside_a_writer_of_an_unsynced_log_see_exact_bytes() {
     readers_and_syncers_beside_a_writer(true);
 }
 
-fn readers_and_syncers_beside_a_writer(lazy: bool) {
+fn readers_and_syncers_beside_a_writer(rotate_unsynced: bool) {
     const LAST: u64 = 60_000;
     let directory = tempfile::tempdir().unwrap();
     let options = LogOptions {
@@ -49,7 +49,7 @@ fn readers_and_syncers_beside_a_writer(lazy: bool) {
         segment_bytes: 200_000,
         pending_bytes_max: 20_000,
         reserve_bytes: 50_000,
-        lazy,
+        rotate_unsynced,
         ..LogOptions::default()
     };
     let env: Arc<dyn Env> = OsEnv::new().unwrap();
@@ -113,11 +113,11 @@ fn readers_and_syncers_beside_a_writer(lazy: bool) {
         });
         threads.spawn(|| {
             // What is not durable is not compacted.
-            while !lazy && !done.load(Ordering::Relaxed) {
+            while !rotate_unsynced && !done.load(Ordering::Relaxed) {
                 compact_all(&log);
             }
         });
-        let syncs: &[Sync] = match lazy {
+        let syncs: &[Sync] = match rotate_unsynced {
             false => &[Log::sync, Log::sync_aside, |log, _| {
                 log.write_back().map(|()| log.durable())
             }],

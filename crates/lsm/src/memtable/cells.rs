@@ -18,7 +18,7 @@ use super::pages::Pages;
 use crate::fold::{Entry, Kind};
 use crate::{Error, Result, SmallBytes};
 use quire_model::Position;
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use quire_sync::atomic::{AtomicU64, Ordering};
 use quire_sync::{OnceLock, sized};
 use smallvec::SmallVec;
@@ -164,7 +164,7 @@ impl Cells {
 
     /// The number of the newest version of `key`.
     pub(crate) fn latest(&self, key: u32) -> u32 {
-        let order = match planted(Bug::VersionFoundUnordered) {
+        let order = match seeded(Bug::VersionFoundUnordered) {
             true => Ordering::Relaxed,
             false => Ordering::Acquire,
         };
@@ -261,7 +261,7 @@ impl Cells {
 
     /// Makes `version` the newest of `key`, after all that it holds.
     fn publish(&self, key: u32, version: u32, length: u32) {
-        let order = match planted(Bug::VersionPublishedUnordered) {
+        let order = match seeded(Bug::VersionPublishedUnordered) {
             true => Ordering::Relaxed,
             false => Ordering::Release,
         };

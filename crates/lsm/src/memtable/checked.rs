@@ -1,12 +1,12 @@
 //! The memtable under loom: a writer beside a reader, in every order of their steps that the memory
 //! model allows.
 //!
-//! Pages, stretches and tables of hashes are tiny here, so that a few writes fill some of each.
+//! Pages, chunks and tables of hashes are tiny here, so that a few writes fill some of each.
 
 use super::*;
 use crate::span::is_before;
 use crate::testing::Concat;
-use quire_planted::{Bug, assert_each_is_found};
+use quire_seeded::{Bug, assert_each_is_found};
 use quire_sync::checker::{model::Builder, thread};
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ const VERSIONS: Script = Script {
     ],
 };
 
-/// New keys, in no order: stretches are sorted and joined, the hash index grows.
+/// New keys, in no order: chunks are sorted and joined, the hash index grows.
 const KEYS: Script = Script {
     before: &[("m", Op::Put(b"1")), ("c", Op::Put(b"2"))],
     beside: &[
@@ -200,7 +200,7 @@ fn a_reader_beside_the_writer_sees_exactly_what_was_written_up_to_its_position()
 }
 
 #[test]
-fn each_planted_bug_is_found() {
+fn each_seeded_bug_is_found() {
     let [of_memtables, _] = Bug::UNDER_LOOM;
     assert_each_is_found(of_memtables, check_all);
 }

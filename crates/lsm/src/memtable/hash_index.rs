@@ -9,7 +9,7 @@
 //! itself: to move all keys of a large memtable at once would hold one write up for tens of
 //! milliseconds.
 
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use quire_sync::atomic::{AtomicU64, Ordering};
 use quire_sync::{ArcSwap, sized};
 use std::array;
@@ -139,7 +139,7 @@ impl HashIndex {
             }
             self.tables.store(Arc::new(grown));
         };
-        if planted(Bug::LargerIndexEmpty) {
+        if seeded(Bug::LargerIndexEmpty) {
             publish();
         }
         for slot in slots.iter() {

@@ -1,32 +1,32 @@
-//! Order: the keys of a memtable as sorted stretches, made as keys come.
+//! Order: the keys of a memtable as sorted chunks, made as keys come.
 //!
 //! ```text
-//!  stretches   | 65,536 sorted keys | 65,536 … |   | 4,096 | 4,096 |   | 256 | 256 | 256 |      immutable
+//!  chunks   | 65,536 sorted keys | 65,536 … |   | 4,096 | 4,096 |   | 256 | 256 | 256 |      immutable
 //!  tail        at most 255 keys in the order in which they came
 //! ```
-//! Every 256 keys the writer sorts the tail and makes it a stretch; 16 stretches of a size become
+//! Every 256 keys the writer sorts the tail and makes it a chunk; 16 chunks of a size become
 //! one of the next, but for the largest. So a key is moved a few times, always as its neighbours
 //! are in the processor's caches, where a search for its place among all keys would miss them at
-//! each step; keys are found one by one through the hash index. A reader merges the stretches, with
-//! the tail sorted for itself. Keys that come in order make stretches that are sorted already.
+//! each step; keys are found one by one through the hash index. A reader merges the chunks, with
+//! the tail sorted for itself. Keys that come in order make chunks that are sorted already.
 
 use super::cells::{Cells, NONE, Text};
 use super::pages::Pages;
 use crate::direction::{Direction, Start};
 use crate::fences;
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use quire_sync::atomic::{AtomicU32, Ordering};
 use quire_sync::{ArcSwap, sized};
 use std::cmp::Ordering as Order;
 use std::mem::size_of;
 use std::sync::Arc;
 
-/// Keys of the smallest stretches.
-const STRETCH_KEYS: usize = sized(256, 2) as usize;
-/// So many stretches of a size become one.
+/// Keys of the smallest chunks.
+const CHUNK_KEYS: usize = sized(256, 2) as usize;
+/// So many chunks of a size become one.
 const FAN_IN: usize = sized(16, 2) as usize;
-/// Keys of the largest stretches: to join those would hold one write up for tens of milliseconds.
-const STRETCH_KEYS_MAX: usize = STRETCH_KEYS * FAN_IN * FAN_IN;
+/// Keys of the largest chunks: to join those would hold one write up for tens of milliseconds.
+const CHUNK_KEYS_MAX: usize = CHUNK_KEYS * FAN_IN * FAN_IN;
 
 /// A key by its first bytes and its cell.
 #[derive(Debug, Clone, Copy)]
@@ -47,12 +47,12 @@ impl Slot {
     }
 }
 
-type Stretch = Arc<[Slot]>;
+type SortedChunk = Arc<[Slot]>;
 
-/// The first so many keys that came, sorted in stretches, the largest first.
+/// The first so many keys that came, sorted in chunks, the largest first.
 #[derive(Debug, Default)]
 struct Sorted {
-    stretches: Vec<Stretch>,
+    chunks: Vec<SortedChunk>,
     keys: u32,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Keys {
     sorted: ArcSwap<Sorted>,
 }
 
-/// The writer's side: the keys that are not in a stretch.
+/// The writer's side: the keys that are not in a chunk.
 #[derive(Debug, Default)]
 pub(super) struct Tail(Vec<Slot>);
 
@@ -94,39 +94,39 @@ impl Keys {
         if let Some(slot) = self.arrivals.get(count) {
             slot.store(key, Ordering::Relaxed);
         }
-        let order = match planted(Bug::KeyCountedUnordered) {
+        let order = match seeded(Bug::KeyCountedUnordered) {
             true => Ordering::Relaxed,
             false => Ordering::Release,
         };
         self.count.store(count + 1, order);
         let prefix = fences::word(bytes);
         tail.0.push(Slot { prefix, key });
-        if tail.0.len() == STRETCH_KEYS {
+        if tail.0.len() == CHUNK_KEYS {
             self.sort_tail(tail, cells);
         }
         grown + size_of::<Slot>() as u64
     }
 
-    /// Makes a stretch of the tail, and larger ones of those that there are.
+    /// Makes a chunk of the tail, and larger ones of those that there are.
     fn sort_tail(&self, tail: &mut Tail, cells: &Cells) {
         sort(&mut tail.0, cells);
         let sorted = self.sorted.load();
-        let mut stretches = sorted.stretches.clone();
-        stretches.push(Arc::from(tail.0.as_slice()));
+        let mut chunks = sorted.chunks.clone();
+        chunks.push(Arc::from(tail.0.as_slice()));
         tail.0.clear();
         loop {
-            let size = stretches.last().map_or(0, |last| last.len());
-            let alike = stretches.iter().rev();
-            let alike = alike.take_while(|stretch| stretch.len() == size).count();
-            if alike < FAN_IN || size == STRETCH_KEYS_MAX {
+            let size = chunks.last().map_or(0, |last| last.len());
+            let alike = chunks.iter().rev();
+            let alike = alike.take_while(|chunk| chunk.len() == size).count();
+            if alike < FAN_IN || size == CHUNK_KEYS_MAX {
                 break;
             }
-            let mut joined = stretches.split_off(stretches.len() - alike).concat();
+            let mut joined = chunks.split_off(chunks.len() - alike).concat();
             sort(&mut joined, cells);
-            stretches.push(joined.into());
+            chunks.push(joined.into());
         }
         let keys = self.count.load(Ordering::Relaxed);
-        self.sorted.store(Arc::new(Sorted { stretches, keys }));
+        self.sorted.store(Arc::new(Sorted { chunks, keys }));
     }
 
     /// Goes through all keys that there are now.
@@ -145,31 +145,31 @@ impl Keys {
             direction: start.direction(),
             heads: Vec::new(),
         };
-        for stretch in sorted
-            .stretches
+        for chunk in sorted
+            .chunks
             .iter()
             .cloned()
-            .chain([Stretch::from(tail)])
+            .chain([SortedChunk::from(tail)])
         {
             let first_at_or_after =
-                |key: &[u8]| stretch.partition_point(|slot| slot.is_before(key, cells));
+                |key: &[u8]| chunk.partition_point(|slot| slot.is_before(key, cells));
             let at = match start {
                 Start::From([]) => Some(0),
                 Start::From(key) => Some(first_at_or_after(key)),
                 Start::Before(key) => first_at_or_after(key).checked_sub(1),
-                Start::Last => stretch.len().checked_sub(1),
+                Start::Last => chunk.len().checked_sub(1),
             };
-            cursor.add(stretch, at, cells);
+            cursor.add(chunk, at, cells);
         }
         cursor
     }
 }
 
-/// A place in a stretch.
+/// A place in a chunk.
 #[derive(Debug)]
 struct Head {
     slot: Slot,
-    stretch: Stretch,
+    chunk: SortedChunk,
     at: usize,
 }
 
@@ -177,7 +177,7 @@ struct Head {
 #[derive(Debug)]
 pub(super) struct KeyCursor {
     direction: Direction,
-    /// Where it is in each stretch that it is not through with, the next last.
+    /// Where it is in each chunk that it is not through with, the next last.
     heads: Vec<Head>,
 }
 
@@ -189,18 +189,18 @@ impl KeyCursor {
 
     /// Moves on to the next key.
     pub(super) fn advance(&mut self, cells: &Cells) {
-        if let Some(Head { stretch, at, .. }) = self.heads.pop() {
+        if let Some(Head { chunk, at, .. }) = self.heads.pop() {
             let next = match self.direction {
                 Direction::Forwards => Some(at + 1),
                 Direction::Backwards => at.checked_sub(1),
             };
-            self.add(stretch, next, cells);
+            self.add(chunk, next, cells);
         }
     }
 
-    /// Takes a stretch up at a place, unless it ends there.
-    fn add(&mut self, stretch: Stretch, at: Option<usize>, cells: &Cells) {
-        let Some((at, slot)) = at.and_then(|at| Some((at, *stretch.get(at)?))) else {
+    /// Takes a chunk up at a place, unless it ends there.
+    fn add(&mut self, chunk: SortedChunk, at: Option<usize>, cells: &Cells) {
+        let Some((at, slot)) = at.and_then(|at| Some((at, *chunk.get(at)?))) else {
             return;
         };
         let comes_later = |head: &Head| {
@@ -211,6 +211,6 @@ impl KeyCursor {
             }
         };
         let place = self.heads.partition_point(comes_later);
-        self.heads.insert(place, Head { slot, stretch, at });
+        self.heads.insert(place, Head { slot, chunk, at });
     }
 }

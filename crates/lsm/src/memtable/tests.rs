@@ -55,7 +55,7 @@ proptest! {
     }
 }
 
-/// Of more keys than the largest stretches make one of.
+/// Of more keys than the largest chunks make one of.
 #[test]
 fn the_keys_of_a_large_memtable_come_in_order_and_each_is_found() {
     const KEYS: u64 = 17 * 65_536 + 300;

@@ -12,7 +12,7 @@
 //! 1. A frame is in one place at most, or free. Its words change only while it is free.
 //! 2. Frames are made as they are needed, in chunks, up to the budget, and then stay.
 
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use quire_sync::atomic::{AtomicU64, Ordering, fence};
 use quire_sync::{Mutex, OnceLock, sized};
 
@@ -52,7 +52,7 @@ impl Place {
     /// was the page's.
     #[inline]
     pub(crate) fn is_still(&self, held: Held) -> bool {
-        if !planted(Bug::FilterPageFoundUnordered) {
+        if !seeded(Bug::FilterPageFoundUnordered) {
             fence(Ordering::Acquire);
         }
         self.0.load(Ordering::Relaxed) == held.0

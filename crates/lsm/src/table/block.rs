@@ -14,7 +14,7 @@ mod prefixed;
 pub(crate) use builder::{BlockBuilder, DATA_RESTART, INDEX_RESTART};
 pub(crate) use cursor::BlockCursor;
 
-use crate::fold::{Entry, Kind, Lend};
+use crate::fold::{Entry, Kind, Visit};
 use crate::{Damage, SmallBytes};
 use bytes::Bytes;
 use fixed::Fixed;
@@ -74,15 +74,15 @@ impl Layout {
 ///
 /// # Errors
 /// [`Damage`] if the contents make no sense.
-pub(super) fn lend_entry(
+pub(super) fn visit_entry(
     contents: &[u8],
     key: &[u8],
-    lend: &mut Lend<'_>,
+    visit: &mut Visit<'_>,
 ) -> Result<Option<Entry>, Damage> {
     let found = Layout::parse(contents)?.search(contents, key)?;
     Ok(found
         .filter(|(_, is_key)| *is_key)
-        .map(|(place, _)| lend.entry(place.kind, contents.get(place.value).unwrap_or_default())))
+        .map(|(place, _)| visit.entry(place.kind, contents.get(place.value).unwrap_or_default())))
 }
 
 impl Block {

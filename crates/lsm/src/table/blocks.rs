@@ -1,4 +1,4 @@
-//! Where a cursor gets its data blocks: from a map of the file, the block cache, or stretches of
+//! Where a cursor gets its data blocks: from a map of the file, the block cache, or chunks of
 //! the file that it reads ahead.
 //!
 //! A scan goes through what may be looked at in the map; the system is told ahead what a longer one
@@ -83,7 +83,7 @@ pub(super) struct Blocks {
     access: Access,
     /// Bytes of blocks that came through the cache.
     cached: u64,
-    /// A stretch of the file, and where it begins.
+    /// A chunk of the file, and where it begins.
     buffer: Bytes,
     offset: u64,
     /// Bytes to read next.

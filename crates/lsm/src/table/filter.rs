@@ -13,7 +13,7 @@
 //! Source: Putze, Sanders, Singler 2007, "Cache-, hash- and space-efficient Bloom filters".
 
 use crate::pager::Line;
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use quire_sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a line.
@@ -151,7 +151,7 @@ impl Shape {
         let mut words = vec![0; self.lines as usize * LINE_BYTES / 8];
         for &hash in hashes {
             let start = self.line(hash) as usize * LINE_BYTES / 8;
-            for (word, bit) in self.bits(hash).skip(planted(Bug::FilterBitMissing).into()) {
+            for (word, bit) in self.bits(hash).skip(seeded(Bug::FilterBitMissing).into()) {
                 if let Some(found) = words.get_mut(start + word) {
                     *found |= bit;
                 }

@@ -16,7 +16,7 @@
 use crate::{Codec, Damage};
 use bytes::Bytes;
 use quire_pack::{Packer, Packing, unpack};
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 
 /// Bytes after the contents.
 pub(crate) const TRAILER_BYTES: usize = 5;
@@ -155,7 +155,7 @@ pub(crate) fn check(salt: u64, offset: u64, stored: &[u8]) -> Result<u32, Damage
         .split_last_chunk::<4>()
         .ok_or_else(|| too_short(stored))?;
     let (crc, found) = (u32::from_le_bytes(*crc), checksum(salt, offset, body));
-    if crc != found && !planted(Bug::TableChecksumUnchecked) {
+    if crc != found && !seeded(Bug::TableChecksumUnchecked) {
         return Err(Damage::new("block checksum", 0, crc, found));
     }
     Ok(crc)

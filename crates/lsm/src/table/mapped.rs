@@ -15,7 +15,7 @@ use super::block::{self, Block};
 use super::frame::{self, Handle};
 use super::node::{Contents, Node};
 use super::reader::Frames;
-use crate::fold::{Entry, Lend};
+use crate::fold::{Entry, Visit};
 use crate::{Codec, Damage, Result, TreeSpec};
 use bytes::Bytes;
 use quire_env::FileMap;
@@ -78,9 +78,9 @@ impl Mapped {
         frames: &Frames,
         handle: Handle,
         key: &[u8],
-        lend: &mut Lend<'_>,
+        visit: &mut Visit<'_>,
     ) -> Result<Option<Entry>> {
-        let get = |contents: &[u8]| block::lend_entry(contents, key, lend);
+        let get = |contents: &[u8]| block::visit_entry(contents, key, visit);
         self.look(frames, handle, get)
     }
 

@@ -7,7 +7,7 @@ use crate::pager::{Candidate, FilterPager, Held, Line, PAGE_BYTES, PAGE_LINES, P
 use crate::{Error, Result};
 use bytes::Bytes;
 use parking_lot::Mutex;
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -93,7 +93,7 @@ impl PagedFilter {
     }
 
     fn slot(&self, line: u32) -> Option<&Slot> {
-        let off_by = usize::from(planted(Bug::FilterPageOneOff));
+        let off_by = usize::from(seeded(Bug::FilterPageOneOff));
         let page = line as usize / PAGE_LINES;
         self.slots.get(page.saturating_sub(off_by))
     }

@@ -9,11 +9,11 @@ use super::node::{Contents, Leaf, Node};
 use super::pages::{Answer, Asking, PagedFilter};
 use super::properties::Properties;
 use super::ranges;
-use crate::fold::{Entry, Lend};
+use crate::fold::{Entry, Visit};
 use crate::span::Spans;
 use crate::{Codec, Damage, Error, Result, TableFiles, TableMeta, TreeContext, TreeSpec};
 use quire_env::{BlockCache, BlockKey, Budget, Cached, Charge, Env, ReadFile, Tally};
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -327,7 +327,7 @@ impl Table {
             cached: !spec.mapped || spec.codec != Codec::None,
             frames,
             top,
-            owner: match planted(Bug::CacheKeyedByFileNumber) {
+            owner: match seeded(Bug::CacheKeyedByFileNumber) {
                 true => meta.file.number,
                 false => context.cache.new_owner(),
             },
@@ -369,7 +369,7 @@ impl Table {
     /// Says that no manifest names the file any more: it is removed with the last holder of this
     /// table.
     pub(crate) fn set_obsolete(&self) {
-        if planted(Bug::ReplacedFilesRemovedAtOnce) {
+        if seeded(Bug::ReplacedFilesRemovedAtOnce) {
             let _ = self.files.remove(self.meta.file);
         }
         self.obsolete.store(true, Ordering::Release);
@@ -389,7 +389,7 @@ impl Table {
         key: &[u8],
         hash: u64,
         asking: &Asking<'_>,
-        lend: &mut Lend<'_>,
+        visit: &mut Visit<'_>,
     ) -> Result<Option<Entry>> {
         let answer = asking.ask(hash);
         match answer {
@@ -401,7 +401,7 @@ impl Table {
             Answer::Maybe => self.counters.filter_checks.add(1),
             Answer::Unasked => {}
         }
-        let found = self.search(key, lend)?;
+        let found = self.search(key, visit)?;
         if answer == Answer::Unasked && found.is_none() {
             self.filter.was_no(hash);
         }
@@ -435,7 +435,7 @@ impl Table {
     }
 
     /// What its blocks say of `key`.
-    fn search(&self, key: &[u8], lend: &mut Lend<'_>) -> Result<Option<Entry>> {
+    fn search(&self, key: &[u8], visit: &mut Visit<'_>) -> Result<Option<Entry>> {
         let Some(leaf) = self.child(&self.top, self.top.find(key))? else {
             return Ok(None);
         };
@@ -451,7 +451,7 @@ impl Table {
         if let Some(mapped) = &self.mapped
             && mapped.shows(&leaf, index)
         {
-            return mapped.get(&self.frames, handle, key, lend);
+            return mapped.get(&self.frames, handle, key, visit);
         }
         let Some(block) = self.child(&leaf, index)? else {
             return Ok(None);

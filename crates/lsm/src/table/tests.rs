@@ -1,6 +1,6 @@
 use super::*;
 use crate::direction::Start;
-use crate::fold::{Entry, Kind, Lend, Said};
+use crate::fold::{Entry, Kind, Said, Visit};
 use crate::testing::{any_codec, context};
 use crate::{Codec, Error, ErrorKind, Result, SmallBytes, TableMeta, TreeContext, TreeSpec};
 use proptest::collection::{btree_map, vec};
@@ -101,7 +101,7 @@ fn get(table: &Table, key: &[u8]) -> Result<Option<Entry>> {
         key,
         hash(key),
         &table.asking(hash(key)),
-        &mut Lend::default(),
+        &mut Visit::default(),
     )
 }
 
@@ -339,7 +339,7 @@ fn a_table_swapped_with_another_is_refused_even_if_it_looks_the_same() {
         let error =
             verify_table(context.env.as_ref(), &paths[0], &metas[0]).expect_err("another table");
         assert_eq!(error.kind(), ErrorKind::Corrupt);
-        // Any stretch of the other file at its own place: all blocks are whole, and yet not ours.
+        // Any chunk of the other file at its own place: all blocks are whole, and yet not ours.
         env.overwrite(&paths[0], 0, &originals[0]).unwrap();
         for start in (0..originals[0].len()).step_by(50) {
             let end = (start + 300).min(originals[0].len());
@@ -414,10 +414,7 @@ fn a_long_scan_reads_ahead_on_its_way_and_leaves_the_cache_to_others() {
             let before = env.operations();
             assert!(scan(&table, Access::Cached, start).unwrap() == expected);
             let (reads, ahead) = (env.operations() - before, meta.bytes >> 16);
-            assert!(
-                reads < 80 + 2 * ahead,
-                "{reads} reads, for {ahead} stretches"
-            );
+            assert!(reads < 80 + 2 * ahead, "{reads} reads, for {ahead} chunks");
             expected.reverse();
         }
         let (held, all) = (context.cache.bytes(), meta.bytes);

@@ -13,7 +13,7 @@ use crate::{
 };
 use quire_env::{AppendFile, Charge, FileId};
 use quire_pack::Packer;
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use xxhash_rust::xxh3::Xxh3;
 
 /// Bytes handed to the file at once.
@@ -128,7 +128,7 @@ impl TableWriter {
             && self.data.bytes() + key.len() + value.len() > self.block_bytes_max()
         {
             self.finish_block(Some(key))?;
-            if planted(Bug::FirstKeyOfBlockLost) {
+            if seeded(Bug::FirstKeyOfBlockLost) {
                 return Ok(());
             }
         }
@@ -281,7 +281,7 @@ impl Index {
     /// Adds a block whose last key is `last`, before one that begins with `next`.
     fn add(&mut self, last: &[u8], next: Option<&[u8]>, handle: Handle) {
         match next {
-            Some(next) if planted(Bug::SeparatorOneTooFar) => next.clone_into(&mut self.separator),
+            Some(next) if seeded(Bug::SeparatorOneTooFar) => next.clone_into(&mut self.separator),
             Some(next) => index::separator(last, next, &mut self.separator),
             None => last.clone_into(&mut self.separator),
         }
@@ -395,7 +395,7 @@ impl Output {
             .encode(),
         )?;
         self.flush()?;
-        if !planted(Bug::TableUnsynced) {
+        if !seeded(Bug::TableUnsynced) {
             self.file.sync()?;
         }
         Ok((self.offset, digest))

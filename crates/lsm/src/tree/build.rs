@@ -12,7 +12,7 @@ use crate::span::{Span, is_before};
 use crate::table::TableWriter;
 use crate::{Result, TableFiles, TableMeta, TreeContext, TreeSpec};
 use quire_env::FileId;
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use std::sync::Arc;
 
 /// Entries between two looks at whether to stop.
@@ -172,7 +172,7 @@ impl RunBuilder {
         tables: usize,
         stop: &dyn Fn() -> bool,
     ) -> Result<Added> {
-        if !bottom && !planted(Bug::RangeDroppedEarly) {
+        if !bottom && !seeded(Bug::RangeDroppedEarly) {
             self.spans.extend(merge.spans().into_iter().rev());
         }
         let now = wall_clock_micros(&*context.env);
@@ -186,7 +186,7 @@ impl RunBuilder {
                 continue;
             };
             let said = said.or_expired(now);
-            let without = bottom || planted(Bug::TombstoneDroppedEarly);
+            let without = bottom || seeded(Bug::TombstoneDroppedEarly);
             if without && said.kind == Kind::Delete {
                 continue;
             }
@@ -209,7 +209,7 @@ impl RunBuilder {
         if let Some(last) = self.writer.take() {
             self.built.metas.push(last.finish()?);
         }
-        if !planted(Bug::TableNameUnsynced) {
+        if !seeded(Bug::TableNameUnsynced) {
             let created = self.built.created.iter().copied();
             self.built.files.sync_dirs(created)?;
         }

@@ -4,7 +4,7 @@
 use super::*;
 use crate::testing::{Sum, context, number};
 use quire_env::SimEnv;
-use quire_planted::assert_each_is_found;
+use quire_seeded::assert_each_is_found;
 use quire_sync::checker::thread;
 use quire_sync::explore;
 use std::ops::Bound;
@@ -149,7 +149,7 @@ fn readers_see_whole_records_whatever_is_flushed_and_compacted_and_no_file_goes_
 }
 
 #[test]
-fn each_planted_bug_is_found() {
+fn each_seeded_bug_is_found() {
     let [of_trees, _] = Bug::UNDER_SHUTTLE;
     assert_each_is_found(of_trees, || explore(60_000, scenario));
 }

@@ -8,7 +8,7 @@ use crate::run::RunCursor;
 use crate::table::Access;
 use crate::{Result, SmallBytes};
 use quire_model::Position;
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
@@ -38,9 +38,7 @@ impl End {
     fn is_before(&self, key: &[u8]) -> bool {
         match self {
             End::Above(Bound::Unbounded) | End::Below(Bound::Unbounded) => true,
-            End::Above(Bound::Included(to)) if planted(Bug::ScanEndsOneShort) => {
-                key < to.as_slice()
-            }
+            End::Above(Bound::Included(to)) if seeded(Bug::ScanEndsOneShort) => key < to.as_slice(),
             End::Above(Bound::Included(to)) => key <= to.as_slice(),
             End::Above(Bound::Excluded(to)) => key < to.as_slice(),
             End::Below(Bound::Included(from)) => key >= from.as_slice(),

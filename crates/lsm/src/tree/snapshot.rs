@@ -3,7 +3,7 @@
 use super::scan::{Scan, Seen};
 use super::version::Version;
 use crate::deadline::Clock;
-use crate::fold::{Entry, Folder, Lend};
+use crate::fold::{Entry, Folder, Visit};
 use crate::table;
 use crate::{Result, SmallBytes};
 use quire_model::Position;
@@ -159,7 +159,7 @@ impl<'a> TreeReader<'a> {
     /// # Errors
     /// `Corrupt`, `Merge`, or those of the machine.
     pub fn get(&self, key: &[u8]) -> Result<Option<SmallBytes>> {
-        let entry = self.entry(key, &mut Lend::default())?;
+        let entry = self.entry(key, &mut Visit::default())?;
         Ok(entry.and_then(|entry| entry.into_value(|| self.clock.micros())))
     }
 
@@ -171,9 +171,9 @@ impl<'a> TreeReader<'a> {
     pub fn visit<T>(&self, key: &[u8], look: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
         let (mut look, mut seen) = (Some(look), None);
         let mut take = |value: &[u8]| seen = look.take().map(|look| look(value));
-        let mut lend = Lend::to(&mut take);
-        let entry = self.entry(key, &mut lend)?;
-        if !lend.lent
+        let mut visit = Visit::to(&mut take);
+        let entry = self.entry(key, &mut visit)?;
+        if !visit.lent
             && let Some(value) = entry.and_then(|entry| entry.into_value(|| self.clock.micros()))
         {
             take(&value);
@@ -187,13 +187,13 @@ impl<'a> TreeReader<'a> {
     /// # Errors
     /// As for [`get`](Self::get).
     pub fn get_with_deadline(&self, key: &[u8]) -> Result<Option<(SmallBytes, Option<u64>)>> {
-        let entry = self.entry(key, &mut Lend::default())?;
+        let entry = self.entry(key, &mut Visit::default())?;
         Ok(entry.and_then(Entry::into_value_and_deadline))
     }
 
-    fn entry(&self, key: &[u8], lend: &mut Lend<'_>) -> Result<Option<Entry>> {
+    fn entry(&self, key: &[u8], visit: &mut Visit<'_>) -> Result<Option<Entry>> {
         self.version()
-            .get(self.folder, key, table::hash(key), self.at, lend)
+            .get(self.folder, key, table::hash(key), self.at, visit)
     }
 
     /// The values of `keys`, in their order. Looked up in key order, so that neighbours find their
@@ -218,7 +218,7 @@ impl<'a> TreeReader<'a> {
             for &(index, (key, hash)) in part {
                 if let Some(slot) = values.get_mut(index) {
                     let entry =
-                        version.get(self.folder, key, hash, self.at, &mut Lend::default())?;
+                        version.get(self.folder, key, hash, self.at, &mut Visit::default())?;
                     let now = || *now.get_or_init(|| self.clock.micros());
                     *slot = entry.and_then(|entry| entry.into_value(now));
                 }

@@ -7,7 +7,7 @@ use quire_env::{FileId, SimEnv};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 
-mod mishaps;
+mod faults;
 mod steps;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;

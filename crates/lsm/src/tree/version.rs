@@ -1,7 +1,7 @@
 //! Version: the memtables and runs that were current at one moment.
 
 use crate::compaction::{CompactionPolicy, runs_of_flush};
-use crate::fold::{Entry, Fold, Folder, Lend};
+use crate::fold::{Entry, Fold, Folder, Visit};
 use crate::memtable::Memtable;
 use crate::run::Run;
 use crate::{Error, Result};
@@ -100,7 +100,7 @@ impl Version {
         key: &[u8],
         hash: u64,
         at: Position,
-        lend: &mut Lend<'_>,
+        visit: &mut Visit<'_>,
     ) -> Result<Option<Entry>> {
         if self.erasing || self.active.erases() {
             return self.get_or_erased(folder, key, hash, at);
@@ -114,14 +114,14 @@ impl Version {
                     look_ups.push(look_up);
                 }
             }
-            let mut nobody = Lend::default();
+            let mut nobody = Visit::default();
             for look_up in &look_ups {
                 // Operands are folded with what is older: that must be had.
-                let lend = match fold.is_empty() {
-                    true => &mut *lend,
+                let visit = match fold.is_empty() {
+                    true => &mut *visit,
                     false => &mut nobody,
                 };
-                if let Some(entry) = look_up.get(key, hash, lend)?
+                if let Some(entry) = look_up.get(key, hash, visit)?
                     && fold.push(folder, key, entry)?
                 {
                     break;
@@ -164,7 +164,7 @@ impl Version {
         });
         let of_runs = self.runs.iter().map(|run| {
             let entry = match run.look_up(key, hash) {
-                Some(look_up) => look_up.get(key, hash, &mut Lend::default())?,
+                Some(look_up) => look_up.get(key, hash, &mut Visit::default())?,
                 None => None,
             };
             Ok((entry, run.spans().mark(key).is_some()))

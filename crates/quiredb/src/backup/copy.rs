@@ -2,7 +2,7 @@
 
 use super::directory::{BackupDir, partition_path};
 use super::snapshot::{Kind, PartitionFiles, Piece, Snapshot, StoredFile};
-use crate::pace::Pace;
+use crate::rate_limiter::RateLimiter;
 use crate::{Error, Result};
 use quire_env::{ErrorKind as EnvErrorKind, ReadFile};
 use quire_store::{Capture, FileCopy};
@@ -30,7 +30,7 @@ pub(crate) struct Copier<'a> {
     dir: &'a BackupDir,
     /// The pieces that snapshots name.
     known: BTreeMap<FileKey, BTreeSet<Piece>>,
-    pace: Pace,
+    limiter: RateLimiter,
     plan: Vec<PartitionPlan<'a>>,
     total_bytes: u64,
     copied_bytes: u64,
@@ -60,7 +60,7 @@ impl<'a> Copier<'a> {
         Copier {
             dir,
             known,
-            pace: Pace::resting(rate_bytes),
+            limiter: RateLimiter::resting(rate_bytes),
             plan: Vec::new(),
             total_bytes: 0,
             copied_bytes: 0,
@@ -112,7 +112,7 @@ impl<'a> Copier<'a> {
                 }
                 let digest = source.digest(at, piece.end).map_err(engine)?;
                 // It may have read the headers of many blocks.
-                self.pace.wait(&**self.dir.env(), 0);
+                self.limiter.wait(&**self.dir.env(), 0);
                 if digest == Some(piece.digest) && self.is_there(partition, &file, piece)? {
                     found = Some(piece.clone());
                     break;
@@ -241,7 +241,7 @@ impl<'a> Copier<'a> {
         let (mut crc32c, mut at) = (0, 0);
         for bytes in source.pieces(start).map_err(engine)? {
             let bytes = bytes.map_err(engine)?;
-            self.pace.wait(&**self.dir.env(), bytes.len() as u64);
+            self.limiter.wait(&**self.dir.env(), bytes.len() as u64);
             // Not told as progress: if they differ, the bytes are still to be copied.
             self.tell(progress)?;
             match left.read_at(at, bytes.len()) {
@@ -275,7 +275,7 @@ impl<'a> Copier<'a> {
         let mut pieces = source.pieces(start).map_err(engine)?;
         for bytes in &mut pieces {
             let bytes = bytes.map_err(engine)?;
-            self.pace.wait(&*env, bytes.len() as u64);
+            self.limiter.wait(&*env, bytes.len() as u64);
             crc32c = crc32c::crc32c_append(crc32c, &bytes);
             file.append(&bytes)?;
             unsynced += bytes.len() as u64;

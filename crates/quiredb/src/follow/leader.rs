@@ -171,7 +171,7 @@ fn judge(name: &str, partition: &Partition, cursor: &Cursor) -> Result<Verdict> 
             partition.number()
         )
     };
-    let (seen, last) = (Position(cursor.seen), partition.reach().last);
+    let (seen, last) = (Position(cursor.seen), partition.extent().last);
     if seen > last {
         return Ok(Verdict::Diverged(format!(
             "it has records that this database does not have: {} and before, while the last here is {last}",
@@ -274,7 +274,7 @@ impl LeaderStream {
     fn ship(&mut self, clock: Duration, out: &mut Vec<u8>) -> Result<Vec<Head>> {
         let mut heads = Vec::new();
         for ((collection, number), following) in &mut self.partitions {
-            let reach = following.partition.reach();
+            let reach = following.partition.extent();
             following.sync_if_due(clock)?;
             heads.push(Head {
                 collection: *collection,
@@ -325,7 +325,7 @@ impl LeaderStream {
 
     /// Waits until there is something to send.
     fn wait(&self, timeout: Duration) {
-        let is_news = |following: &Following| following.partition.reach().durable > following.seen;
+        let is_news = |following: &Following| following.partition.extent().durable > following.seen;
         let is_changed = |catalog| self.database.catalog_is_still(catalog) == Some(false);
         self.database.changed().wait_until(
             &mut || {
@@ -341,7 +341,7 @@ impl Following {
     /// Makes durable what has waited for it long enough: its writer asked for less, but the
     /// follower gets it only then.
     fn sync_if_due(&mut self, now: Duration) -> Result<()> {
-        let reach = self.partition.reach();
+        let reach = self.partition.extent();
         if reach.durable >= reach.last {
             self.unsynced = None;
             return Ok(());

@@ -91,7 +91,7 @@ impl Replica {
         let mut cursors = Vec::new();
         for (id, collection) in &self.collections {
             for partition in collection.partitions() {
-                let seen = partition.reach().last;
+                let seen = partition.extent().last;
                 let older = (0..RECORDS_SHOWN).filter_map(|n| seen.0.checked_sub((1 << n) >> 1));
                 let mut records = Vec::new();
                 for position in older.filter(|position| *position > 0).map(Position) {
@@ -162,7 +162,7 @@ impl Replica {
         let (id, number) = (records.collection, records.partition);
         let partition = self.partition(id, number);
         let partition = partition.ok_or_else(|| unexpected("records of no partition"))?;
-        let next = partition.reach().last.next();
+        let next = partition.extent().last.next();
         if records.first != next {
             return Err(unexpected(&format!(
                 "records from position {} on where {next} comes next",

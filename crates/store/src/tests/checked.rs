@@ -1,7 +1,7 @@
 //! The store under shuttle: readers beside a writer, flushes and what runs in the background.
 
 use super::*;
-use quire_planted::{Bug, assert_each_is_found};
+use quire_seeded::{Bug, assert_each_is_found};
 use quire_sync::checker::thread;
 use quire_sync::explore;
 
@@ -20,20 +20,20 @@ fn at(position: Position) -> Option<Model> {
     (words.len() as u64 == position.0).then(|| Model::of(words))
 }
 
-/// A glance shows what a view does.
-fn glance(store: &Store<Words>) {
-    let glance = store.glance().unwrap();
-    let model = at(glance.position()).expect("writes are seen whole");
+/// A point_view shows what a view does.
+fn point_view(store: &Store<Words>) {
+    let point_view = store.point_view().unwrap();
+    let model = at(point_view.position()).expect("writes are seen whole");
     for word in ["a", "b", "c"] {
         let seen = |tree| {
-            let found = glance.get(tree, word.as_bytes()).unwrap();
+            let found = point_view.get(tree, word.as_bytes()).unwrap();
             found.map(|found| number(&found).unwrap())
         };
         let expected = model.words.get(word.as_bytes()).copied();
         assert_eq!(seen(COUNTS).zip(seen(LAST)), expected);
     }
-    for position in 1..=glance.position().0 {
-        assert!(!glance.record(Position(position)).unwrap().is_empty());
+    for position in 1..=point_view.position().0 {
+        assert!(!point_view.record(Position(position)).unwrap().is_empty());
     }
 }
 
@@ -48,7 +48,7 @@ fn scenario() {
             let mut last = first.position();
             while last != END {
                 thread::yield_now();
-                glance(&store);
+                point_view(&store);
                 let view = store.view().unwrap();
                 assert!(view.position() >= last, "what was seen is seen again");
                 last = view.position();
@@ -88,12 +88,12 @@ fn scenario() {
 }
 
 #[test]
-fn views_and_glances_are_exactly_what_was_published_whatever_is_flushed_beside_them() {
+fn views_and_point_views_are_exactly_what_was_published_whatever_is_flushed_beside_them() {
     explore(4_000, scenario);
 }
 
 #[test]
-fn each_planted_bug_is_found() {
+fn each_seeded_bug_is_found() {
     let [_, of_stores] = Bug::UNDER_SHUTTLE;
     assert_each_is_found(of_stores, || explore(20_000, scenario));
 }

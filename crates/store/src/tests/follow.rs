@@ -21,7 +21,7 @@ fn write_all(store: &Store<Words>, groups: &[Vec<String>], durability: Durabilit
 /// follower fails.
 fn catch_up(leader: &Store<Words>, follower: &Store<Words>) -> crate::Result<()> {
     loop {
-        let seen = follower.reach().last;
+        let seen = follower.extent().last;
         match leader.ship(seen, 9)? {
             Shipped::Nothing => return Ok(()),
             Shipped::Gap => panic!("nothing was removed"),
@@ -68,8 +68,8 @@ fn a_follower_that_crashes_at_any_step_has_a_front_of_the_history_and_goes_on() 
             history.len(),
             "crash at {step}"
         );
-        assert_eq!(follower.reach().last, leader.reach().last);
-        for position in (1..=leader.reach().last.0).map(Position) {
+        assert_eq!(follower.extent().last, leader.extent().last);
+        for position in (1..=leader.extent().last.0).map(Position) {
             let fingerprint = |store: &Store<Words>| store.fingerprint(position).unwrap();
             assert_eq!(fingerprint(&follower), fingerprint(&leader));
         }
@@ -81,11 +81,11 @@ fn only_what_is_durable_is_shipped() {
     let leader = open(&SimEnv::new(3)).unwrap();
     let history = history();
     write_all(&leader, &history[..3], Durability::Sync);
-    let durable = leader.reach().last;
+    let durable = leader.extent().last;
     write_all(&leader, &history[3..5], Durability::None);
     assert_eq!(leader.ship(durable, 100).unwrap(), Shipped::Nothing);
     leader.sync_log().unwrap();
-    assert_eq!(leader.reach().durable, leader.reach().last);
+    assert_eq!(leader.extent().durable, leader.extent().last);
     let Shipped::Records { records, whole } = leader.ship(durable, 1).unwrap() else {
         panic!("there is more")
     };

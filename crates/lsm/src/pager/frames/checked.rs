@@ -3,7 +3,7 @@
 
 use super::tests::{page, word};
 use super::*;
-use quire_planted::assert_each_is_found;
+use quire_seeded::assert_each_is_found;
 use quire_sync::checker::{model::Builder, thread};
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ fn a_reader_sees_the_page_it_asked_for_or_none() {
 }
 
 #[test]
-fn each_planted_bug_is_found() {
+fn each_seeded_bug_is_found() {
     let [_, of_frames] = Bug::UNDER_LOOM;
     assert_each_is_found(of_frames, check);
 }

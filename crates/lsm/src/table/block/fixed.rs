@@ -15,7 +15,7 @@ use super::Place;
 use crate::Damage;
 use crate::fences;
 use crate::fold::Kind;
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use std::ops::Range;
 
 /// The last bytes of such a block.
@@ -157,7 +157,7 @@ impl Fixed {
                 word < sought || word == sought && own(index) < rest
             }),
         };
-        let found = found + usize::from(planted(Bug::RestartOneTooFar) && found + 1 < count);
+        let found = found + usize::from(seeded(Bug::RestartOneTooFar) && found + 1 < count);
         (found < count).then(|| {
             let is_key = match is_word {
                 true => self.word(bytes, found) == sought,

@@ -14,7 +14,7 @@ use super::Place;
 use crate::fences::shared_bytes;
 use crate::fold::Kind;
 use crate::{Damage, varint};
-use quire_planted::{Bug, planted};
+use quire_seeded::{Bug, seeded};
 use std::cmp::Ordering as Order;
 use std::ops::Range;
 
@@ -152,7 +152,7 @@ impl Prefixed {
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             if self.restart_key(bytes, middle)? < key {
-                low = middle + usize::from(planted(Bug::RestartOneTooFar) && middle + 1 < high);
+                low = middle + usize::from(seeded(Bug::RestartOneTooFar) && middle + 1 < high);
             } else {
                 high = middle;
             }

@@ -1,14 +1,14 @@
-//! Bugs that tests plant into the engine, to show that they would be found.
+//! Bugs that tests seed into the engine, to show that they would be found.
 //!
 //! Each [`Bug`] is a mistake that somebody could make, at the one place in the engine where it
-//! would be made: `if !planted(Bug::LogUnsynced) { file.sync()?; }`. Without the feature `on`,
-//! which tests alone switch on, [`planted`] is a constant `false`, and nothing of a bug is
+//! would be made: `if !seeded(Bug::LogUnsynced) { file.sync()?; }`. Without the feature `on`,
+//! which tests alone switch on, [`seeded`] is a constant `false`, and nothing of a bug is
 //! compiled.
 
 /// Makes the enum, the list of all that it holds, and what each is in words.
 macro_rules! bugs {
     ($($(#[doc = $words:literal])+ $name:ident,)+) => {
-        /// A mistake, planted at one place in the engine.
+        /// A mistake, seeded at one place in the engine.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Bug {
             $($(#[doc = $words])+ $name,)+
@@ -241,12 +241,12 @@ impl Bug {
 /// Whether this thread runs with this bug.
 #[cfg(not(feature = "on"))]
 #[inline(always)]
-pub const fn planted(_bug: Bug) -> bool {
+pub const fn seeded(_bug: Bug) -> bool {
     false
 }
 
 #[cfg(feature = "on")]
-pub use on::{Planted, assert_each_is_found, plant, planted};
+pub use on::{Seeded, assert_each_is_found, seed_bug, seeded};
 
 #[cfg(feature = "on")]
 mod on {
@@ -256,25 +256,25 @@ mod on {
 
     thread_local! {
         /// A bit for each bug.
-        static PLANTED: Cell<u128> = const { Cell::new(0) };
+        static SEEDED: Cell<u128> = const { Cell::new(0) };
     }
 
     /// Whether this thread runs with this bug.
     #[inline]
-    pub fn planted(bug: Bug) -> bool {
-        PLANTED.get() & bit(bug) != 0
+    pub fn seeded(bug: Bug) -> bool {
+        SEEDED.get() & bit(bug) != 0
     }
 
     const fn bit(bug: Bug) -> u128 {
         1 << bug as u128
     }
 
-    /// Plants a bug on this thread until the answer is dropped. Under simulation the whole engine
+    /// Seeds a bug on this thread until the answer is dropped. Under simulation the whole engine
     /// runs on one thread.
     #[must_use = "the bug goes when this is dropped"]
-    pub fn plant(bug: Bug) -> Planted {
-        PLANTED.set(PLANTED.get() | bit(bug));
-        Planted(bug)
+    pub fn seed_bug(bug: Bug) -> Seeded {
+        SEEDED.set(SEEDED.get() | bit(bug));
+        Seeded(bug)
     }
 
     /// Runs `check` with each of these bugs alone.
@@ -283,19 +283,19 @@ mod on {
     /// If it does not with one of them.
     pub fn assert_each_is_found(bugs: &[Bug], check: impl Fn()) {
         for bug in bugs {
-            let _planted = plant(*bug);
+            let _seeded = seed_bug(*bug);
             let found = catch_unwind(AssertUnwindSafe(&check));
             assert!(found.is_err(), "not found: {bug:?}");
         }
     }
 
-    /// Keeps a bug planted.
+    /// Keeps a bug seeded.
     #[derive(Debug)]
-    pub struct Planted(Bug);
+    pub struct Seeded(Bug);
 
-    impl Drop for Planted {
+    impl Drop for Seeded {
         fn drop(&mut self) {
-            PLANTED.set(PLANTED.get() & !bit(self.0));
+            SEEDED.set(SEEDED.get() & !bit(self.0));
         }
     }
 }

@@ -14,7 +14,7 @@ fn open(env: &Arc<SimEnv>) -> Result<Kv> {
 }
 
 /// The same, where what does not say how durable it is to be is that durable: for `None` the log is
-/// lazy.
+/// rotate_unsynced.
 fn open_with(env: &Arc<SimEnv>, durability: Durability) -> Result<Kv> {
     let options = KvOptions {
         durability,
@@ -117,7 +117,7 @@ fn apply(model: &mut Model, step: &Step) -> Option<()> {
     }
 }
 
-/// With a log that is made durable as it grows, and with a lazy one.
+/// With a log that is made durable as it grows, and with a rotate_unsynced one.
 const DURABILITIES: [Durability; 2] = [Durability::Sync, Durability::None];
 
 /// Does the steps until one fails that must not; flushes and compactions may.
@@ -356,7 +356,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
     fn random_histories_survive_a_crash_at_a_random_step(
-        order in vec(0usize..1000, 1..40), at in 0u64..4000, seed in 0u64..100, lazy: bool,
+        order in vec(0usize..1000, 1..40), at in 0u64..4000, seed in 0u64..100, rotate_unsynced: bool,
     ) {
         let all = history();
         let steps: Vec<_> = order.iter().map(|step| all[step % all.len()].clone()).collect();
@@ -365,7 +365,7 @@ proptest! {
         prop_assume!(steps.iter().try_for_each(|step| apply(&mut model, step)).is_some());
         let env = SimEnv::new(seed);
         env.crash_at(at % 400);
-        let left = run(&env, &steps, DURABILITIES[usize::from(lazy)]);
+        let left = run(&env, &steps, DURABILITIES[usize::from(rotate_unsynced)]);
         let found = contents(&env.after_crash(seed));
         prop_assert!(left.holds(&found), "{:?}", found);
     }

@@ -1,9 +1,9 @@
-//! What a crash leaves of a [lazy](crate::LogOptions::lazy) log: of segments that were not durable,
+//! What a crash leaves of a [rotate_unsynced](crate::LogOptions::rotate_unsynced) log: of segments that were not durable,
 //! any of their bytes.
 //!
-//! A lazy log begins a segment while those before it are not durable, and the header says so: the
-//! new one is *loose*. A segment that is not loose got its name when all before it was durable, so
-//! only the loose ones at the end of a log matter.
+//! An unsynced log begins a segment while those before it are not durable, and the header says so: the
+//! new one is *unsynced*. A segment that is not unsynced got its name when all before it was durable, so
+//! only the unsynced ones at the end of a log matter.
 //!
 //! It is written to before it has its name: see `create.rs`. If the process is killed just then,
 //! the next opening gives it its name.
@@ -86,7 +86,7 @@ impl Found {
         Ok(false)
     }
 
-    /// Whether it proves that the segments before it were durable, if it is loose.
+    /// Whether it proves that the segments before it were durable, if it is unsynced.
     fn proves_those_before(&self) -> Result<bool> {
         let mut walk = self.walk()?;
         let proof = walk.find_header(walk.offset, &mut |_, block| {
@@ -96,23 +96,23 @@ impl Found {
     }
 }
 
-/// Whether a segment is a loose one, as far as its header can be read.
-pub(crate) fn is_loose(
+/// Whether a segment is an unsynced one, as far as its header can be read.
+pub(crate) fn is_unsynced(
     file: &dyn ReadFile,
     base: Position,
     identity: Option<LogIdentity>,
 ) -> Result<bool> {
     let header = whole_header(file, base, identity)?;
-    Ok(header.is_some_and(|header| header.loose))
+    Ok(header.is_some_and(|header| header.unsynced))
 }
 
 /// The base of the segment that the file at `path` is to be, if the log had gone over to it when
-/// the process was killed: a loose one with records.
+/// the process was killed: an unsynced one with records.
 pub(crate) fn unnamed(place: &Place, path: &Path) -> Result<Option<Position>> {
     let file = place.env.open_read(path)?;
     let length = file.len()?.min(HEADER_BYTES as u64) as usize;
     let header = match SegmentHeader::decode(&file.read_at(0, length)?) {
-        Ok(header) if header.loose && header.identity == place.identity => header,
+        Ok(header) if header.unsynced && header.identity == place.identity => header,
         _ => return Ok(None),
     };
     if path != temporary_path(&segment_path(&place.dir, header.base)) {
@@ -135,10 +135,10 @@ pub(crate) fn segments_kept(
     identity: Option<LogIdentity>,
     bases: &[Position],
 ) -> Result<usize> {
-    // The loose ones at the end, newest first, and the one before them.
+    // The unsynced ones at the end, newest first, and the one before them.
     let mut found: Vec<Found> = Vec::new();
     for base in bases.iter().rev() {
-        if found.last().is_some_and(|last| !last.header.loose) {
+        if found.last().is_some_and(|last| !last.header.unsynced) {
             break;
         }
         match Found::open(env, dir, *base, identity)? {

@@ -8,7 +8,7 @@
 //! # Invariants
 //! 1. No more threads wait awake than there are cores without a background job. What jobs read they
 //!    wait for asleep.
-//! 2. Nobody waits awake for longer than [`AWAKE_MAX`]: a disk that is slow, or busy, is waited for
+//! 2. Nobody waits awake for longer than [`BUSY_POLL_MAX`]: a disk that is slow, or busy, is waited for
 //!    asleep.
 
 use rustix::io::{Errno, ReadWriteFlags};
@@ -21,7 +21,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// As long as `haltpoll` keeps a core from halting: some three reads of a fast disk.
-const AWAKE_MAX: Duration = Duration::from_micros(200);
+const BUSY_POLL_MAX: Duration = Duration::from_micros(200);
 
 /// Longer reads are not waited for awake: they take the disk longer, and are few.
 pub(super) const BYTES_MAX: usize = 64 << 10;
@@ -113,7 +113,7 @@ pub(super) fn read(file: &File, buffer: &mut [u8], offset: u64) -> rustix::io::R
     };
     if core.is_some() {
         let begun = Instant::now();
-        while begun.elapsed() < AWAKE_MAX {
+        while begun.elapsed() < BUSY_POLL_MAX {
             if let Some(bytes) = read_at_once(file, buffer, offset)? {
                 return Ok(Read { bytes, waited });
             }
@@ -161,7 +161,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn no_more_wait_awake_than_there_are_idle_cores() {
+    fn no_more_busy_poll_than_there_are_idle_cores() {
         let cores = Cores::new(3);
         let job = cores.take();
         let first = cores.take_idle();

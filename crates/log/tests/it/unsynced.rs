@@ -29,9 +29,9 @@ fn base(segment: &Path) -> u64 {
         .unwrap()
 }
 
-fn open_after(env: &Arc<SimEnv>, needless: u64) -> Result<Log> {
+fn open_after(env: &Arc<SimEnv>, obsolete: u64) -> Result<Log> {
     let (env, cache): (Arc<dyn Env>, _) = (env.clone(), BlockCache::new(1 << 20));
-    Log::open_after(env, dir(), IDENTITY, cache, tiny(), Position(needless)).map(|(log, _)| log)
+    Log::open_after(env, dir(), IDENTITY, cache, tiny(), Position(obsolete)).map(|(log, _)| log)
 }
 
 #[test]
@@ -95,33 +95,33 @@ fn what_a_later_segment_proves_durable_is_damage_when_it_is_gone() {
 }
 
 #[test]
-fn a_log_that_ends_among_needless_records_begins_anew_after_them() {
+fn a_log_that_ends_among_obsolete_records_begins_anew_after_them() {
     lazily(|| {
         let (env, log) = unsynced(40);
         drop(log);
         assert!(
             base(&segments(&env)[1]) <= 21,
-            "the first has needless records alone"
+            "the first has obsolete records alone"
         );
-        for (seed, needless) in (0..30).flat_map(|seed| [(seed, 20), (seed, 50)]) {
+        for (seed, obsolete) in (0..30).flat_map(|seed| [(seed, 20), (seed, 50)]) {
             let crashed = env.after_crash(seed);
             let first_step = crashed.operations();
-            let log = open_after(&crashed, needless).unwrap();
-            assert!(log.last() >= Position(needless), "seed {seed}");
-            assert!(log.first() <= Position(needless + 1), "seed {seed}");
+            let log = open_after(&crashed, obsolete).unwrap();
+            assert!(log.last() >= Position(obsolete), "seed {seed}");
+            assert!(log.first() <= Position(obsolete + 1), "seed {seed}");
             assert!(log.first() > Position(1), "seed {seed}");
-            let is_new = log.last() == Position(needless) && log.first() > log.last();
-            assert!(is_new || needless == 20, "seed {seed}");
+            let is_new = log.last() == Position(obsolete) && log.first() > log.last();
+            assert!(is_new || obsolete == 20, "seed {seed}");
             for step in first_step..crashed.operations() {
                 let env = env.after_crash(seed);
                 env.crash_at(step);
-                open_after(&env, needless).unwrap_err();
+                open_after(&env, obsolete).unwrap_err();
                 let env = env.after_crash(step);
                 assert_eq!(verify_all(&env).1, [], "seed {seed} step {step}");
-                let log = open_after(&env, needless).unwrap();
+                let log = open_after(&env, obsolete).unwrap();
                 let position = append(&log, 3).unwrap();
                 log.sync(position).unwrap();
-                let log = open_after(&env.after_crash(step), needless).unwrap();
+                let log = open_after(&env.after_crash(step), obsolete).unwrap();
                 assert_eq!(log.last(), position, "seed {seed} step {step}");
                 check_all(&log);
             }

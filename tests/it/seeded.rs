@@ -1,16 +1,16 @@
-//! Planted bugs: each is found, or the harness is too weak.
+//! Seeded bugs: each is found, or the harness is too weak.
 //!
-//! Every bug of `quire_planted` is hunted with the means of the other tests, which all pass without
+//! Every bug of `quire_seeded` is hunted with the means of the other tests, which all pass without
 //! it: most with random histories of documents and of counters, in turns, up to [`SEEDS_MAX`] of
 //! each; some with short histories that have a failure at every single step; some with damage to
 //! every byte. One that survives fails the test.
 //!
-//! `QUIRE_PLANTED=BUG` hunts one alone and shows how it was found. `QUIRE_PLANTED=table` writes the
+//! `QUIRE_SEEDED=BUG` hunts one alone and shows how it was found. `QUIRE_SEEDED=table` writes the
 //! table in `docs/RELIABILITY.md` anew.
 
 use crate::quire::root;
 use crate::sim_damage;
-use quire_planted::{Bug, plant};
+use quire_seeded::{Bug, seed_bug};
 use quire_tests::sim::{
     self, Failure, History, Profile, RunStats, counters, exhaustive, kept_histories, quietly,
 };
@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 /// `histories.rs` runs more.
 const SEEDS_MAX: u64 = 300;
 
-const BEGIN: &str = "<!-- planted bugs: begin -->";
-const END: &str = "<!-- planted bugs: end -->";
+const BEGIN: &str = "<!-- seeded bugs: begin -->";
+const END: &str = "<!-- seeded bugs: end -->";
 
 /// What found a bug.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ struct Found {
     took: Duration,
 }
 
-/// Plants a bug and looks for it.
+/// Seeds a bug and looks for it.
 fn hunt(bug: Bug) -> Option<Found> {
     if let Some(by) = elsewhere(bug) {
         return Some(Found {
@@ -45,7 +45,7 @@ fn hunt(bug: Bug) -> Option<Found> {
         });
     }
     let begun = Instant::now();
-    let _planted = plant(bug);
+    let _seeded = seed_bug(bug);
     let (by, failure) = match bug {
         // What no crash and no fault does: bytes that change by themselves.
         Bug::LogChecksumUnchecked
@@ -213,8 +213,8 @@ fn page() -> (std::path::PathBuf, [String; 3]) {
 }
 
 #[test]
-fn every_planted_bug_is_found() {
-    let wanted = std::env::var("QUIRE_PLANTED").ok();
+fn every_seeded_bug_is_found() {
+    let wanted = std::env::var("QUIRE_SEEDED").ok();
     let named = |bug: &&Bug| Some(format!("{bug:?}")) == wanted;
     let one: Vec<_> = Bug::ALL.iter().filter(named).copied().collect();
     let bugs = if one.is_empty() { Bug::ALL } else { &one };
@@ -240,7 +240,7 @@ fn every_planted_bug_is_found() {
 }
 
 #[test]
-fn every_planted_bug_is_in_the_documentation() {
+fn every_seeded_bug_is_in_the_documentation() {
     let (_, [_, inside, _]) = page();
     let rows: Vec<_> = inside
         .lines()
@@ -251,7 +251,7 @@ fn every_planted_bug_is_in_the_documentation() {
         let begin = format!("| `{bug:?}` | {} |", bug.words().trim_end_matches('.'));
         assert!(
             rows.iter().any(|row| row.starts_with(&begin)),
-            "no row {begin}: QUIRE_PLANTED=table writes the table anew"
+            "no row {begin}: QUIRE_SEEDED=table writes the table anew"
         );
     }
     assert_eq!(rows.len(), Bug::ALL.len(), "rows of bugs that are no more");

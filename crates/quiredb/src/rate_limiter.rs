@@ -12,7 +12,7 @@ const REST: u32 = 9;
 
 /// Lets so many bytes pass in a second. Time that was not used is not made up for.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct RateLimiter {
     bytes_per_second: Option<u64>,
     /// When the next bytes may pass.
     due: Duration,
@@ -22,10 +22,10 @@ pub(crate) struct Pace {
     resumed: Option<Duration>,
 }
 
-impl Pace {
+impl RateLimiter {
     /// As fast as can be if `None`.
-    pub(crate) fn new(bytes_per_second: Option<u64>) -> Pace {
-        Pace {
+    pub(crate) fn new(bytes_per_second: Option<u64>) -> RateLimiter {
+        RateLimiter {
             bytes_per_second,
             due: Duration::ZERO,
             rest: 0,
@@ -33,11 +33,11 @@ impl Pace {
         }
     }
 
-    /// As [`new`](Pace::new), with rest in proportion to work if there is a limit.
-    pub(crate) fn resting(bytes_per_second: Option<u64>) -> Pace {
-        Pace {
+    /// As [`new`](RateLimiter::new), with rest in proportion to work if there is a limit.
+    pub(crate) fn resting(bytes_per_second: Option<u64>) -> RateLimiter {
+        RateLimiter {
             rest: REST,
-            ..Pace::new(bytes_per_second)
+            ..RateLimiter::new(bytes_per_second)
         }
     }
 
@@ -69,26 +69,26 @@ mod tests {
     #[test]
     fn bytes_pass_at_the_rate_and_rest_is_not_made_up_for() {
         let env = SimEnv::new(1);
-        let mut pace = Pace::new(Some(1_000_000));
+        let mut limiter = RateLimiter::new(Some(1_000_000));
         let begun = env.monotonic();
-        (0..=20).for_each(|_| pace.wait(&*env, 50_000));
+        (0..=20).for_each(|_| limiter.wait(&*env, 50_000));
         let took = env.monotonic() - begun;
         assert!(took >= Duration::from_millis(990), "{took:?}");
         env.sleep(Duration::from_secs(10));
         let begun = env.monotonic();
-        (0..=20).for_each(|_| pace.wait(&*env, 50_000));
+        (0..=20).for_each(|_| limiter.wait(&*env, 50_000));
         assert!(env.monotonic() - begun >= Duration::from_millis(990));
     }
 
     #[test]
     fn a_slow_machine_is_left_alone_for_longer() {
         let env = SimEnv::new(1);
-        let mut pace = Pace::resting(Some(1_000_000_000));
-        pace.wait(&*env, 1000);
+        let mut limiter = RateLimiter::resting(Some(1_000_000_000));
+        limiter.wait(&*env, 1000);
         let begun = env.monotonic();
         for _ in 0..10 {
             env.sleep(Duration::from_millis(10)); // work
-            pace.wait(&*env, 1000);
+            limiter.wait(&*env, 1000);
         }
         let took = env.monotonic() - begun;
         assert!(took >= Duration::from_millis(990), "{took:?}");
