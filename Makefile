@@ -103,6 +103,18 @@ test:
 	@$(MAKE) --no-print-directory test-threads
 	$(call timed,cargo doc --workspace --no-deps --locked)
 
+# What a change must pass on the way: form, lints, the rules of the sources, the tests of the engine's crates.
+.PHONY: check
+check:
+	@scripts/setup.sh build
+	$(call timed,cargo fmt --all --check)
+	$(call timed,cargo test --locked -p quire-rules)
+	$(call timed,cargo clippy --workspace --all-targets --locked -- -D warnings)
+	$(call timed,cargo test --locked --workspace $(patsubst %,--exclude %,$(outer)))
+
+# Packages that are not the engine's.
+outer = quire-server quire-cli quire-tests quire-examples
+
 # What threads share, under checkers that decide which goes on and what it sees.
 .PHONY: test-threads
 test-threads:
