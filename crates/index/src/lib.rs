@@ -14,6 +14,7 @@ mod doc_set;
 mod le;
 mod packed;
 mod set_view;
+mod side_by_side;
 pub mod term;
 mod varint;
 

@@ -16,8 +16,8 @@
 //! ```
 
 use crate::cluster::{CLUSTER_DOCS, Cluster, Owned, WORDS_MAX};
-use crate::doc_set::{DocSet, and_count, side_by_side};
-use crate::{Damage, le};
+use crate::side_by_side::{and_count, side_by_side};
+use crate::{Damage, DocSet, le};
 
 const HEADER_BYTES: usize = 4;
 const ENTRY_BYTES: usize = 8;
@@ -146,6 +146,30 @@ impl<'a> SetView<'a> {
             let same = self.table.iter().filter(|entry| kind(**entry) == wanted);
             same.count()
         })
+    }
+}
+
+/// Sets in memory with sets in a file.
+impl DocSet {
+    /// How many docids it has in common with a set in a file.
+    #[must_use]
+    pub fn intersection_len_view(&self, other: SetView<'_>) -> u64 {
+        and_count(self.clusters(), other.clusters())
+    }
+
+    /// Keeps what a set in a file has too.
+    pub fn and_view(&mut self, other: SetView<'_>) {
+        self.and_clusters(other.clusters());
+    }
+
+    /// Adds what a set in a file has.
+    pub fn or_view(&mut self, other: SetView<'_>) {
+        self.or_clusters(other.clusters());
+    }
+
+    /// Takes away what a set in a file has.
+    pub fn and_not_view(&mut self, other: SetView<'_>) {
+        self.and_not_clusters(other.clusters());
     }
 }
 

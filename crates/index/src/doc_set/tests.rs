@@ -1,4 +1,5 @@
 use super::*;
+use crate::SetView;
 use crate::encode_set;
 use proptest::collection::btree_set;
 use proptest::prelude::*;
