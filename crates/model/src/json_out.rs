@@ -145,7 +145,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
         #[test]
-        fn strings_are_written_as_serde_json_writes_them(text in r#"([a-z]{0,9}|["\\/\x00-\x20\x7f]|\PC){0,12}"#) {
+        fn strings_are_written_as_serde_json_writes_them(
+            text in r#"([a-z]{0,9}|["\\/\x00-\x20\x7f]|\PC){0,12}"#,
+        ) {
             let mut out = Vec::new();
             write_string(text.as_bytes(), &mut out);
             prop_assert_eq!(out, serde_json::to_vec(&text).unwrap());

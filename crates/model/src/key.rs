@@ -339,7 +339,10 @@ mod tests {
         }
 
         #[test]
-        fn only_the_one_encoding_of_a_key_decodes(tag in prop_oneof![0x0e_u8..0x24, Just(STRING)], rest in prop::collection::vec(prop_oneof![Just(0), Just(0xff), Just(b'1'), any::<u8>()], 0..10)) {
+        fn only_the_one_encoding_of_a_key_decodes(
+            tag in prop_oneof![0x0e_u8..0x24, Just(STRING)],
+            rest in prop::collection::vec(prop_oneof![Just(0), Just(0xff), Just(b'1'), any::<u8>()], 0..10),
+        ) {
             let bytes = [&[tag][..], &rest].concat();
             if let Ok(key) = Key::decode(&bytes) {
                 let again = Key::parse(&key.to_string())?;

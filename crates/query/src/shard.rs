@@ -154,14 +154,14 @@ pub enum End {
 /// The ordinal that says that a document has no value.
 pub const NO_ORDINAL: u64 = u64::MAX;
 
-/// The values of a field by document, as ordinals: numbers whose order is that of the values, within
-/// this column alone.
+/// The values of a field by document, as ordinals: numbers whose order is that of the values,
+/// within this column alone.
 ///
-/// Ordinals are below [`ordinal_end`](Column::ordinal_end), need not be dense, and stand for one value each.
-/// Each call is about a batch of docids, ascending, of some 1,000.
+/// Ordinals are below [`ordinal_end`](Column::ordinal_end), need not be dense, and stand for one
+/// value each. Each call is about a batch of docids, ascending, of some 1,000.
 pub trait Column {
-    /// More than any ordinal, and at most [`NO_ORDINAL`]. Small where ordinals are numbers of a dictionary:
-    /// what counts by ordinal then takes an array.
+    /// More than any ordinal, and at most [`NO_ORDINAL`]. Small where ordinals are numbers of a
+    /// dictionary: what counts by ordinal then takes an array.
     fn ordinal_end(&self) -> u64;
 
     /// Replaces `out` by one ordinal for each document: of its smallest or its largest value,
@@ -174,8 +174,8 @@ pub trait Column {
     /// Appends the term of the value that an ordinal, which came from this column, stands for.
     fn term(&self, ordinal: u64, out: &mut Vec<u8>) -> Result<()>;
 
-    /// The ordinal, met or not, from which on values are `term` or greater: those of lesser values are
-    /// below it.
+    /// The ordinal, met or not, from which on values are `term` or greater: those of lesser values
+    /// are below it.
     fn ordinal_of(&self, term: &[u8]) -> Result<u64>;
 }
 
