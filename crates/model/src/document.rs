@@ -1,24 +1,16 @@
 //! [`Document`]: one JSON object, encoded.
 
+use crate::container::Container;
 use crate::error::Error;
 use crate::json_in;
 use crate::json_out;
-use crate::layout::Container;
+use crate::limits::{DOCUMENT_BYTES_MAX, ENCODED_BYTES_MAX};
 use crate::patch;
+use crate::raw::Raw;
 use crate::validate;
-use crate::value::{Fields, ObjectRef, Raw, ValueRef};
+use crate::value::{Fields, ObjectRef, ValueRef};
 use bytes::Bytes;
 use std::fmt;
-
-/// Longest JSON text of a document, white space included.
-pub const DOCUMENT_BYTES_MAX: usize = 16 << 20;
-
-/// Longest encoding of a document. Most encodings are shorter than their text; arrays of one-digit
-/// numbers and the like are at most four times as long.
-pub const ENCODED_BYTES_MAX: usize = 4 * DOCUMENT_BYTES_MAX;
-
-/// Most levels of arrays and objects, counting the document itself.
-pub const DEPTH_MAX: usize = 128;
 
 /// A JSON object in its encoded form, which is read in place: no tree is built, and a field is
 /// found in constant time. Cloning shares the bytes. A document is valid from its making on, so

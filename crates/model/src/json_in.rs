@@ -1,9 +1,9 @@
 //! JSON text to document encoding in one pass, with no tree between.
 
-use crate::document::{DEPTH_MAX, DOCUMENT_BYTES_MAX};
 use crate::encoder::Encoder;
 use crate::error::{Error, excerpt};
 use crate::float::{Number, NumberError};
+use crate::limits::{DEPTH_MAX, DOCUMENT_BYTES_MAX};
 use jiter::{Jiter, JiterError, JiterErrorType, JsonErrorType, Peek};
 
 /// Room for what the tables of a small document take beyond its text.

@@ -3,7 +3,7 @@
 
 use crate::float::Number;
 use crate::layout::tag;
-use crate::value::Raw;
+use crate::raw::Raw;
 
 /// The value, whose encoding has so many bytes, as text.
 pub(crate) fn to_json(value: Raw<'_>, encoded_bytes: usize) -> String {

@@ -25,9 +25,12 @@
 //! ```
 
 mod number;
+mod reader;
 
 use crate::error::Error;
 use crate::value::ValueRef;
+use number::Number;
+use reader::Reader;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
@@ -134,21 +137,23 @@ impl<'a> OrderedValue<'a> {
         bytes: &'a [u8],
         direction: Direction,
     ) -> Result<(OrderedValue<'a>, &'a [u8]), Error> {
-        let mut reader = Reader {
+        let mut reader = Reader::new(
             bytes,
-            at: 0,
-            flip: if direction == Direction::Descending {
-                0xff
-            } else {
-                0
+            match direction {
+                Direction::Ascending => 0,
+                Direction::Descending => 0xff,
             },
-        };
+        );
         let tag = reader.next()?;
         let value = match tag {
             NULL => OrderedValue::Null,
             FALSE => OrderedValue::Bool(false),
             TRUE => OrderedValue::Bool(true),
-            number::TAG_MIN..=number::TAG_MAX => number::decode(tag, &mut reader)?,
+            number::TAG_MIN..=number::TAG_MAX => match number::decode(tag, &mut reader)? {
+                Number::Int(value) => OrderedValue::Int(value),
+                Number::UInt(value) => OrderedValue::UInt(value),
+                Number::Float(value) => OrderedValue::Float(value),
+            },
             STRING => OrderedValue::String(match decode_bytes(&mut reader)? {
                 Cow::Borrowed(text) => {
                     let text = std::str::from_utf8(text);
@@ -172,8 +177,8 @@ impl<'a> OrderedValue<'a> {
         Ok((value, bytes.get(reader.at..).unwrap_or_default()))
     }
 
-    /// Place of the type in the order.
-    fn rank(&self) -> u8 {
+    /// The index of the type in the order of types.
+    fn type_index(&self) -> u8 {
         match self {
             OrderedValue::Null => 0,
             OrderedValue::Bool(_) => 1,
@@ -203,7 +208,7 @@ impl Ord for OrderedValue<'_> {
             (UInt(a), Float(b)) => number::compare((*a).into(), *b),
             (Float(a), Int(b)) => number::compare((*b).into(), *a).reverse(),
             (Float(a), UInt(b)) => number::compare((*b).into(), *a).reverse(),
-            _ => self.rank().cmp(&other.rank()),
+            _ => self.type_index().cmp(&other.type_index()),
         }
     }
 }
@@ -260,32 +265,6 @@ fn decode_bytes<'a>(reader: &mut Reader<'a>) -> Result<Cow<'a, [u8]>, Error> {
                     reader.corrupt("a zero byte that neither ends a string nor stands for one")
                 );
             }
-        }
-    }
-}
-
-/// Reads bytes of either direction as ascending ones.
-struct Reader<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    /// Xored into each byte.
-    flip: u8,
-}
-
-impl Reader<'_> {
-    fn next(&mut self) -> Result<u8, Error> {
-        let byte = self
-            .bytes
-            .get(self.at)
-            .ok_or_else(|| self.corrupt("an ordered value that is cut short"))?;
-        self.at += 1;
-        Ok(byte ^ self.flip)
-    }
-
-    fn corrupt(&self, what: &'static str) -> Error {
-        Error::Corrupt {
-            offset: self.at,
-            what,
         }
     }
 }

@@ -1,12 +1,12 @@
 //! JSON merge patch (RFC 7396) on encoded documents: what the patch leaves alone is copied as
 //! bytes.
 
-use crate::document::DOCUMENT_BYTES_MAX;
+use crate::container::Container;
 use crate::encoder::{DuplicateName, Encoder};
 use crate::error::{Error, excerpt};
 use crate::json_out;
-use crate::layout::Container;
-use crate::value::Raw;
+use crate::limits::DOCUMENT_BYTES_MAX;
+use crate::raw::Raw;
 
 /// The text of a value is at most this many times as long as its encoding: worst is a decimal of 22
 /// zeros after the point, 26 bytes of text in 3.

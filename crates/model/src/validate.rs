@@ -4,12 +4,11 @@
 //! items side by side with nothing between or shared, names UTF-8 and each once, the index complete
 //! and in order.
 
-use crate::document::{DEPTH_MAX, ENCODED_BYTES_MAX};
+use crate::container::Container;
 use crate::error::Error;
-use crate::layout::{
-    Container, SCAN_FIELDS_MAX, VERSION, Width, bucket, buckets, split_entry, tag,
-};
-use crate::value::Raw;
+use crate::layout::{SCAN_FIELDS_MAX, VERSION, Width, bucket, buckets, split_entry, tag};
+use crate::limits::{DEPTH_MAX, ENCODED_BYTES_MAX};
+use crate::raw::Raw;
 
 /// Checks `document`, all of it.
 pub(crate) fn check(document: &[u8]) -> Result<(), Error> {

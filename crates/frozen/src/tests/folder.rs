@@ -82,7 +82,7 @@ proptest! {
         size in 1usize..20,
         schemas in vec(any::<u32>(), 1..40),
         same: bool,
-        merged_bytes_max in prop_oneof![Just(64 << 20), 0u64..100_000],,
+        merged_bytes_max in prop_oneof![Just(64 << 20), 0u64..100_000],
     ) {
         let case = Case::from_seed(seed);
         let sim = SimEnv::new(1);
