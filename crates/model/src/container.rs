@@ -95,7 +95,7 @@ impl<'a> Container<'a> {
         self.bytes.get(self.start(index)?..self.end(index)?)
     }
 
-    /// The items in order. Ends before one that does not lie behind the one before it.
+    /// The items in order, up to the first that does not start where the one before ends.
     pub(crate) fn items(&self) -> Items<'a> {
         Items {
             container: *self,

@@ -4,9 +4,8 @@
 //! 1. A value is a slice: its end comes from what holds it, so no value stores its own length, and
 //!    any value can be copied into another document as it is.
 //! 2. The encoding of a JSON text is unique up to white space and the spelling of string escapes.
-//! 3. Reading checks every bound, and how deep values are nested, and items are gone through
-//!    without meeting a byte twice: bytes that break these rules read as absent or null, never as a
-//!    panic, in bounded time.
+//! 3. Reading checks every bound and the nesting, and reads no byte of an item twice. Bytes that
+//!    break these rules read as absent or null, in bounded time, and never panic.
 //!
 //! # Layout (little-endian)
 //! ```text
@@ -17,8 +16,9 @@
 //!   0x01 false, 0x02 true
 //!   0x03 int      two's complement in as few bytes as hold it (0 to 8; zero is none)
 //!   0x04 uint     8 bytes, above i64::MAX
-//!   0x05 decimal  | sign in bit 7, digits after the point (1 to 22) in bits 0-6 | all digits as an integer, as few
-//!                 bytes as hold it (0 to 8) |: a number written plainly, like 1.10 or -0.5
+//!   0x05 decimal  | sign in bit 7, digits after the point (1 to 22) in bits 0-6 |
+//!                 | all digits as an integer, in as few bytes as hold it (0 to 8) |
+//!                 a number written plainly, like 1.10 or -0.5
 //!   0x06 number   its text: exponents, more digits than a decimal holds, and `-0`
 //!   0x07 string   UTF-8
 //!   0x08 bytes, 0x09 timestamp: kept free for these types
@@ -32,9 +32,10 @@
 //! entry      | name bytes: LEB128 | name: UTF-8 | value |
 //!
 //! index      | end of each bucket in the list: buckets * s | list of entry numbers: count * s |
-//!   s is 1, 2 or 4, the smallest that holds count; buckets is the largest power of two up to count (rounded up to a
-//!   power of two, halved). A name's bucket is the low bits of its XXH3-64. The list is ordered by bucket, then by
-//!   name bytewise: one or two names a bucket, and names chosen to collide cost a binary search, not a scan.
+//!   s is 1, 2 or 4, the smallest that holds count; buckets is count, rounded up to a power of
+//!   two and halved. A name's bucket is the low bits of its XXH3-64. The list is ordered by bucket,
+//!   then by name bytewise: one or two names a bucket, and names chosen to collide cost a binary
+//!   search, not a scan.
 //! ```
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -96,11 +97,16 @@ impl Width {
 
 /// Buckets in the index of an object of `count` (over [`SCAN_FIELDS_MAX`]) fields.
 pub(crate) fn buckets(count: usize) -> usize {
+    debug_assert!(count > SCAN_FIELDS_MAX, "only larger objects have an index");
     count.next_power_of_two() / 2
 }
 
 /// The bucket of `name`, of `buckets` (a power of two).
 pub(crate) fn bucket(name: &[u8], buckets: usize) -> usize {
+    debug_assert!(
+        buckets.is_power_of_two(),
+        "the number of buckets is a power of two"
+    );
     xxh3_64(name) as usize & buckets.saturating_sub(1)
 }
 
@@ -138,7 +144,7 @@ fn read_leb128(bytes: &[u8]) -> Option<(usize, &[u8])> {
 
 /// A signed integer in as few bytes as hold it.
 pub(crate) fn write_int(value: i64, out: &mut Vec<u8>) {
-    // The bits that differ from the sign, and the sign itself, must be there; zero needs nothing.
+    // The bits that differ from the sign, and one sign bit, are stored; zero needs no byte.
     let bits = if value == 0 {
         0
     } else {

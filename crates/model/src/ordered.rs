@@ -3,8 +3,8 @@
 //! # Invariants
 //! 1. Comparing encoded values bytewise compares the values (ascending), or compares them the other
 //!    way round (descending: every byte complemented).
-//! 2. No encoded value is a prefix of another of the same direction: values can be set one behind
-//!    the other, with any bytes behind the last, and compare element by element.
+//! 2. No encoded value is a prefix of another of the same direction: values can be concatenated,
+//!    with any bytes behind the last, and compare element by element.
 //! 3. Each value has one encoding, and decoding gives back exactly that value, its type included.
 //!
 //! # Order
@@ -102,7 +102,8 @@ impl<'a> OrderedValue<'a> {
     /// assert!(encode(OrderedValue::Int(1))? < encode(OrderedValue::Float(1.5))?);
     /// assert!(encode(OrderedValue::Float(1.5))? < encode(OrderedValue::Int(2))?);
     /// let bytes = encode(OrderedValue::Int(2))?;
-    /// assert_eq!(OrderedValue::decode(&bytes, Direction::Ascending)?, (OrderedValue::Int(2), &[][..]));
+    /// let (value, rest) = OrderedValue::decode(&bytes, Direction::Ascending)?;
+    /// assert_eq!((value, rest), (OrderedValue::Int(2), &[][..]));
     /// # Ok::<(), quire_model::Error>(())
     /// ```
     ///
@@ -230,7 +231,7 @@ impl Eq for OrderedValue<'_> {}
 fn encode_bytes(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
     out.reserve(bytes.len() + 3);
     out.push(tag);
-    // Looked for many bytes at a time: most strings have none.
+    // Most strings have no zero byte, and this search is vectorized.
     if bytes.contains(&0) {
         for byte in bytes {
             out.push(*byte);
@@ -244,7 +245,7 @@ fn encode_bytes(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&[0, 1]);
 }
 
-/// Bytes up to their end mark; borrowed if they stand as they are.
+/// Bytes up to their end mark; borrowed if they need no unescaping.
 fn decode_bytes<'a>(reader: &mut Reader<'a>) -> Result<Cow<'a, [u8]>, Error> {
     let start = reader.at;
     let mut copy: Option<Vec<u8>> = (reader.flip != 0).then(Vec::new);

@@ -4,7 +4,7 @@ use crate::container::Container;
 use crate::float::{Float, Number, Repr, SCALE_MAX};
 use crate::layout::{self, tag};
 
-/// A value as it is encoded, its string not yet looked at.
+/// A value as it is encoded. Its string is not checked yet.
 pub(crate) enum Raw<'a> {
     Null,
     Bool(bool),
@@ -15,9 +15,9 @@ pub(crate) enum Raw<'a> {
 }
 
 impl<'a> Raw<'a> {
-    /// Reads a value; none if its tag is unknown, its payload is not the one spelling of a value,
-    /// or its tables do not fit, or if it is an array or object that `depth` says is nested too
-    /// deep. Strings, and what arrays and objects hold, are not looked at.
+    /// Reads a value. None if its tag is unknown, its payload is not the one spelling of a value,
+    /// or its tables do not fit; and for an array or object if `depth` is too deep. Strings, and
+    /// the items of arrays and objects, are not checked.
     pub(crate) fn parse(bytes: &'a [u8], depth: u8) -> Option<Raw<'a>> {
         let (&tag, payload) = bytes.split_first()?;
         Some(match tag {

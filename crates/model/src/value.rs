@@ -6,7 +6,7 @@ use crate::json_out;
 use crate::layout::split_entry;
 use crate::raw::Raw;
 
-/// One value of a document, borrowed from it. Strings are its bytes, arrays and objects are opened
+/// One value of a document, borrowed from it. A string borrows its bytes; an array or object opens
 /// in constant time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
@@ -51,8 +51,7 @@ impl<'a> ValueRef<'a> {
 
     /// The value in `bytes`, nested `depth` deep in a document.
     pub(crate) fn read(bytes: &'a [u8], depth: u8) -> ValueRef<'a> {
-        // A document was valid when it was made: the way out of here is for bytes that only claim
-        // to be one.
+        // A document was valid when it was made: the fallback is for stored bytes that are not one.
         let Some(raw) = Raw::parse(bytes, depth) else {
             return ValueRef::Null;
         };
@@ -145,7 +144,7 @@ impl<'a> ObjectRef<'a> {
     }
 
     /// The field at a dotted path, through objects only: `a.b.c` is field `c` of field `b` of field
-    /// `a`. A name that has a dot in it is reached by [`get`](Self::get) alone.
+    /// `a`. Only [`get`](Self::get) finds a name that has a dot in it.
     #[must_use]
     pub fn get_path(&self, path: &str) -> Option<ValueRef<'a>> {
         let (parents, name) = path

@@ -9,9 +9,11 @@
 //! positive   | tag | exponent: 2, if tag is 0x54 or 0x95 | fraction: 1 to 9 | type |
 //!   tag       0x55 + e for e of 0 to 63, 0x54 below, 0x95 above
 //!   exponent  e + 2,048, big-endian
-//!   fraction  7 bits a byte in bits 7-1, highest first; bit 0 says that more follow; no byte of zeros at the end
+//!   fraction  7 bits a byte in bits 7-1, highest first; bit 0 says that more follow;
+//!             no byte of zeros at the end
 //! zero       | 0x53 | type |
-//! negative   as positive for its magnitude, with tag 0xa6 - that tag (0x11 to 0x52), exponent and fraction complemented
+//! negative   as positive for its magnitude, with tag 0xa6 - that tag (0x11 to 0x52), and with
+//!            exponent and fraction complemented
 //! infinity   | 0x10 | negative, | 0x96 | positive
 //! type       1 integer, 2 the float -0.0, 3 any other float
 //! ```
@@ -135,6 +137,10 @@ fn encode(negative: bool, magnitude: Magnitude, kind: u8, out: &mut Vec<u8>) {
         exponent @ 0..64 => POSITIVE_ONE + exponent as u8,
         64.. => POSITIVE_LARGE,
     };
+    debug_assert!(
+        (-1074..=1023).contains(&magnitude.exponent),
+        "the exponent is a float's"
+    );
     out.push(if negative { TAGS_SUM - tag } else { tag });
     if matches!(tag, POSITIVE_BELOW_ONE | POSITIVE_LARGE) {
         out.extend_from_slice(&((magnitude.exponent + EXPONENT_BIAS) as u16).to_be_bytes());
