@@ -4,7 +4,6 @@ use crate::container::Container;
 use crate::error::Error;
 use crate::json_in;
 use crate::json_out;
-use crate::limits::ENCODED_BYTES_MAX;
 use crate::patch;
 use crate::raw::Raw;
 use crate::validate;
@@ -59,8 +58,8 @@ impl Document {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if `bytes` are not exactly what [`from_json`](Self::from_json) could have
-    /// made; [`Error::TooDeep`], [`Error::TooLarge`] (over [`ENCODED_BYTES_MAX`]) beyond the
-    /// limits.
+    /// made; [`Error::TooDeep`], [`Error::TooLarge`] (over
+    /// [`ENCODED_BYTES_MAX`](crate::ENCODED_BYTES_MAX)) beyond the limits.
     pub fn from_bytes(bytes: Bytes) -> Result<Document, Error> {
         validate::check(&bytes)?;
         Ok(Document { bytes })

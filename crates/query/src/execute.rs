@@ -7,13 +7,14 @@
 
 use crate::aggregate::Gathered;
 use crate::evaluate::Evaluator;
-use crate::explain::{Timer, Trace};
+use crate::explain::Trace;
 use crate::first::first_matches;
 use crate::meter::Meter;
 use crate::plan::{Kind, Step, plan};
 use crate::prepared::Prepared;
 use crate::shards::candidates;
 use crate::sort::{Sorting, TopHits, best, is_outranked};
+use crate::timer::Timer;
 use crate::top::Top;
 use crate::tree::Node;
 use crate::{
