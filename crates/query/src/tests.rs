@@ -237,9 +237,9 @@ fn a_query_that_would_hold_too_much_is_an_error() {
 }
 
 #[test]
-fn a_query_that_is_stopped_is_an_error_and_asks_no_more() {
-    let asked = std::sync::atomic::AtomicU32::new(0);
-    let stop = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 1;
+fn a_query_that_is_stopped_is_an_error_and_executes_no_more() {
+    let checks = std::sync::atomic::AtomicU32::new(0);
+    let stop = || checks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 1;
     let options = Options {
         stop: Some(&stop),
         ..Options::default()
@@ -248,11 +248,11 @@ fn a_query_that_is_stopped_is_an_error_and_asks_no_more() {
     let shards = [one.clone(), other, one];
     let error = answer(&shards, &find_all(), &options).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Stopped);
-    assert_eq!(asked.into_inner(), 2);
+    assert_eq!(checks.into_inner(), 2);
 }
 
 #[test]
-fn an_explanation_says_what_was_asked_and_what_was_not() {
+fn an_explanation_says_what_was_executed_and_what_was_not() {
     let clock = || Duration::from_micros(7);
     let options = Options {
         clock: Some(&clock),
