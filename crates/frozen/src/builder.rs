@@ -7,11 +7,12 @@
 //! 2. The same documents, fields and options make the same bytes, but that where memory ends may
 //!    decide how values are kept.
 
+use crate::block_sink::BlockSink;
 use crate::format::header;
 use crate::gather::Gathering;
 use crate::merge::{FORWARD_MAX, Merging, Run, write_end, write_section};
 use crate::options::check_fields;
-use crate::rows::{BlockSink, ROW_BYTES_MAX, RowsWriter};
+use crate::rows::{ROW_BYTES_MAX, RowsWriter};
 use crate::spool::{Spools, create_anew};
 use crate::table::{SectionKind, TableWriter};
 use crate::{Error, FieldSpec, FrozenOptions, Result};

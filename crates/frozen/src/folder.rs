@@ -8,7 +8,8 @@
 //! 3. A file that can't be opened takes nothing away: the one that had its name before is served
 //!    on, if it is open.
 
-use crate::snapshot::{Partition, Snapshot};
+use crate::partition::Partition;
+use crate::snapshot::Snapshot;
 use crate::{Error, ErrorKind, FrozenFile, OpenOptions, Result};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;

@@ -22,7 +22,10 @@
 //! stay as they were, and what is touched later is an error. With [`Access::Map`], a file that was
 //! cut ends the process when what is gone is touched: that is what memory maps are.
 
+mod block_sink;
+mod bounds;
 mod builder;
+mod codes;
 mod column;
 mod error;
 mod file;
@@ -34,15 +37,17 @@ mod le;
 mod merge;
 mod merged_fields;
 mod options;
+mod partition;
 mod postings;
 mod prefix;
 mod rows;
 mod sections;
+mod select;
 mod shard;
 mod snapshot;
-mod spans;
 mod spool;
 mod table;
+mod zone_maps;
 
 pub use builder::FrozenBuilder;
 pub use error::{Error, ErrorKind, Result};

@@ -4,10 +4,10 @@
 //! the docids and the sets; and for each run which code each of its places has, with which the
 //! values of its documents are gone through after.
 
+use crate::block_sink::BlockSink;
 use crate::format::Trailer;
 use crate::gather::{FieldRun, Traits};
 use crate::postings::PostingsWriter;
-use crate::rows::BlockSink;
 use crate::spool::{SpoolReader, Spooled, Spools, put_number};
 use crate::table::{FieldEntry, SectionEntry, SectionKind, TableWriter, front_above, front_below};
 use crate::{Error, Result};
@@ -313,22 +313,10 @@ fn encoding_for(traits: Traits) -> DictionaryEncoding {
     }
 }
 
-/// Appends a spooled section to whatever takes pieces.
-pub(crate) fn copy(section: &Spooled, mut to: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-    let mut reader = section.read(0, section.len());
-    while !reader.is_at_end() {
-        let piece = reader.piece()?;
-        to(piece)?;
-        let read = piece.len();
-        reader.advance(read);
-    }
-    Ok(())
-}
-
 /// Appends a section to a file.
 pub(crate) fn write_section(section: &Spooled, out: &mut impl BlockSink) -> Result<SectionEntry> {
     let (offset, mut crc) = (out.offset(), 0);
-    copy(section, |piece| {
+    section.copy(|piece| {
         crc = crc32c::crc32c_append(crc, piece);
         out.append(piece)
     })?;

@@ -196,6 +196,35 @@ pub(crate) enum OfValue<'a> {
     List(DocSet),
 }
 
+impl OfValue<'_> {
+    /// The documents that both have.
+    pub(crate) fn and(self, other: OfValue<'_>) -> DocSet {
+        match (self, other) {
+            (OfValue::Set(a), OfValue::Set(b)) => a.and(b),
+            (OfValue::List(mut list), OfValue::Set(set))
+            | (OfValue::Set(set), OfValue::List(mut list)) => {
+                list.and_view(set);
+                list
+            }
+            (OfValue::List(mut a), OfValue::List(b)) => {
+                a &= &b;
+                a
+            }
+        }
+    }
+
+    /// How many documents both have.
+    pub(crate) fn count_with(&self, other: &OfValue<'_>) -> u64 {
+        match (self, other) {
+            (OfValue::Set(a), OfValue::Set(b)) => a.intersection_len(*b),
+            (OfValue::List(list), OfValue::Set(set)) | (OfValue::Set(set), OfValue::List(list)) => {
+                list.intersection_len_view(*set)
+            }
+            (OfValue::List(a), OfValue::List(b)) => a.intersection_len(b),
+        }
+    }
+}
+
 /// The postings of a field, in place.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Postings<'a> {

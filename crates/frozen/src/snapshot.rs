@@ -7,10 +7,11 @@
 //! 3. What is merged of a field answers as the files do.
 
 use crate::merged_fields::MergedFields;
-use crate::spans::Spans;
+use crate::partition::Partition;
+use crate::zone_maps::Spans;
 use crate::{FrozenFile, Result};
 use arc_swap::ArcSwap;
-use quire_env::{Env, FileStamp};
+use quire_env::Env;
 use quire_model::Document;
 use quire_query::{
     Answer, Hit, Leaf, Merged, Options, Order, Path, Places, Prepared, Shard, Shards,
@@ -18,14 +19,6 @@ use quire_query::{
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-
-/// A file that is open.
-#[derive(Debug)]
-pub(crate) struct Partition {
-    pub(crate) name: String,
-    pub(crate) stamp: FileStamp,
-    pub(crate) file: FrozenFile,
-}
 
 /// The partitions of a [`FrozenFolder`](crate::FrozenFolder), as they were at some time. Files that
 /// were replaced or removed since stay open as long as it is there. Any number of threads query it

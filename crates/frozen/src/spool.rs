@@ -198,6 +198,18 @@ impl Spooled {
         }
     }
 
+    /// Calls `to` with all bytes, piece by piece.
+    pub(crate) fn copy(&self, mut to: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let mut reader = self.read(0, self.len());
+        while !reader.is_at_end() {
+            let piece = reader.piece()?;
+            to(piece)?;
+            let read = piece.len();
+            reader.advance(read);
+        }
+        Ok(())
+    }
+
     fn piece(&self, start: u64, end: u64) -> Result<Bytes> {
         match self {
             // Ours, and written by us: offsets are right.

@@ -13,8 +13,8 @@
 //!    Prefixes lie side by side, the terms wherever their files are: most searches look at no term
 //!    but those they find.
 
+use crate::bounds::may_match;
 use crate::prefix::prefix;
-use crate::shard::is_outside;
 use crate::{FrozenFile, Result};
 use bytes::Bytes;
 use quire_index::DocSet;
@@ -203,18 +203,5 @@ impl Spans {
             let with = spans.iter().map(|span| span.place);
             with.chain(without.iter()).collect()
         }))
-    }
-}
-
-/// Whether a value from `least` to `greatest` may fulfil a test.
-fn may_match(test: &Test, least: &[u8], greatest: &[u8]) -> bool {
-    match test {
-        Test::In(values) => {
-            let from = values.partition_point(|value| value.term() < least);
-            values
-                .get(from)
-                .is_some_and(|value| value.term() <= greatest)
-        }
-        _ => !is_outside(test.bounds(), least, greatest),
     }
 }

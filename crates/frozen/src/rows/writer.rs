@@ -1,0 +1,230 @@
+//! [`RowsWriter`]: rows become blocks and a directory.
+
+use super::block::{HEADER_BYTES, WITH_DICTIONARY, checksum};
+use crate::Result;
+use crate::block_sink::BlockSink;
+use crate::spool::{Spool, Spooled, Spools};
+use bytes::Bytes;
+use quire_index::ColumnWriter;
+use quire_pack::{Codec, Dictionary, Packer};
+use std::fmt;
+
+/// Rows are gathered until there are so many times the dictionary's bytes, if there is memory, to
+/// train it on.
+const SAMPLES_PER_DICTIONARY: usize = 100;
+
+/// The front of LZ4, in bytes, and so many times its bytes of rows it is chosen from. A longer one
+/// makes packing dearer, and text hardly smaller.
+const FRONT_BYTES: usize = 4 << 10;
+const SAMPLES_PER_FRONT: usize = 16;
+
+/// Writes rows; blocks go to the file, the directory to spools.
+#[derive(Debug)]
+pub(crate) struct RowsWriter {
+    codec: Codec,
+    block_bytes: usize,
+    ends: (ColumnWriter, Spool),
+    firsts: (ColumnWriter, Spool),
+    offsets: (ColumnWriter, Spool),
+    lengths: (ColumnWriter, Spool),
+    rows: u32,
+    row_bytes: u64,
+    /// Rows of the block that is not full.
+    open: Vec<u8>,
+    open_first: u32,
+    /// Blocks, with their first rows, that wait for the dictionary; and the lengths of all their
+    /// rows.
+    waiting: Vec<(u32, Vec<u8>)>,
+    waiting_lengths: Vec<usize>,
+    /// So many bytes of rows are waited for.
+    sample_bytes: usize,
+    trained: Option<Trained>,
+}
+
+/// What packs, when that is settled.
+struct Trained {
+    packer: Packer,
+    dictionary: Bytes,
+}
+
+impl fmt::Debug for Trained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Trained").finish_non_exhaustive()
+    }
+}
+
+impl RowsWriter {
+    /// `memory_max` bounds what waits for a dictionary, in bytes.
+    pub(crate) fn new(
+        spools: &Spools,
+        codec: Codec,
+        block_bytes: usize,
+        memory_max: usize,
+    ) -> RowsWriter {
+        let column = || (ColumnWriter::new(), spools.spool());
+        RowsWriter {
+            codec,
+            block_bytes,
+            ends: column(),
+            firsts: column(),
+            offsets: column(),
+            lengths: column(),
+            rows: 0,
+            row_bytes: 0,
+            open: Vec::new(),
+            open_first: 0,
+            waiting: Vec::new(),
+            waiting_lengths: Vec::new(),
+            sample_bytes: memory_max.min(match codec {
+                Codec::None => 0,
+                Codec::Lz4 => SAMPLES_PER_FRONT * FRONT_BYTES,
+                Codec::Zstd { .. } => SAMPLES_PER_DICTIONARY * codec.dictionary_bytes(),
+            }),
+            trained: None,
+        }
+    }
+
+    /// Whether any row has bytes.
+    pub(crate) fn has_bytes(&self) -> bool {
+        self.row_bytes > 0
+    }
+
+    /// Adds the row of the next document.
+    pub(crate) fn push(&mut self, row: &[u8], out: &mut impl BlockSink) -> Result<()> {
+        let (ends, spool) = &mut self.ends;
+        ends.push(self.row_bytes, spool.bytes());
+        spool.settle()?;
+        self.rows += 1;
+        self.row_bytes += row.len() as u64;
+        self.open.extend_from_slice(row);
+        if self.trained.is_none() && self.sample_bytes > 0 && !row.is_empty() {
+            self.waiting_lengths.push(row.len());
+        }
+        if self.open.len() >= self.block_bytes {
+            self.end_block(out)?;
+        }
+        Ok(())
+    }
+
+    fn end_block(&mut self, out: &mut impl BlockSink) -> Result<()> {
+        let first = std::mem::replace(&mut self.open_first, self.rows);
+        if self.trained.is_some() || self.sample_bytes == 0 {
+            let block = std::mem::take(&mut self.open);
+            self.write_block(first, &block, out)?;
+            self.open = block;
+            self.open.clear();
+            return Ok(());
+        }
+        self.waiting.push((first, std::mem::take(&mut self.open)));
+        let samples: usize = self.waiting_lengths.iter().sum();
+        match samples >= self.sample_bytes {
+            true => self.write_waiting(out),
+            false => Ok(()),
+        }
+    }
+
+    /// Trains the dictionary, and writes what waited for it.
+    fn write_waiting(&mut self, out: &mut impl BlockSink) -> Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let waiting = std::mem::take(&mut self.waiting);
+        let lengths = std::mem::take(&mut self.waiting_lengths);
+        let whole: usize = waiting.iter().map(|(_, block)| block.len()).sum();
+        let mut samples = Vec::with_capacity(whole);
+        waiting
+            .iter()
+            .for_each(|(_, block)| samples.extend_from_slice(block));
+        self.trained = Some(match self.codec {
+            Codec::Lz4 => {
+                let front = Bytes::from(front_of(&samples, &lengths));
+                Trained {
+                    packer: Packer::lz4_behind(front.clone()),
+                    dictionary: front,
+                }
+            }
+            codec => {
+                let bytes_max = codec.dictionary_bytes();
+                let dictionary = Dictionary::train(&samples, &lengths, bytes_max);
+                Trained {
+                    packer: Packer::new(codec, dictionary.as_ref()),
+                    dictionary: dictionary.map_or(Bytes::new(), |own| own.bytes().clone()),
+                }
+            }
+        });
+        for (first, block) in waiting {
+            self.write_block(first, &block, out)?;
+        }
+        Ok(())
+    }
+
+    fn write_block(&mut self, first: u32, raw: &[u8], out: &mut impl BlockSink) -> Result<()> {
+        let codec = self.codec;
+        let trained = self.trained.get_or_insert_with(|| Trained {
+            packer: Packer::new(codec, None),
+            dictionary: Bytes::new(),
+        });
+        let mut stored = Vec::new();
+        let (packing, with_dictionary) = trained.packer.pack(raw, &mut stored);
+        let packing = match with_dictionary {
+            true => packing as u8 | WITH_DICTIONARY,
+            false => packing as u8,
+        };
+        let length = HEADER_BYTES + stored.len();
+        for ((column, spool), number) in [
+            (&mut self.firsts, first.into()),
+            (&mut self.offsets, out.offset()),
+            (&mut self.lengths, length as u64),
+        ]
+        .map(|(column, number)| ((&mut column.0, &mut column.1), number))
+        {
+            column.push(number, spool.bytes());
+            spool.settle()?;
+        }
+        let crc = checksum(&stored, out.offset(), raw.len() as u64, packing);
+        let [a, b, c, d] = crc.to_le_bytes();
+        out.append(&[packing, a, b, c, d])?;
+        out.append(&stored)
+    }
+
+    /// Ends the rows: the directory.
+    pub(crate) fn finish(mut self, spools: &Spools, out: &mut impl BlockSink) -> Result<Spooled> {
+        if !self.open.is_empty() {
+            self.end_block(out)?;
+        }
+        self.write_waiting(out)?;
+        let (ends, spool) = &mut self.ends;
+        ends.push(self.row_bytes, spool.bytes());
+        let (mut directory, mut footer) = (spools.spool(), Vec::new());
+        for (column, mut spool) in [self.ends, self.firsts, self.offsets, self.lengths] {
+            column.finish(spool.bytes());
+            spool.finish()?.copy(|piece| {
+                directory.bytes().extend_from_slice(piece);
+                directory.settle()
+            })?;
+            footer.extend_from_slice(&directory.len().to_le_bytes());
+        }
+        if let Some(Trained { dictionary, .. }) = &self.trained {
+            directory.bytes().extend_from_slice(dictionary);
+        }
+        directory.bytes().extend_from_slice(&footer);
+        directory.finish()
+    }
+}
+
+/// Whole rows from all over the samples, which have these lengths: a small part of their bytes.
+fn front_of(samples: &[u8], lengths: &[usize]) -> Vec<u8> {
+    let bytes_max = FRONT_BYTES.min(samples.len() / SAMPLES_PER_FRONT);
+    let rows = 1 + bytes_max * lengths.len() / samples.len().max(1);
+    let (step, mut start) = ((lengths.len() / rows).max(1), 0);
+    let mut front = Vec::with_capacity(bytes_max);
+    for (row, length) in lengths.iter().enumerate() {
+        if row % step == 0 {
+            let row = samples.get(start..start + length).unwrap_or_default();
+            let left = bytes_max - front.len();
+            front.extend_from_slice(row.get(..left).unwrap_or(row));
+        }
+        start += length;
+    }
+    front
+}
