@@ -2,7 +2,7 @@
 
 use crate::Result;
 
-/// Where blocks go: a place that says where in the file it is.
+/// A file that is being written: it knows the offset of the next byte.
 pub(crate) trait BlockSink {
     fn offset(&self) -> u64;
     fn append(&mut self, bytes: &[u8]) -> Result<()>;

@@ -18,7 +18,7 @@ pub(crate) fn is_outside(bounds: TermBounds<'_>, least: &[u8], greatest: &[u8]) 
         }
 }
 
-/// Whether a value from `least` to `greatest` may fulfil a test.
+/// Whether a test may accept a value from `least` to `greatest`.
 pub(crate) fn may_match(test: &Test, least: &[u8], greatest: &[u8]) -> bool {
     match test {
         Test::In(values) => {

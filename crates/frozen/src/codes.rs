@@ -3,17 +3,21 @@
 use quire_query::Found;
 use std::ops::Range;
 
-/// The codes of the values that fulfil a test: ascending ranges, none of them empty, that do not
-/// touch.
+/// The codes of the values that a test accepts: ascending ranges, none of them empty, with a gap
+/// between each two.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Codes {
     pub(crate) first: Range<u64>,
-    /// The others. Most tests have none, which takes no memory.
+    /// The other ranges. Most tests have none, which takes no memory.
     pub(crate) more: Vec<Range<u64>>,
 }
 
 impl Codes {
     pub(crate) fn push(&mut self, codes: Range<u64>) {
+        debug_assert!(
+            codes.start <= codes.end,
+            "a range does not end before its start"
+        );
         let last = self.more.last_mut().unwrap_or(&mut self.first);
         if last.is_empty() {
             *last = codes;
@@ -32,7 +36,7 @@ impl Codes {
         self.first.is_empty()
     }
 
-    /// These codes for later, if they are one range.
+    /// These codes, for a later call, if they are one range.
     pub(crate) fn found(&self) -> Found {
         let Range { start, end } = self.first;
         Found(self.more.is_empty().then_some([start, end]))

@@ -5,15 +5,15 @@ use crate::bounds::is_outside;
 use crate::codes::Codes;
 use crate::column::FrozenColumn;
 use crate::file::FrozenField;
-use crate::postings::OfValue;
+use crate::postings::ValueDocs;
 use crate::table::SectionKind;
 use quire_index::DocSet;
 use quire_model::ordered::Direction;
 use quire_query::{Found, Leaf, Path, Test};
 use std::ops::{Bound, Range, RangeInclusive};
 
-/// What looking at the value of a document costs, in nanoseconds, about: of one after another, and
-/// of any.
+/// About what reading the value of a document costs, in nanoseconds: in docid order, and in any
+/// order.
 const SCAN_COST: u64 = 1;
 const GATHER_COST: u64 = 4;
 
@@ -44,7 +44,7 @@ impl<'a> FrozenField<'a> {
             Test::Range(_) | Test::Exists => {
                 let (lower, upper) = test.bounds();
                 let (least, greatest) = (&*self.entry.least, &*self.entry.greatest);
-                // An end that all values are within is not looked for.
+                // A bound outside all values needs no search.
                 let start = match lower {
                     Bound::Included(lower) if lower > least => find(lower)?.0,
                     Bound::Excluded(lower) if lower >= least => after(find(lower)?),
@@ -61,13 +61,13 @@ impl<'a> FrozenField<'a> {
         Ok(codes)
     }
 
-    /// Whether there is one value alone, as where documents are parted by the field: what does not
-    /// lie outside equals it.
+    /// Whether there is one value alone, as where files are partitioned by the field: a term that
+    /// is not outside the bounds equals it.
     pub(crate) fn has_one_value(&self) -> bool {
         self.entry.distinct == 1 && self.entry.least == self.entry.greatest
     }
 
-    /// The same, if the estimate did not find them.
+    /// The codes of a test, unless an estimate has found them.
     pub(crate) fn codes_found(&self, test: &Test, found: Found) -> Result<Codes> {
         match found {
             Found(Some([start, end])) => Ok(Codes {
@@ -78,8 +78,8 @@ impl<'a> FrozenField<'a> {
         }
     }
 
-    /// How many values documents have of some codes: documents, if none has many, or there is but
-    /// one code.
+    /// How many values of some codes the documents have. That is the number of documents, if none
+    /// has many values, or if there is one code.
     pub(crate) fn pairs(&self, codes: &Codes) -> Result<u64> {
         if codes.first == (0..self.entry.distinct) {
             return Ok(self.entry.pairs);
@@ -94,7 +94,8 @@ impl<'a> FrozenField<'a> {
         Ok(pairs)
     }
 
-    /// The codes from the first or the last one on that documents have so many values of, about.
+    /// The codes from the first or from the last one on, of which documents have about this number
+    /// of values.
     pub(crate) fn first_codes(&self, direction: Direction, values: u64) -> Result<Codes> {
         let (counts, all) = (self.counts()?, self.entry.distinct);
         let damaged = self.damaged(SectionKind::Counts);
@@ -136,15 +137,15 @@ impl<'a> FrozenField<'a> {
     }
 
     /// The documents of one value.
-    pub(crate) fn of_value(&self, code: u64) -> Result<OfValue<'a>> {
+    pub(crate) fn of_value(&self, code: u64) -> Result<ValueDocs<'a>> {
         if !self.has_postings() {
-            return Ok(OfValue::List(self.scan(&(code..code + 1))?));
+            return Ok(ValueDocs::List(self.scan(&(code..code + 1))?));
         }
         let of_value = self.postings()?.of_value(code);
         of_value.map_err(self.damaged(SectionKind::Docids))
     }
 
-    /// The documents that have one of some codes, found by looking at all codes.
+    /// The documents that have one of some codes, found by reading all codes.
     fn scan(&self, codes: &Range<u64>) -> Result<DocSet> {
         let (column, _) = self.codes()?;
         let bits = column.scan(column_range(codes));
@@ -158,8 +159,8 @@ impl<'a> FrozenField<'a> {
         }
         if let Some(code) = codes.single() {
             return Ok(match self.of_value(code)? {
-                OfValue::Set(set) => set.to_doc_set(),
-                OfValue::List(docs) => docs,
+                ValueDocs::Set(set) => set.to_doc_set(),
+                ValueDocs::List(docs) => docs,
             });
         }
         if !self.has_postings() {
@@ -181,7 +182,7 @@ impl<'a> FrozenField<'a> {
         docs.map_err(self.damaged(SectionKind::Docids))
     }
 
-    /// What putting the documents of some codes together costs, in nanoseconds, about.
+    /// About what collecting the documents of some codes costs, in nanoseconds.
     fn cost_of(&self, codes: &Codes) -> Result<u64> {
         let postings = self.postings()?;
         let damaged = self.damaged(SectionKind::Docids);
@@ -190,14 +191,14 @@ impl<'a> FrozenField<'a> {
         all.map_err(damaged)
     }
 
-    /// Whether looking at the values of so many documents is quicker than having the documents of
-    /// some codes.
+    /// Whether reading the values of this number of documents is faster than collecting the
+    /// documents of some codes.
     pub(crate) fn is_quicker_by_column(&self, codes: &Codes, docs: u64) -> Result<bool> {
         Ok(!self.has_postings()
             || self.has_codes() && docs * (GATHER_COST - SCAN_COST) < self.cost_of(codes)?)
     }
 
-    /// Keeps the documents that have a value of some codes, by looking at each.
+    /// Keeps the documents that have a value of some codes, by reading the values of each.
     pub(crate) fn retain_by_column(&self, codes: &Codes, docs: &mut DocSet) -> Result<()> {
         let (column, starts) = self.codes()?;
         let damaged = self.damaged(SectionKind::Codes);
@@ -235,8 +236,8 @@ fn after((code, found): (u64, bool)) -> u64 {
     code + u64::from(found)
 }
 
-/// How many documents fulfil several leaves, each of a single value; `None` for others. `find`
-/// gives the field of a leaf.
+/// How many documents match several leaves, each of a single value; `None` for other leaves. `find`
+/// returns the field of a leaf.
 pub(crate) fn count_all<'a>(
     leaves: &[&Leaf],
     find: impl Fn(&Path) -> Result<Option<FrozenField<'a>>>,
@@ -262,12 +263,12 @@ pub(crate) fn count_all<'a>(
     let Some((last, others)) = singles.split_last() else {
         return Ok(None);
     };
-    let mut all: Option<OfValue<'_>> = None;
+    let mut all: Option<ValueDocs<'_>> = None;
     for (_, code, field) in others {
         let one = field.of_value(*code)?;
         all = Some(match all {
             None => one,
-            Some(all) => OfValue::List(all.and(one)),
+            Some(all) => ValueDocs::List(all.and(one)),
         });
     }
     let (docs, code, field) = last;

@@ -1,13 +1,13 @@
-//! A frozen partition as a [`Shard`]: a leaf becomes ranges of codes, and these documents.
+//! A frozen partition as a [`Shard`]: a leaf becomes ranges of codes, and these become documents.
 //!
 //! # Invariants
-//! 1. A leaf whose bounds lie outside a field's values touches no section.
-//! 2. Counts come from the counts of values, doc sets are worked on where they lie in the file, and
-//!    only what an answer needs is put together.
+//! 1. A leaf whose bounds lie outside a field's values reads no section.
+//! 2. Counts come from the counts of values, doc sets are used in place in the file, and only sets
+//!    that an answer needs are built.
 
 use crate::column::FrozenColumn;
 use crate::file::FrozenField;
-use crate::postings::OfValue;
+use crate::postings::ValueDocs;
 use crate::select::count_all;
 use crate::table::SectionKind;
 use crate::{Error, FrozenFile, Result};
@@ -90,8 +90,8 @@ impl FrozenFile {
             field.retain_by_column(&codes, docs)?;
         } else if let Some(code) = codes.single() {
             match field.of_value(code)? {
-                OfValue::Set(set) => docs.and_view(set),
-                OfValue::List(list) => *docs &= &list,
+                ValueDocs::Set(set) => docs.and_view(set),
+                ValueDocs::List(list) => *docs &= &list,
             }
         } else {
             *docs &= &field.set_of(&codes)?;

@@ -1,17 +1,17 @@
-//! Spans: between which values a field lies in each of many files, and so which files may have a
+//! [`ZoneMaps`]: the range of a field's values in each of many files, and so which files may have a
 //! value.
 //!
-//! A field by which documents were parted, or that grew as the files did, lies in narrow spans that
-//! hardly overlap: a value is then found in the few files that may have it, for about the logarithm
-//! of how many files there are. Of a field that lies everywhere in all files this is known just as
-//! quickly.
+//! If documents were partitioned by a field, or the field grew as the files did, its ranges are
+//! narrow and hardly overlap. The few files that may have a value are then found in a time that is
+//! logarithmic in the number of files. If every file has all values, that is found as fast.
 //!
 //! # Invariants
-//! 1. Spans ascend by their least values, and by place where these are equal.
-//! 2. `reach` of a span is the one, among it and those before it, that ends last.
+//! 1. Zones ascend by their least values, and by place where these are equal.
+//! 2. `last_ending` of a zone is the index of the one, among it and those before it, whose greatest
+//!    value is largest.
 //! 3. A term's prefix, its first eight bytes as a number, is not above that of a greater term.
-//!    Prefixes lie side by side, the terms wherever their files are: most searches look at no term
-//!    but those they find.
+//!    Prefixes are in one array, the terms wherever their files are: most searches read no term but
+//!    those that they find.
 
 use crate::bounds::may_match;
 use crate::prefix::prefix;
@@ -24,47 +24,49 @@ use std::cmp::Reverse;
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
-/// Spans that are looked at before all are.
+/// Zones that are tested before all are.
 const SAMPLES: usize = 16;
 
-/// Where spans hardly overlap, the first that reaches a term is among so many that begin before it.
+/// Where zones hardly overlap, the first that contains a term is among this number of zones that
+/// begin before it.
 const NEAR: usize = 4;
 
-/// Where a field lies in one file. The bounds may be wider than its values.
+/// The range of a field in one file. The bounds may be wider than its values.
 #[derive(Debug)]
-struct Span {
+struct Zone {
     least: Bytes,
     greatest: Bytes,
     place: u32,
-    /// Which span ends last, up to this one.
-    reach: usize,
+    /// The index of the zone that ends last, up to this one.
+    last_ending: usize,
 }
 
-/// Where a field lies in all files.
+/// The ranges of a field in all files.
 #[derive(Debug)]
-pub(crate) struct Spans {
-    spans: Vec<Span>,
-    /// Of each span the prefix of its least value, and of the greatest that it reaches: both
+pub(crate) struct ZoneMaps {
+    zones: Vec<Zone>,
+    /// For each zone the prefix of its least value, and of the greatest value up to it: both
     /// ascend.
-    starts: Vec<u64>,
-    reached: Vec<u64>,
+    least_prefixes: Vec<u64>,
+    greatest_prefixes: Vec<u64>,
     files: u32,
-    /// The greatest least value of a span, and the least greatest one: what lies between them lies
-    /// in all.
+    /// The greatest least value of all zones, and the least greatest one: every zone contains what
+    /// is between them.
     common: (Bytes, Bytes),
-    /// Files that have the field and can't filter by it, ascending: who asks them is told so.
+    /// Files that have the field and can't filter by it, ascending: they are candidates, so that a
+    /// query on them reports the error.
     unfiltered: Vec<u32>,
     ascending: OnceLock<Arc<[u32]>>,
     descending: OnceLock<Arc<[u32]>>,
 }
 
-impl Spans {
+impl ZoneMaps {
     /// Reads the tables of files.
     pub(crate) fn gather<'a>(
         files: impl Iterator<Item = &'a FrozenFile>,
         path: &Path,
-    ) -> Result<Spans> {
-        let (mut spans, mut unfiltered, mut count) = (Vec::new(), Vec::new(), 0);
+    ) -> Result<ZoneMaps> {
+        let (mut zones, mut unfiltered, mut count) = (Vec::new(), Vec::new(), 0);
         for (place, file) in (0..).zip(files) {
             count = place + 1;
             let Some(field) = file.field_at(path)? else {
@@ -73,37 +75,46 @@ impl Spans {
             if !field.entry.filterable {
                 unfiltered.push(place);
             }
-            spans.push(Span {
+            zones.push(Zone {
                 least: field.entry.least.clone(),
                 greatest: field.entry.greatest.clone(),
                 place,
-                reach: 0,
+                last_ending: 0,
             });
         }
-        spans.sort_by(|one, other| one.least.cmp(&other.least));
-        let (mut reach, mut greatest): (_, &[u8]) = (0, &[]);
-        let mut reaches = Vec::with_capacity(spans.len());
-        for (at, span) in spans.iter().enumerate() {
-            if *span.greatest > *greatest {
-                (reach, greatest) = (at, &span.greatest);
+        zones.sort_by(|one, other| one.least.cmp(&other.least));
+        let (mut last, mut greatest): (_, &[u8]) = (0, &[]);
+        let mut last_endings = Vec::with_capacity(zones.len());
+        for (at, zone) in zones.iter().enumerate() {
+            if *zone.greatest > *greatest {
+                (last, greatest) = (at, &zone.greatest);
             }
-            reaches.push(reach);
+            last_endings.push(last);
         }
-        for (span, reach) in spans.iter_mut().zip(reaches) {
-            span.reach = reach;
+        for (zone, last) in zones.iter_mut().zip(last_endings) {
+            zone.last_ending = last;
         }
-        let reach_of = |span: &Span| {
-            spans
-                .get(span.reach)
-                .map_or(0, |last| prefix(&last.greatest))
+        let greatest_prefix = |zone: &Zone| {
+            let last = zones.get(zone.last_ending);
+            last.map_or(0, |last| prefix(&last.greatest))
         };
-        let greatest_least = spans.last().map(|span| span.least.clone());
-        let least_greatest = spans.iter().map(|span| &span.greatest).min().cloned();
-        Ok(Spans {
+        let least_prefixes: Vec<_> = zones.iter().map(|zone| prefix(&zone.least)).collect();
+        let greatest_prefixes: Vec<_> = zones.iter().map(greatest_prefix).collect();
+        assert!(
+            least_prefixes.is_sorted(),
+            "prefixes of least values ascend"
+        );
+        assert!(
+            greatest_prefixes.is_sorted(),
+            "prefixes of greatest values ascend"
+        );
+        let greatest_least = zones.last().map(|zone| zone.least.clone());
+        let least_greatest = zones.iter().map(|zone| &zone.greatest).min().cloned();
+        Ok(ZoneMaps {
             common: greatest_least.zip(least_greatest).unwrap_or_default(),
-            starts: spans.iter().map(|span| prefix(&span.least)).collect(),
-            reached: spans.iter().map(reach_of).collect(),
-            spans,
+            least_prefixes,
+            greatest_prefixes,
+            zones,
             files: count,
             unfiltered,
             ascending: OnceLock::new(),
@@ -113,45 +124,45 @@ impl Spans {
 
     /// Whether no file has the field.
     pub(crate) fn is_empty(&self) -> bool {
-        self.spans.is_empty()
+        self.zones.is_empty()
     }
 
-    /// The places of files that may have a value which fulfils a test, and of those that can't
-    /// tell; none if these are more than half of all, or seem to be.
+    /// The places of files that may have a value which a test accepts, and of those that can't
+    /// filter. None if these are more than half of all, or seem to be.
     pub(crate) fn candidates(&self, test: &Test) -> Option<Places> {
         let most = self.files as usize / 2;
         let (least, greatest) = &self.common;
-        if self.spans.len() > most && least <= greatest && may_match(test, least, greatest) {
+        if self.zones.len() > most && least <= greatest && may_match(test, least, greatest) {
             return None;
         }
         let (lower, upper) = test.bounds();
         let end = match upper {
             Bound::Included(upper) => {
-                self.count_below(&self.starts, upper, |span| *span.least <= *upper)
+                self.count_below(&self.least_prefixes, upper, |zone| *zone.least <= *upper)
             }
             Bound::Excluded(upper) => {
-                self.count_below(&self.starts, upper, |span| *span.least < *upper)
+                self.count_below(&self.least_prefixes, upper, |zone| *zone.least < *upper)
             }
-            Bound::Unbounded => self.spans.len(),
+            Bound::Unbounded => self.zones.len(),
         };
         let start = match lower {
             Bound::Included(lower) | Bound::Excluded(lower) => {
-                let reached = self.reached.get(..end).unwrap_or_default();
-                self.count_below(reached, lower, |span| {
-                    let last = self.spans.get(span.reach);
+                let prefixes = self.greatest_prefixes.get(..end).unwrap_or_default();
+                self.count_below(prefixes, lower, |zone| {
+                    let last = self.zones.get(zone.last_ending);
                     last.is_some_and(|last| *last.greatest < *lower)
                 })
             }
             Bound::Unbounded => 0,
         };
-        let within = self.spans.get(start..end).unwrap_or_default();
-        let may_match = |span: &&Span| may_match(test, &span.least, &span.greatest);
-        // A field that lies everywhere in all files is told by a few of them.
+        let within = self.zones.get(start..end).unwrap_or_default();
+        let may_match = |zone: &&Zone| may_match(test, &zone.least, &zone.greatest);
+        // If a few zones all match, the field probably has all values in every file.
         let mut some = within.iter().step_by(1 + within.len() / SAMPLES);
-        if within.len() > most && some.all(|span| may_match(&span)) {
+        if within.len() > most && some.all(|zone| may_match(&zone)) {
             return None;
         }
-        let places = within.iter().filter(may_match).map(|span| span.place);
+        let places = within.iter().filter(may_match).map(|zone| zone.place);
         let mut places: Places = places.take(most + 1).collect();
         places.extend_from_slice(&self.unfiltered);
         if places.len() > most {
@@ -162,9 +173,9 @@ impl Spans {
         Some(places)
     }
 
-    /// How many spans of those that have these prefixes are below a term, by the prefixes, and by
-    /// themselves where these are equal. Quickest for one of the last.
-    fn count_below(&self, prefixes: &[u64], term: &[u8], below: impl Fn(&Span) -> bool) -> usize {
+    /// How many of the zones that have these prefixes are below a term: by the prefixes, and by
+    /// `below` where these are equal. Fastest for one of the last.
+    fn count_below(&self, prefixes: &[u64], term: &[u8], below: impl Fn(&Zone) -> bool) -> usize {
         let wanted = prefix(term);
         let last = prefixes.len().saturating_sub(NEAR);
         let is_near = prefixes.get(last).is_some_and(|prefix| *prefix < wanted);
@@ -179,29 +190,34 @@ impl Spans {
             Some(prefix) if *prefix == wanted => rest.partition_point(|prefix| *prefix == wanted),
             _ => rest.iter().take_while(|prefix| **prefix == wanted).count(),
         };
-        let same = self.spans.get(start..start + same).unwrap_or_default();
+        let same = self.zones.get(start..start + same).unwrap_or_default();
         start + same.partition_point(below)
     }
 
     /// The places of all files, those with the best values first, those without the field last.
     pub(crate) fn best_first(&self, direction: Direction) -> Arc<[u32]> {
-        let by_ordinal = match direction {
+        let best_first = match direction {
             Direction::Ascending => &self.ascending,
             Direction::Descending => &self.descending,
         };
-        Arc::clone(by_ordinal.get_or_init(|| {
-            let mut spans: Vec<&Span> = self.spans.iter().collect();
+        Arc::clone(best_first.get_or_init(|| {
+            let mut zones: Vec<&Zone> = self.zones.iter().collect();
             if direction == Direction::Descending {
-                spans.sort_by_key(|span| Reverse(&span.greatest));
+                zones.sort_by_key(|zone| Reverse(&zone.greatest));
             }
             let with: DocSet = {
-                let mut places: Vec<_> = spans.iter().map(|span| span.place).collect();
+                let mut places: Vec<_> = zones.iter().map(|zone| zone.place).collect();
                 places.sort_unstable();
                 places.into_iter().collect()
             };
             let without = with.complement(self.files);
-            let with = spans.iter().map(|span| span.place);
-            with.chain(without.iter()).collect()
+            let with = zones.iter().map(|zone| zone.place);
+            let places: Arc<[u32]> = with.chain(without.iter()).collect();
+            assert!(
+                places.len() == self.files as usize,
+                "each file has one place"
+            );
+            places
         }))
     }
 }

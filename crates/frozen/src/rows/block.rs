@@ -1,7 +1,7 @@
 //! Blocks of rows: their header and checksum.
 
 pub(super) const HEADER_BYTES: usize = 5;
-/// In the byte of the packing: it needs the dictionary.
+/// Flag in the byte of the packing: the block needs the dictionary.
 pub(super) const WITH_DICTIONARY: u8 = 0x80;
 
 /// The longest row, in bytes.

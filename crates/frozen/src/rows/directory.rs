@@ -1,8 +1,8 @@
 //! [`Directory`]: which block has which rows, read in place.
 
+use crate::Result;
 use crate::le;
 use crate::sections::Section;
-use crate::Result;
 use quire_index::{Column, IndexDamage};
 use std::ops::Range;
 
@@ -81,7 +81,7 @@ impl<'a> Directory<'a> {
 }
 
 impl Directory<'_> {
-    /// The block that the row of a document is in.
+    /// The block that holds the row of a document.
     pub(super) fn block_of(&self, docid: u32) -> Result<u64, IndexDamage> {
         if self.is_row_by_row() {
             return Ok(docid.into());
@@ -95,15 +95,19 @@ impl Directory<'_> {
         self.blocks().checked_add(1) == Some(self.ends.rows())
     }
 
-    /// Where the rows of a block stand among those of all; `row` is where one of them does.
-    pub(super) fn span(&self, block: u64, row: Range<u64>) -> Result<Range<u64>, IndexDamage> {
+    /// Where the rows of a block are in the concatenation of all; `row` is where one of them is.
+    pub(super) fn rows_around(
+        &self,
+        block: u64,
+        row: Range<u64>,
+    ) -> Result<Range<u64>, IndexDamage> {
         match self.is_row_by_row() {
             true => Ok(row),
             false => self.rows_of(block),
         }
     }
 
-    /// Where the rows of a block stand among those of all.
+    /// Where the rows of a block are in the concatenation of all.
     pub(super) fn rows_of(&self, block: u64) -> Result<Range<u64>, IndexDamage> {
         let start = self.ends.get(self.firsts.get(block)?)?;
         let end = match block + 1 < self.blocks() {

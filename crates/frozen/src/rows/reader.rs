@@ -18,9 +18,9 @@ use std::sync::{Arc, OnceLock};
 /// The rows of one kind of an open file.
 #[derive(Default)]
 pub(crate) struct Rows {
-    /// The dictionary, made ready when it is first needed.
+    /// The dictionary, loaded when it is first needed.
     dictionary: OnceLock<Option<Dictionary>>,
-    /// The block that was read last, and its first docid's place in it.
+    /// The block that was read last.
     last: ArcSwapOption<Block>,
 }
 
@@ -36,7 +36,7 @@ struct Block {
 }
 
 impl Rows {
-    /// Shows `read` the row of a document; false, and nothing shown, if it is empty.
+    /// Calls `read` with the row of a document; false, without a call, if it is empty.
     pub(crate) fn read(
         &self,
         sections: &Sections,
@@ -55,7 +55,7 @@ impl Rows {
             return Ok(false);
         }
         let number = directory.block_of(docid).map_err(damaged)?;
-        let block = directory.span(number, start..end).map_err(damaged)?;
+        let block = directory.rows_around(number, start..end).map_err(damaged)?;
         let missing = IndexDamage {
             what: "row",
             offset: 0,
@@ -86,19 +86,20 @@ impl Rows {
         Ok(true)
     }
 
-    /// Shows `read` a block, checked and unpacked, whose rows stand at `span` among those of all.
+    /// Calls `read` with a block, checked and unpacked, whose rows are at `rows` of the
+    /// concatenation of all.
     fn with_block<T>(
         &self,
         sections: &Sections,
         directory: &Directory<'_>,
         number: u64,
-        span: Range<u64>,
+        rows: Range<u64>,
         read: impl FnOnce(Cow<'_, [u8]>) -> T,
     ) -> Result<T> {
         let damaged = |damage| directory.section.damaged(damage);
         let offset = directory.offsets.get(number).map_err(damaged)?;
         let length = directory.lengths.get(number).map_err(damaged)?;
-        let raw_length = span.end.checked_sub(span.start);
+        let raw_length = rows.end.checked_sub(rows.start);
         let read = sections.with_bytes_at(offset, length, |block| {
             let raw = self.open_block(directory, block, offset, raw_length?);
             raw.map(read)
@@ -117,7 +118,7 @@ impl Rows {
         let how = *header.first()?;
         let crc = checksum(stored, offset, raw_length, how);
         is_right(le::u32_at(header, 1)?, crc).then_some(())?;
-        // A block holds what fills one, and one row; LZ4 can't make a byte stand for more than 255.
+        // A block holds at most its size and one more row. A byte of LZ4 unpacks to at most 255.
         let packing = Packing::decode(how & !WITH_DICTIONARY)?;
         let length_max = match packing {
             Packing::Lz4 => stored.len().saturating_mul(255),
@@ -154,8 +155,8 @@ impl Rows {
     pub(crate) fn verify(&self, sections: &Sections, directory: &Directory<'_>) -> Result<()> {
         let damaged = |damage| directory.section.damaged(damage);
         (0..directory.blocks()).try_for_each(|number| {
-            let span = directory.rows_of(number).map_err(damaged)?;
-            self.with_block(sections, directory, number, span, |_| ())
+            let rows = directory.rows_of(number).map_err(damaged)?;
+            self.with_block(sections, directory, number, rows, |_| ())
         })
     }
 }

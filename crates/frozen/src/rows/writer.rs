@@ -9,14 +9,13 @@ use quire_index::ColumnWriter;
 use quire_pack::{Codec, Dictionary, Packer};
 use std::fmt;
 
-/// Rows are gathered until there are so many times the dictionary's bytes, if there is memory, to
-/// train it on.
+/// A dictionary of zstd is trained on rows of this many times its bytes, if there is memory.
 const SAMPLES_PER_DICTIONARY: usize = 100;
 
-/// The front of LZ4, in bytes, and so many times its bytes of rows it is chosen from. A longer one
-/// makes packing dearer, and text hardly smaller.
-const FRONT_BYTES: usize = 4 << 10;
-const SAMPLES_PER_FRONT: usize = 16;
+/// Bytes of the dictionary of LZ4. A longer one makes packing slower, and text hardly smaller.
+const LZ4_DICTIONARY_BYTES: usize = 4 << 10;
+/// A dictionary of LZ4 is chosen from rows of this many times its bytes.
+const SAMPLES_PER_LZ4_DICTIONARY: usize = 16;
 
 /// Writes rows; blocks go to the file, the directory to spools.
 #[derive(Debug)]
@@ -32,16 +31,16 @@ pub(crate) struct RowsWriter {
     /// Rows of the block that is not full.
     open: Vec<u8>,
     open_first: u32,
-    /// Blocks, with their first rows, that wait for the dictionary; and the lengths of all their
+    /// Blocks that wait for the dictionary, with their first docids; and the lengths of all their
     /// rows.
     waiting: Vec<(u32, Vec<u8>)>,
     waiting_lengths: Vec<usize>,
-    /// So many bytes of rows are waited for.
+    /// The dictionary is trained when this many bytes of rows wait.
     sample_bytes: usize,
     trained: Option<Trained>,
 }
 
-/// What packs, when that is settled.
+/// The packer and its dictionary, once it is trained.
 struct Trained {
     packer: Packer,
     dictionary: Bytes,
@@ -54,7 +53,7 @@ impl fmt::Debug for Trained {
 }
 
 impl RowsWriter {
-    /// `memory_max` bounds what waits for a dictionary, in bytes.
+    /// `memory_max` bounds the rows that wait for a dictionary, in bytes.
     pub(crate) fn new(
         spools: &Spools,
         codec: Codec,
@@ -77,11 +76,16 @@ impl RowsWriter {
             waiting_lengths: Vec::new(),
             sample_bytes: memory_max.min(match codec {
                 Codec::None => 0,
-                Codec::Lz4 => SAMPLES_PER_FRONT * FRONT_BYTES,
+                Codec::Lz4 => SAMPLES_PER_LZ4_DICTIONARY * LZ4_DICTIONARY_BYTES,
                 Codec::Zstd { .. } => SAMPLES_PER_DICTIONARY * codec.dictionary_bytes(),
             }),
             trained: None,
         }
+    }
+
+    /// How many rows were added.
+    pub(crate) fn rows(&self) -> u32 {
+        self.rows
     }
 
     /// Whether any row has bytes.
@@ -123,7 +127,7 @@ impl RowsWriter {
         }
     }
 
-    /// Trains the dictionary, and writes what waited for it.
+    /// Trains the dictionary, and writes the blocks that waited for it.
     fn write_waiting(&mut self, out: &mut impl BlockSink) -> Result<()> {
         if self.waiting.is_empty() {
             return Ok(());
@@ -137,10 +141,10 @@ impl RowsWriter {
             .for_each(|(_, block)| samples.extend_from_slice(block));
         self.trained = Some(match self.codec {
             Codec::Lz4 => {
-                let front = Bytes::from(front_of(&samples, &lengths));
+                let dictionary = Bytes::from(lz4_dictionary(&samples, &lengths));
                 Trained {
-                    packer: Packer::lz4_behind(front.clone()),
-                    dictionary: front,
+                    packer: Packer::lz4_behind(dictionary.clone()),
+                    dictionary,
                 }
             }
             codec => {
@@ -195,6 +199,20 @@ impl RowsWriter {
         self.write_waiting(out)?;
         let (ends, spool) = &mut self.ends;
         ends.push(self.row_bytes, spool.bytes());
+        assert!(self.waiting.is_empty(), "every block was written");
+        assert!(
+            ends.rows() == u64::from(self.rows) + 1,
+            "there is an end for each row"
+        );
+        let blocks = self.firsts.0.rows();
+        assert!(
+            self.offsets.0.rows() == blocks,
+            "there is an offset for each block"
+        );
+        assert!(
+            self.lengths.0.rows() == blocks,
+            "there is a length for each block"
+        );
         let (mut directory, mut footer) = (spools.spool(), Vec::new());
         for (column, mut spool) in [self.ends, self.firsts, self.offsets, self.lengths] {
             column.finish(spool.bytes());
@@ -213,18 +231,22 @@ impl RowsWriter {
 }
 
 /// Whole rows from all over the samples, which have these lengths: a small part of their bytes.
-fn front_of(samples: &[u8], lengths: &[usize]) -> Vec<u8> {
-    let bytes_max = FRONT_BYTES.min(samples.len() / SAMPLES_PER_FRONT);
+fn lz4_dictionary(samples: &[u8], lengths: &[usize]) -> Vec<u8> {
+    let bytes_max = LZ4_DICTIONARY_BYTES.min(samples.len() / SAMPLES_PER_LZ4_DICTIONARY);
     let rows = 1 + bytes_max * lengths.len() / samples.len().max(1);
     let (step, mut start) = ((lengths.len() / rows).max(1), 0);
-    let mut front = Vec::with_capacity(bytes_max);
+    let mut dictionary = Vec::with_capacity(bytes_max);
     for (row, length) in lengths.iter().enumerate() {
         if row % step == 0 {
             let row = samples.get(start..start + length).unwrap_or_default();
-            let left = bytes_max - front.len();
-            front.extend_from_slice(row.get(..left).unwrap_or(row));
+            let left = bytes_max - dictionary.len();
+            dictionary.extend_from_slice(row.get(..left).unwrap_or(row));
         }
         start += length;
     }
-    front
+    assert!(
+        dictionary.len() <= bytes_max,
+        "the dictionary keeps its bound"
+    );
+    dictionary
 }
