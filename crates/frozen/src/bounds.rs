@@ -4,6 +4,7 @@ use quire_query::{TermBounds, Test};
 use std::ops::Bound;
 
 /// Whether no value from `least` to `greatest` is within bounds.
+#[inline]
 pub(crate) fn is_outside(bounds: TermBounds<'_>, least: &[u8], greatest: &[u8]) -> bool {
     let (lower, upper) = bounds;
     let above = match lower {
@@ -19,6 +20,7 @@ pub(crate) fn is_outside(bounds: TermBounds<'_>, least: &[u8], greatest: &[u8]) 
 }
 
 /// Whether a test may accept a value from `least` to `greatest`.
+#[inline]
 pub(crate) fn may_match(test: &Test, least: &[u8], greatest: &[u8]) -> bool {
     match test {
         Test::In(values) => {

@@ -13,6 +13,7 @@ pub(crate) struct Codes {
 }
 
 impl Codes {
+    #[inline]
     pub(crate) fn push(&mut self, codes: Range<u64>) {
         debug_assert!(
             codes.start <= codes.end,
@@ -28,25 +29,33 @@ impl Codes {
         }
     }
 
+    #[inline]
+
     pub(crate) fn ranges(&self) -> impl Iterator<Item = &Range<u64>> + Clone {
         std::iter::once(&self.first).chain(&self.more)
     }
+
+    #[inline]
 
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_empty()
     }
 
     /// These codes, for a later call, if they are one range.
+    #[inline]
     pub(crate) fn found(&self) -> Found {
         let Range { start, end } = self.first;
         Found(self.more.is_empty().then_some([start, end]))
     }
 
     /// The only code, if there is only one.
+    #[inline]
     pub(crate) fn single(&self) -> Option<u64> {
         let single = self.more.is_empty() && self.first.end == self.first.start.saturating_add(1);
         single.then_some(self.first.start)
     }
+
+    #[inline]
 
     pub(crate) fn contains(&self, code: u64) -> bool {
         if self.more.is_empty() {

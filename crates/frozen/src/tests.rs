@@ -1,4 +1,4 @@
-//! A frozen partition answers as a model that looks at every document.
+//! A frozen partition gives the same answers as a model that reads every document.
 
 use super::*;
 use proptest::collection::vec;

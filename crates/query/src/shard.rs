@@ -20,7 +20,7 @@ pub trait Shard: Send + Sync {
     /// How many documents there are: as many as docids, unless some docids have no document.
     ///
     /// # Errors
-    /// The shard can't be read; so too in what follows.
+    /// The shard can't be read. This holds for all methods.
     fn doc_count(&self) -> Result<u64> {
         Ok(self.doc_end().into())
     }

@@ -60,7 +60,7 @@ pub trait Merged: Send + Sync {
     fn hit(&self, doc: u32) -> Hit;
 }
 
-/// A list, of which nothing else is known.
+/// A list of shards without indexes over all of them.
 impl Shards for &[&dyn Shard] {
     fn count(&self) -> u32 {
         u32::try_from(self.len()).unwrap_or(u32::MAX)

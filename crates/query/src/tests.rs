@@ -296,11 +296,11 @@ fn the_first_hits_are_found_among_the_first_documents_if_they_are_there() {
         let docs: Vec<_> = answer.hits.iter().map(|hit| hit.doc).collect();
         (docs, answer.explain.unwrap().first)
     };
-    // Half of the first are expected to match; ties are looked at together, and stand by docid.
+    // Half of the first are expected to match; ties are tested together, and ordered by docid.
     assert_eq!(newest("even = true"), (vec![996, 998, 994, 990], 19));
     // Half of all match, and none among the first.
     assert_eq!(newest("late = true"), (vec![498, 499, 495, 496], 0));
-    // So few match that the first are not worth a look.
+    // Too few match for testing the first ones to pay.
     assert_eq!(newest("n = 100"), (vec![300, 301, 302], 0));
 }
 

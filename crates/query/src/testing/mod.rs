@@ -29,7 +29,7 @@
 //!   count
 //!   aggregate AVG(a) WHERE b = 1           any number of them
 //! ```
-//! Empty lines, and those that begin with `#`, are passed over. The fields that a query selects are
+//! Empty lines, and those that begin with `#`, are ignored. The fields that a query selects are
 //! no part of it.
 
 mod case;
