@@ -1,10 +1,9 @@
-//! What a file is made of: for whoever wonders where its bytes are, or why a query takes what it
-//! takes.
+//! [`Inspection`]: what a file is made of, to find out where its bytes are, or why a query is slow.
 
 use crate::file::FrozenField;
 use crate::table::SectionKind;
 use crate::{FrozenFile, Result};
-use quire_index::{Column, Encoding, Keeping};
+use quire_index::{Column, DictionaryEncoding, Encoding};
 
 /// What a file is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +17,7 @@ pub struct Inspection {
     pub documents: u32,
     /// The fields, by path.
     pub fields: Vec<FieldInspection>,
-    /// The documents themselves, if they are kept.
+    /// The documents themselves, if they are stored.
     pub document_rows: Option<RowsInspection>,
     /// The payloads, if there are any.
     pub payload_rows: Option<RowsInspection>,
@@ -42,9 +41,9 @@ pub struct FieldInspection {
     pub distinct: u64,
     /// Values of all documents.
     pub pairs: u64,
-    /// How the values are kept.
-    pub keeping: Keeping,
-    /// Values whose documents are kept as a set; the docids of the others are in a list.
+    /// How the values are encoded.
+    pub encoding: DictionaryEncoding,
+    /// Values whose documents are stored as a set; the docids of the others are in a list.
     pub sets: u64,
     /// Clusters of these sets that are lists, bits and runs.
     pub clusters: [u64; 3],
@@ -64,9 +63,9 @@ pub struct RowsInspection {
     pub stored_bytes: u64,
     /// Bytes of the rows.
     pub raw_bytes: u64,
-    /// Bytes of what says where each row is.
+    /// Bytes of the directory, which says where each row is.
     pub directory_bytes: u64,
-    /// Bytes of zstd's dictionary or of LZ4's front, of those; 0 without.
+    /// Bytes of the dictionary, as part of the directory; 0 without.
     pub dictionary_bytes: u64,
 }
 
@@ -143,7 +142,7 @@ impl FrozenField<'_> {
             docs: entry.docs,
             distinct: entry.distinct,
             pairs: entry.pairs,
-            keeping: self.dictionary()?.keeping(),
+            encoding: self.dictionary()?.encoding(),
             sets,
             clusters,
             blocks,
@@ -153,7 +152,7 @@ impl FrozenField<'_> {
 }
 
 /// How many blocks of a column have each encoding.
-fn encodings(column: &Column<'_>) -> Result<[u64; 3], quire_index::Damage> {
+fn encodings(column: &Column<'_>) -> Result<[u64; 3], quire_index::IndexDamage> {
     let mut blocks = [0; 3];
     for block in 0..column.blocks() {
         let [line, gaps, runs] = &mut blocks;

@@ -1,27 +1,43 @@
 //! Cluster: the docids of a set among 65,536 neighbours, by their low 16 bits.
 //!
 //! # Invariants
-//! 1. A list ascends without repeats; runs ascend and do not touch. Bits may end early: what is
-//!    past them is not there.
-//! 2. The parts are arrays of bytes, little-endian, so that a cluster is the same in memory and in
-//!    a file, whatever the address it lies at. Bytes from a file that break the first rule give
-//!    wrong docids, and nothing worse.
+//! 1. A list ascends without repeats. Runs ascend, with a gap between each two. Bits may end early:
+//!    docids past their end are not in the set.
+//! 2. The parts are little-endian arrays of bytes, so a cluster is the same in memory and in a
+//!    file, at any address. Bytes of a file that break the first rule give wrong docids, nothing
+//!    worse.
 //! 3. Operations on two clusters cost about the smaller list, or 8 KiB.
 
+mod bits;
+mod list;
+mod lows;
+
+pub(crate) use bits::Word;
+pub(crate) use lows::Lows;
+
+use bits::{bit, ones, ones_in_both, set_range, word};
+use list::{Low, filtered, for_each_in_both, low, merged};
 use std::borrow::Cow;
-use std::ops::Range;
 
 /// Docids in a cluster.
 pub(crate) const CLUSTER_DOCS: u32 = 1 << 16;
 /// Words of a whole cluster's bits.
 pub(crate) const WORDS_MAX: usize = CLUSTER_DOCS as usize / 64;
 
-/// A low half, little-endian.
-pub(crate) type Low = [u8; 2];
-/// 64 bits, little-endian; bit `i` of word `w` stands for `64 * w + i`.
-pub(crate) type Word = [u8; 8];
 /// A first low half, then a last one.
 pub(crate) type Run = [u8; 4];
+
+/// The cluster of a docid, and its low half.
+#[inline]
+pub(crate) fn split(docid: u32) -> (u16, u16) {
+    ((docid >> 16) as u16, docid as u16)
+}
+
+/// The first docid of a cluster.
+#[inline]
+pub(crate) fn join(key: u16) -> u32 {
+    u32::from(key) << 16
+}
 
 /// The docids of one cluster, borrowed.
 #[derive(Debug, Clone, Copy)]
@@ -39,140 +55,12 @@ pub(crate) enum Owned {
     Bits { words: Vec<Word>, count: u32 },
 }
 
-pub(crate) fn low(low: Low) -> u16 {
-    u16::from_le_bytes(low)
-}
-
-fn word(word: Word) -> u64 {
-    u64::from_le_bytes(word)
-}
-
 fn first(run: Run) -> u16 {
     u16::from_le_bytes([run[0], run[1]])
 }
 
 fn last(run: Run) -> u16 {
     u16::from_le_bytes([run[2], run[3]])
-}
-
-/// How many bits are set.
-fn ones(words: &[Word]) -> u32 {
-    let (blocks, rest) = words.as_chunks();
-    let mut ones = Ones::default();
-    blocks.iter().for_each(|block| ones.add(&block.map(word)));
-    ones.count()
-        + rest
-            .iter()
-            .map(|bits| word(*bits).count_ones())
-            .sum::<u32>()
-}
-
-/// How many bits are set in both.
-fn ones_in_both(a: &[Word], b: &[Word]) -> u32 {
-    let (a, b) = match a.len() < b.len() {
-        true => (a, b.get(..a.len()).unwrap_or(b)),
-        false => (a.get(..b.len()).unwrap_or(a), b),
-    };
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks(), b.as_chunks::<BLOCK_WORDS>());
-    let mut ones = Ones::default();
-    for (a, b) in a.iter().zip(b) {
-        let mut both = a.map(word);
-        both.iter_mut()
-            .zip(b)
-            .for_each(|(both, b)| *both &= word(*b));
-        ones.add(&both);
-    }
-    let rest = a_rest.iter().zip(b_rest);
-    ones.count()
-        + rest
-            .map(|(a, b)| (word(*a) & word(*b)).count_ones())
-            .sum::<u32>()
-}
-
-/// Words whose bits are counted together.
-const BLOCK_WORDS: usize = 16;
-/// Two words, which every processor adds up at once.
-type Lanes = [u64; 2];
-
-/// Counts bits: words are added up bit by bit, as binary numbers, so that the costly counting
-/// within a word is done for one of eight. (That costs half of counting in each, where a processor
-/// has an instruction for it that we may not rely on.)
-///
-/// Source: Muła, Kurz, Lemire 2018, "Faster population counts using AVX2 instructions".
-#[derive(Default)]
-struct Ones {
-    ones: Lanes,
-    twos: Lanes,
-    fours: Lanes,
-    eights: u32,
-}
-
-impl Ones {
-    fn add(&mut self, block: &[u64; BLOCK_WORDS]) {
-        let [a, b, c, d, e, f, g, h] = *block.as_chunks::<2>().0 else {
-            return;
-        };
-        let (ones, twos_a) = add_up(self.ones, a, b);
-        let (ones, twos_b) = add_up(ones, c, d);
-        let (twos, fours_a) = add_up(self.twos, twos_a, twos_b);
-        let (ones, twos_a) = add_up(ones, e, f);
-        let (ones, twos_b) = add_up(ones, g, h);
-        let (twos, fours_b) = add_up(twos, twos_a, twos_b);
-        let (fours, eights) = add_up(self.fours, fours_a, fours_b);
-        (self.ones, self.twos, self.fours) = (ones, twos, fours);
-        self.eights += count(eights);
-    }
-
-    fn count(self) -> u32 {
-        8 * self.eights + 4 * count(self.fours) + 2 * count(self.twos) + count(self.ones)
-    }
-}
-
-fn count(lanes: Lanes) -> u32 {
-    lanes[0].count_ones() + lanes[1].count_ones()
-}
-
-fn zip(a: Lanes, b: Lanes, with: impl Fn(u64, u64) -> u64) -> Lanes {
-    [with(a[0], b[0]), with(a[1], b[1])]
-}
-
-/// The sum of three bits, at each place: its ones and its twos.
-fn add_up(a: Lanes, b: Lanes, c: Lanes) -> (Lanes, Lanes) {
-    let half = zip(a, b, |a, b| a ^ b);
-    let twos = zip(
-        zip(a, b, |a, b| a & b),
-        zip(half, c, |a, b| a & b),
-        |a, b| a | b,
-    );
-    (zip(half, c, |a, b| a ^ b), twos)
-}
-
-fn bit(words: &[Word], low: u16) -> bool {
-    let found = words.get(usize::from(low) / 64);
-    found.is_some_and(|bits| word(*bits) >> (low % 64) & 1 == 1)
-}
-
-/// Sets the bits of a range; grows as needed.
-fn set_range(words: &mut Vec<Word>, range: Range<u32>) {
-    let Some(last) = range.end.checked_sub(1).filter(|last| *last >= range.start) else {
-        return;
-    };
-    let (from, to) = (range.start as usize / 64, last as usize / 64);
-    if words.len() <= to {
-        words.resize(to + 1, [0; 8]);
-    }
-    let inside = words.get_mut(from..=to).unwrap_or_default();
-    let count = inside.len();
-    for (index, bits) in inside.iter_mut().enumerate() {
-        let mut mask = u64::MAX;
-        if index == 0 {
-            mask &= u64::MAX << (range.start % 64);
-        }
-        if index + 1 == count {
-            mask &= u64::MAX >> (63 - last % 64);
-        }
-        *bits = (word(*bits) | mask).to_le_bytes();
-    }
 }
 
 impl<'a> Cluster<'a> {
@@ -249,7 +137,7 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// A copy of a cluster that is known to have so many docids.
+    /// A copy of a cluster that has `count` docids, as its file says.
     pub(crate) fn to_owned_of(self, count: u32) -> Option<Owned> {
         match self {
             Cluster::Bits(words) if !list_is_better(count as usize, words.len()) => {
@@ -331,57 +219,11 @@ impl<'a> Cluster<'a> {
     }
 }
 
-fn filtered(lows: &[Low], keep: impl Fn(u16) -> bool) -> Vec<Low> {
-    lows.iter().copied().filter(|one| keep(low(*one))).collect()
-}
-
-/// Calls `each` with what two lists both have: side by side if they are of like length, else each
-/// of the shorter one is looked for in the rest of the longer.
-fn for_each_in_both(a: &[Low], b: &[Low], mut each: impl FnMut(Low)) {
-    const SKEW: usize = 16;
-    let (short, mut long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    if long.len() / SKEW > short.len() {
-        for one in short {
-            let wanted = low(*one);
-            let at = long.partition_point(|other| low(*other) < wanted);
-            long = long.get(at..).unwrap_or_default();
-            if long.first() == Some(one) {
-                each(*one);
-            }
-        }
-        return;
-    }
-    let (mut i, mut j) = (0, 0);
-    while let (Some(x), Some(y)) = (short.get(i), long.get(j)) {
-        let (x_low, y_low) = (low(*x), low(*y));
-        if x_low == y_low {
-            each(*x);
-        }
-        // Without branches: which side goes on is a coin's toss.
-        i += usize::from(x_low <= y_low);
-        j += usize::from(y_low <= x_low);
-    }
-}
-
-fn merged(a: &[Low], b: &[Low]) -> Vec<Low> {
-    let mut all = Vec::with_capacity(a.len() + b.len());
-    let (mut i, mut j) = (0, 0);
-    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
-        let (x_low, y_low) = (low(*x), low(*y));
-        all.push(if x_low <= y_low { *x } else { *y });
-        i += usize::from(x_low <= y_low);
-        j += usize::from(y_low <= x_low);
-    }
-    all.extend_from_slice(a.get(i..).unwrap_or_default());
-    all.extend_from_slice(b.get(j..).unwrap_or_default());
-    all
-}
-
 /// A list of more docids than this is made bits.
 const LIST_MAX: usize = 4096;
 
-/// Whether so few docids, of a cluster whose bits take so many words, are better as a list: a word
-/// is as quickly dealt with as an entry of a list, and most work of lists is done with branches.
+/// Whether `count` docids are better as a list than as `words` words of bits. Handling a word takes
+/// as long as handling an entry of a list, and lists need more branches.
 fn list_is_better(count: usize, words: usize) -> bool {
     count <= 2 * words
 }
@@ -405,6 +247,7 @@ impl Owned {
             words.pop();
         }
         let count = ones(&words);
+        debug_assert!(count <= CLUSTER_DOCS, "a cluster has at most 65,536 docids");
         if count == 0 {
             return None;
         }
@@ -473,6 +316,7 @@ impl Owned {
             Owned::List(lows) => {
                 let at = lows.partition_point(|one| low(*one) < new);
                 lows.insert(at, new.to_le_bytes());
+                debug_assert!(lows.len() <= LIST_MAX + 1, "a longer list is made bits");
                 if lows.len() > LIST_MAX
                     && let Some(bits) = Owned::of_list(std::mem::take(lows))
                 {
@@ -505,117 +349,6 @@ impl Owned {
                 Owned::of_words(words)
             }
             Owned::List(_) => self.view().or(other),
-        }
-    }
-}
-
-/// The docids of a cluster, ascending, by their low halves.
-#[derive(Debug, Clone)]
-pub(crate) enum Lows<'a> {
-    List(std::slice::Iter<'a, Low>),
-    Bits {
-        words: &'a [Word],
-        /// The word that `current` is of.
-        at: usize,
-        /// What is left of it.
-        current: u64,
-    },
-}
-
-impl<'a> Lows<'a> {
-    fn of_words(words: &'a [Word]) -> Lows<'a> {
-        Lows::Bits {
-            current: words.first().map_or(0, |bits| word(*bits)),
-            words,
-            at: 0,
-        }
-    }
-
-    /// Leaves out what is below `start`; never goes back.
-    pub(crate) fn advance_to(&mut self, start: u16) {
-        match self {
-            Lows::List(lows) => {
-                let rest = lows.as_slice();
-                let at = rest.partition_point(|one| low(*one) < start);
-                *lows = rest.get(at..).unwrap_or_default().iter();
-            }
-            Lows::Bits { words, at, current } => {
-                let to = usize::from(start) / 64;
-                if to > *at {
-                    *at = to;
-                    *current = words.get(to).map_or(0, |bits| word(*bits));
-                }
-                if to == *at {
-                    *current &= u64::MAX << (start % 64);
-                }
-            }
-        }
-    }
-
-    /// Fills the front of `docids` with the next ones, each with `base`; how many. Less than there
-    /// is room for at the end alone.
-    pub(crate) fn fill(&mut self, base: u32, docids: &mut [u32]) -> usize {
-        match self {
-            Lows::List(lows) => {
-                let count = lows.len().min(docids.len());
-                let (now, later) = lows.as_slice().split_at(count);
-                for (docid, one) in docids.iter_mut().zip(now) {
-                    *docid = base | u32::from(low(*one));
-                }
-                *lows = later.iter();
-                count
-            }
-            Lows::Bits { words, at, current } => {
-                let (mut filled, mut index, mut left) = (0, *at, *current);
-                'docids: for docid in docids {
-                    while left == 0 {
-                        match words.get(index + 1) {
-                            Some(bits) => (index, left) = (index + 1, word(*bits)),
-                            None => break 'docids,
-                        }
-                    }
-                    *docid = base | (index as u32 * 64 + left.trailing_zeros());
-                    left &= left - 1;
-                    filled += 1;
-                }
-                (*at, *current) = (index, left);
-                filled
-            }
-        }
-    }
-
-    /// The next docids that follow each other without a gap, as far as is seen at a point_view.
-    pub(crate) fn next_run(&mut self) -> Option<Range<u32>> {
-        let start = u32::from(self.next()?);
-        let mut end = start + 1;
-        if let Lows::Bits { current, .. } = self {
-            let more = current.checked_shr(end % 64).unwrap_or(0).trailing_ones();
-            if !end.is_multiple_of(64) && more > 0 {
-                end += more;
-                // The word's bits below `end` are spent.
-                *current &= u64::MAX.checked_shl((end - 1) % 64 + 1).unwrap_or(0);
-            }
-        }
-        Some(start..end)
-    }
-}
-
-impl Iterator for Lows<'_> {
-    type Item = u16;
-
-    fn next(&mut self) -> Option<u16> {
-        match self {
-            Lows::List(lows) => lows.next().map(|one| low(*one)),
-            Lows::Bits { words, at, current } => {
-                while *current == 0 {
-                    *at += 1;
-                    *current = words.get(*at).map(|bits| word(*bits))?;
-                }
-                let next = *at * 64 + current.trailing_zeros() as usize;
-                *current &= *current - 1;
-                // Below 65,536: there are at most 1,024 words.
-                Some(next as u16)
-            }
         }
     }
 }

@@ -2,11 +2,17 @@
 //!
 //! # Invariants
 //! 1. Clusters ascend, and none is empty.
-//! 2. Operations work cluster by cluster. Sets in memory and sets in a file ([`SetView`]) mix: what
-//!    is in a file is worked on where it lies.
+//! 2. Operations work cluster by cluster. A set in memory can be combined with one in a file
+//!    ([`SetView`](crate::SetView)), which is read in place.
 
-use crate::cluster::{CLUSTER_DOCS, Cluster, Lows, Owned, Word};
-use crate::set_view::SetView;
+mod iter;
+#[cfg(test)]
+mod tests;
+
+pub use iter::{Iter, Ranges};
+
+use crate::cluster::{CLUSTER_DOCS, Cluster, Owned, Word, join, split};
+use crate::side_by_side::{and_count, side_by_side};
 use std::fmt;
 use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, Range, Sub, SubAssign};
 
@@ -23,33 +29,6 @@ use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, Range, Sub, SubAssign};
 #[derive(Clone, Default)]
 pub struct DocSet {
     clusters: Vec<(u16, Owned)>,
-}
-
-/// Two sets side by side, cluster by cluster: what each has there.
-pub(crate) fn side_by_side<A, B>(
-    a: impl Iterator<Item = (u16, A)>,
-    b: impl Iterator<Item = (u16, B)>,
-) -> impl Iterator<Item = (u16, Option<A>, Option<B>)> {
-    let (mut a, mut b) = (a.peekable(), b.peekable());
-    std::iter::from_fn(move || {
-        let key = match (a.peek(), b.peek()) {
-            (Some((x, _)), Some((y, _))) => *x.min(y),
-            (Some((x, _)), None) => *x,
-            (None, Some((y, _))) => *y,
-            (None, None) => return None,
-        };
-        let from_a = a.next_if(|(x, _)| *x == key);
-        let from_b = b.next_if(|(y, _)| *y == key);
-        Some((key, from_a.map(|(_, of)| of), from_b.map(|(_, of)| of)))
-    })
-}
-
-fn split(docid: u32) -> (u16, u16) {
-    ((docid >> 16) as u16, docid as u16)
-}
-
-fn join(key: u16) -> u32 {
-    u32::from(key) << 16
 }
 
 impl DocSet {
@@ -89,6 +68,12 @@ impl DocSet {
     pub fn insert(&mut self, docid: u32) -> bool {
         let (key, low) = split(docid);
         let at = self.place(key);
+        debug_assert!(
+            at.checked_sub(1)
+                .and_then(|at| self.clusters.get(at))
+                .is_none_or(|(k, _)| *k < key),
+            "clusters ascend"
+        );
         match self.clusters.get_mut(at) {
             Some((found, cluster)) if *found == key => cluster.insert(low),
             _ => {
@@ -116,7 +101,7 @@ impl DocSet {
         }
     }
 
-    /// Where the cluster `key` is, or would be.
+    /// The index of the cluster `key`, or the index to insert it at.
     fn place(&self, key: u16) -> usize {
         match self.clusters.last() {
             Some((last, _)) if *last < key => self.clusters.len(),
@@ -157,11 +142,14 @@ impl DocSet {
     }
 
     pub(crate) fn from_clusters(clusters: impl Iterator<Item = (u16, Option<Owned>)>) -> DocSet {
-        DocSet {
-            clusters: clusters
-                .filter_map(|(key, cluster)| Some((key, cluster?)))
-                .collect(),
-        }
+        let clusters: Vec<_> = clusters
+            .filter_map(|(key, cluster)| Some((key, cluster?)))
+            .collect();
+        debug_assert!(
+            clusters.is_sorted_by(|(a, _), (b, _)| a < b),
+            "clusters ascend"
+        );
+        DocSet { clusters }
     }
 
     /// Whether it has this docid.
@@ -226,41 +214,20 @@ impl DocSet {
         None
     }
 
-    /// How many docids both have, without making the set.
+    /// How many docids both have, without building the set.
     #[must_use]
     pub fn intersection_len(&self, other: &DocSet) -> u64 {
         and_count(self.clusters(), other.clusters())
     }
 
-    /// How many docids it has in common with a set in a file.
-    #[must_use]
-    pub fn intersection_len_view(&self, other: SetView<'_>) -> u64 {
-        and_count(self.clusters(), other.clusters())
-    }
-
-    /// Keeps what a set in a file has too.
-    pub fn and_view(&mut self, other: SetView<'_>) {
-        self.and_clusters(other.clusters());
-    }
-
-    /// Adds what a set in a file has.
-    pub fn or_view(&mut self, other: SetView<'_>) {
-        self.or_clusters(other.clusters());
-    }
-
-    /// Takes away what a set in a file has.
-    pub fn and_not_view(&mut self, other: SetView<'_>) {
-        self.and_not_clusters(other.clusters());
-    }
-
-    fn and_clusters<'a>(&mut self, other: impl Iterator<Item = (u16, Cluster<'a>)>) {
+    pub(crate) fn and_clusters<'a>(&mut self, other: impl Iterator<Item = (u16, Cluster<'a>)>) {
         let mine = std::mem::take(&mut self.clusters);
         let both = side_by_side(mine.into_iter(), other)
             .map(|(key, mine, other)| (key, mine.zip(other).and_then(|(a, b)| a.and_in_place(b))));
         *self = DocSet::from_clusters(both);
     }
 
-    fn or_clusters<'a>(&mut self, other: impl Iterator<Item = (u16, Cluster<'a>)>) {
+    pub(crate) fn or_clusters<'a>(&mut self, other: impl Iterator<Item = (u16, Cluster<'a>)>) {
         let mine = std::mem::take(&mut self.clusters);
         let either = side_by_side(mine.into_iter(), other).map(|(key, mine, other)| {
             let either = match (mine, other) {
@@ -273,7 +240,7 @@ impl DocSet {
         *self = DocSet::from_clusters(either);
     }
 
-    fn and_not_clusters<'a>(&mut self, other: impl Iterator<Item = (u16, Cluster<'a>)>) {
+    pub(crate) fn and_not_clusters<'a>(&mut self, other: impl Iterator<Item = (u16, Cluster<'a>)>) {
         let mine = std::mem::take(&mut self.clusters);
         let less = side_by_side(mine.into_iter(), other).map(|(key, mine, other)| {
             let less = match (mine, other) {
@@ -293,7 +260,7 @@ impl DocSet {
         set
     }
 
-    /// Keeps the docids that `keep` says yes to, which is asked in ascending order.
+    /// Keeps the docids for which `keep` returns true. It is called in ascending order.
     pub fn retain(&mut self, mut keep: impl FnMut(u32) -> bool) {
         let mine = std::mem::take(&mut self.clusters);
         let kept = mine.into_iter().map(|(key, cluster)| {
@@ -308,29 +275,14 @@ impl DocSet {
     /// The docids, ascending.
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
-        Iter {
-            clusters: self.clusters.iter(),
-            now: None,
-        }
+        Iter::new(&self.clusters)
     }
 
     /// The docids as ascending ranges, each as long as can be.
     #[must_use]
     pub fn ranges(&self) -> Ranges<'_> {
-        Ranges {
-            docids: self.iter(),
-            held: None,
-        }
+        Ranges::new(self.iter())
     }
-}
-
-/// How many docids two sets both have.
-pub(crate) fn and_count<'a, 'b>(
-    a: impl Iterator<Item = (u16, Cluster<'a>)>,
-    b: impl Iterator<Item = (u16, Cluster<'b>)>,
-) -> u64 {
-    let counts = side_by_side(a, b).map(|(_, a, b)| a.zip(b).map_or(0, |(a, b)| a.and_count(b)));
-    counts.map(u64::from).sum()
 }
 
 impl fmt::Debug for DocSet {
@@ -348,7 +300,7 @@ impl PartialEq for DocSet {
 
 impl Eq for DocSet {}
 
-/// In any order; quick in ascending order.
+/// Docids may come in any order; ascending order is fast.
 impl FromIterator<u32> for DocSet {
     fn from_iter<I: IntoIterator<Item = u32>>(docids: I) -> DocSet {
         let mut set = DocSet::empty();
@@ -359,7 +311,7 @@ impl FromIterator<u32> for DocSet {
 
 impl Extend<u32> for DocSet {
     fn extend<I: IntoIterator<Item = u32>>(&mut self, docids: I) {
-        // Gathers what ascends within one cluster, and adds it as a piece.
+        // Collects docids that ascend within one cluster, and adds them together.
         let (mut piece, mut piece_key, mut last) = (Vec::new(), 0, None);
         for docid in docids {
             let (key, low) = split(docid);
@@ -432,110 +384,3 @@ impl<'a> IntoIterator for &'a DocSet {
         self.iter()
     }
 }
-
-/// The docids of a set, ascending: see [`DocSet::iter`].
-#[derive(Debug, Clone)]
-pub struct Iter<'a> {
-    clusters: std::slice::Iter<'a, (u16, Owned)>,
-    /// The cluster it is in: the docid that its low halves are added to, and those that are left.
-    now: Option<(u32, Lows<'a>)>,
-}
-
-impl Iter<'_> {
-    fn next_cluster(&mut self) -> Option<()> {
-        let (key, cluster) = self.clusters.next()?;
-        self.now = Some((join(*key), cluster.lows()));
-        Some(())
-    }
-
-    /// Goes on at the first docid that is not below `docid`; never back.
-    pub fn advance_to(&mut self, docid: u32) {
-        let (key, low) = split(docid);
-        if self.now.as_ref().is_none_or(|(base, _)| *base < join(key)) {
-            let rest = self.clusters.as_slice();
-            let at = rest.partition_point(|(found, _)| *found < key);
-            self.clusters = rest.get(at..).unwrap_or_default().iter();
-            self.now = None;
-            if self.next_cluster().is_none() {
-                return;
-            }
-        }
-        if let Some((_, lows)) = self.now.as_mut().filter(|(base, _)| *base == join(key)) {
-            lows.advance_to(low);
-        }
-    }
-
-    /// Fills the front of `docids` with the next ones; how many. 0 at the end.
-    pub fn next_many(&mut self, docids: &mut [u32]) -> usize {
-        let mut filled = 0;
-        while let Some(rest) = docids.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            let more = match &mut self.now {
-                Some((base, lows)) => lows.fill(*base, rest),
-                None => 0,
-            };
-            filled += more;
-            if more == 0 && self.next_cluster().is_none() {
-                break;
-            }
-        }
-        filled
-    }
-
-    fn next_run(&mut self) -> Option<Range<u32>> {
-        loop {
-            if let Some((base, lows)) = &mut self.now
-                && let Some(run) = lows.next_run()
-            {
-                // A docid is below 2^32 - 1: a partition takes no more documents.
-                return Some(*base + run.start..base.saturating_add(run.end));
-            }
-            self.next_cluster()?;
-        }
-    }
-}
-
-impl Iterator for Iter<'_> {
-    type Item = u32;
-
-    fn next(&mut self) -> Option<u32> {
-        loop {
-            if let Some((base, lows)) = &mut self.now
-                && let Some(low) = lows.next()
-            {
-                return Some(*base | u32::from(low));
-            }
-            self.next_cluster()?;
-        }
-    }
-}
-
-/// The docids of a set as ranges: see [`DocSet::ranges`].
-#[derive(Debug, Clone)]
-pub struct Ranges<'a> {
-    docids: Iter<'a>,
-    /// A range that what comes next may still belong to.
-    held: Option<Range<u32>>,
-}
-
-impl Iterator for Ranges<'_> {
-    type Item = Range<u32>;
-
-    fn next(&mut self) -> Option<Range<u32>> {
-        loop {
-            let Some(more) = self.docids.next_run() else {
-                return self.held.take();
-            };
-            match &mut self.held {
-                Some(held) if held.end == more.start => held.end = more.end,
-                held => {
-                    if let Some(whole) = held.replace(more) {
-                        return Some(whole);
-                    }
-                }
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

@@ -14,11 +14,12 @@ mod doc_set;
 mod le;
 mod packed;
 mod set_view;
+mod side_by_side;
 pub mod term;
 mod varint;
 
 pub use column::{BLOCK_ROWS, Column, ColumnWriter, Encoding, Zone};
-pub use damage::Damage;
-pub use dictionary::{Dictionary, DictionaryWriter, Keeping, shared};
+pub use damage::IndexDamage;
+pub use dictionary::{Dictionary, DictionaryEncoding, DictionaryWriter, shared};
 pub use doc_set::{DocSet, Iter, Ranges};
 pub use set_view::{SetView, encode_set};

@@ -1,10 +1,10 @@
 //! Filters, orders and aggregates over shards of documents. No storage, no I/O.
 //!
-//! - [`Query`]: what is asked, said with [`find`] and [`field`]; [`Filter::parse`] reads the WHERE
-//!   grammar of SQL.
-//! - [`Shard`]: documents with indexes, and all that a query asks of them. A shard knows predicates
-//!   on one field alone ([`Leaf`]); and, or, not, orders, pages and aggregates are made here.
-//! - [`Shards`]: many of them that are asked together, where it may be known which can be left out.
+//! - [`Query`]: a filter, an order, a page and aggregates, written with [`find`] and [`field`];
+//!   [`Filter::parse`] reads the WHERE grammar of SQL.
+//! - [`Shard`]: documents with indexes. A shard answers predicates on one field ([`Leaf`]); and,
+//!   or, not, orders, pages and aggregates are computed here.
+//! - [`Shards`]: many shards that are queried together, some of which can be skipped.
 //! - [`Scan`]: the same answers from documents that have no index.
 //! - [`ModelShard`]: a shard in memory without any index, which others are tested against.
 //!
@@ -13,24 +13,27 @@
 //! use quire_query::{Filter, ModelShard, Options, field, find};
 //!
 //! let cars = [r#"{"mark":"audi","price":9000}"#, r#"{"mark":"fiat","price":[500,700]}"#];
-//! let cars: Vec<_> = cars.iter().map(|car| Document::from_json(car.as_bytes())).collect::<Result<_, _>>()?;
+//! let cars = cars.iter().map(|car| Document::from_json(car.as_bytes()));
+//! let cars = cars.collect::<Result<Vec<_>, _>>()?;
 //! let shard = ModelShard::from_iter(cars);
 //!
-//! let cheap = find(field("price").lt(1_000)).order_by(field("price").ascending()).limit(10).with_count();
+//! let cheap = find(field("price").lt(1_000)).order_by(field("price").ascending());
+//! let cheap = cheap.limit(10).with_count();
 //! let answer = cheap.prepare()?.answer(&[&shard], &Options::default())?;
 //! assert_eq!((answer.count, answer.hits[0].doc), (Some(1), 1));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # What values are
-//! A document's values at a [`Path`] are the scalars that it reaches, through objects and arrays: a
-//! set, so what is there twice counts once. They are compared as [terms](quire_index::term): 42 and
-//! 42.0 are equal, and null < booleans < numbers < strings. Null is a value, which
-//! [`Filter::Exists`] and aggregates pass over.
+//! A document's values at a [`Path`] are the scalars found there, through objects and arrays. They
+//! are a set: a value that is there twice counts once. They are compared as
+//! [terms](quire_index::term): 42 and 42.0 are equal, and null < booleans < numbers < strings. Null
+//! is a value, which [`Filter::Exists`] and aggregates ignore.
 
 mod aggregate;
 mod answer;
 mod batches;
+mod column;
 mod error;
 mod evaluate;
 mod exact_sum;
@@ -39,40 +42,51 @@ mod explain;
 mod filter;
 mod first;
 mod leaf;
+mod measure;
 mod meter;
 mod model;
+mod options;
+mod order;
+mod page;
 mod path;
 mod plan;
 mod prepared;
 mod projection;
 mod query;
+mod run;
 mod scan;
 mod shard;
 mod shards;
 mod sort;
+mod term_range;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 #[cfg(test)]
 mod tests;
 mod text;
+mod timer;
 mod top;
 mod tree;
 mod value;
+mod values;
 
-pub use answer::{Aggregated, Answer, Clock, Hit, Options, Stop, UnknownFields};
+pub use answer::{Aggregated, Answer, Hit};
+pub use column::{Column, End, NO_ORDINAL, Ordinals};
 pub use error::{Error, ErrorKind, Result};
 pub use explain::{Explain, Trace};
 pub use filter::{Field, Filter, field};
-pub use leaf::{Leaf, TermBounds, TermRange, Test};
+pub use leaf::{Leaf, TermBounds, Test};
+pub use measure::{Aggregate, Measure};
 pub use model::ModelShard;
+pub use options::{Clock, Options, Stop, UnknownFields};
+pub use order::Order;
 pub use path::Path;
 pub use prepared::{Prepared, Use};
 pub use projection::write_fields;
-pub use query::{Aggregate, Measure, Order, Query, find, find_all};
+pub use query::{Query, find, find_all};
 pub use scan::Scan;
-pub use shard::{
-    Column, Cost, End, Estimate, FieldInfo, Found, NO_ORDINAL, Ordinals, Shard, TermPair,
-};
+pub use shard::{Cost, Estimate, FieldInfo, Found, Shard, TermPair};
 pub use shards::{Merged, Places, Shards};
+pub use term_range::TermRange;
 pub use tree::{DEPTH_MAX, IN_VALUES_MAX, PREDICATES_MAX};
 pub use value::Value;

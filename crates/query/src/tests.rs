@@ -35,10 +35,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test] // some 5,000 queries
-    fn shards_of_any_size_answer_as_the_definition_says(seed: u64, sizes in proptest::collection::vec(0_usize..30, 0..6), explained: bool) {
+    fn shards_of_any_size_answer_as_the_definition_says(
+        seed: u64,
+        sizes in proptest::collection::vec(0_usize..30, 0..6),
+        explained: bool,
+    ) {
         let case = Case::from_seed(seed);
         let parts = split(&case.documents, &sizes);
-        let shards: Vec<ModelShard> = parts.iter().map(|part| part.iter().cloned().collect()).collect();
+        let shards: Vec<ModelShard> = parts
+            .iter()
+            .map(|part| part.iter().cloned().collect())
+            .collect();
         let parts: Vec<&[Document]> = parts.iter().map(Vec::as_slice).collect();
         let clock = || Duration::from_nanos(1);
         let options = Options {
@@ -50,7 +57,10 @@ proptest! {
             let mut found = answer(&shards, query, &options).unwrap();
             let explain = found.explain.take();
             prop_assert_eq!(explain.is_some(), explained);
-            let text = Case { queries: vec![query.clone()], ..case.clone() };
+            let text = Case {
+                queries: vec![query.clone()],
+                ..case.clone()
+            };
             prop_assert_eq!(&found, &right, "{}", text);
             // Documents without a shard give the same.
             let scanner = prepared(query);
@@ -70,14 +80,17 @@ proptest! {
             // One who stops early has seen the same hits until then.
             let stop_after = right.hits.len() / 2;
             let mut seen = Vec::new();
-            let references: Vec<&dyn Shard> = shards.iter().map(|shard| shard as &dyn Shard).collect();
-            let rest = prepared(query).for_each(&references, &Options::default(), &mut |hit| {
-                if seen.len() == stop_after {
-                    return ControlFlow::Break(());
-                }
-                seen.push(hit);
-                ControlFlow::Continue(())
-            }).unwrap();
+            let references: Vec<&dyn Shard> =
+                shards.iter().map(|shard| shard as &dyn Shard).collect();
+            let rest = prepared(query)
+                .for_each(&references, &Options::default(), &mut |hit| {
+                    if seen.len() == stop_after {
+                        return ControlFlow::Break(());
+                    }
+                    seen.push(hit);
+                    ControlFlow::Continue(())
+                })
+                .unwrap();
             prop_assert_eq!(seen.as_slice(), &right.hits[..stop_after]);
             prop_assert_eq!(rest.count, right.count);
             prop_assert_eq!(rest.aggregates, right.aggregates);
@@ -85,17 +98,36 @@ proptest! {
     }
 
     #[test]
-    fn places_without_a_document_are_in_no_answer(seed: u64, holes in proptest::collection::vec(any::<bool>(), 80)) {
+    fn places_without_a_document_are_in_no_answer(
+        seed: u64,
+        holes in proptest::collection::vec(any::<bool>(), 80),
+    ) {
         let case = Case::from_seed(seed);
-        let holed: ModelShard = case.documents.iter().zip(&holes).map(|(document, hole)| (!hole).then(|| document.clone())).collect();
-        let left: Vec<u32> = (0..).zip(&holes).take(case.documents.len()).filter(|(_, hole)| !**hole).map(|(doc, _)| doc).collect();
-        let documents: Vec<Document> = left.iter().map(|doc| case.documents[*doc as usize].clone()).collect();
+        let holed: ModelShard = case
+            .documents
+            .iter()
+            .zip(&holes)
+            .map(|(document, hole)| (!hole).then(|| document.clone()))
+            .collect();
+        let left: Vec<u32> = (0..)
+            .zip(&holes)
+            .take(case.documents.len())
+            .filter(|(_, hole)| !**hole)
+            .map(|(doc, _)| doc)
+            .collect();
+        let documents: Vec<Document> = left
+            .iter()
+            .map(|doc| case.documents[*doc as usize].clone())
+            .collect();
         for query in &case.queries {
             let mut right = naive::answer(&[&documents], query);
             for hit in &mut right.hits {
                 hit.doc = left[hit.doc as usize];
             }
-            prop_assert_eq!(answer(std::slice::from_ref(&holed), query, &Options::default()).unwrap(), right);
+            prop_assert_eq!(
+                answer(std::slice::from_ref(&holed), query, &Options::default()).unwrap(),
+                right
+            );
         }
     }
 
@@ -106,7 +138,10 @@ proptest! {
         let read = Case::parse(&text).unwrap();
         prop_assert_eq!(read.to_string(), text);
         for (query, again) in case.queries.iter().zip(&read.queries) {
-            prop_assert_eq!(naive::answer(&[&case.documents], query), naive::answer(&[&read.documents], again));
+            prop_assert_eq!(
+                naive::answer(&[&case.documents], query),
+                naive::answer(&[&read.documents], again)
+            );
         }
     }
 }
@@ -202,9 +237,9 @@ fn a_query_that_would_hold_too_much_is_an_error() {
 }
 
 #[test]
-fn a_query_that_is_stopped_is_an_error_and_asks_no_more() {
-    let asked = std::sync::atomic::AtomicU32::new(0);
-    let stop = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 1;
+fn a_query_that_is_stopped_is_an_error_and_executes_no_more() {
+    let checks = std::sync::atomic::AtomicU32::new(0);
+    let stop = || checks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 1;
     let options = Options {
         stop: Some(&stop),
         ..Options::default()
@@ -213,11 +248,11 @@ fn a_query_that_is_stopped_is_an_error_and_asks_no_more() {
     let shards = [one.clone(), other, one];
     let error = answer(&shards, &find_all(), &options).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Stopped);
-    assert_eq!(asked.into_inner(), 2);
+    assert_eq!(checks.into_inner(), 2);
 }
 
 #[test]
-fn an_explanation_says_what_was_asked_and_what_was_not() {
+fn an_explanation_says_what_was_executed_and_what_was_not() {
     let clock = || Duration::from_micros(7);
     let options = Options {
         clock: Some(&clock),
@@ -261,11 +296,11 @@ fn the_first_hits_are_found_among_the_first_documents_if_they_are_there() {
         let docs: Vec<_> = answer.hits.iter().map(|hit| hit.doc).collect();
         (docs, answer.explain.unwrap().first)
     };
-    // Half of the first are expected to match; ties are looked at together, and stand by docid.
+    // Half of the first are expected to match; ties are tested together, and ordered by docid.
     assert_eq!(newest("even = true"), (vec![996, 998, 994, 990], 19));
     // Half of all match, and none among the first.
     assert_eq!(newest("late = true"), (vec![498, 499, 495, 496], 0));
-    // So few match that the first are not worth a look.
+    // Too few match for testing the first ones to pay.
     assert_eq!(newest("n = 100"), (vec![300, 301, 302], 0));
 }
 

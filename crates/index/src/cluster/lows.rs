@@ -1,0 +1,122 @@
+//! [`Lows`]: the docids of one cluster, one after another.
+
+use super::bits::{Word, word};
+use super::list::{Low, low};
+use std::ops::Range;
+
+/// The docids of a cluster, ascending, by their low halves.
+#[derive(Debug, Clone)]
+pub(crate) enum Lows<'a> {
+    List(std::slice::Iter<'a, Low>),
+    Bits {
+        words: &'a [Word],
+        /// The word that `current` is of.
+        at: usize,
+        /// What is left of it.
+        current: u64,
+    },
+}
+
+impl<'a> Lows<'a> {
+    pub(super) fn of_words(words: &'a [Word]) -> Lows<'a> {
+        Lows::Bits {
+            current: words.first().map_or(0, |bits| word(*bits)),
+            words,
+            at: 0,
+        }
+    }
+
+    /// Skips docids below `start`; never goes back.
+    pub(crate) fn advance_to(&mut self, start: u16) {
+        match self {
+            Lows::List(lows) => {
+                let rest = lows.as_slice();
+                let at = rest.partition_point(|one| low(*one) < start);
+                *lows = rest.get(at..).unwrap_or_default().iter();
+            }
+            Lows::Bits { words, at, current } => {
+                let to = usize::from(start) / 64;
+                if to > *at {
+                    *at = to;
+                    *current = words.get(to).map_or(0, |bits| word(*bits));
+                }
+                if to == *at {
+                    *current &= u64::MAX << (start % 64);
+                }
+            }
+        }
+    }
+
+    /// Writes the next docids, each with `base` added, to the start of `docids`, and returns how
+    /// many. It fills `docids` unless the cluster ends first.
+    pub(crate) fn fill(&mut self, base: u32, docids: &mut [u32]) -> usize {
+        match self {
+            Lows::List(lows) => {
+                let count = lows.len().min(docids.len());
+                let (now, later) = lows.as_slice().split_at(count);
+                for (docid, one) in docids.iter_mut().zip(now) {
+                    *docid = base | u32::from(low(*one));
+                }
+                *lows = later.iter();
+                count
+            }
+            Lows::Bits { words, at, current } => {
+                let (mut filled, mut index, mut left) = (0, *at, *current);
+                let docids_len = docids.len();
+                'docids: for docid in docids {
+                    while left == 0 {
+                        match words.get(index + 1) {
+                            Some(bits) => (index, left) = (index + 1, word(*bits)),
+                            None => break 'docids,
+                        }
+                    }
+                    *docid = base | (index as u32 * 64 + left.trailing_zeros());
+                    left &= left - 1;
+                    filled += 1;
+                }
+                (*at, *current) = (index, left);
+                debug_assert!(
+                    filled == docids_len || left == 0,
+                    "a fill is short at the end alone"
+                );
+                filled
+            }
+        }
+    }
+
+    /// The next docids that follow each other without a gap. A run may be cut at the end of a word
+    /// of bits, or after one entry of a list.
+    pub(crate) fn next_run(&mut self) -> Option<Range<u32>> {
+        let start = u32::from(self.next()?);
+        let mut end = start + 1;
+        if let Lows::Bits { current, .. } = self {
+            let more = current.checked_shr(end % 64).unwrap_or(0).trailing_ones();
+            if !end.is_multiple_of(64) && more > 0 {
+                end += more;
+                // The word's bits below `end` are spent.
+                *current &= u64::MAX.checked_shl((end - 1) % 64 + 1).unwrap_or(0);
+            }
+        }
+        Some(start..end)
+    }
+}
+
+impl Iterator for Lows<'_> {
+    type Item = u16;
+
+    fn next(&mut self) -> Option<u16> {
+        match self {
+            Lows::List(lows) => lows.next().map(|one| low(*one)),
+            Lows::Bits { words, at, current } => {
+                while *current == 0 {
+                    *at += 1;
+                    *current = words.get(*at).map(|bits| word(*bits))?;
+                }
+                let next = *at * 64 + current.trailing_zeros() as usize;
+                *current &= *current - 1;
+                // Below 65,536: there are at most 1,024 words.
+                Some(next as u16)
+            }
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! [`Run`]: one execution of a query, shard by shard.
+
+use crate::aggregate::Gathered;
+use crate::evaluate::Evaluator;
+use crate::explain::Trace;
+use crate::first::first_matches;
+use crate::meter::Meter;
+use crate::page::Page;
+use crate::plan::{Step, StepKind, plan};
+use crate::prepared::Prepared;
+use crate::sort::{Sorting, TopHits, best, is_outranked};
+use crate::timer::Timer;
+use crate::top::Top;
+use crate::{Answer, Explain, Hit, Options, Order, Result, Shard, Shards};
+use quire_index::DocSet;
+use quire_model::ordered::Direction;
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::ops::ControlFlow;
+
+/// If candidates are fewer than one in this number of shards, they are sorted one by one.
+const FEW: u64 = 16;
+
+/// What a query needs of the documents of a shard that match.
+enum Needed<'p, 'e> {
+    /// Only their number.
+    Count,
+    /// Those that belong on the page.
+    Page(&'p mut Page<'e>),
+    /// Those that come first in the query's order.
+    First,
+    /// Only aggregates.
+    Aggregates,
+}
+
+/// One execution of a query.
+pub(crate) struct Run<'q> {
+    prepared: &'q Prepared,
+    shards: &'q dyn Shards,
+    options: Options<'q>,
+    timer: Timer<'q>,
+    pub(crate) explain: Option<Box<Explain>>,
+    meter: Meter,
+    /// Documents that match.
+    matched: u64,
+    top: TopHits,
+    /// There is one shard alone, so hits are not compared with those of others.
+    is_alone: bool,
+    gathered: Vec<Gathered>,
+}
+
+impl<'q> Run<'q> {
+    pub(crate) fn new(
+        prepared: &'q Prepared,
+        shards: &'q dyn Shards,
+        options: &Options<'q>,
+    ) -> Run<'q> {
+        Run {
+            prepared,
+            shards,
+            options: *options,
+            timer: Timer(options.clock),
+            explain: options.clock.map(|_| {
+                Box::new(Explain {
+                    shards: shards.count().into(),
+                    filter: Trace::new(&prepared.root),
+                    ..Explain::default()
+                })
+            }),
+            meter: Meter::new(options.memory_bytes_max),
+            matched: 0,
+            top: Top::new(prepared.hits_max()),
+            is_alone: false,
+            gathered: prepared.gather(),
+        }
+    }
+
+    /// Hits in the order of shards and docids.
+    pub(crate) fn in_place(
+        &mut self,
+        places: &[u32],
+        each: &mut dyn FnMut(Hit) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let query = &self.prepared.query;
+        let mut page = Page {
+            skip: query.skip,
+            left: query.limit.unwrap_or(u64::MAX),
+            each,
+        };
+        for &place in places {
+            if page.left == 0 && self.is_page_alone() {
+                break;
+            }
+            let Some(shard) = self.shards.shard(place) else {
+                continue;
+            };
+            let Some((step, docs)) = self.plan(shard)? else {
+                continue;
+            };
+            let is_skipped = step.estimate.at_most <= page.skip;
+            let needed = match (page.left == 0, self.gathered.is_empty()) {
+                (true, true) => Needed::Count,
+                (true, false) => Needed::Aggregates,
+                (false, true) if is_skipped => Needed::Count,
+                (false, _) => Needed::Page(&mut page),
+            };
+            let only_counted = matches!(needed, Needed::Count);
+            let matched = self.execute_on(shard, place, &step, docs, needed)?;
+            if only_counted && page.left > 0 {
+                page.skip = page.skip.saturating_sub(matched);
+            }
+        }
+        Ok(())
+    }
+
+    /// Hits in the query's order.
+    pub(crate) fn in_order(
+        &mut self,
+        places: Vec<u32>,
+        each: &mut dyn FnMut(Hit) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let query = &self.prepared.query;
+        let Some(first) = query.order.first() else {
+            return Ok(());
+        };
+        let waiting = match self.top.is_nothing() || places.len() < 2 {
+            true => places,
+            false => self.best_first(places, first)?,
+        };
+        self.is_alone = waiting.len() == 1;
+        let is_about_all = !self.is_page_alone();
+        for (executed, place) in waiting.iter().enumerate() {
+            let Some(shard) = self.shards.shard(*place) else {
+                continue;
+            };
+            let is_outranked = self.top.is_nothing()
+                || self.top.worst().is_some()
+                    && is_outranked(best(shard, first)?.as_deref(), first.direction, &self.top);
+            if is_outranked && !is_about_all {
+                // So are all behind it, which have no better values: they need no plan.
+                if let Some(explain) = &mut self.explain {
+                    explain.outranked += (waiting.len() - executed) as u64;
+                }
+                break;
+            }
+            let Some((step, docs)) = self.plan(shard)? else {
+                continue;
+            };
+            let needed = match (is_outranked, self.gathered.is_empty()) {
+                (true, true) => Needed::Count,
+                (true, false) => Needed::Aggregates,
+                (false, _) => Needed::First,
+            };
+            if is_outranked && let Some(explain) = &mut self.explain {
+                explain.outranked += 1;
+            }
+            self.execute_on(shard, *place, &step, docs, needed)?;
+        }
+        let top = std::mem::replace(&mut self.top, Top::new(0));
+        let skip = usize::try_from(query.skip).unwrap_or(usize::MAX);
+        for (_, hit) in top.into_sorted().into_iter().skip(skip) {
+            if each(hit).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Places of shards, ordered by the shard's best value, the best first.
+    fn best_first(&self, places: Vec<u32>, order: &Order) -> Result<Vec<u32>> {
+        if places.len() as u64 * FEW >= self.shards.count().into()
+            && let Some(best_first) = self.shards.best_first(order)?
+        {
+            let best_first = best_first.iter().copied();
+            return Ok(match places.len() == best_first.len() {
+                true => best_first.collect(),
+                false => {
+                    let is_candidate = |place: &u32| places.binary_search(place).is_ok();
+                    best_first.filter(is_candidate).collect()
+                }
+            });
+        }
+        let mut waiting = Vec::with_capacity(places.len());
+        for place in places {
+            if let Some(shard) = self.shards.shard(place) {
+                waiting.push((best(shard, order)?, place));
+            }
+        }
+        waiting.sort_by(|(one, _), (other, _)| compare_best(one, other, order.direction));
+        Ok(waiting.into_iter().map(|(_, place)| place).collect())
+    }
+
+    /// The plan for a shard, and how many documents the shard has; none if nothing in it can match.
+    fn plan(&mut self, shard: &'q dyn Shard) -> Result<Option<(Step<'q>, u64)>> {
+        let start = self.timer.now();
+        let docs = shard.doc_count()?;
+        let trace = self.explain.as_mut().map(|explain| &mut explain.filter);
+        let step = plan(&self.prepared.root, 0, shard, docs, trace)?;
+        let is_pruned = matches!(step.kind, StepKind::None);
+        if let Some(explain) = &mut self.explain {
+            explain.pruned += u64::from(is_pruned);
+            explain.planning += self.timer.since(start);
+        }
+        Ok((!is_pruned).then_some((step, docs)))
+    }
+
+    /// Executes the plan on a shard, and returns how many documents match.
+    fn execute_on(
+        &mut self,
+        shard: &dyn Shard,
+        place: u32,
+        step: &Step<'_>,
+        docs: u64,
+        needed: Needed<'_, '_>,
+    ) -> Result<u64> {
+        self.options.check_stop()?;
+        let timer = self.timer;
+        let evaluator = Evaluator { shard, docs, timer };
+        let start = timer.now();
+        if let Needed::Count = needed {
+            let trace = self.explain.as_mut().map(|explain| &mut explain.filter);
+            let count = evaluator.count(step, trace)?;
+            self.matched += count;
+            if let Some(explain) = &mut self.explain {
+                explain.filtering += timer.since(start);
+            }
+            return Ok(count);
+        }
+        let set = self.matches(&evaluator, step, &needed)?;
+        let filtered = timer.now();
+        self.matched += set.len();
+        match needed {
+            Needed::Page(page) => page.show(place, &set),
+            Needed::First => {
+                let (orders, hits_max) = (&self.prepared.query.order, self.prepared.hits_max());
+                let sorting = Sorting {
+                    orders,
+                    hits_max,
+                    is_alone: self.is_alone,
+                };
+                sorting.shard(shard, place, &set, &mut self.top, &mut self.meter)?;
+            }
+            Needed::Count | Needed::Aggregates => {}
+        }
+        let sorted = timer.now();
+        self.aggregate(&evaluator, &set)?;
+        if let Some(explain) = &mut self.explain {
+            explain.filtering += filtered.saturating_sub(start);
+            explain.ordering += sorted.saturating_sub(filtered);
+            explain.aggregating += timer.since(sorted);
+        }
+        Ok(set.len())
+    }
+
+    /// The documents that match, or only those that come first, if the query needs no others.
+    fn matches(
+        &mut self,
+        evaluator: &Evaluator<'_, '_>,
+        step: &Step<'_>,
+        needed: &Needed<'_, '_>,
+    ) -> Result<DocSet> {
+        let (query, hits_max) = (&self.prepared.query, self.prepared.hits_max());
+        let is_first_alone = matches!(needed, Needed::First) && self.is_page_alone();
+        let mut trace = self.explain.as_mut().map(|explain| &mut explain.filter);
+        if let Some(order) = query.order.first().filter(|_| is_first_alone) {
+            let trace = trace.as_deref_mut();
+            let first = first_matches(evaluator, step, order, hits_max, trace)?;
+            if let Some((set, tested)) = first {
+                if let Some(explain) = &mut self.explain {
+                    explain.first += tested;
+                }
+                return Ok(set);
+            }
+        }
+        evaluator.matches(step, trace)
+    }
+
+    /// Whether the query needs only its page, and no count or aggregate of all that match.
+    fn is_page_alone(&self) -> bool {
+        !self.prepared.query.count && self.gathered.is_empty()
+    }
+
+    fn aggregate(&mut self, evaluator: &Evaluator<'_, '_>, set: &DocSet) -> Result<()> {
+        let aggregates = self.prepared.query.aggregates.iter();
+        let wanted = aggregates.zip(&self.prepared.among);
+        for (((_, aggregate), among), gathered) in wanted.zip(&mut self.gathered) {
+            let mut set = Cow::Borrowed(set);
+            if let Some(node) = among {
+                let step = plan(node, 0, evaluator.shard, evaluator.docs, None)?;
+                evaluator.retain(&step, set.to_mut(), None)?;
+            }
+            let Some(path) = aggregate.what.path() else {
+                gathered.add_documents(set.len());
+                continue;
+            };
+            let Some(column) = evaluator.shard.column(path)? else {
+                continue;
+            };
+            let many = evaluator.shard.field(path)?.is_none_or(|info| info.many);
+            gathered.add_column(column.as_ref(), many, &set, &mut self.meter)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> Answer {
+        Answer {
+            explain: self.explain,
+            ..self.prepared.concluded(self.matched, self.gathered)
+        }
+    }
+}
+
+/// Puts shards with better values first, those without any last.
+fn compare_best(
+    one: &Option<Cow<'_, [u8]>>,
+    other: &Option<Cow<'_, [u8]>>,
+    direction: Direction,
+) -> Ordering {
+    match (one, other, direction) {
+        (Some(one), Some(other), Direction::Ascending) => one.cmp(other),
+        (Some(one), Some(other), Direction::Descending) => other.cmp(one),
+        (one, other, _) => other.is_some().cmp(&one.is_some()),
+    }
+}
