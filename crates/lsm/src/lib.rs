@@ -64,11 +64,13 @@
 //! # }
 //! ```
 
+mod codec;
 mod compaction;
 mod damage;
 mod deadline;
 mod direction;
 mod entry;
+mod entry_kind;
 mod error;
 mod fences;
 mod files;
@@ -77,6 +79,7 @@ mod memtable;
 mod merge;
 mod merger;
 mod meta;
+mod op;
 mod pager;
 mod range_deletions;
 mod range_tombstones;
@@ -90,6 +93,7 @@ mod testing;
 mod tree;
 mod varint;
 
+pub use codec::Codec;
 pub use compaction::{CompactionPolicy, Geometric, SpaceBounded};
 pub use damage::Damage;
 pub use deadline::{DEADLINE_BYTES, wall_clock_micros};
@@ -97,12 +101,11 @@ pub use error::{Error, ErrorKind, Result};
 pub use files::TableFiles;
 pub use merger::{BytesMerger, DynMerger, FoldBytes, MergeError, Merger};
 pub use meta::{RunMeta, TableMeta};
+pub use op::{KEY_BYTES_MAX, Op, VALUE_BYTES_MAX};
 pub use pager::{FilterPager, FilterPagerStats};
 pub use range_tombstones::RangeTombstones;
 pub use small_bytes::SmallBytes;
-pub use spec::{
-    Codec, KEY_BYTES_MAX, Op, TreeContext, TreeSpec, VALUE_BYTES_MAX, filter_bits_per_key,
-};
+pub use spec::{TreeContext, TreeSpec, filter_bits_per_key};
 pub use table::{TableCheck, TableCopy, TablePieces, TableVerify, verify_table};
 pub use tree::{
     Compaction, FoldedValue, Load, Scan, Superseded, Tree, TreeEdit, TreeReader, TreeSnapshot,

@@ -18,7 +18,8 @@ mod order;
 mod pages;
 
 use crate::direction::Start;
-use crate::entry::{Entry, EntryKind, EntryRef};
+use crate::entry::{Entry, EntryRef};
+use crate::entry_kind::EntryKind;
 use crate::fold::Folder;
 use crate::range_tombstones::RangeTombstones;
 use crate::{Error, Op, Result, table};

@@ -11,7 +11,8 @@
 
 use crate::Result;
 use crate::direction::{Direction, Start};
-use crate::entry::{Entry, EntryKind, EntryRef};
+use crate::entry::{Entry, EntryRef};
+use crate::entry_kind::EntryKind;
 use crate::fold::{Folder, Stack};
 use crate::range_deletions::RangeDeletions;
 use crate::range_tombstones::RangeTombstone;

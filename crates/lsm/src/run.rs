@@ -10,7 +10,7 @@ use crate::direction::{Direction, Start};
 use crate::entry::{Entry, EntryRef, Visit};
 use crate::fences::Fences;
 use crate::range_tombstones::RangeTombstones;
-use crate::table::{Access, Asking, Counters, Origin, Table, TableCursor};
+use crate::table::{Access, Counters, FilterQuery, Origin, Table, TableCursor};
 use crate::{Error, Result, RunMeta, SmallBytes, TreeContext, TreeSpec};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -169,7 +169,7 @@ impl Run {
         }
         Some(LookUp {
             table,
-            asking: table.asking(hash),
+            query: table.query(hash),
         })
     }
 
@@ -195,19 +195,19 @@ impl Run {
 #[derive(Debug)]
 pub(crate) struct LookUp<'a> {
     table: &'a Table,
-    asking: Asking<'a>,
+    query: FilterQuery<'a>,
 }
 
 impl LookUp<'_> {
     /// Has the processor fetch what the filter will be asked.
     pub(crate) fn prefetch(&self) {
-        self.asking.prefetch();
+        self.query.prefetch();
     }
 
     /// Has the system begin to read what [`get`](Self::get) will, and says whether the key may be
     /// there.
     pub(crate) fn announce(&self, key: &[u8], hash: u64) -> bool {
-        self.table.announce(key, hash, &self.asking)
+        self.table.announce(key, hash, &self.query)
     }
 
     /// What the run says of the key; a value may be lent.
@@ -220,7 +220,7 @@ impl LookUp<'_> {
         hash: u64,
         visit: &mut Visit<'_>,
     ) -> Result<Option<Entry>> {
-        self.table.get(key, hash, &self.asking, visit)
+        self.table.get(key, hash, &self.query, visit)
     }
 }
 

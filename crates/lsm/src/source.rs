@@ -2,7 +2,8 @@
 
 use crate::Result;
 use crate::direction::Start;
-use crate::entry::{Entry, EntryKind, EntryRef};
+use crate::entry::{Entry, EntryRef};
+use crate::entry_kind::EntryKind;
 use crate::fences;
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::range_tombstones::RangeTombstones;
@@ -29,6 +30,11 @@ impl Source {
     pub(crate) fn of_run(run: &Arc<Run>) -> Result<Source> {
         let cursor = RunCursor::open(Arc::clone(run), Access::Sequential, Start::FIRST)?;
         Ok(Source::Run(Box::new(cursor)))
+    }
+
+    /// All of these runs, each read once.
+    pub(crate) fn of_runs(runs: &[Arc<Run>]) -> Result<Vec<Source>> {
+        runs.iter().map(Source::of_run).collect()
     }
 
     /// The ranges that it deletes from older sources.

@@ -26,19 +26,20 @@
 //! block. All but the top index come through the block cache, where they are kept checked and
 //! decoded, and are found by the slots of the [`node`] above them while they are there; or, if the
 //! tree is mapped, data blocks are looked at where they lie ([`mapped`]). Filter pages are in
-//! [`pages`], as the pager has them.
+//! [`paged_filter`], as the pager has them.
 
 mod block;
 mod blocks;
 mod copy;
 mod cursor;
+mod file;
 mod filter;
 mod footer;
 mod frame;
 mod index;
 mod mapped;
 mod node;
-mod pages;
+mod paged_filter;
 mod properties;
 mod ranges;
 mod reader;
@@ -51,7 +52,7 @@ pub use copy::{TableCopy, TablePieces};
 pub(crate) use cursor::TableCursor;
 pub(crate) use filter::{bits_per_key, hash};
 pub(crate) use mapped::Origin;
-pub(crate) use pages::{Asking, PagedFilter};
+pub(crate) use paged_filter::{FilterQuery, PagedFilter};
 pub(crate) use reader::{Counters, Table};
 pub use verify::{TableCheck, TableVerify, verify_table};
 pub(crate) use writer::TableWriter;

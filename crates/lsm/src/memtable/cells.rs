@@ -15,7 +15,8 @@
 //! reach is whole. But for a key's newest version nothing changes.
 
 use super::pages::Pages;
-use crate::entry::{Entry, EntryKind};
+use crate::entry::Entry;
+use crate::entry_kind::EntryKind;
 use crate::{Error, Result, SmallBytes};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};

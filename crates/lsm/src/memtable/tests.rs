@@ -1,5 +1,5 @@
 use super::*;
-use crate::entry::EntryKind;
+use crate::entry_kind::EntryKind;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;

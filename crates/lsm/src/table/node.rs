@@ -1,6 +1,6 @@
 //! Index node: an index block in memory, ready to be searched, with a slot for each block below it.
 //!
-//! A slot finds its block, as long as the cache holds that, without asking the cache: readers that
+//! A slot finds its block, as long as the cache holds that, without query the cache: readers that
 //! find theirs wait for nobody. What the cache lets go of is gone from the slot too.
 
 use super::block::{Block, BlockCursor};

@@ -1,6 +1,7 @@
 use super::*;
 use crate::direction::Start;
-use crate::entry::{Entry, EntryKind, EntryRef, Visit};
+use crate::entry::{Entry, EntryRef, Visit};
+use crate::entry_kind::EntryKind;
 use crate::testing::{any_codec, context};
 use crate::{Codec, Error, ErrorKind, Result, SmallBytes, TableMeta, TreeContext, TreeSpec};
 use proptest::collection::{btree_map, vec};
@@ -100,7 +101,7 @@ fn get(table: &Table, key: &[u8]) -> Result<Option<Entry>> {
     table.get(
         key,
         hash(key),
-        &table.asking(hash(key)),
+        &table.query(hash(key)),
         &mut Visit::default(),
     )
 }
@@ -312,7 +313,7 @@ fn damage_to_a_block_that_was_looked_at_before_is_found_at_the_next_look() {
                     .sum::<std::result::Result<usize, _>>()
             };
             assert_eq!((reads(), reads()), (Ok(0), Ok(0)));
-            let data_end = table.frames.properties.ranges_offset;
+            let data_end = table.file.properties.ranges_offset;
             for byte in (super::footer::HEADER_BYTES as u64..data_end).step_by(7) {
                 env.flip_bit(&path, byte * 8).unwrap();
                 assert!(reads().unwrap() > 0, "byte {byte}");

@@ -7,7 +7,8 @@ use super::frame::{self, Fit, Handle};
 use super::index;
 use super::properties::Properties;
 use super::ranges;
-use crate::entry::{EntryKind, EntryRef};
+use crate::entry::EntryRef;
+use crate::entry_kind::EntryKind;
 use crate::{
     Codec, Error, KEY_BYTES_MAX, Result, TableMeta, TreeContext, TreeSpec, VALUE_BYTES_MAX,
 };

@@ -6,7 +6,8 @@
 
 use crate::SmallBytes;
 use crate::deadline::wall_clock_micros;
-use crate::entry::{EntryKind, EntryRef};
+use crate::entry::EntryRef;
+use crate::entry_kind::EntryKind;
 use crate::merge::Merge;
 use crate::range_tombstones::{RangeTombstone, is_before};
 use crate::table::TableWriter;

@@ -1,7 +1,7 @@
 //! Builds a block: in the fixed layout as long as all entries allow it, else in the other.
 
 use super::fixed;
-use crate::entry::EntryKind;
+use crate::entry_kind::EntryKind;
 use crate::fences::shared_bytes;
 use crate::varint;
 

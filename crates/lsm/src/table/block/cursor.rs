@@ -1,11 +1,14 @@
 //! Goes through a block in order, or in the reverse order.
 
+use super::contents::Block;
 use super::fixed::Fixed;
+use super::layout::Layout;
+use super::place::EntryPlace;
 use super::prefixed::Prefixed;
-use super::{Block, Layout, Place};
 use crate::Damage;
 use crate::direction::{Direction, Start};
-use crate::entry::{Entry, EntryKind, EntryRef};
+use crate::entry::{Entry, EntryRef};
+use crate::entry_kind::EntryKind;
 use crate::fences;
 use smallvec::SmallVec;
 use std::ops::{ControlFlow, Range};
@@ -93,7 +96,7 @@ impl BlockCursor {
 
     /// Moves to the first entry at or after `key`.
     pub(crate) fn seek(&mut self, block: &Block, key: &[u8]) -> Result<(), Damage> {
-        (self.valid, self.next) = (false, block.end());
+        (self.valid, self.next) = (false, block.layout.end());
         self.begin(block);
         match (block.search(key)?, &block.layout) {
             (None, _) => {}
@@ -144,7 +147,7 @@ impl BlockCursor {
     /// Moves to the next entry.
     #[inline]
     pub(crate) fn advance(&mut self, block: &Block) -> Result<(), Damage> {
-        if self.next >= block.end() {
+        if self.next >= block.layout.end() {
             self.valid = false;
             return Ok(());
         }
@@ -163,7 +166,7 @@ impl BlockCursor {
     pub(crate) fn retreat(&mut self, block: &Block) -> Result<(), Damage> {
         let before = match self.valid {
             true => self.at,
-            false => block.end(),
+            false => block.layout.end(),
         };
         if before == 0 {
             self.valid = false;
@@ -259,7 +262,7 @@ impl BlockCursor {
     }
 
     /// Stands on an entry of the prefixed layout; `key` holds what that shares.
-    fn stand_on(&mut self, block: &Block, place: Place) {
+    fn stand_on(&mut self, block: &Block, place: EntryPlace) {
         self.at = place.at;
         self.key.extend_from_slice(block.slice(place.unshared));
         self.word = fences::word(&self.key);
@@ -271,7 +274,12 @@ impl BlockCursor {
 
     /// The entry at `at`, which comes after the one whose key is here: of that, what it shares is
     /// left. The cursor is on no entry until this one has proved whole.
-    fn follow(&mut self, block: &Block, prefixed: Prefixed, at: usize) -> Result<Place, Damage> {
+    fn follow(
+        &mut self,
+        block: &Block,
+        prefixed: Prefixed,
+        at: usize,
+    ) -> Result<EntryPlace, Damage> {
         self.valid = false;
         let place = prefixed.place(&block.bytes, at)?;
         if place.shared > self.key.len() {

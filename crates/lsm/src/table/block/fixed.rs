@@ -11,9 +11,9 @@
 //!
 //! A search compares the first eight own bytes as one number.
 
-use super::Place;
+use super::place::EntryPlace;
 use crate::Damage;
-use crate::entry::EntryKind;
+use crate::entry_kind::EntryKind;
 use crate::fences;
 use quire_seeded::{Bug, seeded};
 use std::ops::Range;
@@ -129,8 +129,8 @@ impl Fixed {
     }
 
     /// The entry numbered `index`.
-    fn place(self, index: usize) -> Place {
-        Place {
+    fn place(self, index: usize) -> EntryPlace {
+        EntryPlace {
             at: index,
             next: index + 1,
             shared: self.shared.into(),
@@ -141,7 +141,7 @@ impl Fixed {
     }
 
     /// The first entry at or after `key`, and whether its key is `key`.
-    pub(super) fn search(self, bytes: &[u8], key: &[u8]) -> Option<(Place, bool)> {
+    pub(super) fn search(self, bytes: &[u8], key: &[u8]) -> Option<(EntryPlace, bool)> {
         let count = self.count as usize;
         let all = self.shared_by_all(bytes);
         let Some(rest) = fences::strip_prefix(key, all) else {
