@@ -109,8 +109,8 @@ impl Batch {
         self.merges = false;
     }
 
-    /// What it is in the log if it is written at this moment, which is asked only if something
-    /// lives for a time.
+    /// Its record in the log if it is written at `now`, which is read only if a value lives for a
+    /// time.
     pub(crate) fn record(&self, now: impl FnOnce() -> u64) -> Cow<'_, [u8]> {
         if self.lives.is_empty() {
             return Cow::Borrowed(&self.record);

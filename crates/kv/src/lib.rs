@@ -1,7 +1,7 @@
 //! Keys and values: one ordered, durable tree, without documents.
 //!
 //! A [`Kv`] is a directory. Keys are bytes, 1 to 64 KiB, in bytewise order; values are bytes, up to
-//! 32 MiB. A write is durable when it is acknowledged, unless asked otherwise ([`Durability`]); a
+//! 32 MiB. A write is durable when it is acknowledged, unless [`Durability`] says otherwise; a
 //! [`Batch`] survives a crash whole or not at all. Reads take no lock, and a [`View`] is one
 //! consistent state.
 //!

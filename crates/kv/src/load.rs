@@ -67,8 +67,8 @@ impl BulkLoad {
     /// Writers wait for a moment, in which what they wrote last is flushed.
     ///
     /// # Errors
-    /// As of [`Kv::flush`](crate::Kv::flush): nothing was added. Of kind `Invalid` after a `put` that said `Full` or
-    /// `Io`.
+    /// As of [`Kv::flush`](crate::Kv::flush): nothing was added. Of kind `Invalid` after a `put`
+    /// that said `Full` or `Io`.
     pub fn finish(self) -> Result<()> {
         let done = self.opening.finish_load(self.load);
         drop(self.lock);

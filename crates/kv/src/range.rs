@@ -30,7 +30,8 @@ macro_rules! ranges {
 
 ranges! {
     Range<K>: |me| Bound::Included(me.start.as_ref()), Bound::Excluded(me.end.as_ref());
-    RangeInclusive<K>: |me| Bound::Included(me.start().as_ref()), Bound::Included(me.end().as_ref());
+    RangeInclusive<K>: |me|
+        Bound::Included(me.start().as_ref()), Bound::Included(me.end().as_ref());
     RangeFrom<K>: |me| Bound::Included(me.start.as_ref()), Bound::Unbounded;
     RangeTo<K>: |me| Bound::Unbounded, Bound::Excluded(me.end.as_ref());
     RangeToInclusive<K>: |me| Bound::Unbounded, Bound::Included(me.end.as_ref());

@@ -1,10 +1,13 @@
 //! Record: one write, of one change or of many that go together.
 //!
-//! # Layout (`v` is a variable-length integer: seven bits a byte, lowest first, the top bit set on all but the last)
+//! # Layout
 //! ```text
 //! record: | change … |                                  at least one
 //! change: | key length × 4 + kind v | value length v | key | value |
 //! ```
+//! `v` is a variable-length integer: seven bits a byte, lowest first, the top bit set on all but
+//! the last.
+//!
 //! Kinds: 0 put, 1 delete (its value is empty), 2 merge (its value is the operand), 3 what the
 //! first byte of the value says:
 //! - 1: put the rest of it: a deadline, in microseconds since 1970 UTC (8 bytes, little-endian),

@@ -62,7 +62,7 @@ enum Change {
     Delete(Vec<u8>),
     Merge(Vec<u8>, Vec<u8>),
     DeleteRange(Bound<Vec<u8>>, Bound<Vec<u8>>),
-    /// For so many seconds.
+    /// For this many seconds.
     PutFor(Vec<u8>, Vec<u8>, u64),
 }
 
@@ -87,8 +87,8 @@ enum Step {
         close: bool,
     },
     View,
-    LetGo,
-    /// So many seconds.
+    DropView,
+    /// This many seconds.
     Pass(u64),
 }
 
@@ -114,7 +114,8 @@ fn any_change() -> impl Strategy<Value = Change> {
         4 => (any_key(), value()).prop_map(|(key, value)| Change::Put(key, value)),
         2 => any_key().prop_map(Change::Delete),
         2 => (any_key(), operand()).prop_map(|(key, operand)| Change::Merge(key, operand)),
-        2 => (any_key(), value(), 0..20u64).prop_map(|(key, value, time)| Change::PutFor(key, value, time)),
+        2 => (any_key(), value(), 0..20u64)
+            .prop_map(|(key, value, time)| Change::PutFor(key, value, time)),
         1 => (any_bound(), any_bound()).prop_map(|(from, to)| Change::DeleteRange(from, to)),
     ]
 }
@@ -129,7 +130,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Compact),
         2 => any::<bool>().prop_map(|close| Step::Reopen { close }),
         2 => Just(Step::View),
-        1 => Just(Step::LetGo),
+        1 => Just(Step::DropView),
         3 => (0..10u64).prop_map(Step::Pass),
     ]
 }
@@ -281,7 +282,7 @@ fn read(mut pairs: Iter) -> Pairs {
     }
 }
 
-/// The view says what the model says, in every way there is to ask.
+/// Every way to read the view gives what the model has.
 fn check(view: &View, model: &Model, probes: &[Vec<u8>; 2]) {
     let all: Pairs = model.clone().into_iter().collect();
     assert_eq!(read(view.range(..).unwrap()), all);
@@ -330,11 +331,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
     #[test]
     fn keys_and_values_agree_with_a_map(
-        steps in vec(any_step(), 1..60), all_options in vec(any_options(), 4), probes in [any_key(), any_key()],
+        steps in vec(any_step(), 1..60),
+        all_options in vec(any_options(), 4),
+        probes in [any_key(), any_key()],
     ) {
         let env = SimEnv::new(1);
         let mut openings = all_options.iter().cycle();
-        let mut open = || Kv::open_on(env.clone(), "/db", openings.next().unwrap().clone()).unwrap();
+        let mut open = || {
+            let options = openings.next().unwrap().clone();
+            Kv::open_on(env.clone(), "/db", options).unwrap()
+        };
         let (mut kv, mut model) = (open(), Model::new());
         let mut deadlines = Deadlines::default();
         let mut views: Vec<(View, Model)> = Vec::new();
@@ -342,7 +348,8 @@ proptest! {
             match step {
                 Step::One(one) => {
                     let mut next = model.clone();
-                    let expected = deadlines.change(&mut next, one, env.now_micros()).map(|()| model = next);
+                    let expected = deadlines.change(&mut next, one, env.now_micros());
+                    let expected = expected.map(|()| model = next);
                     let done = match one {
                         Change::Put(key, value) => kv.put(key, value),
                         Change::PutFor(key, value, time) => {
@@ -389,7 +396,7 @@ proptest! {
                     views.truncate(2);
                     views.push((kv.view().unwrap(), model.clone()));
                 }
-                Step::LetGo => drop(views.pop()),
+                Step::DropView => drop(views.pop()),
             }
             check(&kv.view().unwrap(), &model, &probes);
             let keys = probes.each_ref().map(Vec::as_slice);
@@ -434,7 +441,7 @@ fn what_the_log_holds_is_dropped_once_the_tree_has_it() {
 }
 
 #[test]
-fn keys_that_are_written_again_take_no_more_room_than_asked_for() {
+fn keys_that_are_written_again_take_no_more_room_than_the_options_say() {
     let most = |space_percent| {
         let env = SimEnv::new(5);
         let options = KvOptions {

@@ -56,7 +56,7 @@ impl Entry {
         }
     }
 
-    /// The value it gives its key, once nothing older is left to fold; `now` is asked only if it
+    /// The value it gives its key, once nothing older is left to fold; `now` is read only if it
     /// has a deadline.
     #[inline]
     pub(crate) fn into_value(self, now: impl FnOnce() -> u64) -> Option<SmallBytes> {
@@ -101,7 +101,7 @@ impl<'a> EntryRef<'a> {
         }
     }
 
-    /// The value that it gives its key at a moment, which is asked only if it has a deadline.
+    /// The value that it gives its key at `now`, which is read only if it has a deadline.
     #[inline]
     pub(crate) fn value_at(self, now: impl FnOnce() -> u64) -> Option<&'a [u8]> {
         match self.kind {

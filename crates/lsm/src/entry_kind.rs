@@ -11,8 +11,8 @@ pub(crate) enum EntryKind {
     Delete = 1,
     /// Its value changes by this operand.
     Merge = 2,
-    /// It has this value until a deadline, which comes first: see [`deadline`](crate::deadline). From then on it has
-    /// none, whatever older entries say.
+    /// It has this value until a deadline, which comes first: see [`deadline`](crate::deadline).
+    /// From then on it has none, whatever older entries say.
     PutUntil = 3,
 }
 
@@ -28,7 +28,7 @@ impl EntryKind {
         }
     }
 
-    /// Whether an entry of this kind may have a value of so many bytes: a deadline takes some.
+    /// Whether an entry of this kind may have a value of this length: a deadline takes some.
     #[inline]
     pub(crate) fn may_be_of(self, bytes: u64) -> bool {
         self != EntryKind::PutUntil || bytes >= DEADLINE_BYTES as u64

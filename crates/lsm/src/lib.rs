@@ -18,12 +18,12 @@
 //!    for a key at a position, and the fold of the entries from the newest down to the first value
 //!    or tombstone is the key's state.
 //! 2. Versions live in memtables only. A [`TreeSnapshot`] pins the memtables and runs that were
-//!    current when it was taken, so a flush or a compaction keeps one version per key and never
-//!    asks who is looking.
+//!    current when it was taken, so a flush or a compaction keeps one version per key and needs
+//!    not know of readers.
 //! 3. A table file is written once, synced with its directory, and only then named by a
 //!    [`TreeEdit`]. It is deleted when an installed edit has replaced it and the last snapshot that
 //!    holds it is gone.
-//! 4. Every byte read from a table file has passed its CRC-32C; the sum also covers the file's own
+//! 4. Every byte read from a table file has passed its CRC-32C; the sum includes the file's own
 //!    salt and the bytes' offset, so right bytes in the wrong place are refused too.
 //!
 //! # Example

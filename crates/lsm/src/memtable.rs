@@ -36,7 +36,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 /// Keys looked up side by side: as many as there may be misses under way.
-const TOUCHED_AT_ONCE: usize = 16;
+const PREFETCHED_AT_ONCE: usize = 16;
 
 /// Bytes charged to the budget at once.
 const CHARGE_STEP: u64 = 64 << 10;
@@ -205,9 +205,9 @@ impl Memtable {
     /// caches by then. Of one key each step waits for the memory that the step before named; here
     /// the same step of many keys waits at once ("group prefetching": Chen, Ailamaki, Gibbons,
     /// Mowry 2004).
-    pub(crate) fn touch(&self, hashes: &[u64]) {
-        let mut numbers = [0; TOUCHED_AT_ONCE];
-        for hashes in hashes.chunks(TOUCHED_AT_ONCE) {
+    pub(crate) fn prefetch(&self, hashes: &[u64]) {
+        let mut numbers = [0; PREFETCHED_AT_ONCE];
+        for hashes in hashes.chunks(PREFETCHED_AT_ONCE) {
             self.index.guess(hashes, &mut numbers);
             for number in &mut numbers {
                 *number = self.cells.latest(*number);

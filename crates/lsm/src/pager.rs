@@ -2,16 +2,16 @@
 //!
 //! A page that is not in memory answers "maybe": a read never waits for one. What a page is worth
 //! is measured: the requests for it, of late, times the part of them to which the answer is "no".
-//! Where a page is absent, the search that was made in its stead tells what it would have said. So
-//! the filter of an oldest run, of which every key that is asked for is there, turns out to be
-//! worth nothing: its pages are not asked, and make room where there is too little for all. One
-//! that rests in memory is asked again as soon as a search finds nothing.
+//! Where a page is absent, the search that is made instead tells what it would have said. The
+//! filter of an oldest run that has every key which is read is worth nothing: its pages are not
+//! queried, and are evicted first. One that rests in memory is queried again as soon as a search
+//! finds nothing.
 //!
 //! # Invariants
 //! 1. The pages in memory take at most the budget, in [frames](frames) that readers do not hold.
 //! 2. A page comes into memory from a background job alone, checked. A page that can't be read
-//!    stays absent; the error is kept for whoever asks, and checking the file finds it again.
-//! 3. A job is due only if somebody asked for a page that is absent, or much for any: an idle
+//!    stays absent; [`FilterPager::error`] gives the error, and checking the file finds it again.
+//! 3. A job is due only if a page was queried that is absent, or one was queried often: an idle
 //!    process has none. What it does depends on the requests and the machine's clock alone.
 
 mod choose;

@@ -199,7 +199,7 @@ pub(crate) struct LookUp<'a> {
 }
 
 impl LookUp<'_> {
-    /// Has the processor fetch what the filter will be asked.
+    /// Prefetches the line of the filter.
     pub(crate) fn prefetch(&self) {
         self.query.prefetch();
     }
@@ -210,7 +210,7 @@ impl LookUp<'_> {
         self.table.announce(key, hash, &self.query)
     }
 
-    /// What the run says of the key; a value may be lent.
+    /// What the run says of the key; a value may be shown to the visitor.
     ///
     /// # Errors
     /// As of [`Table::get`].

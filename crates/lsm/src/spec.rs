@@ -7,7 +7,7 @@ use crate::{
 use quire_env::{BlockCache, Budget, Env};
 use std::sync::Arc;
 
-/// The largest block asked for: larger ones make a point read copy too much.
+/// The largest block: larger ones make a point read copy too much.
 const BLOCK_BYTES_MAX: usize = 1 << 20;
 
 /// With the last entry, and filter and index, a table still is below 4 GiB, as far as an index in
@@ -32,8 +32,8 @@ pub struct TreeSpec {
     /// How blocks are stored.
     pub codec: Codec,
     /// Whether point reads look at data blocks that are stored as they are in a map of the file:
-    /// without the block cache, checked each time. What the disk can no longer read then ends the
-    /// process: see [`quire_env::FileMap`].
+    /// without the block cache, checked each time. An I/O error on a mapped page
+    /// kills the process (SIGBUS): see [`quire_env::FileMap`].
     pub mapped: bool,
     /// Bits of filter per key, up to 64: 10 let about 1 % of absent keys through. 0: no filter.
     pub filter_bits_per_key: u32,

@@ -8,8 +8,9 @@
 //!
 //! # Layout
 //! ```text
-//! | header | data block … | filter page … | index block … | top index block | properties block | footer |
-//!          24             filter offset   index offset    top offset        properties offset  end - 48
+//! | header | data block … | filter page … | index block … | top index | properties | footer |
+//!          24             filter offset   index offset    top offset  |            end - 48
+//!                                                                     properties offset
 //! ```
 //! A table that deletes ranges of keys has them in a frame of its own before the filter pages: see
 //! [`ranges`].
@@ -22,8 +23,8 @@
 //! - Filter pages are as [`filter`] says, properties as [`properties`], header and footer as
 //!   [`footer`].
 //!
-//! A point read asks one filter page, searches the top index (pinned), one index block and one data
-//! block. All but the top index come through the block cache, where they are kept checked and
+//! A point read queries one filter page, searches the top index (pinned), one index block and one
+//! data block. All but the top index come through the block cache, where they are kept checked and
 //! decoded, and are found by the slots of the [`node`] above them while they are there; or, if the
 //! tree is mapped, data blocks are looked at where they lie ([`mapped`]). Filter pages are in
 //! [`paged_filter`], as the pager has them.

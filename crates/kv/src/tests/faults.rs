@@ -189,7 +189,7 @@ fn contents(env: &Arc<SimEnv>) -> Pairs {
 }
 
 #[test]
-fn a_crash_at_any_step_leaves_a_front_of_what_was_written_and_all_that_was_durable() {
+fn a_crash_at_any_step_leaves_a_prefix_of_what_was_written_and_all_that_was_durable() {
     DURABILITIES.into_iter().for_each(crashes_at_any_step);
 }
 
@@ -361,7 +361,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
     fn random_histories_survive_a_crash_at_a_random_step(
-        order in vec(0usize..1000, 1..40), at in 0u64..4000, seed in 0u64..100, rotate_unsynced: bool,
+        order in vec(0usize..1000, 1..40),
+        at in 0u64..4000,
+        seed in 0u64..100,
+        rotate_unsynced: bool,
     ) {
         let all = history();
         let steps: Vec<_> = order.iter().map(|step| all[step % all.len()].clone()).collect();

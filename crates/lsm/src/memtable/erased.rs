@@ -1,9 +1,10 @@
 //! Erased ranges: the deletions of ranges that a memtable has, as of every position.
 //!
-//! Each deletion makes new [`RangeTombstones`], which share most of their nodes with those of before; all are
-//! kept, with their positions, for snapshots at older ones. The mark of a span is the number that
-//! the next cell had: cells are numbered in the order in which they are written, so a version with
-//! a smaller number is older than the deletion, also in one record, which has one position.
+//! Each deletion makes new [`RangeTombstones`], which share most of their nodes with those of
+//! before; all are kept, with their positions, for snapshots at older ones. The mark of a range is
+//! the number that the next cell had: cells are numbered in the order in which they are written, so
+//! a version with a smaller number is older than the deletion, also in one record, which has one
+//! position.
 //!
 //! The one writer fills a slot and publishes the count with release; readers load that with
 //! acquire, and take no lock.

@@ -103,20 +103,30 @@ mod tests {
     proptest! {
         #[test]
         fn seeking_any_key_finds_what_a_map_finds(
-            entries in any_entries(), restart_interval in 1usize..20, probe in vec(any::<u8>(), 0..6),
+            entries in any_entries(),
+            restart_interval in 1usize..20,
+            probe in vec(any::<u8>(), 0..6),
         ) {
             let block = Arc::new(Block::parse(build(&entries, restart_interval)).unwrap());
-            let lengths = |(key, (kind, value)): (&Vec<u8>, &(u8, Vec<u8>))| (key.len(), *kind, value.len());
-            let uniform = entries.iter().map(lengths).all(|one| one.1 == 0 && Some(one) == entries.iter().map(lengths).next());
+            let lengths = |(key, (kind, value)): (&Vec<u8>, &(u8, Vec<u8>))| {
+                (key.len(), *kind, value.len())
+            };
+            let first = entries.iter().map(lengths).next();
+            let is_as_first = |one: (usize, u8, usize)| one.1 == 0 && Some(one) == first;
+            let uniform = entries.iter().map(lengths).all(is_as_first);
             prop_assert_eq!(uniform, matches!(block.layout, Layout::Fixed(_)));
-            prop_assert_eq!(read(&block, None).unwrap(), entries.clone().into_iter().collect::<Vec<_>>());
-            prop_assert_eq!(read_back(&block, None).unwrap(), entries.clone().into_iter().rev().collect::<Vec<_>>());
+            let mut all: Vec<_> = entries.clone().into_iter().collect();
+            prop_assert_eq!(&read(&block, None).unwrap(), &all);
+            all.reverse();
+            prop_assert_eq!(read_back(&block, None).unwrap(), all);
             for key in entries.keys().chain([&probe]) {
-                let found = block.get(key).unwrap().map(|entry| (entry.kind as u8, entry.value.to_vec()));
+                let found = block.get(key).unwrap();
+                let found = found.map(|entry| (entry.kind as u8, entry.value.to_vec()));
                 prop_assert_eq!(found.as_ref(), entries.get(key));
-                let expected: Vec<_> = entries.range(key.clone()..).map(|(k, v)| (k.clone(), v.clone())).collect();
+                let owned = |(key, value): (&Vec<u8>, &(u8, Vec<u8>))| (key.clone(), value.clone());
+                let expected: Vec<_> = entries.range(key.clone()..).map(owned).collect();
                 prop_assert_eq!(read(&block, Some(key)).unwrap(), expected);
-                let before = entries.range(..key.clone()).rev().map(|(k, v)| (k.clone(), v.clone()));
+                let before = entries.range(..key.clone()).rev().map(owned);
                 prop_assert_eq!(read_back(&block, Some(key)).unwrap(), before.collect::<Vec<_>>());
             }
         }

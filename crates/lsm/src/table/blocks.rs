@@ -5,7 +5,7 @@
 //! will come to. Elsewhere its first blocks come through the cache, as those of point reads do: a
 //! short scan may be done again. What a longer one finds there it takes; the rest it reads ahead
 //! and past the cache, so that it costs few calls and drives nothing out. Flushes and compactions
-//! see each block once, and do not ask the cache at all.
+//! see each block once, and do not use the cache at all.
 
 use super::block::{Block, BlockCursor};
 use super::footer::HEADER_BYTES;
@@ -28,10 +28,10 @@ const SEQUENTIAL_BYTES: u64 = 256 << 10;
 const SCAN_BYTES_MIN: u64 = 16 << 10;
 const SCAN_BYTES_MAX: u64 = 64 << 10;
 
-/// So many bytes of a scan come through the cache, whether it holds them or not.
+/// The first bytes of a scan, this many, come through the cache, whether it holds them or not.
 const CACHED_BYTES: u64 = 64 << 10;
 
-/// The system is told of so many bytes of a map that a scan will come to.
+/// The system is told ahead of this many bytes of a map that a scan will read.
 const WILL_NEED_BYTES: u64 = 256 << 10;
 
 /// How a cursor reads its blocks.

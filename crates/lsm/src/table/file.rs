@@ -12,8 +12,8 @@ use quire_env::{Env, ReadFile};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Index blocks and filter pages lie beside each other, and are few: so many bytes are read along
-/// with one.
+/// Index blocks and filter pages lie beside each other, and are few: this many bytes are read
+/// along with one.
 const NEIGHBOURS_BYTES: u64 = 64 << 10;
 
 /// A table file without cache or tree: the checked ends, and blocks by handle.
@@ -196,7 +196,7 @@ impl TableFile {
         read_frame(self.io.as_ref(), self.footer.salt, handle)
     }
 
-    /// The same for a frame whose neighbours will be asked for too: the system begins to read some
+    /// The same for a frame whose neighbours will be read too: the system begins to read some
     /// of them.
     pub(super) fn read_among_others(&self, handle: Handle) -> Result<Opened> {
         let start = handle.offset / NEIGHBOURS_BYTES * NEIGHBOURS_BYTES;

@@ -1,4 +1,4 @@
-//! Filter pages of one table in memory, as far as they are, and what is asked of each.
+//! The filter of one table: which of its pages are in memory, and how often each is queried.
 
 use super::file::TableFile;
 use super::filter::{LINE_BYTES, Shape};
@@ -11,10 +11,10 @@ use quire_seeded::{Bug, seeded};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// So many requests of a page since the pager looked last are worth that it looks again.
+/// After this many requests of a page since the pager's last look, it looks again.
 const REQUESTS_TO_WAKE: u32 = 1024;
 
-/// Where a page is while it is in memory, and what was asked of it since the pager looked last.
+/// Where a page is while it is in memory, and its requests since the pager's last look.
 /// Counts are not exact: of two requests at the same moment one may be lost, which costs less than
 /// to wait for each other.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ struct Slot {
     noes: AtomicU32,
 }
 
-/// What was asked of a page of late.
+/// The recent requests of a page.
 #[derive(Debug, Clone, Copy, Default)]
 struct Measured {
     requests: f32,
@@ -42,12 +42,12 @@ pub(super) enum Answer {
     No,
     /// It may be.
     Maybe,
-    /// It may be: the page is not in memory, or rests. Whoever then finds that it is not says so by
+    /// It may be: the page is not in memory, or rests. A search that then finds nothing calls
     /// [`PagedFilter::was_no`].
     Unknown,
 }
 
-/// A page that is to be asked, and the line in it, so that it can be fetched ahead.
+/// A query of a filter: the page and the line in it, so that they can be prefetched.
 #[derive(Debug)]
 pub(crate) struct FilterQuery<'a> {
     filter: &'a PagedFilter,
@@ -66,7 +66,7 @@ pub(crate) struct PagedFilter {
     measured: Mutex<Box<[Measured]>>,
 }
 
-/// Counts one, unless another thread does at the same moment. Returns what it was.
+/// Adds one, unless another thread does at the same moment. Returns the number before.
 fn bump(count: &AtomicU32) -> u32 {
     let before = count.load(Ordering::Relaxed);
     count.store(before.wrapping_add(1), Ordering::Relaxed);
@@ -96,12 +96,12 @@ impl PagedFilter {
         self.slots.get(page.saturating_sub(off_by))
     }
 
-    /// The page that knows of keys of this hash, to be asked.
+    /// The query for keys of this hash.
     pub(super) fn query(&self, hash: u64) -> FilterQuery<'_> {
         let number = self.shape().line(hash);
         let slot = self.slot(number);
-        let awake = slot.filter(|slot| !slot.rests.load(Ordering::Relaxed));
-        let held = awake.and_then(|slot| slot.place.held());
+        let queried = slot.filter(|slot| !slot.rests.load(Ordering::Relaxed));
+        let held = queried.and_then(|slot| slot.place.held());
         let line = held.and_then(|held| {
             let line = self.frames.line(held, number as usize % PAGE_LINES)?;
             Some((held, line))
@@ -113,7 +113,7 @@ impl PagedFilter {
         }
     }
 
-    /// Says that the key, of which the page was not asked, was not there.
+    /// Notes that a key whose page was not queried was not there.
     pub(super) fn was_no(&self, hash: u64) {
         if let Some(slot) = self.slot(self.shape().line(hash)) {
             bump(&slot.noes);
@@ -169,7 +169,7 @@ impl PagedFilter {
         found
     }
 
-    /// Lets go of a page.
+    /// Evicts a page.
     pub(crate) fn evict(&self, page: u32) {
         if let Some(slot) = self.slots.get(page as usize) {
             self.frames.free(&slot.place);
@@ -227,7 +227,7 @@ impl Drop for PagedFilter {
 }
 
 impl FilterQuery<'_> {
-    /// Has the processor fetch what [`ask`](Self::answer) will read.
+    /// Prefetches what [`answer`](Self::answer) will read.
     pub(crate) fn prefetch(&self) {
         if let Some((_, line)) = self.line {
             quire_env::prefetch(line);

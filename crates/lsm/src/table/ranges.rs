@@ -3,8 +3,10 @@
 //!
 //! # Layout (variable-length integers)
 //! ```text
-//! | length, first key | length, end … |      each range; the end is the first key after it, and empty if there is none
+//! | length, first key | length, end … |      each range
 //! ```
+//! The end is the first key after the range; empty if it has no end.
+//!
 //! Ranges are in order, not empty, and apart from each other; so only the last may be without end.
 
 use crate::range_tombstones::{RangeTombstones, is_before};
@@ -19,7 +21,7 @@ pub(super) fn encode(from: &[u8], to: &[u8], out: &mut Vec<u8>) {
 /// `count` ranges, and the bytes of memory that they take.
 ///
 /// # Errors
-/// [`Damage`] for bytes that [`encode`] does not give, of so many ranges in order.
+/// [`Damage`] for bytes that [`encode`] does not give, of that many ranges in order.
 pub(super) fn decode(bytes: &[u8], count: u64) -> Result<(RangeTombstones, u64), Damage> {
     let (mut tombstones, mut memory) = (RangeTombstones::default(), 0);
     let (mut at, mut found) = (0, 0);

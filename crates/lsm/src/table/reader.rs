@@ -133,12 +133,13 @@ impl Table {
         self.obsolete.store(true, Ordering::Release);
     }
 
-    /// The page of its filter that knows of keys of this hash, to be asked by [`get`](Self::get).
+    /// The query of its filter for keys of this hash, for [`get`](Self::get).
     pub(crate) fn query(&self, hash: u64) -> FilterQuery<'_> {
         self.filter.query(hash)
     }
 
-    /// What the table says of `key`, whose filter hash is `hash`; a value may be lent.
+    /// What the table says of `key`, whose filter hash is `hash`; a value may be shown to the
+    /// visitor.
     ///
     /// # Errors
     /// `Corrupt`, or those of the machine.
@@ -260,7 +261,7 @@ impl Table {
             return Some(child);
         }
         let found = self.cache.get(self.key(node.handle(index)?))?;
-        // Asked for again: only then is it worth a slot, which costs more to fill than to use.
+        // Used again: only then is it worth a slot, which costs more to fill than to use.
         node.set_child(index, &found);
         Some(found)
     }

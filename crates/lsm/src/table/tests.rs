@@ -202,7 +202,8 @@ proptest! {
         let table = open(&context, &meta).unwrap();
         for probe in &probes {
             prop_assert_eq!(get(&table, probe).unwrap(), entries.get(probe).cloned());
-            let expected: Vec<_> = entries.range(probe.clone()..).map(|(k, e)| (k.clone(), e.clone())).collect();
+            let expected = entries.range(probe.clone()..);
+            let expected: Vec<_> = expected.map(|(k, e)| (k.clone(), e.clone())).collect();
             prop_assert_eq!(scan(&table, Access::Cached, Start::From(probe)).unwrap(), expected);
         }
         let path = context.files.path(meta.file).unwrap();

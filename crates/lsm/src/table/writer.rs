@@ -20,11 +20,11 @@ use xxhash_rust::xxh3::Xxh3;
 /// Bytes handed to the file at once.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// From so many bytes of deleted ranges on a table takes no more of them if it needs not: they are
-/// in memory while it is open.
+/// A table with this many bytes of deleted ranges takes no more of them, if they can go into
+/// another: they are in memory while it is open.
 const RANGES_BYTES_MAX: usize = 1 << 20;
 
-/// An index block holds so many bytes, if data blocks are not larger and four of them not smaller.
+/// The length of an index block, if data blocks are not larger and four of them not smaller.
 const INDEX_BYTES: usize = 4 << 10;
 
 /// A table takes no more entries than this: it bounds what the writer keeps for the filter (8 bytes
@@ -181,7 +181,7 @@ impl TableWriter {
         }
     }
 
-    /// True if the table has reached its size and the next entry belongs in another.
+    /// True if the table has its full size and the next entry belongs in another.
     pub(crate) fn is_full(&self) -> bool {
         self.out.offset + (self.data.bytes() + self.ranges.len()) as u64 >= self.table_bytes_max
             || self.properties.entries >= ENTRIES_MAX as u64

@@ -57,7 +57,7 @@ pub(super) enum Added {
     All,
     /// What it has before this key.
     Before(Vec<u8>),
-    /// Not as much as was asked for: it was stopped.
+    /// Only a part: it was stopped.
     Stopped,
 }
 
@@ -164,7 +164,7 @@ impl RunBuilder {
     }
 
     /// Adds what `merge` gives until `tables` are complete; what is past its deadline as a
-    /// tombstone; with `bottom`, tombstones and ranges are left out. `stop` is asked now and then.
+    /// tombstone; with `bottom`, tombstones and ranges are left out. `stop` is called now and then.
     pub(super) fn add_tables(
         &mut self,
         spec: &TreeSpec,

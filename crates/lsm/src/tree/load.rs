@@ -26,7 +26,7 @@ use crate::{Error, Op, Result, RunMeta, TreeContext, TreeSpec};
 use quire_model::Position;
 use std::sync::Arc;
 
-/// So many runs of a size become one.
+/// This many runs of a size become one.
 const FAN_IN: usize = 16;
 
 /// Pairs on their way into a tree: see [`Tree::load`]. Dropped, it leaves nothing.

@@ -145,7 +145,7 @@ impl Tree {
     }
 
     /// Does a step of `compaction`: merges what its runs have next into a table, or a few if ranges
-    /// are deleted. `stop` is asked now and then; when it says true the step ends with `None` and
+    /// are deleted. `stop` is called now and then; if it returns true the step ends with `None` and
     /// its files are removed. The result takes effect by [`install`](Self::install). If it [is not
     /// the last](TreeEdit::is_unfinished), [`unfinished_compaction`](Self::unfinished_compaction)
     /// and [`pick_compaction`](Self::pick_compaction) give the next.
@@ -265,8 +265,8 @@ impl Tree {
     }
 
     /// Writes what was loaded as a new run, newer than all that are there when it is installed:
-    /// memtables that are to be older are flushed before. `None` if `stop`, which is asked now and
-    /// then, said so.
+    /// memtables that are to be older are flushed before. `None` if `stop`, which is called now
+    /// and then, returns true.
     ///
     /// # Errors
     /// `Corrupt`, or those of the machine; `InvalidArgument` after a `put` that failed. No file is

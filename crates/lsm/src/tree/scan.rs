@@ -15,7 +15,7 @@ use quire_seeded::{Bug, seeded};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-/// Keys and values, ascending or descending, lent one after the other; or, as an iterator, shared.
+/// Keys and values, ascending or descending: shown where they lie, or, by the iterator, shared.
 /// It ends after an error.
 #[derive(Debug)]
 pub struct Scan {
@@ -165,7 +165,7 @@ impl Scan {
         if let Some(with) = broken {
             return Ok(ControlFlow::Break(with));
         }
-        // Lets go of files and memory, even if the scan itself is kept.
+        // Releases files and memory, even if the scan itself is kept.
         self.merge = None;
         visited.map(|_| ControlFlow::Continue(()))
     }

@@ -489,7 +489,7 @@ fn replaced_files_go_when_the_last_snapshot_that_holds_them_does() {
     assert_eq!(
         pair.context.files.list().unwrap(),
         pair.run_files(),
-        "a scan at its end lets go"
+        "a scan at its end releases them"
     );
     assert!(old.iter().all(|file| !pair.run_files().contains(file)));
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// Look-ups in so many runs need no memory of their own.
+/// A look-up in up to this many runs allocates nothing.
 const RUNS: usize = 8;
 
 /// Newest first throughout: active, then frozen, then runs.
@@ -32,8 +32,8 @@ pub(crate) struct Version {
 pub struct Superseded(pub(super) Arc<Version>);
 
 impl Superseded {
-    /// Lets go of it, or gives it back if somebody else holds it: whoever lets go of it last frees
-    /// memtables and the room of files, which takes tens of milliseconds.
+    /// Drops it, or gives it back if somebody else holds it. The last holder frees memtables and
+    /// disk space, which takes tens of milliseconds.
     pub fn try_drop(self) -> Option<Superseded> {
         Arc::try_unwrap(self.0).err().map(Superseded)
     }
@@ -135,8 +135,8 @@ impl Version {
         Ok(found)
     }
 
-    /// Has the system begin to read what [`find`](Self::find) will for all of `keys`, which come with
-    /// their hashes: a disk does many reads in the time of a few. Not if it seems to hold all.
+    /// Has the system begin to read what [`find`](Self::find) will for all of `keys`, which come
+    /// with their hashes: a disk does many reads in the time of a few. Not if it seems to hold all.
     pub(crate) fn announce<'k>(&self, keys: impl IntoIterator<Item = (&'k [u8], u64)>) {
         let mut tables = self.runs.iter().filter_map(|run| run.tables.first());
         if !tables.next().is_some_and(|table| table.may_wait()) {

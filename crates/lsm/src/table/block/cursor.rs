@@ -15,7 +15,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 /// A place in a block. It does not hold the block: every call is handed it, so that a block is
-/// searched by many threads without touching a shared count.
+/// searched by many threads without changing a shared count.
 #[derive(Debug)]
 pub(crate) struct BlockCursor {
     /// The key it is on; in the fixed layout always of the length of all keys, and it begins as

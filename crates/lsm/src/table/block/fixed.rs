@@ -3,11 +3,12 @@
 //!
 //! # Layout (little-endian)
 //! ```text
-//! | shared key bytes | own key bytes: count × o | values: count × v | count (4) | v (4) | shared (1) | o (1) | 0 (4) |
+//! | shared key bytes | own key bytes: count × o | values: count × v
+//! | count (4) | v (4) | shared (1) | o (1) | 0 (4) |
 //! ```
-//! A key is the bytes that all keys share at the front, then its own `o`, 1 to 32. Entries are in
-//! order of their keys, and all are puts. The zeros at the end stand where the other layout has its
-//! number of restarts, of which there is at least one.
+//! A key is the bytes that all keys share at their beginning, then its own `o`, 1 to 32. Entries
+//! are in order of their keys, and all are puts. The zeros at the end stand where the other layout
+//! has its number of restarts, of which there is at least one.
 //!
 //! A search compares the first eight own bytes as one number.
 

@@ -7,10 +7,18 @@ proptest! {
     fn pairs_of_one_length_come_in_order_from_many_runs(
         front in prop_oneof![Just(0usize), Just(6), Just(9)], own in 1usize..4,
         runs in vec(vec(any::<[u8; 3]>(), 0..60), 1..5), probe in any::<[u8; 3]>(),
-        block_bytes in prop_oneof![Just(60usize), Just(400)], mapped: bool, table_bytes_max in prop_oneof![Just(400u64), Just(64 << 20)],
+        block_bytes in prop_oneof![Just(60usize), Just(400)],
+        mapped: bool,
+        table_bytes_max in prop_oneof![Just(400u64), Just(64 << 20)],
     ) {
         let key = |bytes: &[u8; 3]| [&vec![255; front], &bytes[..own]].concat();
-        let spec = TreeSpec { block_bytes, mapped, table_bytes_max, codec: Codec::None, ..TreeSpec::new(1, "t") };
+        let spec = TreeSpec {
+            block_bytes,
+            mapped,
+            table_bytes_max,
+            codec: Codec::None,
+            ..TreeSpec::new(1, "t")
+        };
         let mut pair = Pair::new(spec);
         for (number, run) in runs.iter().enumerate() {
             let put = |bytes| (key(bytes), Write::Put(vec![number as u8; 5]));

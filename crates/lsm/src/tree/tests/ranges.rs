@@ -17,7 +17,7 @@ fn a_range_that_is_deleted_is_passed_over_and_goes_with_the_oldest_run() {
     pair.write(&(0..20_000).map(put).collect::<Vec<_>>());
     pair.step(&Step::Flush);
     let (all, files) = (pair.tree.stats(), pair.run_files());
-    // The first two touch; so they are one in a table.
+    // The first two are adjacent, so they are one in a table.
     let ranges = [(100, 9000), (9000, 9500), (10_000, 19_900)];
     for (from, to) in ranges {
         pair.write(&[(key(from), Write::DeleteRange(key(to)))]);

@@ -5,7 +5,8 @@ use super::*;
 /// Each record adds one to two counters and puts its position: in a snapshot all three agree,
 /// whatever is flushed and compacted meanwhile.
 #[test]
-#[allow(clippy::disallowed_methods)] // Plain threads: what the store does with the machine's threads, without a store.
+// Plain threads: what the store does with the machine's threads, without a store.
+#[allow(clippy::disallowed_methods)]
 fn readers_beside_writer_flushes_and_compactions_see_whole_records() {
     const RECORDS: u64 = 4000;
     let merger = FoldBytes::shared(Sum);
