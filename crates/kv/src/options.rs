@@ -2,7 +2,9 @@
 
 use crate::pairs::Pairs;
 use crate::{Codec, Durability, Error, LogCodec, Merger, Result};
-use quire_lsm::{CompactionPolicy, Geometric, SpaceBounded, TreeSpec, filter_bits_per_key};
+use quire_lsm::{
+    CompactionPolicy, FoldBytes, Geometric, SpaceBounded, TreeSpec, filter_bits_per_key,
+};
 use quire_store::StoreOptions;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,9 +51,9 @@ pub struct KvOptions {
     pub filter_false_positives: f64,
     /// What older versions and deleted keys may take of the table files at most, in percent of what
     /// is live, 1 or more; what is being written comes on top. For keys that are written again and
-    /// again: all is merged into one run each time that so much has been written. None, the
-    /// default: merging goes by the sizes of runs alone, which writes least, and what is in vain
-    /// may come to as much as what is live.
+    /// again: all is merged into one run each time that this much has been written. None, the
+    /// default: merging goes by the sizes of runs alone, which writes least, and garbage may take
+    /// as much as what is live.
     pub space_percent: Option<u32>,
     /// How the log is packed. Its records live for minutes, so the default is not at all.
     pub log_codec: LogCodec,
@@ -133,7 +135,10 @@ impl KvOptions {
         let mut options = StoreOptions {
             trees: vec![TreeSpec {
                 compaction,
-                merger: self.merger.clone(),
+                merger: self
+                    .merger
+                    .clone()
+                    .map(|merger| Arc::new(FoldBytes(merger)) as _),
                 codec: self.codec,
                 block_bytes: match (self.codec, self.map) {
                     (Codec::None, true) => BLOCK_BYTES_MAPPED,

@@ -3,8 +3,8 @@
 use crate::Error;
 use std::path::Path;
 
-/// Bytes that make no sense, by their offset in what the decoder was handed. Whoever knows the file
-/// adds its path.
+/// Bytes that make no sense, by their offset in what the decoder was handed. The caller
+/// adds the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{what} at byte {offset}: expected {expected:#x}, found {found:#x}")]
 pub struct Damage {

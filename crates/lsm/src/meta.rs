@@ -4,8 +4,8 @@
 //! All integers are variable-length (LEB128) except the digest; the manifest around them has the
 //! checksum.
 //! ```text
-//! table: volume | number | bytes | entries | tombstones | operands | digest (8 bytes, little-endian)
-//!        | length, smallest key | length, largest key
+//! table: volume | number | bytes | entries | tombstones | operands
+//!        | digest (8 bytes, little-endian) | length, smallest key | length, largest key
 //! run:   id | length, first key | tables | that many tables
 //! ```
 
@@ -29,7 +29,7 @@ pub struct TableMeta {
     pub smallest: Vec<u8>,
     /// Its last key.
     pub largest: Vec<u8>,
-    /// Covers every block's checksum and the file's random salt: no two files share it.
+    /// Over every block's checksum and the file's random salt: no two files share it.
     pub digest: u64,
 }
 

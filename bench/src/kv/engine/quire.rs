@@ -40,7 +40,7 @@ impl Engine for Quire {
     }
 
     fn scan(&self, row: Row<'_>) -> Result<()> {
-        let visited = self.0.iter(..)?.visit(|key, value| match row(key, value) {
+        let visited = self.0.range(..)?.visit(|key, value| match row(key, value) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(error),
         })?;

@@ -1,7 +1,7 @@
 //! Loads that do not fit into memory.
 
 use super::{Model, Pairs, check, load, options};
-use crate::{Batch, Durability, ErrorKind, Kv, KvOptions};
+use crate::{Batch, Durability, ErrorKind, Kv, KvOptions, WriteOptions};
 use quire_env::SimEnv;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,7 +58,8 @@ fn a_load_of_any_order_and_size_is_seen_at_once_over_all_that_was_written_before
     assert_eq!(load.put(b"", b"").unwrap_err().kind(), ErrorKind::Invalid);
     let memory = kv.stats().memtable_bytes;
     assert!(memory < 200 << 10, "{memory} bytes");
-    kv.put_with(&[0; 4], b"while it loads", Durability::None)
+    kv.with(WriteOptions::new().durability(Durability::None))
+        .put(&[0; 4], b"while it loads")
         .unwrap();
     before.insert(vec![0; 4], b"while it loads".to_vec());
     let view = kv.view().unwrap();

@@ -11,11 +11,12 @@
 //! in place of their length stands their number.
 //!
 //! The one writer fills a cell with plain stores and publishes its number last, with release: a
-//! key's in the index, a version's in the key. Readers load numbers with acquire, so what they can
-//! reach is whole. But for a key's newest version nothing changes.
+//! key's in the index, a version's in the key. Readers load numbers with acquire, so what they
+//! find is whole. Nothing of a cell changes but the number of a key's newest version.
 
 use super::pages::Pages;
-use crate::fold::{Entry, Kind};
+use crate::entry::Entry;
+use crate::entry_kind::EntryKind;
 use crate::{Error, Result, SmallBytes};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
@@ -186,12 +187,12 @@ impl Cells {
     }
 
     /// The kind of a version and its value.
-    pub(crate) fn version(&self, version: u32) -> Option<(Kind, Text<'_>)> {
+    pub(crate) fn version(&self, version: u32) -> Option<(EntryKind, Text<'_>)> {
         if version == NONE {
             return None;
         }
         let tag = self.tag(version);
-        let kind = Kind::from_number(u64::from(tag & 3))?;
+        let kind = EntryKind::from_number(u64::from(tag & 3))?;
         Some((kind, self.text(version + VERSION_WORDS, tag >> 2)))
     }
 
@@ -223,7 +224,7 @@ impl Cells {
         growth: &mut Growth,
         key: u32,
         position: Position,
-        kind: Kind,
+        kind: EntryKind,
         value: &[u8],
     ) -> Result<u64> {
         let mut grown = 0;
@@ -245,7 +246,7 @@ impl Cells {
         growth: &mut Growth,
         key: &[u8],
         position: Position,
-        kind: Kind,
+        kind: EntryKind,
         value: &[u8],
     ) -> Result<(u32, u64)> {
         let mut grown = 0;
@@ -277,7 +278,7 @@ impl Cells {
         version: u32,
         position: Position,
         older: u32,
-        kind: Kind,
+        kind: EntryKind,
         value: &[u8],
         grown: &mut u64,
     ) {
@@ -312,7 +313,7 @@ impl Cells {
         (bytes.len() as u32) << 1
     }
 
-    /// Gives out so many words of one page.
+    /// Reserves words of one page.
     fn reserve(&self, growth: &mut Growth, words: u32, grown: &mut u64) -> Result<u32> {
         let full = || Error::InvalidArgument("the memtable is full: freeze it".into());
         let mut first = growth.next_word;
@@ -383,8 +384,9 @@ mod tests {
             let (cells, mut growth) = (Cells::new(), Growth::new());
             let mut keys = Vec::new();
             for (key, value) in &all {
-                let (cell, _) = cells.add_key(&mut growth, key, Position(5), Kind::Put, value).unwrap();
-                cells.add_version(&mut growth, cell, Position(7), Kind::Merge, key).unwrap();
+                let added = cells.add_key(&mut growth, key, Position(5), EntryKind::Put, value);
+                let (cell, _) = added.unwrap();
+                cells.add_version(&mut growth, cell, Position(7), EntryKind::Merge, key).unwrap();
                 keys.push(cell);
             }
             for ((key, value), cell) in all.iter().zip(&keys) {
@@ -392,7 +394,8 @@ mod tests {
                 let mut copy = Copied::new();
                 cells.key(*cell).copy_to(&mut copy);
                 prop_assert_eq!(copy.as_slice(), key);
-                for (at, kind, expected) in [(6, Kind::Put, value), (7, Kind::Merge, key)] {
+                let versions = [(6, EntryKind::Put, value), (7, EntryKind::Merge, key)];
+                for (at, kind, expected) in versions {
                     let entry = cells.entry(cells.visible(*cell, Position(at))).unwrap();
                     prop_assert_eq!((entry.kind, &*entry.value), (kind, expected.as_slice()));
                 }

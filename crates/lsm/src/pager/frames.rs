@@ -127,7 +127,7 @@ impl Frames {
             chunk.get_or_init(zeros);
         }
         stock.loads = stock.loads.wrapping_add(1);
-        // Whoever reads one of the words below, and thinks that they are what was here, sees that
+        // A reader of one of the words below, which takes them for what was here, sees that
         // place changed before them.
         fence(Ordering::Release);
         let (words, _) = page.as_chunks::<8>();

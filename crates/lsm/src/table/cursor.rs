@@ -7,7 +7,7 @@ use super::node::{Contents, Leaf, Node};
 use super::reader::Table;
 use crate::Result;
 use crate::direction::{Direction, Start};
-use crate::fold::{Entry, Said};
+use crate::entry::{Entry, EntryRef};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -68,8 +68,8 @@ impl TableCursor {
 
     /// The entry it is on, where it lies.
     #[inline]
-    pub(crate) fn said(&self) -> Option<Said<'_>> {
-        self.place.said(&self.data.as_ref()?.block)
+    pub(crate) fn entry_ref(&self) -> Option<EntryRef<'_>> {
+        self.place.entry_ref(&self.data.as_ref()?.block)
     }
 
     /// The entry it is on.
@@ -83,7 +83,7 @@ impl TableCursor {
     pub(crate) fn advance(&mut self) -> Result<Option<u64>> {
         if let Some(data) = &self.data {
             let moved = self.place.go(&data.block, self.direction);
-            moved.map_err(|damage| self.table.frames.damaged(data.offset)(damage))?;
+            moved.map_err(|damage| self.table.file.damaged(data.offset)(damage))?;
             if let Some(word) = self.place.word() {
                 return Ok(Some(word));
             }
@@ -98,7 +98,7 @@ impl TableCursor {
     pub(crate) fn visit(
         &mut self,
         end: u64,
-        each: &mut impl FnMut(Said<'_>) -> ControlFlow<()>,
+        each: &mut impl FnMut(EntryRef<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         match &self.data {
             Some(data) => self.place.visit(&data.block, self.direction, end, each),
@@ -144,9 +144,9 @@ impl TableCursor {
 
     /// An index block, past the cache.
     fn read(&self, handle: Handle) -> Result<Arc<Leaf>> {
-        let frames = &self.table.frames;
-        let contents = frames.read(handle)?.contents;
-        let leaf = Leaf::parse(contents, false).map_err(frames.damaged(handle.offset))?;
+        let file = &self.table.file;
+        let contents = file.read(handle)?.contents;
+        let leaf = Leaf::parse(contents, false).map_err(file.damaged(handle.offset))?;
         Ok(Arc::new(leaf))
     }
 
@@ -162,7 +162,7 @@ impl TableCursor {
         };
         let block = self.blocks.get(&self.table, leaf, *index, self.direction)?;
         if let Some(block) = block {
-            let damaged = self.table.frames.damaged(handle.offset);
+            let damaged = self.table.file.damaged(handle.offset);
             self.place.place(&block, start).map_err(damaged)?;
             self.data = Some(Data {
                 block,

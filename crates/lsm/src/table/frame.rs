@@ -3,10 +3,13 @@
 //! # Layout (little-endian)
 //! ```text
 //! | contents …                     | codec (1) | crc (4) |     codec 0: as they are
-//! | length (4) | LZ4 block …       | codec (1) | crc (4) |     codec 1: length is that of the contents
-//! | contents … | 0 … | padding (1) | codec (1) | crc (4) |     codec 2: as they are, and `padding` bytes, 1 to 255, its own too
-//! | length (4) | zstd frame …      | codec (1) | crc (4) |     codec 3: as codec 1; in files of version 4
+//! | length (4) | LZ4 block …       | codec (1) | crc (4) |     codec 1
+//! | contents … | 0 … | padding (1) | codec (1) | crc (4) |     codec 2: as they are, padded
+//! | length (4) | zstd frame …      | codec (1) | crc (4) |     codec 3: in files of version 4
 //! ```
+//! The length of codecs 1 and 3 is that of the contents. `padding` counts the bytes of padding, 1
+//! to 255, its own too.
+//!
 //! Padding fills up a page of the file, so that the next frame begins in another: see [`Fit`].
 //!
 //! The CRC-32C is of the file's salt (8), the frame's offset in the file (8), and all bytes before
@@ -265,14 +268,18 @@ mod tests {
         #[test]
         fn contents_come_back_and_every_other_byte_place_or_salt_is_refused(
             contents in prop_oneof![vec(any::<u8>(), 0..80), vec(0u8..2, 0..400)],
-            codec in any_codec(), salt: u64, offset in 0u64..1 << 40, fit in proptest::option::of(1usize..4096),
+            codec in any_codec(),
+            salt: u64,
+            offset in 0u64..1 << 40,
+            fit in proptest::option::of(1usize..4096),
         ) {
             let fit = fit.map(|block_bytes| Fit { block_bytes });
             let mut stored = Vec::new();
             let crc = seal(salt, offset, &contents, codec.packer().as_mut(), fit, &mut stored);
             let stored = Bytes::from(stored);
             let padding = stored.len().saturating_sub(contents.len() + TRAILER_BYTES);
-            prop_assert!(padding < 256 && (padding == 0 || (offset as usize + stored.len()).is_multiple_of(PAGE_BYTES)));
+            let end = offset as usize + stored.len();
+            prop_assert!(padding < 256 && (padding == 0 || end.is_multiple_of(PAGE_BYTES)));
             let opened = open(salt, offset, &stored).unwrap();
             prop_assert_eq!((&opened.contents[..], opened.crc), (&contents[..], crc));
             let in_place = open_as_stored(salt, offset, &stored).ok();
@@ -298,7 +305,10 @@ mod tests {
         }
 
         #[test]
-        fn frames_of_small_entries_fill_pages_and_lie_in_one(entry_bytes in 1usize..120, block_bytes in 512usize..2048) {
+        fn frames_of_small_entries_fill_pages_and_lie_in_one(
+            entry_bytes in 1usize..120,
+            block_bytes in 512usize..2048,
+        ) {
             let (fit, mut offset, mut unused) = (Fit { block_bytes }, 24, 0);
             let mut stored = Vec::new();
             while offset < 1 << 18 {

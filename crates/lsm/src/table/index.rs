@@ -67,7 +67,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_separator_separates(
-            a in vec(prop_oneof![0u8..3, 253u8..=255], 0..6), b in vec(prop_oneof![0u8..3, 253u8..=255], 0..6),
+            a in vec(prop_oneof![0u8..3, 253u8..=255], 0..6),
+            b in vec(prop_oneof![0u8..3, 253u8..=255], 0..6),
         ) {
             prop_assume!(a != b);
             let (last, next) = if a < b { (a, b) } else { (b, a) };

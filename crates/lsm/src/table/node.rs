@@ -1,7 +1,7 @@
 //! Index node: an index block in memory, ready to be searched, with a slot for each block below it.
 //!
-//! A slot finds its block, as long as the cache holds that, without asking the cache: readers that
-//! find theirs wait for nobody. What the cache lets go of is gone from the slot too.
+//! A slot finds its block, as long as the cache holds that, without a look into the cache: readers
+//! that find theirs wait for nobody. What the cache evicts is gone from the slot too.
 
 use super::block::{Block, BlockCursor};
 use super::frame::Handle;
@@ -17,10 +17,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 /// What the cache is told that a slot takes: itself, and a part for what is left of blocks that are
-/// gone, of which only those that were asked for twice have been in their slots.
+/// gone, of which only those that were used twice have been in their slots.
 const SLOT_BYTES: usize = 64;
 
-/// So many blocks, by 64, have their bits beside what is read of a node anyway.
+/// This many blocks, by 64, have their bits beside what is read of a node anyway.
 const IN_PLACE_WORDS: usize = 8;
 
 /// What a frame holds, once it is checked and open.

@@ -2,10 +2,11 @@
 //!
 //! # Layout (variable-length integers)
 //! ```text
-//! tree | entries | tombstones | operands | key bytes | value bytes | data blocks | filter offset | filter lines
-//! | filter probes | index offset | length, smallest key | length, largest key
-//! | ranges | ranges offset                       only of a table that deletes ranges, or has deadlines
-//! | timed | soonest                              only of a table that has deadlines
+//! tree | entries | tombstones | operands | key bytes | value bytes | data blocks
+//! | filter offset | filter lines | filter probes | index offset
+//! | length, smallest key | length, largest key
+//! | ranges | ranges offset       only of a table that deletes ranges, or has deadlines
+//! | timed | soonest              only of a table that has deadlines
 //! ```
 //! Key and value bytes are of all entries, before prefixes are cut and blocks compressed.
 

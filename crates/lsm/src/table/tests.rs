@@ -1,6 +1,7 @@
 use super::*;
 use crate::direction::Start;
-use crate::fold::{Entry, Kind, Said, Visit};
+use crate::entry::{Entry, EntryRef, Visit};
+use crate::entry_kind::EntryKind;
 use crate::testing::{any_codec, context};
 use crate::{Codec, Error, ErrorKind, Result, SmallBytes, TableMeta, TreeContext, TreeSpec};
 use proptest::collection::{btree_map, vec};
@@ -23,7 +24,7 @@ fn spec(block_bytes: usize, codec: Codec, filter_bits_per_key: u32) -> TreeSpec 
 
 fn put(value: impl Into<Vec<u8>>) -> Entry {
     Entry {
-        kind: Kind::Put,
+        kind: EntryKind::Put,
         value: value.into().into(),
     }
 }
@@ -32,12 +33,12 @@ fn put(value: impl Into<Vec<u8>>) -> Entry {
 fn entries(count: u32, word: &str) -> Entries {
     let entry = |number: u32| match number % 5 {
         2 if number.is_multiple_of(3) => Entry {
-            kind: Kind::PutUntil,
+            kind: EntryKind::PutUntil,
             value: u64::from(number).to_le_bytes().to_vec().into(),
         },
         3 => Entry::delete(),
         4 => Entry {
-            kind: Kind::Merge,
+            kind: EntryKind::Merge,
             value: number.to_string().into_bytes().into(),
         },
         _ => put(format!("{word} {word} {word} {number}")),
@@ -74,7 +75,7 @@ fn write_with(
     }
     for (key, entry) in entries {
         let (kind, value) = (entry.kind, &*entry.value);
-        writer.add(Said { key, kind, value })?;
+        writer.add(EntryRef { key, kind, value })?;
     }
     writer.finish()
 }
@@ -100,7 +101,7 @@ fn get(table: &Table, key: &[u8]) -> Result<Option<Entry>> {
     table.get(
         key,
         hash(key),
-        &table.asking(hash(key)),
+        &table.query(hash(key)),
         &mut Visit::default(),
     )
 }
@@ -164,10 +165,10 @@ fn is_report(error: &Error) -> bool {
 fn any_entries() -> impl Strategy<Value = Entries> {
     let byte = || prop_oneof![Just(0u8), Just(255), any::<u8>()];
     let entry = (0u64..4, vec(any::<u8>(), 0..40)).prop_map(|(kind, value)| {
-        let kind = Kind::from_number(kind).unwrap();
+        let kind = EntryKind::from_number(kind).unwrap();
         let value = match kind {
-            Kind::Delete => SmallBytes::EMPTY,
-            Kind::PutUntil => [vec![7; 8], value].concat().into(),
+            EntryKind::Delete => SmallBytes::EMPTY,
+            EntryKind::PutUntil => [vec![7; 8], value].concat().into(),
             _ => value.into(),
         };
         Entry { kind, value }
@@ -201,7 +202,8 @@ proptest! {
         let table = open(&context, &meta).unwrap();
         for probe in &probes {
             prop_assert_eq!(get(&table, probe).unwrap(), entries.get(probe).cloned());
-            let expected: Vec<_> = entries.range(probe.clone()..).map(|(k, e)| (k.clone(), e.clone())).collect();
+            let expected = entries.range(probe.clone()..);
+            let expected: Vec<_> = expected.map(|(k, e)| (k.clone(), e.clone())).collect();
             prop_assert_eq!(scan(&table, Access::Cached, Start::From(probe)).unwrap(), expected);
         }
         let path = context.files.path(meta.file).unwrap();
@@ -225,11 +227,14 @@ fn small(
     let meta = write_with(&spec(100, codec, 10), context, &entries, &ranges).unwrap();
     let path = context.files.path(meta.file).unwrap();
     let table = open(context, &meta).unwrap();
-    let found: Vec<_> = table.spans().iter().collect();
-    for (span, (from, to)) in found.iter().zip(ranges) {
-        assert_eq!((&*span.from, &*span.to), (from.as_bytes(), to.as_bytes()));
+    let found: Vec<_> = table.range_tombstones().iter().collect();
+    for (tombstone, (from, to)) in found.iter().zip(ranges) {
+        assert_eq!(
+            (&*tombstone.from, &*tombstone.to),
+            (from.as_bytes(), to.as_bytes())
+        );
     }
-    assert_eq!((found.len(), table.range_tombstones()), (3, 3));
+    assert_eq!((found.len(), table.range_tombstone_count()), (3, 3));
     assert!(env.read_all(&path).unwrap().len() < 4096);
     (entries, meta, path)
 }
@@ -309,7 +314,7 @@ fn damage_to_a_block_that_was_looked_at_before_is_found_at_the_next_look() {
                     .sum::<std::result::Result<usize, _>>()
             };
             assert_eq!((reads(), reads()), (Ok(0), Ok(0)));
-            let data_end = table.frames.properties.ranges_offset;
+            let data_end = table.file.properties.ranges_offset;
             for byte in (super::footer::HEADER_BYTES as u64..data_end).step_by(7) {
                 env.flip_bit(&path, byte * 8).unwrap();
                 assert!(reads().unwrap() > 0, "byte {byte}");

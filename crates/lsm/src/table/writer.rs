@@ -7,7 +7,8 @@ use super::frame::{self, Fit, Handle};
 use super::index;
 use super::properties::Properties;
 use super::ranges;
-use crate::fold::{Kind, Said};
+use crate::entry::EntryRef;
+use crate::entry_kind::EntryKind;
 use crate::{
     Codec, Error, KEY_BYTES_MAX, Result, TableMeta, TreeContext, TreeSpec, VALUE_BYTES_MAX,
 };
@@ -19,11 +20,11 @@ use xxhash_rust::xxh3::Xxh3;
 /// Bytes handed to the file at once.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// From so many bytes of deleted ranges on a table takes no more of them if it needs not: they are
-/// in memory while it is open.
+/// A table with this many bytes of deleted ranges takes no more of them, if they can go into
+/// another: they are in memory while it is open.
 const RANGES_BYTES_MAX: usize = 1 << 20;
 
-/// An index block holds so many bytes, if data blocks are not larger and four of them not smaller.
+/// The length of an index block, if data blocks are not larger and four of them not smaller.
 const INDEX_BYTES: usize = 4 << 10;
 
 /// A table takes no more entries than this: it bounds what the writer keeps for the filter (8 bytes
@@ -104,8 +105,8 @@ impl TableWriter {
     /// # Errors
     /// `TooLarge` for a value that folding made too long, or those of the machine; the table is
     /// then of no use.
-    pub(crate) fn add(&mut self, said: Said<'_>) -> Result<()> {
-        let Said { key, kind, value } = said;
+    pub(crate) fn add(&mut self, said: EntryRef<'_>) -> Result<()> {
+        let EntryRef { key, kind, value } = said;
         for (what, limit, found) in [
             ("key", KEY_BYTES_MAX, key.len()),
             ("value", VALUE_BYTES_MAX, value.len()),
@@ -141,9 +142,9 @@ impl TableWriter {
         }
         let properties = &mut self.properties;
         properties.entries += 1;
-        properties.tombstones += u64::from(kind == Kind::Delete);
-        properties.operands += u64::from(kind == Kind::Merge);
-        if kind == Kind::PutUntil {
+        properties.tombstones += u64::from(kind == EntryKind::Delete);
+        properties.operands += u64::from(kind == EntryKind::Merge);
+        if kind == EntryKind::PutUntil {
             properties.note_deadline(value);
         }
         properties.key_bytes += key.len() as u64;
@@ -180,7 +181,7 @@ impl TableWriter {
         }
     }
 
-    /// True if the table has reached its size and the next entry belongs in another.
+    /// True if the table has its full size and the next entry belongs in another.
     pub(crate) fn is_full(&self) -> bool {
         self.out.offset + (self.data.bytes() + self.ranges.len()) as u64 >= self.table_bytes_max
             || self.properties.entries >= ENTRIES_MAX as u64
@@ -290,7 +291,7 @@ impl Index {
         if !self.open.is_empty() && bytes > self.block_bytes {
             self.close();
         }
-        self.open.add(&self.separator, Kind::Put, &self.value);
+        self.open.add(&self.separator, EntryKind::Put, &self.value);
     }
 
     fn close(&mut self) {
@@ -307,7 +308,7 @@ impl Index {
         let mut top = BlockBuilder::new(INDEX_RESTART);
         for (last, block) in &self.closed {
             index::encode(write(block)?, &mut self.value);
-            top.add(last, Kind::Put, &self.value);
+            top.add(last, EntryKind::Put, &self.value);
         }
         Ok(top.finish(<[u8]>::to_vec))
     }

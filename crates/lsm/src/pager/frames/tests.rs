@@ -43,7 +43,7 @@ fn a_page_is_found_until_it_is_freed_and_no_more_than_there_is_room_for() {
 }
 
 #[test]
-fn whoever_reads_while_frames_are_used_anew_sees_one_page_or_none() {
+fn a_reader_while_frames_are_used_anew_sees_one_page_or_none() {
     let frames = Frames::new(2 * PAGE_BYTES);
     let places: [Place; 8] = Default::default();
     let stop = AtomicBool::new(false);

@@ -1,18 +1,21 @@
 //! Goes through a block in order, or in the reverse order.
 
+use super::contents::Block;
 use super::fixed::Fixed;
+use super::layout::Layout;
+use super::place::EntryPlace;
 use super::prefixed::Prefixed;
-use super::{Block, Layout, Place};
 use crate::Damage;
 use crate::direction::{Direction, Start};
+use crate::entry::{Entry, EntryRef};
+use crate::entry_kind::EntryKind;
 use crate::fences;
-use crate::fold::{Entry, Kind, Said};
 use smallvec::SmallVec;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 /// A place in a block. It does not hold the block: every call is handed it, so that a block is
-/// searched by many threads without touching a shared count.
+/// searched by many threads without changing a shared count.
 #[derive(Debug)]
 pub(crate) struct BlockCursor {
     /// The key it is on; in the fixed layout always of the length of all keys, and it begins as
@@ -21,7 +24,7 @@ pub(crate) struct BlockCursor {
     word: u64,
     /// In the fixed layout: what the words of all keys have in common.
     shared_word: u64,
-    kind: Kind,
+    kind: EntryKind,
     value: Range<usize>,
     at: usize,
     next: usize,
@@ -35,7 +38,7 @@ impl BlockCursor {
             key: SmallVec::new(),
             word: 0,
             shared_word: 0,
-            kind: Kind::Delete,
+            kind: EntryKind::Delete,
             value: 0..0,
             at: 0,
             next: 0,
@@ -57,7 +60,7 @@ impl BlockCursor {
 
     /// The kind of the entry it is on.
     #[inline]
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> EntryKind {
         self.kind
     }
 
@@ -69,9 +72,9 @@ impl BlockCursor {
 
     /// The entry it is on, where it lies.
     #[inline]
-    pub(crate) fn said<'a>(&'a self, block: &'a Block) -> Option<Said<'a>> {
+    pub(crate) fn entry_ref<'a>(&'a self, block: &'a Block) -> Option<EntryRef<'a>> {
         let (key, kind, value) = (self.key()?, self.kind, self.value(block));
-        Some(Said { key, kind, value })
+        Some(EntryRef { key, kind, value })
     }
 
     /// The entry it is on; a value that is not short shares the block's memory.
@@ -93,7 +96,7 @@ impl BlockCursor {
 
     /// Moves to the first entry at or after `key`.
     pub(crate) fn seek(&mut self, block: &Block, key: &[u8]) -> Result<(), Damage> {
-        (self.valid, self.next) = (false, block.end());
+        (self.valid, self.next) = (false, block.layout.end());
         self.begin(block);
         match (block.search(key)?, &block.layout) {
             (None, _) => {}
@@ -144,7 +147,7 @@ impl BlockCursor {
     /// Moves to the next entry.
     #[inline]
     pub(crate) fn advance(&mut self, block: &Block) -> Result<(), Damage> {
-        if self.next >= block.end() {
+        if self.next >= block.layout.end() {
             self.valid = false;
             return Ok(());
         }
@@ -163,7 +166,7 @@ impl BlockCursor {
     pub(crate) fn retreat(&mut self, block: &Block) -> Result<(), Damage> {
         let before = match self.valid {
             true => self.at,
-            false => block.end(),
+            false => block.layout.end(),
         };
         if before == 0 {
             self.valid = false;
@@ -185,11 +188,11 @@ impl BlockCursor {
         block: &Block,
         direction: Direction,
         end: u64,
-        each: &mut impl FnMut(Said<'_>) -> ControlFlow<()>,
+        each: &mut impl FnMut(EntryRef<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let (bytes, layout) = (&*block.bytes, block.layout);
         while let Some(key) = self.key() {
-            each(Said {
+            each(EntryRef {
                 key,
                 kind: self.kind,
                 value: bytes.get(self.value.clone()).unwrap_or_default(),
@@ -252,14 +255,14 @@ impl BlockCursor {
                 }
             }
         }
-        self.kind = Kind::Put;
+        self.kind = EntryKind::Put;
         self.value = fixed.value(at);
         (self.at, self.next) = (at, at + 1);
         self.valid = true;
     }
 
     /// Stands on an entry of the prefixed layout; `key` holds what that shares.
-    fn stand_on(&mut self, block: &Block, place: Place) {
+    fn stand_on(&mut self, block: &Block, place: EntryPlace) {
         self.at = place.at;
         self.key.extend_from_slice(block.slice(place.unshared));
         self.word = fences::word(&self.key);
@@ -271,7 +274,12 @@ impl BlockCursor {
 
     /// The entry at `at`, which comes after the one whose key is here: of that, what it shares is
     /// left. The cursor is on no entry until this one has proved whole.
-    fn follow(&mut self, block: &Block, prefixed: Prefixed, at: usize) -> Result<Place, Damage> {
+    fn follow(
+        &mut self,
+        block: &Block,
+        prefixed: Prefixed,
+        at: usize,
+    ) -> Result<EntryPlace, Damage> {
         self.valid = false;
         let place = prefixed.place(&block.bytes, at)?;
         if place.shared > self.key.len() {

@@ -3,18 +3,19 @@
 //!
 //! # Layout (little-endian)
 //! ```text
-//! | shared key bytes | own key bytes: count × o | values: count × v | count (4) | v (4) | shared (1) | o (1) | 0 (4) |
+//! | shared key bytes | own key bytes: count × o | values: count × v
+//! | count (4) | v (4) | shared (1) | o (1) | 0 (4) |
 //! ```
-//! A key is the bytes that all keys share at the front, then its own `o`, 1 to 32. Entries are in
-//! order of their keys, and all are puts. The zeros at the end stand where the other layout has its
-//! number of restarts, of which there is at least one.
+//! A key is the bytes that all keys share at their beginning, then its own `o`, 1 to 32. Entries
+//! are in order of their keys, and all are puts. The zeros at the end stand where the other layout
+//! has its number of restarts, of which there is at least one.
 //!
 //! A search compares the first eight own bytes as one number.
 
-use super::Place;
+use super::place::EntryPlace;
 use crate::Damage;
+use crate::entry_kind::EntryKind;
 use crate::fences;
-use crate::fold::Kind;
 use quire_seeded::{Bug, seeded};
 use std::ops::Range;
 
@@ -129,19 +130,19 @@ impl Fixed {
     }
 
     /// The entry numbered `index`.
-    fn place(self, index: usize) -> Place {
-        Place {
+    fn place(self, index: usize) -> EntryPlace {
+        EntryPlace {
             at: index,
             next: index + 1,
             shared: self.shared.into(),
             unshared: self.own(index),
-            kind: Kind::Put,
+            kind: EntryKind::Put,
             value: self.value(index),
         }
     }
 
     /// The first entry at or after `key`, and whether its key is `key`.
-    pub(super) fn search(self, bytes: &[u8], key: &[u8]) -> Option<(Place, bool)> {
+    pub(super) fn search(self, bytes: &[u8], key: &[u8]) -> Option<(EntryPlace, bool)> {
         let count = self.count as usize;
         let all = self.shared_by_all(bytes);
         let Some(rest) = fences::strip_prefix(key, all) else {

@@ -10,9 +10,9 @@
 //! halves its way over restarts and reads at most n entries. There is at least one entry, and the
 //! first is a restart.
 
-use super::Place;
+use super::place::EntryPlace;
+use crate::entry_kind::EntryKind;
 use crate::fences::shared_bytes;
-use crate::fold::Kind;
 use crate::{Damage, varint};
 use quire_seeded::{Bug, seeded};
 use std::cmp::Ordering as Order;
@@ -73,7 +73,7 @@ impl Prefixed {
     }
 
     /// The entry at the offset `at`.
-    pub(super) fn place(self, bytes: &[u8], at: usize) -> Result<Place, Damage> {
+    pub(super) fn place(self, bytes: &[u8], at: usize) -> Result<EntryPlace, Damage> {
         let entries = bytes.get(..self.entries_end).unwrap_or_default();
         let mut next = at;
         let head = entries.get(at..).and_then(|rest| rest.first_chunk::<3>());
@@ -89,7 +89,7 @@ impl Prefixed {
                 varint::get(entries, &mut next)?,
             ),
         };
-        let kind = Kind::from_number(tag & 3)
+        let kind = EntryKind::from_number(tag & 3)
             .filter(|kind| kind.may_be_of(tag >> 2))
             .ok_or_else(|| Damage::new("kind of an entry", at, 2u64, tag & 3))?;
         let too_long = |length| Damage::new("length in an entry", at, entries.len() - next, length);
@@ -104,7 +104,7 @@ impl Prefixed {
         };
         let unshared = range(next, unshared)?;
         let value = range(unshared.end, tag >> 2)?;
-        Ok(Place {
+        Ok(EntryPlace {
             at,
             next: value.end,
             shared: usize::try_from(shared).map_err(|_| too_long(shared))?,
@@ -146,7 +146,11 @@ impl Prefixed {
     }
 
     /// The first entry at or after `key`, and whether its key is `key`.
-    pub(super) fn search(self, bytes: &[u8], key: &[u8]) -> Result<Option<(Place, bool)>, Damage> {
+    pub(super) fn search(
+        self,
+        bytes: &[u8],
+        key: &[u8],
+    ) -> Result<Option<(EntryPlace, bool)>, Damage> {
         // The last restart before the key, or the first of all.
         let (mut low, mut high) = (0, self.restarts);
         while high - low > 1 {

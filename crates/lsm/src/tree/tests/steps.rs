@@ -1,6 +1,7 @@
 //! Compactions in steps, and beside flushes.
 
 use super::*;
+use crate::tree::maintain::RUNS_WAITING;
 
 fn key(number: u32) -> Vec<u8> {
     format!("key/{number:05}").into_bytes()

@@ -1,9 +1,9 @@
-//! Filter pages of one table in memory, as far as they are, and what is asked of each.
+//! The filter of one table: which of its pages are in memory, and how often each is queried.
 
+use super::file::TableFile;
 use super::filter::{LINE_BYTES, Shape};
 use super::frame::TRAILER_BYTES;
-use super::reader::Frames;
-use crate::pager::{Candidate, FilterPager, Held, Line, PAGE_BYTES, PAGE_LINES, Place};
+use crate::pager::{Candidate, Frames, Held, Job, Line, PAGE_BYTES, PAGE_LINES, Place};
 use crate::{Error, Result};
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -11,10 +11,10 @@ use quire_seeded::{Bug, seeded};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// So many requests of a page since the pager looked last are worth that it looks again.
+/// After this many requests of a page since the pager's last look, it looks again.
 const REQUESTS_TO_WAKE: u32 = 1024;
 
-/// Where a page is while it is in memory, and what was asked of it since the pager looked last.
+/// Where a page is while it is in memory, and its requests since the pager's last look.
 /// Counts are not exact: of two requests at the same moment one may be lost, which costs less than
 /// to wait for each other.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ struct Slot {
     noes: AtomicU32,
 }
 
-/// What was asked of a page of late.
+/// The recent requests of a page.
 #[derive(Debug, Clone, Copy, Default)]
 struct Measured {
     requests: f32,
@@ -42,14 +42,14 @@ pub(super) enum Answer {
     No,
     /// It may be.
     Maybe,
-    /// It may be: the page is not in memory, or rests. Whoever then finds that it is not says so by
+    /// It may be: the page is not in memory, or rests. A search that then finds nothing calls
     /// [`PagedFilter::was_no`].
-    Unasked,
+    Unknown,
 }
 
-/// A page that is to be asked, and the line in it, so that it can be fetched ahead.
+/// A query of a filter: the page and the line in it, so that they can be prefetched.
 #[derive(Debug)]
-pub(crate) struct Asking<'a> {
+pub(crate) struct FilterQuery<'a> {
     filter: &'a PagedFilter,
     slot: Option<&'a Slot>,
     line: Option<(Held, &'a Line)>,
@@ -58,14 +58,15 @@ pub(crate) struct Asking<'a> {
 /// The filter of one table.
 #[derive(Debug)]
 pub(crate) struct PagedFilter {
+    file: Arc<TableFile>,
     frames: Arc<Frames>,
-    pager: Arc<FilterPager>,
+    pager: Arc<Job>,
     slots: Box<[Slot]>,
     /// Used by the pager alone.
     measured: Mutex<Box<[Measured]>>,
 }
 
-/// Counts one, unless another thread does at the same moment. Returns what it was.
+/// Adds one, unless another thread does at the same moment. Returns the number before.
 fn bump(count: &AtomicU32) -> u32 {
     let before = count.load(Ordering::Relaxed);
     count.store(before.wrapping_add(1), Ordering::Relaxed);
@@ -73,23 +74,20 @@ fn bump(count: &AtomicU32) -> u32 {
 }
 
 impl PagedFilter {
-    /// The filter of the table of `frames`; of its pages, none is in memory yet.
-    pub(super) fn new(frames: Arc<Frames>, pager: &Arc<FilterPager>) -> Arc<PagedFilter> {
-        let pages = (frames.properties.filter.lines as usize).div_ceil(PAGE_LINES);
-        let filter = Arc::new(PagedFilter {
-            frames,
+    /// The filter of the table of `file`, whose pages are to lie in `frames`; none does yet.
+    pub(super) fn new(file: Arc<TableFile>, frames: &Arc<Frames>, pager: &Arc<Job>) -> PagedFilter {
+        let pages = (file.properties.filter.lines as usize).div_ceil(PAGE_LINES);
+        PagedFilter {
+            file,
+            frames: Arc::clone(frames),
             pager: Arc::clone(pager),
             slots: (0..pages).map(|_| Slot::default()).collect(),
             measured: Mutex::new(vec![Measured::default(); pages].into()),
-        });
-        if pages > 0 {
-            pager.register(&filter);
         }
-        filter
     }
 
     fn shape(&self) -> Shape {
-        self.frames.properties.filter
+        self.file.properties.filter
     }
 
     fn slot(&self, line: u32) -> Option<&Slot> {
@@ -98,27 +96,24 @@ impl PagedFilter {
         self.slots.get(page.saturating_sub(off_by))
     }
 
-    /// The page that knows of keys of this hash, to be asked.
-    pub(super) fn asking(&self, hash: u64) -> Asking<'_> {
+    /// The query for keys of this hash.
+    pub(super) fn query(&self, hash: u64) -> FilterQuery<'_> {
         let number = self.shape().line(hash);
         let slot = self.slot(number);
-        let awake = slot.filter(|slot| !slot.rests.load(Ordering::Relaxed));
-        let held = awake.and_then(|slot| slot.place.held());
+        let queried = slot.filter(|slot| !slot.rests.load(Ordering::Relaxed));
+        let held = queried.and_then(|slot| slot.place.held());
         let line = held.and_then(|held| {
-            let line = self
-                .pager
-                .frames()
-                .line(held, number as usize % PAGE_LINES)?;
+            let line = self.frames.line(held, number as usize % PAGE_LINES)?;
             Some((held, line))
         });
-        Asking {
+        FilterQuery {
             filter: self,
             slot,
             line,
         }
     }
 
-    /// Says that the key, of which the page was not asked, was not there.
+    /// Notes that a key whose page was not queried was not there.
     pub(super) fn was_no(&self, hash: u64) {
         if let Some(slot) = self.slot(self.shape().line(hash)) {
             bump(&slot.noes);
@@ -174,10 +169,10 @@ impl PagedFilter {
         found
     }
 
-    /// Lets go of a page.
+    /// Evicts a page.
     pub(crate) fn evict(&self, page: u32) {
         if let Some(slot) = self.slots.get(page as usize) {
-            self.pager.frames().free(&slot.place);
+            self.frames.free(&slot.place);
         }
     }
 
@@ -189,7 +184,7 @@ impl PagedFilter {
         let read = self.read(page);
         match (&read, self.slots.get(page as usize)) {
             (Ok(bytes), Some(slot)) => {
-                self.pager.frames().put(&slot.place, bytes);
+                self.frames.put(&slot.place, bytes);
             }
             _ => {
                 if let Some(measured) = self.measured.lock().get_mut(page as usize) {
@@ -206,11 +201,11 @@ impl PagedFilter {
         let shape = self.shape();
         let line = page as usize * PAGE_LINES;
         let (of_file, start) = shape.place(line as u32);
-        let handle = self.frames.filter_page(of_file);
-        let contents = self.frames.read_among_others(handle)?.contents;
+        let handle = self.file.filter_page(of_file);
+        let contents = self.file.read_among_others(handle)?.contents;
         if contents.len() != shape.page_bytes(of_file) {
             return Err(Error::Corrupt {
-                path: self.frames.file.path().to_path_buf(),
+                path: self.file.io.path().to_path_buf(),
                 what: "filter page",
                 offset: handle.offset,
                 expected: handle.bytes,
@@ -226,13 +221,13 @@ impl PagedFilter {
 impl Drop for PagedFilter {
     fn drop(&mut self) {
         for slot in &self.slots {
-            self.pager.frames().free(&slot.place);
+            self.frames.free(&slot.place);
         }
     }
 }
 
-impl Asking<'_> {
-    /// Has the processor fetch what [`ask`](Self::ask) will read.
+impl FilterQuery<'_> {
+    /// Prefetches what [`answer`](Self::answer) will read.
     pub(crate) fn prefetch(&self) {
         if let Some((_, line)) = self.line {
             quire_env::prefetch(line);
@@ -247,7 +242,7 @@ impl Asking<'_> {
     }
 
     /// What the filter says of a key of this hash.
-    pub(super) fn ask(&self, hash: u64) -> Answer {
+    pub(super) fn answer(&self, hash: u64) -> Answer {
         let Some(slot) = self.slot else {
             return Answer::Maybe;
         };
@@ -258,11 +253,11 @@ impl Asking<'_> {
             if !slot.rests.load(Ordering::Relaxed) {
                 self.filter.pager.wake();
             }
-            return Answer::Unasked;
+            return Answer::Unknown;
         };
         let may_hold = self.filter.shape().may_hold(line, hash);
         if !slot.place.is_still(held) {
-            return Answer::Unasked;
+            return Answer::Unknown;
         }
         if may_hold {
             return Answer::Maybe;
