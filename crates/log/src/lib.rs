@@ -61,41 +61,24 @@
 //!
 //! [`Position`]: quire_model::Position
 
-mod block;
-mod compact;
-mod copy;
-mod create;
-mod dictionary;
+mod compaction;
 mod error;
-mod footer;
-mod header;
-mod index;
-mod le;
+mod format;
 mod log;
-mod making;
 mod options;
-mod pending;
-mod records;
-mod recover;
-mod salvage;
-mod scan;
-mod segment;
-mod syncer;
-mod unsynced;
-mod verify;
-mod view;
-mod walk;
-mod writer;
+mod reading;
+mod recovery;
+mod writing;
 
-pub use compact::{Compacted, Keep, SegmentInfo};
-pub use copy::{SegmentCopy, SegmentPieces, SegmentsKept};
+pub use compaction::compact::{Compacted, Keep, SegmentInfo};
+pub use compaction::copy::{SegmentCopy, SegmentPieces, SegmentsKept};
 pub use error::{Error, ErrorKind, Result};
-pub use header::segment_path;
+pub use format::header::segment_path;
 pub use log::{Log, LogStats};
 pub use options::{GROUP_BYTES_MAX, GROUP_RECORDS_MAX, LogIdentity, LogOptions, RECORD_BYTES_MAX};
 pub use quire_pack::Codec;
-pub use recover::Recovery;
-pub use salvage::{identities, salvage};
-pub use scan::LogScan;
-pub use verify::{Damage, Finding, Inspection, VerifySummary, verify};
-pub use view::{LogReader, LogView};
+pub use reading::scan::LogScan;
+pub use reading::view::{LogReader, LogView};
+pub use recovery::recover::Recovery;
+pub use recovery::salvage::{identities, salvage};
+pub use recovery::verify::{Damage, Finding, Inspection, VerifySummary, verify};

@@ -1,18 +1,18 @@
 //! The log's face: appends, group commit, reads. `view.rs` has how reading is done, `compact.rs`
 //! how old segments change.
 
-use crate::compact::SegmentInfo;
-use crate::create::{NotCreated, Place, Unnamed};
+use crate::compaction::compact::SegmentInfo;
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::records::RecordBlock;
 use crate::options::check_group;
-use crate::pending::Pending;
-use crate::records::RecordBlock;
-use crate::recover::{Recovered, Recovery, recover};
-use crate::segment::Segment;
-use crate::syncer::Syncer;
-use crate::verify::{Inspection, SegmentFile};
-use crate::view::{LogReader, LogView};
-use crate::writer::{Secured, Writer};
+use crate::reading::segment::Segment;
+use crate::reading::view::{LogReader, LogView};
+use crate::recovery::recover::{Recovered, Recovery, recover};
+use crate::recovery::verify::{Inspection, SegmentFile};
+use crate::writing::create::{NotCreated, Place, Unnamed};
+use crate::writing::pending::Pending;
+use crate::writing::syncer::Syncer;
+use crate::writing::writer::{Secured, Writer};
 use crate::{LogIdentity, LogOptions, LogScan};
 use arc_swap::ArcSwap;
 use bytes::Bytes;

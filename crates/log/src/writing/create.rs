@@ -1,7 +1,7 @@
 //! Creating a segment: whole and durable before it has its name, and with its name durable when
 //! this returns.
 //!
-//! An [unsynced](crate::unsynced) one is written to before it has its name, so that no append waits for
+//! An [unsynced](crate::recovery::unsynced) one is written to before it has its name, so that no append waits for
 //! the disk: it gets it in the background, and what is in it counts as durable only after that.
 //!
 //! A segment may begin with blocks *carried over* from the one before it, so that no file is ever
@@ -9,14 +9,14 @@
 //! forgotten what it could not write, yet show it to readers and call later syncs of that file a
 //! success. What is carried over is in a file of its own.
 
-use crate::block::{BlockHeader, Salt};
-use crate::dictionary::{Dictionaries, block_bytes, encode_block};
-use crate::header::{HEADER_BYTES, SegmentHeader, segment_path};
-use crate::index::BlockIndex;
-use crate::making::Making;
-use crate::segment::Segment;
-use crate::syncer::Syncer;
-use crate::walk::{BlockWalk, Step};
+use crate::format::block::{BlockHeader, Salt};
+use crate::format::dictionary::{Dictionaries, block_bytes, encode_block};
+use crate::format::header::{HEADER_BYTES, SegmentHeader, segment_path};
+use crate::format::index::BlockIndex;
+use crate::reading::segment::Segment;
+use crate::reading::walk::{BlockWalk, Step};
+use crate::writing::making::Making;
+use crate::writing::syncer::Syncer;
 use crate::{Error, LogIdentity, LogOptions, Result};
 use parking_lot::Mutex;
 use quire_env::{AppendFile, BlockCache, Env, ErrorKind, ReadFile};

@@ -4,8 +4,8 @@
 //! 1. Only reads. What the disk can't read is taken for damage, a sector at a time.
 //! 2. A segment is known by its header; where that is damaged, by its name and the log's identity.
 
-use crate::header::{HEADER_BYTES, SegmentHeader, parse_segment_name};
-use crate::verify::{Inspection, SegmentFile};
+use crate::format::header::{HEADER_BYTES, SegmentHeader, parse_segment_name};
+use crate::recovery::verify::{Inspection, SegmentFile};
 use crate::{LogIdentity, Result};
 use quire_env::{Env, ErrorKind as EnvErrorKind, FileMap, ReadFile};
 use quire_model::Position;

@@ -1,7 +1,7 @@
 //! Reading a segment from front to back: for recovery, verification and scans.
 
 use crate::Result;
-use crate::block::{BLOCK_HEADER_BYTES, BLOCK_MAGIC, BlockHeader, Fault, Salt};
+use crate::format::block::{BLOCK_HEADER_BYTES, BLOCK_MAGIC, BlockHeader, Fault, Salt};
 use bytes::Bytes;
 use quire_env::ReadFile;
 use std::sync::Arc;

@@ -15,13 +15,13 @@
 //! before. Then a fault in those is damage.
 
 use crate::LogIdentity;
-use crate::block::{BlockKind, Salt};
-use crate::create::{Place, temporary_path};
 use crate::error::Result;
-use crate::footer;
-use crate::header::{HEADER_BYTES, SegmentHeader, segment_path};
-use crate::recover::whole_header;
-use crate::walk::{BlockWalk, Step};
+use crate::format::block::{BlockKind, Salt};
+use crate::format::footer;
+use crate::format::header::{HEADER_BYTES, SegmentHeader, segment_path};
+use crate::reading::walk::{BlockWalk, Step};
+use crate::recovery::recover::whole_header;
+use crate::writing::create::{Place, temporary_path};
 use quire_env::{Env, ReadFile};
 use quire_model::Position;
 use std::path::Path;

@@ -19,8 +19,8 @@
 //! ```
 //! The tables come last so that a block grows in place, and is handed on without a copy.
 
-use crate::block::{BlockHeader, BlockKind, Fault};
-use crate::le;
+use crate::format::block::{BlockHeader, BlockKind, Fault};
+use crate::format::le;
 use bytes::Bytes;
 use quire_model::Position;
 use quire_pack::Dictionary;

@@ -7,12 +7,12 @@
 //! 2. A dictionary is trained on records of one sealed segment, and on nothing else: the same log
 //!    trains the same one.
 
-use crate::block::BLOCK_HEADER_BYTES;
-use crate::create::Place;
-use crate::index::BlockSpan;
+use crate::format::block::BLOCK_HEADER_BYTES;
+use crate::format::index::BlockSpan;
 use crate::log::{Log, Shared};
 use crate::options::check_blocks;
-use crate::segment::Segment;
+use crate::reading::segment::Segment;
+use crate::writing::create::Place;
 use crate::{Codec, Result};
 use quire_model::Position;
 use quire_pack::Dictionary;

@@ -17,15 +17,15 @@
 //! lies below. Where there is no room to carry the others over, they are served as they are, the
 //! file is left alone, and the log's first sync or append carries them over or fails.
 
-use crate::block::{BlockKind, Salt};
-use crate::create::{Carried, NewSegment, NotCreated, Place, Reserve, TEMPORARY_SUFFIX};
-use crate::footer;
-use crate::header::{HEADER_BYTES, SegmentHeader, parse_segment_name, segment_path};
-use crate::index::BlockIndex;
-use crate::segment::Segment;
-use crate::syncer::Syncer;
-use crate::unsynced;
-use crate::walk::{BlockWalk, Step};
+use crate::format::block::{BlockKind, Salt};
+use crate::format::footer;
+use crate::format::header::{HEADER_BYTES, SegmentHeader, parse_segment_name, segment_path};
+use crate::format::index::BlockIndex;
+use crate::reading::segment::Segment;
+use crate::reading::walk::{BlockWalk, Step};
+use crate::recovery::unsynced;
+use crate::writing::create::{Carried, NewSegment, NotCreated, Place, Reserve, TEMPORARY_SUFFIX};
+use crate::writing::syncer::Syncer;
 use crate::{Codec, Error, ErrorKind, LogIdentity, Result};
 use quire_env::{AppendFile, Env, ReadFile};
 use quire_model::Position;

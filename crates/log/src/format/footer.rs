@@ -32,9 +32,10 @@
 //!   then of bytes 0..12
 //! ```
 
-use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Salt};
-use crate::index::{BlockEntry, BlockIndex, Compacted};
-use crate::{ErrorKind, Result, le};
+use crate::format::block::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Salt};
+use crate::format::index::{BlockEntry, BlockIndex, Compacted};
+use crate::format::le;
+use crate::{ErrorKind, Result};
 use quire_env::{AppendFile, Env, ReadFile};
 use quire_model::Position;
 use quire_pack::Packing;
@@ -221,7 +222,7 @@ pub(crate) fn decode_payload(
 mod tests {
     use super::*;
     use crate::LogIdentity;
-    use crate::header::HEADER_BYTES;
+    use crate::format::header::HEADER_BYTES;
 
     #[test]
     fn footer_comes_back_and_any_changed_byte_is_refused() {

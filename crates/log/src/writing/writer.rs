@@ -12,15 +12,15 @@
 //! A [rotate_unsynced](LogOptions::rotate_unsynced) log does neither 1 nor 3, unless all was durable already: see
 //! `unsynced.rs`.
 
-use crate::block;
-use crate::create::{Carried, NewSegment, NotCreated, Place, WRITE_BYTES};
-use crate::footer;
+use crate::format::block;
+use crate::format::footer;
+use crate::format::records::RecordBlock;
 use crate::options::SEGMENT_RECORDS_MAX;
-use crate::pending::footer_bytes;
-use crate::records::RecordBlock;
-use crate::recover::{Newest, Unproven};
-use crate::segment::Segment;
-use crate::syncer::Syncer;
+use crate::reading::segment::Segment;
+use crate::recovery::recover::{Newest, Unproven};
+use crate::writing::create::{Carried, NewSegment, NotCreated, Place, WRITE_BYTES};
+use crate::writing::pending::footer_bytes;
+use crate::writing::syncer::Syncer;
 use crate::{Error, ErrorKind, LogOptions, Result};
 use quire_env::AppendFile;
 use quire_model::Position;

@@ -11,13 +11,13 @@
 //!    same digest, which covers the header, with checksum, of each block in them, hold the same
 //!    bytes.
 
-use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, check_block};
-use crate::footer;
-use crate::header::HEADER_BYTES;
-use crate::index::BlockSpan;
+use crate::format::block::{BLOCK_HEADER_BYTES, BlockHeader, check_block};
+use crate::format::footer;
+use crate::format::header::HEADER_BYTES;
+use crate::format::index::BlockSpan;
 use crate::log::Log;
-use crate::recover::read_header;
-use crate::segment::Segment;
+use crate::reading::segment::Segment;
+use crate::recovery::recover::read_header;
 use crate::{Error, Result};
 use bytes::Bytes;
 use parking_lot::MutexGuard;

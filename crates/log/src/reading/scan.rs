@@ -1,11 +1,11 @@
 //! Scanning: records in order, read in large pieces, past the cache.
 
 use crate::Result;
-use crate::block::BlockKind;
-use crate::records::RecordBlock;
-use crate::segment::Segment;
-use crate::view::LogView;
-use crate::walk::Window;
+use crate::format::block::BlockKind;
+use crate::format::records::RecordBlock;
+use crate::reading::segment::Segment;
+use crate::reading::view::LogView;
+use crate::reading::walk::Window;
 
 use bytes::Bytes;
 use quire_model::Position;

@@ -16,8 +16,8 @@
 //! The payload is in zstd's own format: a trained dictionary begins with its magic `37 A4 30 EC`,
 //! anything else is raw content that frames refer back to.
 
-use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Salt};
-use crate::header::HEADER_BYTES;
+use crate::format::block::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Salt};
+use crate::format::header::HEADER_BYTES;
 use crate::{Error, Result};
 use bytes::Bytes;
 use parking_lot::Mutex;

@@ -19,17 +19,17 @@
 //!    counted and not read.
 
 use crate::LogIdentity;
-use crate::block::{BlockHeader, BlockKind, Fault, Salt};
-use crate::dictionary::Dictionaries;
 use crate::error::{Error, ErrorKind, Result};
-use crate::footer;
-use crate::header::{HEADER_BYTES, SegmentHeader, parse_segment_name, segment_path};
-use crate::index::BlockIndex;
-use crate::pending::footer_bytes;
-use crate::records::RecordBlock;
-use crate::recover::{read_header, whole_header};
-use crate::unsynced;
-use crate::walk::{BlockWalk, Step};
+use crate::format::block::{BlockHeader, BlockKind, Fault, Salt};
+use crate::format::dictionary::Dictionaries;
+use crate::format::footer;
+use crate::format::header::{HEADER_BYTES, SegmentHeader, parse_segment_name, segment_path};
+use crate::format::index::BlockIndex;
+use crate::format::records::RecordBlock;
+use crate::reading::walk::{BlockWalk, Step};
+use crate::recovery::recover::{read_header, whole_header};
+use crate::recovery::unsynced;
+use crate::writing::pending::footer_bytes;
 use bytes::Bytes;
 use quire_env::{Env, ReadFile};
 use quire_model::Position;

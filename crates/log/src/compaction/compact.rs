@@ -16,16 +16,16 @@
 //! 4. Let readers see the new one. Those who read the old ones have them open.
 //! 5. Remove the other old ones.
 
-use crate::block::{BlockKind, Salt, encode_records};
-use crate::create::{WRITE_BYTES, temporary_path};
-use crate::footer;
-use crate::header::{HEADER_BYTES, segment_path};
-use crate::index::BlockIndex;
+use crate::format::block::{BlockKind, Salt, encode_records};
+use crate::format::footer;
+use crate::format::header::{HEADER_BYTES, segment_path};
+use crate::format::index::BlockIndex;
+use crate::format::records::{BlockBuilder, RecordBlock};
 use crate::log::{Log, Shared};
-use crate::records::{BlockBuilder, RecordBlock};
-use crate::segment::Segment;
-use crate::view::segment_of;
-use crate::walk::{BlockWalk, Step};
+use crate::reading::segment::Segment;
+use crate::reading::view::segment_of;
+use crate::reading::walk::{BlockWalk, Step};
+use crate::writing::create::{WRITE_BYTES, temporary_path};
 use crate::{Error, Result};
 use bytes::Bytes;
 use quire_env::AppendFile;

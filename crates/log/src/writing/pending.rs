@@ -8,9 +8,9 @@
 //! 3. Between calls no group is half accepted: the block being filled ends where a group does.
 //! 4. A block leaves only after it can be read from its segment.
 
-use crate::block::BLOCK_HEADER_BYTES;
-use crate::footer::{ENTRY_BYTES, FOOTER_FIXED_BYTES};
-use crate::records::{BlockBuilder, COUNT_BYTES, RecordBlock};
+use crate::format::block::BLOCK_HEADER_BYTES;
+use crate::format::footer::{ENTRY_BYTES, FOOTER_FIXED_BYTES};
+use crate::format::records::{BlockBuilder, COUNT_BYTES, RecordBlock};
 use bytes::Bytes;
 use quire_model::Position;
 use std::collections::VecDeque;

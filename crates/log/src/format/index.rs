@@ -7,9 +7,9 @@
 //! 3. In a compacted segment there may be gaps before, between and after blocks. Up to `next`, a
 //!    position without a record had one that was removed.
 
-use crate::block::BLOCK_HEADER_BYTES;
-use crate::header::HEADER_BYTES;
-use crate::records::{COUNT_BYTES, TABLE_ENTRY_BYTES};
+use crate::format::block::BLOCK_HEADER_BYTES;
+use crate::format::header::HEADER_BYTES;
+use crate::format::records::{COUNT_BYTES, TABLE_ENTRY_BYTES};
 use quire_model::Position;
 
 /// Where a block is.

@@ -9,9 +9,9 @@
 //!    accepted later may be in a segment that the view does not know: a scan of the view ends
 //!    before it.
 
+use crate::format::records::RecordBlock;
 use crate::log::Shared;
-use crate::records::RecordBlock;
-use crate::segment::Segment;
+use crate::reading::segment::Segment;
 use crate::{Error, LogScan, Result};
 use arc_swap::Guard;
 use bytes::Bytes;

@@ -1,12 +1,12 @@
 //! A segment as its readers see it: a file, and the index of the blocks that are in it so far.
 
-use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Fault, Salt};
-use crate::create::Place;
-use crate::dictionary::Dictionaries;
-use crate::header::{HEADER_BYTES, segment_path};
-use crate::index::{BlockIndex, BlockSpan};
-use crate::records::RecordBlock;
-use crate::syncer::Syncer;
+use crate::format::block::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Fault, Salt};
+use crate::format::dictionary::Dictionaries;
+use crate::format::header::{HEADER_BYTES, segment_path};
+use crate::format::index::{BlockIndex, BlockSpan};
+use crate::format::records::RecordBlock;
+use crate::writing::create::Place;
+use crate::writing::syncer::Syncer;
 use crate::{Error, Result};
 use bytes::Bytes;
 use parking_lot::RwLock;

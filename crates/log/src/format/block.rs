@@ -29,8 +29,9 @@
 //! A footer has the number of its entries in `records`, 0 in `span`, and the segment's base in
 //! `first`. Codec 2 and kind 4 are only in segments whose header says so.
 
+use crate::LogIdentity;
+use crate::format::le;
 use crate::options::{BLOCK_BYTES_MAX, RECORD_BYTES_MAX};
-use crate::{LogIdentity, le};
 use bytes::Bytes;
 use quire_model::Position;
 use quire_pack::DICTIONARY_BYTES_MAX;
@@ -263,7 +264,7 @@ pub(crate) fn check_block(bytes: &[u8], salt: Salt, offset: u64) -> Result<(), F
 /// the segment the block begins. Returns its bytes in the file: at most the header and the raw
 /// payload.
 pub(crate) fn encode_records(
-    block: &crate::records::RecordBlock,
+    block: &crate::format::records::RecordBlock,
     packer: &mut Packer,
     durable: u64,
     salt: Salt,
@@ -296,7 +297,7 @@ pub(crate) fn encode_records(
 mod tests {
     use super::*;
     use crate::Codec;
-    use crate::records::{BlockBuilder, RecordBlock};
+    use crate::format::records::{BlockBuilder, RecordBlock};
 
     fn block(records: &[&[u8]]) -> RecordBlock {
         let mut builder = BlockBuilder::new(Position(10), 0);

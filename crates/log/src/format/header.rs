@@ -22,7 +22,8 @@
 //!   crc: CRC-32C of bytes 0..44. Size, and the places of magic, version and crc, are the same in all versions.
 //! ```
 
-use crate::{Error, LogIdentity, Result, le};
+use crate::format::le;
+use crate::{Error, LogIdentity, Result};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
 use std::path::{Path, PathBuf};

@@ -1,0 +1,4 @@
+//! What is done with sealed segments: compaction, drops, and copies.
+
+pub(crate) mod compact;
+pub(crate) mod copy;
