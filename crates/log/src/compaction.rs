@@ -2,3 +2,5 @@
 
 pub(crate) mod compact;
 pub(crate) mod copy;
+pub(crate) mod info;
+pub(crate) mod output;

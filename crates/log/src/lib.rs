@@ -62,16 +62,19 @@
 //! [`Position`]: quire_model::Position
 
 mod compaction;
+mod directory;
 mod error;
 mod format;
 mod log;
 mod options;
 mod reading;
 mod recovery;
+mod shared;
 mod writing;
 
-pub use compaction::compact::{Compacted, Keep, SegmentInfo};
+pub use compaction::compact::{Compacted, Keep};
 pub use compaction::copy::{SegmentCopy, SegmentPieces, SegmentsKept};
+pub use compaction::info::SegmentInfo;
 pub use error::{Error, ErrorKind, Result};
 pub use format::header::segment_path;
 pub use log::{Log, LogStats};
@@ -79,6 +82,8 @@ pub use options::{GROUP_BYTES_MAX, GROUP_RECORDS_MAX, LogIdentity, LogOptions, R
 pub use quire_pack::Codec;
 pub use reading::scan::LogScan;
 pub use reading::view::{LogReader, LogView};
+pub use recovery::findings::{Finding, LogDamage, VerifySummary};
+pub use recovery::inspect::Inspection;
 pub use recovery::recover::Recovery;
 pub use recovery::salvage::{identities, salvage};
-pub use recovery::verify::{Damage, Finding, Inspection, VerifySummary, verify};
+pub use recovery::verify::verify;

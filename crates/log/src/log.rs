@@ -1,28 +1,26 @@
 //! The log's face: appends, group commit, reads. `view.rs` has how reading is done, `compact.rs`
 //! how old segments change.
 
-use crate::compaction::compact::SegmentInfo;
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::records::RecordBlock;
+use crate::compaction::info::SegmentInfo;
+use crate::directory::LogDirectory;
+use crate::error::{ErrorKind, Result};
 use crate::options::check_group;
-use crate::reading::segment::Segment;
 use crate::reading::view::{LogReader, LogView};
+use crate::recovery::inspect::{Inspection, SegmentFile};
 use crate::recovery::recover::{Recovered, Recovery, recover};
-use crate::recovery::verify::{Inspection, SegmentFile};
-use crate::writing::create::{NotCreated, Place, Unnamed};
+use crate::shared::{OldFiles, Shared};
 use crate::writing::pending::Pending;
-use crate::writing::syncer::Syncer;
-use crate::writing::writer::{Secured, Writer};
+use crate::writing::writer::Writer;
 use crate::{LogIdentity, LogOptions, LogScan};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use quire_env::{BlockCache, Env};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 
 /// A log, open. Shared by reference: one writer appends at a time, any number of threads read and
 /// sync.
@@ -31,56 +29,6 @@ use std::sync::{Arc, Weak};
 #[derive(Debug)]
 pub struct Log {
     pub(crate) shared: Arc<Shared>,
-}
-
-/// What a log and its scans share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) place: Place,
-    pub(crate) options: LogOptions,
-    /// Ascending, without a gap between them, never empty; the last is the writer's.
-    pub(crate) segments: ArcSwap<Vec<Arc<Segment>>>,
-    /// The newest segment, as far as opening found it proven durable, if what follows is still to
-    /// be carried over to a segment of its own.
-    pub(crate) proven: Weak<Segment>,
-    pub(crate) writer: Mutex<Writer>,
-    /// Taken after `writer` where both are.
-    pub(crate) pending: Mutex<Pending>,
-    /// Held by the one who changes old segments, or keeps them from being changed.
-    pub(crate) changing: Mutex<()>,
-    /// Held for a moment only.
-    pub(crate) old: Mutex<OldFiles>,
-    last: AtomicU64,
-    /// The last position that is in a segment's index.
-    written: AtomicU64,
-    durable: AtomicU64,
-    syncs: AtomicU64,
-    /// The newest segment, if it has no name yet. Taken after `writer` where both are, and held
-    /// while it gets it.
-    unnamed: Mutex<Option<Unnamed>>,
-    /// Whether nobody has begun to give it its name.
-    naming_due: AtomicBool,
-    /// A segment was sealed since it was last asked whether a dictionary is to be trained.
-    pub(crate) training_due: AtomicBool,
-    poisoned: AtomicBool,
-}
-
-/// What was written to a segment and is to be made durable.
-struct Unsynced {
-    syncer: Arc<Syncer>,
-    /// So many bytes of its file,
-    bytes: u64,
-    /// with all records up to this one.
-    upto: u64,
-}
-
-/// Files that are no longer of the log.
-#[derive(Debug, Default)]
-pub(crate) struct OldFiles {
-    /// Still have their names: what they were compacted into stands for them.
-    pub(crate) leftovers: Vec<PathBuf>,
-    /// Have no name any more, and may be held open by views.
-    retired: Vec<Weak<Segment>>,
 }
 
 /// How large a log is, and how far it has got.
@@ -149,13 +97,13 @@ impl Log {
         obsolete: Position,
     ) -> Result<(Log, Recovery)> {
         options.check()?;
-        let place = Place::new(env, dir, identity, cache, &options);
+        let directory = LogDirectory::new(env, dir, identity, cache, &options);
         let Recovered {
             segments,
             newest,
             recovery,
-        } = recover(&place, obsolete)?;
-        place.find_dictionary(&segments);
+        } = recover(&directory, obsolete)?;
+        directory.find_dictionary(&segments);
         let next = match seeded(Bug::PositionUsedTwice) {
             true => recovery.last,
             false => recovery.last.next(),
@@ -163,14 +111,14 @@ impl Log {
         let mut pending = Pending::new(next, options.block_bytes);
         let blocks = newest.segment.index().read().entries().len();
         pending.begin_segment(blocks, 0, options.block_bytes);
-        let writer = Writer::new(place.clone(), options.clone(), newest);
+        let writer = Writer::new(directory.clone(), options.clone(), newest);
         let durable = match writer.first_unproven() {
             Some(first) => first.0.saturating_sub(1),
             None => recovery.last.0,
         };
         let proven = writer.proven().map(Arc::downgrade).unwrap_or_default();
         let shared = Shared {
-            place,
+            directory,
             options,
             segments: ArcSwap::from_pointee(segments),
             proven,
@@ -391,7 +339,7 @@ impl Log {
         };
         let last = Position(next.0.saturating_sub(1));
         let newest = at + 2 == segments.len();
-        let identity = self.shared.place.identity;
+        let identity = self.shared.directory.identity;
         let info = SegmentInfo::new(segment, after.is_some());
         Some((
             info,
@@ -430,346 +378,5 @@ impl Log {
 impl Log {
     pub(crate) fn shared(&self) -> &Shared {
         &self.shared
-    }
-}
-
-impl OldFiles {
-    /// Takes note that a segment is no longer of the log.
-    pub(crate) fn retire(&mut self, segment: &Arc<Segment>) {
-        self.retired.retain(|segment| segment.strong_count() > 0);
-        self.retired.push(Arc::downgrade(segment));
-    }
-
-    /// Bytes of files without a name that somebody has open.
-    fn held_bytes(&self) -> u64 {
-        let held = self.retired.iter().filter_map(Weak::upgrade);
-        held.map(|segment| segment.file_bytes()).sum()
-    }
-}
-
-impl Shared {
-    /// While the guard is held no segment is dropped or compacted.
-    pub(crate) fn keep_segments(&self) -> MutexGuard<'_, ()> {
-        self.changing.lock()
-    }
-
-    /// Ends the block being filled; returns the position of the last record.
-    pub(crate) fn cut(&self) -> Position {
-        let mut pending = self.pending.lock();
-        pending.close_block();
-        Position(pending.next().0 - 1)
-    }
-
-    pub(crate) fn last(&self) -> Position {
-        Position(self.last.load(Ordering::Acquire))
-    }
-
-    pub(crate) fn first(&self) -> Position {
-        self.segments
-            .load()
-            .first()
-            .map_or(Position(1), |segment| segment.base())
-    }
-
-    /// Changes the list of segments in one step.
-    pub(crate) fn change_segments(&self, change: impl Fn(&mut Vec<Arc<Segment>>)) {
-        self.segments.rcu(|segments| {
-            let mut segments = Vec::clone(segments);
-            change(&mut segments);
-            segments
-        });
-    }
-
-    fn check_healthy(&self) -> Result<()> {
-        if self.poisoned.load(Ordering::Acquire) {
-            Err(Error::Poisoned)
-        } else {
-            Ok(())
-        }
-    }
-
-    pub(crate) fn check_open(&self, pending: &Pending) -> Result<()> {
-        self.check_healthy()?;
-        if pending.closed {
-            Err(Error::Closed)
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Takes no more writes: `error` left the newest file in an unknown state.
-    fn poison(&self, error: Error) -> Error {
-        if !seeded(Bug::FailedSyncForgotten) {
-            self.poisoned.store(true, Ordering::Release);
-        }
-        error
-    }
-
-    /// Writes full blocks out, if there are any: at once if no other thread is writing, else only
-    /// when there are many.
-    fn write_out_full(&self) -> Result<()> {
-        let full_bytes = {
-            let pending = self.pending.lock();
-            self.check_open(&pending)?;
-            pending.full_bytes()
-        };
-        if full_bytes == 0 {
-            return Ok(());
-        }
-        let writer = if full_bytes >= self.options.pending_bytes_max {
-            Some(self.writer.lock())
-        } else {
-            self.writer.try_lock()
-        };
-        match writer {
-            Some(mut writer) => {
-                self.check_open(&self.pending.lock())?;
-                self.write_out(&mut writer)
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Writes full blocks to the newest segment.
-    fn write_out(&self, writer: &mut Writer) -> Result<()> {
-        let blocks = self.pending.lock().full();
-        let Some(last) = blocks.last().map(|block| block.last()) else {
-            return Ok(());
-        };
-        let file_bytes = writer.write(&blocks).map_err(|error| self.poison(error))?;
-        // Readers look here first, then at what is pending: a record is always in one of them.
-        self.written.store(last.0, Ordering::Release);
-        self.pending.lock().written(blocks.len(), file_bytes);
-        Ok(())
-    }
-
-    /// Writes everything accepted so far to the newest segment, and makes it durable.
-    fn sync_all(&self, writer: &mut Writer) -> Result<()> {
-        let unsynced = self.write_all(writer)?;
-        self.make_durable(unsynced)
-    }
-
-    /// Writes everything accepted so far to the newest segment, and says what of it is still to be
-    /// made durable.
-    fn write_all(&self, writer: &mut Writer) -> Result<Option<Unsynced>> {
-        if self.secure(writer, 0)? {
-            return Ok(None);
-        }
-        let upto = {
-            let mut pending = self.pending.lock();
-            pending.close_block();
-            pending.next().0 - 1
-        };
-        self.write_out(writer)?;
-        let is_new = upto > self.durable.load(Ordering::Acquire);
-        let unsynced = writer.unsynced().filter(|_| is_new);
-        Ok(unsynced.map(|(syncer, bytes)| Unsynced {
-            syncer,
-            bytes,
-            upto,
-        }))
-    }
-
-    /// Makes what was written durable. Without the writer's lock, more is written meanwhile, and a
-    /// later sync may be through first.
-    fn make_durable(&self, unsynced: Option<Unsynced>) -> Result<()> {
-        let Some(Unsynced {
-            syncer,
-            bytes,
-            upto,
-        }) = unsynced
-        else {
-            return Ok(());
-        };
-        if seeded(Bug::DurableBeforeSync) {
-            self.durable.fetch_max(upto, Ordering::AcqRel);
-        }
-        self.name_newest()?;
-        self.sync_older()
-            .and_then(|()| syncer.sync(bytes))
-            .map_err(|error| self.poison(error))?;
-        self.syncs.fetch_add(1, Ordering::Relaxed);
-        self.durable.fetch_max(upto, Ordering::AcqRel);
-        Ok(())
-    }
-
-    /// Gives the newest segment its name, if it has none yet. Done before anything in it is called
-    /// durable, and before the next one is begun.
-    pub(crate) fn name_newest(&self) -> Result<()> {
-        let mut unnamed = self.unnamed.lock();
-        self.naming_due.store(false, Ordering::Relaxed);
-        if let Some(segment) = &*unnamed {
-            let named = self.place.name(segment);
-            named.map_err(|failed| self.not_created(failed))?;
-        }
-        *unnamed = None;
-        Ok(())
-    }
-
-    /// Makes the segments durable that were left behind when they were not. Done before the newest
-    /// is, so that a block of that one, which says that more of it is durable, proves that they
-    /// are.
-    fn sync_older(&self) -> Result<()> {
-        if !self.options.rotate_unsynced {
-            return Ok(());
-        }
-        let segments = self.segments.load_full();
-        segments.iter().try_for_each(|segment| segment.sync())
-    }
-
-    /// Reserves room on disk for `need` more bytes of records, in a new segment if the newest is
-    /// full. Changes nothing that a caller can see, whether it fails or not.
-    fn make_room(&self, need: u64) -> Result<()> {
-        let mut writer = self.writer.lock();
-        let (claimed, next) = {
-            let pending = self.pending.lock();
-            self.check_open(&pending)?;
-            (pending.claimed(), pending.next())
-        };
-        if self.secure(&mut writer, need)? {
-            return Ok(());
-        }
-        if !writer.is_open() || writer.is_full(claimed, next) {
-            return self.begin_segment(&mut writer, need, true);
-        }
-        let reserved = writer.reserve(claimed, need)?;
-        self.pending.lock().set_reserved(reserved);
-        Ok(())
-    }
-
-    /// Reserves room for more than is claimed, in the newest segment as long as it is not full.
-    fn reserve_ahead(&self, writer: &mut Writer) -> Result<()> {
-        let (claimed, next, reserved) = {
-            let pending = self.pending.lock();
-            (pending.claimed(), pending.next(), pending.reserved())
-        };
-        let plenty = reserved.saturating_sub(claimed) >= self.options.reserve_bytes / 2;
-        if plenty || !writer.is_open() || writer.is_full(claimed, next) {
-            return Ok(());
-        }
-        match writer.reserve(claimed, 0) {
-            Ok(reserved) => self.pending.lock().raise_reserved(reserved),
-            Err(error) if error.kind() == ErrorKind::NoSpace => {}
-            Err(error) => return Err(error),
-        }
-        Ok(())
-    }
-
-    /// Makes durable what recovery found and had no room to, if there is any: with room for `need`
-    /// bytes of records after it. Nothing was appended before that.
-    fn secure(&self, writer: &mut Writer, need: u64) -> Result<bool> {
-        let secured = writer.secure(need).map_err(|failed| match failed.named {
-            true => self.not_created(failed),
-            false => Error::NotSecured(Box::new(failed.error)),
-        })?;
-        let Some(Secured { segments, reserved }) = secured else {
-            return Ok(false);
-        };
-        let blocks = writer.segment().index().read().entries().len();
-        self.change_segments(|listed| {
-            listed.pop();
-            listed.extend(segments.iter().cloned());
-        });
-        self.durable.store(self.last().0, Ordering::Release);
-        self.begin_pending(blocks, reserved);
-        Ok(true)
-    }
-
-    fn not_created(&self, failed: NotCreated) -> Error {
-        match failed.named {
-            // A later attempt would make a segment of another base, and leave this one as a
-            // duplicate.
-            true => self.poison(failed.error),
-            false => failed.error,
-        }
-    }
-
-    /// Makes sure that there is room for the newest segment's footer, as there is once anything was
-    /// accepted.
-    fn reserve_footer(&self, writer: &mut Writer) -> Result<()> {
-        let (claimed, reserved) = {
-            let pending = self.pending.lock();
-            (pending.claimed(), pending.reserved())
-        };
-        if writer.is_open() && reserved < claimed {
-            writer.reserve(claimed, 0)?;
-        }
-        Ok(())
-    }
-
-    /// Goes over to a new segment with room for `need` bytes of records; one in the place of the
-    /// present, if that is small and was closed, and `carry` says so.
-    pub(crate) fn begin_segment(&self, writer: &mut Writer, need: u64, carry: bool) -> Result<()> {
-        self.name_newest()?;
-        self.pending.lock().freeze();
-        if self.options.rotate_unsynced {
-            self.write_all(writer)?;
-        } else {
-            self.sync_all(writer)?;
-        }
-        let durable = self.durable.load(Ordering::Acquire) >= self.last().0;
-        // One that recovery left for appending has none reserved; a full disk is told before
-        // anything is begun.
-        self.reserve_footer(writer)?;
-        let next = self.last().next();
-        let new = writer
-            .create_next(next, need, carry, durable)
-            .map_err(|failed| self.not_created(failed))?;
-        *self.unnamed.lock() = (!durable).then(|| Unnamed::new(&new));
-        let (segment, reserved) = (new.segment.clone(), new.reserved);
-        let replaces = segment.base() == writer.segment().base();
-        writer
-            .go_over(new, durable)
-            .map_err(|error| self.poison(error))?;
-        let blocks = segment.index().read().entries().len();
-        self.change_segments(|segments| {
-            if replaces {
-                segments.pop();
-            }
-            segments.push(segment.clone());
-        });
-        self.begin_pending(blocks, reserved);
-        self.naming_due.store(!durable, Ordering::Relaxed);
-        self.training_due.store(true, Ordering::Release);
-        Ok(())
-    }
-
-    /// Goes over to the newest segment, of `blocks` blocks, with so many bytes of room.
-    fn begin_pending(&self, blocks: usize, reserved: u64) {
-        let block_bytes = self.place.making.lock().block_bytes;
-        let mut pending = self.pending.lock();
-        pending.begin_segment(blocks, reserved, block_bytes);
-    }
-
-    /// Fails unless the log has accepted a record at `position`.
-    pub(crate) fn check_accepted(&self, position: Position) -> Result<()> {
-        let last = self.last();
-        if position == Position(0) || position > last {
-            Err(Error::NotFound { position, last })
-        } else {
-            Ok(())
-        }
-    }
-
-    fn is_pending(&self, position: Position) -> bool {
-        position.0 > self.written.load(Ordering::Acquire)
-    }
-
-    /// The record at `position`, if it is not in a segment yet.
-    pub(crate) fn pending_record(&self, position: Position) -> Option<Bytes> {
-        if self.is_pending(position) {
-            self.pending.lock().record(position)
-        } else {
-            None
-        }
-    }
-
-    /// The block that holds `position`, if it is not in a segment yet.
-    pub(crate) fn pending_block(&self, position: Position) -> Option<RecordBlock> {
-        if self.is_pending(position) {
-            self.pending.lock().block(position)
-        } else {
-            None
-        }
     }
 }

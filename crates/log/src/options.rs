@@ -21,6 +21,9 @@ pub(crate) const RESERVE_BYTES_MAX: u64 = 1 << 30;
 /// its base.
 pub(crate) const SEGMENT_RECORDS_MAX: u64 = 1 << 31;
 
+/// Encoded bytes are handed to a file in pieces of about this size.
+pub(crate) const WRITE_BYTES: usize = 1 << 20;
+
 /// Which log a segment belongs to: made once, at random, by whoever creates the log; kept in every
 /// segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,5 +1,6 @@
-//! Reading: an open segment, its blocks in order, and views of a log.
+//! Reading: open segments, the blocks in them, and views of a log.
 
+pub(crate) mod read;
 pub(crate) mod scan;
 pub(crate) mod segment;
 pub(crate) mod view;

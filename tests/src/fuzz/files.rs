@@ -111,7 +111,7 @@ fn log_seeds() -> Vec<Vec<u8>> {
             }
             log.sync(log.last()).unwrap();
             if close && codec == zstd && records > 1 {
-                log.roll().unwrap();
+                log.rotate().unwrap();
                 assert!(log.train_dictionary().unwrap());
                 let next = log.last().next();
                 let mut keep = |records: &[_]| quire_log::Result::Ok(vec![true; records.len()]);
@@ -132,7 +132,7 @@ fn log(input: &[u8]) -> Way {
     place(&*env, LOG_PATH, of_input(input));
     let mut damage = Vec::new();
     let identity = Some(LogIdentity(*b"fuzzing the log!"));
-    let on_damage = &mut |found: quire_log::Damage| damage.push(found.what);
+    let on_damage = &mut |found: quire_log::LogDamage| damage.push(found.what);
     let verified = quire_log::verify(&*env, Path::new("/log"), identity, on_damage, &mut |_| {});
     let outcome = read_log(&env);
     if !is_below_checksums(input) {

@@ -16,71 +16,24 @@
 //! 4. Let readers see the new one. Those who read the old ones have them open.
 //! 5. Remove the other old ones.
 
-use crate::format::block::{BlockKind, Salt, encode_records};
-use crate::format::footer;
-use crate::format::header::{HEADER_BYTES, segment_path};
+use crate::compaction::info::SegmentInfo;
+use crate::compaction::output::Output;
+use crate::directory::temporary_path;
+use crate::format::block::BlockKind;
+use crate::format::header::segment_path;
 use crate::format::index::BlockIndex;
-use crate::format::records::{BlockBuilder, RecordBlock};
-use crate::log::{Log, Shared};
+use crate::format::records::RecordBlock;
+use crate::log::Log;
 use crate::reading::segment::Segment;
-use crate::reading::view::segment_of;
+use crate::reading::segment::segment_of;
 use crate::reading::walk::{BlockWalk, Step};
-use crate::writing::create::{WRITE_BYTES, temporary_path};
+use crate::shared::Shared;
 use crate::{Error, Result};
 use bytes::Bytes;
-use quire_env::AppendFile;
 use quire_model::Position;
-use quire_pack::Packer;
 use quire_seeded::{Bug, seeded};
 use std::path::Path;
 use std::sync::Arc;
-
-/// A segment, as whoever decides about compaction sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SegmentInfo {
-    /// The first position that it stands for.
-    pub base: Position,
-    /// The position after the last that it stands for.
-    pub next: Position,
-    /// Records in it.
-    pub records: u64,
-    /// Bytes of those records alone.
-    pub record_bytes: u64,
-    /// Bytes of all records that compactions ever removed from these positions.
-    pub removed_bytes: u64,
-    /// Bytes on disk.
-    pub file_bytes: u64,
-    /// Whether it has a successor, and so may be compacted.
-    pub sealed: bool,
-}
-
-impl SegmentInfo {
-    pub(crate) fn new(segment: &Segment, sealed: bool) -> SegmentInfo {
-        let index = segment.index().read();
-        let compaction = index.compaction();
-        SegmentInfo {
-            base: segment.base(),
-            next: index.next(),
-            records: index.records(),
-            record_bytes: index.record_bytes(),
-            removed_bytes: compaction.map_or(0, |compacted| compacted.removed_bytes),
-            file_bytes: segment.file_bytes(),
-            sealed,
-        }
-    }
-
-    /// What comes after `first`, which it begins with.
-    fn without(self, first: &SegmentInfo) -> SegmentInfo {
-        SegmentInfo {
-            base: first.next,
-            records: self.records.saturating_sub(first.records),
-            record_bytes: self.record_bytes.saturating_sub(first.record_bytes),
-            file_bytes: self.file_bytes.saturating_sub(first.file_bytes),
-            ..self
-        }
-    }
-}
 
 /// Says which of some records are needed, one answer for each.
 pub type Keep<'a, E> = &'a mut dyn FnMut(&[(Position, Bytes)]) -> std::result::Result<Vec<bool>, E>;
@@ -138,7 +91,7 @@ impl Log {
     ///
     /// # Errors
     /// As of [`append`](Log::append).
-    pub fn roll(&self) -> Result<()> {
+    pub fn rotate(&self) -> Result<()> {
         let shared = &*self.shared;
         let mut writer = shared.writer.lock();
         let next = {
@@ -149,7 +102,7 @@ impl Log {
         if next == writer.segment().base() {
             return Ok(());
         }
-        shared.begin_segment(&mut writer, 0, false)
+        shared.rotate(&mut writer, 0, false)
     }
 
     /// Rewrites the sealed segments that stand for the positions from `from` up to `next` as one,
@@ -175,7 +128,7 @@ impl Log {
         shared.check_open(&shared.pending.lock())?;
         shared.remove_leftovers()?;
         let inputs = shared.sealed(from, next)?;
-        let temporary = temporary_path(&segment_path(&shared.place.dir, from));
+        let temporary = temporary_path(&segment_path(&shared.directory.dir, from));
         let compacted = match shared.write_compacted(&temporary, &inputs, next, keep, stop) {
             Ok(Some((index, compacted))) => shared
                 .swap(&temporary, &inputs, index, compacted)
@@ -186,7 +139,7 @@ impl Log {
         };
         if !matches!(compacted, Ok(Some(_))) {
             // It would take room. Nobody reads it, and the next opening removes it too.
-            let _ = shared.place.env.remove(&temporary);
+            let _ = shared.directory.env.remove(&temporary);
         }
         compacted
     }
@@ -205,11 +158,11 @@ impl Log {
         shared.name_newest()?;
         let mut freed = 0;
         while let Some(segment) = shared.oldest_before(position) {
-            shared.place.env.remove(segment.path())?;
+            shared.directory.env.remove(segment.path())?;
             // One by one: were a crash to undo an older removal and not a newer, the log would have
             // a gap. And as long as a crash can undo it, a sync makes the segment durable too:
             // `unsynced.rs` relies on that.
-            let removed = shared.place.env.sync_dir(&shared.place.dir);
+            let removed = shared.directory.env.sync_dir(&shared.directory.dir);
             shared.change_segments(|segments| {
                 segments.remove(0);
             });
@@ -261,8 +214,8 @@ impl Shared {
         stop: &dyn Fn() -> bool,
     ) -> std::result::Result<Option<(BlockIndex, Compacted)>, E> {
         let base = inputs.first().map_or(next, |input| input.base());
-        let file = self.place.create_temporary(path)?;
-        let mut output = Output::begin(self, file, base, next)?;
+        let file = self.directory.create_temporary(path)?;
+        let mut output = Output::begin(&self.directory, file, base, next)?;
         let mut removed = Compacted::default();
         let mut removed_before = 0;
         if stop() {
@@ -309,7 +262,7 @@ impl Shared {
         index: BlockIndex,
         mut compacted: Compacted,
     ) -> Result<Compacted> {
-        let (env, dir) = (&self.place.env, &self.place.dir);
+        let (env, dir) = (&self.directory.env, &self.directory.dir);
         let base = inputs.first().map_or(index.next(), |input| input.base());
         let path = segment_path(dir, base);
         if seeded(Bug::CompactedRemovedFirst) {
@@ -322,7 +275,7 @@ impl Shared {
         let file = env.open_read(&path)?;
         compacted.file_bytes_after = file.len()?;
         let file_bytes = compacted.file_bytes_after;
-        let segment = Arc::new(Segment::new(&self.place, base, file, file_bytes, index));
+        let segment = Arc::new(Segment::new(&self.directory, base, file, file_bytes, index));
         self.change_segments(|segments| {
             let first = segments.partition_point(|segment| segment.base() < base);
             let replaced = first..first + inputs.len();
@@ -351,14 +304,14 @@ impl Shared {
             return Ok(());
         }
         for path in leftovers {
-            match self.place.env.remove(&path) {
+            match self.directory.env.remove(&path) {
                 Err(error) if error.kind() != quire_env::ErrorKind::NotFound => {
                     return Err(error.into());
                 }
                 _ => self.old.lock().leftovers.retain(|other| *other != path),
             }
         }
-        Ok(self.place.env.sync_dir(&self.place.dir)?)
+        Ok(self.directory.env.sync_dir(&self.directory.dir)?)
     }
 }
 
@@ -388,107 +341,4 @@ fn records_of(block: &RecordBlock) -> Vec<(Position, Bytes)> {
         Some((position, record))
     };
     std::iter::from_fn(following).collect()
-}
-
-/// A compacted segment being written.
-struct Output<'a> {
-    log: &'a Shared,
-    file: Box<dyn AppendFile>,
-    base: Position,
-    index: BlockIndex,
-    block_bytes: usize,
-    packer: Packer,
-    filling: BlockBuilder,
-    encoded: Vec<u8>,
-}
-
-impl<'a> Output<'a> {
-    fn begin(
-        log: &'a Shared,
-        mut file: Box<dyn AppendFile>,
-        base: Position,
-        next: Position,
-    ) -> Result<Output<'a>> {
-        let (front, packer) = log.place.front(None)?;
-        let span = Some((next.0 - base.0) as u32);
-        let identity = log.place.identity;
-        file.append(&front.encode(identity, base, HEADER_BYTES as u64, span))?;
-        let block_bytes = log.place.making.lock().block_bytes;
-        Ok(Output {
-            log,
-            file,
-            base,
-            index: BlockIndex::compacted(base, front.bytes()),
-            block_bytes,
-            packer,
-            filling: BlockBuilder::sparse(block_bytes),
-            encoded: Vec::new(),
-        })
-    }
-
-    fn push(&mut self, position: Position, record: &[u8]) -> Result<()> {
-        let full = self.filling.raw_bytes() + record.len() > self.block_bytes;
-        if full && !self.filling.is_empty() {
-            self.end_block()?;
-        }
-        if !self.filling.push_at(position, record) {
-            self.end_block()?;
-            self.filling.push_at(position, record);
-        }
-        Ok(())
-    }
-
-    fn end_block(&mut self) -> Result<()> {
-        if self.filling.is_empty() {
-            return Ok(());
-        }
-        let next = BlockBuilder::sparse(self.block_bytes);
-        let block = std::mem::replace(&mut self.filling, next).finish(false);
-        let length = encode_records(
-            &block,
-            &mut self.packer,
-            HEADER_BYTES as u64,
-            Salt::new(self.log.place.identity, self.base),
-            self.index.end(),
-            &mut self.encoded,
-        ) as u64;
-        let fits = self.index.push_at(
-            block.first(),
-            block.records(),
-            block.span(),
-            length,
-            block.payload().len() as u64,
-        );
-        if !fits {
-            return Err(Error::TooLarge {
-                what: "a compacted segment in bytes",
-                limit: u32::MAX.into(),
-                found: self.index.end() + length,
-            });
-        }
-        if self.encoded.len() >= WRITE_BYTES {
-            self.write_out()?;
-        }
-        Ok(())
-    }
-
-    fn write_out(&mut self) -> Result<()> {
-        self.file.append(&self.encoded)?;
-        self.encoded.clear();
-        self.encoded.shrink_to(2 * WRITE_BYTES);
-        Ok(())
-    }
-
-    fn finish(mut self, next: Position, removed_bytes: u64) -> Result<BlockIndex> {
-        self.end_block()?;
-        self.write_out()?;
-        self.index.finish_compacted(next, removed_bytes);
-        let salt = Salt::new(self.log.place.identity, self.base);
-        self.file
-            .append(&footer::encode(&self.index, self.base, salt))?;
-        if !seeded(Bug::CompactedUnsynced) {
-            self.file.sync()?;
-        }
-        Ok(self.index)
-    }
 }

@@ -14,10 +14,10 @@
 use crate::format::block::{BLOCK_HEADER_BYTES, BlockHeader, check_block};
 use crate::format::footer;
 use crate::format::header::HEADER_BYTES;
-use crate::format::index::BlockSpan;
+use crate::format::header::read_header;
+use crate::format::index::BlockRange;
 use crate::log::Log;
 use crate::reading::segment::Segment;
-use crate::recovery::recover::read_header;
 use crate::{Error, Result};
 use bytes::Bytes;
 use parking_lot::MutexGuard;
@@ -96,7 +96,7 @@ impl SegmentCopy {
             } else {
                 match index.find(upto) {
                     None => (index.start(), false),
-                    Some(span) if span.next == upto.next() => (span.end(), false),
+                    Some(range) if range.next == upto.next() => (range.end(), false),
                     Some(_) => {
                         let what = format!("position {upto} does not end a block");
                         return Err(Error::InvalidArgument(what));
@@ -142,12 +142,12 @@ impl SegmentCopy {
         let mut digest = Xxh3::with_seed(start);
         let mut at = start;
         while at < end {
-            at = match self.span_at(at) {
-                Some(span) => {
-                    let bytes = self.read(span, BLOCK_HEADER_BYTES)?;
-                    self.segment.check_header(span, &bytes)?;
+            at = match self.range_at(at) {
+                Some(range) => {
+                    let bytes = self.read(range, BLOCK_HEADER_BYTES)?;
+                    self.segment.check_header(range, &bytes)?;
                     digest.update(&bytes);
-                    span.end()
+                    range.end()
                 }
                 None => {
                     let piece = self.end_piece(at)?;
@@ -173,7 +173,7 @@ impl SegmentCopy {
     /// Whether a piece may begin or end here.
     fn is_bound(&self, at: u64) -> bool {
         [0, self.blocks_start(), self.blocks_end, self.bytes].contains(&at)
-            || self.span_at(at).is_some()
+            || self.range_at(at).is_some()
     }
 
     /// Where the first block begins: after the header and the dictionary.
@@ -182,7 +182,7 @@ impl SegmentCopy {
     }
 
     /// The block that begins at an offset.
-    fn span_at(&self, offset: u64) -> Option<BlockSpan> {
+    fn range_at(&self, offset: u64) -> Option<BlockRange> {
         if offset >= self.blocks_end {
             return None;
         }
@@ -221,9 +221,9 @@ impl SegmentCopy {
     }
 
     /// The first `length` bytes from where a block is.
-    fn read(&self, span: BlockSpan, length: usize) -> Result<Bytes> {
-        let read = self.segment.file().read_at(span.offset, length);
-        read.map_err(|error| self.segment.read_error(error, span))
+    fn read(&self, range: BlockRange, length: usize) -> Result<Bytes> {
+        let read = self.segment.file().read_at(range.offset, length);
+        read.map_err(|error| self.segment.read_error(error, range))
     }
 }
 
@@ -253,33 +253,33 @@ impl SegmentPieces<'_> {
 
     fn piece(&mut self) -> Result<Bytes> {
         let copy = self.copy;
-        let Some(first) = copy.span_at(self.at) else {
+        let Some(first) = copy.range_at(self.at) else {
             let piece = copy.end_piece(self.at)?;
             self.digest.update(&piece);
             return Ok(piece);
         };
-        let (mut spans, mut end) = (vec![first], first.end());
-        while let Some(span) = copy.span_at(end)
-            && span.end() <= self.end
-            && span.end() - first.offset <= PIECE_BYTES as u64
+        let (mut ranges, mut end) = (vec![first], first.end());
+        while let Some(range) = copy.range_at(end)
+            && range.end() <= self.end
+            && range.end() - first.offset <= PIECE_BYTES as u64
         {
-            end = span.end();
-            spans.push(span);
+            end = range.end();
+            ranges.push(range);
         }
         let bytes = match copy.read(first, (end - first.offset) as usize) {
             // Say which block it is that the file ends in.
-            Err(Error::Corrupt { .. }) if spans.len() > 1 => {
-                for span in &spans {
-                    copy.read(*span, span.length)?;
+            Err(Error::Corrupt { .. }) if ranges.len() > 1 => {
+                for range in &ranges {
+                    copy.read(*range, range.length)?;
                 }
                 copy.read(first, (end - first.offset) as usize)?
             }
             read => read?,
         };
-        for span in spans {
-            let from = (span.offset - first.offset) as usize;
-            let stored = bytes.slice(from..from + span.length);
-            copy.segment.check_stored(span, &stored)?;
+        for range in ranges {
+            let from = (range.offset - first.offset) as usize;
+            let stored = bytes.slice(from..from + range.length);
+            copy.segment.check_stored(range, &stored)?;
             self.digest
                 .update(stored.get(..BLOCK_HEADER_BYTES).unwrap_or_default());
         }
@@ -305,17 +305,17 @@ impl Iterator for SegmentPieces<'_> {
 
 impl Segment {
     /// Checks that a block's header is the one in the index.
-    fn check_header(&self, span: BlockSpan, bytes: &Bytes) -> Result<BlockHeader> {
-        self.header_of(span, bytes)
-            .map_err(|fault| self.corrupt(span, fault.what))
+    fn check_header(&self, range: BlockRange, bytes: &Bytes) -> Result<BlockHeader> {
+        self.header_of(range, bytes)
+            .map_err(|fault| self.corrupt(range, fault.what))
     }
 
     /// Checks that a block is the one in the index, as stored: it is not decompressed.
-    fn check_stored(&self, span: BlockSpan, bytes: &Bytes) -> Result<()> {
-        let header = self.check_header(span, bytes)?;
+    fn check_stored(&self, range: BlockRange, bytes: &Bytes) -> Result<()> {
+        let header = self.check_header(range, bytes)?;
         let stored = bytes.get(BLOCK_HEADER_BYTES..).unwrap_or_default();
         header
             .check_payload(stored)
-            .map_err(|fault| self.corrupt(span, fault.what))
+            .map_err(|fault| self.corrupt(range, fault.what))
     }
 }

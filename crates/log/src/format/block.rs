@@ -14,19 +14,19 @@
 //! # Layout (little-endian)
 //! ```text
 //! 0       4      5       6            8         12     16           20              24
-//! | magic | kind | codec | flags, dictionary | records | span | raw length | stored length |
+//! | magic | kind | codec | flags, dictionary | records | positions | raw length | stored length |
 //! 24      32        40            44           48
 //! | first | durable | payload crc | header crc | payload: stored length bytes |
 //!   kind: 1 records, 2 footer, 3 records with gaps between their positions, in compacted segments, 4 dictionary
 //!   codec: 0 none, 1 LZ4 block format, 2 a frame of zstd; flags, one byte: bit 0, the last group goes on in the next block
 //!   dictionary, one byte: 1 if zstd needs the segment's (see `dictionary.rs`), 0 if it needs none
-//!   records: how many; span: last position - first position + 1, so the same as records unless there are gaps
+//!   records: how many; positions: last position - first position + 1, so the same as records unless there are gaps
 //!   raw length: of the payload before compression; first: position of the first record
 //!   durable: offset in this file below which all was known durable when the block was written
 //!   payload crc: CRC-32C of the payload as stored
 //!   header crc: CRC-32C of the salt (identity, base as u64, the block's offset as u64), then of bytes 0..44
 //! ```
-//! A footer has the number of its entries in `records`, 0 in `span`, and the segment's base in
+//! A footer has the number of its entries in `records`, 0 in `positions`, and the segment's base in
 //! `first`. Codec 2 and kind 4 are only in segments whose header says so.
 
 use crate::LogIdentity;
@@ -36,13 +36,13 @@ use bytes::Bytes;
 use quire_model::Position;
 use quire_pack::DICTIONARY_BYTES_MAX;
 use quire_pack::Dictionary;
-use quire_pack::{Packer, Packing, unpack};
+use quire_pack::{Packing, unpack};
 use quire_seeded::{Bug, seeded};
 
 pub(crate) const BLOCK_HEADER_BYTES: usize = 48;
 const _: () = assert!(BLOCK_HEADER_BYTES == 4 + 1 + 1 + 2 + 4 * 4 + 8 + 8 + 4 + 4);
 /// The flag of a block whose last group goes on in the next.
-const GOES_ON: u8 = 1;
+const GROUP_CONTINUES: u8 = 1;
 pub(crate) const BLOCK_MAGIC: [u8; 4] = [0xB1, b'Q', b'L', 0x0C];
 /// The most raw bytes of a block of records: the largest record with its table, on its own.
 pub(crate) const BLOCK_RAW_MAX: usize = RECORD_BYTES_MAX + 12;
@@ -82,11 +82,11 @@ pub(crate) struct BlockHeader {
     pub(crate) kind: BlockKind,
     pub(crate) packing: Packing,
     /// The last group of records goes on in the next block.
-    pub(crate) goes_on: bool,
+    pub(crate) group_continues: bool,
     /// The payload can't be unpacked without the segment's dictionary.
     pub(crate) with_dictionary: bool,
     pub(crate) records: u32,
-    pub(crate) span: u32,
+    pub(crate) positions: u32,
     pub(crate) raw_length: u32,
     pub(crate) stored_length: u32,
     pub(crate) first: Position,
@@ -96,25 +96,25 @@ pub(crate) struct BlockHeader {
 
 /// Why bytes are not a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct BlockFault {
     pub(crate) what: &'static str,
     /// False if a write that a crash cut short may look so; true if the checksums hold and the
     /// content is wrong.
     pub(crate) certain: bool,
 }
 
-impl Fault {
+impl BlockFault {
     /// A fault that a torn write may have left.
-    pub(crate) fn torn(what: &'static str) -> Fault {
-        Fault {
+    pub(crate) fn torn(what: &'static str) -> BlockFault {
+        BlockFault {
             what,
             certain: false,
         }
     }
 
     /// A fault under checksums that hold.
-    pub(crate) fn certain(what: &'static str) -> Fault {
-        Fault {
+    pub(crate) fn certain(what: &'static str) -> BlockFault {
+        BlockFault {
             what,
             certain: true,
         }
@@ -127,10 +127,14 @@ impl BlockHeader {
         bytes[..4].copy_from_slice(&BLOCK_MAGIC);
         bytes[4] = self.kind as u8;
         bytes[5] = self.packing as u8;
-        bytes[6] = if self.goes_on { GOES_ON } else { 0 };
+        bytes[6] = if self.group_continues {
+            GROUP_CONTINUES
+        } else {
+            0
+        };
         bytes[7] = u8::from(self.with_dictionary);
         bytes[8..12].copy_from_slice(&self.records.to_le_bytes());
-        bytes[12..16].copy_from_slice(&self.span.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.positions.to_le_bytes());
         bytes[16..20].copy_from_slice(&self.raw_length.to_le_bytes());
         bytes[20..24].copy_from_slice(&self.stored_length.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.first.0.to_le_bytes());
@@ -143,19 +147,22 @@ impl BlockHeader {
 
     /// Decodes and checks the header at `offset` of a segment. Its lengths are within the limits
     /// afterwards.
-    pub(crate) fn decode(bytes: &[u8], salt: Salt, offset: u64) -> Result<BlockHeader, Fault> {
+    pub(crate) fn decode(bytes: &[u8], salt: Salt, offset: u64) -> Result<BlockHeader, BlockFault> {
         let checked = bytes
             .get(..44)
-            .ok_or(Fault::torn("block header cut short"))?;
+            .ok_or(BlockFault::torn("block header cut short"))?;
         if !checked.starts_with(&BLOCK_MAGIC) {
-            return Err(Fault::torn("no block where one should begin (wrong magic)"));
+            return Err(BlockFault::torn(
+                "no block where one should begin (wrong magic)",
+            ));
         }
         if le::u32_at(bytes, 44) != Some(salt.crc(offset, checked))
             && !seeded(Bug::LogChecksumUnchecked)
         {
-            return Err(Fault::torn("block header checksum mismatch"));
+            return Err(BlockFault::torn("block header checksum mismatch"));
         }
-        BlockHeader::fields(checked).ok_or(Fault::certain("block header with impossible values"))
+        BlockHeader::fields(checked)
+            .ok_or(BlockFault::certain("block header with impossible values"))
     }
 
     fn fields(bytes: &[u8]) -> Option<BlockHeader> {
@@ -169,10 +176,10 @@ impl BlockHeader {
                 _ => return None,
             },
             packing: Packing::decode(le::u8_at(bytes, 5)?)?,
-            goes_on: flags == GOES_ON,
+            group_continues: flags == GROUP_CONTINUES,
             with_dictionary: dictionary == 1,
             records: le::u32_at(bytes, 8)?,
-            span: le::u32_at(bytes, 12)?,
+            positions: le::u32_at(bytes, 12)?,
             raw_length: le::u32_at(bytes, 16)?,
             stored_length: le::u32_at(bytes, 20)?,
             first: Position(le::u64_at(bytes, 24)?),
@@ -189,27 +196,33 @@ impl BlockHeader {
         };
         let records_hold = header.records > 0
             && header.raw_length as usize <= BLOCK_RAW_MAX
-            && header.first.0.checked_add(u64::from(header.span)).is_some();
+            && header
+                .first
+                .0
+                .checked_add(u64::from(header.positions))
+                .is_some();
         let kind_holds = match header.kind {
-            BlockKind::Records => records_hold && header.span == header.records,
-            BlockKind::Sparse => records_hold && header.span >= header.records && !header.goes_on,
+            BlockKind::Records => records_hold && header.positions == header.records,
+            BlockKind::Sparse => {
+                records_hold && header.positions >= header.records && !header.group_continues
+            }
             BlockKind::Footer => {
-                header.packing == Packing::None && header.span == 0 && !header.goes_on
+                header.packing == Packing::None && header.positions == 0 && !header.group_continues
             }
             BlockKind::Dictionary => {
                 header.packing == Packing::None
                     && header.records == 0
-                    && header.span == 0
-                    && !header.goes_on
+                    && header.positions == 0
+                    && !header.group_continues
                     && (1..=DICTIONARY_BYTES_MAX).contains(&(header.raw_length as usize))
             }
         };
-        (flags <= GOES_ON && dictionary_holds && sizes_hold && kind_holds).then_some(header)
+        (flags <= GROUP_CONTINUES && dictionary_holds && sizes_hold && kind_holds).then_some(header)
     }
 
     /// The position after the last record.
     pub(crate) fn next(&self) -> Position {
-        Position(self.first.0.saturating_add(u64::from(self.span)))
+        Position(self.first.0.saturating_add(u64::from(self.positions)))
     }
 
     /// The last position.
@@ -223,12 +236,12 @@ impl BlockHeader {
     }
 
     /// Checks that `stored` is the payload that was written under this header.
-    pub(crate) fn check_payload(&self, stored: &[u8]) -> Result<(), Fault> {
+    pub(crate) fn check_payload(&self, stored: &[u8]) -> Result<(), BlockFault> {
         if stored.len() != self.stored_length as usize {
-            return Err(Fault::torn("block payload cut short"));
+            return Err(BlockFault::torn("block payload cut short"));
         }
         if crc32c::crc32c(stored) != self.payload_crc && !seeded(Bug::LogChecksumUnchecked) {
-            return Err(Fault::torn("block payload checksum mismatch"));
+            return Err(BlockFault::torn("block payload checksum mismatch"));
         }
         Ok(())
     }
@@ -239,150 +252,32 @@ impl BlockHeader {
         &self,
         stored: Bytes,
         dictionary: Option<&Dictionary>,
-    ) -> Result<Bytes, Fault> {
+    ) -> Result<Bytes, BlockFault> {
         let dictionary = match self.with_dictionary {
             false => None,
             true if dictionary.is_some() => dictionary,
             true => {
-                return Err(Fault::certain(
+                return Err(BlockFault::certain(
                     "block whose dictionary is missing or damaged",
                 ));
             }
         };
         unpack(self.packing, stored, self.raw_length as usize, dictionary)
-            .ok_or(Fault::certain("block payload does not decompress"))
+            .ok_or(BlockFault::certain("block payload does not decompress"))
     }
 }
 
 /// Checks that `bytes` are a whole block as it was written at `offset`.
-pub(crate) fn check_block(bytes: &[u8], salt: Salt, offset: u64) -> Result<(), Fault> {
+pub(crate) fn check_block(bytes: &[u8], salt: Salt, offset: u64) -> Result<(), BlockFault> {
     let header = BlockHeader::decode(bytes, salt, offset)?;
     header.check_payload(bytes.get(BLOCK_HEADER_BYTES..).unwrap_or_default())
-}
-
-/// Appends a block of records to `out`, compressed if that makes it smaller. `offset` is where in
-/// the segment the block begins. Returns its bytes in the file: at most the header and the raw
-/// payload.
-pub(crate) fn encode_records(
-    block: &crate::format::records::RecordBlock,
-    packer: &mut Packer,
-    durable: u64,
-    salt: Salt,
-    offset: u64,
-    out: &mut Vec<u8>,
-) -> usize {
-    let raw: &[u8] = block.payload();
-    let start = out.len();
-    let payload = start + BLOCK_HEADER_BYTES;
-    out.resize(payload, 0);
-    let (packing, with_dictionary) = packer.pack(raw, out);
-    let header = BlockHeader {
-        kind: block.kind(),
-        packing,
-        goes_on: block.goes_on(),
-        with_dictionary,
-        records: block.records(),
-        span: block.span(),
-        raw_length: raw.len() as u32,
-        stored_length: (out.len() - payload) as u32,
-        first: block.first(),
-        durable,
-        payload_crc: crc32c::crc32c(&out[payload..]),
-    };
-    out[start..payload].copy_from_slice(&header.encode(salt, offset));
-    out.len() - start
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Codec;
-    use crate::format::records::{BlockBuilder, RecordBlock};
-
-    fn block(records: &[&[u8]]) -> RecordBlock {
-        let mut builder = BlockBuilder::new(Position(10), 0);
-        for record in records {
-            builder.push(record);
-        }
-        builder.finish(false)
-    }
-
-    fn decode(
-        bytes: &[u8],
-        salt: Salt,
-        offset: u64,
-        dictionary: Option<&Dictionary>,
-    ) -> Result<RecordBlock, Fault> {
-        let header = BlockHeader::decode(bytes, salt, offset)?;
-        let stored = bytes.get(BLOCK_HEADER_BYTES..).unwrap_or_default();
-        header.check_payload(stored)?;
-        RecordBlock::decode(&header, Bytes::copy_from_slice(stored), dictionary)
-    }
-
-    #[test]
-    fn blocks_come_back_and_any_changed_byte_or_place_is_refused() {
-        let salt = Salt::new(LogIdentity([1; 16]), Position(1));
-        let zstd = Codec::Zstd {
-            level: 3,
-            dictionary_bytes: 256,
-        };
-        let trained = Dictionary::train(b"aaaabcdaaaabcd", &[7, 7], 256).unwrap();
-        for (codec, packing, dictionary) in [
-            (Codec::None, Packing::None, None),
-            (Codec::Lz4, Packing::Lz4, None),
-            (zstd, Packing::Zstd, None),
-            (zstd, Packing::Zstd, Some(&trained)),
-        ] {
-            let decode = |bytes: &[u8], salt, offset| decode(bytes, salt, offset, dictionary);
-            let original = block(&[b"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", b"", b"bcd"]);
-            let mut bytes = Vec::new();
-            let mut packer = Packer::new(codec, dictionary);
-            encode_records(&original, &mut packer, 48, salt, 480, &mut bytes);
-            let header = BlockHeader::decode(&bytes, salt, 480).unwrap();
-            assert_eq!(
-                (header.packing, header.with_dictionary),
-                (packing, dictionary.is_some())
-            );
-            let back = decode(&bytes, salt, 480).unwrap();
-            assert_eq!(
-                back.record(Position(10)).unwrap(),
-                original.record(Position(10)).unwrap()
-            );
-            assert_eq!(back.record(Position(11)).unwrap().len(), 0);
-            assert_eq!(back.record(Position(12)).unwrap().as_ref(), b"bcd");
-            assert!(back.record(Position(13)).is_none() && back.record(Position(9)).is_none());
-
-            assert!(decode(&bytes, salt, 481).is_err(), "another offset");
-            assert!(
-                decode(&bytes, Salt::new(LogIdentity([1; 16]), Position(2)), 480).is_err(),
-                "another segment"
-            );
-            assert!(
-                decode(&bytes, Salt::new(LogIdentity([2; 16]), Position(1)), 480).is_err(),
-                "another log"
-            );
-            for at in 0..bytes.len() {
-                let mut changed = bytes.clone();
-                changed[at] ^= 1;
-                assert!(decode(&changed, salt, 480).is_err(), "byte {at}");
-                assert!(decode(&bytes[..at], salt, 480).is_err(), "cut at {at}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_does_not_compress_is_stored_as_it_is() {
-        let salt = Salt::new(LogIdentity([1; 16]), Position(1));
-        let original = block(&[&[1, 93, 27, 201, 5, 77]]);
-        let mut bytes = Vec::new();
-        let mut packer = Packer::new(Codec::Lz4, None);
-        let length = encode_records(&original, &mut packer, 0, salt, 48, &mut bytes);
-        assert_eq!(length, BLOCK_HEADER_BYTES + original.payload().len());
-        assert_eq!(
-            BlockHeader::decode(&bytes, salt, 48).unwrap().packing,
-            Packing::None
-        );
-    }
+    use quire_pack::Packer;
 
     #[test]
     fn frame_that_holds_another_length_than_the_header_says_is_refused() {

@@ -2,7 +2,7 @@
 //! every block.
 //!
 //! A segment whose blocks need one holds it, as a block of kind 4 right after the segment's header
-//! (see `block.rs`; its `first` is the segment's base, and `records` and `span` are 0). So every
+//! (see `block.rs`; its `first` is the segment's base, and `records` and `positions` are 0). So every
 //! segment can be copied, checked and read alone.
 //!
 //! # Invariants
@@ -44,10 +44,10 @@ pub(crate) fn encode_block(
     let header = BlockHeader {
         kind: BlockKind::Dictionary,
         packing: Packing::None,
-        goes_on: false,
+        group_continues: false,
         with_dictionary: false,
         records: 0,
-        span: 0,
+        positions: 0,
         raw_length: length,
         stored_length: length,
         first: base,

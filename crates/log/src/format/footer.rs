@@ -33,7 +33,7 @@
 //! ```
 
 use crate::format::block::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Salt};
-use crate::format::index::{BlockEntry, BlockIndex, Compacted};
+use crate::format::index::{BlockEntry, BlockIndex, CompactionTotals};
 use crate::format::le;
 use crate::{ErrorKind, Result};
 use quire_env::{AppendFile, Env, ReadFile};
@@ -50,6 +50,11 @@ pub(crate) const ENTRY_BYTES: usize = 8;
 const MAGIC: [u8; 8] = *b"QLOGSEAL";
 /// Bytes of footer and trailer of a segment with no blocks.
 pub(crate) const FOOTER_FIXED_BYTES: usize = BLOCK_HEADER_BYTES + TOTALS_BYTES + TRAILER_BYTES;
+
+/// Bytes of footer and trailer of a segment of `blocks` blocks.
+pub(crate) fn footer_bytes(blocks: usize) -> u64 {
+    (FOOTER_FIXED_BYTES + blocks * ENTRY_BYTES) as u64
+}
 
 /// Footer and trailer of a segment whose blocks `index` lists.
 pub(crate) fn encode(index: &BlockIndex, base: Position, salt: Salt) -> Vec<u8> {
@@ -77,10 +82,10 @@ pub(crate) fn encode(index: &BlockIndex, base: Position, salt: Salt) -> Vec<u8> 
     let header = BlockHeader {
         kind: BlockKind::Footer,
         packing: Packing::None,
-        goes_on: false,
+        group_continues: false,
         with_dictionary: false,
         records: entries.len() as u32,
-        span: 0,
+        positions: 0,
         raw_length: payload_length,
         stored_length: payload_length,
         first: base,
@@ -191,7 +196,7 @@ pub(crate) fn decode_payload(
     let (totals, table) = payload.split_at_checked(payload.len().checked_sub(entries_bytes)?)?;
     let compacted = match totals.len() {
         TOTALS_BYTES => None,
-        COMPACTED_TOTALS_BYTES => Some(Compacted {
+        COMPACTED_TOTALS_BYTES => Some(CompactionTotals {
             records,
             removed_bytes: le::u64_at(totals, 24)?,
         }),

@@ -4,7 +4,7 @@
 //! 1. A segment gets its name when its first `born` bytes are durable: the header, its dictionary,
 //!    and the blocks it began with.
 //! 2. A *compacted* segment, version 2 or 4, gets its name when all of it is durable. It stands for
-//!    every position of its span: segments with other bases in there are what it was made from, and
+//!    every position of its positions: segments with other bases in there are what it was made from, and
 //!    a crash kept from being removed.
 //! 3. A *unsynced* segment, version 5 or 6, may have its name while those before it are not durable.
 //!    See `unsynced.rs`.
@@ -12,18 +12,19 @@
 //! # Layout (little-endian)
 //! ```text
 //! 0       8         12     16         32     40     44    48
-//! | magic | version | span | identity | base | born | crc |
+//! | magic | version | positions | identity | base | born | crc |
 //!   identity: the log's; base: the first position, as in the file's name
 //!   version: 1, of a segment as it was written; 2, of a compacted one; 3 and 4, as 1 and 2, but there may be blocks in zstd,
 //!     and a dictionary before them. So programs that do not know zstd say so, and do not take it for damage. 5 and 6: as 1 and
 //!     3, of an unsynced one.
-//!   span: zero in versions 1, 3, 5 and 6; in 2 and 4 the positions that the segment stands for, live or not
+//!   positions: zero in versions 1, 3, 5 and 6; in 2 and 4 the positions that the segment stands for, live or not
 //!   born: bytes of the file when it got its name, 48 if it began with no blocks and no dictionary; 48 in versions 2 and 4
 //!   crc: CRC-32C of bytes 0..44. Size, and the places of magic, version and crc, are the same in all versions.
 //! ```
 
 use crate::format::le;
 use crate::{Error, LogIdentity, Result};
+use quire_env::ReadFile;
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
 use std::path::{Path, PathBuf};
@@ -52,7 +53,7 @@ pub(crate) struct SegmentHeader {
     /// At most `u32::MAX`.
     pub(crate) born: u64,
     /// Of a compacted segment: how many positions it stands for, from `base` on.
-    pub(crate) span: Option<u32>,
+    pub(crate) positions: Option<u32>,
     /// There may be blocks in zstd, and a dictionary.
     pub(crate) zstd: bool,
     /// Those before it may not have been durable when it got its name. Not of a compacted segment.
@@ -86,16 +87,16 @@ impl SegmentHeader {
     pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
-        let (version, span) = match (self.span, self.zstd) {
+        let (version, positions) = match (self.positions, self.zstd) {
             (None, false) if self.unsynced => (VERSION_UNSYNCED, 0),
             (None, true) if self.unsynced => (VERSION_UNSYNCED_ZSTD, 0),
             (None, false) => (VERSION_WRITTEN, 0),
             (None, true) => (VERSION_WRITTEN_ZSTD, 0),
-            (Some(span), false) => (VERSION_COMPACTED, span),
-            (Some(span), true) => (VERSION_COMPACTED_ZSTD, span),
+            (Some(positions), false) => (VERSION_COMPACTED, positions),
+            (Some(positions), true) => (VERSION_COMPACTED_ZSTD, positions),
         };
         bytes[8..12].copy_from_slice(&version.to_le_bytes());
-        bytes[12..16].copy_from_slice(&span.to_le_bytes());
+        bytes[12..16].copy_from_slice(&positions.to_le_bytes());
         bytes[16..32].copy_from_slice(&self.identity.0);
         bytes[32..40].copy_from_slice(&self.base.0.to_le_bytes());
         bytes[40..44].copy_from_slice(&(self.born as u32).to_le_bytes());
@@ -115,11 +116,11 @@ impl SegmentHeader {
             return Err(HeaderFault::Invalid("segment header checksum mismatch"));
         }
         let version = le::u32_at(bytes, 8).ok_or(short)?;
-        let (span, zstd) = match (version, le::u32_at(bytes, 12).ok_or(short)?) {
+        let (positions, zstd) = match (version, le::u32_at(bytes, 12).ok_or(short)?) {
             (VERSION_WRITTEN | VERSION_UNSYNCED, 0) => (None, false),
             (VERSION_WRITTEN_ZSTD | VERSION_UNSYNCED_ZSTD, 0) => (None, true),
-            (VERSION_COMPACTED, span) if span > 0 => (Some(span), false),
-            (VERSION_COMPACTED_ZSTD, span) if span > 0 => (Some(span), true),
+            (VERSION_COMPACTED, positions) if positions > 0 => (Some(positions), false),
+            (VERSION_COMPACTED_ZSTD, positions) if positions > 0 => (Some(positions), true),
             _ => return Err(HeaderFault::Version(version)),
         };
         let identity = LogIdentity(le::bytes16_at(bytes, 16).ok_or(short)?);
@@ -129,16 +130,16 @@ impl SegmentHeader {
             identity,
             base,
             born,
-            span,
+            positions,
             zstd,
             unsynced: matches!(version, VERSION_UNSYNCED | VERSION_UNSYNCED_ZSTD),
         })
     }
 
     /// The position after the last that a compacted segment stands for.
-    pub(crate) fn covers_to(&self) -> Option<Position> {
-        self.span
-            .map(|span| Position(self.base.0.saturating_add(u64::from(span))))
+    pub(crate) fn compacted_end(&self) -> Option<Position> {
+        self.positions
+            .map(|positions| Position(self.base.0.saturating_add(u64::from(positions))))
     }
 }
 
@@ -165,6 +166,50 @@ pub(crate) fn parse_segment_name(dir: &Path, name: &str) -> Result<Option<Positi
     }
 }
 
+/// Reads and checks the header of the segment that the file's name says begins at `base`.
+pub(crate) fn read_header(
+    file: &dyn ReadFile,
+    base: Position,
+    identity: Option<LogIdentity>,
+) -> Result<SegmentHeader> {
+    let path = file.path();
+    let length = file.len()?.min(HEADER_BYTES as u64) as usize;
+    let bytes = file.read_at(0, length)?;
+    let header = SegmentHeader::decode(&bytes).map_err(|fault| fault.into_error(path))?;
+    if let Some(expected) = identity
+        && header.identity != expected
+    {
+        return Err(Error::Foreign {
+            path: path.to_path_buf(),
+            expected: expected.to_string(),
+            found: header.identity.to_string(),
+        });
+    }
+    if header.base != base {
+        let what = "segment renamed or duplicated: its name is not that of its first record";
+        return Err(Error::corrupt(
+            path,
+            0,
+            what,
+            Some((header.base, header.base)),
+        ));
+    }
+    Ok(header)
+}
+
+/// As [`read_header`]; `None` for a damaged one.
+pub(crate) fn read_whole_header(
+    file: &dyn ReadFile,
+    base: Position,
+    identity: Option<LogIdentity>,
+) -> Result<Option<SegmentHeader>> {
+    match read_header(file, base, identity) {
+        Ok(header) => Ok(Some(header)),
+        Err(Error::Env(error)) => Err(Error::Env(error)),
+        Err(_) => Ok(None),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,12 +218,12 @@ mod tests {
     fn header_comes_back_and_any_changed_byte_is_refused() {
         let written = [false, true].map(|unsynced| (None, unsynced));
         let kinds = written.into_iter().chain([(Some(3_000_000_000), false)]);
-        for ((span, unsynced), zstd) in kinds.flat_map(|kind| [(kind, false), (kind, true)]) {
+        for ((positions, unsynced), zstd) in kinds.flat_map(|kind| [(kind, false), (kind, true)]) {
             let header = SegmentHeader {
                 identity: LogIdentity([9; 16]),
                 base: Position(77),
                 born: 4_000_000_000,
-                span,
+                positions,
                 zstd,
                 unsynced,
             };
@@ -199,7 +244,7 @@ mod tests {
             identity: LogIdentity([9; 16]),
             base: Position(1),
             born: 48,
-            span: None,
+            positions: None,
             zstd: false,
             unsynced: false,
         }

@@ -14,7 +14,7 @@ use quire_model::Position;
 
 /// Where a block is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BlockSpan {
+pub(crate) struct BlockRange {
     /// Position of its first record.
     pub(crate) first: Position,
     /// The position after its last record; before a gap, at most that where the gap ends.
@@ -25,7 +25,7 @@ pub(crate) struct BlockSpan {
     pub(crate) length: usize,
 }
 
-impl BlockSpan {
+impl BlockRange {
     /// Offset of the byte after it.
     pub(crate) fn end(self) -> u64 {
         self.offset.saturating_add(self.length as u64)
@@ -51,12 +51,12 @@ pub(crate) struct BlockIndex {
     end: u32,
     next: Position,
     raw_bytes: u64,
-    compacted: Option<Compacted>,
+    compacted: Option<CompactionTotals>,
 }
 
 /// What an index says of a compacted segment beyond its blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Compacted {
+pub(crate) struct CompactionTotals {
     /// Records that are left.
     pub(crate) records: u64,
     /// Bytes of all records that compactions ever removed from these positions.
@@ -83,7 +83,7 @@ impl BlockIndex {
     /// [`finish_compacted`](Self::finish_compacted) says the rest.
     pub(crate) fn compacted(base: Position, start: u64) -> BlockIndex {
         BlockIndex {
-            compacted: Some(Compacted::default()),
+            compacted: Some(CompactionTotals::default()),
             ..BlockIndex::new(base, start)
         }
     }
@@ -95,10 +95,10 @@ impl BlockIndex {
         end: u64,
         next: Position,
         raw_bytes: u64,
-        compacted: Option<Compacted>,
+        compacted: Option<CompactionTotals>,
     ) -> Option<BlockIndex> {
         let end = u32::try_from(end).ok()?;
-        let span = u32::try_from(next.0.checked_sub(base.0)?).ok()?;
+        let positions = u32::try_from(next.0.checked_sub(base.0)?).ok()?;
         let start = entries.first().map_or(end, |first| first.offset);
         let header = HEADER_BYTES as u32;
         if start != header && start <= header + BLOCK_HEADER_BYTES as u32 {
@@ -124,9 +124,9 @@ impl BlockIndex {
             };
         }
         let whole = if entries.is_empty() {
-            (span == 0 || compacted.is_some()) && end == expected.offset
+            (positions == 0 || compacted.is_some()) && end == expected.offset
         } else {
-            span >= expected.first && end >= expected.offset
+            positions >= expected.first && end >= expected.offset
         };
         whole.then_some(BlockIndex {
             base,
@@ -145,13 +145,13 @@ impl BlockIndex {
         self.push_at(self.next, records, records, length, raw_bytes)
     }
 
-    /// Adds the block that lies at `end` and holds `records` of the `span` positions from `first`
+    /// Adds the block that lies at `end` and holds `records` of the `positions` positions from `first`
     /// on, which is not before `next`. False, and nothing changes, as for [`push`](Self::push).
     pub(crate) fn push_at(
         &mut self,
         first: Position,
         records: u32,
-        span: u32,
+        positions: u32,
         length: u64,
         raw_bytes: u64,
     ) -> bool {
@@ -162,7 +162,7 @@ impl BlockIndex {
         ) else {
             return false;
         };
-        if relative + u64::from(span) > u64::from(u32::MAX) || first < self.next {
+        if relative + u64::from(positions) > u64::from(u32::MAX) || first < self.next {
             return false;
         }
         self.entries.push(BlockEntry {
@@ -170,7 +170,7 @@ impl BlockIndex {
             offset: self.end,
         });
         self.end = end;
-        self.next = Position(first.0 + u64::from(span));
+        self.next = Position(first.0 + u64::from(positions));
         self.raw_bytes += raw_bytes;
         if let Some(compacted) = &mut self.compacted {
             compacted.records += u64::from(records);
@@ -210,7 +210,7 @@ impl BlockIndex {
     }
 
     /// What is said of a compacted segment.
-    pub(crate) fn compaction(&self) -> Option<Compacted> {
+    pub(crate) fn compaction(&self) -> Option<CompactionTotals> {
         self.compacted
     }
 
@@ -238,13 +238,13 @@ impl BlockIndex {
     }
 
     /// The block that holds `position`; in a compacted segment the one that would, if there is one.
-    pub(crate) fn find(&self, position: Position) -> Option<BlockSpan> {
-        self.span(self.entries_to(position)?.checked_sub(1)?)
+    pub(crate) fn find(&self, position: Position) -> Option<BlockRange> {
+        self.range(self.entries_to(position)?.checked_sub(1)?)
     }
 
     /// The block that `find` gives, or else the first of the segment.
-    pub(crate) fn find_or_first(&self, position: Position) -> Option<BlockSpan> {
-        self.span(self.entries_to(position)?.saturating_sub(1))
+    pub(crate) fn find_or_first(&self, position: Position) -> Option<BlockRange> {
+        self.range(self.entries_to(position)?.saturating_sub(1))
     }
 
     /// How many blocks begin at `position` or before; `None` if it is not of this segment.
@@ -260,16 +260,16 @@ impl BlockIndex {
     }
 
     /// The block that begins at `offset`.
-    pub(crate) fn find_at(&self, offset: u64) -> Option<BlockSpan> {
+    pub(crate) fn find_at(&self, offset: u64) -> Option<BlockRange> {
         let offset = u32::try_from(offset).ok()?;
         let at = self
             .entries
             .binary_search_by_key(&offset, |entry| entry.offset)
             .ok()?;
-        self.span(at)
+        self.range(at)
     }
 
-    fn span(&self, at: usize) -> Option<BlockSpan> {
+    fn range(&self, at: usize) -> Option<BlockRange> {
         let entry = self.entries.get(at)?;
         let (next, end) = match self.entries.get(at + 1) {
             Some(following) => (
@@ -278,7 +278,7 @@ impl BlockIndex {
             ),
             None => (self.next, self.end),
         };
-        Some(BlockSpan {
+        Some(BlockRange {
             first: Position(self.base.0 + u64::from(entry.first)),
             next,
             offset: u64::from(entry.offset),
@@ -297,11 +297,11 @@ mod tests {
         for records in [1, 5, 2] {
             assert!(index.push(records, 60 + u64::from(records), 10));
         }
-        let spans: Vec<_> = (100..108)
+        let ranges: Vec<_> = (100..108)
             .map(|at| {
                 index
                     .find(Position(at))
-                    .map(|span| (span.first.0, span.offset, span.length))
+                    .map(|range| (range.first.0, range.offset, range.length))
             })
             .collect();
         let (a, b, c) = (
@@ -309,7 +309,7 @@ mod tests {
             Some((101, 109, 65)),
             Some((106, 174, 62)),
         );
-        assert_eq!(spans, [a, b, b, b, b, b, c, c]);
+        assert_eq!(ranges, [a, b, b, b, b, b, c, c]);
         assert_eq!(index.find(Position(99)), None);
         assert_eq!(index.find(Position(108)), None);
         let parts = BlockIndex::from_parts(
@@ -332,7 +332,7 @@ mod tests {
         index.finish_compacted(Position(130), 77);
         assert_eq!((index.next(), index.records()), (Position(130), 3));
         assert_eq!(index.record_bytes(), 50 - 2 * 4 - 3 * 8);
-        let first = |span: Option<BlockSpan>| span.map(|span| span.first.0);
+        let first = |range: Option<BlockRange>| range.map(|range| range.first.0);
         assert_eq!(first(index.find(Position(102))), None);
         assert_eq!(first(index.find_or_first(Position(102))), Some(103));
         assert_eq!(first(index.find(Position(119))), Some(103));

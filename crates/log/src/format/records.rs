@@ -5,7 +5,7 @@
 //!    records do.
 //! 2. Positions in a block as it was written are dense: the n-th record has position first + n.
 //! 3. Positions in a *sparse* block, of a compacted segment, ascend strictly from the first to the
-//!    last of its span.
+//!    last of its positions.
 //!
 //! # Layout (little-endian)
 //! ```text
@@ -14,16 +14,16 @@
 //! ```
 //! A sparse block has a second table:
 //! ```text
-//! | record bytes … | end of record 0, u32 | … | place of record 0, u32 | … | number of records, u32 |
-//!   place: the record's position less the block's first, so 0 for record 0
+//! | record bytes … | end of record 0, u32 | … | delta of record 0, u32 | … | number of records, u32 |
+//!   delta: the record's position less the block's first, so 0 for record 0
 //! ```
-//! The tables come last so that a block grows in place, and is handed on without a copy.
+//! The tables come last so that a block grows in delta, and is handed on without a copy.
 
-use crate::format::block::{BlockHeader, BlockKind, Fault};
+use crate::format::block::{BLOCK_HEADER_BYTES, BlockFault, BlockHeader, BlockKind, Salt};
 use crate::format::le;
 use bytes::Bytes;
 use quire_model::Position;
-use quire_pack::Dictionary;
+use quire_pack::{Dictionary, Packer};
 
 /// Bytes of a payload that are not of a record: the table's count.
 pub(crate) const COUNT_BYTES: usize = 4;
@@ -37,7 +37,7 @@ pub(crate) struct RecordBlock {
     records: u32,
     payload: Bytes,
     /// The last group of records goes on in the next block.
-    goes_on: bool,
+    group_continues: bool,
     /// There may be gaps between the positions.
     sparse: bool,
 }
@@ -49,19 +49,19 @@ impl RecordBlock {
         header: &BlockHeader,
         stored: Bytes,
         dictionary: Option<&Dictionary>,
-    ) -> Result<RecordBlock, Fault> {
+    ) -> Result<RecordBlock, BlockFault> {
         let payload = header.decompress(stored, dictionary)?;
         let block = RecordBlock {
             first: header.first,
             records: header.records,
             payload,
-            goes_on: header.goes_on,
+            group_continues: header.group_continues,
             sparse: header.kind == BlockKind::Sparse,
         };
-        if block.tables_hold(header.span) {
+        if block.tables_hold(header.positions) {
             Ok(block)
         } else {
-            Err(Fault::certain("block with an impossible record table"))
+            Err(BlockFault::certain("block with an impossible record table"))
         }
     }
 
@@ -76,9 +76,42 @@ impl RecordBlock {
             first,
             records,
             payload,
-            goes_on: false,
+            group_continues: false,
             sparse,
         })
+    }
+
+    /// Appends a block of records to `out`, compressed if that makes it smaller. `offset` is where in
+    /// the segment the block begins. Returns its bytes in the file: at most the header and the raw
+    /// payload.
+    pub(crate) fn encode(
+        &self,
+        packer: &mut Packer,
+        durable: u64,
+        salt: Salt,
+        offset: u64,
+        out: &mut Vec<u8>,
+    ) -> usize {
+        let raw: &[u8] = self.payload();
+        let start = out.len();
+        let payload = start + BLOCK_HEADER_BYTES;
+        out.resize(payload, 0);
+        let (packing, with_dictionary) = packer.pack(raw, out);
+        let header = BlockHeader {
+            kind: self.kind(),
+            packing,
+            group_continues: self.group_continues(),
+            with_dictionary,
+            records: self.records(),
+            positions: self.positions(),
+            raw_length: raw.len() as u32,
+            stored_length: (out.len() - payload) as u32,
+            first: self.first(),
+            durable,
+            payload_crc: crc32c::crc32c(&out[payload..]),
+        };
+        out[start..payload].copy_from_slice(&header.encode(salt, offset));
+        out.len() - start
     }
 
     /// Bytes of one table.
@@ -86,8 +119,8 @@ impl RecordBlock {
         (self.records as usize).checked_mul(TABLE_ENTRY_BYTES)
     }
 
-    /// Where the table of places begins; in a dense block the count, which is where it would.
-    fn places_start(&self) -> Option<usize> {
+    /// Where the table of deltas begins; in a dense block the count, which is where it would.
+    fn deltas_start(&self) -> Option<usize> {
         let after = self.payload.len().checked_sub(COUNT_BYTES)?;
         match self.sparse {
             true => after.checked_sub(self.table_bytes()?),
@@ -96,20 +129,20 @@ impl RecordBlock {
     }
 
     fn ends_start(&self) -> Option<usize> {
-        self.places_start()?.checked_sub(self.table_bytes()?)
+        self.deltas_start()?.checked_sub(self.table_bytes()?)
     }
 
-    fn tables_hold(&self, span: u32) -> bool {
+    fn tables_hold(&self, positions: u32) -> bool {
         self.ends_hold() == Some(true)
             && match self.sparse {
-                true => self.places_hold(span) == Some(true),
-                false => span == self.records,
+                true => self.deltas_hold(positions) == Some(true),
+                false => positions == self.records,
             }
     }
 
     fn ends_hold(&self) -> Option<bool> {
         let start = self.ends_start()?;
-        let table = self.payload.get(start..self.places_start()?)?;
+        let table = self.payload.get(start..self.deltas_start()?)?;
         let count = le::u32_at(&self.payload, self.payload.len() - COUNT_BYTES)?;
         let mut end = 0;
         for entry in table.chunks_exact(TABLE_ENTRY_BYTES) {
@@ -121,18 +154,18 @@ impl RecordBlock {
         Some(count == self.records && end as usize == start)
     }
 
-    fn places_hold(&self, span: u32) -> Option<bool> {
-        let start = self.places_start()?;
+    fn deltas_hold(&self, positions: u32) -> Option<bool> {
+        let start = self.deltas_start()?;
         let table = self.payload.get(start..start + self.table_bytes()?)?;
         let mut next = 0;
         for (at, entry) in table.chunks_exact(TABLE_ENTRY_BYTES).enumerate() {
-            let place = le::u32_at(entry, 0)?;
-            if place < next || (at == 0 && place != 0) {
+            let delta = le::u32_at(entry, 0)?;
+            if delta < next || (at == 0 && delta != 0) {
                 return Some(false);
             }
-            next = place.checked_add(1)?;
+            next = delta.checked_add(1)?;
         }
-        Some(next == span)
+        Some(next == positions)
     }
 
     pub(crate) fn first(&self) -> Position {
@@ -141,18 +174,18 @@ impl RecordBlock {
 
     /// The last position.
     pub(crate) fn last(&self) -> Position {
-        let place = self.place(self.records.saturating_sub(1));
-        Position(self.first.0 + u64::from(place.unwrap_or_default()))
+        let delta = self.delta(self.records.saturating_sub(1));
+        Position(self.first.0 + u64::from(delta.unwrap_or_default()))
     }
 
     /// Last position - first position + 1.
-    pub(crate) fn span(&self) -> u32 {
+    pub(crate) fn positions(&self) -> u32 {
         (self.last().0 - self.first.0) as u32 + 1
     }
 
     /// Whether the last group of records goes on in the next block.
-    pub(crate) fn goes_on(&self) -> bool {
-        self.goes_on
+    pub(crate) fn group_continues(&self) -> bool {
+        self.group_continues
     }
 
     /// How many records.
@@ -174,26 +207,26 @@ impl RecordBlock {
     }
 
     /// The position of the record at `index`, less the block's first.
-    fn place(&self, index: u32) -> Option<u32> {
+    fn delta(&self, index: u32) -> Option<u32> {
         match self.sparse {
             true => le::u32_at(
                 &self.payload,
-                self.places_start()? + index as usize * TABLE_ENTRY_BYTES,
+                self.deltas_start()? + index as usize * TABLE_ENTRY_BYTES,
             ),
             false => Some(index),
         }
     }
 
-    /// How many records come before `place`.
-    fn records_before(&self, place: u32) -> u32 {
+    /// How many records come before `delta`.
+    fn records_before(&self, delta: u32) -> u32 {
         if !self.sparse {
-            return place.min(self.records);
+            return delta.min(self.records);
         }
         let (mut low, mut high) = (0, self.records);
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.place(middle) {
-                Some(found) if found < place => low = middle + 1,
+            match self.delta(middle) {
+                Some(found) if found < delta => low = middle + 1,
                 _ => high = middle,
             }
         }
@@ -220,7 +253,7 @@ impl RecordBlock {
             _ => le::u32_at(&self.payload, entry - TABLE_ENTRY_BYTES)? as usize,
         };
         let end = le::u32_at(&self.payload, entry)? as usize;
-        let found = Position(self.first.0 + u64::from(self.place(index)?));
+        let found = Position(self.first.0 + u64::from(self.delta(index)?));
         (start <= end && end <= self.payload.len()).then(|| (found, self.payload.slice(start..end)))
     }
 }
@@ -232,7 +265,7 @@ pub(crate) struct BlockBuilder {
     data: Vec<u8>,
     ends: Vec<u32>,
     /// Of a sparse block: one for each record.
-    places: Option<Vec<u32>>,
+    deltas: Option<Vec<u32>>,
 }
 
 impl BlockBuilder {
@@ -242,14 +275,14 @@ impl BlockBuilder {
             first,
             data: Vec::with_capacity(bytes),
             ends: Vec::new(),
-            places: None,
+            deltas: None,
         }
     }
 
     /// An empty sparse block; its first record decides where it begins.
     pub(crate) fn sparse(bytes: usize) -> BlockBuilder {
         BlockBuilder {
-            places: Some(Vec::new()),
+            deltas: Some(Vec::new()),
             ..BlockBuilder::new(Position(0), bytes)
         }
     }
@@ -265,7 +298,7 @@ impl BlockBuilder {
 
     /// Length of the payload, as it would be now.
     pub(crate) fn raw_bytes(&self) -> usize {
-        let tables = 1 + usize::from(self.places.is_some());
+        let tables = 1 + usize::from(self.deltas.is_some());
         self.data.len() + self.ends.len() * TABLE_ENTRY_BYTES * tables + COUNT_BYTES
     }
 
@@ -281,9 +314,9 @@ impl BlockBuilder {
         if self.is_empty() {
             self.first = position;
         }
-        let place = position.0.checked_sub(self.first.0).map(u32::try_from);
-        match (&mut self.places, place) {
-            (Some(places), Some(Ok(place))) if place < u32::MAX => places.push(place),
+        let delta = position.0.checked_sub(self.first.0).map(u32::try_from);
+        match (&mut self.deltas, delta) {
+            (Some(deltas), Some(Ok(delta))) if delta < u32::MAX => deltas.push(delta),
             _ => return false,
         }
         self.push(record);
@@ -301,17 +334,17 @@ impl BlockBuilder {
         self.data.get(start..end).map(Bytes::copy_from_slice)
     }
 
-    /// The block, full; `goes_on` says whether its last group does.
-    pub(crate) fn finish(self, goes_on: bool) -> RecordBlock {
+    /// The block, full; `group_continues` says whether its last group does.
+    pub(crate) fn finish(self, group_continues: bool) -> RecordBlock {
         let BlockBuilder {
             first,
             mut data,
             ends,
-            places,
+            deltas,
         } = self;
         let records = ends.len() as u32;
-        let sparse = places.is_some();
-        let table = ends.into_iter().chain(places.into_iter().flatten());
+        let sparse = deltas.is_some();
+        let table = ends.into_iter().chain(deltas.into_iter().flatten());
         data.reserve_exact(table.size_hint().0 * TABLE_ENTRY_BYTES + COUNT_BYTES);
         for entry in table {
             data.extend_from_slice(&entry.to_le_bytes());
@@ -321,7 +354,7 @@ impl BlockBuilder {
             first,
             records,
             payload: Bytes::from(data),
-            goes_on,
+            group_continues,
             sparse,
         }
     }
@@ -330,6 +363,8 @@ impl BlockBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Codec, LogIdentity};
+    use quire_pack::Packing;
 
     #[test]
     fn sparse_blocks_give_each_record_at_its_place_and_the_next_across_gaps() {
@@ -340,7 +375,7 @@ mod tests {
         let raw_bytes = builder.raw_bytes();
         let block = builder.finish(false);
         assert_eq!(block.payload().len(), raw_bytes);
-        assert_eq!((block.records(), block.span()), (4, 494));
+        assert_eq!((block.records(), block.positions()), (4, 494));
         assert!(block.tables_hold(494) && !block.tables_hold(493));
         let next = |at| block.next_record(Position(at)).map(|(found, _)| found.0);
         assert_eq!(
@@ -360,5 +395,90 @@ mod tests {
         assert_eq!(block.record(Position(8)), None);
         let again = RecordBlock::from_checked(Position(7), block.payload().clone(), true).unwrap();
         assert_eq!(again.record(Position(500)).unwrap().as_ref(), b"d");
+    }
+
+    fn block(records: &[&[u8]]) -> RecordBlock {
+        let mut builder = BlockBuilder::new(Position(10), 0);
+        for record in records {
+            builder.push(record);
+        }
+        builder.finish(false)
+    }
+
+    fn decode(
+        bytes: &[u8],
+        salt: Salt,
+        offset: u64,
+        dictionary: Option<&Dictionary>,
+    ) -> Result<RecordBlock, BlockFault> {
+        let header = BlockHeader::decode(bytes, salt, offset)?;
+        let stored = bytes.get(BLOCK_HEADER_BYTES..).unwrap_or_default();
+        header.check_payload(stored)?;
+        RecordBlock::decode(&header, Bytes::copy_from_slice(stored), dictionary)
+    }
+
+    #[test]
+    fn blocks_come_back_and_any_changed_byte_or_place_is_refused() {
+        let salt = Salt::new(LogIdentity([1; 16]), Position(1));
+        let zstd = Codec::Zstd {
+            level: 3,
+            dictionary_bytes: 256,
+        };
+        let trained = Dictionary::train(b"aaaabcdaaaabcd", &[7, 7], 256).unwrap();
+        for (codec, packing, dictionary) in [
+            (Codec::None, Packing::None, None),
+            (Codec::Lz4, Packing::Lz4, None),
+            (zstd, Packing::Zstd, None),
+            (zstd, Packing::Zstd, Some(&trained)),
+        ] {
+            let decode = |bytes: &[u8], salt, offset| decode(bytes, salt, offset, dictionary);
+            let original = block(&[b"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", b"", b"bcd"]);
+            let mut bytes = Vec::new();
+            let mut packer = Packer::new(codec, dictionary);
+            original.encode(&mut packer, 48, salt, 480, &mut bytes);
+            let header = BlockHeader::decode(&bytes, salt, 480).unwrap();
+            assert_eq!(
+                (header.packing, header.with_dictionary),
+                (packing, dictionary.is_some())
+            );
+            let back = decode(&bytes, salt, 480).unwrap();
+            assert_eq!(
+                back.record(Position(10)).unwrap(),
+                original.record(Position(10)).unwrap()
+            );
+            assert_eq!(back.record(Position(11)).unwrap().len(), 0);
+            assert_eq!(back.record(Position(12)).unwrap().as_ref(), b"bcd");
+            assert!(back.record(Position(13)).is_none() && back.record(Position(9)).is_none());
+
+            assert!(decode(&bytes, salt, 481).is_err(), "another offset");
+            assert!(
+                decode(&bytes, Salt::new(LogIdentity([1; 16]), Position(2)), 480).is_err(),
+                "another segment"
+            );
+            assert!(
+                decode(&bytes, Salt::new(LogIdentity([2; 16]), Position(1)), 480).is_err(),
+                "another log"
+            );
+            for at in 0..bytes.len() {
+                let mut changed = bytes.clone();
+                changed[at] ^= 1;
+                assert!(decode(&changed, salt, 480).is_err(), "byte {at}");
+                assert!(decode(&bytes[..at], salt, 480).is_err(), "cut at {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_compress_is_stored_as_it_is() {
+        let salt = Salt::new(LogIdentity([1; 16]), Position(1));
+        let original = block(&[&[1, 93, 27, 201, 5, 77]]);
+        let mut bytes = Vec::new();
+        let mut packer = Packer::new(Codec::Lz4, None);
+        let length = original.encode(&mut packer, 0, salt, 48, &mut bytes);
+        assert_eq!(length, BLOCK_HEADER_BYTES + original.payload().len());
+        assert_eq!(
+            BlockHeader::decode(&bytes, salt, 48).unwrap().packing,
+            Packing::None
+        );
     }
 }

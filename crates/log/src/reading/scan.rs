@@ -1,22 +1,21 @@
-//! Scanning: records in order, read in large pieces, past the cache.
+//! Scanning: records in order of position, read in large pieces, past the cache.
 
 use crate::Result;
 use crate::format::block::BlockKind;
 use crate::format::records::RecordBlock;
-use crate::reading::segment::Segment;
-use crate::reading::view::LogView;
+use crate::reading::segment::{Segment, Segments, segment_of};
 use crate::reading::walk::Window;
-
+use crate::shared::Shared;
 use bytes::Bytes;
 use quire_model::Position;
 use std::fmt;
 use std::sync::Arc;
 
 /// Records in order of position, without those that compaction had removed when the scan was made.
-/// Appends, drops and compactions may go on meanwhile, and are not seen. Ends after the first
-/// error.
+/// The scan does not see later appends, drops and compactions. It ends after its first error.
 pub struct LogScan {
-    view: LogView,
+    log: Arc<Shared>,
+    segments: Segments,
     next: Position,
     to: Position,
     block: Option<RecordBlock>,
@@ -32,17 +31,24 @@ impl fmt::Debug for LogScan {
     }
 }
 
-/// What is at a position or after it.
+/// What lies at a position or after it.
 enum Ahead {
     Block(RecordBlock),
-    /// Nothing before this position.
+    /// No record before this position.
     Gap(Position),
 }
 
 impl LogScan {
-    pub(crate) fn new(view: LogView, from: Position, to: Position) -> LogScan {
+    /// The records from `from` to `to`, which are pending or in `segments`.
+    pub(crate) fn new(
+        log: Arc<Shared>,
+        segments: Segments,
+        from: Position,
+        to: Position,
+    ) -> LogScan {
         LogScan {
-            view,
+            log,
+            segments,
             next: from,
             to,
             block: None,
@@ -57,16 +63,14 @@ impl LogScan {
         self
     }
 
-    /// Whether a group of records ended with the one handed out last, so that a state after it is
-    /// one that could be seen. Of records that compaction copied that is known where their segment
-    /// ends, and else the answer is no.
+    /// Whether a group of records ended with the last one returned: then a reader could have seen
+    /// the state after it. Of records that compaction copied, this is known only where their
+    /// segment ends; elsewhere the answer is no.
     pub fn at_group_end(&self) -> bool {
         match &self.block {
             Some(block) if block.last() >= self.next => false,
-            Some(block) if block.kind() == BlockKind::Records => !block.goes_on(),
-            _ => self
-                .view
-                .segment_of(self.next)
+            Some(block) if block.kind() == BlockKind::Records => !block.group_continues(),
+            _ => segment_of(&self.segments, self.next)
                 .is_ok_and(|segment| segment.base() == self.next),
         }
     }
@@ -83,29 +87,31 @@ impl LogScan {
                     self.next = self.next.max(block.first());
                     self.block = Some(block);
                 }
-                Ahead::Gap(next) => self.next = next,
+                Ahead::Gap(next) => {
+                    assert!(next > self.next, "a gap moves a scan forward");
+                    self.next = next;
+                }
             }
         }
         Ok(None)
     }
 
     fn read_ahead(&mut self) -> Result<Ahead> {
-        let log = self.view.log();
-        log.check_accepted(self.next)?;
-        if let Some(block) = log.pending_block(self.next) {
+        self.log.check_accepted(self.next)?;
+        if let Some(block) = self.log.pending_block(self.next) {
             return Ok(Ahead::Block(block));
         }
-        let segment = self.view.segment_of(self.next)?;
+        let segment = segment_of(&self.segments, self.next)?;
         let (end, segment_next) = {
             let index = segment.index().read();
             (index.end(), index.next())
         };
-        let span = match segment.span_near(self.next) {
+        let range = match segment.range_near(self.next) {
             None if segment.is_compacted() && self.next < segment_next => {
                 return Ok(Ahead::Gap(segment_next));
             }
-            None => segment.span(self.next)?,
-            Some(span) => span,
+            None => segment.range_of(self.next)?,
+            Some(range) => range,
         };
         let window = match &mut self.open {
             Some((open, window)) if Arc::ptr_eq(open, segment) => window,
@@ -115,11 +121,11 @@ impl LogScan {
             }
         };
         let bytes = window
-            .bytes(span.offset, span.length, end)
-            .map_err(|error| segment.read_error(error, span))?;
-        let block = segment.decode(span, &bytes)?;
+            .bytes(range.offset, range.length, end)
+            .map_err(|error| segment.read_error(error, range))?;
+        let block = segment.decode(range, &bytes)?;
         Ok(match block.last() < self.next {
-            true => Ahead::Gap(span.next),
+            true => Ahead::Gap(range.next),
             false => Ahead::Block(block),
         })
     }

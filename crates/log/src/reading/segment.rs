@@ -1,11 +1,11 @@
 //! A segment as its readers see it: a file, and the index of the blocks that are in it so far.
 
-use crate::format::block::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Fault, Salt};
+use crate::directory::LogDirectory;
+use crate::format::block::{BLOCK_HEADER_BYTES, BlockFault, BlockHeader, BlockKind, Salt};
 use crate::format::dictionary::Dictionaries;
 use crate::format::header::{HEADER_BYTES, segment_path};
-use crate::format::index::{BlockIndex, BlockSpan};
+use crate::format::index::{BlockIndex, BlockRange};
 use crate::format::records::RecordBlock;
-use crate::writing::create::Place;
 use crate::writing::syncer::Syncer;
 use crate::{Error, Result};
 use bytes::Bytes;
@@ -16,6 +16,9 @@ use quire_pack::Dictionary;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+
+/// Segments, ascending, without a gap between them.
+pub(crate) type Segments = Arc<Vec<Arc<Segment>>>;
 
 /// A segment file, open for reading.
 #[derive(Debug)]
@@ -41,7 +44,7 @@ pub(crate) struct Segment {
 
 impl Segment {
     pub(crate) fn new(
-        place: &Place,
+        directory: &LogDirectory,
         base: Position,
         file: Arc<dyn ReadFile>,
         file_bytes: u64,
@@ -49,12 +52,12 @@ impl Segment {
     ) -> Segment {
         Segment {
             base,
-            path: segment_path(&place.dir, base),
-            salt: Salt::new(place.identity, base),
+            path: segment_path(&directory.dir, base),
+            salt: Salt::new(directory.identity, base),
             file,
             named: OnceLock::new(),
-            owner: place.cache.new_owner(),
-            dictionaries: place.dictionaries.clone(),
+            owner: directory.cache.new_owner(),
+            dictionaries: directory.dictionaries.clone(),
             dictionary: OnceLock::new(),
             unsynced: OnceLock::new(),
             compacted: index.compaction().is_some(),
@@ -131,32 +134,32 @@ impl Segment {
 
     /// The block that holds `position`: from the cache, or with one read, and then cached.
     pub(crate) fn block(&self, position: Position, cache: &BlockCache) -> Result<RecordBlock> {
-        self.block_at(self.span(position)?, cache)
+        self.block_at(self.range_of(position)?, cache)
     }
 
-    /// The block at `span`: from the cache, or with one read, and then cached.
-    pub(crate) fn block_at(&self, span: BlockSpan, cache: &BlockCache) -> Result<RecordBlock> {
+    /// The block at `range`: from the cache, or with one read, and then cached.
+    pub(crate) fn block_at(&self, range: BlockRange, cache: &BlockCache) -> Result<RecordBlock> {
         let key = BlockKey {
             owner: self.owner,
-            offset: span.offset,
+            offset: range.offset,
         };
         if let Some(payload) = cache.get::<Bytes>(key)
             && let Some(block) =
-                RecordBlock::from_checked(span.first, Bytes::clone(&payload), self.compacted)
+                RecordBlock::from_checked(range.first, Bytes::clone(&payload), self.compacted)
         {
             return Ok(block);
         }
         let bytes = self
             .file()
-            .read_at(span.offset, span.length)
-            .map_err(|error| self.read_error(error, span))?;
-        let block = self.decode(span, &bytes)?;
+            .read_at(range.offset, range.length)
+            .map_err(|error| self.read_error(error, range))?;
+        let block = self.decode(range, &bytes)?;
         cache.insert(key, Arc::new(block.payload().clone()));
         Ok(block)
     }
 
     /// Where the block that holds `position` is.
-    pub(crate) fn span(&self, position: Position) -> Result<BlockSpan> {
+    pub(crate) fn range_of(&self, position: Position) -> Result<BlockRange> {
         self.index
             .read()
             .find(position)
@@ -165,17 +168,17 @@ impl Segment {
 
     /// Where the blocks are that hold positions, up to the first position, in ascending order, that
     /// is after this segment. The first one is not.
-    pub(crate) fn spans(
+    pub(crate) fn ranges_of(
         &self,
         mut positions: impl Iterator<Item = Position>,
-    ) -> Result<Vec<BlockSpan>> {
+    ) -> Result<Vec<BlockRange>> {
         let Some(first) = positions.next() else {
             return Ok(Vec::new());
         };
         let index = self.index.read();
-        let found = index.find(first).map(|span| {
+        let found = index.find(first).map(|range| {
             let others = positions.map_while(|position| index.find(position));
-            std::iter::once(span).chain(others).collect()
+            std::iter::once(range).chain(others).collect()
         });
         drop(index);
         found.ok_or_else(|| self.missing(first))
@@ -183,14 +186,14 @@ impl Segment {
 
     /// Where the block is that holds `position`, or else one before or after the gap that
     /// `position` is in; `None` if the segment has no blocks.
-    pub(crate) fn span_near(&self, position: Position) -> Option<BlockSpan> {
+    pub(crate) fn range_near(&self, position: Position) -> Option<BlockRange> {
         self.index.read().find_or_first(position)
     }
 
-    /// Checks and decodes the block that was read from `span`.
-    pub(crate) fn decode(&self, span: BlockSpan, bytes: &Bytes) -> Result<RecordBlock> {
-        let corrupt = |fault: Fault| self.corrupt(span, fault.what);
-        let header = self.header_of(span, bytes).map_err(corrupt)?;
+    /// Checks and decodes the block that was read from `range`.
+    pub(crate) fn decode(&self, range: BlockRange, bytes: &Bytes) -> Result<RecordBlock> {
+        let corrupt = |fault: BlockFault| self.corrupt(range, fault.what);
+        let header = self.header_of(range, bytes).map_err(corrupt)?;
         let stored = bytes.slice(BLOCK_HEADER_BYTES.min(bytes.len())..);
         header.check_payload(&stored).map_err(corrupt)?;
         let dictionary = self.dictionary_for(&header)?;
@@ -232,37 +235,39 @@ impl Segment {
         Ok(self.dictionary.get())
     }
 
-    /// The header of the block that was read from `span`.
+    /// The header of the block that was read from `range`.
     pub(crate) fn header_of(
         &self,
-        span: BlockSpan,
+        range: BlockRange,
         bytes: &[u8],
-    ) -> std::result::Result<BlockHeader, Fault> {
-        let header = BlockHeader::decode(bytes, self.salt, span.offset)?;
+    ) -> std::result::Result<BlockHeader, BlockFault> {
+        let header = BlockHeader::decode(bytes, self.salt, range.offset)?;
         let is_meant = match self.compacted {
-            false => header.kind == BlockKind::Records && header.next() == span.next,
-            true => header.kind == BlockKind::Sparse && header.next() <= span.next,
+            false => header.kind == BlockKind::Records && header.next() == range.next,
+            true => header.kind == BlockKind::Sparse && header.next() <= range.next,
         };
-        if !is_meant || header.first != span.first || header.file_bytes() != span.length as u64 {
-            return Err(Fault::certain("block that is not the one in the index"));
+        if !is_meant || header.first != range.first || header.file_bytes() != range.length as u64 {
+            return Err(BlockFault::certain(
+                "block that is not the one in the index",
+            ));
         }
         Ok(header)
     }
 
-    /// An error of reading `span`: a file that ends too early is damage, anything else the
+    /// An error of reading `range`: a file that ends too early is damage, anything else the
     /// machine's.
-    pub(crate) fn read_error(&self, error: quire_env::Error, span: BlockSpan) -> Error {
+    pub(crate) fn read_error(&self, error: quire_env::Error, range: BlockRange) -> Error {
         match error.kind() {
             quire_env::ErrorKind::UnexpectedEnd => {
-                self.corrupt(span, "file ends before the block does")
+                self.corrupt(range, "file ends before the block does")
             }
             _ => Error::Env(error),
         }
     }
 
-    pub(crate) fn corrupt(&self, span: BlockSpan, what: &'static str) -> Error {
-        let last = Position(span.next.0.saturating_sub(1));
-        Error::corrupt(self.path(), span.offset, what, Some((span.first, last)))
+    pub(crate) fn corrupt(&self, range: BlockRange, what: &'static str) -> Error {
+        let last = Position(range.next.0.saturating_sub(1));
+        Error::corrupt(self.path(), range.offset, what, Some((range.first, last)))
     }
 
     /// Why a position of this segment has no record.
@@ -276,5 +281,17 @@ impl Segment {
             "segment has no such record",
             Some((position, position)),
         )
+    }
+}
+
+/// The segment that holds `position`, which is in one unless it was dropped.
+pub(crate) fn segment_of(segments: &[Arc<Segment>], position: Position) -> Result<&Arc<Segment>> {
+    let after = segments.partition_point(|segment| segment.base() <= position);
+    match after.checked_sub(1).and_then(|at| segments.get(at)) {
+        Some(segment) => Ok(segment),
+        None => {
+            let first = segments.first().map_or(position, |segment| segment.base());
+            Err(Error::Dropped { position, first })
+        }
     }
 }

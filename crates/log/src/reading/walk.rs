@@ -1,7 +1,7 @@
 //! Reading a segment from front to back: for recovery, verification and scans.
 
 use crate::Result;
-use crate::format::block::{BLOCK_HEADER_BYTES, BLOCK_MAGIC, BlockHeader, Fault, Salt};
+use crate::format::block::{BLOCK_HEADER_BYTES, BLOCK_MAGIC, BlockFault, BlockHeader, Salt};
 use bytes::Bytes;
 use quire_env::ReadFile;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ pub(crate) enum Step {
     /// The end of the file.
     End,
     /// Neither.
-    Fault(Fault),
+    Fault(BlockFault),
 }
 
 /// The blocks of a segment file, one after another.
@@ -107,7 +107,7 @@ impl BlockWalk {
             return Ok(Step::End);
         }
         if left < BLOCK_HEADER_BYTES as u64 {
-            return Ok(Step::Fault(Fault::torn("block header cut short")));
+            return Ok(Step::Fault(BlockFault::torn("block header cut short")));
         }
         let bytes = self
             .window
@@ -117,7 +117,7 @@ impl BlockWalk {
             Err(fault) => return Ok(Step::Fault(fault)),
         };
         if header.file_bytes() > left {
-            return Ok(Step::Fault(Fault::torn("block payload cut short")));
+            return Ok(Step::Fault(BlockFault::torn("block payload cut short")));
         }
         let payload_offset = self.offset + BLOCK_HEADER_BYTES as u64;
         let stored = self

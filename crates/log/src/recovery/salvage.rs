@@ -5,7 +5,7 @@
 //! 2. A segment is known by its header; where that is damaged, by its name and the log's identity.
 
 use crate::format::header::{HEADER_BYTES, SegmentHeader, parse_segment_name};
-use crate::recovery::verify::{Inspection, SegmentFile};
+use crate::recovery::inspect::{Inspection, SegmentFile};
 use crate::{LogIdentity, Result};
 use quire_env::{Env, ErrorKind as EnvErrorKind, FileMap, ReadFile};
 use quire_model::Position;
@@ -65,12 +65,14 @@ pub fn salvage(
     let files = files.into_iter().map(|(.., file)| file).collect();
     let mut inspection = Inspection::new(identity, files, known).salvage()?;
     for (path, what) in odd {
-        inspection.damage(&path, 0, what, None);
+        inspection.findings.damage(&path, 0, what, None);
     }
     let lost = first.map_or(known, |first| Position(first.0.saturating_sub(1)));
     if lost > Position(0) {
         let what = "the log's first segments are missing".to_string();
-        inspection.damage(dir, 0, what, Some((Position(1), lost)));
+        inspection
+            .findings
+            .damage(dir, 0, what, Some((Position(1), lost)));
     }
     Ok(inspection)
 }

@@ -15,13 +15,12 @@
 //! before. Then a fault in those is damage.
 
 use crate::LogIdentity;
+use crate::directory::{LogDirectory, temporary_path};
 use crate::error::Result;
 use crate::format::block::{BlockKind, Salt};
 use crate::format::footer;
-use crate::format::header::{HEADER_BYTES, SegmentHeader, segment_path};
+use crate::format::header::{HEADER_BYTES, SegmentHeader, read_whole_header, segment_path};
 use crate::reading::walk::{BlockWalk, Step};
-use crate::recovery::recover::whole_header;
-use crate::writing::create::{Place, temporary_path};
 use quire_env::{Env, ReadFile};
 use quire_model::Position;
 use std::path::Path;
@@ -42,7 +41,7 @@ impl Found {
         identity: Option<LogIdentity>,
     ) -> Result<Option<Found>> {
         let file = env.open_read(&segment_path(dir, base))?;
-        let header = whole_header(file.as_ref(), base, identity)?;
+        let header = read_whole_header(file.as_ref(), base, identity)?;
         Ok(header.map(|header| Found { file, header }))
     }
 
@@ -57,7 +56,7 @@ impl Found {
     fn is_torn(&self, next: Position) -> Result<bool> {
         let (base, length) = (self.header.base, self.file.len()?);
         let salt = Salt::new(self.header.identity, base);
-        if self.header.span.is_some()
+        if self.header.positions.is_some()
             || footer::load(self.file.as_ref(), length, base, salt)?.is_some()
         {
             return Ok(false);
@@ -102,20 +101,20 @@ pub(crate) fn is_unsynced(
     base: Position,
     identity: Option<LogIdentity>,
 ) -> Result<bool> {
-    let header = whole_header(file, base, identity)?;
+    let header = read_whole_header(file, base, identity)?;
     Ok(header.is_some_and(|header| header.unsynced))
 }
 
 /// The base of the segment that the file at `path` is to be, if the log had gone over to it when
 /// the process was killed: an unsynced one with records.
-pub(crate) fn unnamed(place: &Place, path: &Path) -> Result<Option<Position>> {
-    let file = place.env.open_read(path)?;
+pub(crate) fn unnamed(directory: &LogDirectory, path: &Path) -> Result<Option<Position>> {
+    let file = directory.env.open_read(path)?;
     let length = file.len()?.min(HEADER_BYTES as u64) as usize;
     let header = match SegmentHeader::decode(&file.read_at(0, length)?) {
-        Ok(header) if header.unsynced && header.identity == place.identity => header,
+        Ok(header) if header.unsynced && header.identity == directory.identity => header,
         _ => return Ok(None),
     };
-    if path != temporary_path(&segment_path(&place.dir, header.base)) {
+    if path != temporary_path(&segment_path(&directory.dir, header.base)) {
         return Ok(None);
     }
     let mut walk = Found { file, header }.walk()?;

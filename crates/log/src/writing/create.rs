@@ -9,44 +9,28 @@
 //! forgotten what it could not write, yet show it to readers and call later syncs of that file a
 //! success. What is carried over is in a file of its own.
 
+use crate::directory::{LogDirectory, temporary_path};
 use crate::format::block::{BlockHeader, Salt};
 use crate::format::dictionary::{Dictionaries, block_bytes, encode_block};
 use crate::format::header::{HEADER_BYTES, SegmentHeader, segment_path};
 use crate::format::index::BlockIndex;
+use crate::options::WRITE_BYTES;
 use crate::reading::segment::Segment;
 use crate::reading::walk::{BlockWalk, Step};
-use crate::writing::making::Making;
+
 use crate::writing::syncer::Syncer;
-use crate::{Error, LogIdentity, LogOptions, Result};
-use parking_lot::Mutex;
-use quire_env::{AppendFile, BlockCache, Env, ErrorKind, ReadFile};
+use crate::{Error, LogIdentity, Result};
+use quire_env::{AppendFile, ReadFile};
 use quire_model::Position;
 use quire_pack::Dictionary;
 use quire_pack::Packer;
 use quire_seeded::{Bug, seeded};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-
-/// Ends the name of a segment that is not whole yet; one found at opening was left by a crash.
-pub(crate) const TEMPORARY_SUFFIX: &str = ".log.tmp";
-/// Encoded bytes are handed to a file in pieces of about this size.
-pub(crate) const WRITE_BYTES: usize = 1 << 20;
-
-/// Where a log's segments are made, and for which log.
-#[derive(Debug, Clone)]
-pub(crate) struct Place {
-    pub(crate) env: Arc<dyn Env>,
-    pub(crate) dir: PathBuf,
-    pub(crate) identity: LogIdentity,
-    pub(crate) cache: Arc<BlockCache>,
-    pub(crate) dictionaries: Arc<Dictionaries>,
-    /// How new segments are made. Held for a moment only.
-    pub(crate) making: Arc<Mutex<Making>>,
-}
 
 /// What comes before the blocks of a new segment.
 #[derive(Debug)]
-pub(crate) struct Front {
+pub(crate) struct Preamble {
     /// There may be blocks in zstd.
     zstd: bool,
     dictionary: Option<Arc<Dictionary>>,
@@ -56,7 +40,7 @@ pub(crate) struct Front {
 
 /// Whole blocks of another segment, to begin a new one with.
 #[derive(Debug)]
-pub(crate) struct Carried {
+pub(crate) struct CarriedBlocks {
     pub(crate) file: Arc<dyn ReadFile>,
     /// Of the other segment.
     pub(crate) salt: Salt,
@@ -104,7 +88,7 @@ pub(crate) struct NotCreated {
 pub(crate) type Reserve<'a> = &'a mut dyn FnMut(&mut dyn AppendFile, usize) -> Result<u64>;
 
 impl Unnamed {
-    /// One that [`create_unsynced`](Place::create_unsynced) made.
+    /// One that [`create_unsynced`](LogDirectory::create_unsynced) made.
     pub(crate) fn new(made: &NewSegment) -> Unnamed {
         Unnamed {
             segment: made.segment.clone(),
@@ -113,7 +97,7 @@ impl Unnamed {
     }
 }
 
-impl Front {
+impl Preamble {
     /// Offset of the first block.
     pub(crate) fn bytes(&self) -> u64 {
         let dictionary = self.dictionary.as_ref();
@@ -126,13 +110,13 @@ impl Front {
         identity: LogIdentity,
         base: Position,
         born: u64,
-        span: Option<u32>,
+        positions: Option<u32>,
     ) -> Vec<u8> {
         let header = SegmentHeader {
             identity,
             base,
             born,
-            span,
+            positions,
             zstd: self.zstd,
             unsynced: self.unsynced,
         };
@@ -150,41 +134,40 @@ impl Front {
     }
 }
 
-impl Place {
-    pub(crate) fn new(
-        env: Arc<dyn Env>,
-        dir: &Path,
-        identity: LogIdentity,
-        cache: Arc<BlockCache>,
-        options: &LogOptions,
-    ) -> Place {
-        let making = Making::new(options.block_bytes, options.codec);
-        Place {
-            env,
-            dir: dir.to_path_buf(),
-            identity,
-            cache,
-            dictionaries: Arc::default(),
-            making: Arc::new(Mutex::new(making)),
+impl LogDirectory {
+    /// Takes the dictionary of the newest segment that has one for new segments, if they are to
+    /// have any.
+    pub(crate) fn find_dictionary(&self, segments: &[Arc<Segment>]) {
+        if self.settings.lock().codec.dictionary_bytes() == 0 {
+            return;
+        }
+        let has_one = |segment: &&Arc<Segment>| segment.has_dictionary();
+        if let Some(segment) = segments.iter().rev().find(has_one)
+            // One that can't be read is trained anew.
+            && let Ok(Some(dictionary)) = segment.load_dictionary()
+        {
+            self.settings
+                .lock()
+                .set_dictionary(dictionary, segment.base());
         }
     }
 
     /// How a new segment begins as settings are now, and what packs its blocks. One that begins
     /// with blocks of another keeps the other's dictionary: they may need it.
-    pub(crate) fn front(&self, carried: Option<&Carried>) -> Result<(Front, Packer)> {
-        let making = self.making.lock().clone();
-        let mut front = match carried {
-            Some(carried) => carried.front(&self.dictionaries)?,
-            None => Front {
+    pub(crate) fn preamble(&self, carried: Option<&CarriedBlocks>) -> Result<(Preamble, Packer)> {
+        let settings = self.settings.lock().clone();
+        let mut preamble = match carried {
+            Some(carried) => carried.preamble(&self.dictionaries)?,
+            None => Preamble {
                 zstd: false,
                 dictionary: None,
                 unsynced: false,
             },
         };
-        front.zstd |= making.codec.is_zstd();
-        front.dictionary = front.dictionary.or_else(|| making.dictionary());
-        let packer = Packer::new(making.codec, front.dictionary.as_deref());
-        Ok((front, packer))
+        preamble.zstd |= settings.codec.is_zstd();
+        preamble.dictionary = preamble.dictionary.or_else(|| settings.dictionary());
+        let packer = Packer::new(settings.codec, preamble.dictionary.as_deref());
+        Ok((preamble, packer))
     }
 
     /// Creates the segment whose first record has position `base`, beginning with `carried`;
@@ -192,10 +175,10 @@ impl Place {
     pub(crate) fn create(
         &self,
         base: Position,
-        carried: Option<&Carried>,
+        carried: Option<&CarriedBlocks>,
         reserve: Reserve<'_>,
     ) -> std::result::Result<NewSegment, NotCreated> {
-        let begun = self.front(carried);
+        let begun = self.preamble(carried);
         self.create_as(base, begun, carried, reserve)
     }
 
@@ -208,13 +191,13 @@ impl Place {
     ) -> std::result::Result<NewSegment, NotCreated> {
         let temporary = temporary_path(&segment_path(&self.dir, base));
         let made = self
-            .front(None)
-            .and_then(|(front, packer)| {
-                let front = Front {
+            .preamble(None)
+            .and_then(|(preamble, packer)| {
+                let preamble = Preamble {
                     unsynced: true,
-                    ..front
+                    ..preamble
                 };
-                self.write(&temporary, base, (front, packer), None, reserve)
+                self.write(&temporary, base, (preamble, packer), None, reserve)
             })
             .and_then(|(_, written)| self.open(&temporary, base, written, 0));
         made.map_err(|error| self.give_up(&temporary, error))
@@ -223,8 +206,8 @@ impl Place {
     fn create_as(
         &self,
         base: Position,
-        begun: Result<(Front, Packer)>,
-        carried: Option<&Carried>,
+        begun: Result<(Preamble, Packer)>,
+        carried: Option<&CarriedBlocks>,
         reserve: Reserve<'_>,
     ) -> std::result::Result<NewSegment, NotCreated> {
         let path = segment_path(&self.dir, base);
@@ -258,15 +241,15 @@ impl Place {
         &self,
         path: &Path,
         base: Position,
-        (front, packer): (Front, Packer),
-        carried: Option<&Carried>,
+        (preamble, packer): (Preamble, Packer),
+        carried: Option<&CarriedBlocks>,
         reserve: Reserve<'_>,
     ) -> Result<(Box<dyn AppendFile>, Written)> {
         let mut file = self.create_temporary(path)?;
         let carried_bytes = carried.map_or(0, |carried| carried.end.saturating_sub(carried.start));
-        let born = front.bytes() + carried_bytes;
-        file.append(&front.encode(self.identity, base, born, None))?;
-        let mut index = BlockIndex::new(base, front.bytes());
+        let born = preamble.bytes() + carried_bytes;
+        file.append(&preamble.encode(self.identity, base, born, None))?;
+        let mut index = BlockIndex::new(base, preamble.bytes());
         if let Some(carried) = carried {
             carried.copy(
                 file.as_mut(),
@@ -282,25 +265,6 @@ impl Place {
             reserved,
         };
         Ok((file, written))
-    }
-
-    /// A new file at `path`, which may hold what an attempt before this one left.
-    pub(crate) fn create_temporary(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
-        Ok(match self.env.create(path) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                self.env.remove(path)?;
-                self.env.create(path)?
-            }
-            created => created?,
-        })
-    }
-
-    /// A new name is not durable until its directory is.
-    fn sync_names(&self) -> Result<()> {
-        if !seeded(Bug::SegmentNameUnsynced) {
-            self.env.sync_dir(&self.dir)?;
-        }
-        Ok(())
     }
 
     /// Opens the segment that is at `path`, and of which so many bytes are durable.
@@ -349,14 +313,9 @@ impl Place {
     }
 }
 
-/// Where a segment is until it has its name.
-pub(crate) fn temporary_path(path: &Path) -> PathBuf {
-    path.with_extension("log.tmp")
-}
-
-impl Carried {
+impl CarriedBlocks {
     /// What comes before the blocks of the segment that they are in.
-    fn front(&self, dictionaries: &Dictionaries) -> Result<Front> {
+    fn preamble(&self, dictionaries: &Dictionaries) -> Result<Preamble> {
         let file = self.file.as_ref();
         let bytes = file.read_at(0, HEADER_BYTES)?;
         let header =
@@ -366,7 +325,7 @@ impl Carried {
             true => dictionaries.load(file, self.salt)?,
             false => None,
         };
-        Ok(Front {
+        Ok(Preamble {
             zstd: header.zstd,
             dictionary,
             unsynced: false,

@@ -9,7 +9,7 @@
 //! 4. A block leaves only after it can be read from its segment.
 
 use crate::format::block::BLOCK_HEADER_BYTES;
-use crate::format::footer::{ENTRY_BYTES, FOOTER_FIXED_BYTES};
+use crate::format::footer::{ENTRY_BYTES, footer_bytes};
 use crate::format::records::{BlockBuilder, COUNT_BYTES, RecordBlock};
 use bytes::Bytes;
 use quire_model::Position;
@@ -117,13 +117,13 @@ impl Pending {
         self.end_block(false);
     }
 
-    fn end_block(&mut self, goes_on: bool) {
+    fn end_block(&mut self, group_continues: bool) {
         if !self.filling.is_empty() {
             // Blocks tend to be as large as the one before: full under load, small from a lone
             // writer.
             let bytes = self.filling.raw_bytes().min(self.block_bytes);
             let next = BlockBuilder::new(self.next, bytes);
-            let block = std::mem::replace(&mut self.filling, next).finish(goes_on);
+            let block = std::mem::replace(&mut self.filling, next).finish(group_continues);
             self.full_bytes += block.payload().len();
             self.full.push_back(block);
         }
@@ -213,9 +213,4 @@ impl Pending {
             .get(after.checked_sub(1)?)
             .filter(|block| position <= block.last())
     }
-}
-
-/// Bytes of footer and trailer of a segment of `blocks` blocks.
-pub(crate) fn footer_bytes(blocks: usize) -> u64 {
-    (FOOTER_FIXED_BYTES + blocks * ENTRY_BYTES) as u64
 }

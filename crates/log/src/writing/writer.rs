@@ -12,14 +12,15 @@
 //! A [rotate_unsynced](LogOptions::rotate_unsynced) log does neither 1 nor 3, unless all was durable already: see
 //! `unsynced.rs`.
 
-use crate::format::block;
+use crate::directory::LogDirectory;
 use crate::format::footer;
+use crate::format::footer::footer_bytes;
 use crate::format::records::RecordBlock;
 use crate::options::SEGMENT_RECORDS_MAX;
+use crate::options::WRITE_BYTES;
 use crate::reading::segment::Segment;
-use crate::recovery::recover::{Newest, Unproven};
-use crate::writing::create::{Carried, NewSegment, NotCreated, Place, WRITE_BYTES};
-use crate::writing::pending::footer_bytes;
+use crate::writing::create::{CarriedBlocks, NewSegment, NotCreated};
+use crate::writing::newest::{Newest, UnprovenTail};
 use crate::writing::syncer::Syncer;
 use crate::{Error, ErrorKind, LogOptions, Result};
 use quire_env::AppendFile;
@@ -48,7 +49,7 @@ pub(crate) struct Secured {
 /// otherwise.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    place: Place,
+    directory: LogDirectory,
     options: LogOptions,
     segment: Arc<Segment>,
     /// None while the newest segment is one that an earlier opening wrote: the first append goes
@@ -60,15 +61,15 @@ pub(crate) struct Writer {
     packer: Packer,
     /// What of the newest segment is not durable, though an earlier opening wrote it. There is no
     /// file then.
-    unproven: Option<Unproven>,
+    unproven: Option<UnprovenTail>,
     encoded: Vec<u8>,
 }
 
 impl Writer {
     /// Goes on with `newest`.
-    pub(crate) fn new(place: Place, options: LogOptions, newest: Newest) -> Writer {
+    pub(crate) fn new(directory: LogDirectory, options: LogOptions, newest: Newest) -> Writer {
         Writer {
-            place,
+            directory,
             options,
             segment: newest.segment,
             file: newest.file,
@@ -91,7 +92,7 @@ impl Writer {
 
     /// Position of the first record that was found at opening and is not proven durable.
     pub(crate) fn first_unproven(&self) -> Option<Position> {
-        self.unproven.as_ref().map(Unproven::first)
+        self.unproven.as_ref().map(UnprovenTail::first)
     }
 
     /// The newest segment without what is unproven, if both will be segments of the log.
@@ -107,7 +108,7 @@ impl Writer {
         let Some(unproven) = &self.unproven else {
             return Ok(None);
         };
-        let new = unproven.carry_over(&self.place, &mut |file, blocks| {
+        let new = unproven.carry_over(&self.directory, &mut |file, blocks| {
             self.reserve_in(file, footer_bytes(blocks), need)
         })?;
         // Readers may be in the rest of the old file: the next opening cuts it off, and writes the
@@ -156,8 +157,7 @@ impl Writer {
                 true => offset,
                 false => durable,
             };
-            let length =
-                block::encode_records(block, packer, durable, salt, offset, &mut self.encoded);
+            let length = block.encode(packer, durable, salt, offset, &mut self.encoded);
             ready.push((block.records(), length as u64, block.payload().len() as u64));
             if self.encoded.len() >= WRITE_BYTES || at + 1 == blocks.len() {
                 file.append(&self.encoded)?;
@@ -195,7 +195,7 @@ impl Writer {
         let mut make_room =
             |file: &mut dyn AppendFile, blocks| self.reserve_in(file, footer_bytes(blocks), need);
         if !durable {
-            return self.place.create_unsynced(next, &mut make_room);
+            return self.directory.create_unsynced(next, &mut make_room);
         }
         if carry
             && !self.is_open()
@@ -207,14 +207,14 @@ impl Writer {
                 let index = self.segment.index().read();
                 (index.start(), index.end())
             };
-            let carried = Carried {
+            let carried = CarriedBlocks {
                 file: self.segment.file().clone(),
                 salt: self.segment.salt(),
                 start,
                 end,
             };
             match self
-                .place
+                .directory
                 .create(self.segment.base(), Some(&carried), &mut make_room)
             {
                 // It is damaged: it stays as it is, and new records go elsewhere.
@@ -222,12 +222,12 @@ impl Writer {
                 created => return created,
             }
         }
-        self.place.create(next, None, &mut make_room)
+        self.directory.create(next, None, &mut make_room)
     }
 
     /// Goes over to `new`; seals the present segment, if all so far is `durable`, and `new` does
     /// not replace it.
-    pub(crate) fn go_over(&mut self, new: NewSegment, durable: bool) -> Result<()> {
+    pub(crate) fn rotate_to(&mut self, new: NewSegment, durable: bool) -> Result<()> {
         if !durable {
             self.leave_unsynced()?;
         } else if new.segment.base() != self.segment.base() {
@@ -264,9 +264,13 @@ impl Writer {
             Some(file) => footer::write(file, &index, base, salt)?,
             None if segment.file_bytes() > index.end() => return Ok(()),
             // An earlier opening found the disk too full for it.
-            None => {
-                footer::write_if_room(self.place.env.as_ref(), segment.path(), &index, base, salt)?
-            }
+            None => footer::write_if_room(
+                self.directory.env.as_ref(),
+                segment.path(),
+                &index,
+                base,
+                salt,
+            )?,
         };
         segment.set_file_bytes(file_bytes);
         Ok(())
@@ -284,7 +288,7 @@ impl Writer {
             .segment_bytes
             .saturating_sub(file.len().saturating_add(claimed));
         // A disk that can't be asked says itself whether it has room.
-        let free = self.place.env.free_bytes(&self.place.dir);
+        let free = self.directory.env.free_bytes(&self.directory.dir);
         let free = free.unwrap_or(u64::MAX);
         let ahead = options.reserve_bytes.min(left).min(free / FREE_SHARE);
         let plenty = claimed.saturating_add(ahead.max(need));

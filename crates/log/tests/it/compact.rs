@@ -112,7 +112,7 @@ fn pending(log: &Log) -> u64 {
 enum Op {
     Append(u64),
     Sync,
-    Roll,
+    Rotate,
     Compact {
         needed: Needed,
         from: usize,
@@ -133,7 +133,7 @@ fn any_op() -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => (1..30_u64).prop_map(Op::Append),
         3 => Just(Op::Sync),
-        2 => Just(Op::Roll),
+        2 => Just(Op::Rotate),
         6 => (needed, 0..20_usize, 1..6_usize).prop_map(|(needed, from, count)| Op::Compact { needed, from, count }),
         1 => (0..20_usize).prop_map(|from| Op::Stopped { from }),
         1 => Just(Op::View),
@@ -156,7 +156,7 @@ proptest! {
             match op {
                 Op::Append(count) => { append(&log, count).unwrap(); }
                 Op::Sync => { log.sync(log.last()).unwrap(); }
-                Op::Roll => log.roll().unwrap(),
+                Op::Rotate => log.rotate().unwrap(),
                 Op::Compact { needed, from, count } => {
                     let before = check(&log, &gone);
                     let chosen = choose(&log, from, count);
@@ -266,7 +266,7 @@ fn history(env: &Arc<SimEnv>, told: &mut Told) -> Result<()> {
         }
         told.compact(&log, round, round as usize, 1)?;
         told.append(&log, 4)?;
-        log.roll()?;
+        log.rotate()?;
         told.compact(&log, 10 + round, 0, 3)?;
         told.compact(&log, 20 + round, 1, 2)?;
         told.append(&log, 3)?;
@@ -289,7 +289,7 @@ fn steps_of_history() -> u64 {
 fn goes_on(env: &Arc<SimEnv>, told: &mut Told) {
     let log = told.check(env).unwrap();
     told.append(&log, 9).unwrap();
-    log.roll().unwrap();
+    log.rotate().unwrap();
     told.compact(&log, 3, 1, 4).unwrap();
     check(&log, &told.gone);
     log.close().unwrap();
@@ -365,7 +365,7 @@ fn a_compaction_that_fails_leaves_a_log_that_takes_writes_and_can_try_again() {
             };
             let (log, _) = open(&env).unwrap();
             append_synced(&log, 80);
-            log.roll().unwrap();
+            log.rotate().unwrap();
             let begin = env.operations();
             if let Some(failing) = failing {
                 if failing >= steps.end {
@@ -413,7 +413,7 @@ fn any_flipped_byte_of_a_compacted_segment_is_damage_and_never_served() {
         let env = SimEnv::new(6);
         let (log, _) = open(&env).unwrap();
         append_synced(&log, 60);
-        log.roll().unwrap();
+        log.rotate().unwrap();
         let mut gone = BTreeSet::new();
         let needed = Needed {
             seed: 2,
@@ -454,7 +454,7 @@ fn damage_ends_a_compaction_and_stays_where_it_is() {
     let env = SimEnv::new(6);
     let (log, _) = open(&env).unwrap();
     append_synced(&log, 60);
-    log.roll().unwrap();
+    log.rotate().unwrap();
     let path = segments(&env).remove(1);
     env.flip_bit(&path, 801).unwrap();
     let before = log.segments();

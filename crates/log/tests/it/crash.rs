@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use quire_env::SimEnv;
-use quire_log::{Damage, ErrorKind, Log, Result};
+use quire_log::{ErrorKind, Log, LogDamage, Result};
 use quire_model::Position;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -153,7 +153,7 @@ fn a_crash_at_any_step_keeps_a_prefix_with_all_that_was_synced() {
 }
 
 /// What verification calls damage, if there is a log at all.
-fn damages_or_new(env: &Arc<SimEnv>) -> Vec<Damage> {
+fn damages_or_new(env: &Arc<SimEnv>) -> Vec<LogDamage> {
     let exists = quire_env::Env::exists(env.as_ref(), dir()).unwrap();
     if exists {
         verify_all(env).1

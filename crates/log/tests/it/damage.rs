@@ -284,7 +284,7 @@ fn blocks_of_every_codec_lie_in_one_log_and_only_zstd_needs_a_new_version() {
     for (codec, version) in codecs.repeat(2) {
         append_synced(&log, log.last().0 + 4);
         log.set_blocks(200, codec).unwrap();
-        log.roll().unwrap();
+        log.rotate().unwrap();
         versions.push(version);
     }
     append_synced(&log, log.last().0 + 4);
@@ -293,7 +293,7 @@ fn blocks_of_every_codec_lie_in_one_log_and_only_zstd_needs_a_new_version() {
     let found: Vec<_> = segments(&env).iter().map(version).collect();
     assert_eq!(found, versions);
     // Rewritten, all are as the settings say now.
-    log.roll().unwrap();
+    log.rotate().unwrap();
     let mut all = |records: &[_]| quire_log::Result::Ok(vec![true; records.len()]);
     log.set_blocks(200, DICTIONARY).unwrap();
     let next = log.last().next();

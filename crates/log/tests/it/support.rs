@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use quire_env::{BlockCache, Env, SimEnv};
 use quire_log::{
-    Codec, Damage, Log, LogIdentity, LogOptions, Recovery, Result, VerifySummary, verify,
+    Codec, Log, LogDamage, LogIdentity, LogOptions, Recovery, Result, VerifySummary, verify,
 };
 use quire_model::Position;
 use std::cell::Cell;
@@ -133,7 +133,7 @@ pub(crate) fn check_all(log: &Log) {
 }
 
 /// Verifies the log on the machine's disk: what was found, and the damages.
-pub(crate) fn verify_all(env: &Arc<SimEnv>) -> (VerifySummary, Vec<Damage>) {
+pub(crate) fn verify_all(env: &Arc<SimEnv>) -> (VerifySummary, Vec<LogDamage>) {
     let (mut damages, mut bytes) = (Vec::new(), 0);
     let summary = verify(
         env.as_ref(),

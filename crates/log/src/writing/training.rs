@@ -1,4 +1,4 @@
-//! Making: how new blocks are made, which may change while the log is open, and the dictionary that
+//! SegmentSettings: how new blocks are made, which may change while the log is open, and the dictionary that
 //! they use.
 //!
 //! # Invariants
@@ -8,77 +8,25 @@
 //!    trains the same one.
 
 use crate::format::block::BLOCK_HEADER_BYTES;
-use crate::format::index::BlockSpan;
-use crate::log::{Log, Shared};
+use crate::format::index::BlockRange;
+use crate::log::Log;
 use crate::options::check_blocks;
 use crate::reading::segment::Segment;
-use crate::writing::create::Place;
+use crate::shared::Shared;
 use crate::{Codec, Result};
-use quire_model::Position;
 use quire_pack::Dictionary;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// A dictionary is trained anew after so many segments: often enough to follow the records as they
 /// change, and seldom enough to cost next to nothing.
-const SEGMENTS_A_DICTIONARY: usize = 16;
+const SEGMENTS_PER_DICTIONARY: usize = 16;
 /// A dictionary is trained on at most so many times its own bytes, as zstd advises,
-const SAMPLES_A_BYTE: usize = 100;
+const SAMPLE_BYTES_PER_DICTIONARY_BYTE: usize = 100;
 /// and on no more than this.
 const SAMPLE_BYTES_MAX: usize = 16 << 20;
 /// Of a long record so much is looked at.
 const SAMPLE_RECORD_BYTES_MAX: usize = 16 << 10;
-
-/// How new segments are made.
-#[derive(Debug, Clone)]
-pub(crate) struct Making {
-    pub(crate) block_bytes: usize,
-    pub(crate) codec: Codec,
-    /// The dictionary for new segments, and the segment it came from.
-    trained: Option<(Arc<Dictionary>, Position)>,
-}
-
-impl Making {
-    pub(crate) fn new(block_bytes: usize, codec: Codec) -> Making {
-        Making {
-            block_bytes,
-            codec,
-            trained: None,
-        }
-    }
-
-    /// The dictionary that a new segment is to have.
-    pub(crate) fn dictionary(&self) -> Option<Arc<Dictionary>> {
-        let trained = self.trained.as_ref();
-        trained.map(|(dictionary, _)| dictionary.clone())
-    }
-
-    fn set_dictionary(&mut self, dictionary: Arc<Dictionary>, from: Position) {
-        let wanted = 1..=self.codec.dictionary_bytes();
-        if wanted.contains(&dictionary.bytes().len()) {
-            self.trained = Some((dictionary, from));
-        }
-    }
-}
-
-impl Place {
-    /// Takes the dictionary of the newest segment that has one for new segments, if they are to
-    /// have any.
-    pub(crate) fn find_dictionary(&self, segments: &[Arc<Segment>]) {
-        if self.making.lock().codec.dictionary_bytes() == 0 {
-            return;
-        }
-        let has_one = |segment: &&Arc<Segment>| segment.has_dictionary();
-        if let Some(segment) = segments.iter().rev().find(has_one)
-            // One that can't be read is trained anew.
-            && let Ok(Some(dictionary)) = segment.load_dictionary()
-        {
-            self.making
-                .lock()
-                .set_dictionary(dictionary, segment.base());
-        }
-    }
-}
 
 impl Log {
     /// Changes the size and the codec of blocks, from the next segment on; blocks that are there
@@ -89,20 +37,20 @@ impl Log {
     /// refuse.
     pub fn set_blocks(&self, block_bytes: usize, codec: Codec) -> Result<()> {
         check_blocks(block_bytes, codec)?;
-        let place = &self.shared().place;
+        let directory = &self.shared().directory;
         let changed = {
-            let mut making = place.making.lock();
-            let changed = making.codec.dictionary_bytes() != codec.dictionary_bytes();
-            making.block_bytes = block_bytes;
-            making.codec = codec;
+            let mut settings = directory.settings.lock();
+            let changed = settings.codec.dictionary_bytes() != codec.dictionary_bytes();
+            settings.block_bytes = block_bytes;
+            settings.codec = codec;
             if changed {
-                making.trained = None;
+                settings.trained = None;
                 self.shared().training_due.store(true, Ordering::Release);
             }
             changed
         };
         if changed {
-            place.find_dictionary(&self.shared().segments.load());
+            directory.find_dictionary(&self.shared().segments.load());
         }
         Ok(())
     }
@@ -112,7 +60,7 @@ impl Log {
     pub fn dictionary_is_due(&self) -> bool {
         let shared = self.shared();
         shared.training_due.load(Ordering::Acquire)
-            && shared.place.making.lock().codec.dictionary_bytes() > 0
+            && shared.directory.settings.lock().codec.dictionary_bytes() > 0
     }
 
     /// Trains a dictionary on the newest sealed segment, if new segments are to have one and there
@@ -125,10 +73,10 @@ impl Log {
         let shared = self.shared();
         shared.training_due.store(false, Ordering::Release);
         let (bytes, trained) = {
-            let making = shared.place.making.lock();
-            let trained = making.trained.as_ref();
+            let settings = shared.directory.settings.lock();
+            let trained = settings.trained.as_ref();
             (
-                making.codec.dictionary_bytes(),
+                settings.codec.dictionary_bytes(),
                 trained.map(|(_, from)| *from),
             )
         };
@@ -136,7 +84,7 @@ impl Log {
         let sealed = segments.split_last().map_or(&[][..], |(_, sealed)| sealed);
         let is_young = trained.is_some_and(|from| {
             let after = sealed.partition_point(|segment| segment.base() <= from);
-            sealed.len() - after < SEGMENTS_A_DICTIONARY
+            sealed.len() - after < SEGMENTS_PER_DICTIONARY
         });
         let Some(newest) = sealed.last() else {
             return Ok(false);
@@ -148,8 +96,8 @@ impl Log {
             return Ok(false);
         };
         shared
-            .place
-            .making
+            .directory
+            .settings
             .lock()
             .set_dictionary(dictionary, newest.base());
         Ok(true)
@@ -159,12 +107,12 @@ impl Log {
 impl Shared {
     /// A dictionary of at most `bytes`, trained on records from all over `segment`.
     fn train(&self, segment: &Segment, bytes: usize) -> Result<Option<Arc<Dictionary>>> {
-        let sample_bytes_max = (SAMPLES_A_BYTE * bytes).min(SAMPLE_BYTES_MAX);
+        let sample_bytes_max = (SAMPLE_BYTES_PER_DICTIONARY_BYTE * bytes).min(SAMPLE_BYTES_MAX);
         let (mut samples, mut lengths) = (Vec::new(), Vec::new());
-        for span in spread(segment, sample_bytes_max) {
-            let read = segment.file().read_at(span.offset, span.length);
-            let stored = read.map_err(|error| segment.read_error(error, span))?;
-            let block = segment.decode(span, &stored)?;
+        for range in spread(segment, sample_bytes_max) {
+            let read = segment.file().read_at(range.offset, range.length);
+            let stored = read.map_err(|error| segment.read_error(error, range))?;
+            let block = segment.decode(range, &stored)?;
             let mut next = block.first();
             while let Some((position, record)) = block.next_record(next) {
                 let length = record.len().min(SAMPLE_RECORD_BYTES_MAX);
@@ -179,13 +127,13 @@ impl Shared {
         let dictionary = Dictionary::train(&samples, &lengths, bytes);
         Ok(dictionary.and_then(|dictionary| {
             let bytes = dictionary.bytes().clone();
-            self.place.dictionaries.get(bytes)
+            self.directory.dictionaries.get(bytes)
         }))
     }
 }
 
 /// Blocks from all over a segment, of about so many raw bytes.
-fn spread(segment: &Segment, raw_bytes: usize) -> Vec<BlockSpan> {
+fn spread(segment: &Segment, raw_bytes: usize) -> Vec<BlockRange> {
     let index = segment.index().read();
     let blocks = index.entries().len();
     let block_bytes = index.raw_bytes() / (blocks as u64).max(1) + BLOCK_HEADER_BYTES as u64;
