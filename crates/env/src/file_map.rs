@@ -1,12 +1,11 @@
 //! A file as memory, to be read here and there.
 
+use crate::Result;
 use crate::os::OsMap;
+use crate::part::{ends_early, part};
 use crate::prefetch;
 use crate::sim::SimMap;
-use crate::{Error, Result};
 use bytes::Bytes;
-use std::io;
-use std::path::Path;
 
 /// A file as memory: what is looked at is not copied, and a part that the system does not hold is
 /// read by itself, without what is around it. Where many are not held, they are read by a call,
@@ -76,17 +75,4 @@ impl FileMap {
             Repr::Sim(map) => map.look(offset, length, Bytes::copy_from_slice),
         }
     }
-}
-
-/// A part of a file's bytes.
-pub(crate) fn part(bytes: &[u8], offset: u64, length: usize) -> Option<&[u8]> {
-    let start = usize::try_from(offset).ok()?;
-    bytes.get(start..start.checked_add(length)?)
-}
-
-/// The error for a file that is shorter than it was.
-#[cold]
-pub(crate) fn ends_early(path: &Path) -> Error {
-    let end = io::Error::new(io::ErrorKind::UnexpectedEof, "failed to fill whole buffer");
-    Error::io("read", path, end)
 }

@@ -25,10 +25,14 @@ mod damage;
 mod disks;
 mod faults;
 mod file;
+mod gate;
 mod handles;
 mod jobs;
 mod machine;
+mod map;
+mod open_file;
 mod rng;
+mod setup;
 mod tree;
 
 pub use disks::{Absence, Latency};
@@ -38,10 +42,10 @@ use crate::{
     AppendFile, Env, Error, FileLock, FileStamp, Gate, Job, JobClass, ReadFile, Result, durable,
 };
 use faults::Interruption;
-pub(crate) use handles::SimMap;
+use gate::SimGate;
 use handles::{SimAppendFile, SimLock, SimReadFile};
-use jobs::SimGate;
-use machine::{EPOCH_MICROS, Machine, State};
+use machine::{EPOCH_MICROS, SimMachine, State};
+pub(crate) use map::SimMap;
 use rng::Rng;
 use std::fmt;
 use std::path::Path;
@@ -80,7 +84,7 @@ const JOBS_MAX: usize = 1_000_000;
 /// # }
 /// ```
 pub struct SimEnv {
-    machine: Arc<Machine>,
+    machine: Arc<SimMachine>,
 }
 
 impl fmt::Debug for SimEnv {
@@ -97,7 +101,7 @@ impl fmt::Debug for SimEnv {
 impl SimEnv {
     /// A new machine with an empty disk.
     pub fn new(seed: u64) -> Arc<SimEnv> {
-        let machine = Arc::new(Machine::new(seed));
+        let machine = Arc::new(SimMachine::new(seed));
         Arc::new(SimEnv { machine })
     }
 
@@ -134,7 +138,8 @@ impl SimEnv {
             let tree = state.tree.after_crash(&mut rng);
             let clock_micros = state.clock_micros() + 1_000_000;
             let (capacities, latency) = (state.capacities.clone(), state.latency);
-            let machine = Machine::with_disks(rng.next(), tree, clock_micros, capacities, latency);
+            let machine =
+                SimMachine::with_disks(rng.next(), tree, clock_micros, capacities, latency);
             let shift = state.wall_shift_micros;
             machine.with(|state| state.wall_shift_micros = shift);
             (

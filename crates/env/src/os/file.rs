@@ -7,7 +7,7 @@
 
 use super::busy_poll;
 use super::map::{self, OsMap};
-use crate::file_map::ends_early;
+use crate::part::ends_early;
 use crate::{AppendFile, Error, FileMap, FileStamp, ReadFile, Result};
 use bytes::Bytes;
 use rustix::buffer::spare_capacity;

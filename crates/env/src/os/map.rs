@@ -7,7 +7,7 @@
 //! to be waited for, the ones that follow do too.
 
 use super::busy_poll;
-use crate::file_map::ends_early;
+use crate::part::ends_early;
 use crate::{Error, Result};
 use bytes::Bytes;
 use memmap2::{Advice, Mmap};

@@ -1,6 +1,5 @@
 //! What goes wrong, and when.
 
-use super::SimEnv;
 use super::disks::Absence;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -34,58 +33,6 @@ pub enum ReadFault {
     /// that the system merely cuts into pieces is none: `Env` and `ReadFile` go on until they have
     /// all, and nobody sees it. Looks that read no bytes (a list, a length) are carried out.
     Short,
-}
-
-/// Faults of steps and reads. A step that fails is not carried out, but for an append, of which a
-/// first part may be.
-impl SimEnv {
-    /// Makes step `step` fail.
-    pub fn fail_at(&self, step: u64, fault: Fault) {
-        self.machine
-            .with(|state| state.plan.fail_at.insert(step, fault));
-    }
-
-    /// Makes step `step` and every later one fail.
-    pub fn fail_from(&self, step: u64, fault: Fault) {
-        self.machine
-            .with(|state| state.plan.fail_from = Some((step, fault)));
-    }
-
-    /// Makes every sync of a file or a directory fail with EIO from now on, or no longer.
-    ///
-    /// A file whose sync failed never keeps anything again, although later syncs of it return
-    /// success: the real machine forgets what it could not write, and says so once.
-    pub fn fail_syncs(&self, fail: bool) {
-        self.machine.with(|state| state.plan.fail_syncs = fail);
-    }
-
-    /// Makes read `read` fail; [`reads`](Self::reads) is the number of the next one.
-    pub fn fail_read_at(&self, read: u64, fault: ReadFault) {
-        self.machine
-            .with(|state| state.plan.fail_read_at.insert(read, fault));
-    }
-
-    /// Makes read `read` and every later one fail.
-    pub fn fail_reads_from(&self, read: u64, fault: ReadFault) {
-        self.machine
-            .with(|state| state.plan.fail_reads_from = Some((read, fault)));
-    }
-
-    /// Makes every read of a file, or of all below a directory, fail with EIO from now on.
-    pub fn fail_reads_of(&self, path: &Path) {
-        self.machine
-            .with(|state| state.plan.fail_reads_of = Some(path.to_path_buf()));
-    }
-
-    /// Forgets all faults and crashes that are planned, and brings back every disk that is gone.
-    /// The size and the speed of the disks stay.
-    pub fn heal(&self) {
-        self.machine.with(|state| {
-            state.plan = FaultPlan::default();
-            state.tree.bring_all_back();
-            state.note(format_args!("heal"));
-        });
-    }
 }
 
 /// What interrupts an operation.

@@ -11,7 +11,7 @@
 //!    later syncs say so: the real machine drops what it could not write, and reports that once.
 
 use super::rng::Rng;
-use crate::FileStamp;
+use crate::stamp::FileStamp;
 use parking_lot::Mutex;
 use rustix::io::Errno;
 use std::io;

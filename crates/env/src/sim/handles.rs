@@ -3,61 +3,26 @@
 
 use super::faults::Interruption;
 use super::file::{FileRef, to_index};
-use super::machine::{Machine, State};
-use super::tree::names_of;
-use crate::{AppendFile, Error, FileLock, FileMap, ReadFile, Result, file_map};
+use super::machine::{SimMachine, State};
+use super::map::SimMap;
+use super::open_file::OpenFile;
+use crate::{AppendFile, Error, FileLock, FileMap, ReadFile, Result};
 use rustix::io::Errno;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A file, counted as open until dropped.
-struct OpenFile {
-    file: FileRef,
-    /// The names that led to it when it was opened.
-    names: Vec<String>,
-    /// Disks that had vanished by then.
-    losses: usize,
-}
-
-impl OpenFile {
-    fn new(machine: &Machine, path: &Path, file: FileRef) -> OpenFile {
-        file.lock().open += 1;
-        OpenFile {
-            file,
-            names: names_of(path),
-            losses: machine.with(|state| state.losses.len()),
-        }
-    }
-
-    /// The file, if the disk that holds it has not vanished since it was opened.
-    fn on_its_disk(&self, state: &State) -> io::Result<&FileRef> {
-        let mut losses = state.losses.iter().skip(self.losses);
-        match losses.any(|gone| self.names.starts_with(gone)) {
-            true => Err(Errno::IO.into()),
-            false => Ok(&self.file),
-        }
-    }
-}
-
-impl Drop for OpenFile {
-    fn drop(&mut self) {
-        self.file.lock().open -= 1;
-    }
-}
-
 /// A file being written.
 pub(super) struct SimAppendFile {
-    machine: Arc<Machine>,
+    machine: Arc<SimMachine>,
     path: PathBuf,
     file: OpenFile,
     len: u64,
 }
 
 impl SimAppendFile {
-    pub(super) fn new(machine: Arc<Machine>, path: &Path, file: FileRef) -> SimAppendFile {
+    pub(super) fn new(machine: Arc<SimMachine>, path: &Path, file: FileRef) -> SimAppendFile {
         let len = file.lock().bytes().len() as u64;
         SimAppendFile {
             path: path.to_path_buf(),
@@ -177,13 +142,13 @@ impl AppendFile for SimAppendFile {
 
 /// A file being read.
 pub(super) struct SimReadFile {
-    machine: Arc<Machine>,
+    machine: Arc<SimMachine>,
     path: PathBuf,
     file: Arc<OpenFile>,
 }
 
 impl SimReadFile {
-    pub(super) fn new(machine: Arc<Machine>, path: &Path, file: FileRef) -> SimReadFile {
+    pub(super) fn new(machine: Arc<SimMachine>, path: &Path, file: FileRef) -> SimReadFile {
         SimReadFile {
             path: path.to_path_buf(),
             file: Arc::new(OpenFile::new(&machine, path, file)),
@@ -237,42 +202,6 @@ impl ReadFile for SimReadFile {
     }
 }
 
-/// A file as memory. It shows what a read would: also what was damaged after it was mapped, and it
-/// fails as a read does.
-pub(crate) struct SimMap {
-    machine: Arc<Machine>,
-    path: PathBuf,
-    file: Arc<OpenFile>,
-}
-
-impl fmt::Debug for SimMap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SimMap").field("path", &self.path).finish()
-    }
-}
-
-impl SimMap {
-    /// [`FileMap::look`].
-    pub(crate) fn look<T>(
-        &self,
-        offset: u64,
-        length: usize,
-        look: impl FnOnce(&[u8]) -> T,
-    ) -> Result<T> {
-        let detail = format!("at {offset}, {length} bytes");
-        let part = |state: &mut State| {
-            let file = self.file.on_its_disk(state)?.lock();
-            let part = file_map::part(file.bytes(), offset, length);
-            part.map(<[u8]>::to_vec)
-                .ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
-        };
-        let part = self
-            .machine
-            .read("look at", &self.path, &detail, length > 0, part)?;
-        Ok(look(&part))
-    }
-}
-
 /// Holds the lock of a file that was not locked. It outlives the disk that the file is on.
 pub(super) struct SimLock {
     path: PathBuf,
@@ -281,7 +210,7 @@ pub(super) struct SimLock {
 
 impl SimLock {
     /// None if the lock is held.
-    pub(super) fn take(machine: &Machine, path: &Path, file: FileRef) -> Option<SimLock> {
+    pub(super) fn take(machine: &SimMachine, path: &Path, file: FileRef) -> Option<SimLock> {
         let held = std::mem::replace(&mut file.lock().locked, true);
         (!held).then(|| SimLock {
             path: path.to_path_buf(),

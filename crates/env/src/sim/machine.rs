@@ -6,7 +6,7 @@
 //! 2. Once crashed, every call fails and changes nothing.
 //! 3. No job, nor anything a job owns, runs or is dropped while the lock is held.
 
-use super::disks::{Capacities, Latency};
+use super::disks::{Absence, Capacities, Latency};
 use super::faults::{FaultPlan, Interruption};
 use super::file::FileRef;
 use super::jobs::Jobs;
@@ -54,11 +54,11 @@ pub(super) struct State {
 }
 
 /// See the module.
-pub(super) struct Machine(Mutex<State>);
+pub(super) struct SimMachine(Mutex<State>);
 
-impl Machine {
-    pub(super) fn new(seed: u64) -> Machine {
-        Machine::with_disks(
+impl SimMachine {
+    pub(super) fn new(seed: u64) -> SimMachine {
+        SimMachine::with_disks(
             seed,
             Tree::new(),
             0,
@@ -73,8 +73,8 @@ impl Machine {
         clock_micros: u64,
         capacities: Capacities,
         latency: Latency,
-    ) -> Machine {
-        Machine(Mutex::new(State {
+    ) -> SimMachine {
+        SimMachine(Mutex::new(State {
             tree,
             rng: Rng::new(seed),
             plan: FaultPlan::default(),
@@ -212,6 +212,15 @@ impl State {
     /// Adds to the trace.
     pub(super) fn note(&mut self, what: std::fmt::Arguments<'_>) {
         self.trace.push(format!("{} {what}", self.clock_micros));
+    }
+
+    pub(super) fn vanish(&mut self, dir: &Path, absence: Absence) -> io::Result<()> {
+        let mut rng = Rng::new(self.rng.next());
+        let cover = absence == Absence::Unmounted;
+        self.tree.vanish(dir, cover, &mut rng)?;
+        self.losses.push(names_of(dir));
+        self.note(format_args!("vanish {} {absence:?}", dir.display()));
+        Ok(())
     }
 
     /// Bytes in use on the disk that holds `path`.
