@@ -9,7 +9,8 @@ use quire_seeded::{Bug, seeded};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Ends the name of a segment that is not whole yet; one found at opening was left by a crash.
+/// The end of the name of a segment that is not whole yet. One found at opening was left by a
+/// crash.
 pub(crate) const TEMPORARY_SUFFIX: &str = ".log.tmp";
 
 /// Where a log's segments are made, and for which log.
@@ -20,7 +21,7 @@ pub(crate) struct LogDirectory {
     pub(crate) identity: LogIdentity,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) dictionaries: Arc<Dictionaries>,
-    /// How new segments are made. Held for a moment only.
+    /// How new segments are made. Locked only for short reads and writes of it.
     pub(crate) settings: Arc<Mutex<SegmentSettings>>,
 }
 
@@ -43,7 +44,7 @@ impl LogDirectory {
         }
     }
 
-    /// A new file at `path`, which may hold what an attempt before this one left.
+    /// Creates a file at `path`, and replaces one that an earlier attempt left there.
     pub(crate) fn create_temporary(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
         Ok(match self.env.create(path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -63,7 +64,7 @@ impl LogDirectory {
     }
 }
 
-/// Where a segment is until it has its name.
+/// The path of a segment until it has its name.
 pub(crate) fn temporary_path(path: &Path) -> PathBuf {
     path.with_extension("log.tmp")
 }

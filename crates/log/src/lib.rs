@@ -17,21 +17,22 @@
 //! ```
 //!
 //! # Invariants
-//! 1. Positions are dense, counted from 1, and never reused for other bytes once a `sync` that
-//!    covers them has returned.
-//! 2. After a crash the log is a prefix of what was appended, and holds all that a returned `sync`
-//!    covered. A group is there whole or not at all: recovery cuts off one whose last block is
-//!    missing.
+//! 1. Positions are dense, count from 1, and are never reused for other bytes once a `sync` up to
+//!    them has returned.
+//! 2. After a crash the log is a prefix of what was appended, and holds every record up to the last
+//!    returned `sync`. A group of records is there whole or not at all: recovery cuts off a group
+//!    whose last block is missing.
 //! 3. No byte is served unless the checksums over it hold.
-//! 4. A segment that has a successor is *sealed*: its records were durable before the successor had
-//!    its name (unless the log is rotate_unsynced: `unsynced.rs`), and it never changes again, but for a footer
-//!    that a crash cut short. Compaction replaces sealed segments by one that holds fewer records,
-//!    each under its own position (`compact.rs`).
-//! 5. What recovery finds is durable when [`Log::open`] returns. Only where the disk is too full to
-//!    prove it, it is served before it is: [`Log::durable`] does not count it, and no `sync` or
-//!    append succeeds until there was room.
-//! 6. Room on disk for every accepted record, its block's header, and the footer of its segment is
-//!    reserved before the record is accepted: a full disk refuses an append, and does not break a
+//! 4. A segment that has a successor is *sealed*. It never changes again, except that a footer cut
+//!    short by a crash is rewritten. Its records were durable before the successor got its name,
+//!    unless the log [rotates unsynced](LogOptions::rotate_unsynced) (see `unsynced.rs`).
+//!    Compaction replaces sealed segments by one that holds fewer records, each under its own
+//!    position (see `compact.rs`).
+//! 5. What recovery finds is durable when [`Log::open`] returns, with one exception. If the disk is
+//!    too full to make a proven copy of it, the log serves it before it is durable:
+//!    [`Log::durable`] does not count it, and no `sync` or append succeeds until the disk has room.
+//! 6. Before a record is accepted, disk space is reserved for it, for the header of its block, and
+//!    for the footer of its segment. So a full disk refuses an append, and never breaks a
 //!    write-out, a sync or a close.
 //!
 //! # Layout
@@ -40,24 +41,25 @@
 //! ```text
 //! | segment header | dictionary, if it has one | block | block | … | footer (a block of its own kind) | trailer |
 //! ```
-//! The newest segment has footer and trailer only after a clean close. No file is written by two
-//! openings of a log: the first append goes over to a new segment, one that takes the place and the
-//! blocks of the newest if that is small. Bytes are drawn in the files that code them: `header.rs`,
-//! `dictionary.rs`, `block.rs`, `records.rs`, `footer.rs`.
+//! Only a clean close gives the newest segment its footer and trailer. No file is written by two
+//! openings of a log: the first append rotates to a new segment. If the newest one is small, the
+//! new segment replaces it and takes over its blocks. The bytes are drawn in the files that code
+//! them: `header.rs`, `dictionary.rs`, `block.rs`, `records.rs`, `footer.rs`.
 //!
 //! # What a crash leaves, and what damage is
-//! The newest segment may end in a *torn tail*: blocks not yet synced, any sectors of which may be
-//! missing. Each block says how far the file was known durable when the block was written, so an
-//! invalid block that another block proves to have been durable is *damage*, an error and never
-//! cut; one that none does is cut, with all after it. One case can't be told from a tail: damage to
-//! the blocks of the last sync before a crash, with nothing written after them, found at the first
-//! opening after it. Nor can a log that lost its newest bytes or files whole know it: its owner
-//! should keep the last position that it relies on, and compare it with [`Recovery::last`].
+//! The newest segment may end in a *torn tail*: blocks that were not synced, of which a crash may
+//! have dropped any sectors. Each block says how many bytes of the file were known durable when the
+//! block was written. So an invalid block is *damage* if another block proves that it was durable:
+//! that is an error, and the block is never cut off. An invalid block without such a proof is cut
+//! off, with all that follows it. One case looks like a torn tail and is not: damage to the blocks
+//! of the last sync before a crash, with nothing written after them, found at the first opening
+//! after the crash. A log that lost its newest bytes or whole files cannot notice that either: its
+//! owner should keep the last position that it relies on, and compare it with [`Recovery::last`].
 //!
 //! # Locks
-//! `writer` (the newest file), then `pending` (records not yet in it). An append takes `pending`
-//! alone as a rule; no disk is touched under it. Readers take neither for records that are in a
-//! file.
+//! `writer` guards the newest file; `pending` guards the records that are not in it yet. A thread
+//! that needs both takes `writer` first. An append usually takes only `pending`, and no thread does
+//! I/O while it holds that. A reader takes neither for records that are in a file.
 //!
 //! [`Position`]: quire_model::Position
 

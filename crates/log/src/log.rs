@@ -1,5 +1,6 @@
-//! The log's face: appends, group commit, reads. `view.rs` has how reading is done, `compact.rs`
-//! how old segments change.
+//! The public log: open, append, sync, read, close. The code behind it: `writing/commit.rs` has the
+//! group commit, `reading/view.rs` the choice of segments for a read, `compaction/compact.rs` the
+//! changes of old segments.
 
 use crate::compaction::info::SegmentInfo;
 use crate::directory::LogDirectory;
@@ -22,16 +23,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A log, open. Shared by reference: one writer appends at a time, any number of threads read and
+/// An open log, shared by reference. One writer appends at a time; any number of threads read and
 /// sync.
 ///
-/// Dropping it without [`close`](Log::close) is like a crash: what was not synced may be lost.
+/// Dropping it without [`close`](Log::close) is like a crash: records that were not synced may be
+/// lost.
 #[derive(Debug)]
 pub struct Log {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// How large a log is, and how far it has got.
+/// Size and progress of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogStats {
@@ -39,7 +41,7 @@ pub struct LogStats {
     pub segments: u64,
     /// Blocks of records in them.
     pub blocks: u64,
-    /// Bytes of the files, without room reserved ahead.
+    /// Bytes of the files, without reserved space.
     pub disk_bytes: u64,
     /// Bytes of the blocks before compression.
     pub raw_bytes: u64,
@@ -47,8 +49,8 @@ pub struct LogStats {
     pub records: u64,
     /// Bytes of those records alone.
     pub record_bytes: u64,
-    /// Bytes of files that compaction replaced and that views still hold open: the disk has them
-    /// back when the views go.
+    /// Bytes of files that compaction replaced and that views hold open. The disk gets them back
+    /// when the views are dropped.
     pub held_bytes: u64,
     /// Position of the first record kept.
     pub first: Position,
@@ -61,17 +63,17 @@ pub struct LogStats {
 }
 
 impl Log {
-    /// Opens the log in `dir`, or makes one there, and recovers from a crash if there was one.
+    /// Opens the log in `dir`, or creates it there, and recovers from a crash if there was one.
     ///
-    /// Reads header and footer of each segment, and the newest segment whole unless the log was
+    /// Reads header and footer of each segment, and all of the newest segment unless the log was
     /// closed. Two logs must not be open on one directory: the caller holds a lock on it.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if a segment is missing, duplicated or damaged where that shows without
-    /// reading sealed blocks; [`Error::Foreign`] if one is of another log;
-    /// [`Error::UnsupportedVersion`] if one is of a newer format. A full disk is no error: the log
-    /// can be read, and what is not proven durable is so after the first [`sync`](Log::sync) that
-    /// finds room.
+    /// reading sealed blocks; [`Error::Foreign`] if one belongs to another log;
+    /// [`Error::UnsupportedVersion`] if one has a newer format. A full disk is no error: the log
+    /// can be read, and records that are not proven durable become so with the first
+    /// [`sync`](Log::sync) that finds space.
     pub fn open(
         env: Arc<dyn Env>,
         dir: &Path,
@@ -82,9 +84,9 @@ impl Log {
         Log::open_after(env, dir, identity, cache, options, Position(0))
     }
 
-    /// As [`open`](Log::open), of a log whose records up to `obsolete` are not needed any more:
-    /// segments of such alone are dropped, and a log that ends before `obsolete`, which may never
-    /// have been durable up to there, begins anew right after it.
+    /// As [`open`](Log::open), of a log whose records up to `obsolete` are no longer needed.
+    /// Segments that hold only such records are dropped. A log that ends before `obsolete`, which
+    /// may never have been durable up to there, starts again right after it.
     ///
     /// # Errors
     /// As of [`open`](Log::open).
@@ -143,12 +145,13 @@ impl Log {
         ))
     }
 
-    /// Appends a group of records, whole or not at all, and returns the position of the first; the
-    /// others follow it. They can be read at once, and are durable after a [`sync`](Log::sync) that
-    /// covers them.
+    /// Appends a group of records, whole or not at all, and returns the position of the first one.
+    /// The others follow it. They can be read at once, and are durable after a [`sync`](Log::sync)
+    /// up to the last of them.
     ///
-    /// Mostly a copy into memory. Writes full blocks out if nobody else is writing, and waits for
-    /// whoever is once more than `pending_bytes_max` have gathered.
+    /// This is usually a copy into memory. If no other thread is writing, it also writes full
+    /// blocks to the file. If more than `pending_bytes_max` bytes are pending, it waits for the
+    /// thread that is writing.
     ///
     /// # Errors
     /// Nothing was accepted: [`Error::TooLarge`] past the limits of the format,
@@ -172,15 +175,16 @@ impl Log {
         }
     }
 
-    /// Returns once every record up to `upto` (or the last, if that is before) is durable, with the
-    /// last position that is. Callers that wait at the same time are served by one sync of the
-    /// file.
+    /// Returns once every record up to `upto` (or the last, if that is before) is durable, and
+    /// returns the last durable position. One sync of the file serves all callers that wait at the
+    /// same time.
     ///
     /// # Errors
-    /// [`Error::NotSecured`], and nothing has changed, as long as the disk has no room for a copy
-    /// of what an earlier opening wrote and may have failed to sync; kind `NoSpace`, likewise, as
-    /// long as it has none for the newest segment's name. Else what is durable is unknown, and the
-    /// log takes no more writes: the machine's error the first time, then [`Error::Poisoned`].
+    /// [`Error::NotSecured`] as long as the disk has no space for a copy of blocks that an earlier
+    /// opening wrote and may have failed to sync; kind `NoSpace` as long as it has none for the
+    /// name of the newest segment. Nothing has changed then. After any other error it is unknown
+    /// what is durable, and the log accepts no more writes: the error of the machine the first
+    /// time, then [`Error::Poisoned`].
     pub fn sync(&self, upto: Position) -> Result<Position> {
         let shared = &*self.shared;
         let upto = upto.min(self.last());
@@ -188,7 +192,7 @@ impl Log {
             return Ok(self.durable());
         }
         let mut writer = shared.writer.lock();
-        // Whoever held the lock before may have done it.
+        // The thread that held the lock before may have synced them.
         if self.durable() < upto {
             shared.check_healthy()?;
             shared.sync_all(&mut writer)?;
@@ -196,8 +200,9 @@ impl Log {
         Ok(self.durable())
     }
 
-    /// As [`sync`](Log::sync), for the background: appends go on meanwhile, to the file too. Who
-    /// waits for his own records had better call `sync`, which writes those of all who wait as one.
+    /// As [`sync`](Log::sync), for the background: appends continue meanwhile, to the file too. A
+    /// caller that waits for its own records should call `sync`, which makes one write of the
+    /// records of all callers.
     ///
     /// # Errors
     /// As [`sync`](Log::sync).
@@ -214,14 +219,15 @@ impl Log {
         Ok(self.durable())
     }
 
-    /// Makes durable what was accepted so far, and reserves room for what comes next. Called in the
-    /// background now and then, so that an append seldom waits for room, and going over to a new
-    /// segment for the sync of a whole one. Appends go on meanwhile. Of a [rotate_unsynced](LogOptions::rotate_unsynced)
-    /// log no records are made durable, but a new segment gets its name: see
-    /// [`write_back_is_due`](Self::write_back_is_due).
+    /// Makes durable what was accepted so far, and reserves disk space for what comes next. Call it
+    /// in the background now and then: then an append seldom waits for a reservation, and a
+    /// rotation seldom waits for the sync of a whole segment. Appends continue meanwhile. If the
+    /// log [rotates unsynced](LogOptions::rotate_unsynced), no records are made durable, but a new
+    /// segment gets its name: see [`write_back_is_due`](Self::write_back_is_due).
     ///
     /// # Errors
-    /// As [`sync`](Log::sync). A full disk is none: the append that finds no room says so.
+    /// As [`sync`](Log::sync). A full disk is no error here: the append that finds no space reports
+    /// it.
     pub fn write_back(&self) -> Result<()> {
         let shared = &*self.shared;
         let unsynced = {
@@ -237,8 +243,8 @@ impl Log {
         }
     }
 
-    /// Whether to call [`write_back`](Self::write_back) at once: an append has gone over to a
-    /// segment that has no name yet.
+    /// Whether to call [`write_back`](Self::write_back) at once: an append has rotated to a segment
+    /// that has no name yet.
     pub fn write_back_is_due(&self) -> bool {
         self.shared.naming_due.load(Ordering::Relaxed)
     }
@@ -259,17 +265,17 @@ impl Log {
     }
 
     /// The record at `position`: from memory, or with one read of the disk. It shares memory with
-    /// the block it is in.
+    /// its block.
     ///
     /// # Errors
     /// [`Error::NotFound`] past the last, [`Error::Dropped`] before the first,
     /// [`Error::Superseded`] if compaction has removed it, [`Error::Corrupt`] if its block is
-    /// damaged; other blocks go on being served.
+    /// damaged. Other blocks are still served.
     pub fn read(&self, position: Position) -> Result<Bytes> {
         self.shared.read(&self.shared.segments.load(), position)
     }
 
-    /// The records at `positions`, in that order. Reads in the order of the disk, each block once.
+    /// The records at `positions`, in that order. They are read in disk order, each block once.
     ///
     /// # Errors
     /// As [`read`](Log::read), for the first in disk order that fails.
@@ -278,27 +284,27 @@ impl Log {
             .read_many(&self.shared.segments.load(), positions)
     }
 
-    /// The segments as they are now: whatever compaction removes later, and every record accepted
-    /// so far that it has not removed yet, can be read through it.
+    /// The log as it is now. Every record accepted so far, and not yet removed by compaction, can
+    /// be read through the view, also after compaction removes it.
     pub fn view(&self) -> LogView {
         LogView::new(self.shared.clone())
     }
 
-    /// The segments as they are now, for reads that are over soon.
+    /// The log as it is now, for short reads.
     pub fn reader(&self) -> LogReader<'_> {
         LogReader::new(&self.shared)
     }
 
-    /// The records from `from` on, up to the last that the log holds now, read in large pieces and
-    /// past the cache. Those that compaction has removed are passed over; later compactions and
-    /// drops are not seen. See [`LogScan::until`] to end sooner. The first item is an error if
-    /// `from` is 0 or has been dropped.
+    /// The records from `from` on, up to the last one of now. They are read in large pieces, past
+    /// the cache. Records that compaction has removed are left out; later compactions and drops are
+    /// not seen. See [`LogScan::until`] to end sooner. The first item is an error if `from` is 0 or
+    /// was dropped.
     pub fn scan(&self, from: Position) -> LogScan {
         self.view().scan(from)
     }
 
-    /// Writes everything out, makes it durable, ends the newest segment with its footer and gives
-    /// back reserved room. Later appends fail; reads go on. Closing twice is no error.
+    /// Writes everything, makes it durable, ends the newest segment with its footer, and releases
+    /// reserved space. Later appends fail; reads still work. Closing twice is no error.
     ///
     /// # Errors
     /// As [`sync`](Log::sync).
@@ -311,16 +317,16 @@ impl Log {
         shared.name_newest()?;
         match shared.reserve_footer(&mut writer) {
             Ok(()) => writer.seal().map_err(|error| shared.poison(error)),
-            // Nothing was accepted since the log was opened, on a disk that is full: all there is
-            // is durable.
+            // Nothing was accepted since the log was opened, on a disk that is full: all records
+            // are durable.
             Err(error) if error.kind() == ErrorKind::NoSpace => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Reads every byte of the segment that stands for `position` now, and says which that is;
-    /// appends and compactions go on. Of the newest it reads as far as records are in it now. Any
-    /// invalid byte among them is damage. `None` if the position was dropped.
+    /// Inspects the segment that holds `position` now, and describes it. Appends and compactions
+    /// continue. The inspection reads every byte; of the newest segment, up to the end of its
+    /// present blocks. Any invalid byte is damage. `None` if the position was dropped.
     pub fn inspect(&self, position: Position) -> Option<(SegmentInfo, Inspection)> {
         let segments = self.shared.segments.load_full();
         let after = segments.partition_point(|segment| segment.base() <= position);
@@ -334,7 +340,7 @@ impl Log {
         let file = SegmentFile {
             file: segment.file().clone(),
             base: segment.base(),
-            // What comes after the blocks of the newest is being written.
+            // The file of the newest segment is being written past its blocks.
             end: after.is_none().then_some(end),
         };
         let last = Position(next.0.saturating_sub(1));
@@ -347,7 +353,7 @@ impl Log {
         ))
     }
 
-    /// How large the log is, and how far it has got.
+    /// Size and progress of the log.
     pub fn stats(&self) -> LogStats {
         let segments = self.shared.segments.load_full();
         let mut stats = LogStats {

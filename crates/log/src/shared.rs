@@ -1,4 +1,4 @@
-//! SHARED
+//! The state of an open log, which the log, its views and its scans share.
 
 use crate::directory::LogDirectory;
 use crate::format::records::RecordBlock;
@@ -16,55 +16,56 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-/// What a log and its scans share.
+/// The state of an open log.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) directory: LogDirectory,
     pub(crate) options: LogOptions,
-    /// Ascending, without a gap between them, never empty; the last is the writer's.
+    /// In order of position, without a gap between them, never empty. The writer appends to the
+    /// last.
     pub(crate) segments: ArcSwap<Vec<Arc<Segment>>>,
-    /// The newest segment, as far as opening found it proven durable, if what follows is still to
-    /// be carried over to a segment of its own.
+    /// The newest segment without its unproven tail, while that is still to be carried over to a
+    /// segment of its own.
     pub(crate) proven: Weak<Segment>,
     pub(crate) writer: Mutex<Writer>,
-    /// Taken after `writer` where both are.
+    /// Locked after `writer` where both are.
     pub(crate) pending: Mutex<Pending>,
-    /// Held by the one who changes old segments, or keeps them from being changed.
+    /// Locked by a thread that changes old segments, or keeps them from being changed.
     pub(crate) changing: Mutex<()>,
-    /// Held for a moment only.
+    /// Locked only for a moment.
     pub(crate) old: Mutex<OldFiles>,
     pub(crate) last: AtomicU64,
     /// The last position that is in a segment's index.
     pub(crate) written: AtomicU64,
     pub(crate) durable: AtomicU64,
     pub(crate) syncs: AtomicU64,
-    /// The newest segment, if it has no name yet. Taken after `writer` where both are, and held
-    /// while it gets it.
+    /// The newest segment, if it has no name yet. Locked after `writer` where both are, and while
+    /// the segment gets its name.
     pub(crate) unnamed: Mutex<Option<Unnamed>>,
-    /// Whether nobody has begun to give it its name.
+    /// Whether no thread has begun to give it its name.
     pub(crate) naming_due: AtomicBool,
-    /// A segment was sealed since it was last asked whether a dictionary is to be trained.
+    /// A segment was sealed since the last check whether to train a dictionary.
     pub(crate) training_due: AtomicBool,
     pub(crate) poisoned: AtomicBool,
 }
 
-/// Files that are no longer of the log.
+/// Files that no longer belong to the log.
 #[derive(Debug, Default)]
 pub(crate) struct OldFiles {
-    /// Still have their names: what they were compacted into stands for them.
+    /// Files that still have their names. They were compacted into another segment.
     pub(crate) leftovers: Vec<PathBuf>,
-    /// Have no name any more, and may be held open by views.
+    /// Segments whose files have no name any more. Views may hold them open.
     pub(crate) retired: Vec<Weak<Segment>>,
 }
 
 impl OldFiles {
-    /// Takes note that a segment is no longer of the log.
+    /// Notes that a segment no longer belongs to the log.
     pub(crate) fn retire(&mut self, segment: &Arc<Segment>) {
         self.retired.retain(|segment| segment.strong_count() > 0);
         self.retired.push(Arc::downgrade(segment));
     }
 
-    /// Bytes of files without a name that somebody has open.
+    /// Bytes of files without a name that a view holds open.
     pub(crate) fn held_bytes(&self) -> u64 {
         let held = self.retired.iter().filter_map(Weak::upgrade);
         held.map(|segment| segment.file_bytes()).sum()
@@ -72,7 +73,7 @@ impl OldFiles {
 }
 
 impl Shared {
-    /// While the guard is held no segment is dropped or compacted.
+    /// No segment is dropped or compacted until the guard is dropped.
     pub(crate) fn keep_segments(&self) -> MutexGuard<'_, ()> {
         self.changing.lock()
     }
@@ -88,7 +89,7 @@ impl Shared {
             .map_or(Position(1), |segment| segment.base())
     }
 
-    /// Changes the list of segments in one step.
+    /// Replaces the list of segments by a changed copy, in one step.
     pub(crate) fn change_segments(&self, change: impl Fn(&mut Vec<Arc<Segment>>)) {
         self.segments.rcu(|segments| {
             let mut segments = Vec::clone(segments);
@@ -114,7 +115,7 @@ impl Shared {
         }
     }
 
-    /// Takes no more writes: `error` left the newest file in an unknown state.
+    /// Accepts no more writes: `error` left the newest file in an unknown state.
     pub(crate) fn poison(&self, error: Error) -> Error {
         if !seeded(Bug::FailedSyncForgotten) {
             self.poisoned.store(true, Ordering::Release);

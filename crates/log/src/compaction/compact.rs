@@ -1,20 +1,20 @@
-//! Old segments: what is in them, rewriting them without the records that are no longer needed, and
-//! dropping them.
+//! Old segments: compaction rewrites them without the records that are no longer needed, and drops
+//! remove them.
 //!
 //! # Compaction keeps positions
-//! Neighbouring sealed segments are rewritten as one that stands for all their positions and holds,
-//! under their old positions, the records that somebody else says are needed. Where a record was
-//! removed there is a gap.
+//! Neighbouring sealed segments are rewritten as one segment for all their positions. It holds the
+//! records that the caller says are needed, under their old positions. Where a record was removed
+//! there is a gap.
 //!
 //! # The swap
-//! 1. Write the new segment under a temporary name, footer included, and sync it. A crash leaves a
+//! 1. Write the new segment under a temporary name, with its footer, and sync it. A crash leaves a
 //!    file that the next opening removes.
-//! 2. Rename it over the first of the old ones. Either is whole, and the header of the new one says
-//!    for which positions it stands: whoever finds others in there knows that they are leftovers.
-//! 3. Sync the directory. If that fails, nothing was removed: a crash keeps the old ones, or the
-//!    new one and leftovers.
-//! 4. Let readers see the new one. Those who read the old ones have them open.
-//! 5. Remove the other old ones.
+//! 2. Rename it over the first of the old segments. Both are whole, and the header of the new one
+//!    says which positions it holds: any other segment among them is a leftover.
+//! 3. Sync the directory. If that fails, no segment was removed: a crash keeps the old ones, or the
+//!    new one with leftovers.
+//! 4. Publish the new segment to readers. Views that read the old ones have them open.
+//! 5. Remove the other old segments.
 
 use crate::compaction::info::SegmentInfo;
 use crate::compaction::output::Output;
@@ -35,7 +35,7 @@ use quire_seeded::{Bug, seeded};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Says which of some records are needed, one answer for each.
+/// Says which of some records are needed: one answer for each.
 pub type Keep<'a, E> = &'a mut dyn FnMut(&[(Position, Bytes)]) -> std::result::Result<Vec<bool>, E>;
 
 /// What a compaction did.
@@ -46,15 +46,14 @@ pub struct Compacted {
     pub records: u64,
     /// Their bytes, before compression.
     pub record_bytes: u64,
-    /// Bytes that the files took before.
+    /// Bytes of the files before.
     pub file_bytes_before: u64,
-    /// Bytes that the new file takes.
+    /// Bytes of the new file.
     pub file_bytes_after: u64,
 }
 
 impl Log {
-    /// The segments, oldest first. What recovery had no room to carry over to a segment of its own
-    /// stands for one already.
+    /// The segments, oldest first. An unproven tail counts as a segment of its own already.
     pub fn segments(&self) -> Vec<SegmentInfo> {
         let proven = self.shared.proven.upgrade();
         let segments = self.shared.segments.load_full();
@@ -70,8 +69,8 @@ impl Log {
         infos
     }
 
-    /// The base of the segment that a record accepted is in, or will be when it is written out or
-    /// carried over.
+    /// The base of the segment that holds an accepted record, or that will hold it once it is
+    /// written or carried over.
     ///
     /// # Errors
     /// [`Error::Dropped`] before the first.
@@ -86,8 +85,8 @@ impl Log {
         Ok(base)
     }
 
-    /// Goes over to a new segment, so that all records so far are in sealed ones; nothing if the
-    /// newest has none.
+    /// Rotates to a new segment, so that all records so far are in sealed ones. Does nothing if the
+    /// newest segment has no records.
     ///
     /// # Errors
     /// As of [`append`](Log::append).
@@ -105,17 +104,17 @@ impl Log {
         shared.rotate(&mut writer, 0, false)
     }
 
-    /// Rewrites the sealed segments that stand for the positions from `from` up to `next` as one,
-    /// of the records that `keep` says are needed. `keep` is given records in order, some at a
-    /// time, and answers for each. `stop` is asked now and then; if it says true the work ends with
-    /// `None`, and nothing has changed.
+    /// Rewrites the sealed segments that hold the positions from `from` up to `next` as one
+    /// segment, with the records that `keep` says are needed. `keep` gets the records in order,
+    /// some at a time, and answers for each. `stop` is called now and then; if it returns true, the
+    /// work ends with `None`, and nothing has changed.
     ///
-    /// All records must be durable, and those that make others obsolete too.
+    /// All these records must be durable, and so must the records that make others obsolete.
     ///
     /// # Errors
-    /// Nothing has changed then, whatever it is: what `keep` returned, [`Error::Corrupt`] for a
-    /// damaged block, [`Error::InvalidArgument`] if the segments are not there or not sealed, kind
-    /// `NoSpace` if the disk is full.
+    /// After any error nothing has changed: the error that `keep` returned, [`Error::Corrupt`] for
+    /// a damaged block, [`Error::InvalidArgument`] if the segments do not exist or are not sealed,
+    /// kind `NoSpace` if the disk is full.
     pub fn compact<E: From<Error>>(
         &self,
         from: Position,
@@ -138,30 +137,31 @@ impl Log {
             Err(error) => Err(error),
         };
         if !matches!(compacted, Ok(Some(_))) {
-            // It would take room. Nobody reads it, and the next opening removes it too.
+            // It would take disk space. Nothing reads it, and the next opening removes it too.
             let _ = shared.directory.env.remove(&temporary);
         }
         compacted
     }
 
-    /// Removes the segments all of whose positions are before `position`, oldest first; never the
-    /// newest. Returns the bytes freed. Views and scans made before go on.
+    /// Removes the segments whose positions are all before `position`, oldest first, but never the
+    /// newest. Returns the bytes freed. Existing views and scans still read them.
     ///
     /// # Errors
-    /// What was removed before the error stays removed; the log is whole either way.
+    /// Segments removed before the error stay removed; the log is whole in any case.
     pub fn drop_before(&self, position: Position) -> Result<u64> {
         let shared = &*self.shared;
         let _changing = shared.changing.lock();
-        // Without the segment that stands for them, leftovers would be taken for segments.
+        // Without the segment that they were compacted into, leftovers would be taken for segments
+        // of the log.
         shared.remove_leftovers()?;
-        // If no segment had a name the log would begin at the first position again.
+        // If no segment had a name, the log would start at the first position again.
         shared.name_newest()?;
         let mut freed = 0;
         while let Some(segment) = shared.oldest_before(position) {
             shared.directory.env.remove(segment.path())?;
-            // One by one: were a crash to undo an older removal and not a newer, the log would have
-            // a gap. And as long as a crash can undo it, a sync makes the segment durable too:
-            // `unsynced.rs` relies on that.
+            // One at a time: if a crash undid the removal of an older segment and not that of a
+            // newer one, the log would have a gap. And as long as a crash can undo the removal, a
+            // sync makes the segment durable too: `unsynced.rs` relies on that.
             let removed = shared.directory.env.sync_dir(&shared.directory.dir);
             shared.change_segments(|segments| {
                 segments.remove(0);
@@ -182,7 +182,7 @@ impl Shared {
         (successor.base() <= position).then(|| segments.first().cloned())?
     }
 
-    /// The sealed segments that stand for exactly these positions.
+    /// The sealed segments that hold exactly these positions.
     fn sealed(&self, from: Position, next: Position) -> Result<Vec<Arc<Segment>>> {
         let segments = self.segments.load();
         let (first, after) = (
@@ -191,7 +191,7 @@ impl Shared {
         );
         let inputs = segments.get(first..after).unwrap_or_default();
         let begins = inputs.first().is_some_and(|input| input.base() == from);
-        // The segment after them shows that they are sealed.
+        // The segment after them proves that they are sealed.
         let ends = segments
             .get(after)
             .is_some_and(|after| after.base() == next);
@@ -199,12 +199,12 @@ impl Shared {
             Ok(inputs.to_vec())
         } else {
             Err(Error::InvalidArgument(format!(
-                "no sealed segments stand for the positions from {from} up to {next}"
+                "no sealed segments hold exactly the positions from {from} up to {next}"
             )))
         }
     }
 
-    /// Writes the segment that `inputs` are rewritten as, whole and synced, at `path`.
+    /// Writes the segment that replaces `inputs`, whole and synced, at `path`.
     fn write_compacted<E: From<Error>>(
         &self,
         path: &Path,
@@ -239,7 +239,11 @@ impl Shared {
                 }
                 let records: Vec<(Position, Bytes)> = records_of(&block);
                 let needed = keep(&records)?;
-                assert_eq!(needed.len(), records.len(), "an answer for each record");
+                assert_eq!(
+                    needed.len(),
+                    records.len(),
+                    "a compaction gets one answer for each record"
+                );
                 for ((position, record), needed) in records.iter().zip(needed) {
                     if needed {
                         output.push(*position, record)?;
@@ -254,7 +258,7 @@ impl Shared {
         Ok(Some((index, removed)))
     }
 
-    /// Puts the segment written at `temporary` in the place of `inputs`.
+    /// Replaces `inputs` by the segment written at `temporary`.
     fn swap(
         &self,
         temporary: &Path,
@@ -275,6 +279,10 @@ impl Shared {
         let file = env.open_read(&path)?;
         compacted.file_bytes_after = file.len()?;
         let file_bytes = compacted.file_bytes_after;
+        assert!(
+            inputs.iter().all(|input| input.base() < index.next()),
+            "a compacted segment keeps the positions of its inputs"
+        );
         let segment = Arc::new(Segment::new(&self.directory, base, file, file_bytes, index));
         self.change_segments(|segments| {
             let first = segments.partition_point(|segment| segment.base() < base);
@@ -290,14 +298,13 @@ impl Shared {
                 }
             }
         }
-        // What can't be removed now is removed before the next change of old segments, or at the
-        // next opening.
+        // Files that can't be removed now are removed before the next change of old segments, or at
+        // the next opening.
         let _ = self.remove_leftovers();
         Ok(compacted)
     }
 
-    /// Removes files that a compacted segment stands for. Called by the one who changes old
-    /// segments.
+    /// Removes the files that were compacted into another one. The caller holds `changing`.
     fn remove_leftovers(&self) -> Result<()> {
         let leftovers = self.old.lock().leftovers.clone();
         if leftovers.is_empty() {
@@ -315,7 +322,7 @@ impl Shared {
     }
 }
 
-/// The next block of records that `walk` comes to; `None` at the end.
+/// The next block of records; `None` at the end.
 fn next_block(segment: &Segment, walk: &mut BlockWalk) -> Result<Option<RecordBlock>> {
     let offset = walk.offset;
     let what = match walk.step()? {

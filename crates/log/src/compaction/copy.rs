@@ -1,15 +1,15 @@
-//! Copying a log as files, as it was at one position, while it goes on being written.
+//! Copies of a log as files, as it was at one position, while the log is still written.
 //!
-//! What is copied is what is on disk, byte for byte, and nothing goes out unchecked: each block's
-//! header and payload checksum, and that the block is the one that the index in memory knows; the
-//! header and the footer too.
+//! A copy holds the bytes of the disk, and every byte is checked first: the header and the payload
+//! checksum of each block, that the block is the one in the index in memory, and the segment header
+//! and footer.
 //!
 //! # Invariants
-//! 1. A copy ends where a block ends whose last record is the one asked for, or with the footer
-//!    after it: opened as a log it is one that a crash left, with that record as its last.
-//! 2. A segment's bytes below the end of a block never change. So two ranges of a segment with the
-//!    same digest, which covers the header, with checksum, of each block in them, hold the same
-//!    bytes.
+//! 1. A copy ends with the block whose last record is the requested one, or with the footer after
+//!    it. Opened as a log, it looks like one that a crash left with that record as its last.
+//! 2. Bytes of a segment below the end of a block never change. So two ranges of a segment with the
+//!    same digest hold the same bytes: the digest is over the header of each block, which has the
+//!    checksums.
 
 use crate::format::block::{BLOCK_HEADER_BYTES, BlockHeader, check_block};
 use crate::format::footer;
@@ -29,41 +29,40 @@ use xxhash_rust::xxh3::Xxh3;
 /// Blocks are read in pieces of about this size.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// While it is held, the segments that the log has now stay its segments: none is dropped or
-/// replaced by another.
+/// While this is held, the log keeps the segments that it has now: none is dropped or replaced.
 #[derive(Debug)]
 pub struct SegmentsKept<'a> {
     _changing: MutexGuard<'a, ()>,
 }
 
-/// A segment's file, or the front of it up to a position. Holds the file open: it can be read
-/// though it is removed.
+/// The file of a segment, or its prefix up to a position. It keeps the file open, so the copy can
+/// be read after the file is removed.
 #[derive(Debug, Clone)]
 pub struct SegmentCopy {
     segment: Arc<Segment>,
-    /// Where the last block of the copy ends.
+    /// Offset of the end of the last block of the copy.
     blocks_end: u64,
     bytes: u64,
 }
 
 impl Log {
-    /// Keeps the segments that there are until the guard is dropped. Waits for a drop or a
-    /// compaction of segments that is under way.
+    /// Keeps the segments of now until the guard is dropped. Waits for a drop or a compaction that
+    /// is under way.
     pub fn keep_segments(&self) -> SegmentsKept<'_> {
         SegmentsKept {
             _changing: self.shared().keep_segments(),
         }
     }
 
-    /// Ends the block being filled, so that a copy can end with the last record accepted, and
-    /// returns its position. Touches memory alone. The copy is then made after a
-    /// [`sync`](Log::sync) of it.
+    /// Ends the block that is being filled, so that a copy can end with the last accepted record,
+    /// and returns the position of that record. This does no I/O. The copy is then made after a
+    /// [`sync`](Log::sync) up to that position.
     pub fn cut(&self) -> Position {
         self.shared().cut()
     }
 
-    /// The files that hold the log up to `upto`, oldest first: a position that [`cut`](Log::cut)
-    /// returned and that is durable since.
+    /// The files that hold the log up to `upto`, oldest first. `upto` is a position that
+    /// [`cut`](Log::cut) returned and that is durable since.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for another position.
@@ -115,12 +114,12 @@ impl SegmentCopy {
         })
     }
 
-    /// Position of the segment's first record: its name.
+    /// Position of the first record of the segment, which names its file.
     pub fn base(&self) -> Position {
         self.segment.base()
     }
 
-    /// Where the file is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         self.segment.path()
     }
@@ -130,11 +129,11 @@ impl SegmentCopy {
         self.bytes
     }
 
-    /// A digest of the bytes from `start` to `end`; `None` if one of them is not where a block, the
-    /// footer or the copy begins or ends. Reads the headers of blocks alone.
+    /// A digest of the bytes from `start` to `end`; `None` if one of them is not a boundary of a
+    /// block, the footer or the copy. It reads only the headers of blocks.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for a header that is damaged; those of the machine.
+    /// [`Error::Corrupt`] for a damaged header; errors of the machine.
     pub fn digest(&self, start: u64, end: u64) -> Result<Option<u64>> {
         if start >= end || !self.is_bound(start) || !self.is_bound(end) {
             return Ok(None);
@@ -159,8 +158,8 @@ impl SegmentCopy {
         Ok(Some(digest.digest()))
     }
 
-    /// The bytes from `start` to `end`, where blocks begin and end, checked. After an error there
-    /// is no more.
+    /// The bytes from `start` to `end`, which are boundaries of blocks, checked. Ends after an
+    /// error.
     pub fn pieces(&self, start: u64, end: u64) -> SegmentPieces<'_> {
         SegmentPieces {
             copy: self,
@@ -176,7 +175,7 @@ impl SegmentCopy {
             || self.range_at(at).is_some()
     }
 
-    /// Where the first block begins: after the header and the dictionary.
+    /// Offset of the first block, after the header and the dictionary.
     fn blocks_start(&self) -> u64 {
         self.segment.index().read().start()
     }
@@ -189,7 +188,7 @@ impl SegmentCopy {
         self.segment.index().read().find_at(offset)
     }
 
-    /// The segment's header with its dictionary, or its footer: what there is besides blocks of
+    /// The segment header with the dictionary, or the footer: the parts that are not blocks of
     /// records.
     fn end_piece(&self, at: u64) -> Result<Bytes> {
         let (segment, file) = (&self.segment, self.segment.file());
@@ -220,14 +219,14 @@ impl SegmentCopy {
         Ok(bytes)
     }
 
-    /// The first `length` bytes from where a block is.
+    /// The first `length` bytes of the block at `range`.
     fn read(&self, range: BlockRange, length: usize) -> Result<Bytes> {
         let read = self.segment.file().read_at(range.offset, length);
         read.map_err(|error| self.segment.read_error(error, range))
     }
 }
 
-/// Pieces of a segment's file, in order. See [`SegmentCopy::pieces`].
+/// Pieces of the file of a segment, in order. See [`SegmentCopy::pieces`].
 pub struct SegmentPieces<'a> {
     copy: &'a SegmentCopy,
     at: u64,
@@ -246,7 +245,7 @@ impl std::fmt::Debug for SegmentPieces<'_> {
 }
 
 impl SegmentPieces<'_> {
-    /// Once all pieces were taken, what [`SegmentCopy::digest`] says of their range.
+    /// After the last piece: the digest that [`SegmentCopy::digest`] returns for their range.
     pub fn digest(&self) -> u64 {
         self.digest.digest()
     }
@@ -267,7 +266,7 @@ impl SegmentPieces<'_> {
             ranges.push(range);
         }
         let bytes = match copy.read(first, (end - first.offset) as usize) {
-            // Say which block it is that the file ends in.
+            // Find the block in which the file ends, for the error.
             Err(Error::Corrupt { .. }) if ranges.len() > 1 => {
                 for range in &ranges {
                     copy.read(*range, range.length)?;
@@ -304,13 +303,13 @@ impl Iterator for SegmentPieces<'_> {
 }
 
 impl Segment {
-    /// Checks that a block's header is the one in the index.
+    /// Checks that the header of a block is the one in the index.
     fn check_header(&self, range: BlockRange, bytes: &Bytes) -> Result<BlockHeader> {
         self.header_of(range, bytes)
             .map_err(|fault| self.corrupt(range, fault.what))
     }
 
-    /// Checks that a block is the one in the index, as stored: it is not decompressed.
+    /// Checks a block as stored, without decompressing it: it must be the one in the index.
     fn check_stored(&self, range: BlockRange, bytes: &Bytes) -> Result<()> {
         let header = self.check_header(range, bytes)?;
         let stored = bytes.get(BLOCK_HEADER_BYTES..).unwrap_or_default();

@@ -1,15 +1,15 @@
-//! INFO
+//! Description of a segment, for the policy that decides what to compact.
 
 use crate::reading::segment::Segment;
 use quire_model::Position;
 
-/// A segment, as whoever decides about compaction sees it.
+/// A segment, as the policy of compaction sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SegmentInfo {
-    /// The first position that it stands for.
+    /// Its first position.
     pub base: Position,
-    /// The position after the last that it stands for.
+    /// The position after its last one.
     pub next: Position,
     /// Records in it.
     pub records: u64,
@@ -38,7 +38,7 @@ impl SegmentInfo {
         }
     }
 
-    /// What comes after `first`, which it begins with.
+    /// The part after `first`, with which it begins.
     pub(crate) fn without(self, first: &SegmentInfo) -> SegmentInfo {
         SegmentInfo {
             base: first.next,

@@ -1,4 +1,4 @@
-//! OUTPUT
+//! Output: a compacted segment while it is written.
 
 use crate::directory::LogDirectory;
 use crate::format::block::Salt;
@@ -104,6 +104,11 @@ impl<'a> Output<'a> {
     pub(crate) fn finish(mut self, next: Position, removed_bytes: u64) -> Result<BlockIndex> {
         self.end_block()?;
         self.write_out()?;
+        assert_eq!(
+            self.file.len(),
+            self.index.end(),
+            "the index of a compacted segment ends where its blocks do"
+        );
         self.index.finish_compacted(next, removed_bytes);
         let salt = Salt::new(self.directory.identity, self.base);
         self.file

@@ -3,13 +3,13 @@
 //! # Invariants
 //! 1. The header has a checksum of its own, so its lengths can be trusted before the payload is
 //!    read.
-//! 2. Checksums of headers are salted with the log's identity, the segment's base and the block's
-//!    offset: a block of another log, segment or place, and one inside a user's record, never
-//!    passes for a block here.
-//! 3. Bytes of the file before `durable` were synced before the block was written.
-//! 4. A group of records lies in one block, or begins where a block begins and goes on through all
-//!    the next ones but the last, which are marked so; the last may hold other groups after its
-//!    end.
+//! 2. Header checksums are salted with the identity of the log, the base of the segment and the
+//!    offset of the block. So a block of another log, another segment or another offset is not
+//!    valid here, nor is one inside a record of a user.
+//! 3. Every byte of the file before `durable` was synced before the block was written.
+//! 4. A group of records lies in one block, or starts at the beginning of a block and continues
+//!    through the next ones. Every block of a group but the last is flagged so. The last may hold
+//!    other groups after the end of this one.
 //!
 //! # Layout (little-endian)
 //! ```text
@@ -18,9 +18,9 @@
 //! 24      32        40            44           48
 //! | first | durable | payload crc | header crc | payload: stored length bytes |
 //!   kind: 1 records, 2 footer, 3 records with gaps between their positions, in compacted segments, 4 dictionary
-//!   codec: 0 none, 1 LZ4 block format, 2 a frame of zstd; flags, one byte: bit 0, the last group goes on in the next block
+//!   codec: 0 none, 1 LZ4 block format, 2 a frame of zstd; flags, one byte: bit 0, the last group continues in the next block
 //!   dictionary, one byte: 1 if zstd needs the segment's (see `dictionary.rs`), 0 if it needs none
-//!   records: how many; positions: last position - first position + 1, so the same as records unless there are gaps
+//!   records: their number; positions: last position - first position + 1, so the same as records unless there are gaps
 //!   raw length: of the payload before compression; first: position of the first record
 //!   durable: offset in this file below which all was known durable when the block was written
 //!   payload crc: CRC-32C of the payload as stored
@@ -41,14 +41,15 @@ use quire_seeded::{Bug, seeded};
 
 pub(crate) const BLOCK_HEADER_BYTES: usize = 48;
 const _: () = assert!(BLOCK_HEADER_BYTES == 4 + 1 + 1 + 2 + 4 * 4 + 8 + 8 + 4 + 4);
-/// The flag of a block whose last group goes on in the next.
+/// The flag of a block whose last group continues in the next block.
 const GROUP_CONTINUES: u8 = 1;
 pub(crate) const BLOCK_MAGIC: [u8; 4] = [0xB1, b'Q', b'L', 0x0C];
-/// The most raw bytes of a block of records: the largest record with its table, on its own.
+/// The most raw bytes of a block of records: the largest record alone, with its table.
 pub(crate) const BLOCK_RAW_MAX: usize = RECORD_BYTES_MAX + 12;
 const _: () = assert!(BLOCK_RAW_MAX > 2 * BLOCK_BYTES_MAX);
 
-/// Whose checksums these are: folded into each, so that no other log's or segment's bytes pass.
+/// What makes a checksum specific to one segment of one log: the salt is folded into every
+/// checksum.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Salt(u32);
 
@@ -81,7 +82,7 @@ pub(crate) enum BlockKind {
 pub(crate) struct BlockHeader {
     pub(crate) kind: BlockKind,
     pub(crate) packing: Packing,
-    /// The last group of records goes on in the next block.
+    /// The last group of records continues in the next block.
     pub(crate) group_continues: bool,
     /// The payload can't be unpacked without the segment's dictionary.
     pub(crate) with_dictionary: bool,
@@ -94,11 +95,11 @@ pub(crate) struct BlockHeader {
     pub(crate) payload_crc: u32,
 }
 
-/// Why bytes are not a block.
+/// Why some bytes are not a valid block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BlockFault {
     pub(crate) what: &'static str,
-    /// False if a write that a crash cut short may look so; true if the checksums hold and the
+    /// False if a write cut short by a crash may look so. True if the checksums hold and the
     /// content is wrong.
     pub(crate) certain: bool,
 }
@@ -145,8 +146,8 @@ impl BlockHeader {
         bytes
     }
 
-    /// Decodes and checks the header at `offset` of a segment. Its lengths are within the limits
-    /// afterwards.
+    /// Decodes and checks the header at `offset` of a segment. The lengths of a decoded header are
+    /// within the limits of the format.
     pub(crate) fn decode(bytes: &[u8], salt: Salt, offset: u64) -> Result<BlockHeader, BlockFault> {
         let checked = bytes
             .get(..44)
@@ -246,8 +247,8 @@ impl BlockHeader {
         Ok(())
     }
 
-    /// The raw payload of a checked one, with the segment's dictionary if it has one. Allocates
-    /// `raw_length` at most.
+    /// Decompresses a payload that was checked, with the dictionary of the segment if it needs
+    /// that. Allocates `raw_length` bytes at most.
     pub(crate) fn decompress(
         &self,
         stored: Bytes,
@@ -267,7 +268,7 @@ impl BlockHeader {
     }
 }
 
-/// Checks that `bytes` are a whole block as it was written at `offset`.
+/// Checks that `bytes` are a whole block that was written at `offset`.
 pub(crate) fn check_block(bytes: &[u8], salt: Salt, offset: u64) -> Result<(), BlockFault> {
     let header = BlockHeader::decode(bytes, salt, offset)?;
     header.check_payload(bytes.get(BLOCK_HEADER_BYTES..).unwrap_or_default())

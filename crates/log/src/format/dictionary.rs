@@ -1,16 +1,17 @@
-//! Dictionary: what the records of a log have in common, so that zstd need not find it anew in
-//! every block.
+//! Dictionary: the bytes that the records of a log have in common, so that zstd need not find them
+//! again in every block.
 //!
-//! A segment whose blocks need one holds it, as a block of kind 4 right after the segment's header
-//! (see `block.rs`; its `first` is the segment's base, and `records` and `positions` are 0). So every
-//! segment can be copied, checked and read alone.
+//! A segment whose blocks need a dictionary holds it, in a block of kind 4 right after the segment
+//! header (see `block.rs`; `first` is the base of the segment, `records` and `positions` are 0). So
+//! every segment can be copied, checked and read alone.
 //!
 //! # Invariants
-//! 1. A segment has at most one, before its first record, and never another one later.
-//! 2. Dictionaries of the same bytes are in memory once, as long as a segment that was read or is
-//!    written needs them.
-//! 3. Many segments hold the same one. Where its bytes are damaged, those of another segment are as
-//!    good if they have the checksum and the length that its header says.
+//! 1. A segment has at most one dictionary, before its first record, and never gets another one.
+//! 2. A dictionary is in memory once for all segments that hold the same bytes, as long as a
+//!    segment that was read or is being written needs it.
+//! 3. Many segments hold the same dictionary. If the bytes in one segment are damaged, those of
+//!    another segment replace them, if they have the length and the checksum that the damaged block
+//!    names.
 //!
 //! # Layout
 //! The payload is in zstd's own format: a trained dictionary begins with its magic `37 A4 30 EC`,
@@ -26,13 +27,13 @@ use quire_model::Position;
 use quire_pack::{Dictionary, Packing};
 use std::sync::{Arc, Weak};
 
-/// Bytes of the block that holds a dictionary.
+/// Bytes of the block that holds `dictionary`.
 pub(crate) fn block_bytes(dictionary: &Dictionary) -> u64 {
     (BLOCK_HEADER_BYTES + dictionary.bytes().len()) as u64
 }
 
-/// Appends the block of a dictionary to `out`, as it follows the header of the segment that begins
-/// with `base`.
+/// Appends the block of a dictionary to `out`, for the place after the header of the segment that
+/// begins with `base`.
 pub(crate) fn encode_block(
     dictionary: &Dictionary,
     base: Position,
@@ -63,7 +64,7 @@ pub(crate) fn encode_block(
 pub(crate) struct Dictionaries(Mutex<Vec<Weak<Dictionary>>>);
 
 impl Dictionaries {
-    /// The dictionary of these bytes: the one in memory, if there is one. `None` if zstd can't use
+    /// The dictionary of these bytes; the one in memory, if there is one. `None` if zstd can't use
     /// them.
     pub(crate) fn get(&self, bytes: Bytes) -> Option<Arc<Dictionary>> {
         let mut loaded = self.0.lock();
@@ -75,13 +76,13 @@ impl Dictionaries {
         if same.is_some() {
             return same;
         }
-        // Without the block that the bytes were read with.
+        // A copy, so that it does not keep the whole block that was read in memory.
         let dictionary = Arc::new(Dictionary::new(Bytes::copy_from_slice(&bytes))?);
         loaded.push(Arc::downgrade(&dictionary));
         Some(dictionary)
     }
 
-    /// The dictionary of a segment's file; `None` if it has none.
+    /// The dictionary in the file of a segment; `None` if it has none.
     pub(crate) fn load(&self, file: &dyn ReadFile, salt: Salt) -> Result<Option<Arc<Dictionary>>> {
         let offset = HEADER_BYTES as u64;
         let damaged = |what| Error::corrupt(file.path(), offset, what, None);
@@ -111,7 +112,7 @@ impl Dictionaries {
         found.map(Some).map_err(damaged)
     }
 
-    /// The dictionary in memory that is the one that was written under `header`.
+    /// The dictionary in memory whose length and checksum are those in `header`.
     fn with_checksum(&self, header: &BlockHeader) -> Option<Arc<Dictionary>> {
         let loaded = self.0.lock();
         let mut loaded = loaded.iter().filter_map(Weak::upgrade);

@@ -1,12 +1,12 @@
 //! Footer: the block index of a segment, written when the segment is sealed or the log is closed,
-//! then a trailer of 24 bytes that says where the footer is. A segment that ends with both is
-//! opened without reading its blocks.
+//! followed by a trailer of 24 bytes that says where the footer is. A segment that ends with both
+//! is opened without reading its blocks.
 //!
 //! # Invariants
 //! 1. The footer begins where the last block of records ends.
-//! 2. It is written when all blocks before it are durable: a segment with a whole footer has no
+//! 2. It is written when all blocks before it are durable, so a segment with a whole footer has no
 //!    torn tail.
-//! 3. It holds nothing that reading the blocks would not give: a lost footer loses no record.
+//! 3. It holds nothing that reading the blocks would not give, so a lost footer loses no record.
 //!
 //! # Layout (little-endian)
 //! The footer is a block of kind 2 (see `block.rs`) with this payload:
@@ -16,12 +16,12 @@
 //!   next: the position after the last record; raw bytes: of all payloads, before compression
 //!   first: position of a block's first record, less the segment's base; offset: of the block's header in the file
 //! ```
-//! In a compacted segment there is one more total, which reading the blocks would not give; such a
-//! segment is whole from the start, so one without its footer is damaged:
+//! The footer of a compacted segment has one more total, which reading the blocks would not give.
+//! Such a segment was whole before it got its name, so one without its footer is damaged:
 //! ```text
 //! 0      8         16          24              32
 //! | next | records | raw bytes | removed bytes | entry 0 | entry 1 | … |
-//!   next: the position after the last that the segment stands for; records: that are left
+//!   next: the position after the last that the segment stands for; records: those that are left
 //!   removed bytes: of all records that compactions ever removed from the segment's positions
 //! ```
 //! The trailer:
@@ -45,7 +45,7 @@ use std::path::Path;
 pub(crate) const TRAILER_BYTES: usize = 24;
 const TOTALS_BYTES: usize = 24;
 const COMPACTED_TOTALS_BYTES: usize = 32;
-/// Bytes of the index for each block.
+/// Bytes of one index entry.
 pub(crate) const ENTRY_BYTES: usize = 8;
 const MAGIC: [u8; 8] = *b"QLOGSEAL";
 /// Bytes of footer and trailer of a segment with no blocks.
@@ -56,10 +56,14 @@ pub(crate) fn footer_bytes(blocks: usize) -> u64 {
     (FOOTER_FIXED_BYTES + blocks * ENTRY_BYTES) as u64
 }
 
-/// Footer and trailer of a segment whose blocks `index` lists.
+/// Encodes footer and trailer of the segment whose blocks `index` lists.
 pub(crate) fn encode(index: &BlockIndex, base: Position, salt: Salt) -> Vec<u8> {
     let offset = index.end();
     let entries = index.entries();
+    assert!(
+        index.next().0 - base.0 >= index.records(),
+        "a footer counts no more records than positions"
+    );
     let totals = match index.compaction() {
         None => TOTALS_BYTES,
         Some(_) => COMPACTED_TOTALS_BYTES,
@@ -93,6 +97,7 @@ pub(crate) fn encode(index: &BlockIndex, base: Position, salt: Salt) -> Vec<u8> 
         payload_crc: crc32c::crc32c(&out[BLOCK_HEADER_BYTES..]),
     };
     out[..BLOCK_HEADER_BYTES].copy_from_slice(&header.encode(salt, offset));
+    assert_eq!(out.len(), length, "a footer is as long as its trailer says");
     out.extend_from_slice(&offset.to_le_bytes());
     out.extend_from_slice(&(length as u32).to_le_bytes());
     let crc = salt.crc(offset + length as u64, &out[length..]);
@@ -101,9 +106,9 @@ pub(crate) fn encode(index: &BlockIndex, base: Position, salt: Salt) -> Vec<u8> 
     out
 }
 
-/// Replaces what follows the blocks of a segment, all of which are durable, by footer and trailer;
-/// gives back reserved room. Returns the file's length. A segment with no blocks gets no footer:
-/// there is nothing to find.
+/// Replaces what follows the blocks of a segment with footer and trailer, and releases reserved
+/// space. All its blocks are durable. Returns the length of the file. A segment without blocks gets
+/// no footer: there is nothing to find in it.
 pub(crate) fn write(
     mut file: Box<dyn AppendFile>,
     index: &BlockIndex,
@@ -122,8 +127,8 @@ pub(crate) fn write(
     Ok(length)
 }
 
-/// As [`write`], of a segment for whose footer no room was reserved: leaves it without one if the
-/// disk is full.
+/// As [`write`], for a segment without space reserved for its footer: if the disk is full, the
+/// segment stays without one.
 pub(crate) fn write_if_room(
     env: &dyn Env,
     path: &Path,
@@ -142,7 +147,7 @@ pub(crate) fn write_if_room(
     }
 }
 
-/// The index of a segment of `file_bytes`, from its footer; `None` if it has no whole and
+/// Reads the index of a segment of `file_bytes` from its footer; `None` if it has no whole and
 /// consistent one.
 pub(crate) fn load(
     file: &dyn ReadFile,
@@ -174,8 +179,7 @@ fn decode_trailer(trailer: &[u8], trailer_offset: u64, salt: Salt) -> Option<(u6
     (offset.checked_add(u64::from(length))? == trailer_offset).then_some((offset, length as usize))
 }
 
-/// The index that the footer at `offset` holds; `None` if the bytes are not a whole and consistent
-/// footer.
+/// Decodes the footer at `offset`; `None` if the bytes are not a whole and consistent footer.
 pub(crate) fn decode(footer: &[u8], offset: u64, base: Position, salt: Salt) -> Option<BlockIndex> {
     let header = BlockHeader::decode(footer, salt, offset).ok()?;
     let payload = footer.get(BLOCK_HEADER_BYTES..)?;

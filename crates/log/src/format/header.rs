@@ -2,22 +2,22 @@
 //!
 //! # Invariants
 //! 1. A segment gets its name when its first `born` bytes are durable: the header, its dictionary,
-//!    and the blocks it began with.
-//! 2. A *compacted* segment, version 2 or 4, gets its name when all of it is durable. It stands for
-//!    every position of its positions: segments with other bases in there are what it was made from, and
-//!    a crash kept from being removed.
-//! 3. A *unsynced* segment, version 5 or 6, may have its name while those before it are not durable.
-//!    See `unsynced.rs`.
+//!    and the blocks that it began with.
+//! 2. A *compacted* segment, version 2 or 4, gets its name when all of it is durable. It replaces
+//!    every segment that held its positions. Another segment with a base among those positions is
+//!    one that it was made from, and that a crash kept from being removed.
+//! 3. An *unsynced* segment, version 5 or 6, may get its name before the segments before it are
+//!    durable. See `unsynced.rs`.
 //!
 //! # Layout (little-endian)
 //! ```text
 //! 0       8         12     16         32     40     44    48
 //! | magic | version | positions | identity | base | born | crc |
 //!   identity: the log's; base: the first position, as in the file's name
-//!   version: 1, of a segment as it was written; 2, of a compacted one; 3 and 4, as 1 and 2, but there may be blocks in zstd,
-//!     and a dictionary before them. So programs that do not know zstd say so, and do not take it for damage. 5 and 6: as 1 and
-//!     3, of an unsynced one.
-//!   positions: zero in versions 1, 3, 5 and 6; in 2 and 4 the positions that the segment stands for, live or not
+//!   version: 1, a segment as it was written; 2, a compacted one; 3 and 4, as 1 and 2, but with blocks in zstd and maybe
+//!     a dictionary before them: a program that does not know zstd says so, and reports no damage. 5 and 6: as 1 and
+//!     3, an unsynced one.
+//!   positions: zero in versions 1, 3, 5 and 6; in 2 and 4 the number of positions of the segment, live or not
 //!   born: bytes of the file when it got its name, 48 if it began with no blocks and no dictionary; 48 in versions 2 and 4
 //!   crc: CRC-32C of bytes 0..44. Size, and the places of magic, version and crc, are the same in all versions.
 //! ```
@@ -35,13 +35,13 @@ const MAGIC: [u8; 8] = *b"QUIRELOG";
 const VERSION_WRITTEN: u32 = 1;
 /// The format version of compacted segments.
 const VERSION_COMPACTED: u32 = 2;
-/// As [`VERSION_WRITTEN`], of segments that may hold blocks in zstd.
+/// As [`VERSION_WRITTEN`], for segments that may hold blocks in zstd.
 const VERSION_WRITTEN_ZSTD: u32 = 3;
-/// As [`VERSION_COMPACTED`], of segments that may hold blocks in zstd.
+/// As [`VERSION_COMPACTED`], for segments that may hold blocks in zstd.
 const VERSION_COMPACTED_ZSTD: u32 = 4;
-/// As [`VERSION_WRITTEN`], of unsynced segments.
+/// As [`VERSION_WRITTEN`], for unsynced segments.
 const VERSION_UNSYNCED: u32 = 5;
-/// As [`VERSION_WRITTEN_ZSTD`], of unsynced segments.
+/// As [`VERSION_WRITTEN_ZSTD`], for unsynced segments.
 const VERSION_UNSYNCED_ZSTD: u32 = 6;
 const _: () = assert!(HEADER_BYTES == 8 + 4 + 4 + 16 + 8 + 4 + 4);
 
@@ -52,18 +52,20 @@ pub(crate) struct SegmentHeader {
     pub(crate) base: Position,
     /// At most `u32::MAX`.
     pub(crate) born: u64,
-    /// Of a compacted segment: how many positions it stands for, from `base` on.
+    /// Of a compacted segment: the number of positions that it holds, from `base` on, with or
+    /// without a record.
     pub(crate) positions: Option<u32>,
-    /// There may be blocks in zstd, and a dictionary.
+    /// The segment may hold blocks in zstd, and a dictionary.
     pub(crate) zstd: bool,
-    /// Those before it may not have been durable when it got its name. Not of a compacted segment.
+    /// The segments before it may not have been durable when it got its name. Never set in a
+    /// compacted segment.
     pub(crate) unsynced: bool,
 }
 
-/// Why bytes are not a header.
+/// Why some bytes are not a valid header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeaderFault {
-    /// Too short, or the checksum does not hold: damaged, or never written whole.
+    /// Too short, or the checksum does not match: damaged, or never written whole.
     Invalid(&'static str),
     /// Whole, and of a version that this code does not know.
     Version(u32),
@@ -85,6 +87,10 @@ impl HeaderFault {
 
 impl SegmentHeader {
     pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
+        assert!(
+            self.born >= HEADER_BYTES as u64,
+            "a segment is born with its header"
+        );
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
         let (version, positions) = match (self.positions, self.zstd) {
@@ -136,7 +142,7 @@ impl SegmentHeader {
         })
     }
 
-    /// The position after the last that a compacted segment stands for.
+    /// The position after the last one of a compacted segment.
     pub(crate) fn compacted_end(&self) -> Option<Position> {
         self.positions
             .map(|positions| Position(self.base.0.saturating_add(u64::from(positions))))
@@ -148,10 +154,10 @@ pub fn segment_path(dir: &Path, base: Position) -> PathBuf {
     dir.join(format!("{:020}.log", base.0))
 }
 
-/// The base that a file name of the directory names; `None` if it does not end as a segment's does.
+/// The base in a file name; `None` if the name does not end as that of a segment does.
 ///
 /// # Errors
-/// [`Error::Corrupt`] if it ends so and is not 20 digits: a renamed or duplicated segment.
+/// [`Error::Corrupt`] if it does and is not 20 digits: a renamed or duplicated segment.
 pub(crate) fn parse_segment_name(dir: &Path, name: &str) -> Result<Option<Position>> {
     let Some(digits) = name.strip_suffix(".log") else {
         return Ok(None);
@@ -197,7 +203,7 @@ pub(crate) fn read_header(
     Ok(header)
 }
 
-/// As [`read_header`]; `None` for a damaged one.
+/// As [`read_header`]; `None` if the header is damaged.
 pub(crate) fn read_whole_header(
     file: &dyn ReadFile,
     base: Position,

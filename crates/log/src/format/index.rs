@@ -1,23 +1,24 @@
-//! Block index: where in its segment each block of records is, in 8 bytes a block.
+//! Block index: where each block of records lies in its segment, in 8 bytes a block.
 //!
 //! # Invariants
-//! 1. Entries ascend strictly in position and in offset; the first is at the end of the segment
-//!    header, or of the dictionary after it, and in a segment as it was written at its base.
+//! 1. Entries ascend strictly in position and in offset. The first block lies at the end of the
+//!    segment header, or of the dictionary after it. In a segment as it was written, its first
+//!    position is the base of the segment.
 //! 2. Blocks lie one after another: a block ends where the next begins, the last at `end`.
-//! 3. In a compacted segment there may be gaps before, between and after blocks. Up to `next`, a
-//!    position without a record had one that was removed.
+//! 3. In a compacted segment there may be gaps before, between and after blocks. A position below
+//!    `next` without a record had one that compaction removed.
 
 use crate::format::block::BLOCK_HEADER_BYTES;
 use crate::format::header::HEADER_BYTES;
 use crate::format::records::{COUNT_BYTES, TABLE_ENTRY_BYTES};
 use quire_model::Position;
 
-/// Where a block is.
+/// Where a block lies, and which positions it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BlockRange {
     /// Position of its first record.
     pub(crate) first: Position,
-    /// The position after its last record; before a gap, at most that where the gap ends.
+    /// The position after its last record. If a gap follows, it is at most the end of that gap.
     pub(crate) next: Position,
     /// Offset of its header in the segment.
     pub(crate) offset: u64,
@@ -54,7 +55,7 @@ pub(crate) struct BlockIndex {
     compacted: Option<CompactionTotals>,
 }
 
-/// What an index says of a compacted segment beyond its blocks.
+/// The totals of a compacted segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct CompactionTotals {
     /// Records that are left.
@@ -64,8 +65,8 @@ pub(crate) struct CompactionTotals {
 }
 
 impl BlockIndex {
-    /// The index of a segment with no blocks, the first of which will be at `start`: after the
-    /// segment's header and its dictionary, if it has one.
+    /// The index of a segment without blocks. The first one will lie at `start`: after the segment
+    /// header and its dictionary, if it has one.
     pub(crate) fn new(base: Position, start: u64) -> BlockIndex {
         let start = u32::try_from(start).unwrap_or(u32::MAX);
         BlockIndex {
@@ -79,8 +80,8 @@ impl BlockIndex {
         }
     }
 
-    /// The index of a compacted segment with no blocks yet;
-    /// [`finish_compacted`](Self::finish_compacted) says the rest.
+    /// The index of a compacted segment without blocks.
+    /// [`finish_compacted`](Self::finish_compacted) completes it.
     pub(crate) fn compacted(base: Position, start: u64) -> BlockIndex {
         BlockIndex {
             compacted: Some(CompactionTotals::default()),
@@ -139,14 +140,15 @@ impl BlockIndex {
         })
     }
 
-    /// Adds the block that lies at `end` and holds the positions from `next`. False, and nothing
-    /// changes, if the segment would outgrow its 32-bit offsets or positions.
+    /// Adds the block that lies at `end` and holds the positions from `next`. Returns false, and
+    /// changes nothing, if the segment would outgrow its 32-bit offsets or positions.
     pub(crate) fn push(&mut self, records: u32, length: u64, raw_bytes: u64) -> bool {
         self.push_at(self.next, records, records, length, raw_bytes)
     }
 
-    /// Adds the block that lies at `end` and holds `records` of the `positions` positions from `first`
-    /// on, which is not before `next`. False, and nothing changes, as for [`push`](Self::push).
+    /// Adds the block that lies at `end` and holds `records` of the `positions` positions from
+    /// `first` on. Returns false, and changes nothing, if `first` is before `next`, or as
+    /// [`push`](Self::push) does.
     pub(crate) fn push_at(
         &mut self,
         first: Position,
@@ -165,6 +167,12 @@ impl BlockIndex {
         if relative + u64::from(positions) > u64::from(u32::MAX) || first < self.next {
             return false;
         }
+        debug_assert!(
+            self.entries
+                .last()
+                .is_none_or(|last| last.offset < self.end),
+            "offsets of blocks ascend"
+        );
         self.entries.push(BlockEntry {
             first: first_relative,
             offset: self.end,
@@ -178,14 +186,15 @@ impl BlockIndex {
         true
     }
 
-    /// Says where the first block will be. There is none yet.
+    /// Sets where the first block will lie, of an index without blocks.
     pub(crate) fn begin_at(&mut self, start: u64) {
+        debug_assert!(self.entries.is_empty(), "the first block is not placed yet");
         let start = u32::try_from(start).unwrap_or(u32::MAX);
         (self.start, self.end) = (start, start);
     }
 
-    /// Says which position comes after the last that a compacted segment stands for, and how many
-    /// bytes of records were ever removed from it.
+    /// Sets the position after the last one of a compacted segment, and the number of bytes of all
+    /// records that were ever removed from it.
     pub(crate) fn finish_compacted(&mut self, next: Position, removed_bytes: u64) {
         self.next = self.next.max(next);
         if let Some(compacted) = &mut self.compacted {
@@ -193,7 +202,7 @@ impl BlockIndex {
         }
     }
 
-    /// Offset of the first block: of the byte after the segment's header and its dictionary.
+    /// Offset of the first block: the end of the segment header and its dictionary.
     pub(crate) fn start(&self) -> u64 {
         u64::from(self.start)
     }
@@ -203,18 +212,17 @@ impl BlockIndex {
         u64::from(self.end)
     }
 
-    /// The position after the last record, or in a compacted segment after the last that it stands
-    /// for.
+    /// The position after the last record; in a compacted segment, after its last position.
     pub(crate) fn next(&self) -> Position {
         self.next
     }
 
-    /// What is said of a compacted segment.
+    /// The totals of a compacted segment.
     pub(crate) fn compaction(&self) -> Option<CompactionTotals> {
         self.compacted
     }
 
-    /// How many records there are.
+    /// The number of records.
     pub(crate) fn records(&self) -> u64 {
         self.compacted
             .map_or(self.next.0 - self.base.0, |compacted| compacted.records)
@@ -237,17 +245,18 @@ impl BlockIndex {
         &self.entries
     }
 
-    /// The block that holds `position`; in a compacted segment the one that would, if there is one.
+    /// The block that holds `position`, or would hold it if compaction had not removed the record.
     pub(crate) fn find(&self, position: Position) -> Option<BlockRange> {
         self.range(self.entries_to(position)?.checked_sub(1)?)
     }
 
-    /// The block that `find` gives, or else the first of the segment.
+    /// The block that `find` returns, or the first one of the segment if that is none.
     pub(crate) fn find_or_first(&self, position: Position) -> Option<BlockRange> {
         self.range(self.entries_to(position)?.saturating_sub(1))
     }
 
-    /// How many blocks begin at `position` or before; `None` if it is not of this segment.
+    /// The number of blocks that begin at `position` or before it; `None` if `position` is past the
+    /// segment or before it.
     fn entries_to(&self, position: Position) -> Option<usize> {
         if position >= self.next {
             return None;

@@ -1,4 +1,4 @@
-//! Little-endian fields of untrusted bytes: `None` past their end, never a panic.
+//! Little-endian fields of untrusted bytes. A read past their end gives `None` and never panics.
 
 fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()

@@ -4,8 +4,8 @@
 //! 1. A [`RecordBlock`] that was decoded from disk has a table that ascends and ends where the
 //!    records do.
 //! 2. Positions in a block as it was written are dense: the n-th record has position first + n.
-//! 3. Positions in a *sparse* block, of a compacted segment, ascend strictly from the first to the
-//!    last of its positions.
+//! 3. Positions in a *sparse* block, of a compacted segment, ascend strictly from the first
+//!    position to the last.
 //!
 //! # Layout (little-endian)
 //! ```text
@@ -17,7 +17,7 @@
 //! | record bytes … | end of record 0, u32 | … | delta of record 0, u32 | … | number of records, u32 |
 //!   delta: the record's position less the block's first, so 0 for record 0
 //! ```
-//! The tables come last so that a block grows in delta, and is handed on without a copy.
+//! The tables come last, so that a block can grow in place and be passed on without a copy.
 
 use crate::format::block::{BLOCK_HEADER_BYTES, BlockFault, BlockHeader, BlockKind, Salt};
 use crate::format::le;
@@ -25,9 +25,9 @@ use bytes::Bytes;
 use quire_model::Position;
 use quire_pack::{Dictionary, Packer};
 
-/// Bytes of a payload that are not of a record: the table's count.
+/// Bytes of the record count at the end of a payload.
 pub(crate) const COUNT_BYTES: usize = 4;
-/// Bytes of a table for each record.
+/// Bytes of one table entry.
 pub(crate) const TABLE_ENTRY_BYTES: usize = 4;
 
 /// Records at ascending positions, raw. Cheap to clone.
@@ -36,15 +36,15 @@ pub(crate) struct RecordBlock {
     first: Position,
     records: u32,
     payload: Bytes,
-    /// The last group of records goes on in the next block.
+    /// The last group of records continues in the next block.
     group_continues: bool,
     /// There may be gaps between the positions.
     sparse: bool,
 }
 
 impl RecordBlock {
-    /// Decompresses and checks the payload that was stored under `header`, its checksum already
-    /// checked. The dictionary is the segment's, if the header says that it is needed.
+    /// Decompresses and checks the payload stored under `header`. The caller has checked its
+    /// checksum. `dictionary` is that of the segment, if the header says that the payload needs it.
     pub(crate) fn decode(
         header: &BlockHeader,
         stored: Bytes,
@@ -65,7 +65,8 @@ impl RecordBlock {
         }
     }
 
-    /// A payload that this type checked before, from the cache; where its groups end is not known.
+    /// A payload from the cache, which this type checked before it was cached. Where its groups end
+    /// is not known.
     pub(crate) fn from_checked(
         first: Position,
         payload: Bytes,
@@ -81,9 +82,9 @@ impl RecordBlock {
         })
     }
 
-    /// Appends a block of records to `out`, compressed if that makes it smaller. `offset` is where in
-    /// the segment the block begins. Returns its bytes in the file: at most the header and the raw
-    /// payload.
+    /// Appends the block to `out`, with its header, compressed if that makes it smaller. `offset`
+    /// is where in the segment the block begins. Returns its bytes in the file, at most those of
+    /// the header and the raw payload.
     pub(crate) fn encode(
         &self,
         packer: &mut Packer,
@@ -119,7 +120,7 @@ impl RecordBlock {
         (self.records as usize).checked_mul(TABLE_ENTRY_BYTES)
     }
 
-    /// Where the table of deltas begins; in a dense block the count, which is where it would.
+    /// Where the table of deltas begins. A dense block has none: its count begins there.
     fn deltas_start(&self) -> Option<usize> {
         let after = self.payload.len().checked_sub(COUNT_BYTES)?;
         match self.sparse {
@@ -183,17 +184,17 @@ impl RecordBlock {
         (self.last().0 - self.first.0) as u32 + 1
     }
 
-    /// Whether the last group of records goes on in the next block.
+    /// Whether the last group of records continues in the next block.
     pub(crate) fn group_continues(&self) -> bool {
         self.group_continues
     }
 
-    /// How many records.
+    /// The number of records.
     pub(crate) fn records(&self) -> u32 {
         self.records
     }
 
-    /// Whether there may be gaps, as the block's header says.
+    /// The kind that the header of the block names.
     pub(crate) fn kind(&self) -> BlockKind {
         match self.sparse {
             true => BlockKind::Sparse,
@@ -217,7 +218,7 @@ impl RecordBlock {
         }
     }
 
-    /// How many records come before `delta`.
+    /// The number of records before `delta`.
     fn records_before(&self, delta: u32) -> u32 {
         if !self.sparse {
             return delta.min(self.records);
@@ -239,8 +240,8 @@ impl RecordBlock {
         (found == position).then_some(record)
     }
 
-    /// The first record at or after `position`, which is not before the block; `None` if all are
-    /// before.
+    /// The first record at or after `position`, which must not be before the block. `None` if all
+    /// records are before it.
     pub(crate) fn next_record(&self, position: Position) -> Option<(Position, Bytes)> {
         let wanted = u32::try_from(position.0.checked_sub(self.first.0)?).ok()?;
         let index = self.records_before(wanted);
@@ -264,7 +265,7 @@ pub(crate) struct BlockBuilder {
     first: Position,
     data: Vec<u8>,
     ends: Vec<u32>,
-    /// Of a sparse block: one for each record.
+    /// Of a sparse block: one delta for each record.
     deltas: Option<Vec<u32>>,
 }
 
@@ -296,7 +297,7 @@ impl BlockBuilder {
         self.ends.is_empty()
     }
 
-    /// Length of the payload, as it would be now.
+    /// The length that the payload would have now.
     pub(crate) fn raw_bytes(&self) -> usize {
         let tables = 1 + usize::from(self.deltas.is_some());
         self.data.len() + self.ends.len() * TABLE_ENTRY_BYTES * tables + COUNT_BYTES
@@ -308,8 +309,8 @@ impl BlockBuilder {
         self.ends.push(self.data.len() as u32);
     }
 
-    /// Adds the record at `position` to a sparse block. False, and nothing changes, if that is too
-    /// far from its first.
+    /// Adds the record at `position` to a sparse block. Returns false, and changes nothing, if
+    /// `position` is too far from the first one.
     pub(crate) fn push_at(&mut self, position: Position, record: &[u8]) -> bool {
         if self.is_empty() {
             self.first = position;
@@ -334,7 +335,7 @@ impl BlockBuilder {
         self.data.get(start..end).map(Bytes::copy_from_slice)
     }
 
-    /// The block, full; `group_continues` says whether its last group does.
+    /// Ends the block. `group_continues` says whether its last group does.
     pub(crate) fn finish(self, group_continues: bool) -> RecordBlock {
         let BlockBuilder {
             first,

@@ -1,4 +1,4 @@
-//! READ
+//! Reads by position: of pending records, and of records in segments.
 
 use crate::Result;
 use crate::format::records::RecordBlock;
@@ -18,7 +18,7 @@ impl Shared {
         }
     }
 
-    /// The records at `positions`, in that order, read in the order of the disk.
+    /// The records at `positions`, in that order. They are read in disk order.
     pub(crate) fn read_many(
         &self,
         segments: &[Arc<Segment>],

@@ -1,4 +1,4 @@
-//! A segment as its readers see it: a file, and the index of the blocks that are in it so far.
+//! A segment as readers see it: a file, and the index of the blocks that are in it so far.
 
 use crate::directory::LogDirectory;
 use crate::format::block::{BLOCK_HEADER_BYTES, BlockFault, BlockHeader, BlockKind, Salt};
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Segments, ascending, without a gap between them.
+/// Segments in order of position, without a gap between them.
 pub(crate) type Segments = Arc<Vec<Arc<Segment>>>;
 
 /// A segment file, open for reading.
@@ -27,18 +27,18 @@ pub(crate) struct Segment {
     path: PathBuf,
     salt: Salt,
     file: Arc<dyn ReadFile>,
-    /// The same file under its name, if it was opened before it had that.
+    /// The same file opened under its name, if `file` was opened before it had that name.
     named: OnceLock<Arc<dyn ReadFile>>,
-    /// This open file's name in the cache.
+    /// The owner id of this open file in the block cache.
     owner: u64,
     index: RwLock<BlockIndex>,
-    /// Records are missing that were removed.
+    /// Compaction removed records of it.
     compacted: bool,
     file_bytes: AtomicU64,
     dictionaries: Arc<Dictionaries>,
-    /// Its own, once a block needed it.
+    /// The dictionary of this segment, once a block needed it.
     dictionary: OnceLock<Arc<Dictionary>>,
-    /// What makes it durable, if it has a successor and was not when that was begun.
+    /// Syncs its file, if the log rotated to the next segment before this one was durable.
     unsynced: OnceLock<Arc<Syncer>>,
 }
 
@@ -74,7 +74,7 @@ impl Segment {
         self.salt
     }
 
-    /// Where it is once it has its name.
+    /// The path of its name, which it may not have yet.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -83,13 +83,13 @@ impl Segment {
         self.named.get().unwrap_or(&self.file)
     }
 
-    /// Takes its file, which has a name since.
+    /// Sets its file opened under its name.
     pub(crate) fn set_named(&self, file: Arc<dyn ReadFile>) {
-        // It gets its name once.
+        // A segment gets its name once.
         self.named.get_or_init(|| file);
     }
 
-    /// Whether records of this segment may have been removed.
+    /// Whether compaction may have removed records of this segment.
     pub(crate) fn is_compacted(&self) -> bool {
         self.compacted
     }
@@ -103,13 +103,14 @@ impl Segment {
         self.file_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Leaves it to [`sync`](Self::sync) to make it durable: all that it will ever have is written.
+    /// Leaves the segment unsynced: all its blocks are written, and [`sync`](Self::sync) makes them
+    /// durable later.
     pub(crate) fn leave_unsynced(&self, syncer: Arc<Syncer>) {
-        // It goes over to a successor once.
+        // The log rotates from a segment once.
         self.unsynced.get_or_init(|| syncer);
     }
 
-    /// Makes it durable, if its successor was begun before it was.
+    /// Makes the segment durable, if the log rotated from it before it was.
     pub(crate) fn sync(&self) -> Result<()> {
         match self.unsynced.get() {
             Some(syncer) => syncer.sync(self.index.read().end()),
@@ -117,7 +118,7 @@ impl Segment {
         }
     }
 
-    /// Looks at the index, or changes it; held for a moment only.
+    /// The index, to read or change. Locked only for a moment.
     pub(crate) fn index(&self) -> &RwLock<BlockIndex> {
         &self.index
     }
@@ -132,12 +133,13 @@ impl Segment {
         block.record(position).ok_or_else(|| self.missing(position))
     }
 
-    /// The block that holds `position`: from the cache, or with one read, and then cached.
+    /// The block that holds `position`: from the cache, or with one read of the file.
     pub(crate) fn block(&self, position: Position, cache: &BlockCache) -> Result<RecordBlock> {
         self.block_at(self.range_of(position)?, cache)
     }
 
-    /// The block at `range`: from the cache, or with one read, and then cached.
+    /// The block at `range`: from the cache, or with one read of the file. A block that was read is
+    /// put into the cache.
     pub(crate) fn block_at(&self, range: BlockRange, cache: &BlockCache) -> Result<RecordBlock> {
         let key = BlockKey {
             owner: self.owner,
@@ -158,7 +160,7 @@ impl Segment {
         Ok(block)
     }
 
-    /// Where the block that holds `position` is.
+    /// Where the block lies that holds `position`.
     pub(crate) fn range_of(&self, position: Position) -> Result<BlockRange> {
         self.index
             .read()
@@ -166,8 +168,8 @@ impl Segment {
             .ok_or_else(|| self.missing(position))
     }
 
-    /// Where the blocks are that hold positions, up to the first position, in ascending order, that
-    /// is after this segment. The first one is not.
+    /// Where the blocks lie that hold `positions`, which ascend, up to the first position that is
+    /// after this segment. The first position is in this segment.
     pub(crate) fn ranges_of(
         &self,
         mut positions: impl Iterator<Item = Position>,
@@ -184,8 +186,8 @@ impl Segment {
         found.ok_or_else(|| self.missing(first))
     }
 
-    /// Where the block is that holds `position`, or else one before or after the gap that
-    /// `position` is in; `None` if the segment has no blocks.
+    /// Where the block lies that holds `position`. If `position` is in a gap: the block before the
+    /// gap, or after it if none is before. `None` if the segment has no blocks.
     pub(crate) fn range_near(&self, position: Position) -> Option<BlockRange> {
         self.index.read().find_or_first(position)
     }
@@ -200,12 +202,12 @@ impl Segment {
         RecordBlock::decode(&header, stored, dictionary.map(Arc::as_ref)).map_err(corrupt)
     }
 
-    /// Whether there is a dictionary before the blocks.
+    /// Whether the segment has a dictionary before its blocks.
     pub(crate) fn has_dictionary(&self) -> bool {
         self.index.read().start() > HEADER_BYTES as u64
     }
 
-    /// The dictionary, if there is one.
+    /// The dictionary, if the segment has one.
     pub(crate) fn load_dictionary(&self) -> Result<Option<Arc<Dictionary>>> {
         match self.has_dictionary() {
             true => self.dictionaries.load(self.file().as_ref(), self.salt),
@@ -213,11 +215,12 @@ impl Segment {
         }
     }
 
-    /// The dictionary, if a block needs it: with a read of the disk for the first one that does.
+    /// The dictionary, if the block under `header` needs it. The first such block costs a read of
+    /// the file.
     pub(crate) fn dictionary_for(&self, header: &BlockHeader) -> Result<Option<&Arc<Dictionary>>> {
         if header.with_dictionary && self.dictionary.get().is_none() {
             let loaded = self.load_dictionary().map_err(|error| match error {
-                // It is the block's records that are lost.
+                // Name the records of the block: they are what is lost.
                 Error::Corrupt {
                     path, offset, what, ..
                 } => Error::Corrupt {
@@ -254,8 +257,8 @@ impl Segment {
         Ok(header)
     }
 
-    /// An error of reading `range`: a file that ends too early is damage, anything else the
-    /// machine's.
+    /// The error of a read of `range`: a file that ends too early is damaged, anything else is an
+    /// error of the machine.
     pub(crate) fn read_error(&self, error: quire_env::Error, range: BlockRange) -> Error {
         match error.kind() {
             quire_env::ErrorKind::UnexpectedEnd => {
@@ -270,7 +273,7 @@ impl Segment {
         Error::corrupt(self.path(), range.offset, what, Some((range.first, last)))
     }
 
-    /// Why a position of this segment has no record.
+    /// Why this segment has no record at `position`.
     fn missing(&self, position: Position) -> Error {
         if self.compacted && position >= self.base && position < self.index.read().next() {
             return Error::Superseded { position };
@@ -284,7 +287,7 @@ impl Segment {
     }
 }
 
-/// The segment that holds `position`, which is in one unless it was dropped.
+/// The segment that holds `position`; an error if it was dropped.
 pub(crate) fn segment_of(segments: &[Arc<Segment>], position: Position) -> Result<&Arc<Segment>> {
     let after = segments.partition_point(|segment| segment.base() <= position);
     match after.checked_sub(1).and_then(|at| segments.get(at)) {

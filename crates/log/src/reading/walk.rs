@@ -1,4 +1,5 @@
-//! Reading a segment from front to back: for recovery, verification and scans.
+//! Reading a segment from its beginning to its end: for recovery, verification, compaction and
+//! scans.
 
 use crate::Result;
 use crate::format::block::{BLOCK_HEADER_BYTES, BLOCK_MAGIC, BlockFault, BlockHeader, Salt};
@@ -6,9 +7,9 @@ use bytes::Bytes;
 use quire_env::ReadFile;
 use std::sync::Arc;
 
-/// Read-ahead begins at this many bytes, for the sake of short scans, and doubles with each read.
+/// The first read-ahead in bytes, small for the sake of short scans. It doubles with each read.
 const AHEAD_BYTES_MIN: usize = 64 << 10;
-/// The most read-ahead: a disk reads this much at nearly its full rate.
+/// The largest read-ahead in bytes: a disk reads this much at nearly its full rate.
 const AHEAD_BYTES_MAX: usize = 1 << 20;
 
 /// A file read in large pieces, mostly forwards.
@@ -30,8 +31,8 @@ impl Window {
         }
     }
 
-    /// The `length` bytes at `offset`; reads ahead up to `end`, where the file's bytes of interest
-    /// end. The caller has checked that they end there at most.
+    /// The `length` bytes at `offset`. Reads ahead up to `end`, where the wanted bytes of the file
+    /// end. The caller has checked that `offset + length` is at most `end`.
     pub(crate) fn bytes(
         &mut self,
         offset: u64,
@@ -56,7 +57,7 @@ impl Window {
         (end <= self.piece.len()).then(|| self.piece.slice(start..end))
     }
 
-    /// What of the file from `offset` on is in hand; reads if nothing is. Empty at `end`.
+    /// The bytes from `offset` on that were read already; reads if there are none. Empty at `end`.
     fn piece(&mut self, offset: u64, end: u64) -> quire_env::Result<Bytes> {
         let left = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
         let wanted = left.min(AHEAD_BYTES_MAX);
@@ -75,7 +76,7 @@ pub(crate) enum Step {
     Block(BlockHeader, Bytes),
     /// The end of the file.
     End,
-    /// Neither.
+    /// Bytes that are not a whole block.
     Fault(BlockFault),
 }
 
@@ -100,7 +101,7 @@ impl BlockWalk {
         }
     }
 
-    /// Reads what lies at `offset`, and moves past it if it is a block.
+    /// Reads what lies at `offset`, and moves past it if it is a whole block.
     pub(crate) fn step(&mut self) -> Result<Step> {
         let left = self.end.saturating_sub(self.offset);
         if left == 0 {
@@ -130,7 +131,7 @@ impl BlockWalk {
         Ok(Step::Block(header, stored))
     }
 
-    /// The first whole block header at or after `from` that `wanted` takes, and its offset.
+    /// The first valid block header at or after `from` that `wanted` accepts, and its offset.
     pub(crate) fn find_header(
         &mut self,
         mut from: u64,

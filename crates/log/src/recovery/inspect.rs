@@ -1,22 +1,23 @@
-//! Inspecting: reads every byte of every segment, says what is damaged and what that loses, and,
-//! for a repair, gives the records that are whole.
+//! Inspection: reads every byte of every segment, and reports what is damaged and which records
+//! that loses. For a repair it also reports the whole records.
 //!
 //! # Invariants
-//! 1. Changes nothing, and goes on past damage: to the next block whose header's checksum holds.
-//! 2. Each record lost is named by exactly one [`LogDamage`]; damage that loses no record (a footer's)
-//!    names none.
-//! 3. What a crash can leave is no damage: in the newest segment, unless it was closed, and then
-//!    also in the one before it, whose records all are in blocks that are whole, and whose footer
-//!    is written after its successor is made. Of an unsynced log also the segments after one that is
-//!    torn (`unsynced.rs`): they are counted and not read. Nor is a footer that is missing altogether,
-//!    as a full disk leaves it, nor what stands behind the last record in its place: a file whose
-//!    sync has failed may forget that it was cut and sealed since.
-//! 4. Records are given in the order of their positions, each once, as recovery would keep them:
-//!    those of a group whose end was torn off are not. Where damage cut a group, what is whole of
-//!    it is given, and said to be a part.
-//! 5. A compacted segment was whole before it had its name: anything wrong in it is damage. Where
-//!    records were removed nothing is lost. Segments that it stands for are leftovers, which are
-//!    counted and not read.
+//! 1. It changes nothing, and continues past damage, with the next block whose header checksum
+//!    holds.
+//! 2. Each lost record is named by exactly one [`LogDamage`](crate::LogDamage). Damage that loses
+//!    no record (that of a footer) names none.
+//! 3. What a crash can leave is not damage. It can leave a torn tail in the newest segment, unless
+//!    that was closed; and in the segment before it, all of whose records are in whole blocks,
+//!    because its footer is written after its successor is created. Of a log that rotates unsynced,
+//!    it can also leave the segments after a torn one (`unsynced.rs`): these are counted and not
+//!    read. Nor is a missing footer damage, which a full disk leaves, nor are other bytes in its
+//!    place: a file whose sync failed may lose the fact that it was cut and sealed since.
+//! 4. Records are reported in order of position, each once, as recovery would keep them: records of
+//!    a group whose end was torn off are not reported. If damage cut a group, its whole records are
+//!    reported, and marked as a part.
+//! 5. A compacted segment was whole before it had its name: anything wrong in it is damage. No
+//!    record is lost where compaction removed it. Segments that it replaced are leftovers, which
+//!    are counted and not read.
 
 use crate::LogIdentity;
 use crate::error::{Error, ErrorKind, Result};
@@ -38,8 +39,8 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Whether a segment ends with a whole footer. One whose header is damaged is not taken for what a
-/// crash left.
+/// Whether a segment ends with a whole footer. A damaged header does not count as a trace of a
+/// crash.
 fn is_closed(file: &dyn ReadFile, base: Position, identity: Option<LogIdentity>) -> Result<bool> {
     let Some(header) = read_whole_header(file, base, identity)? else {
         return Ok(true);
@@ -62,29 +63,29 @@ fn range(from: Position, next: Position) -> Option<(Position, Position)> {
 pub(crate) struct SegmentFile {
     pub(crate) file: Arc<dyn ReadFile>,
     pub(crate) base: Position,
-    /// Bytes of it, where it is still written.
+    /// The bytes to read, if the file is still being written.
     pub(crate) end: Option<u64>,
 }
 
-/// A log being read from front to back, a block at a time. Ends after the first error, which only
-/// the machine makes.
+/// A log being read from its beginning to its end, a block at a time. Ends after the first error,
+/// which can only be an error of the machine.
 #[derive(Debug)]
 pub struct Inspection {
     identity: Option<LogIdentity>,
-    /// Segments to come.
+    /// Segments that are still to be read.
     files: VecDeque<SegmentFile>,
     reading: Option<Reading>,
     /// The position that the next block should begin with.
     expected: Position,
-    /// A compacted segment stands for all positions before this one.
-    covered: Position,
+    /// A compacted segment holds all positions before this one.
+    compacted_until: Position,
     /// The newest segment, if it was not closed.
     open_base: Option<Position>,
-    /// Records up to here are known to have been durable, or written: that they are not there is no
-    /// torn tail.
+    /// Records up to this position are known to have been durable, or written. If they are missing,
+    /// that is no torn tail.
     known: Position,
     dictionaries: Dictionaries,
-    /// The base of the segment that follows those to be read, if one does.
+    /// The base of the segment after those to be read, if there is one.
     after: Option<Position>,
     pub(crate) findings: Findings,
 }
@@ -95,24 +96,24 @@ struct Reading {
     path: PathBuf,
     salt: Salt,
     base: Position,
-    /// Of the segment after it.
+    /// Base of the next segment.
     next_base: Option<Position>,
-    /// So it may get its footer late.
+    /// The next segment is unsynced, so this one may get its footer late.
     next_is_unsynced: bool,
     file: Arc<dyn ReadFile>,
     file_bytes: u64,
     walk: BlockWalk,
-    /// Its own, if it has one that can be had.
+    /// The dictionary of this segment, if it has one that can be read.
     dictionary: Option<Arc<Dictionary>>,
-    /// Records were removed from it.
+    /// Compaction removed records of it.
     compacted: bool,
-    /// What its footer should say; `None` once anything was damaged.
+    /// What its footer should say; `None` after any damage.
     index: Option<BlockIndex>,
     /// Bytes proven durable so far.
     durable: u64,
-    /// The group of records that goes on in the next block, if one does.
+    /// The group of records that continues in the next block, if one does.
     unfinished: Option<Unfinished>,
-    /// Bytes that were told to be read.
+    /// Bytes that were reported as read.
     reported: u64,
 }
 
@@ -129,8 +130,8 @@ impl Reading {
         footer::load(self.file.as_ref(), self.file_bytes, self.base, self.salt)
     }
 
-    /// Whether what was not read yet can't be a footer, even a damaged one: it is longer than that,
-    /// or holds blocks of records from `next` on.
+    /// Whether the bytes that were not read yet can't be a footer, even a damaged one: they are
+    /// longer than that, or hold blocks of records from `next` on.
     fn remainder_is_no_footer(&mut self, next: Position) -> Result<bool> {
         let offset = self.walk.offset;
         let remaining = self.file_bytes.saturating_sub(offset);
@@ -161,7 +162,7 @@ impl Inspection {
             files,
             reading: None,
             expected: first,
-            covered: Position(0),
+            compacted_until: Position(0),
             open_base: None,
             known,
             dictionaries: Dictionaries::default(),
@@ -170,9 +171,9 @@ impl Inspection {
         }
     }
 
-    /// Of one segment of a log that is open. Of the newest one, the records up to `last` are read,
-    /// which end where the file's end is given; another is followed by one of base `after`, which
-    /// may be the newest.
+    /// Reads one segment of a log that is open. Records up to `last` must be there. The newest
+    /// segment is read up to `file.end`. Any other is followed by the segment with base `after`,
+    /// which is the newest one if `newest` says so.
     pub(crate) fn of_open(
         identity: LogIdentity,
         file: SegmentFile,
@@ -182,12 +183,12 @@ impl Inspection {
     ) -> Inspection {
         let mut inspection = Inspection::new(Some(identity), VecDeque::from([file]), last);
         inspection.after = after;
-        // The one before the newest may be about to get its footer.
+        // The segment before the newest may be about to get its footer.
         inspection.open_base = after.filter(|_| newest);
         inspection
     }
 
-    /// Gives the records too.
+    /// Reports the records too.
     pub(crate) fn salvage(mut self) -> Result<Inspection> {
         self.find_open()?;
         self.findings.with_records();
@@ -203,7 +204,7 @@ impl Inspection {
         Ok(())
     }
 
-    /// What was read so far, or, at the end, of all.
+    /// The totals of what was read so far; at the end, of everything.
     pub fn summary(&self) -> VerifySummary {
         VerifySummary {
             last: before(self.expected),
@@ -211,7 +212,7 @@ impl Inspection {
         }
     }
 
-    /// Reads on. False at the end.
+    /// Reads the next block. False at the end.
     fn advance(&mut self) -> Result<bool> {
         if let Some(mut reading) = self.reading.take() {
             let group_continues =
@@ -248,7 +249,7 @@ impl Inspection {
         let next_base = self.files.front().map(|file| file.base).or(self.after);
         let (path, length) = (file.path().to_path_buf(), file.len()?);
         let file_bytes = end.map_or(length, |end| end.min(length));
-        if base < self.covered {
+        if base < self.compacted_until {
             self.findings.skip_file(file_bytes);
             return Ok(());
         }
@@ -274,16 +275,16 @@ impl Inspection {
         };
         let (salt, start) = (Salt::new(identity, base), HEADER_BYTES as u64);
         let walk = BlockWalk::new(file.clone(), salt, start.min(file_bytes), file_bytes);
-        // The footer knows it too, if the header is damaged.
+        // If the header is damaged, the footer says the same.
         let compacted = match header {
             Some(header) => header.compacted_end(),
             None => footer::load(file.as_ref(), file_bytes, base, salt)?
                 .filter(|index| index.compaction().is_some())
                 .map(|index| index.next()),
         };
-        self.covered = compacted.unwrap_or(self.covered);
+        self.compacted_until = compacted.unwrap_or(self.compacted_until);
         let next_base = self.files.iter().map(|file| file.base);
-        let next_base = next_base.filter(|base| *base >= self.covered).min();
+        let next_base = next_base.filter(|base| *base >= self.compacted_until).min();
         let next_base = next_base.or(self.after);
         let next = self.files.iter().find(|file| Some(file.base) == next_base);
         let next_is_unsynced = match next {
@@ -317,7 +318,8 @@ impl Inspection {
         Ok(())
     }
 
-    /// Whose segment it is, and its header if that is whole; `None` if its blocks can't be read.
+    /// The identity in a segment, and its header if that is whole; `None` if its blocks can't be
+    /// read.
     fn header(
         &mut self,
         file: &dyn ReadFile,
@@ -332,7 +334,7 @@ impl Inspection {
             Err(Error::Env(error)) => return Err(Error::Env(error)),
             Err(error) => error,
         };
-        // A damaged header hides nothing that its blocks do not say too, if the identity is known.
+        // The blocks say everything that a damaged header said, if the identity is known.
         let readable = self.identity.filter(|_| error.kind() == ErrorKind::Corrupt);
         let next = next_base.unwrap_or(base.max(self.known).next());
         let lost = if readable.is_some() {
@@ -348,9 +350,9 @@ impl Inspection {
         Ok(readable.map(|identity| (identity, None)))
     }
 
-    /// Whether all that remains of a segment is what a crash left of it: its successor is new or
-    /// unsynced, or the file forgot that it was cut and sealed, as one does whose sync has failed.
-    /// Counts it.
+    /// Whether the rest of a segment is only what a crash left there, and counts it. The reason can
+    /// be that its successor is new or unsynced, or that the file lost the fact that it was cut and
+    /// sealed, as a file does whose sync failed.
     fn ends_in_leftovers(&mut self, reading: &mut Reading) -> Result<bool> {
         if reading.compacted
             || reading.next_base != Some(self.expected)
@@ -366,7 +368,7 @@ impl Inspection {
         Ok(true)
     }
 
-    /// Reads what comes next in a segment. False at its end.
+    /// Reads the next part of a segment. False at its end.
     fn step(&mut self, reading: &mut Reading) -> Result<bool> {
         let offset = reading.walk.offset;
         match reading.walk.step()? {
@@ -414,7 +416,7 @@ impl Inspection {
         }
     }
 
-    /// The dictionary of a segment; if that is damaged, the same one of a segment that comes later.
+    /// The dictionary of a segment; if it is damaged, the same one of a later segment.
     fn dictionary_of(
         &self,
         file: &dyn ReadFile,
@@ -422,7 +424,7 @@ impl Inspection {
         identity: LogIdentity,
     ) -> Result<Option<Arc<Dictionary>>> {
         let load = |file: &dyn ReadFile, salt| match self.dictionaries.load(file, salt) {
-            // The walk reports it.
+            // The block walk reports it.
             Err(error) if error.kind() == ErrorKind::Corrupt => Ok(Err(error)),
             Err(error) => Err(error),
             Ok(found) => Ok(Ok(found)),
@@ -438,7 +440,7 @@ impl Inspection {
         Ok(load(file, salt)?.unwrap_or_default())
     }
 
-    /// Judges the block of a dictionary, which was read before.
+    /// Checks the block of a dictionary, which was loaded before.
     fn dictionary(&mut self, reading: &mut Reading, offset: u64, header: &BlockHeader) {
         reading.durable = reading.durable.max(header.durable);
         if offset != HEADER_BYTES as u64 || reading.dictionary.is_none() {
@@ -520,7 +522,7 @@ impl Inspection {
         if let Some((next, compacted)) = compacted
             && reading.compacted
         {
-            // What the blocks can't say.
+            // Totals that the blocks do not give.
             if let Some(index) = &mut reading.index {
                 index.finish_compacted(next, compacted.removed_bytes);
             }
@@ -553,7 +555,8 @@ impl Inspection {
         Ok(())
     }
 
-    /// What recovery will cut off: all from `offset` on, and the group that it leaves unfinished.
+    /// Counts what recovery will cut off: all from `offset` on, and the group that is unfinished
+    /// there.
     fn torn(&mut self, reading: &Reading, offset: u64) {
         let mut from = offset;
         if let Some(group) = &reading.unfinished {
@@ -566,8 +569,8 @@ impl Inspection {
         self.findings.summary.torn_bytes += reading.file_bytes - from;
     }
 
-    /// Judges bytes that are not a block, and moves on to the next that are. False if there are
-    /// none.
+    /// Decides whether bytes that are not a block are a torn tail or damage, and moves to the next
+    /// block. False if there is none.
     fn fault(&mut self, reading: &mut Reading, offset: u64, fault: BlockFault) -> Result<bool> {
         let expected = self.expected;
         let durable = reading.durable;
@@ -591,7 +594,7 @@ impl Inspection {
             later(&mut |header| header.kind == BlockKind::Footer || header.first >= expected)?;
         let next = match &found {
             Some((_, header)) if header.kind != BlockKind::Footer => header.first,
-            // All that remains is the footer, or nothing.
+            // Only the footer follows, or nothing.
             _ => match (reading.next_base, reading.footer()?) {
                 (Some(next_base), _) => next_base.max(expected),
                 (None, Some(index)) => index.next().max(expected),

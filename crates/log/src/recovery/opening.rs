@@ -1,4 +1,4 @@
-//! OPENING
+//! Opening: what recovery does with one segment, sealed or the newest.
 
 use crate::directory::LogDirectory;
 use crate::format::block::{BlockKind, Salt};
@@ -49,7 +49,8 @@ impl Opening<'_> {
         Ok((file, header, file_bytes))
     }
 
-    /// The index of a segment, from its footer; `None` if it was not compacted and has none.
+    /// The index of a segment, from its footer; `None` if it has no whole footer and was not
+    /// compacted.
     fn load(
         &self,
         file: &dyn ReadFile,
@@ -60,7 +61,7 @@ impl Opening<'_> {
             return load_compacted(file, header).map(Some);
         }
         let index = footer::load(file, file_bytes, header.base, self.salt(header.base))?;
-        // One of another kind is not this segment's.
+        // An index of the other kind is not of this segment.
         Ok(index.filter(|index| index.compaction().is_none()))
     }
 
@@ -90,8 +91,8 @@ impl Opening<'_> {
         Ok(())
     }
 
-    /// Puts a copy in the place of a segment of which nothing proves that it is durable; see
-    /// [`create`](crate::create). `None` if there is no room for one.
+    /// Replaces a segment by a copy, as nothing proves that the segment is durable; see
+    /// [`create`](crate::writing::create). `None` if there is no disk space for a copy.
     fn copy(
         &self,
         file: &Arc<dyn ReadFile>,
@@ -119,8 +120,8 @@ impl Opening<'_> {
         }
     }
 
-    /// Opens the segment that has no successor, as it was closed or as a crash left it. Returns
-    /// what is the newest then.
+    /// Opens the segment that has no successor, as a close or a crash left it. Returns what is then
+    /// the newest segment.
     pub(crate) fn newest(&mut self, base: Position) -> Result<Newest> {
         let (file, header, file_bytes) = self.open(base)?;
         let path = file.path().to_path_buf();
@@ -146,6 +147,7 @@ impl Opening<'_> {
             certain += 1;
             start += u64::from(size.length);
         }
+        assert!(start <= blocks.end, "a proven block is one that was read");
         let sizes = blocks.sizes.get(..certain).unwrap_or_default();
         let proven = self.index_of(&path, base, blocks.start, sizes)?;
         if start == blocks.end {
@@ -166,7 +168,7 @@ impl Opening<'_> {
         };
         let new = match unproven.carry_over(self.directory, &mut |_, _| Ok(0)) {
             Ok(new) => new,
-            // A full disk can be read all the same.
+            // A log on a full disk can still be read.
             Err(failed) if failed.error.kind() == ErrorKind::NoSpace && !failed.named => {
                 let index = self.index_of(&path, base, blocks.start, &blocks.sizes)?;
                 let whole = self.segment(base, file, blocks.end, index);
@@ -183,7 +185,7 @@ impl Opening<'_> {
         Ok(Newest::made(new))
     }
 
-    /// Reads blocks of records as far as they are whole, or up to the position `until`.
+    /// Reads blocks of records up to the first that is not whole, or up to the position `until`.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for what no crash leaves: a block whose checksums hold and whose content
@@ -280,7 +282,7 @@ impl Opening<'_> {
     }
 }
 
-/// A block that was read, in as few bytes as will do: there may be millions.
+/// The sizes of a block that was read. It is kept small: there may be millions.
 struct BlockSize {
     records: u32,
     length: u32,
@@ -288,12 +290,12 @@ struct BlockSize {
     group_continues: bool,
 }
 
-/// What reading a segment's blocks found.
+/// The result of reading the blocks of a segment.
 struct Blocks {
     sizes: Vec<BlockSize>,
-    /// Where the first of them begins.
+    /// Offset of the first block.
     start: u64,
-    /// Where the last of them ends.
+    /// Offset of the end of the last block.
     end: u64,
     next: Position,
     /// Bytes of the file that the header and the blocks prove durable.
@@ -302,7 +304,8 @@ struct Blocks {
 }
 
 impl Blocks {
-    /// Forgets the blocks of a last group whose end is not there: it was never durable as a whole.
+    /// Removes the blocks of the last group if the end of the group is missing: it was never
+    /// durable as a whole.
     fn drop_unfinished_group(&mut self) {
         while let Some(size) = self.sizes.pop_if(|size| size.group_continues) {
             self.end -= u64::from(size.length);
@@ -310,7 +313,7 @@ impl Blocks {
         }
     }
 
-    /// Fails if anything proves that the file was durable past the last whole block.
+    /// Fails if anything proves that the file was durable past its last whole block.
     fn check_torn(&mut self, path: &Path, file_bytes: u64) -> Result<()> {
         let end = self.end;
         let proven = if end < self.durable {
@@ -335,7 +338,7 @@ impl Blocks {
     }
 }
 
-/// The index of a compacted segment, which has one unless it is damaged.
+/// Reads the index of a compacted segment, which has one unless it is damaged.
 pub(crate) fn load_compacted(file: &dyn ReadFile, header: SegmentHeader) -> Result<BlockIndex> {
     let salt = Salt::new(header.identity, header.base);
     match footer::load(file, file.len()?, header.base, salt)? {

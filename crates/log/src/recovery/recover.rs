@@ -1,21 +1,22 @@
-//! Opening a log: which segments there are, what is in them, and what a crash left of the newest.
+//! Recovery: opens a log. It finds the segments, what is in them, and what a crash left of the
+//! newest.
 //!
-//! | found | taken for |
+//! | found | what it is, and what recovery does |
 //! | --- | --- |
-//! | file that ends in `.log.tmp`, an unsynced segment with records after all others | the newest, which was to get its name: gets it |
-//! | another one | a segment whose creation was cut short: removed |
-//! | segment all of whose records the owner says are obsolete | as if it had been dropped: removed |
-//! | segment among the positions that a compacted segment before it stands for | what that was made from: removed |
+//! | `.log.tmp` file, an unsynced segment with records, after all others | the newest segment, which was to get its name: it gets its name |
+//! | any other `.log.tmp` file | a segment whose creation was cut short: removed |
+//! | segment whose records are all obsolete, as the owner says | dropped: removed |
+//! | segment among the positions of a compacted segment before it | compacted into that one: removed |
 //! | compacted segment without a whole footer | damaged: it was whole before it had its name |
 //! | segment with a successor and a whole footer | sealed: its blocks are checked when they are read |
-//! | segment with a successor and no whole footer | read whole; if every record up to the successor's is there, the footer was cut short or damaged, and is written anew; else damage |
-//! | unsynced segments after one that is torn | no part of the log, if nothing proves that the torn one was durable: removed (`unsynced.rs`) |
-//! | newest segment with a whole footer | closed: as a sealed one |
-//! | newest segment without | read whole; ends at its first invalid block, if nothing proves that the block was durable, and before a group of records whose end is not there. Blocks not proven durable are carried over to a new segment, and what is left is sealed |
+//! | segment with a successor and no whole footer | read whole; if every record up to the successor's is there, the footer was cut short or damaged, and is rewritten; else damage |
+//! | unsynced segments after a torn one | not part of the log, if nothing proves that the torn one was durable: removed (`unsynced.rs`) |
+//! | newest segment with a whole footer | closed: read as a sealed one |
+//! | newest segment without a whole footer | read whole; ends at its first invalid block, if nothing proves that this block was durable, and before a group of records whose end is missing. Blocks not proven durable are carried over to a new segment, and the rest is sealed |
 //!
-//! A block is proven durable by `born` of the segment's header, or `durable` of any block's, if it
-//! lies below. Where there is no room to carry the others over, they are served as they are, the
-//! file is left alone, and the log's first sync or append carries them over or fails.
+//! A block is proven durable if it lies below `born` of the segment header, or below `durable` of
+//! any block. If the disk has no space to carry the other blocks over, they are served as they are
+//! and the file is not changed: the first sync or append of the log carries them over, or fails.
 
 use crate::Result;
 use crate::directory::{LogDirectory, TEMPORARY_SUFFIX};
@@ -36,24 +37,24 @@ use std::sync::Arc;
 pub struct Recovery {
     /// Position of the first record kept; one past `last` if there is none.
     pub first: Position,
-    /// Position of the last record. The owner compares it with the last it relies on.
+    /// Position of the last record. The owner compares it with the last position that it relies on.
     pub last: Position,
     /// Bytes of a torn tail that were cut off.
     pub torn_bytes: u64,
-    /// Sealed segments whose footer was missing or damaged, and none of whose records were.
+    /// Sealed segments whose footer was missing or damaged, and whose records are all there.
     pub footers_rebuilt: u64,
 }
 
-/// A log's segments, at least one, and how to go on with the newest.
+/// The segments of a log, at least one, and how to continue with the newest.
 pub(crate) struct Recovered {
     pub(crate) segments: Vec<Arc<Segment>>,
     pub(crate) newest: Newest,
     pub(crate) recovery: Recovery,
 }
 
-/// Opens all segments of a log; makes the first if there is none. All that it has is durable
-/// afterwards, but for what is said to be unproven. Records up to `obsolete` are not needed: a log
-/// that ends before begins anew after it.
+/// Opens all segments of a log, and creates the first one if there is none. Everything in them is
+/// durable afterwards, except an unproven tail. Records up to `obsolete` are not needed: a log that
+/// ends before `obsolete` starts again after it.
 pub(crate) fn recover(directory: &LogDirectory, obsolete: Position) -> Result<Recovered> {
     let (env, dir) = (directory.env.as_ref(), directory.dir.as_path());
     env.create_dir_all(dir)?;
@@ -72,7 +73,7 @@ pub(crate) fn recover(directory: &LogDirectory, obsolete: Position) -> Result<Re
             _ => env.remove(&path)?,
         }
     }
-    // Names that a killed process made may not be durable yet, and what follows relies on them.
+    // Names that a killed process made may not be durable yet, and the next steps rely on them.
     if !seeded(Bug::FoundSegmentNameBelieved) {
         env.sync_dir(dir)?;
     }
@@ -104,8 +105,7 @@ pub(crate) fn recover(directory: &LogDirectory, obsolete: Position) -> Result<Re
         None => begin(directory, obsolete)?,
     };
     if newest.segment.index().read().next() <= obsolete {
-        // The records were made durable elsewhere, and not here: these must not be followed by
-        // others.
+        // The records are durable elsewhere and not here, so no other records may follow these.
         let segments = std::mem::take(&mut opening.segments);
         for segment in segments.iter().chain([&newest.segment]) {
             remove_segment(directory, segment.base())?;
@@ -113,6 +113,16 @@ pub(crate) fn recover(directory: &LogDirectory, obsolete: Position) -> Result<Re
         newest = begin(directory, obsolete)?;
     }
     opening.segments.push(newest.segment.clone());
+    for pair in opening.segments.windows(2) {
+        if let [segment, next] = pair {
+            let end = segment.index().read().next();
+            assert_eq!(
+                end,
+                next.base(),
+                "recovered segments have no gap between them"
+            );
+        }
+    }
     let recovery = Recovery {
         first: opening
             .segments
@@ -129,20 +139,20 @@ pub(crate) fn recover(directory: &LogDirectory, obsolete: Position) -> Result<Re
     })
 }
 
-/// The first segment of a log whose records up to `obsolete` are not needed.
+/// Creates the first segment of a log whose records up to `obsolete` are not needed.
 fn begin(directory: &LogDirectory, obsolete: Position) -> Result<Newest> {
     let made = directory.create(obsolete.next(), None, &mut |_, _| Ok(0));
     made.map(Newest::made).map_err(|failed| failed.error)
 }
 
-/// Removes a segment, durably: were a crash to undo it and not the removal of the one after it, the
-/// log would have a gap.
+/// Removes a segment, durably: if a crash undid this removal and not that of the segment after it,
+/// the log would have a gap.
 fn remove_segment(directory: &LogDirectory, base: Position) -> Result<()> {
     directory.env.remove(&segment_path(&directory.dir, base))?;
     Ok(directory.env.sync_dir(&directory.dir)?)
 }
 
-/// Bases of the segments in a directory, ascending. Files of other kinds are passed over.
+/// Bases of the segments in a directory, ascending. Other files are ignored.
 pub(crate) fn list_segments(env: &dyn Env, dir: &Path) -> Result<Vec<Position>> {
     let mut bases = Vec::new();
     for name in env.list(dir)? {
@@ -152,7 +162,7 @@ pub(crate) fn list_segments(env: &dyn Env, dir: &Path) -> Result<Vec<Position>> 
     Ok(bases)
 }
 
-/// Removes the segments that compacted ones stand for, and returns the bases of the others.
+/// Removes the segments that were compacted into others, and returns the bases of the rest.
 fn remove_leftovers(directory: &LogDirectory, bases: Vec<Position>) -> Result<Vec<Position>> {
     let (env, dir) = (directory.env.as_ref(), directory.dir.as_path());
     let found = bases.len();
@@ -174,7 +184,8 @@ fn remove_leftovers(directory: &LogDirectory, bases: Vec<Position>) -> Result<Ve
         }
     }
     if kept.len() < found {
-        // One that came back after what stands for it was dropped would be taken for a segment.
+        // If one came back after the segment that replaced it was dropped, it would be taken for a
+        // segment of the log.
         env.sync_dir(dir)?;
     }
     Ok(kept)

@@ -1,8 +1,9 @@
-//! Salvaging: every record of a damaged log that is whole.
+//! Salvage: every whole record of a damaged log.
 //!
 //! # Invariants
-//! 1. Only reads. What the disk can't read is taken for damage, a sector at a time.
-//! 2. A segment is known by its header; where that is damaged, by its name and the log's identity.
+//! 1. It only reads. Bytes that the disk can't read count as damage, one sector at a time.
+//! 2. A segment is identified by its header. If that is damaged, it is identified by its name and
+//!    the identity of the log.
 
 use crate::format::header::{HEADER_BYTES, SegmentHeader, parse_segment_name};
 use crate::recovery::inspect::{Inspection, SegmentFile};
@@ -12,59 +13,59 @@ use quire_model::Position;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A disk that can't read some bytes can mostly read those around them: asked for in pieces of this
-/// size.
+/// A disk that can't read some bytes can usually read those around them, if they are requested in
+/// pieces of this size.
 const SECTOR_BYTES: u64 = 4096;
 
-/// Reads every record of the log in `dir`, which nobody has open, that is whole, in the order of
-/// their positions, and says what is damaged or missing. Records up to `known` were durable once (0
-/// if that is not known): they are lost if they are not there. Without an identity only segments
-/// whose headers are whole can be read.
+/// Reads every whole record of the log in `dir`, which nobody has open, in order of position, and
+/// reports what is damaged or missing. Records up to `known` were durable once (0 if that is not
+/// known): those that are missing are reported as lost. Without an identity, only segments with
+/// whole headers can be read.
 ///
 /// # Errors
-/// That the directory can't be listed or a file not opened.
+/// The directory can't be listed, or a file can't be opened.
 pub fn salvage(
     env: &dyn Env,
     dir: &Path,
     identity: Option<LogIdentity>,
     known: Position,
 ) -> Result<Inspection> {
-    let (mut files, mut odd) = (Vec::new(), Vec::new());
+    let (mut files, mut misnamed) = (Vec::new(), Vec::new());
     for name in env.list(dir)? {
         if !name.ends_with(".log") {
             continue;
         }
         let path = dir.join(&name);
-        let file: Arc<dyn ReadFile> = Arc::new(Patchy(env.open_read(&path)?));
+        let file: Arc<dyn ReadFile> = Arc::new(UnreadableAsZeros(env.open_read(&path)?));
         let named = parse_segment_name(dir, &name).ok().flatten();
-        let said = header(file.as_ref())?
+        let claimed = header(file.as_ref())?
             .filter(|header| identity.is_none_or(|identity| identity == header.identity))
             .map(|header| header.base);
-        let base = match (said, named) {
+        let base = match (claimed, named) {
             (Some(base), named) => {
                 if named != Some(base) {
                     let what = format!(
                         "not the name of a segment that begins with position {base}; read as that"
                     );
-                    odd.push((path, what));
+                    misnamed.push((path, what));
                 }
                 base
             }
             (None, Some(named)) => named,
             (None, None) => {
-                odd.push((path, "not a segment".to_string()));
+                misnamed.push((path, "not a segment".to_string()));
                 continue;
             }
         };
         let end = None;
         files.push((base, named != Some(base), SegmentFile { file, base, end }));
     }
-    // Of two that say they are the same one, that which has its name comes first.
+    // If two files claim to be the same segment, the one with the right name comes first.
     files.sort_by_key(|(base, renamed, _)| (*base, *renamed));
     let first = files.first().map(|(base, ..)| *base);
     let files = files.into_iter().map(|(.., file)| file).collect();
     let mut inspection = Inspection::new(identity, files, known).salvage()?;
-    for (path, what) in odd {
+    for (path, what) in misnamed {
         inspection.findings.damage(&path, 0, what, None);
     }
     let lost = first.map_or(known, |first| Position(first.0.saturating_sub(1)));
@@ -77,7 +78,7 @@ pub fn salvage(
     Ok(inspection)
 }
 
-/// The identities that the headers of segments in `dir` say, one for each whole header.
+/// The identities in the headers of the segments in `dir`, one for each whole header.
 ///
 /// # Errors
 /// As of [`salvage`].
@@ -85,7 +86,7 @@ pub fn identities(env: &dyn Env, dir: &Path) -> Result<Vec<LogIdentity>> {
     let mut found = Vec::new();
     for name in env.list(dir)? {
         if name.ends_with(".log") {
-            let file = Patchy(env.open_read(&dir.join(name))?);
+            let file = UnreadableAsZeros(env.open_read(&dir.join(name))?);
             found.extend(header(&file)?.map(|header| header.identity));
         }
     }
@@ -98,12 +99,12 @@ fn header(file: &dyn ReadFile) -> Result<Option<SegmentHeader>> {
     Ok(SegmentHeader::decode(&file.read_at(0, length)?).ok())
 }
 
-/// A file some of whose bytes may not be readable: they are given as zeros, which no checksum over
-/// them takes.
+/// A file with bytes that may be unreadable. They read as zeros, which no checksum over them
+/// accepts.
 #[derive(Debug)]
-struct Patchy(Arc<dyn ReadFile>);
+struct UnreadableAsZeros(Arc<dyn ReadFile>);
 
-impl ReadFile for Patchy {
+impl ReadFile for UnreadableAsZeros {
     fn path(&self) -> &Path {
         self.0.path()
     }

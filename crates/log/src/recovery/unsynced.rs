@@ -1,18 +1,18 @@
-//! What a crash leaves of a [rotate_unsynced](crate::LogOptions::rotate_unsynced) log: of segments that were not durable,
-//! any of their bytes.
+//! What a crash leaves of a log that [rotates unsynced](crate::LogOptions::rotate_unsynced): of
+//! segments that were not durable, any of their bytes.
 //!
-//! An unsynced log begins a segment while those before it are not durable, and the header says so: the
-//! new one is *unsynced*. A segment that is not unsynced got its name when all before it was durable, so
-//! only the unsynced ones at the end of a log matter.
+//! Such a log begins a segment before the older ones are durable, and the segment header says so:
+//! the new segment is *unsynced*. Any other segment got its name when all before it was durable, so
+//! only the unsynced segments at the end of a log matter here.
 //!
-//! It is written to before it has its name: see `create.rs`. If the process is killed just then,
-//! the next opening gives it its name.
+//! Records are written to an unsynced segment before it has its name: see `create.rs`. If the
+//! process is killed in between, the next opening gives it its name.
 //!
 //! After a crash the log is a prefix of what was appended. So it ends in the first of those
-//! segments that is torn, and the ones after that are no part of it: the next opening removes them.
-//! What was made durable is never taken for torn: a sync begins with the oldest segment, so a block
-//! that says more of its file was durable than the segment was born with proves it of the segments
-//! before. Then a fault in those is damage.
+//! segments that is torn. The segments after that one are not part of the log, and the next opening
+//! removes them. A segment that was made durable is never taken for torn: a sync begins with the
+//! oldest segment, so a block that says that more of its file was durable than the segment was born
+//! with proves that the older segments were durable too. A fault in those is then damage.
 
 use crate::LogIdentity;
 use crate::directory::{LogDirectory, temporary_path};
@@ -26,7 +26,7 @@ use quire_model::Position;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A segment's file, and what its header says.
+/// The file of a segment, and its header.
 struct Found {
     file: Arc<dyn ReadFile>,
     header: SegmentHeader,
@@ -51,8 +51,8 @@ impl Found {
         Ok(BlockWalk::new(self.file.clone(), salt, start.min(end), end))
     }
 
-    /// Whether a crash has left a part of it: records before `next` are missing, and nothing in the
-    /// file proves that they were durable.
+    /// Whether a crash tore it: records before `next` are missing, and nothing in the file proves
+    /// that they were durable.
     fn is_torn(&self, next: Position) -> Result<bool> {
         let (base, length) = (self.header.base, self.file.len()?);
         let salt = Salt::new(self.header.identity, base);
@@ -70,7 +70,7 @@ impl Found {
                     match block.kind {
                         BlockKind::Records if block.first == at => at = block.next(),
                         BlockKind::Dictionary => {}
-                        // No crash leaves that.
+                        // A crash never leaves that.
                         _ => return Ok(false),
                     }
                 }
@@ -85,7 +85,7 @@ impl Found {
         Ok(false)
     }
 
-    /// Whether it proves that the segments before it were durable, if it is unsynced.
+    /// Whether it proves that the segments before it were durable, if it is an unsynced one.
     fn proves_those_before(&self) -> Result<bool> {
         let mut walk = self.walk()?;
         let proof = walk.find_header(walk.offset, &mut |_, block| {
@@ -95,7 +95,7 @@ impl Found {
     }
 }
 
-/// Whether a segment is an unsynced one, as far as its header can be read.
+/// Whether a segment is unsynced. False if its header is damaged.
 pub(crate) fn is_unsynced(
     file: &dyn ReadFile,
     base: Position,
@@ -105,8 +105,8 @@ pub(crate) fn is_unsynced(
     Ok(header.is_some_and(|header| header.unsynced))
 }
 
-/// The base of the segment that the file at `path` is to be, if the log had gone over to it when
-/// the process was killed: an unsynced one with records.
+/// The base of the unsynced segment in the file at `path`, if it holds records: the log had rotated
+/// to it when the process was killed, and it was to get its name.
 pub(crate) fn unnamed(directory: &LogDirectory, path: &Path) -> Result<Option<Position>> {
     let file = directory.env.open_read(path)?;
     let length = file.len()?.min(HEADER_BYTES as u64) as usize;
@@ -126,8 +126,8 @@ pub(crate) fn unnamed(directory: &LogDirectory, path: &Path) -> Result<Option<Po
     Ok(None)
 }
 
-/// How many of the segments of these bases, which ascend, are the log's: all, or those up to one of
-/// which a crash has left a part. What is damaged is the log's too.
+/// The number of segments, of those with these ascending bases, that belong to the log: all, or
+/// those up to one that a crash tore. Damaged segments belong to the log too.
 pub(crate) fn segments_kept(
     env: &dyn Env,
     dir: &Path,

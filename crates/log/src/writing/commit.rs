@@ -1,4 +1,8 @@
-//! COMMIT
+//! Group commit: from records that were accepted to records that are durable. It writes pending
+//! blocks, syncs the newest segment, reserves disk space, and rotates to new segments.
+//!
+//! The caller holds the writer lock wherever a `Writer` is passed. `pending` is locked only for a
+//! moment, and never during I/O.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::shared::Shared;
@@ -10,12 +14,12 @@ use quire_seeded::{Bug, seeded};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What was written to a segment and is to be made durable.
+/// Blocks that were written to a segment and are not durable yet.
 pub(crate) struct Unsynced {
     syncer: Arc<Syncer>,
-    /// So many bytes of its file,
+    /// The number of bytes of its file that must be durable,
     bytes: u64,
-    /// with all records up to this one.
+    /// and the last record in them.
     upto: u64,
 }
 
@@ -27,8 +31,8 @@ impl Shared {
         Position(pending.next().0 - 1)
     }
 
-    /// Writes full blocks out, if there are any: at once if no other thread is writing, else only
-    /// when there are many.
+    /// Writes the full blocks, if there are any. If another thread is writing, it waits for that
+    /// thread only when many bytes are pending.
     pub(crate) fn write_out_full(&self) -> Result<()> {
         let full_bytes = {
             let pending = self.pending.lock();
@@ -59,7 +63,12 @@ impl Shared {
             return Ok(());
         };
         let file_bytes = writer.write(&blocks).map_err(|error| self.poison(error))?;
-        // Readers look here first, then at what is pending: a record is always in one of them.
+        // Readers check `written` first, then the pending records: a record is always in one of the
+        // two places.
+        assert!(
+            last.0 > self.written.load(Ordering::Acquire),
+            "blocks are written in order of position, once"
+        );
         self.written.store(last.0, Ordering::Release);
         self.pending.lock().written(blocks.len(), file_bytes);
         Ok(())
@@ -71,8 +80,8 @@ impl Shared {
         self.make_durable(unsynced)
     }
 
-    /// Writes everything accepted so far to the newest segment, and says what of it is still to be
-    /// made durable.
+    /// Writes everything accepted so far to the newest segment, and returns what of it is not
+    /// durable yet.
     pub(crate) fn write_all(&self, writer: &mut Writer) -> Result<Option<Unsynced>> {
         if self.secure(writer, 0)? {
             return Ok(None);
@@ -92,8 +101,8 @@ impl Shared {
         }))
     }
 
-    /// Makes what was written durable. Without the writer's lock, more is written meanwhile, and a
-    /// later sync may be through first.
+    /// Makes what was written durable. The caller need not hold the writer lock: then more is
+    /// written meanwhile, and a later sync may finish first.
     pub(crate) fn make_durable(&self, unsynced: Option<Unsynced>) -> Result<()> {
         let Some(Unsynced {
             syncer,
@@ -110,13 +119,17 @@ impl Shared {
         self.sync_older()
             .and_then(|()| syncer.sync(bytes))
             .map_err(|error| self.poison(error))?;
+        assert!(
+            upto <= self.written.load(Ordering::Acquire),
+            "a durable record is in a segment"
+        );
         self.syncs.fetch_add(1, Ordering::Relaxed);
         self.durable.fetch_max(upto, Ordering::AcqRel);
         Ok(())
     }
 
-    /// Gives the newest segment its name, if it has none yet. Done before anything in it is called
-    /// durable, and before the next one is begun.
+    /// Gives the newest segment its name, if it has none yet. Called before any of its records
+    /// counts as durable, and before the log rotates again.
     pub(crate) fn name_newest(&self) -> Result<()> {
         let mut unnamed = self.unnamed.lock();
         self.naming_due.store(false, Ordering::Relaxed);
@@ -128,9 +141,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes the segments durable that were left behind when they were not. Done before the newest
-    /// is, so that a block of that one, which says that more of it is durable, proves that they
-    /// are.
+    /// Makes the older segments durable that the log rotated from before they were. Called before
+    /// the newest segment is synced: then a block there that says that more of the file is durable
+    /// proves it of the older segments too.
     fn sync_older(&self) -> Result<()> {
         if !self.options.rotate_unsynced {
             return Ok(());
@@ -139,8 +152,8 @@ impl Shared {
         segments.iter().try_for_each(|segment| segment.sync())
     }
 
-    /// Reserves room on disk for `need` more bytes of records, in a new segment if the newest is
-    /// full. Changes nothing that a caller can see, whether it fails or not.
+    /// Reserves disk space for `need` more bytes of records, in a new segment if the newest is
+    /// full. Changes nothing that a caller can see, whether it succeeds or not.
     pub(crate) fn make_room(&self, need: u64) -> Result<()> {
         let mut writer = self.writer.lock();
         let (claimed, next) = {
@@ -159,7 +172,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Reserves room for more than is claimed, in the newest segment as long as it is not full.
+    /// Reserves disk space ahead in the newest segment, unless that is full.
     pub(crate) fn reserve_ahead(&self, writer: &mut Writer) -> Result<()> {
         let (claimed, next, reserved) = {
             let pending = self.pending.lock();
@@ -177,8 +190,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes durable what recovery found and had no room to, if there is any: with room for `need`
-    /// bytes of records after it. Nothing was appended before that.
+    /// Makes the unproven tail that recovery found durable, if there is one, with space for `need`
+    /// bytes of records after it. Nothing is appended before that.
     pub(crate) fn secure(&self, writer: &mut Writer, need: u64) -> Result<bool> {
         let secured = writer.secure(need).map_err(|failed| match failed.named {
             true => self.not_created(failed),
@@ -199,15 +212,15 @@ impl Shared {
 
     fn not_created(&self, failed: NotCreated) -> Error {
         match failed.named {
-            // A later attempt would make a segment of another base, and leave this one as a
+            // A later attempt would create a segment with another base, and leave this one as a
             // duplicate.
             true => self.poison(failed.error),
             false => failed.error,
         }
     }
 
-    /// Makes sure that there is room for the newest segment's footer, as there is once anything was
-    /// accepted.
+    /// Reserves space for the footer of the newest segment, if none is reserved: nothing was
+    /// accepted then.
     pub(crate) fn reserve_footer(&self, writer: &mut Writer) -> Result<()> {
         let (claimed, reserved) = {
             let pending = self.pending.lock();
@@ -219,8 +232,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Goes over to a new segment with room for `need` bytes of records; one in the place of the
-    /// present, if that is small and was closed, and `carry` says so.
+    /// Rotates to a new segment with space for `need` bytes of records. It replaces the present one
+    /// if that is small and was closed, and `carry` says so.
     pub(crate) fn rotate(&self, writer: &mut Writer, need: u64, carry: bool) -> Result<()> {
         self.name_newest()?;
         self.pending.lock().freeze();
@@ -230,8 +243,13 @@ impl Shared {
             self.sync_all(writer)?;
         }
         let durable = self.durable.load(Ordering::Acquire) >= self.last().0;
-        // One that recovery left for appending has none reserved; a full disk is told before
-        // anything is begun.
+        assert_eq!(
+            self.written.load(Ordering::Acquire),
+            self.last().0,
+            "a log rotates when nothing is pending"
+        );
+        // A segment that recovery left for appending has no reserved space. A full disk is reported
+        // before anything is begun.
         self.reserve_footer(writer)?;
         let next = self.last().next();
         let new = writer
@@ -256,7 +274,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Goes over to the newest segment, of `blocks` blocks, with so many bytes of room.
+    /// Accepts records for the newest segment from now on, which has `blocks` blocks and `reserved`
+    /// bytes of space.
     fn begin_pending(&self, blocks: usize, reserved: u64) {
         let block_bytes = self.directory.settings.lock().block_bytes;
         let mut pending = self.pending.lock();

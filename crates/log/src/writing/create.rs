@@ -1,13 +1,14 @@
-//! Creating a segment: whole and durable before it has its name, and with its name durable when
-//! this returns.
+//! Creating a segment. It is whole and durable before it gets its name, and the name is durable
+//! when the creation returns.
 //!
-//! An [unsynced](crate::recovery::unsynced) one is written to before it has its name, so that no append waits for
-//! the disk: it gets it in the background, and what is in it counts as durable only after that.
+//! An [unsynced](crate::recovery::unsynced) segment is different: records are written to it before
+//! it has its name, so that no append waits for the disk. It gets its name in the background, and
+//! its records count as durable only after that.
 //!
 //! A segment may begin with blocks *carried over* from the one before it, so that no file is ever
-//! written by two openings of a log. That matters after a sync that failed: the system may have
-//! forgotten what it could not write, yet show it to readers and call later syncs of that file a
-//! success. What is carried over is in a file of its own.
+//! written by two openings of a log. That matters after a sync failed: the system may have dropped
+//! what it could not write, and still show it to readers and report success for later syncs of that
+//! file. The carried blocks are in a file of their own.
 
 use crate::directory::{LogDirectory, temporary_path};
 use crate::format::block::{BlockHeader, Salt};
@@ -28,29 +29,29 @@ use quire_seeded::{Bug, seeded};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What comes before the blocks of a new segment.
+/// What comes before the blocks of a new segment: its header and its dictionary.
 #[derive(Debug)]
 pub(crate) struct Preamble {
-    /// There may be blocks in zstd.
+    /// The segment may hold blocks in zstd.
     zstd: bool,
     dictionary: Option<Arc<Dictionary>>,
     /// The segments before it may not be durable.
     unsynced: bool,
 }
 
-/// Whole blocks of another segment, to begin a new one with.
+/// Whole blocks of another segment, with which a new one begins.
 #[derive(Debug)]
 pub(crate) struct CarriedBlocks {
     pub(crate) file: Arc<dyn ReadFile>,
-    /// Of the other segment.
+    /// The salt of the other segment.
     pub(crate) salt: Salt,
-    /// Where the first of the blocks begins.
+    /// Offset of the first block.
     pub(crate) start: u64,
-    /// Where the last ends.
+    /// Offset of the end of the last block.
     pub(crate) end: u64,
 }
 
-/// A segment just created.
+/// A segment that was just created.
 #[derive(Debug)]
 pub(crate) struct NewSegment {
     pub(crate) segment: Arc<Segment>,
@@ -58,18 +59,18 @@ pub(crate) struct NewSegment {
     pub(crate) syncer: Arc<Syncer>,
     /// Packs its blocks.
     pub(crate) packer: Packer,
-    /// Bytes of room past its end.
+    /// Bytes of disk space reserved past its end.
     pub(crate) reserved: u64,
 }
 
-/// A segment that is still to get its name.
+/// A segment that does not have its name yet.
 #[derive(Debug)]
 pub(crate) struct Unnamed {
     segment: Arc<Segment>,
     syncer: Arc<Syncer>,
 }
 
-/// A file that was just written.
+/// What is in a file that was just written.
 struct Written {
     index: BlockIndex,
     packer: Packer,
@@ -80,15 +81,15 @@ struct Written {
 #[derive(Debug)]
 pub(crate) struct NotCreated {
     pub(crate) error: Error,
-    /// Whether the file may have its name all the same. If not, nothing has changed.
+    /// Whether the file may have its name in spite of the error. If not, nothing has changed.
     pub(crate) named: bool,
 }
 
-/// Makes room in a segment with so many blocks, and says how many bytes.
+/// Reserves disk space in a segment of this number of blocks, and returns the number of bytes.
 pub(crate) type Reserve<'a> = &'a mut dyn FnMut(&mut dyn AppendFile, usize) -> Result<u64>;
 
 impl Unnamed {
-    /// One that [`create_unsynced`](LogDirectory::create_unsynced) made.
+    /// The segment that [`create_unsynced`](LogDirectory::create_unsynced) made.
     pub(crate) fn new(made: &NewSegment) -> Unnamed {
         Unnamed {
             segment: made.segment.clone(),
@@ -104,7 +105,7 @@ impl Preamble {
         HEADER_BYTES as u64 + dictionary.map_or(0, |dictionary| block_bytes(dictionary))
     }
 
-    /// Header and dictionary of the segment that begins with `base`.
+    /// Encodes header and dictionary of the segment that begins with `base`.
     pub(crate) fn encode(
         &self,
         identity: LogIdentity,
@@ -135,15 +136,15 @@ impl Preamble {
 }
 
 impl LogDirectory {
-    /// Takes the dictionary of the newest segment that has one for new segments, if they are to
-    /// have any.
+    /// Sets the dictionary for new segments to that of the newest segment that has one, if new
+    /// segments are to have one.
     pub(crate) fn find_dictionary(&self, segments: &[Arc<Segment>]) {
         if self.settings.lock().codec.dictionary_bytes() == 0 {
             return;
         }
         let has_one = |segment: &&Arc<Segment>| segment.has_dictionary();
         if let Some(segment) = segments.iter().rev().find(has_one)
-            // One that can't be read is trained anew.
+            // If it can't be read, a new one is trained.
             && let Ok(Some(dictionary)) = segment.load_dictionary()
         {
             self.settings
@@ -152,8 +153,8 @@ impl LogDirectory {
         }
     }
 
-    /// How a new segment begins as settings are now, and what packs its blocks. One that begins
-    /// with blocks of another keeps the other's dictionary: they may need it.
+    /// The header and dictionary of a new segment under the settings of now, and the packer of its
+    /// blocks. One that begins with carried blocks keeps their dictionary, which they may need.
     pub(crate) fn preamble(&self, carried: Option<&CarriedBlocks>) -> Result<(Preamble, Packer)> {
         let settings = self.settings.lock().clone();
         let mut preamble = match carried {
@@ -170,8 +171,8 @@ impl LogDirectory {
         Ok((preamble, packer))
     }
 
-    /// Creates the segment whose first record has position `base`, beginning with `carried`;
-    /// replaces the one of that name in one step if there is one. All before it is durable.
+    /// Creates the segment whose first record has position `base`, beginning with `carried`. It
+    /// replaces a segment of that name in one step. All records before it are durable.
     pub(crate) fn create(
         &self,
         base: Position,
@@ -182,8 +183,8 @@ impl LogDirectory {
         self.create_as(base, begun, carried, reserve)
     }
 
-    /// As [`create`](Self::create) without blocks, while what is before it may not be durable. It
-    /// is still to get its [name](Self::name).
+    /// As [`create`](Self::create) without blocks, while records before it may not be durable.
+    /// [`name`](Self::name) gives it its name.
     pub(crate) fn create_unsynced(
         &self,
         base: Position,
@@ -229,7 +230,7 @@ impl LogDirectory {
     }
 
     fn give_up(&self, temporary: &Path, error: Error) -> NotCreated {
-        // It would take room. Nobody reads it, and the next opening removes it too.
+        // It would take disk space. Nothing reads it, and the next opening removes it too.
         let _ = self.env.remove(temporary);
         NotCreated {
             error,
@@ -267,7 +268,7 @@ impl LogDirectory {
         Ok((file, written))
     }
 
-    /// Opens the segment that is at `path`, and of which so many bytes are durable.
+    /// Opens the segment at `path`, of which `durable` bytes are durable.
     fn open(
         &self,
         path: &Path,
@@ -288,11 +289,11 @@ impl LogDirectory {
         })
     }
 
-    /// Gives a segment its name. What can't be tried again, as it is not known how far it got, is
-    /// said to be [named](NotCreated::named).
+    /// Gives a segment its name. An error that leaves the name in doubt can't be retried: it says
+    /// [named](NotCreated::named).
     pub(crate) fn name(&self, unnamed: &Unnamed) -> std::result::Result<(), NotCreated> {
         let path = unnamed.segment.path();
-        // Header and dictionary: no blocks were carried over.
+        // Header and dictionary: such a segment carries no blocks.
         let born = unnamed.segment.index().read().start();
         let unknown = |error| NotCreated { error, named: true };
         if !seeded(Bug::SegmentUnsynced) {
@@ -305,7 +306,7 @@ impl LogDirectory {
                 named: false,
             })?;
         self.sync_names().map_err(unknown)?;
-        // So that errors tell the name that it has now.
+        // So that errors show the name that it has now.
         if let Ok(file) = self.env.open_read(path) {
             unnamed.segment.set_named(file);
         }
@@ -314,7 +315,7 @@ impl LogDirectory {
 }
 
 impl CarriedBlocks {
-    /// What comes before the blocks of the segment that they are in.
+    /// The header and dictionary of the segment that they are in.
     fn preamble(&self, dictionaries: &Dictionaries) -> Result<Preamble> {
         let file = self.file.as_ref();
         let bytes = file.read_at(0, HEADER_BYTES)?;
@@ -332,7 +333,7 @@ impl CarriedBlocks {
         })
     }
 
-    /// Appends the blocks to `file`, under headers of their new place.
+    /// Appends the blocks to `file`, under headers for their new place.
     fn copy(
         &self,
         file: &mut dyn AppendFile,
@@ -382,6 +383,12 @@ impl CarriedBlocks {
                 out.clear();
             }
         }
-        Ok(file.append(&out)?)
+        file.append(&out)?;
+        assert_eq!(
+            file.len(),
+            index.end(),
+            "the index of a new segment ends where its file does"
+        );
+        Ok(())
     }
 }

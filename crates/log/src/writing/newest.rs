@@ -1,4 +1,5 @@
-//! NEWEST
+//! The newest segment as an opening leaves it: closed, made by this opening, or with an unproven
+//! tail.
 
 use crate::directory::LogDirectory;
 use crate::reading::segment::Segment;
@@ -12,13 +13,13 @@ use std::sync::Arc;
 /// The newest segment, as an opening leaves it.
 pub(crate) struct Newest {
     pub(crate) segment: Arc<Segment>,
-    /// If this opening made it.
+    /// Open for appending, if this opening made the segment.
     pub(crate) file: Option<Box<dyn AppendFile>>,
     /// Of that file.
     pub(crate) syncer: Option<Arc<Syncer>>,
-    /// Of that file; packs nothing without.
+    /// Packs blocks for that file; without a file it packs nothing.
     pub(crate) packer: Packer,
-    /// If not all of it is durable.
+    /// Set if not all of the segment is durable.
     pub(crate) unproven: Option<UnprovenTail>,
 }
 
@@ -44,9 +45,9 @@ impl Newest {
     }
 }
 
-/// What nothing proves durable at the end of the newest segment: an earlier opening wrote it, and
-/// its sync may have failed. No sync of that file can be believed any more. See
-/// [`create`](crate::create).
+/// Blocks at the end of the newest segment that nothing proves durable: an earlier opening wrote
+/// them, and its sync may have failed. No later sync of that file can be trusted. See
+/// [`create`](crate::writing::create).
 #[derive(Debug)]
 pub(crate) struct UnprovenTail {
     pub(crate) blocks: CarriedBlocks,
@@ -60,13 +61,13 @@ impl UnprovenTail {
         self.proven.index().read().next()
     }
 
-    /// The segment without the blocks; none if it is replaced by the one that they are carried over
-    /// to.
+    /// The segment without the blocks; `None` if the segment that they are carried over to replaces
+    /// it.
     pub(crate) fn proven(&self) -> Option<&Arc<Segment>> {
         (self.first() != self.proven.base()).then_some(&self.proven)
     }
 
-    /// Makes a segment of the blocks. The file that they are in stays as it is.
+    /// Creates a segment of the blocks. The file that they are in stays as it is.
     pub(crate) fn carry_over(
         &self,
         directory: &LogDirectory,

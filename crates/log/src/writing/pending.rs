@@ -1,12 +1,13 @@
 //! Pending records: accepted, readable, and not yet in a file.
 //!
 //! # Invariants
-//! 1. Pending records are the last of the log, dense: the full blocks in order, then the block
-//!    being filled.
-//! 2. `claimed` bounds what writing them out and closing the segment will take; it never exceeds
-//!    `reserved`, so neither meets a full disk.
-//! 3. Between calls no group is half accepted: the block being filled ends where a group does.
-//! 4. A block leaves only after it can be read from its segment.
+//! 1. Pending records are the last records of the log, at dense positions: the full blocks in
+//!    order, then the block that is being filled.
+//! 2. `claimed` is the most bytes that writing the pending blocks and closing the segment can take.
+//!    It never exceeds `reserved`, so neither of them meets a full disk.
+//! 3. Between calls no group is accepted in part: the block that is being filled ends where a group
+//!    ends.
+//! 4. A block leaves the pending records only after it can be read from its segment.
 
 use crate::format::block::BLOCK_HEADER_BYTES;
 use crate::format::footer::{ENTRY_BYTES, footer_bytes};
@@ -15,8 +16,8 @@ use bytes::Bytes;
 use quire_model::Position;
 use std::collections::VecDeque;
 
-/// What a block takes besides its records and their table entries, its entry in the footer
-/// included.
+/// Bytes that a block takes besides its records and their table entries, with its entry in the
+/// footer.
 const BLOCK_OVERHEAD_BYTES: u64 = (BLOCK_HEADER_BYTES + COUNT_BYTES + ENTRY_BYTES) as u64;
 
 #[derive(Debug)]
@@ -28,16 +29,17 @@ pub(crate) struct Pending {
     block_bytes: usize,
     /// Bytes reserved on disk past the end of the newest segment.
     reserved: u64,
-    /// Worst-case bytes of pending blocks, and of the footer that the segment will have with them.
+    /// Worst-case bytes of the pending blocks, and of the footer that the segment will have with
+    /// them.
     claimed: u64,
-    /// Nothing is accepted until room is reserved anew.
+    /// No group is accepted until new disk space is reserved.
     frozen: bool,
-    /// Set by a close: nothing more is accepted.
+    /// Set by a close: no group is accepted any more.
     pub(crate) closed: bool,
 }
 
 impl Pending {
-    /// Nothing pending and nothing reserved; the next record accepted gets position `next`.
+    /// No pending records and no reserved space. The next record accepted gets position `next`.
     pub(crate) fn new(next: Position, block_bytes: usize) -> Pending {
         Pending {
             full: VecDeque::new(),
@@ -52,19 +54,19 @@ impl Pending {
         }
     }
 
-    /// The most that a group of `bytes` in `records` records can take on disk.
+    /// The most bytes that a group of `bytes` in `records` records can take on disk.
     pub(crate) fn group_bytes_max(&self, bytes: usize, records: usize) -> u64 {
         let raw = BlockBuilder::added_bytes(bytes, records);
-        // Any two blocks next to each other hold more than one full block's bytes.
+        // Any two neighbouring blocks hold more bytes than one full block.
         let blocks = (2 * raw / self.block_bytes + 2).min(records);
         raw as u64 + blocks as u64 * BLOCK_OVERHEAD_BYTES
     }
 
-    /// Accepts a group whose records hold `bytes` in all, and returns the first's position; `None`,
-    /// and nothing changes, if the room reserved does not cover it.
+    /// Accepts a group whose records hold `bytes` in all, and returns the position of the first.
+    /// Returns `None`, and changes nothing, if the reserved space is too small for it.
     pub(crate) fn accept(&mut self, group: &[&[u8]], bytes: usize) -> Option<Position> {
         let raw = BlockBuilder::added_bytes(bytes, group.len());
-        // A group that does not fit begins a block, and goes on through as many as it needs.
+        // A group that does not fit starts a new block, and continues through as many as it needs.
         let opens_block = !self.filling.is_empty() && !self.fits(self.filling.raw_bytes(), raw);
         let claim = self.claim(group, opens_block || self.filling.is_empty());
         if self.frozen || self.claimed.saturating_add(claim) > self.reserved {
@@ -74,6 +76,10 @@ impl Pending {
             self.close_block();
         }
         self.claimed += claim;
+        assert!(
+            self.claimed <= self.reserved,
+            "accepted records fit in reserved space"
+        );
         let first = self.next;
         for record in group {
             let added = BlockBuilder::added_bytes(record.len(), 1);
@@ -93,8 +99,8 @@ impl Pending {
         held + added <= self.block_bytes
     }
 
-    /// What writing out a group takes, at most: its records, and the overhead of each block that it
-    /// begins.
+    /// The most bytes that writing a group takes: its records, and the overhead of each block that
+    /// it starts.
     fn claim(&self, group: &[&[u8]], opens_block: bool) -> u64 {
         let (mut held, mut claim) = match opens_block {
             true => (COUNT_BYTES, BLOCK_OVERHEAD_BYTES),
@@ -112,7 +118,7 @@ impl Pending {
         claim
     }
 
-    /// Calls the block being filled full. No group goes on past it.
+    /// Ends the block that is being filled, at the end of a group.
     pub(crate) fn close_block(&mut self) {
         self.end_block(false);
     }
@@ -139,8 +145,12 @@ impl Pending {
         self.full_bytes
     }
 
-    /// Lets go of the first `count` full blocks, which took `file_bytes` in the segment.
+    /// Removes the first `count` full blocks, which took `file_bytes` in the segment.
     pub(crate) fn written(&mut self, count: usize, file_bytes: u64) {
+        assert!(
+            file_bytes <= self.reserved,
+            "a write takes reserved space only"
+        );
         for block in self.full.drain(..count.min(self.full.len())) {
             self.full_bytes -= block.payload().len();
             self.claimed -= (BLOCK_HEADER_BYTES + block.payload().len()) as u64;
@@ -148,7 +158,7 @@ impl Pending {
         self.reserved -= file_bytes;
     }
 
-    /// Worst-case bytes of what is pending and of the segment's footer.
+    /// Worst-case bytes of the pending blocks and of the footer of the segment.
     pub(crate) fn claimed(&self) -> u64 {
         self.claimed
     }
@@ -158,26 +168,30 @@ impl Pending {
         self.reserved
     }
 
-    /// Says how many bytes are reserved past the end of the segment now.
+    /// Sets the number of bytes reserved past the end of the segment.
     pub(crate) fn set_reserved(&mut self, bytes: u64) {
         self.frozen = false;
         self.reserved = bytes;
     }
 
-    /// Says that at least so many bytes are reserved past the end of the segment: records may have
-    /// been accepted meanwhile.
+    /// Sets the number of bytes reserved past the end of the segment to at least `bytes`. Records
+    /// may have been accepted since the reservation was begun.
     pub(crate) fn raise_reserved(&mut self, bytes: u64) {
         self.reserved = self.reserved.max(bytes);
     }
 
-    /// Accepts nothing until room is reserved anew, so that the log's end stands still.
+    /// Accepts no group until new space is reserved, so that the end of the log stays where it is.
     pub(crate) fn freeze(&mut self) {
         self.frozen = true;
     }
 
-    /// Goes over to a segment of `blocks` blocks with `reserved` bytes of room, whose new blocks
-    /// are full at `block_bytes`. Nothing is pending.
+    /// Switches to a segment of `blocks` blocks with `reserved` bytes of space, whose new blocks
+    /// are full at `block_bytes`. No record is pending.
     pub(crate) fn begin_segment(&mut self, blocks: usize, reserved: u64, block_bytes: usize) {
+        assert!(
+            self.full.is_empty() && self.filling.is_empty(),
+            "a log rotates when nothing is pending"
+        );
         self.block_bytes = block_bytes;
         self.claimed = footer_bytes(blocks);
         self.set_reserved(reserved);
@@ -196,7 +210,7 @@ impl Pending {
         }
     }
 
-    /// The block that holds `position`, if it is pending; a copy of the one being filled.
+    /// The block that holds `position`, if it is pending. The block being filled is copied.
     pub(crate) fn block(&self, position: Position) -> Option<RecordBlock> {
         match self.full_block(position) {
             Some(block) => Some(block.clone()),

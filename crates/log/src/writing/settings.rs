@@ -1,4 +1,4 @@
-//! SETTINGS
+//! Settings of new segments: how their blocks are packed, which may change while the log is open.
 
 use crate::Codec;
 use quire_model::Position;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub(crate) struct SegmentSettings {
     pub(crate) block_bytes: usize,
     pub(crate) codec: Codec,
-    /// The dictionary for new segments, and the segment it came from.
+    /// The dictionary for new segments, and the base of the segment that it was trained on.
     pub(crate) trained: Option<(Arc<Dictionary>, Position)>,
 }
 
@@ -23,7 +23,7 @@ impl SegmentSettings {
         }
     }
 
-    /// The dictionary that a new segment is to have.
+    /// The dictionary of a new segment.
     pub(crate) fn dictionary(&self) -> Option<Arc<Dictionary>> {
         let trained = self.trained.as_ref();
         trained.map(|(dictionary, _)| dictionary.clone())

@@ -1,9 +1,9 @@
-//! Syncer: makes what was written to a segment durable, while more may be written to it.
+//! Syncer: makes the written bytes of a segment durable, while more may be written to it.
 //!
 //! # Invariants
-//! 1. One sync of a segment's file at a time, and after one that failed none: what it may have made
-//!    the system forget, the next would call a success.
-//! 2. Bytes count as durable only after a sync that began when they had been written.
+//! 1. One sync of a segment file at a time, and none after one that failed: the system may have
+//!    dropped pages that it could not write, and would report success for the next sync.
+//! 2. Bytes count as durable only after a sync that began when they were already written.
 
 use crate::{Error, Result};
 use parking_lot::Mutex;
@@ -14,14 +14,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Syncs the file of a segment, through a handle of its own.
 #[derive(Debug)]
 pub(crate) struct Syncer {
-    /// None once a sync failed.
+    /// `None` once a sync failed.
     file: Mutex<Option<Box<dyn AppendFile>>>,
     /// Bytes of the file known durable.
     durable: AtomicU64,
 }
 
 impl Syncer {
-    /// For a file of which so many bytes are durable.
+    /// For a file of which `durable` bytes are durable.
     pub(crate) fn new(file: Box<dyn AppendFile>, durable: u64) -> Syncer {
         Syncer {
             file: Mutex::new(Some(file)),
@@ -34,10 +34,11 @@ impl Syncer {
         self.durable.load(Ordering::Acquire)
     }
 
-    /// Makes the first `bytes`, which were written, durable. Waits for whoever is syncing.
+    /// Makes the first `bytes` of the file durable; they are written. Waits for a sync that is
+    /// under way.
     ///
     /// # Errors
-    /// The machine's the first time, then [`Error::Poisoned`].
+    /// The error of the machine the first time, then [`Error::Poisoned`].
     pub(crate) fn sync(&self, bytes: u64) -> Result<()> {
         let mut held = self.file.lock();
         if self.durable() >= bytes {

@@ -1,11 +1,10 @@
-//! SegmentSettings: how new blocks are made, which may change while the log is open, and the dictionary that
-//! they use.
+//! Training: the dictionary of new segments, and the calls that change how their blocks are packed.
 //!
 //! # Invariants
-//! 1. What is set holds for segments begun afterwards: all blocks that are written to a segment are
-//!    packed in one way.
-//! 2. A dictionary is trained on records of one sealed segment, and on nothing else: the same log
-//!    trains the same one.
+//! 1. New settings apply to segments begun afterwards: all blocks written to one segment are packed
+//!    in one way.
+//! 2. A dictionary is trained on the records of one sealed segment alone, so equal logs train equal
+//!    dictionaries.
 
 use crate::format::block::BLOCK_HEADER_BYTES;
 use crate::format::index::BlockRange;
@@ -18,19 +17,19 @@ use quire_pack::Dictionary;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A dictionary is trained anew after so many segments: often enough to follow the records as they
-/// change, and seldom enough to cost next to nothing.
+/// A new dictionary is trained after this number of segments: often enough to follow the records as
+/// they change, and seldom enough to cost next to nothing.
 const SEGMENTS_PER_DICTIONARY: usize = 16;
-/// A dictionary is trained on at most so many times its own bytes, as zstd advises,
+/// A dictionary is trained on at most this number of times its own bytes, as zstd advises,
 const SAMPLE_BYTES_PER_DICTIONARY_BYTE: usize = 100;
-/// and on no more than this.
+/// and on at most this number of bytes.
 const SAMPLE_BYTES_MAX: usize = 16 << 20;
-/// Of a long record so much is looked at.
+/// The most bytes of one record that are used.
 const SAMPLE_RECORD_BYTES_MAX: usize = 16 << 10;
 
 impl Log {
-    /// Changes the size and the codec of blocks, from the next segment on; blocks that are there
-    /// stay as they are until compaction rewrites them.
+    /// Changes the size and the codec of blocks, from the next segment on. Existing blocks stay as
+    /// they are until compaction rewrites them.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for what [`Log::open`] would
@@ -56,7 +55,7 @@ impl Log {
     }
 
     /// Whether to call [`train_dictionary`](Log::train_dictionary): a segment was sealed since the
-    /// last call, and new ones are to have a dictionary.
+    /// last call, and new segments are to have a dictionary.
     pub fn dictionary_is_due(&self) -> bool {
         let shared = self.shared();
         shared.training_due.load(Ordering::Acquire)
@@ -64,11 +63,11 @@ impl Log {
     }
 
     /// Trains a dictionary on the newest sealed segment, if new segments are to have one and there
-    /// is none or it has got old. Returns whether it did. For the background: reads some megabytes,
-    /// and takes up to seconds of CPU.
+    /// is none yet or the last one is old. Returns whether it did. For the background: it reads
+    /// some megabytes, and takes up to seconds of CPU time.
     ///
     /// # Errors
-    /// Those of reading the segment.
+    /// Errors of reading the segment.
     pub fn train_dictionary(&self) -> Result<bool> {
         let shared = self.shared();
         shared.training_due.store(false, Ordering::Release);
@@ -105,7 +104,7 @@ impl Log {
 }
 
 impl Shared {
-    /// A dictionary of at most `bytes`, trained on records from all over `segment`.
+    /// Trains a dictionary of at most `bytes` on records sampled from all of `segment`.
     fn train(&self, segment: &Segment, bytes: usize) -> Result<Option<Arc<Dictionary>>> {
         let sample_bytes_max = (SAMPLE_BYTES_PER_DICTIONARY_BYTE * bytes).min(SAMPLE_BYTES_MAX);
         let (mut samples, mut lengths) = (Vec::new(), Vec::new());
@@ -132,7 +131,7 @@ impl Shared {
     }
 }
 
-/// Blocks from all over a segment, of about so many raw bytes.
+/// Blocks spread evenly over a segment, of about `raw_bytes` in all.
 fn spread(segment: &Segment, raw_bytes: usize) -> Vec<BlockRange> {
     let index = segment.index().read();
     let blocks = index.entries().len();

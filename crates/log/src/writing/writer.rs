@@ -1,16 +1,16 @@
-//! The newest segment's file, being written: blocks, syncs, the footer, and going over to the next
+//! Writes the file of the newest segment: its blocks, its footer, and the rotation to the next
 //! segment.
 //!
-//! # Going over to a new segment
-//! 1. Sync the old one: its records are durable before the successor's name exists, so a segment
-//!    with a successor has no torn tail.
-//! 2. Create the new one, durable with its name. If that fails, nothing has changed.
-//! 3. Seal the old one with its footer. A crash before that is durable leaves a segment without a
-//!    footer, all of whose records can be found by reading it: recovery does, and writes the
-//!    footer.
+//! # Rotation to a new segment
+//! 1. Sync the old segment. Its records are then durable before the name of the successor exists,
+//!    so a segment with a successor has no torn tail.
+//! 2. Create the new segment, durable with its name. If that fails, nothing has changed.
+//! 3. Write the footer of the old segment, which seals it. A crash before the footer is durable
+//!    leaves a segment without one. Recovery then reads its blocks, finds all its records, and
+//!    writes the footer.
 //!
-//! A [rotate_unsynced](LogOptions::rotate_unsynced) log does neither 1 nor 3, unless all was durable already: see
-//! `unsynced.rs`.
+//! A log that [rotates unsynced](LogOptions::rotate_unsynced) does 1 and 3 only if all its records
+//! were durable already: see `unsynced.rs`.
 
 use crate::directory::LogDirectory;
 use crate::format::footer;
@@ -29,44 +29,44 @@ use quire_pack::Packer;
 use quire_seeded::{Bug, seeded};
 use std::sync::Arc;
 
-/// A closed segment smaller than this is carried over into the next one, so that a log opened often
-/// for a few records each time does not become thousands of files.
+/// A closed segment smaller than this is carried over into the next one. So a log that is opened
+/// often, for a few records each time, does not become thousands of files.
 const CARRY_BYTES_MAX: u64 = 1 << 20;
 
-/// At most one part in so many of a disk's free room is reserved ahead: its other logs need some
-/// too.
+/// At most one part in this many of the free space of a disk is reserved ahead: its other logs need
+/// some too.
 const FREE_SHARE: u64 = 8;
 
-/// What takes the place of a segment that was not all durable, all of which is.
+/// The segments that replace one with an unproven tail. All their records are durable.
 pub(crate) struct Secured {
-    /// At least one.
+    /// At least one segment.
     pub(crate) segments: Vec<Arc<Segment>>,
-    /// Bytes of room past the end of the last.
+    /// Bytes of space reserved past the end of the last one.
     pub(crate) reserved: u64,
 }
 
-/// Writes the newest segment. What fails here leaves the file in an unknown state, unless said
+/// Writes the newest segment. An error leaves the file in an unknown state, unless a method says
 /// otherwise.
 #[derive(Debug)]
 pub(crate) struct Writer {
     directory: LogDirectory,
     options: LogOptions,
     segment: Arc<Segment>,
-    /// None while the newest segment is one that an earlier opening wrote: the first append goes
-    /// over to a new one.
+    /// `None` while the newest segment is one that an earlier opening wrote: the first append
+    /// rotates to a new one.
     file: Option<Box<dyn AppendFile>>,
     /// Of that file.
     syncer: Option<Arc<Syncer>>,
     /// Of that file.
     packer: Packer,
-    /// What of the newest segment is not durable, though an earlier opening wrote it. There is no
-    /// file then.
+    /// The blocks of the newest segment that are not proven durable; an earlier opening wrote them.
+    /// `file` is `None` then.
     unproven: Option<UnprovenTail>,
     encoded: Vec<u8>,
 }
 
 impl Writer {
-    /// Goes on with `newest`.
+    /// Continues after `newest`.
     pub(crate) fn new(directory: LogDirectory, options: LogOptions, newest: Newest) -> Writer {
         Writer {
             directory,
@@ -95,15 +95,15 @@ impl Writer {
         self.unproven.as_ref().map(UnprovenTail::first)
     }
 
-    /// The newest segment without what is unproven, if both will be segments of the log.
+    /// The newest segment without its unproven tail, if both will be segments of the log.
     pub(crate) fn proven(&self) -> Option<&Arc<Segment>> {
         self.unproven.as_ref()?.proven()
     }
 
-    /// Carries what is unproven over to a new segment, with room for `need` bytes of records, and
-    /// goes over to it. Gives the segments that take the place of the present one and the bytes of
-    /// room; `None` if all was proven. On failure nothing has changed, unless the new segment is
-    /// named.
+    /// Carries the unproven tail over to a new segment, with space for `need` bytes of records, and
+    /// switches to it. Returns the segments that replace the present one and the reserved bytes;
+    /// `None` if there is no unproven tail. After an error nothing has changed, unless the new
+    /// segment may have its name.
     pub(crate) fn secure(&mut self, need: u64) -> std::result::Result<Option<Secured>, NotCreated> {
         let Some(unproven) = &self.unproven else {
             return Ok(None);
@@ -111,7 +111,7 @@ impl Writer {
         let new = unproven.carry_over(&self.directory, &mut |file, blocks| {
             self.reserve_in(file, footer_bytes(blocks), need)
         })?;
-        // Readers may be in the rest of the old file: the next opening cuts it off, and writes the
+        // Readers may use the rest of the old file: the next opening cuts it off, and writes the
         // footer.
         let segments = unproven.proven().into_iter().chain([&new.segment]);
         let secured = Secured {
@@ -123,16 +123,16 @@ impl Writer {
         Ok(Some(secured))
     }
 
-    /// Whether the segment is to be sealed, with `claimed` bytes pending and `next` the log's next
-    /// position.
+    /// Whether the segment is to be sealed, with `claimed` bytes pending and `next` the next
+    /// position of the log.
     pub(crate) fn is_full(&self, claimed: u64, next: Position) -> bool {
         let records = next.0.saturating_sub(self.segment.base().0);
         let bytes = self.segment.index().read().end().saturating_add(claimed);
         records > 0 && (bytes >= self.options.segment_bytes || records >= SEGMENT_RECORDS_MAX)
     }
 
-    /// Reserves room past the end of the file: `claimed` bytes, and at least `need` more. Returns
-    /// the bytes reserved in all. On failure the room reserved before stays.
+    /// Reserves space past the end of the file: `claimed` bytes, and at least `need` more. Returns
+    /// the bytes reserved in all. After an error the space reserved before stays.
     pub(crate) fn reserve(&mut self, claimed: u64, need: u64) -> Result<u64> {
         let Some(mut file) = self.file.take() else {
             return Err(Error::Closed);
@@ -142,7 +142,8 @@ impl Writer {
         reserved
     }
 
-    /// Appends blocks, makes them readable, and returns their bytes in the file.
+    /// Appends blocks, makes them readable, and returns the number of bytes that they took in the
+    /// file.
     pub(crate) fn write(&mut self, blocks: &[RecordBlock]) -> Result<u64> {
         let Some(file) = &mut self.file else {
             return Err(Error::Closed);
@@ -168,23 +169,28 @@ impl Writer {
                     let fits = index.push(records, length, raw_bytes);
                     assert!(fits, "a segment is sealed before it outgrows its index");
                 }
+                assert_eq!(
+                    index.end(),
+                    file.len(),
+                    "the index of the newest segment ends where its file does"
+                );
             }
         }
         self.segment.set_file_bytes(file.len());
         Ok(file.len() - before)
     }
 
-    /// What makes the file durable, and how many bytes of it there are to be; `None` if there is no
-    /// file.
+    /// The syncer of the file, and the number of bytes that it has to make durable; `None` if there
+    /// is no file.
     pub(crate) fn unsynced(&self) -> Option<(Arc<Syncer>, u64)> {
         let (file, syncer) = (self.file.as_ref()?, self.syncer.as_ref()?);
         Some((Arc::clone(syncer), file.len()))
     }
 
-    /// Creates the segment that comes after the present one, with room for `need` bytes of records:
-    /// for those from `next` on, or, if the present one is small and was closed, in its place and
-    /// with all that it holds, and `carry` says so. It is an unsynced one unless all so far is
-    /// `durable`.
+    /// Creates the segment after the present one, with space for `need` bytes of records. It holds
+    /// the records from `next` on. If the present segment is small and was closed, and `carry` says
+    /// so, it replaces the present one and takes over its blocks. It is an unsynced segment unless
+    /// all records so far are `durable`.
     pub(crate) fn create_next(
         &self,
         next: Position,
@@ -217,7 +223,8 @@ impl Writer {
                 .directory
                 .create(self.segment.base(), Some(&carried), &mut make_room)
             {
-                // It is damaged: it stays as it is, and new records go elsewhere.
+                // The present segment is damaged: it stays as it is, and new records go to another
+                // one.
                 Err(failed) if failed.error.kind() == ErrorKind::Corrupt => {}
                 created => return created,
             }
@@ -225,9 +232,13 @@ impl Writer {
         self.directory.create(next, None, &mut make_room)
     }
 
-    /// Goes over to `new`; seals the present segment, if all so far is `durable`, and `new` does
+    /// Rotates to `new`. Seals the present segment, if all its records are `durable` and `new` does
     /// not replace it.
     pub(crate) fn rotate_to(&mut self, new: NewSegment, durable: bool) -> Result<()> {
+        assert!(
+            new.segment.base() >= self.segment.base(),
+            "bases of segments ascend"
+        );
         if !durable {
             self.leave_unsynced()?;
         } else if new.segment.base() != self.segment.base() {
@@ -237,7 +248,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Gives back reserved room, and leaves the segment as it is.
+    /// Releases reserved space, and leaves the segment without a footer.
     fn leave_unsynced(&mut self) -> Result<()> {
         if let (Some(mut file), Some(syncer)) = (self.file.take(), self.syncer.take()) {
             let length = file.len();
@@ -254,8 +265,8 @@ impl Writer {
         self.packer = new.packer;
     }
 
-    /// Writes the footer of a segment all of which is synced, if it has none, gives back reserved
-    /// room, and lets go of the file.
+    /// Writes the footer of the segment if it has none, releases reserved space, and closes the
+    /// file. All of the segment is synced.
     pub(crate) fn seal(&mut self) -> Result<()> {
         let segment = &self.segment;
         let (base, salt) = (segment.base(), segment.salt());
@@ -263,7 +274,7 @@ impl Writer {
         let file_bytes = match self.file.take() {
             Some(file) => footer::write(file, &index, base, salt)?,
             None if segment.file_bytes() > index.end() => return Ok(()),
-            // An earlier opening found the disk too full for it.
+            // An earlier opening had no disk space for it.
             None => footer::write_if_room(
                 self.directory.env.as_ref(),
                 segment.path(),
@@ -276,8 +287,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Reserves `claimed` bytes and room for more: as the options say, but not past where the
-    /// segment will be sealed, nor more than a share of the disk's free room, and at least `need`.
+    /// Reserves `claimed` bytes and space for more. How much more is set by the options; it ends
+    /// where the segment will be sealed, is at most a share of the free space of the disk, and is
+    /// at least `need`.
     fn reserve_in(&self, file: &mut dyn AppendFile, claimed: u64, need: u64) -> Result<u64> {
         let options = &self.options;
         let enough = claimed.saturating_add(need);
@@ -287,7 +299,7 @@ impl Writer {
         let left = options
             .segment_bytes
             .saturating_sub(file.len().saturating_add(claimed));
-        // A disk that can't be asked says itself whether it has room.
+        // If the free space is unknown, the reservation itself says whether there is enough.
         let free = self.directory.env.free_bytes(&self.directory.dir);
         let free = free.unwrap_or(u64::MAX);
         let ahead = options.reserve_bytes.min(left).min(free / FREE_SHARE);

@@ -1,5 +1,5 @@
-//! Compaction keeps positions: what is needed reads as before, what is not is said to be
-//! superseded, whatever happens.
+//! Compaction keeps positions: a needed record reads as before, and any other is reported as
+//! superseded, under faults and crashes too.
 
 use crate::support::*;
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use quire_model::Position;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Which records are needed: all but a part that `density` and the position decide.
+/// Which records are needed: `density` and the position decide.
 #[derive(Debug, Clone, Copy)]
 struct Needed {
     seed: u64,
@@ -64,8 +64,8 @@ fn compact(
     log.compact(from, next, &mut keep, &|| false)
 }
 
-/// Each record is what was written, or, if it may be, superseded; by every way of reading. Returns
-/// those that are there.
+/// Each record is what was written, or superseded, if it may be; by every way of reading. Returns
+/// the positions that are there.
 fn check(log: &Log, gone: &BTreeSet<u64>) -> BTreeSet<u64> {
     let (first, last) = (log.first().0, log.last().0);
     let mut there = BTreeSet::new();
@@ -222,15 +222,15 @@ proptest! {
     }
 }
 
-/// What a history was told before it ended.
+/// What the log reported to a history before it ended.
 #[derive(Debug, Default, Clone)]
-struct Told {
+struct Reported {
     synced: u64,
     offered: u64,
     gone: BTreeSet<u64>,
 }
 
-impl Told {
+impl Reported {
     fn append(&mut self, log: &Log, count: u64) -> Result<()> {
         self.offered = log.last().0 + count;
         append(log, count)?;
@@ -240,8 +240,8 @@ impl Told {
 
     fn compact(&mut self, log: &Log, seed: u64, from: usize, count: usize) -> Result<()> {
         let density = 2 + seed % 4;
-        // What one asked for is gone for good; needed records are those that none ever called
-        // obsolete.
+        // A record that one compaction was told to remove is gone; the needed records are those
+        // that none called obsolete.
         let needed = Needed { seed, density };
         compact(log, needed, from, count, &mut self.gone).map(drop)
     }
@@ -256,42 +256,42 @@ impl Told {
     }
 }
 
-/// Appends, rolls and compactions of single segments and of several, again and again, with openings
-/// in between.
-fn history(env: &Arc<SimEnv>, told: &mut Told) -> Result<()> {
-    let mut log = told.check(env)?;
+/// Appends, rotations, and compactions of one segment and of several, repeatedly, with openings in
+/// between.
+fn history(env: &Arc<SimEnv>, reported: &mut Reported) -> Result<()> {
+    let mut log = reported.check(env)?;
     for round in 0..3 {
         for count in [7, 3, 12, 5] {
-            told.append(&log, count)?;
+            reported.append(&log, count)?;
         }
-        told.compact(&log, round, round as usize, 1)?;
-        told.append(&log, 4)?;
+        reported.compact(&log, round, round as usize, 1)?;
+        reported.append(&log, 4)?;
         log.rotate()?;
-        told.compact(&log, 10 + round, 0, 3)?;
-        told.compact(&log, 20 + round, 1, 2)?;
-        told.append(&log, 3)?;
+        reported.compact(&log, 10 + round, 0, 3)?;
+        reported.compact(&log, 20 + round, 1, 2)?;
+        reported.append(&log, 3)?;
         if round == 1 {
             log.close()?;
         }
         drop(log);
-        log = told.check(env)?;
+        log = reported.check(env)?;
     }
-    told.compact(&log, 5, 0, 100)?;
-    told.append(&log, 2)
+    reported.compact(&log, 5, 0, 100)?;
+    reported.append(&log, 2)
 }
 
 fn steps_of_history() -> u64 {
     let env = SimEnv::new(0);
-    history(&env, &mut Told::default()).unwrap();
+    history(&env, &mut Reported::default()).unwrap();
     env.operations()
 }
 
-fn goes_on(env: &Arc<SimEnv>, told: &mut Told) {
-    let log = told.check(env).unwrap();
-    told.append(&log, 9).unwrap();
+fn goes_on(env: &Arc<SimEnv>, reported: &mut Reported) {
+    let log = reported.check(env).unwrap();
+    reported.append(&log, 9).unwrap();
     log.rotate().unwrap();
-    told.compact(&log, 3, 1, 4).unwrap();
-    check(&log, &told.gone);
+    reported.compact(&log, 3, 1, 4).unwrap();
+    check(&log, &reported.gone);
     log.close().unwrap();
     assert_eq!(verify_all(env).1, []);
 }
@@ -302,10 +302,10 @@ fn a_crash_at_any_step_of_a_compaction_loses_nothing_that_is_needed() {
         for step in 0..steps_of_history() {
             let env = SimEnv::new(step);
             env.crash_at(step);
-            let mut told = Told::default();
-            history(&env, &mut told).unwrap_err();
+            let mut reported = Reported::default();
+            history(&env, &mut reported).unwrap_err();
             for seed in 0..12 {
-                let mut told = told.clone();
+                let mut reported = reported.clone();
                 let after = env.after_crash(seed);
                 if after.exists(dir()).unwrap() {
                     assert_eq!(verify_all(&after).1, [], "step {step} seed {seed}");
@@ -314,12 +314,12 @@ fn a_crash_at_any_step_of_a_compaction_loses_nothing_that_is_needed() {
                 if seed % 3 == 0 {
                     let before = after.operations();
                     after.crash_at(before + seed / 3);
-                    let _ = told.clone().check(&after);
-                    goes_on(&after.after_crash(seed), &mut told.clone());
+                    let _ = reported.clone().check(&after);
+                    goes_on(&after.after_crash(seed), &mut reported.clone());
                 }
                 let after = env.after_crash(seed);
-                goes_on(&after, &mut told);
-                goes_on(&after.after_crash(seed + 100), &mut told);
+                goes_on(&after, &mut reported);
+                goes_on(&after.after_crash(seed + 100), &mut reported);
             }
         }
     });
@@ -339,14 +339,14 @@ fn a_fault_at_any_step_of_a_compaction_changes_nothing_and_the_log_goes_on() {
                     true => env.fail_from(step, fault),
                     false => env.fail_at(step, fault),
                 }
-                let mut told = Told::default();
-                let _ = history(&env, &mut told);
+                let mut reported = Reported::default();
+                let _ = history(&env, &mut reported);
                 env.heal();
                 for seed in 0..3 {
-                    drop(told.clone().check(&env.after_crash(seed)).unwrap());
+                    drop(reported.clone().check(&env.after_crash(seed)).unwrap());
                 }
-                goes_on(&env, &mut told);
-                goes_on(&env.after_crash(step), &mut told);
+                goes_on(&env, &mut reported);
+                goes_on(&env.after_crash(step), &mut reported);
             }
         }
     });

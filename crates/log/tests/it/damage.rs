@@ -18,8 +18,8 @@ fn machine(last: u64, closed: bool) -> Arc<SimEnv> {
     env
 }
 
-/// Reads everything: each record is right, or an error of kind `Corrupt` that names a file. How
-/// many are right.
+/// Reads everything: each record is right, or an error of kind `Corrupt` that names a file. Returns
+/// the number of right records.
 fn right_records(log: &Log) -> u64 {
     let mut right = 0;
     for position in log.first().0..=log.last().0 {
@@ -267,7 +267,7 @@ fn a_damaged_dictionary_costs_nothing_where_another_segment_holds_the_same() {
         let base = last.file_stem().unwrap().to_str().unwrap().parse().unwrap();
         assert_eq!(log.read(Position(base)).unwrap(), record(base));
         check_all(&log);
-        // What is damaged is not handed on.
+        // A damaged segment is not copied.
         let mut copies = log.copies(log.last()).unwrap().into_iter();
         let copy = copies.find(|copy| copy.path() == first.as_path()).unwrap();
         let error = copy.pieces(0, copy.bytes()).find_map(Result::err).unwrap();
@@ -366,7 +366,8 @@ fn a_block_inside_a_record_is_never_taken_for_one_of_the_log() {
     log.append(&[&bytes]).unwrap();
     log.sync(log.last()).unwrap();
     drop(log);
-    // The torn block's own header is lost: all that could speak for it is inside the record.
+    // The header of the torn block is lost: everything that could prove it durable is inside the
+    // record.
     let path = segments(&env).pop().unwrap();
     let header_of_second = env.read_all(&path).unwrap().len() as u64 - bytes.len() as u64 - 8 - 48;
     env.flip_bit(&path, header_of_second * 8).unwrap();
@@ -377,7 +378,7 @@ fn a_block_inside_a_record_is_never_taken_for_one_of_the_log() {
 
 #[test]
 fn a_group_of_many_blocks_that_was_cut_short_is_dropped_whole() {
-    // A short group, then one that goes on through several blocks, then another short one in the
+    // A short group, then one that continues through several blocks, then another short one in the
     // last of them.
     let machine = SimEnv::new(1);
     let (log, _) = open(&machine).unwrap();

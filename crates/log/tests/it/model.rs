@@ -20,8 +20,7 @@ enum Op {
     Train,
     /// Close, and open with options that may differ.
     Reopen(Option<LogOptions>),
-    /// Open without a close: nothing is lost, for the machine runs on, but what was never written
-    /// out.
+    /// Open without a close: only what was never written is lost, as the machine keeps running.
     Abandon,
 }
 
