@@ -1,29 +1,29 @@
-//! Background work: jobs, their classes, and gates to wait for what they change.
+//! Background work: jobs, their classes, and gates to wait for their effects.
 
 use std::fmt;
 use std::time::Duration;
 
-/// A piece of background work: runs once, to completion, on a background thread (or inside the
-/// simulator's loop).
+/// A piece of background work. It runs once, to completion, on a background thread (or in the loop
+/// of the simulator).
 pub type Job = Box<dyn FnOnce() + Send + 'static>;
 
-/// What kind of background work a [`Job`] is; each class has threads of its own, so that none
+/// The kind of background work that a [`Job`] does. Each class has its own threads, so that none
 /// starves another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum JobClass {
-    /// Writing memtables out: what frees memory. Also short timed duties such as a timed log sync.
+    /// Writing memtables, which frees memory; also short timed duties such as a timed log sync.
     Flush,
-    /// Merging runs and rewriting segments: what frees disk and speeds reads.
+    /// Merging runs and rewriting segments, which frees disk space and speeds up reads.
     Compaction,
 }
 
 /// A condition variable that the simulator can drive: waiting lets background jobs run.
 pub trait Gate: Send + Sync + fmt::Debug {
-    /// Says that something changed; every waiter looks again.
+    /// Reports a change: every waiter checks again.
     fn notify(&self);
-    /// Returns true as soon as `ready` does (looked at first, then after each `notify`), or false
-    /// when `timeout` has passed. The caller holds no lock that `ready` or a background job takes.
-    /// Under simulation, due jobs are run between looks, and the clock moves to the next one's time
-    /// when none is due.
+    /// Returns true as soon as `ready` does, or false when `timeout` has passed. `ready` is called
+    /// first, then after each `notify`. The caller holds no lock that `ready` or a background job
+    /// takes. Under simulation, due jobs run between these calls, and the clock moves to the time
+    /// of the next job when none is due.
     fn wait_until(&self, ready: &mut dyn FnMut() -> bool, timeout: Duration) -> bool;
 }

@@ -1,8 +1,8 @@
 //! The machine, as the engine sees it: files, volumes, a clock, randomness, background work and
 //! memory.
 //!
-//! Everything above this crate asks for these through [`Env`], never through `std`, so that a whole
-//! database runs unchanged on the real machine ([`OsEnv`]) or inside a seeded simulation
+//! Every crate above this one calls the machine through [`Env`], and never through `std`. So a
+//! whole database runs unchanged on the real machine ([`OsEnv`]), or inside a seeded simulation
 //! ([`SimEnv`]) that can crash at any call and keep only what was synced.
 
 mod budget;

@@ -10,7 +10,7 @@ pub(crate) fn part(bytes: &[u8], offset: u64, length: usize) -> Option<&[u8]> {
     bytes.get(start..start.checked_add(length)?)
 }
 
-/// The error for a file that is shorter than it was.
+/// The error for a file that is shorter than expected.
 #[cold]
 pub(crate) fn ends_early(path: &Path) -> Error {
     let end = io::Error::new(io::ErrorKind::UnexpectedEof, "failed to fill whole buffer");

@@ -1,4 +1,4 @@
-//! What goes wrong, and when.
+//! Fault injection: what fails, and when.
 
 use super::disks::Absence;
 use rustix::io::Errno;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// An error of a step that a test asks for.
+/// An error of a step that a test injects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The device fails.
@@ -24,27 +24,27 @@ impl Fault {
     }
 }
 
-/// An error of a read that a test asks for.
+/// An error of a read that a test injects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadFault {
     /// The device fails.
     Eio,
-    /// The bytes end before those asked for, as if the file were shorter: `UnexpectedEnd`. A read
-    /// that the system merely cuts into pieces is none: `Env` and `ReadFile` go on until they have
-    /// all, and nobody sees it. Looks that read no bytes (a list, a length) are carried out.
+    /// The bytes end before the requested ones, as if the file were shorter: `UnexpectedEnd`. A
+    /// read that the system only splits is no fault: `Env` and `ReadFile` continue until they have
+    /// all bytes. Reads that return no bytes of a file (a list, a length) are carried out.
     Short,
 }
 
 /// What interrupts an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Interruption {
-    /// The machine stops; the operation may have been carried out, in part or whole.
+    /// The machine stops; the operation may have been carried out, partly or wholly.
     Crash,
     /// The operation fails.
     Fault(Errno),
 }
 
-/// The faults asked for, by step and by read.
+/// The planned faults, by step and by read.
 #[derive(Debug, Default)]
 pub(super) struct FaultPlan {
     pub(super) crash_at: Option<u64>,
@@ -85,7 +85,7 @@ impl FaultPlan {
     }
 }
 
-/// The fault that holds from a number on.
+/// The fault that applies from a number on.
 fn since<F>(from: Option<(u64, F)>, now: u64) -> Option<F> {
     from.filter(|(first, _)| now >= *first)
         .map(|(_, fault)| fault)

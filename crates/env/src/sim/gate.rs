@@ -81,8 +81,8 @@ impl Gate for SimGate {
             if ready() {
                 return true;
             }
-            // As on the real machine, jobs get on even while a caller polls with no timeout at all,
-            // and only what is notified is looked at before the time is up.
+            // As on the real machine, jobs run even while a caller polls with no timeout at all,
+            // and `ready` is called early only after a `notify`.
             let mut running = self.machine.run_job_until(deadline);
             while running && self.epoch.load(Ordering::SeqCst) == seen && clock() < deadline {
                 running = self.machine.run_job_until(deadline);

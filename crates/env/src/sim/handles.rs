@@ -1,5 +1,5 @@
-//! Handles to simulated files: an appender, a reader, a lock. Each keeps its file readable after
-//! the name is gone.
+//! Handles to simulated files: an appender, a reader, a lock. A handle can be used after the name
+//! of its file is gone.
 
 use super::faults::Interruption;
 use super::file::{FileRef, to_index};
@@ -71,7 +71,7 @@ impl AppendFile for SimAppendFile {
                 state.transfer(bytes.len());
                 let shortage = state.shortage(&self.path, file, start + bytes.len());
                 let room = bytes.len().saturating_sub(shortage);
-                // As on the real machine, a first part of what fails is written.
+                // As on the real machine, a prefix of a failed append is written.
                 let (written, outcome) = match interruption {
                     Some(Interruption::Fault(errno)) => (state.rng.up_to(room), Err(errno.into())),
                     _ if shortage > 0 => (room, Err(Errno::NOSPC.into())),
@@ -113,8 +113,8 @@ impl AppendFile for SimAppendFile {
                     file.fail_sync();
                     Err(errno.into())
                 }
-                // Any part of it may have been done, which is what a crash makes of the bytes that
-                // are not synced.
+                // Any part of it may be done, and so it is: a crash keeps any part of the bytes
+                // that are not synced.
                 Some(Interruption::Crash) => Ok(()),
                 None => {
                     file.sync();
@@ -176,7 +176,7 @@ impl ReadFile for SimReadFile {
             let bytes = file.lock().bytes().len();
             Ok(bytes as u64)
         };
-        self.machine.look("ask the length of", &self.path, "", look)
+        self.machine.look("get the length of", &self.path, "", look)
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
@@ -202,14 +202,14 @@ impl ReadFile for SimReadFile {
     }
 }
 
-/// Holds the lock of a file that was not locked. It outlives the disk that the file is on.
+/// The lock of a file. It outlives the disk that the file is on.
 pub(super) struct SimLock {
     path: PathBuf,
     file: OpenFile,
 }
 
 impl SimLock {
-    /// None if the lock is held.
+    /// `None` if the lock is held.
     pub(super) fn take(machine: &SimMachine, path: &Path, file: FileRef) -> Option<SimLock> {
         let held = std::mem::replace(&mut file.lock().locked, true);
         (!held).then(|| SimLock {
@@ -229,6 +229,7 @@ impl FileLock for SimLock {}
 
 impl Drop for SimLock {
     fn drop(&mut self) {
-        self.file.file.lock().locked = false;
+        let held = std::mem::replace(&mut self.file.file.lock().locked, false);
+        assert!(held, "a lock is held until its holder drops it");
     }
 }

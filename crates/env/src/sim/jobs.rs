@@ -1,10 +1,10 @@
-//! Background work in the simulator: jobs queue up and run one at a time, while somebody waits at a
-//! gate or when the test says so, never inside another call.
+//! Background jobs of the simulator. They are queued and run one at a time, when a caller waits at
+//! a gate or a test says so, never inside another call.
 //!
 //! # Invariants
-//! 1. Jobs of a class start in order of their due time, and of their arrival where that is equal;
-//!    which class goes first when both are due is the seed's choice.
-//! 2. The clock is moved to a job's due time only when no other job is due before.
+//! 1. Jobs of a class start in order of their due time; those with the same due time, in order of
+//!    arrival. The seed decides which class goes first when both are due.
+//! 2. The clock moves to the due time of a job only when no other job is due before it.
 
 use super::rng::Rng;
 use crate::job::{Job, JobClass};
@@ -53,6 +53,8 @@ impl Jobs {
             JobClass::Flush => &mut self.flush,
             JobClass::Compaction => &mut self.compaction,
         };
-        queue.pop_first().map(|(_, job)| (class, job))
+        let ((due, _), job) = queue.pop_first()?;
+        assert!(due <= now, "no job starts before it is due");
+        Some((class, job))
     }
 }

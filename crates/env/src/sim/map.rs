@@ -9,8 +9,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A file as memory. It shows what a read would: also what was damaged after it was mapped, and it
-/// fails as a read does.
+/// A file as memory. It behaves as a read does: it shows damage done after it was mapped, and fails
+/// as a read fails.
 pub(crate) struct SimMap {
     pub(super) machine: Arc<SimMachine>,
     pub(super) path: PathBuf,

@@ -10,9 +10,9 @@ use std::path::Path;
 /// A file, counted as open until dropped.
 pub(super) struct OpenFile {
     pub(super) file: FileRef,
-    /// The names that led to it when it was opened.
+    /// The path that led to it when it was opened, as names.
     names: Vec<String>,
-    /// Disks that had vanished by then.
+    /// The number of disks that had vanished by then.
     losses: usize,
 }
 
@@ -38,6 +38,8 @@ impl OpenFile {
 
 impl Drop for OpenFile {
     fn drop(&mut self) {
-        self.file.lock().open -= 1;
+        let mut file = self.file.lock();
+        assert!(file.open > 0, "each open handle was counted");
+        file.open -= 1;
     }
 }

@@ -9,9 +9,9 @@ use std::path::Path;
 
 /// Disks.
 impl SimEnv {
-    /// Gives the disk a size. What would take it past that fails with ENOSPC: appends outside
-    /// reserved room, reserves, and new names on a disk that is full. Names and directories take no
-    /// room.
+    /// Sets the size of the disk. Calls that would exceed it fail with ENOSPC: appends outside
+    /// reserved space, reservations, and new names on a full disk. Names and directories take no
+    /// space.
     pub fn set_capacity(&self, bytes: u64) {
         self.set_capacity_below(Path::new("/"), bytes);
     }
@@ -22,18 +22,18 @@ impl SimEnv {
             .with(|state| state.capacities.0.insert(names_of(dir), bytes));
     }
 
-    /// Makes the disks slow. The clock then moves with each call, and nothing else does: jobs that
-    /// become due meanwhile run when somebody waits.
+    /// Sets the latency of the disks. The clock then moves with each call, and nothing else does:
+    /// jobs that become due meanwhile run when a caller waits.
     pub fn set_latency(&self, latency: Latency) {
         self.machine.with(|state| state.latency = latency);
     }
 
-    /// Takes away the disk mounted at `dir`, power and all: what was not synced is lost, kept or
-    /// torn as by a crash.
+    /// Takes away the disk mounted at `dir`, with a power cut: unsynced data is lost, kept or torn
+    /// as by a crash.
     ///
-    /// Files of it that are open fail with EIO from now on, even when it is back. What `dir` shows
-    /// meanwhile is `absence`'s choice. [`bring_back`](Self::bring_back), [`heal`](Self::heal) and
-    /// [`after_crash`](Self::after_crash) bring it back.
+    /// Open files of it fail with EIO from now on, even when it is back. `absence` decides what
+    /// `dir` shows meanwhile. [`bring_back`](Self::bring_back), [`heal`](Self::heal) and
+    /// [`after_crash`](Self::after_crash) bring the disk back.
     ///
     /// # Errors
     /// `NotFound` if there is no such directory; `Io` for the root or a file.
@@ -43,7 +43,7 @@ impl SimEnv {
     }
 
     /// Takes away the disk mounted at `dir` just before step `step`, as [`vanish`](Self::vanish)
-    /// does; nothing happens if there is no such directory then.
+    /// does; nothing happens if that directory does not exist then.
     pub fn vanish_at(&self, step: u64, dir: &Path, absence: Absence) {
         self.machine.with(|state| {
             state.plan.vanish_at = Some((step, dir.to_path_buf(), absence));
@@ -59,8 +59,8 @@ impl SimEnv {
     }
 }
 
-/// Faults of steps and reads. A step that fails is not carried out, but for an append, of which a
-/// first part may be.
+/// Faults of steps and reads. A step that fails is not carried out, except that a prefix of an
+/// append may be written.
 impl SimEnv {
     /// Makes step `step` fail.
     pub fn fail_at(&self, step: u64, fault: Fault) {
@@ -76,8 +76,8 @@ impl SimEnv {
 
     /// Makes every sync of a file or a directory fail with EIO from now on, or no longer.
     ///
-    /// A file whose sync failed never keeps anything again, although later syncs of it return
-    /// success: the real machine forgets what it could not write, and says so once.
+    /// A file whose sync failed never becomes durable again, although later syncs of it return
+    /// success: the real system drops pages that it could not write, and reports that once.
     pub fn fail_syncs(&self, fail: bool) {
         self.machine.with(|state| state.plan.fail_syncs = fail);
     }
@@ -94,14 +94,14 @@ impl SimEnv {
             .with(|state| state.plan.fail_reads_from = Some((read, fault)));
     }
 
-    /// Makes every read of a file, or of all below a directory, fail with EIO from now on.
+    /// Makes every read of a file, or of all files below a directory, fail with EIO from now on.
     pub fn fail_reads_of(&self, path: &Path) {
         self.machine
             .with(|state| state.plan.fail_reads_of = Some(path.to_path_buf()));
     }
 
-    /// Forgets all faults and crashes that are planned, and brings back every disk that is gone.
-    /// The size and the speed of the disks stay.
+    /// Removes all planned faults and crashes, and brings back every disk that has vanished. Size
+    /// and speed of the disks stay.
     pub fn heal(&self) {
         self.machine.with(|state| {
             state.plan = FaultPlan::default();
