@@ -73,7 +73,8 @@ pub enum Error {
     },
     /// The record was superseded by a later one, and compaction has removed it.
     #[error(
-        "the record at position {position} was superseded by a later one, and its bytes have been reclaimed"
+        "the record at position {position} was superseded by a later one, \
+         and its bytes have been reclaimed"
     )]
     Superseded {
         /// The requested position.
@@ -114,7 +115,8 @@ pub enum Error {
     },
     /// Written by a newer version.
     #[error(
-        "{path} has log format {found}, and this version reads up to {supported}; use a newer version"
+        "{path} has log format {found}, and this version reads up to {supported}; \
+         use a newer version"
     )]
     UnsupportedVersion {
         /// The segment file.

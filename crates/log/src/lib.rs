@@ -8,8 +8,10 @@
 //!
 //! # let dir = tempfile::tempdir()?;
 //! let cache = BlockCache::new(8 << 20);
-//! let (log, _) = Log::open(OsEnv::new()?, dir.path(), LogIdentity([7; 16]), cache, LogOptions::default())?;
-//! let first = log.append(&[b"a record".as_slice(), b"another, with it or not at all".as_slice()])?;
+//! let (identity, options) = (LogIdentity([7; 16]), LogOptions::default());
+//! let (log, _) = Log::open(OsEnv::new()?, dir.path(), identity, cache, options)?;
+//! let group = [b"a record".as_slice(), b"another, with it or not at all".as_slice()];
+//! let first = log.append(&group)?;
 //! log.sync(log.last())?; // now both survive any crash
 //! assert_eq!(log.read(first)?.as_ref(), b"a record");
 //! log.close()?;
@@ -39,7 +41,7 @@
 //! A log is a directory of segment files, each named by the position of its first record (20
 //! digits, `.log`):
 //! ```text
-//! | segment header | dictionary, if it has one | block | block | … | footer (a block of its own kind) | trailer |
+//! | segment header | dictionary, if any | block | block | … | footer (a kind of block) | trailer |
 //! ```
 //! Only a clean close gives the newest segment its footer and trailer. No file is written by two
 //! openings of a log: the first append rotates to a new segment. If the newest one is small, the

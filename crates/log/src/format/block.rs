@@ -17,14 +17,18 @@
 //! | magic | kind | codec | flags, dictionary | records | positions | raw length | stored length |
 //! 24      32        40            44           48
 //! | first | durable | payload crc | header crc | payload: stored length bytes |
-//!   kind: 1 records, 2 footer, 3 records with gaps between their positions, in compacted segments, 4 dictionary
-//!   codec: 0 none, 1 LZ4 block format, 2 a frame of zstd; flags, one byte: bit 0, the last group continues in the next block
+//!   kind: 1 records, 2 footer, 3 records with gaps between their positions (in compacted
+//!     segments), 4 dictionary
+//!   codec: 0 none, 1 LZ4 block format, 2 a frame of zstd
+//!   flags, one byte: bit 0, the last group continues in the next block
 //!   dictionary, one byte: 1 if zstd needs the segment's (see `dictionary.rs`), 0 if it needs none
-//!   records: their number; positions: last position - first position + 1, so the same as records unless there are gaps
+//!   records: their number
+//!   positions: last position - first position + 1: as records, unless there are gaps
 //!   raw length: of the payload before compression; first: position of the first record
 //!   durable: offset in this file below which all was known durable when the block was written
 //!   payload crc: CRC-32C of the payload as stored
-//!   header crc: CRC-32C of the salt (identity, base as u64, the block's offset as u64), then of bytes 0..44
+//!   header crc: CRC-32C of the salt (identity, base as u64, the offset of the block as u64), then
+//!     of bytes 0..44
 //! ```
 //! A footer has the number of its entries in `records`, 0 in `positions`, and the segment's base in
 //! `first`. Codec 2 and kind 4 are only in segments whose header says so.

@@ -14,22 +14,23 @@
 //! 0      8         16          24
 //! | next | records | raw bytes | entry 0 | entry 1 | … |     entry: | first, u32 | offset, u32 |
 //!   next: the position after the last record; raw bytes: of all payloads, before compression
-//!   first: position of a block's first record, less the segment's base; offset: of the block's header in the file
+//!   first: position of the first record of a block, less the base of the segment
+//!   offset: of the header of the block in the file
 //! ```
 //! The footer of a compacted segment has one more total, which reading the blocks would not give.
 //! Such a segment was whole before it got its name, so one without its footer is damaged:
 //! ```text
 //! 0      8         16          24              32
 //! | next | records | raw bytes | removed bytes | entry 0 | entry 1 | … |
-//!   next: the position after the last that the segment stands for; records: those that are left
+//!   next: the position after the last one of the segment; records: those that are left
 //!   removed bytes: of all records that compactions ever removed from the segment's positions
 //! ```
 //! The trailer:
 //! ```text
 //! 0               8               12    16      24
 //! | footer offset | footer length | crc | magic |
-//!   length is that of header and payload; crc is CRC-32C of the salt (see `block.rs`) with the trailer's own offset,
-//!   then of bytes 0..12
+//!   length: of header and payload
+//!   crc: CRC-32C of the salt (see `block.rs`) with the offset of the trailer, then of bytes 0..12
 //! ```
 
 use crate::format::block::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Salt};

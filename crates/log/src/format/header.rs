@@ -14,12 +14,15 @@
 //! 0       8         12     16         32     40     44    48
 //! | magic | version | positions | identity | base | born | crc |
 //!   identity: the log's; base: the first position, as in the file's name
-//!   version: 1, a segment as it was written; 2, a compacted one; 3 and 4, as 1 and 2, but with blocks in zstd and maybe
-//!     a dictionary before them: a program that does not know zstd says so, and reports no damage. 5 and 6: as 1 and
-//!     3, an unsynced one.
-//!   positions: zero in versions 1, 3, 5 and 6; in 2 and 4 the number of positions of the segment, live or not
-//!   born: bytes of the file when it got its name, 48 if it began with no blocks and no dictionary; 48 in versions 2 and 4
-//!   crc: CRC-32C of bytes 0..44. Size, and the places of magic, version and crc, are the same in all versions.
+//!   version: 1, a segment as it was written; 2, a compacted one; 3 and 4, as 1 and 2, but with
+//!     blocks in zstd and maybe a dictionary before them: a program that does not know zstd says
+//!     so, and reports no damage; 5 and 6, as 1 and 3, an unsynced one
+//!   positions: 0 in versions 1, 3, 5 and 6; in 2 and 4 the number of positions of the segment,
+//!     with or without a record
+//!   born: bytes of the file when it got its name: 48 if it began with no blocks and no
+//!     dictionary; 48 in versions 2 and 4
+//!   crc: CRC-32C of bytes 0..44
+//! The size of the header and the offsets of magic, version and crc are the same in all versions.
 //! ```
 
 use crate::format::le;

@@ -14,7 +14,7 @@
 //! ```
 //! A sparse block has a second table:
 //! ```text
-//! | record bytes … | end of record 0, u32 | … | delta of record 0, u32 | … | number of records, u32 |
+//! | record bytes … | end of record 0, u32 | … | delta of record 0, u32 | … | record count, u32 |
 //!   delta: the record's position less the block's first, so 0 for record 0
 //! ```
 //! The tables come last, so that a block can grow in place and be passed on without a copy.

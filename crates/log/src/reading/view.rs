@@ -1,13 +1,13 @@
 //! Views: which segments a read looks in.
 //!
 //! # Invariants
-//! 1. A [`LogView`] reads the segments that the log had when the view was made. It keeps their files
-//!    open, so it misses nothing that a later compaction or drop removes. The disk bytes that views
-//!    hold this way are in [`LogStats::held_bytes`](crate::LogStats::held_bytes).
+//! 1. A [`LogView`] reads the segments that the log had when the view was made. It keeps their
+//!    files open, so it misses nothing that a later compaction or drop removes. The disk bytes that
+//!    views hold this way are in [`LogStats::held_bytes`](crate::LogStats::held_bytes).
 //! 2. A record accepted before the view was made is in one of those segments, or it is pending and
 //!    will be written to the last of them: the log rotates only when nothing is pending. A record
-//!    accepted later may be in a segment that the view does not have: a scan of the view ends before
-//!    it.
+//!    accepted later may be in a segment that the view does not have: a scan of the view ends
+//!    before it.
 
 use crate::Result;
 use crate::reading::scan::LogScan;

@@ -1,18 +1,24 @@
 //! Recovery: opens a log. It finds the segments, what is in them, and what a crash left of the
 //! newest.
 //!
-//! | found | what it is, and what recovery does |
-//! | --- | --- |
-//! | `.log.tmp` file, an unsynced segment with records, after all others | the newest segment, which was to get its name: it gets its name |
-//! | any other `.log.tmp` file | a segment whose creation was cut short: removed |
-//! | segment whose records are all obsolete, as the owner says | dropped: removed |
-//! | segment among the positions of a compacted segment before it | compacted into that one: removed |
-//! | compacted segment without a whole footer | damaged: it was whole before it had its name |
-//! | segment with a successor and a whole footer | sealed: its blocks are checked when they are read |
-//! | segment with a successor and no whole footer | read whole; if every record up to the successor's is there, the footer was cut short or damaged, and is rewritten; else damage |
-//! | unsynced segments after a torn one | not part of the log, if nothing proves that the torn one was durable: removed (`unsynced.rs`) |
-//! | newest segment with a whole footer | closed: read as a sealed one |
-//! | newest segment without a whole footer | read whole; ends at its first invalid block, if nothing proves that this block was durable, and before a group of records whose end is missing. Blocks not proven durable are carried over to a new segment, and the rest is sealed |
+//! What is found, and what recovery does:
+//! - A `.log.tmp` file that is an unsynced segment with records, after all others: the newest
+//!   segment, which was to get its name. It gets its name.
+//! - Any other `.log.tmp` file: a segment whose creation was cut short. It is removed.
+//! - A segment whose records are all obsolete, as the owner says: it is removed.
+//! - A segment among the positions of a compacted segment before it: it was compacted into that
+//!   one, and is removed.
+//! - A compacted segment without a whole footer: damage, for it was whole before it had its name.
+//! - A segment with a successor and a whole footer: sealed. Its blocks are checked when they are
+//!   read.
+//! - A segment with a successor and no whole footer: it is read whole. If it holds every record up
+//!   to its successor, only the footer was cut short or damaged, and is rewritten; else damage.
+//! - Unsynced segments after a torn one, if nothing proves that the torn one was durable: not part
+//!   of the log. They are removed (`unsynced.rs`).
+//! - The newest segment, with a whole footer: closed. It is treated as a sealed one.
+//! - The newest segment, without a whole footer: it is read whole. It ends at its first invalid
+//!   block, if nothing proves that this block was durable, and before a group of records whose end
+//!   is missing. Blocks not proven durable are carried over to a new segment; the rest is sealed.
 //!
 //! A block is proven durable if it lies below `born` of the segment header, or below `durable` of
 //! any block. If the disk has no space to carry the other blocks over, they are served as they are
@@ -56,38 +62,11 @@ pub(crate) struct Recovered {
 /// durable afterwards, except an unproven tail. Records up to `obsolete` are not needed: a log that
 /// ends before `obsolete` starts again after it.
 pub(crate) fn recover(directory: &LogDirectory, obsolete: Position) -> Result<Recovered> {
-    let (env, dir) = (directory.env.as_ref(), directory.dir.as_path());
-    env.create_dir_all(dir)?;
-    let mut bases = list_segments(env, dir)?;
-    for name in env.list(dir)? {
-        if !name.ends_with(TEMPORARY_SUFFIX) {
-            continue;
-        }
-        let path = dir.join(name);
-        match unsynced::unnamed(directory, &path)? {
-            Some(base) if bases.last().is_some_and(|newest| *newest < base) => {
-                env.open_append(&path)?.sync()?;
-                env.rename(&path, &segment_path(dir, base))?;
-                bases.push(base);
-            }
-            _ => env.remove(&path)?,
-        }
-    }
-    // Names that a killed process made may not be durable yet, and the next steps rely on them.
-    if !seeded(Bug::FoundSegmentNameBelieved) {
-        env.sync_dir(dir)?;
-    }
-    let mut bases = remove_leftovers(directory, bases)?;
-    while let [first, second, ..] = bases[..]
-        && second <= obsolete.next()
-    {
-        remove_segment(directory, first)?;
-        bases.remove(0);
-    }
-    let kept = unsynced::segments_kept(env, dir, Some(directory.identity), &bases)?;
-    for torn_off in bases.drain(kept..).rev() {
-        remove_segment(directory, torn_off)?;
-    }
+    directory.env.create_dir_all(&directory.dir)?;
+    let bases = name_unnamed(directory)?;
+    let bases = remove_leftovers(directory, bases)?;
+    let bases = remove_obsolete(directory, bases, obsolete)?;
+    let bases = remove_torn_off(directory, bases)?;
 
     let mut opening = Opening {
         directory,
@@ -137,6 +116,63 @@ pub(crate) fn recover(directory: &LogDirectory, obsolete: Position) -> Result<Re
         newest,
         recovery,
     })
+}
+
+/// Gives the newest segment its name, if the process was killed before it did, and removes all
+/// other temporary files. Returns the bases of the segments, whose names are durable.
+fn name_unnamed(directory: &LogDirectory) -> Result<Vec<Position>> {
+    let (env, dir) = (directory.env.as_ref(), directory.dir.as_path());
+    let mut bases = list_segments(env, dir)?;
+    for name in env.list(dir)? {
+        if !name.ends_with(TEMPORARY_SUFFIX) {
+            continue;
+        }
+        let path = dir.join(name);
+        match unsynced::unnamed(directory, &path)? {
+            Some(base) if bases.last().is_some_and(|newest| *newest < base) => {
+                env.open_append(&path)?.sync()?;
+                env.rename(&path, &segment_path(dir, base))?;
+                bases.push(base);
+            }
+            _ => env.remove(&path)?,
+        }
+    }
+    // Names that a killed process made may not be durable yet, and the next steps rely on them.
+    if !seeded(Bug::FoundSegmentNameBelieved) {
+        env.sync_dir(dir)?;
+    }
+    assert!(
+        bases.is_sorted(),
+        "segments are opened in order of position"
+    );
+    Ok(bases)
+}
+
+/// Removes the segments that hold only records up to `obsolete`, oldest first, but never the
+/// newest. Returns the bases of the others.
+fn remove_obsolete(
+    directory: &LogDirectory,
+    mut bases: Vec<Position>,
+    obsolete: Position,
+) -> Result<Vec<Position>> {
+    while let [first, second, ..] = bases[..]
+        && second <= obsolete.next()
+    {
+        remove_segment(directory, first)?;
+        bases.remove(0);
+    }
+    Ok(bases)
+}
+
+/// Removes the segments after a torn one, which are not part of the log, newest first. Returns the
+/// bases of the others.
+fn remove_torn_off(directory: &LogDirectory, mut bases: Vec<Position>) -> Result<Vec<Position>> {
+    let (env, dir) = (directory.env.as_ref(), directory.dir.as_path());
+    let kept = unsynced::segments_kept(env, dir, Some(directory.identity), &bases)?;
+    for torn_off in bases.drain(kept..).rev() {
+        remove_segment(directory, torn_off)?;
+    }
+    Ok(bases)
 }
 
 /// Creates the first segment of a log whose records up to `obsolete` are not needed.

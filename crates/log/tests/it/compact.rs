@@ -134,7 +134,8 @@ fn any_op() -> impl Strategy<Value = Op> {
         8 => (1..30_u64).prop_map(Op::Append),
         3 => Just(Op::Sync),
         2 => Just(Op::Rotate),
-        6 => (needed, 0..20_usize, 1..6_usize).prop_map(|(needed, from, count)| Op::Compact { needed, from, count }),
+        6 => (needed, 0..20_usize, 1..6_usize)
+            .prop_map(|(needed, from, count)| Op::Compact { needed, from, count }),
         1 => (0..20_usize).prop_map(|from| Op::Stopped { from }),
         1 => Just(Op::View),
         1 => (1..50_u64).prop_map(Op::DropBefore),
@@ -145,7 +146,10 @@ fn any_op() -> impl Strategy<Value = Op> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
     #[test]
-    fn what_is_needed_reads_as_before_and_the_rest_is_superseded(ops in vec(any_op(), 1..50), zstd in any::<bool>()) {
+    fn what_is_needed_reads_as_before_and_the_rest_is_superseded(
+        ops in vec(any_op(), 1..50),
+        zstd in any::<bool>(),
+    ) {
         let env = SimEnv::new(1);
         let options = LogOptions { codec: if zstd { DICTIONARY } else { Codec::Lz4 }, ..tiny() };
         let open = |env| open_with(env, options.clone());
@@ -171,17 +175,22 @@ proptest! {
                         prop_assert_eq!(compacted.record_bytes, bytes);
                         let left = after.range(from.0..next.0);
                         prop_assert!(left.into_iter().all(|at| needed.is_needed(*at)));
-                        let info = log.segments().into_iter().find(|info| info.base == from).unwrap();
+                        let mut segments = log.segments().into_iter();
+                        let info = segments.find(|info| info.base == from).unwrap();
                         prop_assert_eq!(info.next, next);
-                        let inputs = removed.iter().filter(|info| info.base >= from && info.base < next);
+                        let inputs = removed.iter();
+                        let inputs = inputs.filter(|info| (from..next).contains(&info.base));
                         let removed_bytes: u64 = inputs.map(|info| info.removed_bytes).sum();
                         prop_assert_eq!(info.removed_bytes, removed_bytes + bytes);
                     }
                 }
                 Op::Stopped { from } => {
                     if let Some((from, next)) = choose(&log, from, 2) {
-                        let mut none = |records: &[(Position, Bytes)]| -> Result<Vec<bool>> { Ok(vec![false; records.len()]) };
-                        prop_assert!(log.compact(from, next, &mut none, &|| true).unwrap().is_none());
+                        let mut none = |records: &[(Position, Bytes)]| -> Result<Vec<bool>> {
+                            Ok(vec![false; records.len()])
+                        };
+                        let stopped = log.compact(from, next, &mut none, &|| true);
+                        prop_assert!(stopped.unwrap().is_none());
                     }
                 }
                 Op::View => views.push((log.view(), check(&log, &gone))),
@@ -198,7 +207,8 @@ proptest! {
                     drop(log);
                     (log, _) = open(&env).unwrap();
                     let found = check(&log, &gone);
-                    prop_assert_eq!(found.iter().copied().collect::<Vec<_>>(), kept.range(..=log.last().0).copied().collect::<Vec<_>>());
+                    let wanted = kept.range(..=log.last().0).copied().collect();
+                    prop_assert_eq!(found, wanted);
                     gone.retain(|at| *at <= log.last().0);
                 }
             }
@@ -208,15 +218,19 @@ proptest! {
                     prop_assert_eq!(found, record(position.0));
                 }
                 let scanned: Result<Vec<_>> = view.scan(view.first()).collect();
-                let scanned: Vec<Position> = scanned.unwrap().into_iter().map(|(at, _)| at).collect();
+                let scanned = scanned.unwrap().into_iter().map(|(at, _)| at);
+                let scanned: Vec<Position> = scanned.collect();
                 prop_assert_eq!(scanned, positions);
             }
             check(&log, &gone);
         }
         views.clear();
         prop_assert_eq!(log.stats().held_bytes, 0);
-        let named: u64 = segments(&env).iter().map(|path| env.open_read(path).unwrap().len().unwrap()).sum();
-        prop_assert!(log.stats().disk_bytes >= named || log.stats().segments == segments(&env).len() as u64);
+        let files = segments(&env);
+        let file_bytes = files.iter().map(|path| env.open_read(path).unwrap().len().unwrap());
+        let named: u64 = file_bytes.sum();
+        let stats = log.stats();
+        prop_assert!(stats.disk_bytes >= named || stats.segments == files.len() as u64);
         log.close().unwrap();
         prop_assert_eq!(verify_all(&env).1, vec![]);
     }

@@ -174,7 +174,8 @@ fn a_file_cut_at_any_length_is_found_unless_it_is_the_newest() {
 fn what_recovery_kept_once_is_never_taken_for_a_torn_tail() {
     in_both_codecs(|| {
         let template = machine(5, false);
-        drop(open(&template).unwrap()); // recovery has carried the last block over, and nothing came after
+        // Recovery has carried the last block over, and nothing came after it.
+        drop(open(&template).unwrap());
         for path in segments(&template) {
             for byte in 0..template.read_all(&path).unwrap().len() as u64 {
                 let env = template.after_crash(0);
