@@ -182,7 +182,7 @@ impl<M: Machine> Inner<M> {
 
     /// Drops all of the log that no opening will replay, the newest segment too.
     fn drop_whole_log(&self) -> Result<()> {
-        self.log.roll()?;
+        self.log.rotate()?;
         self.drop_obsolete_log()
     }
 

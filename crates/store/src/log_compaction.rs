@@ -65,7 +65,7 @@ impl<M: Machine> Inner<M> {
             })
         };
         match reclaimable {
-            true => Ok(self.log.roll()?),
+            true => Ok(self.log.rotate()?),
             false => Ok(()),
         }
     }

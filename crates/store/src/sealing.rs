@@ -96,7 +96,7 @@ impl<M: Machine> Inner<M> {
         if !is_newest || self.check_open().is_err() {
             return;
         }
-        match self.log.roll() {
+        match self.log.rotate() {
             Ok(()) => self.schedule_compaction(),
             Err(error) => {
                 // It is sealed when it is large enough, or when it is old enough once more.

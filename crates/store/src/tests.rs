@@ -523,7 +523,7 @@ fn a_segment_is_sealed_when_it_is_old_and_never_when_it_is_empty() {
     // One that was sealed by its size is not sealed again, and its successor has an age of its own.
     write(&store, &["word"], Durability::Sync).unwrap();
     pass(AGE / 2);
-    store.inner.log.roll().unwrap();
+    store.inner.log.rotate().unwrap();
     write(&store, &["word"], Durability::Sync).unwrap();
     pass(AGE / 2);
     assert_eq!(segments(), 5);

@@ -156,7 +156,7 @@ fn verify_log(
 }
 
 /// Damage of a log, with what it loses in words.
-pub(crate) fn log_damage(damage: quire_log::Damage) -> Damage {
+pub(crate) fn log_damage(damage: quire_log::LogDamage) -> Damage {
     let lost = match damage.lost {
         Some((first, last)) if first == last => format!("the record at position {first}"),
         Some((first, last)) => format!("the records at positions {first} to {last}"),

@@ -103,8 +103,8 @@ fn encoded(input: &[u8]) -> Way {
     if let Ok(document) = &decoded {
         check(document);
     }
-    // Taken for what was stored, it need not make sense, but can be gone through in bounded time
-    // and memory.
+    // Read as stored bytes, it need not make sense, but must be processed in bounded time and
+    // memory.
     if let Ok(stored) = Document::from_stored(input.to_vec().into()) {
         assert!(stored.to_json().len() <= 64 * input.len());
         let found = stored.fields().filter_map(|(name, _)| stored.get(name));
@@ -138,7 +138,7 @@ fn json(input: &[u8]) -> Way {
     first.and(patch).and(merged)
 }
 
-/// A document is what its bytes say and what its text says.
+/// The bytes and the text of a document agree.
 fn check(document: &Document) {
     assert_eq!(
         Document::from_bytes(document.bytes()).as_ref(),
@@ -147,7 +147,7 @@ fn check(document: &Document) {
     let text = document.to_json();
     assert_eq!(Document::from_json(text.as_bytes()).as_ref(), Ok(document));
     let parsed: Result<serde_json::Value, _> = serde_json::from_str(&text);
-    // The other parser takes fewer levels.
+    // The other parser accepts fewer levels.
     assert!(
         parsed.is_ok() || text.contains("[[") || text.contains(":{"),
         "{text}"

@@ -108,8 +108,8 @@ pub(super) fn database() -> Database {
     database
 }
 
-/// Sends the rest of the input to what its first byte picks: the answer is JSON, and never a
-/// failure of the server.
+/// Sends the rest of the input to the endpoint that its first byte selects: the answer is JSON, and
+/// never an internal error.
 fn requests(requests: &[(&str, &str)], input: &[u8]) -> Way {
     thread_local! {
         static RUNTIME: tokio::runtime::Runtime = tokio::runtime::Builder::new_current_thread()
@@ -136,7 +136,7 @@ fn requests(requests: &[(&str, &str)], input: &[u8]) -> Way {
     let text = String::from_utf8_lossy(&answer);
     assert!(status < 500, "{method} {uri}: {status} {text}");
     let json: Result<serde_json::Value, _> = serde_json::from_slice(&answer);
-    // The parser that checks takes 128 levels, and documents have more.
+    // The parser of the check accepts 128 levels, and documents have more.
     let deep = matches!(&json, Err(error) if error.to_string().contains("recursion limit"));
     assert!(json.is_ok() || deep, "{method} {uri}: {status} {text}");
     Way::of(&text).and(Way(status.into()))

@@ -1,4 +1,4 @@
-//! What `quire load` reads: NDJSON and CSV.
+//! The inputs of `quire load`: NDJSON and CSV.
 
 use super::{Target, Way};
 
@@ -26,8 +26,8 @@ pub(super) const LOAD: Target = Target {
     bytes_max: 64 << 20,
 };
 
-/// Lines ascend (rows that end with a lone CR share one), nothing is made up, and whatever is a
-/// document is one that could be written again as a line.
+/// Line numbers ascend (rows that end with a lone CR share one), nothing is invented, and every
+/// document can be written again as a line.
 fn load(input: &[u8]) -> Way {
     let Some((kind, input)) = input.split_first() else {
         return Way(0);

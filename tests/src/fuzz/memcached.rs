@@ -1,4 +1,4 @@
-//! What a client of the memcached port sends, to a session in process.
+//! The input of the memcached port, to a session in process.
 
 use super::http::database;
 use super::{Target, Way};
@@ -29,7 +29,7 @@ pub(super) const MEMCACHED: Target = Target {
     bytes_max: 64 << 20,
 };
 
-/// Hands out so many bytes at a time.
+/// Returns this number of bytes at a time.
 struct Pieces<'a>(&'a [u8], usize);
 
 impl Read for Pieces<'_> {
@@ -42,7 +42,7 @@ impl Read for Pieces<'_> {
     }
 }
 
-/// The answers are lines, never a failure of the server, and the same however the requests arrive.
+/// The answers are lines, never an internal error, and the same for any split of the input.
 fn run(input: &[u8]) -> Way {
     let Some((first, requests)) = input.split_first() else {
         return Way(0);
@@ -67,15 +67,14 @@ fn run(input: &[u8]) -> Way {
     for line in text.lines().filter(|line| line.starts_with("SERVER_ERROR")) {
         assert!(line.ends_with("object too large for cache"), "{line}");
     }
-    // Versions depend on which requests came together, as does what was read when `stats` was
-    // asked.
+    // Versions depend on which requests came together, and so does the output of `stats`.
     let cut = answers(usize::from(first / 2 % 16) + 1);
     if !text.contains("STAT ") {
         let without_digits = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
         let cut = String::from_utf8_lossy(&cut);
         assert_eq!(without_digits(&cut), without_digits(&text));
     }
-    // Which kinds of answers there were, whatever their order.
+    // The kinds of answers, in any order.
     let kinds: BTreeSet<&str> = text.lines().filter(|line| is_known(line)).collect();
     Way::of(&kinds.into_iter().collect::<String>())
 }

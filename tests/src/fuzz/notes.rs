@@ -1,4 +1,4 @@
-//! What Quire writes beside its data: the snapshots of a backup, and the note of the scrubber.
+//! Files besides the data: the snapshots of a backup, and the note of the scrubber.
 
 use super::files::{file, of_input, open_database, place, read_database, template};
 use super::{Target, Way, is_below_checksums};
@@ -60,7 +60,7 @@ fn backed_up() -> &'static (Arc<SimEnv>, PathBuf) {
     })
 }
 
-/// Listed, restored, and added to: what was restored is a database that can be read.
+/// Lists, restores and extends the backup: what is restored is a database that can be read.
 fn snapshot(input: &[u8]) -> Way {
     let (backed_up, path) = backed_up();
     let env = backed_up.after_crash(1);
@@ -95,7 +95,7 @@ fn scrubbed() -> &'static Arc<SimEnv> {
     })
 }
 
-/// Lets time pass. How many passes there have been in all.
+/// Lets time pass. Returns the number of passes in all.
 fn pass(env: &SimEnv, database: &Database) -> u64 {
     for _ in 0..40 {
         env.advance(A_WHILE / 40);
@@ -104,7 +104,7 @@ fn pass(env: &SimEnv, database: &Database) -> u64 {
     database.scrub_stats().unwrap().passes
 }
 
-/// Scrubbing goes on or begins anew.
+/// Scrubbing continues, or starts again.
 fn scrub(input: &[u8]) -> Way {
     let env = scrubbed().after_crash(1);
     let whole = env.read_all(Path::new(SCRUB_PATH)).unwrap();

@@ -46,12 +46,12 @@ use quiredb::Durability;
 use std::fmt;
 use std::str::FromStr;
 
-/// What is wrong with a script.
+/// An error in a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError {
     /// Counted from 1.
     pub line: usize,
-    /// What stands there, and what should.
+    /// What the script has there, and what it should have.
     pub what: String,
 }
 
@@ -182,7 +182,7 @@ impl FromStr for History {
 
 fn parse_line(history: &mut History, line: &str) -> Result<(), String> {
     let line = line.split('#').next().unwrap_or_default();
-    // Marks are words of their own.
+    // Marks are separate words.
     let line = line.replace(':', " : ").replace(';', " ; ");
     let mut words = Words(line.split_whitespace().collect());
     let Some(first) = words.next() else {
@@ -348,7 +348,7 @@ fn parse_write(words: &mut Words<'_>) -> Result<Write, String> {
     })
 }
 
-/// The words of a line that are left.
+/// The remaining words of a line.
 struct Words<'a>(std::collections::VecDeque<&'a str>);
 
 impl<'a> Words<'a> {

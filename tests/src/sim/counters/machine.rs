@@ -1,4 +1,4 @@
-//! The machine of the store, and the plain model of it.
+//! The state machine of the store, and its plain model.
 
 use bytes::Bytes;
 use quire_lsm::{BytesMerger, FoldBytes, MergeError, TreeSpec};
@@ -12,10 +12,10 @@ pub(super) const VALUES: usize = 0;
 /// The tree of the position that last changed a counter.
 pub(super) const LAST: usize = 1;
 
-/// What happens to a range of counters.
+/// A change of a range of counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Record {
-    /// Each becomes `times` itself, and `plus`. One that is not there counts as 0.
+    /// Each counter becomes `times` itself plus `plus`. A missing one counts as 0.
     Change {
         keys: Range<u16>,
         times: u64,
@@ -84,8 +84,8 @@ pub(super) fn key(counter: u16) -> Vec<u8> {
     format!("counter-{counter:05}{tail}").into_bytes()
 }
 
-/// An operand is a function `x → times · x + plus`. Their composition is one again, and depends on
-/// the order.
+/// An operand is a function `x → times · x + plus`. The composition of two is such a function
+/// again, and depends on the order.
 #[derive(Debug)]
 struct Functions;
 
@@ -176,7 +176,7 @@ impl Machine for Counters {
     }
 
     fn check(&self, _: Position, _: &[Bytes]) -> Result<(), (Position, String)> {
-        // Nothing follows a store of these.
+        // No follower uses such a store.
         Ok(())
     }
 
@@ -206,7 +206,7 @@ impl Machine for Counters {
 /// Counter → its value and the position that last changed it.
 pub(super) type State = BTreeMap<u16, (u64, u64)>;
 
-/// What the records make.
+/// The counters after these records.
 pub(super) fn state_of(records: &[Record]) -> State {
     let mut state = State::new();
     for (record, position) in records.iter().zip(1..) {

@@ -1,4 +1,4 @@
-//! A machine that has crashed, to be restarted more than once.
+//! A crashed machine, to be restarted more than once.
 
 use super::World;
 use super::backup::Snapshot;
@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What is left of a world whose machine has crashed.
+/// A world whose machine has crashed.
 #[derive(Debug)]
 pub(crate) struct Crashed {
     env: Arc<SimEnv>,
@@ -98,7 +98,7 @@ impl World {
     /// After a restart: checks everything; every other time also before the database is opened.
     pub(crate) fn recover_and_check(&mut self, seed: u64) {
         if seed.is_multiple_of(2) && database_exists(&self.env) {
-            // What a crash left is no damage, and looking at it takes nothing away.
+            // What a crash left is no damage, and reading it removes nothing.
             let report = quiredb::verify(self.env.clone(), self.volumes.clone(), &mut |_, _| {});
             assert_eq!(report.unwrap().damage, [], "after a crash");
         }
