@@ -8,6 +8,7 @@
 //! backup taken during the last slice is restored and compared.
 
 use crate::measure::{Watch, in_directory, median};
+use crate::results::{Better, Results};
 use crate::{Result, adverts};
 use quiredb::{
     BackupOptions, Collection, CollectionSettings, Database, Document, Durability, Key, Options,
@@ -62,8 +63,8 @@ impl Batches {
 }
 
 impl Plan {
-    pub(crate) fn run(&self) -> Result<()> {
-        in_directory(&self.dir, || self.measure())
+    pub(crate) fn run(&self, results: &Results) -> Result<()> {
+        in_directory(&self.dir, || self.measure(results))
     }
 
     fn options(&self) -> BackupOptions {
@@ -76,7 +77,7 @@ impl Plan {
         }
     }
 
-    fn measure(&self) -> Result<()> {
+    fn measure(&self, results: &Results) -> Result<()> {
         let volumes = Volumes::single(self.dir.join("db"));
         let database = Database::open_with(OsEnv::new()?, volumes, Options::default())?;
         let adverts = database.create_collection("adverts", CollectionSettings::default())?;
@@ -91,7 +92,7 @@ impl Plan {
         );
         println!("| --- | ---: | ---: | ---: | ---: | ---: |");
         for durability in [Durability::Sync, Durability::None] {
-            self.pairs(&database, &adverts, durability)?;
+            self.pairs(results, &database, &adverts, durability)?;
         }
         self.check(&database, &adverts)?;
         drop(adverts);
@@ -100,6 +101,7 @@ impl Plan {
 
     fn pairs(
         &self,
+        results: &Results,
         database: &Database,
         adverts: &Collection,
         durability: Durability,
@@ -137,6 +139,32 @@ impl Plan {
         let copied = copied
             .map(|s| s.copied_bytes as f64 / s.wall_seconds / 1e6)
             .collect();
+        let alone_name = format!("{durability}, alone");
+        let name = format!("{durability}, with a backup");
+        let alone_rate = [rate(&alone)];
+        let cpu_each: Vec<_> = cpu.iter().map(|ratio| 1.0 / ratio).collect();
+        results.add(
+            &alone_name,
+            "documents/s",
+            Better::More,
+            "quire",
+            &alone_rate,
+        );
+        results.add(
+            &name,
+            "rate, of the rate alone",
+            Better::More,
+            "quire",
+            &wall,
+        );
+        results.aim(&name, "rate, of the rate alone", Better::More, 0.9);
+        results.add(
+            &name,
+            "CPU each, of that alone",
+            Better::Less,
+            "quire",
+            &cpu_each,
+        );
         let least = wall.iter().copied().fold(f64::INFINITY, f64::min);
         let most = wall.iter().copied().fold(0.0, f64::max);
         println!(

@@ -8,6 +8,7 @@
 
 use crate::corpus::KEY_FIELD;
 use crate::measure::{Watch, in_directory, spread};
+use crate::results::{Better, Results};
 use crate::{Result, adverts};
 use quiredb::{
     Collection, CollectionSettings, Database, Document, Durability, Key, Options, OsEnv, Volumes,
@@ -65,8 +66,8 @@ struct Round {
 }
 
 impl Plan {
-    pub(crate) fn run(&self) -> Result<()> {
-        in_directory(&self.dir, || self.measure())
+    pub(crate) fn run(&self, results: &Results) -> Result<()> {
+        in_directory(&self.dir, || self.measure(results))
     }
 
     fn documents(&self) -> Result<Vec<(Key, Document)>> {
@@ -95,7 +96,7 @@ impl Plan {
         }
     }
 
-    fn measure(&self) -> Result<()> {
+    fn measure(&self, results: &Results) -> Result<()> {
         let documents = self.documents()?;
         let json_bytes: usize = documents
             .iter()
@@ -121,6 +122,22 @@ impl Plan {
             let figure = |of: fn(&Round) -> f64, scale: f64| {
                 spread(rounds.iter().map(|round| of(round) / scale).collect())
             };
+            let block = format!("{codec}, {} KiB", block_bytes >> 10);
+            let name = match dictionary_bytes {
+                0 => block,
+                bytes => format!("{block}, dictionary {} KiB", bytes >> 10),
+            };
+            let add = |unit, of: fn(&Round) -> f64, scale: f64| {
+                let values: Vec<_> = rounds.iter().map(|round| of(round) / scale).collect();
+                results.add(&name, unit, Better::Less, "quire", &values);
+            };
+            add(
+                "log / JSON bytes",
+                |round| round.log_bytes,
+                json_bytes as f64,
+            );
+            add("load, CPU µs each", |round| round.load_micros, 1.0);
+            add("get, CPU µs each", |round| round.get_micros, 1.0);
             println!(
                 "| {codec} | {} KiB | {} | {} | {} | {} |",
                 block_bytes >> 10,

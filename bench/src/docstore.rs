@@ -15,6 +15,7 @@ use crate::Result;
 use crate::adverts::{self, Random};
 use crate::corpus;
 use crate::measure::{Latencies, Watch, disk_bytes, in_directory, spread};
+use crate::results::{Better, Results};
 use quiredb::{Collection, Database, Document, Durability, Key, Options, OsEnv, Volumes, Write};
 use rustix::fs::{Advice, fadvise};
 use std::fs::File;
@@ -78,7 +79,7 @@ struct Loaded {
 }
 
 impl Plan {
-    pub(crate) fn run(&self) -> Result<()> {
+    pub(crate) fn run(&self, results: &Results) -> Result<()> {
         in_directory(&self.dir, || {
             let input = self.dir.join("adverts.ndjson");
             let size = corpus::generate(self.count, &input)?;
@@ -104,6 +105,13 @@ impl Plan {
                 size.documents,
                 size.bytes / size.documents.max(1)
             );
+            let add = |name: &str, unit, better, values: &[f64]| {
+                results.add(name, unit, better, "quire", values);
+            };
+            add("load", "MB of JSON/s", Better::More, &megabytes);
+            add("load", "documents/s", Better::More, &rates);
+            add("load", "CPU µs each", Better::Less, &cpu);
+            add("disk written in order", "MB/s", Better::More, &disk);
             println!("| MB of JSON a second | {} |", spread(megabytes));
             println!("| documents a second | {} |", spread(rates.clone()));
             println!("| CPU µs each | {} |", spread(cpu));
@@ -113,19 +121,22 @@ impl Plan {
             );
             for (documents, cached) in SEGMENTS {
                 let in_place = self.in_place(documents, cached)?;
-                let times = rates.iter().map(|rate| rate / in_place).collect();
+                let times: Vec<_> = rates.iter().map(|rate| rate / in_place).collect();
+                let place = if cached { "in memory" } else { "on disk" };
+                let name = format!("{documents} documents a segment, {place}");
+                add(&name, "loading, times as fast", Better::More, &times);
+                results.aim(&name, "loading, times as fast", Better::More, 300.0);
                 println!(
                     "| times as fast as updates in segments of {documents} documents, {} ({in_place:.0} a second) | {} |",
                     if cached { "in memory" } else { "not in memory" },
                     spread(times)
                 );
             }
-            println!(
-                "| disk bytes / JSON bytes | {:.2} |\n",
-                disk_bytes(&self.dir.join("db"))? as f64 / size.bytes as f64
-            );
+            let ratio = disk_bytes(&self.dir.join("db"))? as f64 / size.bytes as f64;
+            println!("| disk bytes / JSON bytes | {ratio:.2} |\n");
+            add("load, disk / JSON bytes", "ratio", Better::Less, &[ratio]);
             std::fs::remove_file(&input)?;
-            self.update()
+            self.update(results)
         })
     }
 
@@ -210,7 +221,7 @@ impl Plan {
         }
     }
 
-    fn update(&self) -> Result<()> {
+    fn update(&self, results: &Results) -> Result<()> {
         let options = Options {
             memory_bytes: self.memory << 20,
             ..Options::default()
@@ -253,6 +264,25 @@ impl Plan {
             "| {updates} updates of {updated} documents among {} | |\n| --- | ---: |",
             self.count
         );
+        let add = |name: &str, unit, better, value: f64| {
+            results.add(name, unit, better, "quire", &[value]);
+        };
+        add("update", "updates/s", Better::More, updates as f64 / wall);
+        let cpu_each = cpu * 1e6 / updates as f64;
+        add(
+            "update, gets included",
+            "CPU µs each",
+            Better::Less,
+            cpu_each,
+        );
+        for (name, micros) in [("p50", p50), ("p99", p99), ("p99.9", p999)] {
+            add(
+                &format!("get beside updates, {name}"),
+                "µs",
+                Better::Less,
+                micros,
+            );
+        }
         println!("| seconds | {wall:.1} |");
         println!("| updates a second | {:.0} |", updates as f64 / wall);
         println!(

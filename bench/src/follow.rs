@@ -14,6 +14,7 @@
 //! In the end every document and version of the two is compared.
 
 use crate::measure::{Latencies, in_directory, spread};
+use crate::results::{Better, Results};
 use crate::server::Server;
 use crate::{Result, adverts};
 use quiredb::Database;
@@ -140,11 +141,11 @@ struct Round {
 }
 
 impl Plan {
-    pub(crate) fn run(&self) -> Result<()> {
-        in_directory(&self.dir, || self.measure())
+    pub(crate) fn run(&self, results: &Results) -> Result<()> {
+        in_directory(&self.dir, || self.measure(results))
     }
 
-    fn measure(&self) -> Result<()> {
+    fn measure(&self, results: &Results) -> Result<()> {
         let leader_dir = self.dir.join("leader");
         let mut command = Command::new(&self.quire);
         let leader = Server::start_quire(command.arg("serve").arg(&leader_dir), "listening")?;
@@ -165,7 +166,7 @@ impl Plan {
             writer.join().map_err(|_| "the writer panicked")??;
             rounds
         })?;
-        self.report(&rounds);
+        self.report(results, &rounds);
         let follower = self.follow(&leader)?;
         wait_until_level(&follower)?;
         follower.stop()?;
@@ -261,7 +262,7 @@ impl Plan {
         Ok(round)
     }
 
-    fn report(&self, rounds: &[Round]) {
+    fn report(&self, results: &Results, rounds: &[Round]) {
         println!(
             "| a follower at {} updates a second | median (least to most) |\n| --- | ---: |",
             self.rate
@@ -286,6 +287,33 @@ impl Plan {
         row("of the live rate", &|round| {
             round.caught_up_per_second / round.written_per_second
         });
+        let add = |name, unit, better, of: &dyn Fn(&Round) -> f64| {
+            let values: Vec<_> = rounds.iter().map(of).collect();
+            results.add(name, unit, better, "quire", &values);
+        };
+        let (less, more) = (Better::Less, Better::More);
+        add("updates at the leader", "updates/s", more, &|round| {
+            round.written_per_second
+        });
+        add("samples of the lag in a round", "samples", more, &|round| {
+            round.samples
+        });
+        add("lag, p50", "ms", less, &|round| round.p50_millis);
+        add("lag, p99", "ms", less, &|round| round.p99_millis);
+        results.aim("lag, p99", "ms", less, 1000.0);
+        add("lag, worst", "ms", less, &|round| round.worst_millis);
+        add("leader", "cores", less, &|round| round.leader_cpu);
+        add("follower", "cores", less, &|round| round.follower_cpu);
+        let behind = format!("behind after {} s away", self.away);
+        add(&behind, "records", less, &|round| round.backlog);
+        add("caught up in", "s", less, &|round| round.catch_up_seconds);
+        add("caught up", "records/s", more, &|round| {
+            round.caught_up_per_second
+        });
+        add("caught up, of the live rate", "ratio", more, &|round| {
+            round.caught_up_per_second / round.written_per_second
+        });
+        results.aim("caught up, of the live rate", "ratio", more, 5.0);
         let over = rounds.iter().filter(|round| round.started_over).count();
         println!(
             "\nstarted over from a copy: {over} of {} times",

@@ -7,6 +7,7 @@
 //! their spread.
 
 use crate::measure::{Watch, in_directory, spread};
+use crate::results::{Better, Results};
 use crate::{Result, adverts};
 use quiredb::{
     Collection, CollectionSettings, Database, Document, Durability, Key, Options, OsEnv, Volumes,
@@ -64,17 +65,25 @@ struct Slice {
 }
 
 impl Plan {
-    pub(crate) fn run(&self) -> Result<()> {
+    pub(crate) fn run(&self, results: &Results) -> Result<()> {
         println!("| gets | threads | documents a second | CPU µs each | reads of the disk each |");
         println!("| --- | ---: | ---: | ---: | ---: |");
         in_directory(&self.dir, || {
             let database = self.load(self.count, self.memory << 20)?;
             let documents = database.collection("adverts")?;
             for threads in [1, self.threads] {
-                self.slices("data in memory", &database, &documents, threads, Call::One)?;
+                self.slices(
+                    results,
+                    "data in memory",
+                    &database,
+                    &documents,
+                    threads,
+                    Call::One,
+                )?;
             }
             let call = Call::Many(self.keys);
             self.slices(
+                results,
                 "data in memory, multi-get",
                 &database,
                 &documents,
@@ -91,6 +100,7 @@ impl Plan {
             )?;
             let documents = database.collection("adverts")?;
             self.slices(
+                results,
                 "data 4 × memory",
                 &database,
                 &documents,
@@ -153,6 +163,7 @@ impl Plan {
 
     fn slices(
         &self,
+        results: &Results,
         what: &str,
         database: &Database,
         documents: &Collection,
@@ -163,6 +174,17 @@ impl Plan {
             .map(|seed| self.slice(database, documents, threads, call, seed.into()));
         // The first finds the caches as the one before left them: it is not counted.
         let slices: Vec<_> = slices.skip(1).collect::<Result<_>>()?;
+        let name = match threads {
+            1 => format!("{what}, 1 thread"),
+            _ => format!("{what}, {threads} threads"),
+        };
+        let add = |unit, better, of: fn(&Slice) -> f64| {
+            let values: Vec<_> = slices.iter().map(of).collect();
+            results.add(&name, unit, better, "quire", &values);
+        };
+        add("documents/s", Better::More, |slice| slice.per_second);
+        add("CPU µs each", Better::Less, |slice| slice.cpu_micros);
+        add("disk reads each", Better::Less, |slice| slice.reads);
         let figure = |of: fn(&Slice) -> f64| spread(slices.iter().map(of).collect());
         println!(
             "| {what} | {threads} | {} | {} | {} |",

@@ -121,11 +121,11 @@ impl Task {
 }
 
 impl Plan {
-    pub(crate) fn run(&self) -> Result<()> {
-        in_directory(&self.dir, || self.measure())
+    pub(crate) fn run(&self, results: &Results) -> Result<()> {
+        in_directory(&self.dir, || self.measure(results))
     }
 
-    fn measure(&self) -> Result<()> {
+    fn measure(&self, results: &Results) -> Result<()> {
         let rows = stream::checksum_of_rows(self.count);
         let expected = BTreeMap::from([
             ("stream", stream::checksum_of_stream(self.count)),
@@ -157,6 +157,7 @@ impl Plan {
         println!("\n{}", self.heading());
         println!("{}", report.figures());
         println!("{}", report.aims());
+        report.add_to(results);
         Ok(())
     }
 

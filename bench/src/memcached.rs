@@ -8,6 +8,7 @@
 //! spread.
 
 use crate::measure::{Latencies, in_directory, median};
+use crate::results::{Better, Results};
 use crate::server::Server;
 use crate::{Result, adverts};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -89,11 +90,11 @@ struct Document {
 }
 
 impl Plan {
-    pub(crate) fn run(&self) -> Result<()> {
-        in_directory(&self.dir, || self.measure())
+    pub(crate) fn run(&self, results: &Results) -> Result<()> {
+        in_directory(&self.dir, || self.measure(results))
     }
 
-    fn measure(&self) -> Result<()> {
+    fn measure(&self, results: &Results) -> Result<()> {
         let documents: Vec<Document> = (0..self.count)
             .map(|number| {
                 let mut json = String::new();
@@ -114,7 +115,7 @@ impl Plan {
         );
         println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: |");
         for way in WAYS.iter().filter(|way| way.name.contains(&self.only)) {
-            self.pairs(way, &servers, &documents)?;
+            self.pairs(results, way, &servers, &documents)?;
         }
         Ok(())
     }
@@ -147,7 +148,13 @@ impl Plan {
         Server::start_quire(&mut command, "memcached")
     }
 
-    fn pairs(&self, way: &Way, servers: &[Server; 2], documents: &[Document]) -> Result<()> {
+    fn pairs(
+        &self,
+        results: &Results,
+        way: &Way,
+        servers: &[Server; 2],
+        documents: &[Document],
+    ) -> Result<()> {
         let mut slices = [Vec::new(), Vec::new()];
         // The first slices find everything cold: they are not counted.
         for server in servers {
@@ -171,6 +178,25 @@ impl Plan {
             .zip(&quire)
             .map(|(memcached, quire)| quire.requests_per_second / memcached.requests_per_second)
             .collect();
+        let ratio_unit = "ratio to memcached";
+        results.add(way.name, ratio_unit, Better::More, "quire", &ratios);
+        results.aim(way.name, ratio_unit, Better::More, 0.8);
+        let add = |name: &str, unit, better, of: fn(&Slice) -> f64| {
+            for (engine, slices) in [("quire", &quire), ("memcached", &memcached)] {
+                let values: Vec<_> = slices.iter().map(of).collect();
+                results.add(name, unit, better, engine, &values);
+            }
+        };
+        let named = |figure: &str| format!("{}, {figure}", way.name);
+        let less = Better::Less;
+        add(way.name, "requests/s", Better::More, |slice| {
+            slice.requests_per_second
+        });
+        add(&named("p50"), "µs", less, |slice| slice.p50_micros);
+        add(&named("p99"), "µs", less, |slice| slice.p99_micros);
+        add(&named("CPU of the server"), "µs", less, |slice| {
+            slice.cpu_micros
+        });
         let middle =
             |slices: &[Slice], of: fn(&Slice) -> f64| median(slices.iter().map(of).collect());
         let both = |of: fn(&Slice) -> f64| {

@@ -12,6 +12,7 @@
 //! In the end every document is compared.
 
 use crate::measure::{Latencies, Watch, in_directory, median, spread};
+use crate::results::{Better, Results};
 use crate::{Result, adverts};
 use quiredb::{
     Collection, CollectionSettings, Database, Document, Durability, Key, Options, OsEnv, Volumes,
@@ -123,8 +124,8 @@ fn write(adverts: &Collection, writes: Vec<Write>) -> Result<()> {
 }
 
 impl Plan {
-    pub(crate) fn run(&self) -> Result<()> {
-        in_directory(&self.dir, || self.measure())
+    pub(crate) fn run(&self, results: &Results) -> Result<()> {
+        in_directory(&self.dir, || self.measure(results))
     }
 
     fn open(&self, compaction: bool) -> Result<Database> {
@@ -139,7 +140,7 @@ impl Plan {
         Ok(Database::open_with(OsEnv::new()?, volumes, options)?)
     }
 
-    fn measure(&self) -> Result<()> {
+    fn measure(&self, results: &Results) -> Result<()> {
         let mut documents = Documents::new(self.count);
         let database = self.open(true)?;
         let adverts = database.create_collection("adverts", CollectionSettings::default())?;
@@ -149,16 +150,21 @@ impl Plan {
             write(&adverts, writes.collect::<Result<_>>()?)?;
         }
         adverts.compact()?;
-        self.space(&adverts, &mut documents)?;
+        self.space(results, &adverts, &mut documents)?;
         drop(adverts);
         database.close()?;
         drop(database);
-        self.pairs(&mut documents)?;
+        self.pairs(results, &mut documents)?;
         self.check(&documents)
     }
 
     /// Overwrites at full rate.
-    fn space(&self, adverts: &Collection, documents: &mut Documents) -> Result<()> {
+    fn space(
+        &self,
+        results: &Results,
+        adverts: &Collection,
+        documents: &mut Documents,
+    ) -> Result<()> {
         // Nothing is dead yet.
         let live = adverts.stats()?.log_bytes as f64;
         let batches = self.count * self.times / self.batch.max(1);
@@ -176,6 +182,18 @@ impl Plan {
         let written = (batches * self.batch) as f64;
         // At first the log grows to the size that it keeps.
         let steady = looks.split_off(looks.len() / 2);
+        let add = |name, unit, better, values: &[f64]| {
+            results.add(name, unit, better, "quire", values);
+        };
+        add("overwrite", "documents/s", Better::More, &[written / wall]);
+        add(
+            "overwrite",
+            "CPU µs each",
+            Better::Less,
+            &[cpu * 1e6 / written],
+        );
+        add("log bytes / live bytes", "ratio", Better::Less, &steady);
+        results.aim("log bytes / live bytes", "ratio", Better::Less, 1.5);
         println!("| overwrites at full rate | |\n| --- | ---: |");
         println!("| documents | {} |", self.count);
         println!("| overwritten a second | {:.0} |", written / wall);
@@ -192,7 +210,7 @@ impl Plan {
         Ok(())
     }
 
-    fn pairs(&self, documents: &mut Documents) -> Result<()> {
+    fn pairs(&self, results: &Results, documents: &mut Documents) -> Result<()> {
         let (mut without, mut with) = (Vec::new(), Vec::new());
         // The first slice finds the caches cold: it is not counted.
         self.slice(documents, false)?;
@@ -207,6 +225,29 @@ impl Plan {
                 }
             }
         }
+        let add = |name, unit, better, of: fn(&Slice) -> f64| {
+            for (engine, slices) in [("quire", &with), ("no compaction", &without)] {
+                let values: Vec<_> = slices.iter().map(of).collect();
+                results.add(name, unit, better, engine, &values);
+            }
+        };
+        let (less, more) = (Better::Less, Better::More);
+        add("get beside overwrites", "gets/s", more, |slice| {
+            slice.gets_per_second
+        });
+        add("get beside overwrites, p50", "µs", less, |slice| {
+            slice.p50_micros
+        });
+        add("get beside overwrites, p99", "µs", less, |slice| {
+            slice.p99_micros
+        });
+        let name = "get beside overwrites, p99, of that without";
+        let pairs = without.iter().zip(&with);
+        let ratios: Vec<_> = pairs
+            .map(|(without, with)| with.p99_micros / without.p99_micros)
+            .collect();
+        results.add(name, "ratio", less, "quire", &ratios);
+        results.aim(name, "ratio", less, 2.0);
         let row = |what: &str, of: fn(&Slice) -> f64| {
             let median_of = |slices: &[Slice]| median(slices.iter().map(of).collect());
             let pairs = without.iter().zip(&with);

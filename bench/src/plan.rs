@@ -3,7 +3,8 @@
 use crate::corpus::{self, Size};
 use crate::engine::Name;
 use crate::measure::in_directory;
-use crate::report::{Figures, table};
+use crate::report::{Figures, add_to, table};
+use crate::results::Results;
 use crate::task::Job;
 use crate::{Error, Result};
 use std::io::{BufRead, BufReader};
@@ -44,9 +45,10 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Measures everything and prints the table.
-    pub(crate) fn run(&self) -> Result<()> {
+    pub(crate) fn run(&self, results: &Results) -> Result<()> {
         let measured = in_directory(&self.dir, || self.measure())?;
         println!("\n{}", table(&measured, &self.engines));
+        add_to(results, &measured);
         Ok(())
     }
 

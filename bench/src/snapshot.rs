@@ -13,6 +13,7 @@ pub(crate) mod market;
 
 use crate::Result;
 use crate::measure::{in_directory, spread};
+use crate::results::{Better, Results};
 use engines::{Frozen, Sqlite};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -129,11 +130,11 @@ impl Task {
 }
 
 impl Plan {
-    pub(crate) fn run(&self) -> Result<()> {
-        in_directory(&self.dir, || self.measure())
+    pub(crate) fn run(&self, results: &Results) -> Result<()> {
+        in_directory(&self.dir, || self.measure(results))
     }
 
-    fn measure(&self) -> Result<()> {
+    fn measure(&self, results: &Results) -> Result<()> {
         // By kind of query and engine, round after round.
         let mut all: BTreeMap<(String, String), Vec<Measured>> = BTreeMap::new();
         for round in 0..self.rounds {
@@ -150,6 +151,7 @@ impl Plan {
         }
         self.compare(&all)?;
         self.table(&all);
+        self.add_to(results, &all);
         Ok(())
     }
 
@@ -194,6 +196,30 @@ impl Plan {
             }
         }
         Ok(())
+    }
+
+    fn add_to(&self, results: &Results, all: &BTreeMap<(String, String), Vec<Measured>>) {
+        let less = Better::Less;
+        for ((query, engine), rounds) in all {
+            let add = |name: &str, unit, of: fn(&Measured) -> f64| {
+                let values: Vec<_> = rounds.iter().map(of).collect();
+                results.add(name, unit, less, engine, &values);
+            };
+            add(&format!("{query}, mean"), "µs", |one| one.mean_micros);
+            add(&format!("{query}, p50"), "µs", |one| one.p50_micros);
+            add(&format!("{query}, p99"), "µs", |one| one.p99_micros);
+            add("built", "CPU s", |one| one.build_cpu_seconds);
+            add("on disk", "MB", |one| one.disk_bytes as f64 / 1e6);
+            let quire = all.get(&(query.clone(), "quire".to_owned()));
+            if let (Some(quire), "lucene") = (quire, engine.as_str()) {
+                let pairs = rounds.iter().zip(quire);
+                let ratios: Vec<_> = pairs
+                    .map(|(lucene, quire)| lucene.mean_micros / quire.mean_micros)
+                    .collect();
+                let name = format!("{query}, Lucene's mean, of Quire's");
+                results.add(&name, "ratio", Better::More, "quire", &ratios);
+            }
+        }
     }
 
     fn table(&self, all: &BTreeMap<(String, String), Vec<Measured>>) {

@@ -16,6 +16,7 @@ mod concurrency;
 mod crate_graph;
 mod docs;
 mod follow;
+mod format_page;
 mod formats;
 mod frozen;
 mod histories;

@@ -4,6 +4,7 @@
 use super::stream::{KEY_BYTES, VALUE_BYTES};
 use crate::Result;
 use crate::measure::{median, spread};
+use crate::results::{Better, Results};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -281,6 +282,29 @@ impl Report {
             out += &format!("| {title} | at most {most} | {} | {met} |\n", spread(found));
         }
         out
+    }
+
+    /// Adds every figure, and how many times better Quire is than its peers.
+    pub(super) fn add_to(&self, results: &Results) {
+        for (title, _) in FIGURES {
+            for engine in &self.engines {
+                let values: Vec<_> = self.values(engine, title).into_iter().flatten().collect();
+                if !values.is_empty() {
+                    results.add_titled(title, engine, &values);
+                }
+            }
+        }
+        for (title, most) in AT_MOST {
+            results.aim_titled(title, most);
+        }
+        for (title, against, times) in TIMES {
+            let ratios = self.ratios(title, against);
+            if !ratios.is_empty() {
+                let name = format!("{title}: times better than {}", against.text());
+                results.add(&name, "ratio", Better::More, QUIRE, &ratios);
+                results.aim(&name, "ratio", Better::More, times);
+            }
+        }
     }
 
     /// How many times better Quire is than the best of some peers, round by round.

@@ -9,6 +9,7 @@
 use super::cars::{self, Car, FIELDS, KINDS, MADE_ANEW, Question, SORTED, questions};
 use crate::Result;
 use crate::measure::{Watch, disk_bytes, in_directory, spread, thread_cpu_nanos};
+use crate::results::{Better, Results};
 use quire_frozen::{
     Access, FieldSpec, FolderOptions, FrozenBuilder, FrozenFolder, FrozenOptions, OpenOptions,
     Snapshot,
@@ -301,12 +302,40 @@ struct Asked {
     answers: Vec<u64>,
 }
 
+/// Adds the figures of every kind of query, thread count and engine.
+fn add_to(results: &Results, all: &BTreeMap<(usize, usize, String), Vec<Measured>>) {
+    for ((kind, threads, engine), rounds) in all {
+        let plural = if *threads == 1 { "" } else { "s" };
+        let name = format!("{}, {threads} thread{plural}", KINDS[*kind]);
+        let add = |name: &str, unit, of: fn(&Measured) -> f64| {
+            let values: Vec<_> = rounds.iter().map(of).collect();
+            results.add(name, unit, Better::Less, engine, &values);
+        };
+        add(&format!("{name}, p50"), "µs", |one| one.p50_micros);
+        add(&format!("{name}, p95"), "µs", |one| one.p95_micros);
+        add(&format!("{name}, p99"), "µs", |one| one.p99_micros);
+        add(&name, "CPU µs", |one| one.cpu_micros);
+        add("built", "CPU s", |one| one.build_cpu_seconds);
+        add("on disk", "MB", |one| one.disk_bytes as f64 / 1e6);
+        let quire = all.get(&(*kind, *threads, "quire".to_owned()));
+        if let (Some(quire), "lucene") = (quire, engine.as_str()) {
+            let pairs = rounds.iter().zip(quire);
+            let ratios: Vec<_> = pairs
+                .map(|(lucene, quire)| lucene.cpu_micros / quire.cpu_micros)
+                .collect();
+            let name = format!("{name}, Lucene's CPU, of Quire's");
+            results.add(&name, "ratio", Better::More, "quire", &ratios);
+            results.aim(&name, "ratio", Better::More, 3.0);
+        }
+    }
+}
+
 impl Plan {
-    pub(crate) fn run(&self) -> Result<()> {
-        in_directory(&self.dir, || self.measure())
+    pub(crate) fn run(&self, results: &Results) -> Result<()> {
+        in_directory(&self.dir, || self.measure(results))
     }
 
-    fn measure(&self) -> Result<()> {
+    fn measure(&self, results: &Results) -> Result<()> {
         let [adverts, questions_file] =
             ["adverts.tsv", "questions.tsv"].map(|name| self.dir.join(name));
         let mut out = BufWriter::new(File::create(&adverts)?);
@@ -356,7 +385,9 @@ impl Plan {
                 }
             }
         }
-        self.table(&all)
+        self.table(&all)?;
+        add_to(results, &all);
+        Ok(())
     }
 
     fn table(&self, all: &BTreeMap<(usize, usize, String), Vec<Measured>>) -> Result<()> {
