@@ -17,12 +17,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use quiredb::{Document, ValueRef};
 
-use crate::answer::{Answer, write_string};
-use crate::call::Call;
-use crate::documents::check_write;
-use crate::failure::{Failure, Outcome};
-use crate::fields::Fields;
-use crate::lines::{Line, Lines};
+use crate::documents::one::check_write;
+use crate::http::answer::{Answer, write_string};
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
+use crate::http::fields::Fields;
+use crate::http::lines::{Line, Lines};
 use crate::state::Server;
 use action::{Action, Op};
 use batch::{Done, Item, Source};

@@ -6,11 +6,11 @@ use axum::http::StatusCode;
 use quiredb::{Collection, ErrorKind};
 use serde_json::{Map, Value, json};
 
-use crate::answer::Answer;
-use crate::call::Call;
-use crate::failure::{Failure, Outcome};
-use crate::fields::glob;
-use crate::params::Params;
+use crate::http::answer::Answer;
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
+use crate::http::fields::glob;
+use crate::http::params::Params;
 use crate::state::{Server, invalid_name};
 
 /// `PUT /{collection}`

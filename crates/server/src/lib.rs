@@ -38,43 +38,22 @@
 //! # }
 //! ```
 
-mod accept;
-mod ack;
-mod answer;
-mod auth;
-mod backup;
-mod body;
-mod buffers;
+mod admin;
 mod bulk;
-mod call;
-mod cat;
-mod changes;
-mod cluster;
 mod collections;
-mod connections;
 mod documents;
 mod error;
-mod failure;
-mod fields;
 mod follow;
-mod io;
-mod lines;
-mod lookup;
+mod http;
+mod jobs;
 mod memcached;
-mod merge;
 mod metrics;
-mod mget;
-mod openapi;
+mod net;
 mod options;
-mod params;
-mod pretty;
 mod routes;
 mod search;
 mod serve;
 mod state;
-mod task;
-mod update;
-mod verify;
 
 pub use error::{Error, ErrorKind, Result};
 pub use follow::{FollowOptions, Follower, Response, request, serve_follower};

@@ -12,16 +12,17 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use futures_util::future::BoxFuture;
 use tower::util::MapRequest;
 
-use crate::answer::{Answer, Look};
-use crate::body::BodyReader;
-use crate::call::Call;
-use crate::failure::{Failure, Outcome};
-use crate::params::Params;
+use crate::admin::{cat, cluster};
+use crate::documents::{changes, mget, one as documents, update};
+use crate::http::answer::{Answer, Look};
+use crate::http::body::BodyReader;
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
+use crate::http::params::Params;
+use crate::http::{auth, openapi};
+use crate::jobs::{backup, verify};
 use crate::state::Server;
-use crate::{
-    auth, backup, bulk, cat, changes, cluster, collections, documents, follow, mget, openapi,
-    search, update, verify,
-};
+use crate::{bulk, collections, follow, search};
 
 type Handler = fn(Call) -> BoxFuture<'static, Outcome<Answer>>;
 

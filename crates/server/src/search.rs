@@ -19,13 +19,13 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use self::request::Request;
-use crate::answer::{Answer, write_string};
-use crate::body::WHOLE_BYTES_MAX;
-use crate::buffers::Held;
-use crate::call::Call;
 use crate::collections::{Selection, searched};
-use crate::failure::{Failure, Outcome};
-use crate::lookup::Group;
+use crate::documents::lookup::Group;
+use crate::http::answer::{Answer, write_string};
+use crate::http::body::WHOLE_BYTES_MAX;
+use crate::http::buffers::Held;
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
 use crate::state::Server;
 
 /// Bytes of the answer that are made at a time.

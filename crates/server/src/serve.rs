@@ -16,9 +16,9 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 
-use crate::accept::accept;
-use crate::io::ClientIo;
 use crate::memcached::Port;
+use crate::net::accept::accept;
+use crate::net::client_io::ClientIo;
 use crate::options::ServerOptions;
 use crate::routes;
 use crate::state::Server;

@@ -10,14 +10,14 @@ use parking_lot::RwLock;
 use quiredb::{Collection, CollectionSettings, Database, ErrorKind};
 use tokio::sync::Semaphore;
 
-use crate::backup::Backups;
-use crate::buffers::Buffers;
-use crate::failure::{Failure, Outcome};
 use crate::follow::{Following, LeaderCopies};
+use crate::http::buffers::Buffers;
+use crate::http::failure::{Failure, Outcome};
+use crate::jobs::backup::Backups;
+use crate::jobs::verify::Verifications;
 use crate::memcached::Counters;
-use crate::metrics::Metrics;
+use crate::metrics::requests::Metrics;
 use crate::options::ServerOptions;
-use crate::verify::Verifications;
 
 /// What all requests share.
 pub(crate) struct Server {

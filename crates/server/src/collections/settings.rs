@@ -15,7 +15,7 @@ use quiredb::{Collection, CollectionSettings};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::failure::{Failure, Outcome};
+use crate::http::failure::{Failure, Outcome};
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]

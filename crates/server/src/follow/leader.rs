@@ -17,9 +17,9 @@ use parking_lot::Mutex;
 use quiredb::{ErrorKind, LeaderCopy, LeaderStream};
 use serde_json::json;
 
-use crate::answer::Answer;
-use crate::call::Call;
-use crate::failure::{Failure, Outcome};
+use crate::http::answer::Answer;
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
 use crate::state::Server;
 
 /// Copies held at once.

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use quiredb::{Delays, Lag};
 use serde_json::{Value, json};
 
-use crate::metrics::Exposition;
+use crate::metrics::requests::Exposition;
 
 /// What is known of following.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 use super::outcome::line;
 use super::request::{Change, Mode, Request};
 use super::session::Flow;
-use crate::auth::is_same;
+use crate::http::auth::is_same;
 
 /// The longest value of one who is not admitted yet.
 const VALUE_BYTES_MAX: usize = 1024;

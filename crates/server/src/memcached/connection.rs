@@ -16,7 +16,7 @@ use std::time::Duration;
 use super::counters::Count;
 use super::parse::{Parser, Step};
 use super::session::{Flow, Output, Session};
-use crate::buffers::Held;
+use crate::http::buffers::Held;
 use crate::state::Server;
 
 /// Bytes that are read at a time, and held without asking for room.

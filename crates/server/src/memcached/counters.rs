@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::connections::Connections;
-use crate::metrics::Exposition;
+use crate::metrics::requests::Exposition;
+use crate::net::connections::Connections;
 
 /// A counter of requests: the name it has in `stats`, and command and result in `/metrics`.
 const REQUESTS: [(&str, &str, &str); Count::Requests as usize] = [

@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::connection::Connection;
-use crate::accept::accept;
+use crate::net::accept::accept;
 use crate::state::Server;
 
 /// How long a client that was cut off may take to read why.

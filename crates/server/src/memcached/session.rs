@@ -22,7 +22,7 @@ use super::request::{Change, Mode, Refusal, Reply, Request, Write};
 use super::stats;
 use super::value::Values;
 use super::write::write_all;
-use crate::lookup::{Group, get_each};
+use crate::documents::lookup::{Group, get_each};
 use crate::state::Server;
 
 /// Answers of more bytes are sent before the next is made.

@@ -17,7 +17,7 @@ use quiredb::{Found, Key, Write};
 
 use super::outcome::Outcome;
 use super::request::TOO_LARGE;
-use crate::answer::write_string;
+use crate::http::answer::write_string;
 
 /// Where values are in documents.
 #[derive(Debug, Clone)]

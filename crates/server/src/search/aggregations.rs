@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json, json};
 use std::ops::RangeInclusive;
 
 use super::filter::{known, object, only_entry, text, unsupported};
-use crate::failure::{Failure, Outcome};
+use crate::http::failure::{Failure, Outcome};
 
 /// Buckets of an answer at most, as in OpenSearch.
 const BUCKETS_MAX: u64 = 65_535;

@@ -9,7 +9,7 @@ use quiredb::query::{Filter, Value, field};
 use serde_json::{Map, Value as Json};
 use std::ops::Bound;
 
-use crate::failure::{Failure, Outcome};
+use crate::http::failure::{Failure, Outcome};
 
 type Object = Map<String, Json>;
 

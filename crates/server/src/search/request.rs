@@ -6,9 +6,9 @@ use serde_json::{Map, Value as Json};
 use super::aggregations::{Aggregation, aggregations};
 use super::filter::{filter, known, object, unsupported};
 use super::sort::{orders, orders_of_text};
-use crate::documents::{Source, SourceBody};
-use crate::failure::{Failure, Outcome};
-use crate::params::Params;
+use crate::documents::one::{Source, SourceBody};
+use crate::http::failure::{Failure, Outcome};
+use crate::http::params::Params;
 
 /// Hits that are given if none are asked for by number, as in OpenSearch.
 const SIZE_DEFAULT: u64 = 10;

@@ -4,7 +4,7 @@ use quiredb::query::{Order, field};
 use serde_json::Value as Json;
 
 use super::filter::{known, object, only_entry, text, unsupported};
-use crate::failure::Outcome;
+use crate::http::failure::Outcome;
 
 /// The orders of a `sort` in a body: a field, an object `{FIELD: "desc"}` or `{FIELD: {"order":
 /// "desc"}}`, or a list of these. A document has several values of a field at most by the least

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::answer::Look;
-use crate::body::{BodyReader, Whole};
-use crate::failure::Outcome;
-use crate::params::Params;
+use crate::http::answer::Look;
+use crate::http::body::{BodyReader, Whole};
+use crate::http::failure::Outcome;
+use crate::http::params::Params;
 use crate::state::Server;
 
 /// One request as a handler sees it.

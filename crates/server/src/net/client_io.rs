@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::metrics::Metrics;
+use crate::metrics::requests::Metrics;
 
 /// HTTP/2 is told from HTTP/1 by the first this many bytes.
 const PREFACE_BYTES: u64 = 24;

@@ -4,9 +4,9 @@
 use bytes::{Bytes, BytesMut};
 use quire_model::DOCUMENT_BYTES_MAX;
 
-use crate::body::BodyReader;
-use crate::buffers::Held;
-use crate::failure::Outcome;
+use crate::http::body::BodyReader;
+use crate::http::buffers::Held;
+use crate::http::failure::Outcome;
 
 /// The longest line that is handed out: a document of the largest size.
 const LINE_BYTES_MAX: usize = DOCUMENT_BYTES_MAX;
@@ -126,7 +126,7 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffers::Buffers;
+    use crate::http::buffers::Buffers;
     use crate::options::ServerOptions;
     use axum::body::Body;
     use axum::http::HeaderMap;

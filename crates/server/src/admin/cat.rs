@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use crate::answer::Answer;
-use crate::call::Call;
 use crate::collections::Selection;
-use crate::failure::{Failure, Outcome};
-use crate::fields::glob;
+use crate::http::answer::Answer;
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
+use crate::http::fields::glob;
 use crate::state::Server;
 
 /// The columns in their order, with OpenSearch's short names; numbers stand at the right.

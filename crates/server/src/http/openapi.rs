@@ -3,10 +3,10 @@
 use axum::http::Method;
 use serde_json::{Map, Value, json};
 
-use crate::answer::Answer;
-use crate::call::Call;
-use crate::failure::Outcome;
-use crate::params::COMMON;
+use crate::http::answer::Answer;
+use crate::http::call::Call;
+use crate::http::failure::Outcome;
+use crate::http::params::COMMON;
 use crate::routes::{ROUTES, Route};
 
 /// `GET /openapi.json`

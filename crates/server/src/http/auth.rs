@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 
-use crate::failure::{Failure, Outcome};
+use crate::http::failure::{Failure, Outcome};
 
 /// Decides whether a request may be answered.
 ///

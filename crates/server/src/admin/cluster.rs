@@ -4,10 +4,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::json;
 
-use crate::answer::Answer;
-use crate::call::Call;
 use crate::collections::Selection;
-use crate::failure::{Failure, Outcome};
+use crate::http::answer::Answer;
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
 use crate::state::{Server, letter};
 
 /// The version of the OpenSearch API that clients may take this for.

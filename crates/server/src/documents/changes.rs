@@ -10,9 +10,9 @@ use std::time::Duration;
 use quiredb::{Change, Collection, Position, ValueRef};
 use tokio::time::Instant;
 
-use crate::answer::Answer;
-use crate::call::Call;
-use crate::failure::{Failure, Outcome};
+use crate::http::answer::Answer;
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
 
 /// Changes in an answer, where the caller says nothing and at most.
 const LIMIT_DEFAULT: usize = 1_000;

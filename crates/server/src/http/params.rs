@@ -7,7 +7,7 @@ use std::str::FromStr;
 use axum::extract::Query;
 use axum::http::Uri;
 
-use crate::failure::{Failure, Outcome};
+use crate::http::failure::{Failure, Outcome};
 
 /// What every route accepts: the look of the answer, and what changes nothing here.
 pub(crate) const COMMON: &[&str] = &["pretty", "filter_path", "human", "error_trace"];

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinHandle;
 
-use crate::failure::{Failure, Outcome};
+use crate::http::failure::{Failure, Outcome};
 
 /// Is told the bytes done and of how many, and says whether to go on.
 pub(crate) type Tell<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;

@@ -5,12 +5,14 @@ use quiredb::{Collection, Document, ErrorKind, Found, Key, Position, Write};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::ack::{Ack, write_failure};
-use crate::answer::Answer;
-use crate::call::Call;
-use crate::documents::{acknowledge, check_write, document_failure, parse_key, version_condition};
-use crate::failure::{Failure, Outcome};
-use crate::merge::merge;
+use crate::documents::ack::{Ack, write_failure};
+use crate::documents::merge::merge;
+use crate::documents::one::{
+    acknowledge, check_write, document_failure, parse_key, version_condition,
+};
+use crate::http::answer::Answer;
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
 use crate::state::Server;
 
 /// How often an update is tried again after another write came between, if the caller asks for

@@ -6,7 +6,7 @@
 
 use quiredb::ValueRef;
 
-use crate::failure::{Failure, Outcome};
+use crate::http::failure::{Failure, Outcome};
 
 /// Patterns are tried one by one against every field, so there may not be any number of them.
 const PATTERNS_MAX: usize = 256;

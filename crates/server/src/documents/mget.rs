@@ -13,14 +13,14 @@ use quiredb::{Collection, Document, Found, Key, ValueRef};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::answer::{Answer, write_string};
-use crate::body::Whole;
 use crate::bulk::Id;
-use crate::call::Call;
-use crate::documents::{Source, SourceBody, parse_key, write_found};
-use crate::failure::{Failure, Outcome};
-use crate::fields::Fields;
-use crate::lookup::{Group, get_each};
+use crate::documents::lookup::{Group, get_each};
+use crate::documents::one::{Source, SourceBody, parse_key, write_found};
+use crate::http::answer::{Answer, write_string};
+use crate::http::body::Whole;
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
+use crate::http::fields::Fields;
 use crate::state::Server;
 
 /// Bytes of the answer that are made at a time.

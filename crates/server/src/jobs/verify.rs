@@ -8,10 +8,10 @@ use axum::http::StatusCode;
 use quiredb::{VerifyOptions, VerifyReport};
 use serde_json::{Map, json};
 
-use crate::answer::Answer;
-use crate::call::Call;
-use crate::failure::{Failure, Outcome};
-use crate::task::LongTask;
+use crate::http::answer::Answer;
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
+use crate::jobs::task::LongTask;
 
 /// The rate where a caller gives none, in bytes a second: what a server can spare.
 const RATE_BYTES: u64 = 64 << 20;

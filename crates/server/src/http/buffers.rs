@@ -12,7 +12,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::failure::{Failure, Outcome};
+use crate::http::failure::{Failure, Outcome};
 
 /// Room is given out in pieces of this many bytes.
 const PIECE_BYTES: usize = 16 << 10;

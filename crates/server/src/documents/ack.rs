@@ -5,8 +5,8 @@
 use axum::http::StatusCode;
 use quiredb::{Effect, ErrorKind, Position, Written};
 
-use crate::answer::write_string;
-use crate::failure::Failure;
+use crate::http::answer::write_string;
+use crate::http::failure::Failure;
 
 /// What is said of a write that was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

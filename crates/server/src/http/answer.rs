@@ -17,11 +17,11 @@ use http_body::{Frame, SizeHint};
 use quiredb::{Document, ValueRef};
 use serde_json::Value;
 
-use crate::buffers::{Buffers, Held};
-use crate::failure::{Failure, Outcome};
-use crate::fields::Fields;
-use crate::params::Params;
-use crate::pretty::Pretty;
+use crate::http::buffers::{Buffers, Held};
+use crate::http::failure::{Failure, Outcome};
+use crate::http::fields::Fields;
+use crate::http::params::Params;
+use crate::http::pretty::Pretty;
 
 const JSON: &str = "application/json; charset=UTF-8";
 

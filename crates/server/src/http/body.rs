@@ -13,8 +13,8 @@ use http_body_util::BodyExt;
 use quire_model::DOCUMENT_BYTES_MAX;
 use tokio::sync::oneshot;
 
-use crate::buffers::{Buffers, Held};
-use crate::failure::{Failure, Outcome};
+use crate::http::buffers::{Buffers, Held};
+use crate::http::failure::{Failure, Outcome};
 use crate::options::ServerOptions;
 
 /// The largest body that is held whole: a document of the largest size and what an update puts

@@ -9,10 +9,10 @@ use axum::http::StatusCode;
 use quiredb::{BackupOptions, BackupReport};
 use serde_json::{Map, Value, json};
 
-use crate::answer::Answer;
-use crate::call::Call;
-use crate::failure::{Failure, Outcome};
-use crate::task::LongTask;
+use crate::http::answer::Answer;
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
+use crate::jobs::task::LongTask;
 
 /// The longest name of a backup.
 const NAME_BYTES_MAX: usize = 128;
