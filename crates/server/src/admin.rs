@@ -2,3 +2,4 @@
 
 pub(crate) mod cat;
 pub(crate) mod cluster;
+pub(crate) mod stats;

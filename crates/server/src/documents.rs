@@ -2,8 +2,12 @@
 
 pub(crate) mod ack;
 pub(crate) mod changes;
+pub(crate) mod conditions;
+mod found;
 pub(crate) mod lookup;
 mod merge;
 pub(crate) mod mget;
 pub(crate) mod one;
+pub(crate) mod parse;
+pub(crate) mod source;
 pub(crate) mod update;

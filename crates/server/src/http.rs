@@ -1,10 +1,11 @@
-//! HTTP: a request as handlers see it, its body and parameters, its answer, and what goes wrong.
+//! HTTP: a request as handlers see it, its body and parameters, its answer, and its errors.
 
 pub(crate) mod answer;
 pub(crate) mod auth;
 pub(crate) mod body;
 pub(crate) mod buffers;
 pub(crate) mod call;
+pub(crate) mod endpoint;
 pub(crate) mod failure;
 pub(crate) mod fields;
 pub(crate) mod lines;

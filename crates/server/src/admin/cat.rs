@@ -2,14 +2,15 @@
 
 use serde_json::{Map, Value};
 
-use crate::collections::Selection;
+use crate::collections::selection::Selection;
+use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::fields::glob;
-use crate::state::Server;
 
-/// The columns in their order, with OpenSearch's short names; numbers stand at the right.
+/// The columns in their order: name, OpenSearch's short name, whether it is a number, which is
+/// aligned to the right.
 const COLUMNS: [(&str, &str, bool); 10] = [
     ("health", "h", false),
     ("status", "s", false),
@@ -24,7 +25,7 @@ const COLUMNS: [(&str, &str, bool); 10] = [
 ];
 
 /// `GET /_cat/indices`
-pub(crate) async fn indices(call: Call) -> Outcome<Answer> {
+pub(crate) async fn indices(call: Call<Engine>) -> Outcome<Answer> {
     let params = &call.params;
     params.only(
         "format",
@@ -37,9 +38,9 @@ pub(crate) async fn indices(call: Call) -> Outcome<Answer> {
     let head = params.flag("v")?.unwrap_or(false);
     let columns = columns(params.text("h"))?;
     let selection = Selection::of(&call)?;
-    let work = move |server: &Server| {
+    let work = move |engine: &Engine| {
         let mut rows = Vec::new();
-        for collection in selection.collections(server)? {
+        for collection in selection.collections(engine)? {
             let failed = |error: quiredb::Error| Failure::engine(&error, Some(collection.name()));
             let stats = collection.stats().map_err(failed)?;
             let size = if is_exact {
@@ -67,12 +68,12 @@ pub(crate) async fn indices(call: Call) -> Outcome<Answer> {
             as_text(&columns, &rows, head)
         })
     };
-    call.server.read(work).await?
+    call.state.read(work).await?
 }
 
 type Row = [String; COLUMNS.len()];
 
-/// Which columns to show, by place in [`COLUMNS`].
+/// The columns to show, as indices into [`COLUMNS`].
 fn columns(wanted: Option<&str>) -> Outcome<Vec<usize>> {
     let Some(wanted) = wanted else {
         return Ok((0..COLUMNS.len()).collect());
@@ -86,11 +87,11 @@ fn columns(wanted: Option<&str>) -> Outcome<Vec<usize>> {
         columns.extend(matched.map(|(column, _)| column));
         if columns.len() == before {
             return Err(Failure::illegal_argument(format!(
-                "parameter [h]: there is no column [{pattern}]"
+                "parameter [h]: there is no column [{pattern}]; leave it out to see all columns"
             )));
         }
     }
-    // A request could ask for the same column without end.
+    // A request could name the same column any number of times.
     columns.truncate(4 * COLUMNS.len());
     Ok(columns)
 }

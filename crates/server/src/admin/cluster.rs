@@ -1,28 +1,32 @@
-//! The server as a whole: what it is, whether it serves, what it has done.
+//! The server as a whole: what it is, and whether it serves.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::json;
 
-use crate::collections::Selection;
+use crate::collections::selection::Selection;
+use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
-use crate::http::failure::{Failure, Outcome};
-use crate::state::{Server, letter};
+use crate::http::failure::Outcome;
+use crate::ids::letters;
 
-/// The version of the OpenSearch API that clients may take this for.
+/// The version of OpenSearch that this reports, for clients that check it.
 const API_VERSION: &str = "2.19.0";
 
+/// Length of a cluster's UUID in OpenSearch.
+const UUID_CHARS: usize = 22;
+
 /// `GET /`
-pub(crate) async fn info(call: Call) -> Outcome<Answer> {
-    let path = |server: &Server| {
-        server
+pub(crate) async fn info(call: Call<Engine>) -> Outcome<Answer> {
+    let path = |engine: &Engine| {
+        engine
             .database()
             .stats()
             .map(|stats| stats.path)
             .unwrap_or_default()
     };
-    let cluster_uuid = uuid_of(&call.server.read(path).await?);
+    let cluster_uuid = uuid_of(&call.state.read(path).await?);
     Ok(Answer::ok(&json!({
         "name": "quire",
         "cluster_name": "quire",
@@ -42,25 +46,22 @@ pub(crate) async fn info(call: Call) -> Outcome<Answer> {
     })))
 }
 
-/// As long as a cluster's, and the same each time this directory is served.
+/// The same each time this directory is served.
 fn uuid_of(path: &str) -> String {
     let hash = |seed: u8| {
         let mut hasher = DefaultHasher::new();
         (seed, path).hash(&mut hasher);
         hasher.finish()
     };
-    (0..3)
-        .flat_map(|seed| hash(seed).to_le_bytes())
-        .take(22)
-        .map(letter)
-        .collect()
+    let bytes = (0..3).flat_map(|seed| hash(seed).to_le_bytes());
+    letters(bytes.take(UUID_CHARS))
 }
 
-/// How the database is: that there is an answer says that it serves, so it is green, unless a scrub
-/// has found damage. It is yellow if that is to the index alone, which the log can give again, and
-/// red if documents are lost by it.
-fn status(server: &Server) -> &'static str {
-    match server.database().scrub_stats() {
+/// The colour of the database. It is green, because it serves, unless a scrub has found damage:
+/// yellow if only trees are damaged, which the log can rebuild, and red if records of documents
+/// are.
+fn status(engine: &Engine) -> &'static str {
+    match engine.database().scrub_stats() {
         Some(scrub) if scrub.damage.iter().any(|found| found.positions.is_some()) => "red",
         Some(scrub) if !scrub.damage.is_empty() => "yellow",
         _ => "green",
@@ -68,7 +69,7 @@ fn status(server: &Server) -> &'static str {
 }
 
 /// `GET /_cluster/health`
-pub(crate) async fn health(call: Call) -> Outcome<Answer> {
+pub(crate) async fn health(call: Call<Engine>) -> Outcome<Answer> {
     call.params
         .only("level", &["cluster"], "only [cluster] is supported")?;
     call.params.only(
@@ -77,15 +78,15 @@ pub(crate) async fn health(call: Call) -> Outcome<Answer> {
         "it must be a colour",
     )?;
     let selection = Selection::of(&call)?;
-    let work = move |server: &Server| {
-        let collections = selection.collections(server)?;
+    let work = move |engine: &Engine| {
+        let collections = selection.collections(engine)?;
         let partitions: u64 = collections
             .iter()
             .map(|collection| u64::from(collection.settings().partitions))
             .sum();
         Ok(Answer::ok(&json!({
             "cluster_name": "quire",
-            "status": status(server),
+            "status": status(engine),
             "timed_out": false,
             "number_of_nodes": 1,
             "number_of_data_nodes": 1,
@@ -103,49 +104,5 @@ pub(crate) async fn health(call: Call) -> Outcome<Answer> {
             "active_shards_percent_as_number": 100.0,
         })))
     };
-    call.server.read(work).await?
-}
-
-/// `GET /_quire/stats`
-pub(crate) async fn stats(call: Call) -> Outcome<Answer> {
-    let work = |server: &Server| {
-        let stats = server
-            .database()
-            .stats()
-            .map_err(|error| Failure::engine(&error, None))?;
-        let mut stats =
-            serde_json::to_value(&stats).map_err(|error| Failure::internal(error.to_string()))?;
-        if let Some(following) = &server.following {
-            stats["following"] = following.describe(server.database().env().monotonic());
-        }
-        Ok(Answer::ok(&stats))
-    };
-    call.server.read(work).await?
-}
-
-/// `GET /metrics`
-pub(crate) async fn metrics(call: Call) -> Outcome<Answer> {
-    let work = |server: &Server| {
-        let stats = server
-            .database()
-            .stats()
-            .map_err(|error| Failure::engine(&error, None))?;
-        let mut text = server.metrics.render(
-            &stats,
-            server.buffers.used_bytes(),
-            server
-                .options
-                .memcached
-                .as_ref()
-                .map(|_| &*server.memcached),
-        );
-        if let Some(following) = &server.following {
-            following.render(server.database().env().monotonic(), &mut text);
-        }
-        Ok(Answer::text(
-            "text/plain; version=0.0.4; charset=utf-8",
-            text.text(),
-        ))
-    };
-    call.server.read(work).await?
+    call.state.read(work).await?
 }

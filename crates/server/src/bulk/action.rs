@@ -7,7 +7,7 @@ use quiredb::Position;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer};
 
-use crate::documents::one::version_condition;
+use crate::documents::conditions::version_condition;
 use crate::http::failure::{Failure, Outcome};
 
 /// What an item does.

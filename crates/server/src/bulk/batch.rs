@@ -15,10 +15,10 @@ use quiredb::{Action, Collection, Condition, ErrorKind, Key, Position, Write, Wr
 
 use super::action::Op;
 use crate::documents::ack::{Ack, write_failure};
-use crate::documents::one::{document_too_long, key_of, parse_document, parse_key};
+use crate::documents::parse::{document_too_long, key_of, parse_document, parse_key};
 use crate::documents::update::{Plan, Update};
+use crate::engine::Engine as Server;
 use crate::http::failure::{Failure, Outcome};
-use crate::state::Server;
 
 /// One item.
 #[derive(Debug)]

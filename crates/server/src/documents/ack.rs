@@ -1,14 +1,15 @@
-//! How a write is acknowledged: `_version` and `_seq_no` are both the document's version, the
-//! position of its record in the log of its partition. A partition has one writer for ever, so
-//! `_primary_term` is always 1.
+//! How a write is acknowledged.
+//!
+//! `_version` and `_seq_no` are both the document's version: the position of its record in the log
+//! of its partition. A partition never changes its writer, so `_primary_term` is always 1.
 
 use axum::http::StatusCode;
 use quiredb::{Effect, ErrorKind, Position, Written};
 
-use crate::http::answer::write_string;
+use crate::http::answer::{Answer, write_string};
 use crate::http::failure::Failure;
 
-/// What is said of a write that was done.
+/// The acknowledgement of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ack {
     result: &'static str,
@@ -29,7 +30,7 @@ impl Ack {
         }
     }
 
-    /// Of a delete. That there was nothing to delete is no error, yet its status is 404.
+    /// Of a delete. That there was nothing to delete is not an error, but its status is 404.
     pub(crate) fn delete(written: Written) -> Ack {
         let result = if written.effect == Effect::Deleted {
             "deleted"
@@ -58,7 +59,7 @@ impl Ack {
         }
     }
 
-    /// Appends the members that say it, without the braces.
+    /// Appends the members of the answer, without braces.
     pub(crate) fn write(self, index: &str, id: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\"_index\":");
         write_string(index, out);
@@ -73,6 +74,14 @@ impl Ack {
         );
         out.extend_from_slice(rest.as_bytes());
     }
+}
+
+/// The answer to a single write.
+pub(crate) fn acknowledge(ack: Ack, index: &str, id: &str) -> Answer {
+    let mut json = b"{".to_vec();
+    ack.write(index, id, &mut json);
+    json.push(b'}');
+    Answer::json(ack.status(), json)
 }
 
 /// Why a document could not be written.

@@ -1,37 +1,45 @@
-//! `_changes`: the changes of a collection after a position of each partition, and what comes while
-//! the caller waits.
+//! `_changes`: the changes of a collection after a position of each partition, and new changes
+//! while the caller waits.
 //!
-//! Lines of JSON: the changes, as `quire tail` prints them, then a last one, `{"cursor":"…"}`, from
-//! where to go on. The cursor is the last position seen of each partition, between commas. Nobody's
-//! place is kept here: whoever comes back with a cursor goes on from there, and has missed nothing.
+//! The answer is lines of JSON: the changes, as `quire tail` prints them, then a last line,
+//! `{"cursor":"…"}`. The cursor is the last position seen of each partition, between commas. The
+//! server keeps no state of a caller: a request with a cursor continues after it and misses
+//! nothing.
 
 use std::time::Duration;
 
 use quiredb::{Change, Collection, Position, ValueRef};
 use tokio::time::Instant;
 
+use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
+use crate::net::stop::StopFlag;
 
-/// Changes in an answer, where the caller says nothing and at most.
+/// Changes in an answer: by default, and at most.
 const LIMIT_DEFAULT: usize = 1_000;
 const LIMIT_MAX: usize = 100_000;
 
-/// An answer ends after so many bytes, or changes looked at.
+/// An answer ends after this many bytes, or after this many changes were read.
 const ANSWER_BYTES: usize = 4 << 20;
-const LOOKED_AT_MAX: usize = 100_000;
+const CHANGES_READ_MAX: usize = 100_000;
 
 /// The longest that a caller may wait.
 const WAIT_MS_MAX: u64 = 60_000;
 
-/// How often it is looked whether there is something new for one who waits. Looking costs a few
-/// atomic reads.
-const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// How often a waiting request checks for new changes. A check costs a few atomic reads.
+const CHECK_EVERY: Duration = Duration::from_millis(2);
 
-/// What is asked for.
+/// What changes use of the server.
+pub(crate) struct ChangesState {
+    pub(crate) engine: Engine,
+    pub(crate) stopping: StopFlag,
+}
+
+/// A request for changes.
 #[derive(Debug, Clone)]
-struct Asked {
+struct Wanted {
     seen: Vec<Position>,
     partition: Option<u32>,
     prefix: String,
@@ -39,40 +47,40 @@ struct Asked {
 }
 
 /// `GET /{collection}/_changes`
-pub(crate) async fn changes(call: Call) -> Outcome<Answer> {
+pub(crate) async fn changes(call: Call<ChangesState>) -> Outcome<Answer> {
     let name = call.collection();
-    let server = call.server.clone();
+    let ChangesState { engine, stopping } = &call.state;
     let opened = {
         let name = name.clone();
-        server
-            .read(move |server| server.collection(&name))
+        engine
+            .read(move |engine| engine.collection(&name))
             .await??
     };
-    let mut asked = asked(&call, &opened)?;
+    let mut wanted = wanted(&call, &opened)?;
     let wait = call.params.number("wait_ms")?.unwrap_or(0).min(WAIT_MS_MAX);
     let end = Instant::now() + Duration::from_millis(wait);
     loop {
         let (collection, name) = (opened.clone(), name.clone());
-        let read = server.read(move |_| {
-            let read = read(&collection, &mut asked);
-            read.map(|lines| (lines, asked))
+        let read = engine.read(move |_| {
+            let read = read(&collection, &mut wanted);
+            read.map(|lines| (lines, wanted))
                 .map_err(|error| Failure::engine(&error, Some(&name)))
         });
         let lines;
-        (lines, asked) = read.await??;
-        while lines.is_empty() && !is_new(&opened, &asked) {
-            if Instant::now() >= end || server.is_stopping() {
+        (lines, wanted) = read.await??;
+        while lines.is_empty() && !is_new(&opened, &wanted) {
+            if Instant::now() >= end || stopping.is_set() {
                 break;
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(CHECK_EVERY).await;
         }
-        if !lines.is_empty() || !is_new(&opened, &asked) || Instant::now() >= end {
-            return Ok(Answer::lines(with_cursor(lines, &asked.seen)));
+        if !lines.is_empty() || !is_new(&opened, &wanted) || Instant::now() >= end {
+            return Ok(Answer::lines(with_cursor(lines, &wanted.seen)));
         }
     }
 }
 
-fn asked(call: &Call, collection: &Collection) -> Outcome<Asked> {
+fn wanted(call: &Call<ChangesState>, collection: &Collection) -> Outcome<Wanted> {
     let partitions = collection.settings().partitions as usize;
     let wrong = |what: String| Err(Failure::illegal_argument(what));
     let seen = match call.params.text("after") {
@@ -83,7 +91,8 @@ fn asked(call: &Call, collection: &Collection) -> Outcome<Asked> {
                 Ok(seen) if seen.len() == partitions => seen,
                 _ => {
                     return wrong(format!(
-                        "parameter [after] is not {partitions} positions between commas: [{cursor}]"
+                        "parameter [after] is [{cursor}], and must be {partitions} positions \
+                         between commas, as in a cursor"
                     ));
                 }
             }
@@ -92,14 +101,15 @@ fn asked(call: &Call, collection: &Collection) -> Outcome<Asked> {
     let partition = call.params.number("partition")?;
     if let Some(partition) = partition.filter(|number: &u32| *number as usize >= partitions) {
         return wrong(format!(
-            "parameter [partition] is [{partition}], and there are {partitions}, from 0"
+            "parameter [partition] is [{partition}], and must be less than {partitions}, the \
+             number of partitions"
         ));
     }
     let limit = call.params.number("limit")?.unwrap_or(LIMIT_DEFAULT);
     if limit == 0 || limit > LIMIT_MAX {
         return wrong(format!("parameter [limit] must be from 1 to {LIMIT_MAX}"));
     }
-    Ok(Asked {
+    Ok(Wanted {
         seen,
         partition,
         prefix: call.params.text("prefix").unwrap_or_default().to_owned(),
@@ -107,21 +117,21 @@ fn asked(call: &Call, collection: &Collection) -> Outcome<Asked> {
     })
 }
 
-/// Whether something can be read that was not.
-fn is_new(collection: &Collection, asked: &Asked) -> bool {
+/// Whether there are changes that were not read.
+fn is_new(collection: &Collection, wanted: &Wanted) -> bool {
     let positions = collection.positions();
-    let mut all = positions.iter().zip(&asked.seen).enumerate();
+    let mut all = positions.iter().zip(&wanted.seen).enumerate();
     all.any(|(number, (position, seen))| {
-        position > seen && asked.partition.is_none_or(|only| only as usize == number)
+        position > seen && wanted.partition.is_none_or(|only| only as usize == number)
     })
 }
 
-/// The lines of what comes after what was seen, which moves on.
-fn read(collection: &Collection, asked: &mut Asked) -> quiredb::Result<Vec<u8>> {
+/// Reads the changes after those seen, as lines, and advances what was seen.
+fn read(collection: &Collection, wanted: &mut Wanted) -> quiredb::Result<Vec<u8>> {
     let mut lines = Vec::new();
-    let mut from = asked.seen.clone();
-    if let Some(only) = asked.partition {
-        // Of the others nothing is to be read.
+    let mut from = wanted.seen.clone();
+    if let Some(only) = wanted.partition {
+        // Nothing of the other partitions is to be read.
         for (number, (seen, now)) in from.iter_mut().zip(collection.positions()).enumerate() {
             if number != only as usize {
                 *seen = now;
@@ -129,21 +139,21 @@ fn read(collection: &Collection, asked: &mut Asked) -> quiredb::Result<Vec<u8>> 
         }
     }
     let mut changes = collection.tail_after(&from)?;
-    let (mut found, mut looked_at) = (0, 0);
-    while found < asked.limit && looked_at < LOOKED_AT_MAX && lines.len() < ANSWER_BYTES {
+    let (mut found, mut read_count) = (0, 0);
+    while found < wanted.limit && read_count < CHANGES_READ_MAX && lines.len() < ANSWER_BYTES {
         let Some(change) = changes.next() else { break };
         let change = change?;
-        looked_at += 1;
-        if asked.partition.is_none_or(|only| only == change.partition)
-            && change.key.to_string().starts_with(&asked.prefix)
+        read_count += 1;
+        if wanted.partition.is_none_or(|only| only == change.partition)
+            && change.key.to_string().starts_with(&wanted.prefix)
         {
             write_change(&change, &mut lines);
             found += 1;
         }
     }
     for (number, seen) in changes.seen().into_iter().enumerate() {
-        if asked.partition.is_none_or(|only| only as usize == number)
-            && let Some(place) = asked.seen.get_mut(number)
+        if wanted.partition.is_none_or(|only| only as usize == number)
+            && let Some(place) = wanted.seen.get_mut(number)
         {
             *place = seen;
         }

@@ -1,9 +1,9 @@
-//! Many documents read at a time: how many, and what becomes of the others when one can't be read.
+//! Reading many documents at a time.
 
 use quiredb::{Collection, Found, Key};
 
-/// How many documents to read at a time, so that about as many bytes as are wanted are held: few at
-/// first, then by the size of those before.
+/// How many documents to read at a time so that about `bytes_wanted` are held: few at first, then
+/// computed from the size of the documents before.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Group {
     size: usize,
@@ -12,7 +12,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// `first` documents to begin with, never more than `size_max`.
+    /// `first` documents at first, at most `size_max`.
     pub(crate) fn new(first: usize, size_max: usize, bytes_wanted: usize) -> Group {
         Group {
             size: first,
@@ -21,12 +21,12 @@ impl Group {
         }
     }
 
-    /// Documents to read next.
+    /// The number of documents to read next.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
 
-    /// Notes that so many documents were so many bytes.
+    /// Records how many bytes the last documents had.
     pub(crate) fn was(&mut self, documents: usize, bytes: usize) {
         let document_bytes = (bytes / documents.max(1)).max(1);
         self.size = (self.bytes_wanted / document_bytes)

@@ -1,7 +1,7 @@
 //! `_mget`: many documents in one answer, which is made as the client reads it.
 //!
-//! Documents are read in groups whose size follows from that of the documents before, so that
-//! however many are asked for, a group of about [`PIECE_BYTES`] is all that is held at a time.
+//! Documents are read in groups. The size of a group is computed from the documents before it, so
+//! that about [`PIECE_BYTES`] are held at a time, however many documents are requested.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,15 +13,17 @@ use quiredb::{Collection, Document, Found, Key, ValueRef};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::found::write_found;
+use super::lookup::{Group, get_each};
+use super::parse::parse_key;
+use super::source::{Source, SourceBody};
 use crate::bulk::Id;
-use crate::documents::lookup::{Group, get_each};
-use crate::documents::one::{Source, SourceBody, parse_key, write_found};
+use crate::engine::Engine;
 use crate::http::answer::{Answer, write_string};
 use crate::http::body::Whole;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::fields::Fields;
-use crate::state::Server;
 
 /// Bytes of the answer that are made at a time.
 const PIECE_BYTES: usize = 256 << 10;
@@ -50,19 +52,19 @@ struct DocumentBody {
     source: Option<SourceBody>,
 }
 
-/// A document that is asked for.
+/// A requested document.
 struct Wanted {
     index: Arc<str>,
     id: String,
-    /// None if the request's holds.
+    /// None if that of the request applies.
     source: Option<Source>,
 }
 
 /// `GET|POST /_mget`, `GET|POST /{collection}/_mget`
-pub(crate) async fn mget(call: Call) -> Outcome<Answer> {
+pub(crate) async fn mget(call: Call<Engine>) -> Outcome<Answer> {
     let source = Source::of(&call.params)?;
-    let default_index = call.place("collection").map(Arc::from);
-    let (server, filter) = (Arc::clone(&call.server), call.look.filter.clone());
+    let default_index = call.path_param("collection").map(Arc::from);
+    let (engine, filter) = (call.state.clone(), call.format.filter.clone());
     let body = call.take_small_body().await?;
     let wanted = wanted(&body, default_index)?;
     let mut mget = Mget {
@@ -73,22 +75,23 @@ pub(crate) async fn mget(call: Call) -> Outcome<Answer> {
         is_first: true,
         _body: body,
     };
-    // The first piece is made before the answer begins, so that what fails at once has a status.
+    // The first piece is made before the answer begins, so that an error at once gets a status.
     let first;
-    (mget, first) = mget.next_piece(&server).await?;
+    (mget, first) = mget.next_piece(&engine).await?;
     let pieces = stream::unfold(
-        (server, Some(mget), Some(first)),
-        |(server, mget, first)| async move {
+        (engine, Some(mget), Some(first)),
+        |(engine, mget, first)| async move {
             if let Some(first) = first {
-                return Some((Ok(first), (server, mget, None)));
+                return Some((Ok(first), (engine, mget, None)));
             }
             let mget = mget.filter(|mget| !mget.is_done())?;
-            match mget.next_piece(&server).await {
-                Ok((mget, piece)) => Some((Ok(piece), (server, Some(mget), None))),
-                // Too late for a status: the connection is cut, which no client takes for the end.
+            match mget.next_piece(&engine).await {
+                Ok((mget, piece)) => Some((Ok(piece), (engine, Some(mget), None))),
+                // It is too late for a status. The connection is cut, and the client sees that the
+                // answer is not whole.
                 Err(failure) => Some((
                     Err(io::Error::other(failure.cause().to_string())),
-                    (server, None, None),
+                    (engine, None, None),
                 )),
             }
         },
@@ -96,7 +99,7 @@ pub(crate) async fn mget(call: Call) -> Outcome<Answer> {
     Ok(Answer::stream(Box::pin(pieces)))
 }
 
-/// What the body asks for.
+/// The documents that the body requests.
 fn wanted(body: &Whole, default_index: Option<Arc<str>>) -> Outcome<VecDeque<Wanted>> {
     if body.bytes.is_empty() {
         return Err(Failure::parse("request body is required"));
@@ -141,14 +144,14 @@ fn wanted(body: &Whole, default_index: Option<Arc<str>>) -> Outcome<VecDeque<Wan
     Ok(wanted)
 }
 
-/// What is left to answer.
+/// The documents that are not answered yet, and how to answer them.
 struct Mget {
     wanted: VecDeque<Wanted>,
     source: Source,
     filter: Fields,
     group: Group,
     is_first: bool,
-    /// Its room is held for the list made of it.
+    /// Holds the memory reserved for the list, which is made from it.
     _body: Whole,
 }
 
@@ -157,19 +160,19 @@ impl Mget {
         self.wanted.is_empty()
     }
 
-    async fn next_piece(self, server: &Arc<Server>) -> Outcome<(Mget, Bytes)> {
-        server.read(move |server| self.make_piece(server)).await?
+    async fn next_piece(self, engine: &Engine) -> Outcome<(Mget, Bytes)> {
+        engine.read(move |engine| self.make_piece(engine)).await?
     }
 
     /// Makes the next piece of the answer. Blocks.
-    fn make_piece(mut self, server: &Server) -> Outcome<(Mget, Bytes)> {
+    fn make_piece(mut self, engine: &Engine) -> Outcome<(Mget, Bytes)> {
         let mut out = Vec::new();
         if self.is_first {
             out.extend_from_slice(b"{\"docs\":[");
         }
         while out.len() < PIECE_BYTES && !self.wanted.is_empty() {
             let before = out.len();
-            let documents = self.write_group(server, &mut out)?;
+            let documents = self.write_group(engine, &mut out)?;
             self.group.was(documents, out.len() - before);
         }
         if self.is_done() {
@@ -178,8 +181,8 @@ impl Mget {
         Ok((self, out.into()))
     }
 
-    /// Reads and appends the next documents, all of one collection; returns how many those were.
-    fn write_group(&mut self, server: &Server, out: &mut Vec<u8>) -> Outcome<usize> {
+    /// Reads and appends the next documents, all of one collection; returns their number.
+    fn write_group(&mut self, engine: &Engine, out: &mut Vec<u8>) -> Outcome<usize> {
         let Some(index) = self.wanted.front().map(|wanted| Arc::clone(&wanted.index)) else {
             return Ok(0);
         };
@@ -190,7 +193,7 @@ impl Mget {
             .take_while(|wanted| wanted.index == index)
             .count();
         let group: Vec<Wanted> = self.wanted.drain(..same).collect();
-        let collection = server.collection(&index);
+        let collection = engine.collection(&index);
         let keys: Vec<Outcome<Key>> = group.iter().map(|wanted| parse_key(&wanted.id)).collect();
         let mut found = match &collection {
             Ok(collection) => read(collection, &keys).into_iter(),
@@ -217,7 +220,7 @@ impl Mget {
         Ok(same)
     }
 
-    /// Appends what is shown of a document's answer.
+    /// Appends the answer for one document, filtered.
     fn append(&mut self, item: &[u8], out: &mut Vec<u8>) {
         let before = out.len();
         if !self.is_first {
@@ -238,7 +241,7 @@ impl Mget {
     }
 }
 
-/// The documents of the keys that are keys.
+/// The documents of the valid keys.
 fn read(collection: &Collection, keys: &[Outcome<Key>]) -> Vec<Outcome<Option<Found>>> {
     let keys: Vec<Key> = keys
         .iter()
@@ -246,6 +249,7 @@ fn read(collection: &Collection, keys: &[Outcome<Key>]) -> Vec<Outcome<Option<Fo
         .collect();
     let failed = |error| Failure::engine(&error, Some(collection.name()));
     let found = get_each(collection, &keys).into_iter();
+    debug_assert!(found.len() == keys.len(), "each key has one result");
     found.map(|found| found.map_err(failed)).collect()
 }
 

@@ -1,29 +1,28 @@
-//! Changing fields of a document: read it, merge, write on condition that it is still the same, and
-//! again if it is not.
+//! Changing fields of a document: read it, merge, and write if its version is still the same;
+//! otherwise try again.
 
 use quiredb::{Collection, Document, ErrorKind, Found, Key, Position, Write};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::documents::ack::{Ack, write_failure};
-use crate::documents::merge::merge;
-use crate::documents::one::{
-    acknowledge, check_write, document_failure, parse_key, version_condition,
-};
+use super::ack::{Ack, acknowledge, write_failure};
+use super::conditions::{check_write, version_condition};
+use super::merge::merge;
+use super::parse::{document_failure, parse_key};
+use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
-use crate::state::Server;
 
-/// How often an update is tried again after another write came between, if the caller asks for
-/// fewer or says nothing.
+/// How often an update is tried again after another write changed the document, if the caller sets
+/// a smaller number or none.
 pub(crate) const RETRIES_LEAST: u32 = 10;
 
-/// More is not tried, whatever the caller asks for.
+/// The most retries, whatever the caller sets.
 const RETRIES_MAX: u32 = 1000;
 
 /// `POST /{collection}/_update/{id}`
-pub(crate) async fn update(call: Call) -> Outcome<Answer> {
+pub(crate) async fn update(call: Call<Engine>) -> Outcome<Answer> {
     let (index, id) = (call.collection(), call.id());
     check_write(&call.params, Some(&id))?;
     let params = &call.params;
@@ -32,33 +31,33 @@ pub(crate) async fn update(call: Call) -> Outcome<Answer> {
         params.number("if_primary_term")?,
     )?;
     let retries = params.number("retry_on_conflict")?;
-    let server = call.server.clone();
+    let engine = call.state.clone();
     let body = call.take_body().await?;
-    let work = move |server: &Server| {
+    let work = move |engine: &Engine| {
         let update = Update::parse(&body.bytes, version, retries)?;
-        let collection = update.collection(server, &index)?;
+        let collection = update.collection(engine, &index)?;
         let ack = update.run(&collection, &parse_key(&id)?)?;
         Ok(acknowledge(ack, &index, &id))
     };
-    server.write(work).await?
+    engine.write(work).await?
 }
 
-/// What an update asks for.
+/// An update, as its body describes it.
 #[derive(Debug)]
 pub(crate) struct Update {
     partial: Option<Document>,
-    /// What to put where there is no document.
+    /// The document to put if there is none.
     upsert: Option<Document>,
     detect_noop: bool,
     version: Option<Position>,
-    /// How often to try again when another write came between.
+    /// How often to try again when another write changed the document meanwhile.
     pub(crate) retries: u32,
 }
 
-/// What an update comes to, given the document as it is.
+/// What an update has to do, given the present document.
 pub(crate) enum Plan {
     Write(Write),
-    /// It would change nothing.
+    /// Nothing: the document would stay as it is. Holds its version.
     Noop(Position),
 }
 
@@ -96,7 +95,7 @@ impl Update {
         }
         if body.source.is_some_and(|source| source.get() != "false") {
             return Err(Failure::illegal_argument(
-                "[_source] is not supported in an update: get the document after it",
+                "[_source] is not supported in an update: get the document afterwards",
             ));
         }
         let document = |json: &RawValue| {
@@ -132,17 +131,17 @@ impl Update {
         }
     }
 
-    /// The collection to update in, made if the update may put a document where there was none.
-    pub(crate) fn collection(&self, server: &Server, index: &str) -> Outcome<Collection> {
+    /// The collection to update in. It is made if the update may put a new document.
+    pub(crate) fn collection(&self, engine: &Engine, index: &str) -> Outcome<Collection> {
         if self.upsert.is_some() {
-            server.collection_or_create(index)
+            engine.collection_or_create(index)
         } else {
-            server.collection(index)
+            engine.collection(index)
         }
     }
 
-    /// What to do about the document as it is. The write it may come to is done only if the
-    /// document is still that one.
+    /// What to do, given the present document. The write that this returns has the condition that
+    /// the document is still the same.
     pub(crate) fn plan(&self, index: &str, key: &Key, current: Option<&Found>) -> Outcome<Plan> {
         let Some(current) = current else {
             let upsert = self
@@ -155,7 +154,8 @@ impl Update {
             && version != current.version
         {
             let what = format!(
-                "required seqNo [{version}], primary term [1]. current document has seqNo [{}] and primary term [1]",
+                "required seqNo [{version}], primary term [1]. current document has seqNo [{}] \
+                 and primary term [1]",
                 current.version
             );
             return Err(Failure::version_conflict(index, &key.to_string(), &what));

@@ -1,5 +1,5 @@
-//! The answer to a request, and how it goes out: filtered, laid out, and never held by a slow
-//! reader without being counted.
+//! The answer to a request, and how it is sent: filtered, formatted, and with its memory reserved
+//! while a slow client reads it.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -17,29 +17,29 @@ use http_body::{Frame, SizeHint};
 use quiredb::{Document, ValueRef};
 use serde_json::Value;
 
-use crate::http::buffers::{Buffers, Held};
-use crate::http::failure::{Failure, Outcome};
-use crate::http::fields::Fields;
-use crate::http::params::Params;
-use crate::http::pretty::Pretty;
+use super::buffers::{Buffers, Held};
+use super::failure::{Failure, Outcome};
+use super::fields::Fields;
+use super::params::Params;
+use super::pretty::Pretty;
 
 const JSON: &str = "application/json; charset=UTF-8";
 
-/// An answer up to this long is not counted: the system takes as much of it at once.
+/// An answer up to this long reserves no memory: the operating system buffers that much at once.
 const SMALL_BYTES: usize = 64 << 10;
 
-/// What is handed to the connection at a time.
+/// Bytes passed to the connection at a time.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// How the caller wants to see the answer.
+/// How the caller wants the answer formatted.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Look {
+pub(crate) struct AnswerFormat {
     pub(crate) pretty: bool,
     pub(crate) filter: Fields,
 }
 
-impl Look {
-    pub(crate) fn of(params: &Params) -> Outcome<Look> {
+impl AnswerFormat {
+    pub(crate) fn of(params: &Params) -> Outcome<AnswerFormat> {
         params.flag("human")?;
         params.flag("error_trace")?;
         let filter = params
@@ -47,7 +47,7 @@ impl Look {
             .map(Fields::filter_path)
             .transpose()?
             .unwrap_or_default();
-        Ok(Look {
+        Ok(AnswerFormat {
             pretty: params.flag("pretty")?.unwrap_or(false),
             filter,
         })
@@ -62,7 +62,7 @@ pub(crate) struct Answer {
 
 enum Content {
     Json(Vec<u8>),
-    /// JSON in pieces, its fields already filtered, and the room they take.
+    /// JSON in pieces, its fields already filtered, and the memory reserved for it.
     Parts(Vec<Bytes>, Option<Held>),
     /// JSON made as the client reads it, its fields already filtered.
     Stream(BoxStream<'static, io::Result<Bytes>>),
@@ -125,11 +125,11 @@ impl Answer {
         }
     }
 
-    /// The answer as it is sent. A long one takes room in `buffers` until it is; where there is
-    /// none it becomes a 429, as one that waited would hold its bytes meanwhile.
-    pub(crate) fn into_response(self, look: &Look, buffers: &Buffers) -> Response {
+    /// The answer as it is sent. A long answer reserves memory until it is sent. If none is free it
+    /// becomes a 429: an answer that waited for memory would hold its bytes meanwhile.
+    pub(crate) fn into_response(self, format: &AnswerFormat, buffers: &Buffers) -> Response {
         let status = self.status;
-        match self.into_body(look, buffers) {
+        match self.into_body(format, buffers) {
             Ok((content_type, body)) => response(status, content_type, body),
             Err(failure) => response(
                 failure.status,
@@ -139,9 +139,9 @@ impl Answer {
         }
     }
 
-    fn into_body(self, look: &Look, buffers: &Buffers) -> Outcome<(&'static str, Body)> {
+    fn into_body(self, format: &AnswerFormat, buffers: &Buffers) -> Outcome<(&'static str, Body)> {
         let (parts, held) = match self.content {
-            Content::Json(json) => (vec![Bytes::from(filtered(json, &look.filter)?)], None),
+            Content::Json(json) => (vec![Bytes::from(filtered(json, &format.filter)?)], None),
             Content::Lines(lines) => {
                 let held = match lines.len() > SMALL_BYTES {
                     true => Some(buffers.hold_now(lines.len())?),
@@ -154,14 +154,14 @@ impl Answer {
                 ));
             }
             Content::Parts(parts, held) => (parts, held),
-            Content::Stream(stream) => return Ok((JSON, streamed(stream, look.pretty))),
+            Content::Stream(stream) => return Ok((JSON, streamed(stream, format.pretty))),
             Content::Frames(stream) => {
                 return Ok(("application/octet-stream", Body::from_stream(stream)));
             }
             Content::Text(content_type, text) => return Ok((content_type, Body::from(text))),
         };
-        let parts = if look.pretty {
-            vec![laid_out(&parts)]
+        let parts = if format.pretty {
+            vec![formatted(&parts)]
         } else {
             parts
         };
@@ -184,7 +184,7 @@ impl Answer {
     }
 }
 
-/// A failure is answered whole, whatever `filter_path` says: its caller must learn what was wrong.
+/// A failure is answered whole, whatever `filter_path` says: the caller must learn what was wrong.
 impl From<Failure> for Answer {
     fn from(failure: Failure) -> Answer {
         let json = failure.to_json().to_string().into();
@@ -224,7 +224,7 @@ fn filtered(json: Vec<u8>, filter: &Fields) -> Outcome<Vec<u8>> {
     Ok(out)
 }
 
-fn laid_out(parts: &[Bytes]) -> Bytes {
+fn formatted(parts: &[Bytes]) -> Bytes {
     let (mut pretty, mut out) = (Pretty::default(), Vec::new());
     for part in parts {
         pretty.push(part, &mut out);
@@ -247,8 +247,8 @@ fn streamed(stream: BoxStream<'static, io::Result<Bytes>>, pretty: bool) -> Body
     }))
 }
 
-/// A body of known length, handed over piece by piece as the connection can take it, and its room
-/// given back at the end.
+/// A body of known length, passed piece by piece as the connection can take it. Its memory is
+/// released at the end.
 struct PartsBody {
     parts: VecDeque<Bytes>,
     _held: Option<Held>,

@@ -1,22 +1,23 @@
 //! Who may call.
 //!
-//! With a token, whoever sends it. Without one the server listens on loopback alone, so any program
-//! of this machine; but a web browser is such a program too, and runs pages of strangers. So
-//! without a token a request is refused if it comes from another site's page (`Origin`), or if it
-//! was sent to a host name that only a stranger's name server can have pointed here.
+//! If the server has a token, every caller that sends it may call. Without a token the server
+//! listens on loopback addresses alone, so every program of this machine may call. A web browser is
+//! such a program too, and it runs pages of other sites. So without a token a request is refused if
+//! it comes from another site's page (`Origin`), or if it was sent to a host name: an attacker's
+//! name server can point such a name at this machine (DNS rebinding).
 
-use std::hint::black_box;
 use std::net::IpAddr;
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 
-use crate::http::failure::{Failure, Outcome};
+use super::failure::{Failure, Outcome};
+use crate::net::token::is_same_token;
 
 /// Decides whether a request may be answered.
 ///
 /// # Errors
-/// 401 if the token is missing or wrong, 403 for the page of another site.
+/// 401 if the token is missing or wrong, 403 for a page of another site.
 pub(crate) fn admit(parts: &Parts, token: Option<&str>) -> Outcome<()> {
     match token {
         Some(token) => check_token(&parts.headers, token),
@@ -31,7 +32,7 @@ fn check_token(headers: &HeaderMap, token: &str) -> Outcome<()> {
     let sent = sent.and_then(|value| value.split_at_checked(7));
     let reason = match sent {
         Some((scheme, sent)) if scheme.eq_ignore_ascii_case(b"bearer ") => {
-            match is_same(sent, token.as_bytes()) {
+            match is_same_token(sent, token.as_bytes()) {
                 true => return Ok(()),
                 false => "wrong token",
             }
@@ -43,15 +44,6 @@ fn check_token(headers: &HeaderMap, token: &str) -> Outcome<()> {
         "security_exception",
         reason,
     ))
-}
-
-/// Compares in a time that depends on the lengths alone.
-pub(crate) fn is_same(sent: &[u8], token: &[u8]) -> bool {
-    let differing = sent
-        .iter()
-        .zip(token)
-        .fold(0, |differing, (a, b)| black_box(differing | (a ^ b)));
-    sent.len() == token.len() && differing == 0
 }
 
 fn check_site(parts: &Parts) -> Outcome<()> {
@@ -78,18 +70,20 @@ fn check_site(parts: &Parts) -> Outcome<()> {
         && !is_local_name(host)
     {
         return refused(format!(
-            "host [{host}] is not an address nor localhost; set a token to serve under a name"
+            "host [{host}] is neither an IP address nor localhost; set a token to serve under a \
+             name"
         ));
     }
     match text(header::ORIGIN) {
         Some(origin) if origin.split_once("://").map(|(_, site)| site) != host => refused(format!(
-            "pages of [{origin}] may not call this server; set a token to let other sites in"
+            "pages of [{origin}] may not call this server; set a token to allow other sites"
         )),
         _ => Ok(()),
     }
 }
 
-/// Whether no name server decides where this host, with or without a port, is.
+/// Whether the host, with or without a port, is an IP address or localhost: no name server decides
+/// where it is.
 fn is_local_name(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split_once(']').map_or("", |(address, _)| address),

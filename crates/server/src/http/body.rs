@@ -1,5 +1,4 @@
-//! A request's body as it arrives: decompressed, counted against its limit, and given up on if it
-//! stops coming.
+//! A request's body as it arrives: decompressed, and bounded in length and in time.
 
 use std::io::Write;
 use std::time::Duration;
@@ -13,50 +12,50 @@ use http_body_util::BodyExt;
 use quire_model::DOCUMENT_BYTES_MAX;
 use tokio::sync::oneshot;
 
-use crate::http::buffers::{Buffers, Held};
-use crate::http::failure::{Failure, Outcome};
+use super::buffers::{Buffers, Held};
+use super::failure::{Failure, Outcome};
 use crate::options::ServerOptions;
 
-/// The largest body that is held whole: a document of the largest size and what an update puts
-/// around it.
+/// The largest body that is held whole: the largest document and the envelope of an update.
 pub(crate) const WHOLE_BYTES_MAX: usize = DOCUMENT_BYTES_MAX + (1 << 20);
 
-/// The largest body that is parsed into a tree, such as settings or lists of ids, and the most a
-/// tree is larger than its text.
+/// The largest body that is parsed into a tree of values, such as settings or lists of ids.
 pub(crate) const SMALL_BYTES_MAX: usize = 2 << 20;
+
+/// The most bytes of a tree for a byte of its text.
 const TREE_FACTOR: usize = 16;
 
-/// Compressed bytes taken at a time. They become at most about a thousand times as many.
+/// Compressed bytes taken at a time. Gzip expands them at most about a thousand times.
 const GZIP_STEP_BYTES: usize = 4 << 10;
 
-/// What is read and thrown away after a refusal, in bytes and time, so that the caller sees the
-/// answer: a client that is still sending when the connection closes gets an error of its socket
-/// instead.
+/// How much of a body, and for how long, is read and discarded after a refusal. If the connection
+/// closed while the client still sends, the client would see an error of its socket instead of the
+/// answer.
 const DRAIN_BYTES_MAX: usize = 64 << 20;
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// A body as it arrives. Dropped before its end, it hands what is left to its [`Rest`].
+/// A body as it arrives. If it is dropped before its end, it hands what is left to its [`Rest`].
 pub(crate) struct BodyReader {
     body: Body,
-    /// None once nothing can be left.
+    /// None once the body has ended.
     rest: Option<oneshot::Sender<Body>>,
     gzip: Option<Gunzip>,
-    /// Bytes handed out.
+    /// Bytes returned so far.
     bytes: u64,
     bytes_max: u64,
     /// The longest wait for the next piece.
     idle_timeout: Duration,
-    /// What the client says the body's length is, as sent.
+    /// The body's length as the client states it, before decompression.
     length: Option<u64>,
-    /// The client waits to be told to send the body.
+    /// The client waits for `100 Continue` before it sends the body.
     is_expecting: bool,
 }
 
-/// What a handler leaves of a body.
+/// What a handler has left of a body.
 pub(crate) struct Rest(oneshot::Receiver<Body>);
 
 impl Rest {
-    /// Reads it and throws it away, within limits.
+    /// Reads and discards it, within limits.
     pub(crate) async fn drain(mut self) {
         let Ok(mut body) = self.0.try_recv() else {
             return;
@@ -70,27 +69,27 @@ impl Rest {
                 }
             }
         };
-        // Only a courtesy: the answer goes out either way.
+        // The answer is sent either way.
         let _ = tokio::time::timeout(DRAIN_TIME_MAX, all).await;
     }
 }
 
 impl Drop for BodyReader {
     fn drop(&mut self) {
-        // A client that waits to be told to send its body gets the answer instead, and need not
-        // send it.
+        // A client that waits for `100 Continue` gets the answer instead, and does not send the
+        // body.
         let is_coming = !self.is_expecting || self.bytes > 0;
         if let Some(rest) = self.rest.take()
             && is_coming
             && !self.body.is_end_stream()
         {
-            // Whoever does not wait for it does not need it.
+            // If nothing receives it, nothing needs it.
             let _ = rest.send(std::mem::take(&mut self.body));
         }
     }
 }
 
-/// A body held whole, with the room it takes.
+/// A body held whole, with the memory reserved for it.
 pub(crate) struct Whole {
     pub(crate) bytes: Bytes,
     _held: Held,
@@ -114,7 +113,8 @@ impl BodyReader {
             Some("gzip" | "x-gzip") => Some(Gunzip::new()),
             Some(other) => {
                 let reason = format!(
-                    "Content-Encoding [{other}] is not supported; send gzip, or the body as it is"
+                    "Content-Encoding [{other}] is not supported; send gzip, or the body \
+                     uncompressed"
                 );
                 return Err(Failure::new(
                     StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -140,8 +140,8 @@ impl BodyReader {
     /// The next piece, never empty; none at the end.
     ///
     /// # Errors
-    /// 413 past the limit, 408 if nothing comes for too long, 400 if the client cuts the body or it
-    /// is not gzip.
+    /// 413 past the limit, 408 if nothing arrives for too long, 400 if the client cuts the body or
+    /// it is not valid gzip.
     pub(crate) async fn piece(&mut self) -> Outcome<Option<Bytes>> {
         if self.length.is_some_and(|length| length > self.bytes_max) {
             return Err(body_too_large(self.bytes_max));
@@ -189,11 +189,11 @@ impl BodyReader {
 
     /// The whole body, at most [`WHOLE_BYTES_MAX`] bytes, within `timeout`.
     pub(crate) async fn whole(self, buffers: &Buffers, timeout: Duration) -> Outcome<Whole> {
-        // Appending may set aside twice what is needed.
+        // A vector that grows may allocate twice what it needs.
         self.within(buffers, timeout, WHOLE_BYTES_MAX, 2).await
     }
 
-    /// The whole body, at most [`SMALL_BYTES_MAX`] bytes, and room for the tree it is parsed to.
+    /// The whole body, at most [`SMALL_BYTES_MAX`] bytes, and memory for the tree it is parsed to.
     pub(crate) async fn small(self, buffers: &Buffers, timeout: Duration) -> Outcome<Whole> {
         self.within(buffers, timeout, SMALL_BYTES_MAX, TREE_FACTOR)
             .await
@@ -213,10 +213,10 @@ impl BodyReader {
         }
     }
 
-    /// Gives up on the client.
+    /// The failure of a client that is too slow; nothing more is read from it.
     fn too_slow(&mut self) -> Failure {
         self.rest = None;
-        let reason = "the request body did not come in time";
+        let reason = "the request body did not arrive in time";
         Failure::new(StatusCode::REQUEST_TIMEOUT, "timeout_exception", reason)
     }
 
@@ -258,7 +258,7 @@ impl Gunzip {
         }
     }
 
-    /// Takes compressed bytes until they give some; none when all that has come is used up.
+    /// Decompresses until there is output; none when all input is used.
     fn step(&mut self) -> Outcome<Option<Bytes>> {
         while !self.compressed.is_empty() {
             let bytes = self.compressed.len().min(GZIP_STEP_BYTES);
@@ -282,7 +282,7 @@ impl Gunzip {
 
 fn not_gzip(error: std::io::Error) -> Failure {
     Failure::parse(format!(
-        "the request body is not whole, valid gzip: {error}"
+        "the request body is cut or not valid gzip: {error}"
     ))
 }
 

@@ -1,10 +1,9 @@
-//! One bound on the memory that requests hold: bodies as they arrive, and the answers to bulk
-//! requests.
+//! One bound on the memory that requests hold: bodies as they arrive, and long answers.
 //!
 //! # Invariants
-//! 1. The bytes of all [`Held`] together never pass the bound.
-//! 2. A request waits for room only while it holds none. What it holds grows at once or not at all,
-//!    so requests never wait for each other in a circle.
+//! 1. The bytes of all [`Held`] together never exceed the bound.
+//! 2. A request waits for memory only while it holds none. A reservation grows at once or not at
+//!    all. So requests never wait for each other in a circle (no deadlock).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,22 +11,22 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::http::failure::{Failure, Outcome};
+use super::failure::{Failure, Outcome};
 
-/// Room is given out in pieces of this many bytes.
+/// Memory is reserved in pieces of this many bytes.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// The room of all requests.
-#[derive(Debug)]
+/// The memory of all requests. A clone is another handle to the same.
+#[derive(Debug, Clone)]
 pub(crate) struct Buffers {
-    room: Arc<Semaphore>,
+    free: Arc<Semaphore>,
     pieces: usize,
 }
 
-/// Room that one request holds; given back on drop.
+/// Memory reserved by one request; released on drop.
 #[derive(Debug)]
 pub(crate) struct Held {
-    room: Arc<Semaphore>,
+    free: Arc<Semaphore>,
     permit: OwnedSemaphorePermit,
 }
 
@@ -35,57 +34,69 @@ impl Buffers {
     pub(crate) fn new(bytes: usize) -> Buffers {
         let pieces = (bytes / PIECE_BYTES).min(Semaphore::MAX_PERMITS);
         Buffers {
-            room: Arc::new(Semaphore::new(pieces)),
+            free: Arc::new(Semaphore::new(pieces)),
             pieces,
         }
     }
 
-    /// Bytes held now.
+    /// Bytes reserved now.
     pub(crate) fn used_bytes(&self) -> u64 {
-        let used = self.pieces.saturating_sub(self.room.available_permits());
+        let free = self.free.available_permits();
+        assert!(free <= self.pieces, "memory is released once at most");
+        let used = self.pieces.saturating_sub(free);
         (used * PIECE_BYTES) as u64
     }
 
-    /// Takes room for `bytes`, waiting up to `timeout` for it.
+    /// Reserves `bytes`, waiting up to `timeout` for them.
+    ///
+    /// # Errors
+    /// 429 if they are not free in time.
     pub(crate) async fn hold(&self, bytes: usize, timeout: Duration) -> Outcome<Held> {
-        let wanted = Arc::clone(&self.room).acquire_many_owned(pieces_of(bytes));
+        let wanted = Arc::clone(&self.free).acquire_many_owned(pieces_of(bytes));
         match tokio::time::timeout(timeout, wanted).await {
             Ok(Ok(permit)) => Ok(Held {
-                room: Arc::clone(&self.room),
+                free: Arc::clone(&self.free),
                 permit,
             }),
-            _ => Err(no_room(bytes)),
+            _ => Err(no_memory(bytes)),
         }
     }
 
-    /// Takes room for `bytes` if there is some.
+    /// Reserves `bytes` if they are free.
+    ///
+    /// # Errors
+    /// 429 if they are not.
     pub(crate) fn hold_now(&self, bytes: usize) -> Outcome<Held> {
-        let permit = Arc::clone(&self.room)
+        let permit = Arc::clone(&self.free)
             .try_acquire_many_owned(pieces_of(bytes))
-            .map_err(|_| no_room(bytes))?;
+            .map_err(|_| no_memory(bytes))?;
         Ok(Held {
-            room: Arc::clone(&self.room),
+            free: Arc::clone(&self.free),
             permit,
         })
     }
 }
 
 impl Held {
-    /// Makes the room `bytes` large: gives back what is over, takes what is missing.
+    /// Changes the reservation to `bytes`.
     ///
     /// # Errors
-    /// 429 if there is not that much; the room is then as it was.
+    /// 429 if that many are not free; the reservation is then as it was.
     pub(crate) fn resize(&mut self, bytes: usize) -> Outcome<()> {
         let (has, wanted) = (self.permit.num_permits(), pieces_of(bytes) as usize);
         if wanted < has {
             drop(self.permit.split(has - wanted));
         } else if wanted > has {
             let more = pieces_of(bytes.saturating_sub(has * PIECE_BYTES));
-            let more = Arc::clone(&self.room)
+            let more = Arc::clone(&self.free)
                 .try_acquire_many_owned(more)
-                .map_err(|_| no_room(bytes))?;
+                .map_err(|_| no_memory(bytes))?;
             self.permit.merge(more);
         }
+        debug_assert!(
+            self.permit.num_permits() == wanted,
+            "a reservation has the size that was set"
+        );
         Ok(())
     }
 }
@@ -94,10 +105,10 @@ fn pieces_of(bytes: usize) -> u32 {
     u32::try_from(bytes.div_ceil(PIECE_BYTES)).unwrap_or(u32::MAX)
 }
 
-fn no_room(bytes: usize) -> Failure {
+fn no_memory(bytes: usize) -> Failure {
     let reason = format!(
-        "no memory for {bytes} bytes of this request now: too many or too large requests at once; send it again later, \
-         or in smaller parts"
+        "no memory for {bytes} bytes of this request: other requests hold it; send this one \
+         again later, or in smaller parts"
     );
     Failure::new(
         StatusCode::TOO_MANY_REQUESTS,
@@ -111,7 +122,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn room_is_bounded_and_given_back() {
+    async fn memory_is_bounded_and_released() {
         let buffers = Buffers::new(10 * PIECE_BYTES);
         let mut first = buffers.hold(6 * PIECE_BYTES, Duration::ZERO).await.unwrap();
         let refused = buffers

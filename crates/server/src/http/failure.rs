@@ -1,7 +1,8 @@
-//! What goes wrong in one request, in the shape and with the status codes of OpenSearch.
+//! Errors of one request, in the shape and with the status codes of OpenSearch.
 //!
 //! ```text
-//! {"error":{"root_cause":[CAUSE],"type":T,"reason":R,…},"status":N}     CAUSE = {"type":T,"reason":R,…}
+//! {"error":{"root_cause":[CAUSE],"type":T,"reason":R,…},"status":N}
+//! CAUSE = {"type":T,"reason":R,…}
 //! ```
 //! A failed item of a bulk or multi-get answer holds the CAUSE alone.
 //!
@@ -12,7 +13,7 @@
 //! | condition did not hold | 409 | `version_conflict_engine_exception` |
 //! | bad input | 400 | `illegal_argument_exception`, `mapper_parsing_exception` for a document |
 //! | too large | 413 | `content_too_long_exception` |
-//! | no room, on disk or in memory | 429 | `rejected_execution_exception`: what shippers wait for and send again |
+//! | no free disk space or memory | 429 | `rejected_execution_exception`: shippers try again |
 //! | read-only or closed | 503 | `cluster_block_exception`, `node_closed_exception` |
 //! | damage, or the machine failed | 500 | `corrupt_index_exception`, `i_o_exception` |
 
@@ -20,7 +21,7 @@ use axum::http::{Method, StatusCode};
 use quiredb::ErrorKind;
 use serde_json::{Map, Value, json};
 
-/// A request, or one item of it, that can't be done.
+/// The error of a request, or of one item of it.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) status: StatusCode,
@@ -29,7 +30,7 @@ pub(crate) struct Failure {
 
 #[derive(Debug)]
 enum Body {
-    /// OpenSearch answers a request that it has no handler for with a bare text.
+    /// OpenSearch answers a request that it has no handler for with text alone.
     Text(String),
     Cause(Box<Cause>),
 }
@@ -62,7 +63,7 @@ impl Failure {
         }
     }
 
-    /// Something in the request that is wrong or that Quire can't do; `reason` names it.
+    /// Something in the request that is wrong or not supported; `reason` names it.
     pub(crate) fn illegal_argument(reason: impl Into<String>) -> Failure {
         Failure::new(
             StatusCode::BAD_REQUEST,
@@ -71,7 +72,7 @@ impl Failure {
         )
     }
 
-    /// A request that lacks something; `what` is OpenSearch's words for it.
+    /// A request that lacks something; `what` is the text that OpenSearch has for it.
     pub(crate) fn validation(what: &str) -> Failure {
         let reason = format!("Validation Failed: 1: {what};");
         Failure::new(
@@ -86,7 +87,7 @@ impl Failure {
         Failure::new(StatusCode::BAD_REQUEST, "parse_exception", reason)
     }
 
-    /// A document that can't be taken.
+    /// A document that can't be accepted.
     pub(crate) fn document(reason: impl Into<String>) -> Failure {
         let caused_by = json!({"type": "parse_exception", "reason": reason.into()});
         Failure::new(
@@ -105,7 +106,7 @@ impl Failure {
         )
     }
 
-    /// A bug of ours.
+    /// A bug of the server.
     pub(crate) fn internal(reason: impl Into<String>) -> Failure {
         Failure::new(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -155,6 +156,22 @@ impl Failure {
         .with("index", index)
     }
 
+    /// A name that no collection can have.
+    pub(crate) fn invalid_index_name(error: &quiredb::Error, index: &str) -> Failure {
+        let reason = format!("Invalid index name [{index}], {error}");
+        Failure::new(
+            StatusCode::BAD_REQUEST,
+            "invalid_index_name_exception",
+            reason,
+        )
+        .with("index", index)
+    }
+
+    /// A write to a follower.
+    pub(crate) fn read_only_follower(reason: String) -> Failure {
+        Failure::new(StatusCode::FORBIDDEN, "cluster_block_exception", reason)
+    }
+
     /// No route has this path.
     pub(crate) fn no_handler(method: &Method, path: &str) -> Failure {
         let text = format!("no handler found for uri [{path}] and method [{method}]");
@@ -177,8 +194,8 @@ impl Failure {
         }
     }
 
-    /// An error of the engine that the caller of it does not know better; `index` is the
-    /// collection, where there is one.
+    /// An error of the engine that has no more specific failure; `index` is the collection, if
+    /// there is one.
     pub(crate) fn engine(error: &quiredb::Error, index: Option<&str>) -> Failure {
         let (status, kind) = match error.kind() {
             ErrorKind::NotFound | ErrorKind::Gone => {
@@ -221,7 +238,7 @@ impl Failure {
         self
     }
 
-    /// Puts more words after the reason.
+    /// Appends text to the reason.
     #[must_use]
     pub(crate) fn because(mut self, more: &str) -> Failure {
         match &mut self.body {
@@ -231,7 +248,7 @@ impl Failure {
         self
     }
 
-    /// The cause alone, as an item of a larger answer holds it.
+    /// The cause alone, for an item of a larger answer.
     pub(crate) fn cause(&self) -> Value {
         match &self.body {
             Body::Text(text) => json!({"type": "illegal_argument_exception", "reason": text}),
@@ -250,7 +267,7 @@ impl Failure {
         }
     }
 
-    /// The `error` member: the cause behind its root cause, which is itself.
+    /// The `error` member: the root cause, which is the cause again, then the cause.
     pub(crate) fn error(&self) -> Value {
         match (&self.body, self.cause()) {
             (Body::Cause(_), Value::Object(cause)) => {
@@ -298,10 +315,12 @@ mod tests {
     #[test]
     fn failures_have_the_shape_of_opensearch() {
         let expected = concat!(
-            r#"{"error":{"root_cause":[{"type":"index_not_found_exception","reason":"no such index [jobs]","index":"jobs","#,
+            r#"{"error":{"root_cause":[{"type":"index_not_found_exception","#,
+            r#""reason":"no such index [jobs]","index":"jobs","#,
             r#""resource.id":"jobs","resource.type":"index_or_alias","index_uuid":"_na_"}],"#,
             r#""type":"index_not_found_exception","reason":"no such index [jobs]","index":"jobs","#,
-            r#""resource.id":"jobs","resource.type":"index_or_alias","index_uuid":"_na_"},"status":404}"#
+            r#""resource.id":"jobs","resource.type":"index_or_alias","#,
+            r#""index_uuid":"_na_"},"status":404}"#
         );
         assert_eq!(
             Failure::index_not_found("jobs").to_json().to_string(),
@@ -309,7 +328,8 @@ mod tests {
         );
 
         let expected = concat!(
-            r#"{"error":{"root_cause":[{"type":"mapper_parsing_exception","reason":"failed to parse"}],"#,
+            r#"{"error":{"root_cause":["#,
+            r#"{"type":"mapper_parsing_exception","reason":"failed to parse"}],"#,
             r#""type":"mapper_parsing_exception","reason":"failed to parse","#,
             r#""caused_by":{"type":"parse_exception","reason":"not an object"}},"status":400}"#
         );
@@ -327,7 +347,8 @@ mod tests {
         );
 
         let expected = concat!(
-            r#"{"error":"Incorrect HTTP method for uri [/_bulk] and method [GET], allowed: [POST, PUT]","#,
+            r#"{"error":"Incorrect HTTP method for uri [/_bulk] and method [GET], "#,
+            r#"allowed: [POST, PUT]","#,
             r#""status":405}"#
         );
         let failure =

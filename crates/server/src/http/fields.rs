@@ -6,9 +6,9 @@
 
 use quiredb::ValueRef;
 
-use crate::http::failure::{Failure, Outcome};
+use super::failure::{Failure, Outcome};
 
-/// Patterns are tried one by one against every field, so there may not be any number of them.
+/// The most patterns: every field is compared with each of them.
 const PATTERNS_MAX: usize = 256;
 
 /// Which fields to show. By default all.
@@ -48,7 +48,7 @@ impl Fields {
     pub(crate) fn checked(includes: Vec<String>, excludes: Vec<String>) -> Outcome<Fields> {
         if includes.len() + excludes.len() > PATTERNS_MAX {
             return Err(Failure::illegal_argument(format!(
-                "more than {PATTERNS_MAX} patterns of fields"
+                "more than {PATTERNS_MAX} patterns of fields; use fewer, with *"
             )));
         }
         Ok(Fields { includes, excludes })
@@ -65,8 +65,8 @@ impl Fields {
             && (self.includes.is_empty() || matches(&self.includes, path))
     }
 
-    /// Appends what is shown of `object`, which stands at `path` of what the patterns are about (""
-    /// if it is the whole); false if that is nothing (then `{}` is appended).
+    /// Appends what is shown of `object`. `path` is where it stands in what the patterns are about,
+    /// "" if it is the whole. False if nothing is shown; then `{}` is appended.
     pub(crate) fn write(&self, object: ValueRef<'_>, path: &str, out: &mut Vec<u8>) -> bool {
         if !path.is_empty() && matches(&self.excludes, path) {
             out.extend_from_slice(b"{}");
@@ -76,7 +76,7 @@ impl Fields {
         self.write_value(object, &mut path.to_owned(), whole, out)
     }
 
-    /// `whole`: an include matches the value or something around it.
+    /// `whole` is true if an include matches the value or a value around it.
     fn write_value(
         &self,
         value: ValueRef<'_>,
@@ -142,8 +142,8 @@ fn matches(patterns: &[String], path: &str) -> bool {
         .any(|pattern| glob(pattern.as_bytes(), path.as_bytes()))
 }
 
-/// Whether `text` is what `pattern` says, `*` standing for any bytes. In time of the product of the
-/// lengths at most: only the last `*` is ever gone back to.
+/// Whether `pattern` matches `text`; `*` matches any bytes. Takes time up to the product of the
+/// lengths, because a mismatch returns to the last `*` alone.
 pub(crate) fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star = None;

@@ -1,21 +1,21 @@
-//! A body cut into lines as it arrives. Never holds more than a line and a piece of the body, and
-//! keeps the room it has taken in step with what it and its user hold.
+//! A body split into lines as it arrives. It holds at most one line and one piece of the body. Its
+//! memory reservation always matches what it and its user hold.
 
 use bytes::{Bytes, BytesMut};
 use quire_model::DOCUMENT_BYTES_MAX;
 
-use crate::http::body::BodyReader;
-use crate::http::buffers::Held;
-use crate::http::failure::Outcome;
+use super::body::BodyReader;
+use super::buffers::Held;
+use super::failure::Outcome;
 
-/// The longest line that is handed out: a document of the largest size.
+/// The longest line that is returned: the largest document.
 const LINE_BYTES_MAX: usize = DOCUMENT_BYTES_MAX;
 
 /// One line, without its end.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     Text(Bytes),
-    /// Longer than a document can be: so many bytes, thrown away.
+    /// Longer than a document can be: its length in bytes. It was discarded.
     TooLong(u64),
 }
 
@@ -23,21 +23,21 @@ pub(crate) enum Line {
 pub(crate) struct Lines {
     body: BodyReader,
     buffer: BytesMut,
-    /// So many bytes at the start of the buffer hold no line end.
+    /// The number of bytes at the start of the buffer that hold no line end.
     scanned: usize,
-    /// Bytes of the current line that were thrown away.
+    /// Bytes of the current line that were discarded.
     skipped: u64,
-    /// Number of the last line handed out, from 1.
+    /// Number of the last line returned, from 1.
     number: u64,
     held: Held,
-    /// What is held at the least, so that a body of ordinary lines never asks for more.
+    /// The smallest reservation: enough for a body of ordinary lines.
     held_bytes_least: usize,
-    /// What the user of the lines says it holds.
+    /// Bytes that the user of the lines holds.
     beside_bytes: usize,
 }
 
 impl Lines {
-    /// `held` is room for `held_bytes_least`.
+    /// `held` is a reservation of `held_bytes_least`.
     pub(crate) fn new(body: BodyReader, held: Held, held_bytes_least: usize) -> Lines {
         let buffer = BytesMut::new();
         Lines {
@@ -92,22 +92,22 @@ impl Lines {
         Line::Text(line.freeze())
     }
 
-    /// Number of the last line handed out, from 1.
+    /// Number of the last line returned, from 1.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Says how many bytes the user holds now, of lines it got and of what it makes of them.
+    /// Sets how many bytes the user holds now, in lines and in what it makes of them.
     ///
     /// # Errors
-    /// 429 if there is no room for that.
+    /// 429 if that much memory is not free.
     pub(crate) fn hold_beside(&mut self, bytes: usize) -> Outcome<()> {
         self.beside_bytes = bytes;
         self.hold()
     }
 
     fn hold(&mut self) -> Outcome<()> {
-        // A buffer that grows may set aside twice what it needs.
+        // A buffer that grows may allocate twice what it needs.
         let bytes = self
             .buffer
             .len()
@@ -116,7 +116,7 @@ impl Lines {
         self.held.resize(bytes.max(self.held_bytes_least))
     }
 
-    /// The room, for `bytes` now, to go with what was made of the lines.
+    /// The reservation, changed to `bytes`, for what was made of the lines.
     pub(crate) fn into_held(mut self, bytes: usize) -> Outcome<Held> {
         self.held.resize(bytes)?;
         Ok(self.held)
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_too_long_is_thrown_away_and_the_next_one_read() {
+    async fn a_line_too_long_is_discarded_and_the_next_one_read() {
         let mut pieces = vec![vec![b'x'; 1 << 20]; 18];
         pieces.push(b"x\nnext\n".to_vec());
         let lines = lines_of(pieces).await;

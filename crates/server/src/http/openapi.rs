@@ -3,25 +3,28 @@
 use axum::http::Method;
 use serde_json::{Map, Value, json};
 
-use crate::http::answer::Answer;
-use crate::http::call::Call;
-use crate::http::failure::Outcome;
-use crate::http::params::COMMON;
-use crate::routes::{ROUTES, Route};
+use super::answer::Answer;
+use super::call::Call;
+use super::endpoint::Endpoint;
+use super::failure::Outcome;
+use super::params::COMMON;
+
+/// All routes of the server, as callers see them.
+pub(crate) struct Endpoints(pub(crate) Vec<&'static Endpoint>);
 
 /// `GET /openapi.json`
-pub(crate) async fn document(_: Call) -> Outcome<Answer> {
-    Ok(Answer::ok(&describe()))
+pub(crate) async fn document(call: Call<Endpoints>) -> Outcome<Answer> {
+    Ok(Answer::ok(&describe(&call.state)))
 }
 
-fn describe() -> Value {
+fn describe(endpoints: &Endpoints) -> Value {
     let mut paths: Map<String, Value> = Map::new();
-    for route in ROUTES {
-        let path = paths.entry(route.path).or_insert_with(|| json!({}));
-        for method in route.methods {
-            path[method.as_str().to_lowercase()] = operation(route);
+    for endpoint in &endpoints.0 {
+        let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
+        for method in endpoint.methods {
+            path[method.as_str().to_lowercase()] = operation(endpoint);
             if method == Method::GET {
-                path["head"] = operation(route);
+                path["head"] = operation(endpoint);
             }
         }
     }
@@ -43,19 +46,18 @@ fn describe() -> Value {
     })
 }
 
-fn operation(route: &Route) -> Value {
-    let places = ["collection", "id", "name"]
+fn operation(endpoint: &Endpoint) -> Value {
+    let in_path = ["collection", "id", "name"]
         .into_iter()
-        .filter(|place| route.path.contains(&format!("{{{place}}}")));
-    let mut parameters: Vec<Value> = places
-        .map(|place| json!({"name": place, "in": "path", "required": true, "schema": {"type": "string"}}))
+        .filter(|name| endpoint.path.contains(&format!("{{{name}}}")));
+    let schema = json!({"type": "string"});
+    let mut parameters: Vec<Value> = in_path
+        .map(|name| json!({"name": name, "in": "path", "required": true, "schema": schema}))
         .collect();
-    let names = route.params.iter().chain(COMMON);
-    parameters.extend(
-        names.map(|name| json!({"name": name, "in": "query", "schema": {"type": "string"}})),
-    );
+    let names = endpoint.params.iter().chain(COMMON);
+    parameters.extend(names.map(|name| json!({"name": name, "in": "query", "schema": schema})));
     json!({
-        "summary": route.summary,
+        "summary": endpoint.summary,
         "parameters": parameters,
         "responses": {
             "2XX": {"description": "Done"},

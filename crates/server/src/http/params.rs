@@ -1,5 +1,5 @@
-//! The parameters of a request's query string. What a route does not know is refused by name, never
-//! skipped.
+//! The parameters of a request's query string. Parameters that a route does not know are refused by
+//! name.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -7,9 +7,9 @@ use std::str::FromStr;
 use axum::extract::Query;
 use axum::http::Uri;
 
-use crate::http::failure::{Failure, Outcome};
+use super::failure::{Failure, Outcome};
 
-/// What every route accepts: the look of the answer, and what changes nothing here.
+/// The parameters of every route: how the answer is formatted, and two that are ignored.
 pub(crate) const COMMON: &[&str] = &["pretty", "filter_path", "human", "error_trace"];
 
 /// The parameters of one request.
@@ -39,14 +39,15 @@ impl Params {
         self.0.get(name).map(String::as_str)
     }
 
-    /// A switch: given without a value means true.
+    /// A switch; without a value it is true.
     pub(crate) fn flag(&self, name: &str) -> Outcome<Option<bool>> {
         match self.text(name) {
             None => Ok(None),
             Some("" | "true") => Ok(Some(true)),
             Some("false") => Ok(Some(false)),
             Some(value) => Err(Failure::illegal_argument(format!(
-                "Failed to parse value [{value}] of parameter [{name}] as only [true] or [false] are allowed."
+                "Failed to parse value [{value}] of parameter [{name}] as only [true] or [false] \
+                 are allowed."
             ))),
         }
     }
@@ -57,23 +58,24 @@ impl Params {
             .map(|value| {
                 value.parse().map_err(|_| {
                     Failure::illegal_argument(format!(
-                        "Failed to parse value [{value}] of parameter [{name}]: a number is expected"
+                        "Failed to parse value [{value}] of parameter [{name}]: a number is \
+                         expected"
                     ))
                 })
             })
             .transpose()
     }
 
-    /// `rate_bytes`, bytes a second: none for 0, `default` if it is not given.
+    /// `rate_bytes`, in bytes a second: none if it is 0, `default` if it is absent.
     pub(crate) fn rate(&self, default: Option<u64>) -> Outcome<Option<u64>> {
         let given = self.number("rate_bytes")?;
         Ok(given.map_or(default, |rate| (rate != 0).then_some(rate)))
     }
 
-    /// Refuses the parameter unless its value is one of those that change nothing here.
-    pub(crate) fn only(&self, name: &str, harmless: &[&str], why: &str) -> Outcome<()> {
+    /// Refuses the parameter unless it is absent or its value is in `allowed`.
+    pub(crate) fn only(&self, name: &str, allowed: &[&str], why: &str) -> Outcome<()> {
         match self.text(name) {
-            Some(value) if !harmless.contains(&value) => Err(Failure::illegal_argument(format!(
+            Some(value) if !allowed.contains(&value) => Err(Failure::illegal_argument(format!(
                 "parameter [{name}] can't be [{value}]: {why}"
             ))),
             _ => Ok(()),

@@ -1,18 +1,18 @@
-//! JSON with a line for each member, as `?pretty` asks for. Nothing is parsed: strings and numbers
-//! stay as written.
+//! JSON with a line for each member, for `?pretty`. Nothing is parsed: strings and numbers stay as
+//! written.
 
-/// Lays out a JSON text, handed over whole or in pieces cut anywhere.
+/// Formats a JSON text, which is passed whole or in pieces cut anywhere.
 #[derive(Debug, Default)]
 pub(crate) struct Pretty {
     depth: usize,
     in_string: bool,
     escaped: bool,
-    /// A bracket was just opened: the line break is due unless it closes at once.
+    /// A bracket was just opened: a line break follows unless it closes at once.
     opened: bool,
 }
 
 impl Pretty {
-    /// Lays out the next piece of the text, appending to `out`.
+    /// Formats the next piece of the text, appending to `out`.
     pub(crate) fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         for &byte in piece {
             if self.in_string {
@@ -67,10 +67,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_laid_out_alike_however_it_is_cut() {
+    fn text_is_formatted_alike_however_it_is_cut() {
         let text = r#"{"a":{"b":[1.50,"x\"y{,",[]],"c":{}},"d":"\\"}"#;
-        let expected = "{\n  \"a\" : {\n    \"b\" : [\n      1.50,\n      \"x\\\"y{,\",\n      [ ]\n    ],\n    \
-                        \"c\" : { }\n  },\n  \"d\" : \"\\\\\"\n}";
+        let expected = concat!(
+            "{\n  \"a\" : {\n    \"b\" : [\n      1.50,\n      \"x\\\"y{,\",\n      [ ]\n    ],\n",
+            "    \"c\" : { }\n  },\n  \"d\" : \"\\\\\"\n}",
+        );
         for cut in 0..text.len() {
             let (mut pretty, mut out) = (Pretty::default(), Vec::new());
             pretty.push(&text.as_bytes()[..cut], &mut out);

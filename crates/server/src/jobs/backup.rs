@@ -1,14 +1,17 @@
-//! Backups that the server makes of the database it serves, below a directory that its operator has
-//! allowed.
+//! Backups of the database that is served, below a directory that the operator has allowed.
 //!
-//! One at a time, in the background: the answer that it has begun comes at once, and `GET /_backup`
-//! says how far it is. A server that stops lets go of one under way; the next goes on with what was
-//! copied.
+//! One runs at a time, in the background. The request that begins it is answered at once, and
+//! `GET /_backup` reports its progress. When the server stops, it stops a running backup; the next
+//! backup of that name continues from the files already copied.
+
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use axum::http::StatusCode;
 use quiredb::{BackupOptions, BackupReport};
 use serde_json::{Map, Value, json};
 
+use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
@@ -20,14 +23,23 @@ const NAME_BYTES_MAX: usize = 128;
 /// The backups of a server.
 pub(crate) type Backups = LongTask<BackupReport>;
 
+/// What backups use of the server.
+pub(crate) struct BackupState {
+    pub(crate) engine: Engine,
+    /// The directory below which backups are made; none if callers may not make any.
+    pub(crate) dir: Option<PathBuf>,
+    pub(crate) backups: Arc<Backups>,
+}
+
 /// `POST /_backup/{name}`
-pub(crate) async fn begin(call: Call) -> Outcome<Answer> {
-    let name = call.place("name").unwrap_or_default().to_owned();
-    let Some(dir) = call.server.options.backup_dir.clone() else {
+pub(crate) async fn begin(call: Call<BackupState>) -> Outcome<Answer> {
+    let name = call.path_param("name").unwrap_or_default().to_owned();
+    let Some(dir) = call.state.dir else {
         return Err(Failure::new(
             StatusCode::FORBIDDEN,
             "security_exception",
-            "this server makes no backups: `quire serve --backup-dir DIR` lets it make them below DIR",
+            "this server makes no backups: start it with `quire serve --backup-dir DIR` to allow \
+             them below DIR",
         ));
     };
     check_name(&name)?;
@@ -42,11 +54,11 @@ pub(crate) async fn begin(call: Call) -> Outcome<Answer> {
     }
     let about = Map::from_iter([("backup".to_owned(), name.as_str().into())]);
     let (to, named) = (dir.join(&name), name.clone());
-    call.server
+    call.state
         .backups
-        .begin(&call.server.database(), about, is_being_made, {
-            move |database, tell| {
-                let result = database.backup(&to, &options, tell);
+        .begin(&call.state.engine.database(), about, is_being_made, {
+            move |database, progress| {
+                let result = database.backup(&to, &options, progress);
                 if let Err(error) = &result {
                     tracing::error!(backup = named, %error, "a backup failed");
                 }
@@ -58,12 +70,12 @@ pub(crate) async fn begin(call: Call) -> Outcome<Answer> {
 }
 
 /// `GET /_backup`
-pub(crate) async fn state(call: Call) -> Outcome<Answer> {
-    let now = call.server.database().env().monotonic();
-    Ok(Answer::ok(&call.server.backups.describe(now)))
+pub(crate) async fn state(call: Call<BackupState>) -> Outcome<Answer> {
+    let now = call.state.engine.now();
+    Ok(Answer::ok(&call.state.backups.describe(now)))
 }
 
-/// A name is one plain component of a path: it leads nowhere but below the allowed directory.
+/// A name is one plain component of a path, so the backup lies below the allowed directory.
 fn check_name(name: &str) -> Outcome<()> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     if name.len() <= NAME_BYTES_MAX
@@ -76,7 +88,8 @@ fn check_name(name: &str) -> Outcome<()> {
         return Ok(());
     }
     Err(Failure::illegal_argument(format!(
-        "backup name [{name}]: use 1 to {NAME_BYTES_MAX} of a-z, A-Z, 0-9, '_', '-' and '.', beginning with a letter or a digit"
+        "backup name [{name}]: use 1 to {NAME_BYTES_MAX} of a-z, A-Z, 0-9, '_', '-' and '.', \
+         beginning with a letter or a digit"
     )))
 }
 
@@ -84,7 +97,8 @@ fn check_name(name: &str) -> Outcome<()> {
 fn is_being_made(running: &Map<String, Value>) -> Failure {
     let name = running.get("backup").and_then(Value::as_str);
     let reason = format!(
-        "backup [{}] is being made; one at a time, see GET /_backup",
+        "backup [{}] is being made, and one runs at a time: wait until GET /_backup shows that it \
+         ended",
         name.unwrap_or_default()
     );
     Failure::new(

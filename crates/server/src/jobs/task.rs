@@ -1,7 +1,7 @@
-//! Long work on the database that the server does in the background: one of a kind at a time.
+//! Long work on the database that the server does in the background, one of a kind at a time.
 //!
-//! The answer that it has begun comes at once; how far it is, and what the last one came to, can be
-//! asked at any time. A server that stops breaks it off.
+//! The request that begins it is answered at once. Its progress and the result of the last one can
+//! be requested at any time. When the server stops, it stops running work.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use tokio::task::JoinHandle;
 
 use crate::http::failure::{Failure, Outcome};
 
-/// Is told the bytes done and of how many, and says whether to go on.
-pub(crate) type Tell<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
+/// Takes the bytes done and the bytes in all, and returns whether to continue.
+pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
 
-/// Work of one kind, which comes to an `R`.
+/// Work of one kind, whose result is an `R`.
 #[derive(Debug)]
 pub(crate) struct LongTask<R> {
     state: Mutex<State<R>>,
@@ -34,7 +34,7 @@ struct State<R> {
     task: Option<JoinHandle<()>>,
 }
 
-/// The one under way. `about` are the fields that tell it from others.
+/// Work that is running. `about` holds the fields that describe it to callers.
 #[derive(Debug)]
 struct Running {
     about: Map<String, Value>,
@@ -43,7 +43,7 @@ struct Running {
     total_bytes: u64,
 }
 
-/// The one that ended last.
+/// Work that has ended.
 #[derive(Debug)]
 struct Last<R> {
     about: Map<String, Value>,
@@ -65,14 +65,16 @@ impl<R> Default for LongTask<R> {
 }
 
 impl<R: Serialize + Send + 'static> LongTask<R> {
-    /// Begins `work`, unless one is under way: then fails with what `refuse` makes of that one's
-    /// fields.
+    /// Begins `work`.
+    ///
+    /// # Errors
+    /// What `refuse` makes of the fields of work that is still running.
     pub(crate) fn begin(
         self: &Arc<Self>,
         database: &Database,
         about: Map<String, Value>,
         refuse: impl FnOnce(&Map<String, Value>) -> Failure,
-        work: impl FnOnce(&Database, Tell<'_>) -> quiredb::Result<R> + Send + 'static,
+        work: impl FnOnce(&Database, Progress<'_>) -> quiredb::Result<R> + Send + 'static,
     ) -> Outcome<()> {
         let mut state = self.state.lock();
         if let Some(running) = &state.running {
@@ -87,12 +89,13 @@ impl<R: Serialize + Send + 'static> LongTask<R> {
         });
         let (tasks, database) = (Arc::clone(self), database.clone());
         state.task = Some(tokio::task::spawn_blocking(move || {
-            let result = work(&database, &mut |done, total| tasks.tell(done, total));
+            let result = work(&database, &mut |done, total| tasks.progress(done, total));
             let took = database.env().monotonic().saturating_sub(begun);
-            // Let go of first: a server that has stopped closes the database.
+            // Released before the task ends: a server that has stopped closes the database.
             drop(database);
             let mut state = tasks.state.lock();
-            state.running = None;
+            let running = state.running.take();
+            assert!(running.is_some(), "work is marked as running until it ends");
             state.last = Some(Last {
                 about,
                 took,
@@ -102,8 +105,8 @@ impl<R: Serialize + Send + 'static> LongTask<R> {
         Ok(())
     }
 
-    /// Notes how far it is. Breaks it off if the server stops.
-    fn tell(&self, done: u64, total: u64) -> ControlFlow<()> {
+    /// Records the progress. Stops the work if the server stops.
+    fn progress(&self, done: u64, total: u64) -> ControlFlow<()> {
         if let Some(running) = &mut self.state.lock().running {
             (running.done_bytes, running.total_bytes) = (done, total);
         }
@@ -113,17 +116,17 @@ impl<R: Serialize + Send + 'static> LongTask<R> {
         }
     }
 
-    /// Breaks off the one under way, if there is one, and waits for its end.
+    /// Stops running work, and waits until it has ended.
     pub(crate) async fn stop(&self) {
         self.stop.store(true, Ordering::Release);
         let task = self.state.lock().task.take();
         if let Some(task) = task {
-            // What went wrong with it is in the log already.
+            // The work has logged its error.
             let _ = task.await;
         }
     }
 
-    /// The one under way and the last one.
+    /// The running work and the last result, as JSON.
     pub(crate) fn describe(&self, now: Duration) -> Value {
         let state = self.state.lock();
         let running = state.running.as_ref().map(|running| {

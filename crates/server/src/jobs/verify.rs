@@ -1,26 +1,35 @@
 //! Verifying the database while it is served.
 //!
-//! One at a time, in the background, as backups are made: the answer that it has begun comes at
-//! once, and `GET /_verify` says how far it is, and what the last one found. A server that stops
-//! breaks it off.
+//! One verification runs at a time, in the background. The request that begins it is answered at
+//! once, and `GET /_verify` reports its progress and what the last one found. When the server
+//! stops, it stops a running verification.
+
+use std::sync::Arc;
 
 use axum::http::StatusCode;
 use quiredb::{VerifyOptions, VerifyReport};
 use serde_json::{Map, json};
 
+use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::jobs::task::LongTask;
 
-/// The rate where a caller gives none, in bytes a second: what a server can spare.
+/// Bytes a second if the caller sets no rate: low enough to leave the disks to other requests.
 const RATE_BYTES: u64 = 64 << 20;
 
 /// The verifications of a server.
 pub(crate) type Verifications = LongTask<VerifyReport>;
 
+/// What verification uses of the server.
+pub(crate) struct VerifyState {
+    pub(crate) engine: Engine,
+    pub(crate) verifications: Arc<Verifications>,
+}
+
 /// `POST /_verify`
-pub(crate) async fn begin(call: Call) -> Outcome<Answer> {
+pub(crate) async fn begin(call: Call<VerifyState>) -> Outcome<Answer> {
     let options = VerifyOptions {
         rate_bytes: call.params.rate(Some(RATE_BYTES))?,
     };
@@ -28,14 +37,15 @@ pub(crate) async fn begin(call: Call) -> Outcome<Answer> {
         Failure::new(
             StatusCode::CONFLICT,
             "resource_already_exists_exception",
-            "the database is being verified; one at a time, see GET /_verify",
+            "the database is being verified, and one verification runs at a time: wait until GET \
+             /_verify shows that it ended",
         )
     };
-    call.server
+    call.state
         .verifications
-        .begin(&call.server.database(), Map::new(), being_verified, {
-            move |database, tell| {
-                let result = database.verify(&options, tell);
+        .begin(&call.state.engine.database(), Map::new(), being_verified, {
+            move |database, progress| {
+                let result = database.verify(&options, progress);
                 match &result {
                     Ok(report) if report.damage.is_empty() => {}
                     Ok(report) => {
@@ -52,7 +62,7 @@ pub(crate) async fn begin(call: Call) -> Outcome<Answer> {
 }
 
 /// `GET /_verify`
-pub(crate) async fn state(call: Call) -> Outcome<Answer> {
-    let now = call.server.database().env().monotonic();
-    Ok(Answer::ok(&call.server.verifications.describe(now)))
+pub(crate) async fn state(call: Call<VerifyState>) -> Outcome<Answer> {
+    let now = call.state.engine.now();
+    Ok(Answer::ok(&call.state.verifications.describe(now)))
 }

@@ -1,14 +1,14 @@
-//! Accepting connections, whatever goes wrong with one of them.
+//! Accepting connections. An error of one connection does not stop the port.
 
 use std::io;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 
-/// The pause after the system had no room for another connection, such as no file descriptor.
+/// The pause after the system could not accept, for example because no file descriptor was free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The next connection. What goes wrong with one is no reason to stop.
+/// The next connection. Errors are logged, and accepting is tried again.
 pub(crate) async fn accept(listener: &TcpListener) -> tokio::net::TcpStream {
     loop {
         match listener.accept().await {

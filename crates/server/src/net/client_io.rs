@@ -1,7 +1,9 @@
-//! A client's socket: counts its bytes, and gives up on a client that does not move.
+//! A client's socket: counts its bytes, and fails if the client neither sends nor reads for too
+//! long.
 //!
-//! hyper bounds the time for a header and for an idle connection, but not the time it takes to tell
-//! HTTP/1 from HTTP/2, nor that in which a client reads none of its answer. Both end here.
+//! hyper bounds the time for a header and for an idle connection. It bounds neither the time until
+//! a new connection has sent enough to tell HTTP/1 from HTTP/2, nor the time during which a client
+//! reads none of its answer. This socket bounds both.
 
 use std::future::Future;
 use std::io;
@@ -14,29 +16,33 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::metrics::requests::Metrics;
+use super::connections::Connections;
 
-/// HTTP/2 is told from HTTP/1 by the first this many bytes.
+/// Length of the HTTP/2 connection preface: hyper needs these bytes to tell HTTP/2 from HTTP/1.
 const PREFACE_BYTES: u64 = 24;
 
 /// A client's socket.
 pub(crate) struct ClientIo {
     stream: TcpStream,
-    metrics: Arc<Metrics>,
+    connections: Arc<Connections>,
     timeout: Duration,
-    /// Runs until the preface has been read or anything was written.
+    /// The timer of a new connection; none once the preface was read or anything was written.
     opening: Option<Pin<Box<Sleep>>>,
     received_bytes: u64,
-    /// Runs while a write waits for the client.
+    /// The timer of a write that waits for the client; it counts only while `is_stalled`.
     stalled: Pin<Box<Sleep>>,
     is_stalled: bool,
 }
 
 impl ClientIo {
-    pub(crate) fn new(stream: TcpStream, metrics: Arc<Metrics>, timeout: Duration) -> ClientIo {
+    pub(crate) fn new(
+        stream: TcpStream,
+        connections: Arc<Connections>,
+        timeout: Duration,
+    ) -> ClientIo {
         ClientIo {
             stream,
-            metrics,
+            connections,
             timeout,
             opening: Some(Box::pin(sleep(timeout))),
             received_bytes: 0,
@@ -45,8 +51,8 @@ impl ClientIo {
         }
     }
 
-    /// Judges the result of a write: counts what was taken, or lets the clock of a stalled client
-    /// run.
+    /// Passes on the result of a write: counts its bytes, or starts and checks the timer of a
+    /// stalled client.
     fn written(
         &mut self,
         result: Poll<io::Result<usize>>,
@@ -57,7 +63,7 @@ impl ClientIo {
                 self.is_stalled = false;
                 self.opening = None;
                 if let Ok(bytes) = &result {
-                    self.metrics.sent(*bytes);
+                    self.connections.sent(*bytes as u64);
                 }
                 Poll::Ready(result)
             }
@@ -84,7 +90,7 @@ impl AsyncRead for ClientIo {
         match Pin::new(&mut this.stream).poll_read(cx, buf) {
             Poll::Ready(result) => {
                 let bytes = buf.filled().len().saturating_sub(before);
-                this.metrics.received(bytes);
+                this.connections.received(bytes as u64);
                 this.received_bytes = this.received_bytes.saturating_add(bytes as u64);
                 if this.received_bytes >= PREFACE_BYTES {
                     this.opening = None;
