@@ -115,7 +115,8 @@ impl Plan {
                 let in_place = self.in_place(documents, cached)?;
                 let times = rates.iter().map(|rate| rate / in_place).collect();
                 println!(
-                    "| times as fast as updates in segments of {documents} documents, {} ({in_place:.0} a second) | {} |",
+                    "| times as fast as updates in segments of {documents} documents, {} \
+                     ({in_place:.0} a second) | {} |",
                     if cached { "in memory" } else { "not in memory" },
                     spread(times)
                 );
@@ -146,7 +147,7 @@ impl Plan {
         Ok(DISK_BYTES as f64 / 1e6 / seconds)
     }
 
-    /// Updates a second, each of which reads a segment of so many documents, writes it anew in its
+    /// Updates a second. Each reads a segment of `documents` documents, writes it again in its
     /// place and syncs it.
     fn in_place(&self, documents: u64, cached: bool) -> Result<f64> {
         let dir = self.dir.join("segments");
@@ -304,7 +305,7 @@ impl Plan {
         index * self.count / updated
     }
 
-    /// Gets random documents at the rate asked for, until it is to stop.
+    /// Gets random documents at the given rate until `stop` is set.
     fn read(&self, documents: &Collection, stop: &AtomicBool) -> Result<Latencies> {
         let (mut latencies, mut random) = (Latencies::default(), Random::new(7));
         let begun = Instant::now();
@@ -362,7 +363,7 @@ fn key(number: u64) -> Result<Key> {
     Ok(Key::parse(&adverts::key(number))?)
 }
 
-/// A document as it is after so many updates.
+/// A document after `version` updates.
 fn document(number: u64, version: u8) -> Result<Document> {
     let mut json = String::with_capacity(1200);
     match version {

@@ -1,6 +1,6 @@
-//! Asking one engine, as the peers on the JVM are asked too: every question once for its answer,
-//! then warm, then timed. Questions are ready before they are asked; of one kind they are also made
-//! anew each time.
+//! Measures the queries of one engine, in the same way as those of the peers on the JVM: every
+//! query once for its answer, then to warm up, then timed. Queries are prepared before they are
+//! executed; one kind is also prepared again each time.
 
 use super::{Documents, Engine, Measured};
 use crate::Result;
@@ -36,14 +36,14 @@ pub(super) fn measure<E: Engine>(
         ("two fields", &two, false),
     ] {
         let ready: Vec<E::Question> = values.iter().map(question).collect::<Result<_>>()?;
-        let ask = |at: usize| match is_made_anew {
+        let execute = |at: usize| match is_made_anew {
             true => engine.count(&question(&values[at])?),
             false => engine.count(&ready[at]),
         };
-        let answers: Vec<u64> = (0..values.len()).map(ask).collect::<Result<_>>()?;
-        timed(&ask, &answers, seconds)?;
+        let answers: Vec<u64> = (0..values.len()).map(execute).collect::<Result<_>>()?;
+        timed(&execute, &answers, seconds)?;
         let cpu_nanos = thread_cpu_nanos();
-        let mut nanos = timed(&ask, &answers, seconds)?;
+        let mut nanos = timed(&execute, &answers, seconds)?;
         let cpu_nanos = thread_cpu_nanos() - cpu_nanos;
         let queries = nanos.len().max(1);
         let mean = nanos.iter().map(|nanos| u64::from(*nanos)).sum::<u64>() as f64 / queries as f64;
@@ -70,14 +70,18 @@ pub(super) fn measure<E: Engine>(
     Ok(all)
 }
 
-/// Asks for so long; the nanoseconds of each.
-fn timed(ask: &impl Fn(usize) -> Result<u64>, answers: &[u64], seconds: f64) -> Result<Vec<u32>> {
+/// Executes queries for `seconds`; returns the nanoseconds of each.
+fn timed(
+    execute: &impl Fn(usize) -> Result<u64>,
+    answers: &[u64],
+    seconds: f64,
+) -> Result<Vec<u32>> {
     let end = Instant::now() + Duration::from_secs_f64(seconds);
     let mut nanos = Vec::with_capacity(QUERIES_MAX);
     let mut before = Instant::now();
     while before < end && nanos.len() < QUERIES_MAX {
         let at = nanos.len() % answers.len();
-        let answer = ask(at)?;
+        let answer = execute(at)?;
         let after = Instant::now();
         if answer != answers[at] {
             return Err("an answer changed".into());
