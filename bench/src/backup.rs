@@ -1,11 +1,11 @@
-//! What a backup costs those who write: the same writes with and without a backup beside them, in
+//! What a backup costs writers: the same writes with and without a backup at the same time, in
 //! turn, in one run.
 //!
 //! A database of generated documents is loaded first. Then documents are replaced at full rate, in
-//! slices of so many: one slice alone, one with a backup running from its beginning to its end (a
-//! whole one, to a new place; when it ends, the next begins), and so on in pairs, the order turned
-//! round each time. A pair gives one ratio; reported are the medians and the spread. In the end a
-//! backup taken during the last slice is restored and compared.
+//! slices of equal size: one slice alone, one with a backup running from its beginning to its end
+//! (a whole one, to a new place; when it ends, the next begins), and so on in pairs, the order
+//! turned round each time. A pair gives one ratio; reported are the medians and the spread. In the
+//! end a backup taken during the last slice is restored and compared.
 
 use crate::measure::{Watch, in_directory, median};
 use crate::results::{Better, Results};
@@ -88,7 +88,8 @@ impl Plan {
         }
         database.flush()?;
         println!(
-            "| writes | alone, docs/s | with a backup, docs/s | ratio, median (least to most) | CPU a document, ratio | copied, MB/s |"
+            "| writes | alone, docs/s | with a backup, docs/s | ratio, median (least to most) \
+             | CPU a document, ratio | copied, MB/s |"
         );
         println!("| --- | ---: | ---: | ---: | ---: | ---: |");
         for durability in [Durability::Sync, Durability::None] {

@@ -48,8 +48,8 @@ pub(crate) struct Plan {
     /// Rounds
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// A segment of the log is sealed at so many bytes: fewer than by default, so that few
-    /// documents make many segments
+    /// Bytes at which a segment of the log is sealed: fewer than by default, so that few documents
+    /// make many segments
     #[arg(long, default_value_t = 8 << 20)]
     segment_bytes: u64,
     /// Where the database is kept meanwhile: a directory that is made and removed
@@ -115,7 +115,8 @@ impl Plan {
             json_bytes / documents.len().max(1)
         );
         println!(
-            "| codec | block | dictionary | log / JSON bytes | load, CPU µs each | get, CPU µs each |"
+            "| codec | block | dictionary | log / JSON bytes | load, CPU µs each \
+             | get, CPU µs each |"
         );
         println!("| --- | --- | --- | --- | --- | --- |");
         for ((codec, block_bytes, dictionary_bytes), rounds) in SETTINGS.iter().zip(&rounds) {

@@ -127,7 +127,8 @@ impl Plan {
                 add(&name, "loading, times as fast", Better::More, &times);
                 results.aim(&name, "loading, times as fast", Better::More, 300.0);
                 println!(
-                    "| times as fast as updates in segments of {documents} documents, {} ({in_place:.0} a second) | {} |",
+                    "| times as fast as updates in segments of {documents} documents, {} \
+                     ({in_place:.0} a second) | {} |",
                     if cached { "in memory" } else { "not in memory" },
                     spread(times)
                 );
@@ -157,7 +158,7 @@ impl Plan {
         Ok(DISK_BYTES as f64 / 1e6 / seconds)
     }
 
-    /// Updates a second, each of which reads a segment of so many documents, writes it anew in its
+    /// Updates a second. Each reads a segment of `documents` documents, writes it again in its
     /// place and syncs it.
     fn in_place(&self, documents: u64, cached: bool) -> Result<f64> {
         let dir = self.dir.join("segments");
@@ -334,7 +335,7 @@ impl Plan {
         index * self.count / updated
     }
 
-    /// Gets random documents at the rate asked for, until it is to stop.
+    /// Gets random documents at the given rate until `stop` is set.
     fn read(&self, documents: &Collection, stop: &AtomicBool) -> Result<Latencies> {
         let (mut latencies, mut random) = (Latencies::default(), Random::new(7));
         let begun = Instant::now();
@@ -392,7 +393,7 @@ fn key(number: u64) -> Result<Key> {
     Ok(Key::parse(&adverts::key(number))?)
 }
 
-/// A document as it is after so many updates.
+/// A document after `version` updates.
 fn document(number: u64, version: u8) -> Result<Document> {
     let mut json = String::with_capacity(1200);
     match version {

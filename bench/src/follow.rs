@@ -4,7 +4,7 @@
 //! The leader holds generated documents and takes replacements of them at a fixed rate, in bulk
 //! requests, under `sync`. Then, in rounds:
 //!
-//! 1. *Lag*: a small document is put at the leader, and the follower is asked for it until it has
+//! 1. *Lag*: a small document is put at the leader, and the follower is queried until it has
 //!    it: the time from the leader's acknowledgement to the first answer that has it is one sample.
 //!    Then the next.
 //! 2. *Catching up*: the follower is stopped for some seconds and started again while the leader
@@ -26,13 +26,13 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Nothing takes longer, or it hangs.
+/// What takes longer is taken as hung.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// How often the follower is asked for a document that it does not have yet.
-const ASK_EVERY: Duration = Duration::from_micros(500);
+/// How often the follower is queried for a document that it does not have yet.
+const QUERY_EVERY: Duration = Duration::from_micros(500);
 
-/// So many seconds behind is level.
+/// A follower that is at most this many seconds behind has caught up.
 const LEVEL: f64 = 0.2;
 
 /// What to measure.
@@ -86,7 +86,8 @@ impl Client {
 
     fn request(&mut self, method: &str, path: &str, body: &[u8]) -> Result<(u16, Vec<u8>)> {
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n",
             body.len()
         );
         self.stream
@@ -220,7 +221,7 @@ impl Plan {
                     if found["_version"].as_u64() >= version {
                         return Ok(());
                     }
-                    std::thread::sleep(ASK_EVERY);
+                    std::thread::sleep(QUERY_EVERY);
                 }
             })?;
             // Samples do not follow the rhythm of what they measure.

@@ -112,7 +112,7 @@ impl Plan {
         })
     }
 
-    /// How many documents have so many bytes of JSON.
+    /// The number of documents that have this many bytes of JSON.
     fn count_of(&self, bytes: u64) -> u64 {
         let (mut json, mut count) = (String::new(), 0);
         let mut total = 0;
@@ -125,7 +125,7 @@ impl Plan {
         count
     }
 
-    /// A database of so many documents, every one got once and compared.
+    /// A database of this many documents, of which each was read once and compared.
     fn load(&self, count: u64, memory_bytes: u64) -> Result<Database> {
         let open = || -> Result<Database> {
             let options = Options {

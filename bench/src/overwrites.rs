@@ -46,8 +46,8 @@ pub(crate) struct Plan {
     /// Documents in a batch
     #[arg(long, default_value_t = 500)]
     batch: u64,
-    /// A segment of the log is sealed at so many bytes: fewer than by default, so that few
-    /// documents make many segments
+    /// Bytes at which a segment of the log is sealed: fewer than by default, so that few documents
+    /// make many segments
     #[arg(long, default_value_t = 16 << 20)]
     segment_bytes: u64,
     /// Where the database is kept meanwhile: a directory that is made and removed
@@ -98,7 +98,7 @@ impl Documents {
         Ok(Write::put(key(number)?, self.document(number)?))
     }
 
-    /// Replaces so many documents, chosen evenly.
+    /// Replaces `batch` documents, chosen evenly.
     fn replace(&mut self, adverts: &Collection, batch: u64) -> Result<()> {
         let mut writes = Vec::with_capacity(batch as usize);
         for _ in 0..batch {
@@ -262,7 +262,8 @@ impl Plan {
             );
         };
         println!(
-            "| {} gets beside {} overwrites a second | without | with compaction | ratio, median (least to most) |",
+            "| {} gets beside {} overwrites a second | without | with compaction \
+             | ratio, median (least to most) |",
             self.pairs, self.rate
         );
         println!("| --- | ---: | ---: | ---: |");

@@ -24,7 +24,12 @@ pub(crate) struct Plan {
     #[arg(long, default_value_t = 3)]
     rounds: u32,
     /// Which engines
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Name::Quire, Name::Sqlite, Name::Fjall])]
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_values_t = [Name::Quire, Name::Sqlite, Name::Fjall]
+    )]
     engines: Vec<Name>,
     /// Memory for each engine in MiB: half for cached blocks or pages, a quarter for memtables
     #[arg(long, value_name = "MIB", default_value_t = 256)]

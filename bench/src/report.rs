@@ -12,7 +12,7 @@ pub(crate) struct Figures {
     pub(crate) engine: Option<Name>,
     pub(crate) round: u32,
     pub(crate) phase: String,
-    /// How many documents were written or asked for.
+    /// The number of documents written or read.
     pub(crate) documents: u64,
     /// Bytes of their text, where they were written.
     pub(crate) bytes: u64,

@@ -6,10 +6,10 @@
 //! order turns; each builds its files anew, warms up for as long as it is measured, and answers on
 //! one thread. All answers of all engines are compared.
 
-mod ask;
 mod cars;
 mod engines;
 pub(crate) mod market;
+mod queries;
 
 use crate::Result;
 use crate::measure::{in_directory, spread};
@@ -35,7 +35,7 @@ pub(crate) struct Plan {
     /// Rounds
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Seconds that each kind of query is asked for
+    /// Seconds for which each kind of query runs
     #[arg(long, default_value_t = 2.0)]
     seconds: f64,
     /// Only these engines
@@ -75,17 +75,18 @@ struct Measured {
 
 /// Documents that can be counted.
 trait Engine: Sized {
-    /// A question that is ready to be asked.
+    /// A query that is ready to be executed.
     type Question;
     /// Builds them below a directory.
     fn build(dir: &Path, documents: &Documents) -> Result<Self>;
-    /// Asks how many have this value of f, and, if there is one, this value of g.
+    /// The query for the number of documents with this value of f and, if given, this value of g.
     fn question(f: &str, g: Option<&str>) -> Result<Self::Question>;
     /// Answers a question.
     fn count(&self, question: &Self::Question) -> Result<u64>;
 }
 
-/// The documents: so many, with the values of f and g by what remains of their numbers.
+/// The documents: `count` of them. The value of f, and of g, is chosen by the number of the
+/// document modulo the number of values.
 #[derive(Debug)]
 struct Documents {
     count: u64,
@@ -118,8 +119,8 @@ impl Task {
     pub(crate) fn run(&self) -> Result<()> {
         let documents = Documents::new(self.count);
         let measured = match self.engine.as_str() {
-            "quire" => ask::measure::<Frozen>("quire", &self.dir, &documents, self.seconds)?,
-            "sqlite" => ask::measure::<Sqlite>("sqlite", &self.dir, &documents, self.seconds)?,
+            "quire" => queries::measure::<Frozen>("quire", &self.dir, &documents, self.seconds)?,
+            "sqlite" => queries::measure::<Sqlite>("sqlite", &self.dir, &documents, self.seconds)?,
             other => return Err(format!("no engine {other}").into()),
         };
         for measured in measured {
@@ -228,7 +229,8 @@ impl Plan {
             self.count, self.rounds
         );
         println!(
-            "| count by | engine | mean, µs | p50, µs | p99, µs | CPU, µs | times Quire's mean | built in CPU s | MB on disk |"
+            "| count by | engine | mean, µs | p50, µs | p99, µs | CPU, µs | times Quire's mean \
+             | built in CPU s | MB on disk |"
         );
         println!("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
         for ((query, engine), rounds) in all {

@@ -1,4 +1,4 @@
-//! Each example runs, and prints what it says.
+//! Runs each example and checks what it prints.
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
 
 use std::process::Command;

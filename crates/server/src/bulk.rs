@@ -11,23 +11,25 @@
 
 mod action;
 mod batch;
+mod state;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use quiredb::{Document, ValueRef};
 
-use crate::answer::{Answer, write_string};
-use crate::call::Call;
-use crate::documents::check_write;
-use crate::failure::{Failure, Outcome};
-use crate::fields::Fields;
-use crate::lines::{Line, Lines};
-use crate::state::Server;
+use crate::documents::conditions::check_write;
+use crate::engine::Engine;
+use crate::http::answer::{Answer, write_string};
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
+use crate::http::fields::Fields;
+use crate::http::lines::{Line, Lines};
 use action::{Action, Op};
 use batch::{Done, Item, Source};
 
 pub(crate) use action::Id;
+pub(crate) use state::BulkState;
 
 /// Bytes of items that are applied together.
 const BATCH_BYTES: usize = 2 << 20;
@@ -39,23 +41,24 @@ const HELD_BYTES_LEAST: usize = 2 * BATCH_BYTES;
 const ITEM_BYTES: usize = 256;
 
 /// `POST|PUT /_bulk`, `POST|PUT /{collection}/_bulk`
-pub(crate) async fn bulk(call: Call) -> Outcome<Answer> {
+pub(crate) async fn bulk(call: Call<BulkState>) -> Outcome<Answer> {
     check_write(&call.params, None)?;
-    let server = Arc::clone(&call.server);
-    let begun = server.database().env().monotonic();
-    let default_index = call.place("collection").map(Arc::from);
-    let held = server
-        .buffers
-        .hold(HELD_BYTES_LEAST, server.options.request_timeout)
-        .await?;
+    let begun = call.state.engine.now();
+    let default_index = call.path_param("collection").map(Arc::from);
+    let BulkState {
+        buffers,
+        memory_timeout,
+        ..
+    } = &call.state;
+    let held = buffers.hold(HELD_BYTES_LEAST, *memory_timeout).await?;
     let mut bulk = Bulk {
         default_index,
         lines: Lines::new(call.body, held, HELD_BYTES_LEAST),
         items: Vec::new(),
         items_bytes: 0,
         in_doubt: 0,
-        report: Report::new(call.look.filter),
-        server,
+        report: Report::new(call.format.filter),
+        state: call.state,
     };
     if let Err(failure) = bulk.run().await {
         let mut applied = match bulk.report.items {
@@ -67,12 +70,7 @@ pub(crate) async fn bulk(call: Call) -> Outcome<Answer> {
         }
         return Err(failure.because(&applied));
     }
-    let took = bulk
-        .server
-        .database()
-        .env()
-        .monotonic()
-        .saturating_sub(begun);
+    let took = bulk.state.engine.now().saturating_sub(begun);
     let held = bulk.lines.into_held(bulk.report.bytes())?;
     Ok(Answer::parts(
         bulk.report.finish(took.as_millis()),
@@ -82,7 +80,7 @@ pub(crate) async fn bulk(call: Call) -> Outcome<Answer> {
 
 /// A bulk request as it is read and applied.
 struct Bulk {
-    server: Arc<Server>,
+    state: BulkState,
     default_index: Option<Arc<str>>,
     lines: Lines,
     /// Read, not yet applied.
@@ -176,16 +174,16 @@ impl Bulk {
         self.items_bytes = 0;
         self.in_doubt = items.len();
         let filter = Arc::clone(&self.report.filter);
-        let work = move |server: &Server| {
+        let work = move |engine: &Engine| {
             let mut part = Report::new_part(filter);
-            for done in batch::apply(server, items) {
+            for done in batch::apply(engine, items) {
                 part.add(&done);
             }
             part
         };
-        let part = self.server.write(work).await?;
+        let part = self.state.engine.write(work).await?;
         self.in_doubt = 0;
-        self.server.metrics.bulk_items(part.items, part.failed);
+        self.state.requests.bulk_items(part.items, part.failed);
         self.report.append(part);
         self.lines.hold_beside(self.report.bytes())
     }

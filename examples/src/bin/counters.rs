@@ -1,5 +1,5 @@
-//! Counters that many threads raise at once, without a lock: each write names the version it was
-//! made from, and is tried again when somebody else was faster.
+//! Counters that many threads increase at once without a lock. Each write names the version that it
+//! was computed from, and is tried again if another write came before it.
 //!
 //! `cargo run -p quire-examples --bin counters -- /tmp/counters`
 

@@ -11,8 +11,8 @@ fn main() -> Result<()> {
     let database = Database::open(&path)?;
     let books = database.collection_or_create("books", Default::default)?;
 
-    // Documents are JSON objects. They come back as they went in: every field, their order, numbers
-    // as written.
+    // Documents are JSON objects. They come back as they were put: every field, in its order, with
+    // numbers as written.
     let shelf = [
         r#"{"_id":"moby-dick","title":"Moby-Dick; or, The Whale","year":1851,"price":12.50}"#,
         r#"{"_id":"emma","title":"Emma","year":1815,"price":8.00}"#,
@@ -27,7 +27,7 @@ fn main() -> Result<()> {
         println!("acknowledged, version {}", result?.version);
     }
 
-    // One field is changed by a merge patch; the others stay.
+    // A merge patch changes one field; the others stay.
     books.patch(
         &Key::parse("emma")?,
         &Document::from_json(br#"{"price":7.50}"#)?,

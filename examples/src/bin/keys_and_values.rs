@@ -7,7 +7,7 @@ use quiredb::kv::{Batch, Durability, Kv, KvOptions, MergeError, Merger, Result, 
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Adds numbers of eight bytes: a merge counts without a read and a write of the caller's.
+/// Adds numbers of eight bytes. With a merge the caller counts without reading first.
 #[derive(Debug)]
 struct Add;
 
@@ -56,7 +56,7 @@ fn main() -> Result<()> {
     };
     let pages = Kv::open(&path, options)?;
 
-    // Together or not at all; synced at the latest after 100 ms.
+    // The batch is atomic, and synced within 100 ms.
     let mut batch = Batch::new();
     for (page, views) in [("/about", 3_u64), ("/blog/1", 40), ("/blog/2", 2)] {
         batch.merge(page, views.to_be_bytes())?;

@@ -1,5 +1,5 @@
-//! Quire's keys and values. A write reaches the log's buffer in memory before it returns, and the
-//! system soon after.
+//! Quire's keys and values. A write is in the log's buffer in memory before it returns, and goes to
+//! the operating system soon after.
 
 use super::{Engine, Reader, Row, Sizes, Writer};
 use crate::Result;

@@ -7,8 +7,8 @@ use quiredb::Position;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer};
 
-use crate::documents::version_condition;
-use crate::failure::{Failure, Outcome};
+use crate::documents::conditions::version_condition;
+use crate::http::failure::{Failure, Outcome};
 
 /// What an item does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,11 +14,11 @@ use bytes::Bytes;
 use quiredb::{Action, Collection, Condition, ErrorKind, Key, Position, Write, Written};
 
 use super::action::Op;
-use crate::ack::{Ack, write_failure};
-use crate::documents::{document_too_long, key_of, parse_document, parse_key};
-use crate::failure::{Failure, Outcome};
-use crate::state::Server;
-use crate::update::{Plan, Update};
+use crate::documents::ack::{Ack, write_failure};
+use crate::documents::parse::{document_too_long, key_of, parse_document, parse_key};
+use crate::documents::update::{Plan, Update};
+use crate::engine::Engine as Server;
+use crate::http::failure::{Failure, Outcome};
 
 /// One item.
 #[derive(Debug)]
