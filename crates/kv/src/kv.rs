@@ -328,7 +328,7 @@ impl Kv {
     }
 
     fn tree(&self) -> Result<TreeSnapshot> {
-        Ok(self.inner.store.view_of_trees()?.swap_remove(PAIRS))
+        Ok(self.inner.store.tree_snapshot(PAIRS)?)
     }
 
     /// The pairs of a range of keys as of now, in their order: [`View::iter`].
@@ -399,7 +399,7 @@ impl Kv {
         let shared = &self.inner.shared;
         let store = self.inner.store.stats();
         let (views, view_age) = self.inner.leases.ages();
-        let tree = store.trees.first().map(|(_, tree)| *tree);
+        let tree = store.trees.first().map(|tree| tree.figures);
         KvStats {
             memory_bytes: shared.memory_bytes(),
             memtable_bytes: shared.memtables().used(),

@@ -488,6 +488,23 @@ impl Tree {
         edit.set_added_obsolete();
     }
 
+    /// Empties the tree, after the manifest that names none of its files is durable. The files are
+    /// deleted when the last snapshot that holds them is dropped, and what this returns. The caller
+    /// sees to it that no flush and no compaction of the tree is out.
+    pub fn discard(&self) -> Superseded {
+        let before = self.switch(|version| {
+            let next = Memtable::new(&self.context.budget, version.active.newest());
+            version.active = Arc::new(next);
+            version.frozen.clear();
+            version.runs.clear();
+        });
+        self.active_bytes.store(0, Ordering::Relaxed);
+        for run in &before.runs {
+            run.set_obsolete();
+        }
+        Superseded(before)
+    }
+
     /// Changes a copy of the current version and puts it in its place. Gives the one before.
     fn switch(&self, change: impl FnOnce(&mut Version)) -> Arc<Version> {
         let _held = self.switch.lock();

@@ -3,15 +3,15 @@
 use bytes::Bytes;
 use quire_lsm::{MergeError, Merger, TreeSpec};
 use quire_model::Position;
-use quire_store::{ApplyError, Machine, TreeWriter};
+use quire_store::{ApplyError, Machine, TreeId, TreeWriter};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// The tree of values.
-pub(super) const VALUES: usize = 0;
+pub(super) const VALUES: TreeId = TreeId(1);
 /// The tree of the position that last changed a counter.
-pub(super) const LAST: usize = 1;
+pub(super) const LAST: TreeId = TreeId(2);
 
 /// What happens to a range of counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,13 +148,13 @@ impl Machine for Counters {
                 merger: Some(Arc::new(Functions)),
                 block_bytes: 256,
                 table_bytes_max: 2 << 10,
-                ..TreeSpec::new(1, "values")
+                ..TreeSpec::new(VALUES.0, "values")
             },
             // Filters of many pages.
             TreeSpec {
                 block_bytes: 1 << 10,
                 filter_bits_per_key: 64,
-                ..TreeSpec::new(2, "last")
+                ..TreeSpec::new(LAST.0, "last")
             },
         ]
     }
