@@ -1,7 +1,7 @@
 //! One partition of a collection: writes are decided here, one after the other; reads go through
 //! views.
 
-use crate::documents::Documents;
+use crate::documents::{Documents, KEYS, ROWS};
 use crate::lookup::DocumentLookup;
 use crate::record::Record;
 use crate::write::{Decider, key_of};
@@ -109,7 +109,8 @@ impl Partition {
     /// # Errors
     /// When the store is closed.
     pub fn view(&self) -> Result<PartitionView> {
-        Ok(PartitionView::new(self.number, self.store.view()?))
+        let view = self.store.view_of(&[KEYS, ROWS])?;
+        Ok(PartitionView::new(self.number, view))
     }
 
     /// The document under `key`, as of now.
@@ -117,7 +118,7 @@ impl Partition {
     /// # Errors
     /// Damage on disk, by file and offset; or when the store is closed.
     pub fn get(&self, key: &Key) -> Result<Option<Found>> {
-        DocumentLookup::new(self.number, self.store.point_view()?).get(key)
+        DocumentLookup::new(self.number, self.store.point_view(&[KEYS, ROWS])?).get(key)
     }
 
     /// The documents under many keys as of now, in the order asked for; each step is done for all
@@ -126,7 +127,7 @@ impl Partition {
     /// # Errors
     /// As of [`get`](Partition::get).
     pub fn get_many(&self, keys: &[&Key]) -> Result<Vec<Option<Found>>> {
-        DocumentLookup::new(self.number, self.store.point_view()?).get_many(keys)
+        DocumentLookup::new(self.number, self.store.point_view(&[KEYS, ROWS])?).get_many(keys)
     }
 
     /// The last position that views see.

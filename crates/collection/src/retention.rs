@@ -150,7 +150,7 @@ impl Partition {
             .map(|(_, record, _)| docid_bytes(record.docid))
             .collect();
         let docids: Vec<_> = docids.iter().map(<[u8; 4]>::as_slice).collect();
-        let rows = view.store_view().point_view().get_many(ROWS, &docids)?;
+        let rows = view.store_view().point_view(&[ROWS])?.get_many(ROWS, &docids)?;
         let judged = decoded.into_iter().zip(rows);
         Ok(judged.map(|((position, record, bytes), row)| {
             let row = row.as_deref().and_then(parse_position);
@@ -218,7 +218,7 @@ fn cutoff(now: i64, age: Duration) -> i64 {
 
 /// Bytes of all documents' newest records, from the rows.
 fn add_up(partition: &Partition, view: &PartitionView) -> Result<i64> {
-    let rows = view.store_view().tree(ROWS);
+    let rows = view.store_view().tree(ROWS)?;
     let rows = rows.scan(Bound::Unbounded, Bound::Unbounded);
     let (mut sum, mut seen) = (0, 0);
     for item in rows.map_err(quire_store::Error::from)? {
@@ -226,7 +226,7 @@ fn add_up(partition: &Partition, view: &PartitionView) -> Result<i64> {
         sum += match (Row::decode(&row), parse_position(&row)) {
             (Some(row), _) => i64::from(row.bytes),
             // A row of the first version does not say how long its record is.
-            (None, Some(position)) => view.store_view().point_view().record(position)?.len() as i64,
+            (None, Some(position)) => view.store_view().record(position)?.len() as i64,
             (None, None) => 0,
         };
         seen += 1;

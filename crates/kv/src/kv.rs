@@ -328,7 +328,7 @@ impl Kv {
         let shared = &self.opening.shared;
         let store = self.opening.store.stats();
         let (views, view_age) = self.opening.leases.ages();
-        let tree = store.trees.first().map(|(_, tree)| *tree);
+        let tree = store.trees.first().map(|tree| tree.figures);
         KvStats {
             memory_bytes: shared.memory_bytes(),
             memtable_bytes: shared.memtables().used(),

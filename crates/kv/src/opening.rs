@@ -73,9 +73,7 @@ impl Opening {
 
     /// The tree as it is now.
     pub(crate) fn tree(&self) -> Result<TreeSnapshot> {
-        let mut trees = self.store.view_of_trees()?;
-        debug_assert_eq!(trees.len(), 1, "keys and values are one tree");
-        Ok(trees.swap_remove(PAIRS))
+        Ok(self.store.tree_snapshot(PAIRS)?)
     }
 
     pub(crate) fn finish_load(&self, load: Load) -> Result<()> {

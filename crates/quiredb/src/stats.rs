@@ -168,7 +168,7 @@ impl CollectionStats {
         self.log_segments_compacted += store.segments_compacted;
         self.log_reclaimed_bytes += store.log_bytes_reclaimed;
         self.syncs += store.log.syncs;
-        for (_, tree) in &store.trees {
+        for tree in store.trees.iter().map(|tree| &tree.figures) {
             self.table_bytes += tree.table_bytes;
             self.tables += tree.tables;
             self.runs += tree.runs;

@@ -196,6 +196,19 @@ bugs! {
     /// The manifest stores the present dead bytes of the log, not those at its position.
     DeadBytesOfNow,
 
+    // store: trees that are added to it and dropped.
+    /// A tree that is being built is read as if it were complete.
+    BuildingTreeRead,
+    /// A flush names the new runs of the trees that `apply` writes alone.
+    RunsOfAddedTreeLost,
+    /// A manifest says that more of a tree is built than its files hold.
+    ProgressAheadOfData,
+    /// A derived tree follows changes by what records were replaced with, and not by what they
+    /// replaced.
+    ChangesOfNewView,
+    /// The files of a dropped tree are removed before the manifest that does not name them is there.
+    DroppedTreeFilesRemovedFirst,
+
     // collection and quiredb.
     /// A write of a batch is decided without the writes before it in the batch.
     BatchDecidedApart,
@@ -216,6 +229,16 @@ bugs! {
 }
 
 impl Bug {
+    /// Those of trees that are added to a store and dropped: its tests find them, with a crash and a
+    /// fault at every step.
+    pub const OF_ADDED_TREES: &[Bug] = &[
+        Bug::BuildingTreeRead,
+        Bug::RunsOfAddedTreeLost,
+        Bug::ProgressAheadOfData,
+        Bug::ChangesOfNewView,
+        Bug::DroppedTreeFilesRemovedFirst,
+    ];
+
     /// The bugs that only show between threads, and that `loom` finds: of the memtable, and of the
     /// frames of filter pages.
     pub const UNDER_LOOM: [&[Bug]; 2] = [

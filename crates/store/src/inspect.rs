@@ -104,7 +104,8 @@ impl<M: Machine> Store<M> {
                 name: FileName::Segment(segment),
             })
             .collect();
-        for tree in &inner.trees {
+        for slot in inner.trees.iter() {
+            let tree = &slot.tree;
             for meta in tree.runs().into_iter().flat_map(|run| run.tables) {
                 let tree = tree.spec().name.clone();
                 files.push(StoreFile {
@@ -134,7 +135,7 @@ impl<M: Machine> Store<M> {
             }
             FileName::Table { tree, meta } => (tree, meta),
         };
-        let path = inner.files.path(meta.file)?;
+        let path = inner.files().path(meta.file)?;
         let lost = format!(
             "{} entries of the {tree} tree; the log can give them again",
             meta.entries
@@ -164,7 +165,7 @@ impl<M: Machine> Store<M> {
 
     /// Whether a table is one of the store's still.
     fn is_current(&self, meta: &TableMeta) -> bool {
-        let runs = self.inner.trees.iter().flat_map(|tree| tree.runs());
+        let runs = self.inner.trees.iter().flat_map(|slot| slot.tree.runs());
         runs.flat_map(|run| run.tables)
             .any(|table| table.file == meta.file)
     }

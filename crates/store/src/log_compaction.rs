@@ -14,16 +14,13 @@
 use crate::reclaim::{Candidate, pick, pick_all};
 use crate::space::{Space, Superseded};
 use crate::store::Inner;
-use crate::{Error, Machine, Result, StoreOptions};
+use crate::trees::Slot;
+use crate::{Error, Machine, Result, TreeSnapshots};
 use bytes::Bytes;
 use quire_log::SegmentInfo;
-use quire_lsm::{Tree, TreeSnapshot};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
 use std::sync::atomic::Ordering;
-
-/// Memtables are not flushed for fewer superseded bytes than this.
-const SUPERSEDED_BYTES_MIN: u64 = 16 << 20;
 
 /// Records are judged so many at a time, where a segment is counted.
 const BATCH: usize = 1024;
@@ -31,26 +28,8 @@ const BATCH: usize = 1024;
 /// The trees and the sums at the manifest's position.
 struct Applied {
     position: Position,
-    trees: Vec<TreeSnapshot>,
+    trees: TreeSnapshots,
     space: Space,
-}
-
-/// At how many superseded bytes memtables are flushed, so that these can be reclaimed: at a tenth
-/// of what is live.
-pub(crate) fn superseded_bytes_max(
-    options: &StoreOptions,
-    space: &Space,
-    segments: &[SegmentInfo],
-) -> u64 {
-    if options.log_live_percent == 0 {
-        return u64::MAX;
-    }
-    let live = |segment: &SegmentInfo| {
-        let dead_bytes = space.dead_bytes(segment);
-        segment.record_bytes.saturating_sub(dead_bytes)
-    };
-    let live: u64 = segments.iter().map(live).sum();
-    (live / 10).max(SUPERSEDED_BYTES_MIN)
 }
 
 impl<M: Machine> Inner<M> {
@@ -184,14 +163,14 @@ impl<M: Machine> Inner<M> {
     fn applied(&self) -> Applied {
         // A flush is installed under this lock, so that none comes between.
         let manifest = self.manifest.lock();
-        let snapshot = |tree: &Tree| match seeded(Bug::LivenessOfNewestTrees) {
-            true => tree.snapshot(Position(u64::MAX)),
+        let snapshot = |slot: &Slot| match seeded(Bug::LivenessOfNewestTrees) {
+            true => (slot.id, slot.tree.snapshot(Position(u64::MAX))),
             // Without memtables: they could not be freed before the compaction ends.
-            false => tree.snapshot_of_runs(),
+            false => (slot.id, slot.tree.snapshot_of_runs()),
         };
         Applied {
             position: manifest.applied,
-            trees: self.trees.iter().map(snapshot).collect(),
+            trees: TreeSnapshots(self.trees.applied().iter().map(snapshot).collect()),
             space: manifest.space.clone(),
         }
     }
@@ -232,6 +211,7 @@ impl<M: Machine> Inner<M> {
             .map(|segment| segment.removed_bytes)
             .sum();
         self.settle(&applied.space, base, next, removed);
+        self.renew_derived_view();
         let counters = &self.counters;
         counters
             .segments_compacted

@@ -1,8 +1,9 @@
 //! The seam between the store and what its records mean.
 
-use crate::Result;
+use crate::trees::Slot;
+use crate::{Result, TreeId, TreeSnapshots};
 use bytes::Bytes;
-use quire_lsm::{Op, Tree, TreeSnapshot, TreeSpec};
+use quire_lsm::{Op, TreeSpec};
 use quire_model::Position;
 use std::cell::RefCell;
 use std::fmt;
@@ -23,8 +24,9 @@ pub trait Machine: Sized + Send + 'static {
     /// them obsolete.
     const LOG_IS_KEPT: bool = true;
 
-    /// The trees, in the order that [`TreeWriter`] and [`View::tree`](crate::View::tree) number
-    /// them.
+    /// The trees that a new store is made with: [`apply`](Machine::apply) writes them from the first
+    /// record on, so they are always complete. How each is shaped may be said at each opening
+    /// ([`StoreOptions::trees`](crate::StoreOptions::trees)).
     fn trees() -> Vec<TreeSpec>;
 
     /// The machine before the first record.
@@ -73,7 +75,7 @@ pub trait Machine: Sized + Send + 'static {
     /// then.
     fn needed(
         records: &[(Position, Bytes)],
-        trees: &[TreeSnapshot],
+        trees: &TreeSnapshots,
     ) -> std::result::Result<Vec<bool>, ApplyError> {
         let _ = trees;
         Ok(vec![true; records.len()])
@@ -107,7 +109,7 @@ pub(crate) struct Superseded {
 /// Writes of one record to the trees, all at the record's position.
 #[derive(Debug)]
 pub struct TreeWriter<'a> {
-    pub(crate) trees: &'a [Tree],
+    pub(crate) trees: &'a [Slot],
     pub(crate) position: Position,
     superseded: RefCell<Superseded>,
 }
@@ -136,7 +138,7 @@ impl TreeWriter<'_> {
     /// As of [`Tree::write`].
     pub fn put(
         &self,
-        tree: usize,
+        tree: TreeId,
         key: &[u8],
         value: &[u8],
     ) -> std::result::Result<(), ApplyError> {
@@ -149,7 +151,7 @@ impl TreeWriter<'_> {
     /// As of [`Tree::write`].
     pub fn put_until(
         &self,
-        tree: usize,
+        tree: TreeId,
         key: &[u8],
         timed: &[u8],
     ) -> std::result::Result<(), ApplyError> {
@@ -160,7 +162,7 @@ impl TreeWriter<'_> {
     ///
     /// # Errors
     /// As of [`Tree::write`].
-    pub fn delete(&self, tree: usize, key: &[u8]) -> std::result::Result<(), ApplyError> {
+    pub fn delete(&self, tree: TreeId, key: &[u8]) -> std::result::Result<(), ApplyError> {
         self.write(tree, key, Op::Delete)
     }
 
@@ -171,7 +173,7 @@ impl TreeWriter<'_> {
     /// As of [`Tree::write`].
     pub fn delete_range(
         &self,
-        tree: usize,
+        tree: TreeId,
         from: &[u8],
         to: &[u8],
     ) -> std::result::Result<(), ApplyError> {
@@ -184,26 +186,24 @@ impl TreeWriter<'_> {
     /// As of [`Tree::write`].
     pub fn merge(
         &self,
-        tree: usize,
+        tree: TreeId,
         key: &[u8],
         operand: &[u8],
     ) -> std::result::Result<(), ApplyError> {
         self.write(tree, key, Op::Merge(operand))
     }
 
-    fn write(&self, tree: usize, key: &[u8], op: Op<'_>) -> std::result::Result<(), ApplyError> {
-        let tree = self
-            .trees
-            .get(tree)
-            .ok_or_else(|| ApplyError::Record(format!("no tree {tree}")))?;
-        Ok(tree.write(key, self.position, op)?)
+    fn write(&self, tree: TreeId, key: &[u8], op: Op<'_>) -> std::result::Result<(), ApplyError> {
+        let slot = self.trees.iter().find(|slot| slot.id == tree);
+        let slot = slot.ok_or_else(|| ApplyError::Record(format!("no tree {tree}")))?;
+        Ok(slot.tree.write(key, self.position, op)?)
     }
 }
 
 /// Applies one record, with the store's word for what can go wrong. Returns what it made obsolete.
 pub(crate) fn apply<M: Machine>(
     machine: &mut M,
-    trees: &[Tree],
+    trees: &[Slot],
     position: Position,
     record: &[u8],
     path: &std::path::Path,

@@ -15,9 +15,13 @@
 //!    segment carried over into another) it is marked as not counted, and still grows; counting the
 //!    segment once settles what it began with.
 
+use crate::StoreOptions;
 use quire_log::SegmentInfo;
 use quire_model::Position;
 use std::collections::BTreeMap;
+
+/// Memtables are not flushed for fewer superseded bytes than this.
+const SUPERSEDED_BYTES_MIN: u64 = 16 << 20;
 
 /// What was superseded among the positions of one segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,6 +135,24 @@ impl Space {
         };
         self.set(base, next, sum);
     }
+}
+
+/// At how many superseded bytes memtables are flushed, so that these can be reclaimed: at a tenth
+/// of what is live.
+pub(crate) fn superseded_bytes_max(
+    options: &StoreOptions,
+    space: &Space,
+    segments: &[SegmentInfo],
+) -> u64 {
+    if options.log_live_percent == 0 {
+        return u64::MAX;
+    }
+    let live = |segment: &SegmentInfo| {
+        let dead_bytes = space.dead_bytes(segment);
+        segment.record_bytes.saturating_sub(dead_bytes)
+    };
+    let live: u64 = segments.iter().map(live).sum();
+    (live / 10).max(SUPERSEDED_BYTES_MIN)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::{
     ApplyError, Durability, Error, ErrorKind, LogSettings, Machine, Place, Shared, Store,
-    StoreOptions, TreeWriter,
+    StoreOptions, TreeId, TreeWriter,
 };
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -18,6 +18,7 @@ use std::time::Duration;
 #[cfg(feature = "shuttle")]
 mod checked;
 mod follow;
+mod trees;
 
 /// Counts: the value is a u64, an operand is added to it.
 #[derive(Debug)]
@@ -66,8 +67,8 @@ struct Words {
     total: u64,
 }
 
-const COUNTS: usize = 0;
-const LAST: usize = 1;
+const COUNTS: TreeId = TreeId(1);
+const LAST: TreeId = TreeId(2);
 
 impl Machine for Words {
     type Summary = u64;
@@ -206,10 +207,10 @@ fn contents_of(view: &crate::View<u64>) -> crate::Result<Model> {
         model.total,
         "the summary is the one at the view's position"
     );
-    for item in view.tree(COUNTS).scan(Bound::Unbounded, Bound::Unbounded)? {
+    for item in view.tree(COUNTS)?.scan(Bound::Unbounded, Bound::Unbounded)? {
         let (key, count) = item?;
         let last = view
-            .tree(LAST)
+            .tree(LAST)?
             .get(&key)?
             .expect("a word in one tree is in the other");
         model.words.insert(
@@ -218,7 +219,7 @@ fn contents_of(view: &crate::View<u64>) -> crate::Result<Model> {
         );
     }
     let last = view
-        .tree(LAST)
+        .tree(LAST)?
         .scan(Bound::Unbounded, Bound::Unbounded)?
         .count();
     assert_eq!(last, model.words.len());

@@ -3,7 +3,7 @@
 
 use crate::machine::apply;
 use crate::store::{Inner, Store, Writer};
-use crate::{Durability, Error, Machine, Result, admission};
+use crate::{Durability, Error, Machine, Result, TreeId, admission};
 use quire_env::JobClass;
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
@@ -30,8 +30,9 @@ impl<M: Machine> Transaction<'_, M> {
     ///
     /// # Errors
     /// As of [`TreeReader::get`](quire_lsm::TreeReader::get).
-    pub fn get(&self, tree: usize, key: &[u8]) -> Result<Option<quire_lsm::SmallBytes>> {
-        Ok(self.inner.trees[tree].reader(Position(u64::MAX)).get(key)?)
+    pub fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<quire_lsm::SmallBytes>> {
+        let slot = self.inner.trees.get_applied(tree)?;
+        Ok(slot.tree.reader(Position(u64::MAX)).get(key)?)
     }
 
     /// As [`get`](Self::get), also past its deadline, with the deadline if it has one.
@@ -40,10 +41,11 @@ impl<M: Machine> Transaction<'_, M> {
     /// As of [`get`](Self::get).
     pub fn get_with_deadline(
         &self,
-        tree: usize,
+        tree: TreeId,
         key: &[u8],
     ) -> Result<Option<(quire_lsm::SmallBytes, Option<u64>)>> {
-        let tree = self.inner.trees[tree].reader(Position(u64::MAX));
+        let slot = self.inner.trees.get_applied(tree)?;
+        let tree = slot.tree.reader(Position(u64::MAX));
         Ok(tree.get_with_deadline(key)?)
     }
 
@@ -230,7 +232,20 @@ impl<M: Machine> Inner<M> {
         {
             self.schedule_flush(Duration::ZERO);
         }
+        if self.derived_lags(writer) {
+            self.schedule_derive(Duration::ZERO);
+        }
         Ok(last)
+    }
+
+    /// Whether derived trees are to be brought up to date before the next flush. Called with the
+    /// writer's lock.
+    fn derived_lags(&self, writer: &mut Writer<M>) -> bool {
+        let lags = writer.underived_bytes >= self.options.derived_lag_bytes;
+        if lags {
+            writer.underived_bytes = 0;
+        }
+        lags && self.deriving.try_lock().is_none_or(|deriver| deriver.view.is_some())
     }
 
     /// Applies one record, the next.
@@ -242,7 +257,7 @@ impl<M: Machine> Inner<M> {
     ) -> Result<()> {
         let superseded = apply(
             &mut writer.machine,
-            &self.trees,
+            self.trees.applied(),
             position,
             record,
             &self.dir,
@@ -263,6 +278,7 @@ impl<M: Machine> Inner<M> {
             }
         }
         writer.unflushed_bytes += record.len() as u64;
+        writer.underived_bytes += record.len() as u64;
         writer.applied = position;
         Ok(())
     }

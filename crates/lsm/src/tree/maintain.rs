@@ -258,6 +258,23 @@ impl Tree {
         edit.set_added_obsolete();
     }
 
+    /// Empties the tree, after the manifest that names none of its files is durable. The files are
+    /// deleted when the last snapshot that holds them is dropped, and what this returns. The caller
+    /// sees to it that no flush and no compaction of the tree is out.
+    pub fn discard(&self) -> Superseded {
+        let before = self.switch(|version| {
+            let next = Memtable::new(&self.context.budget, version.active.newest());
+            version.active = Arc::new(next);
+            version.frozen.clear();
+            version.runs.clear();
+        });
+        self.active_bytes.store(0, Ordering::Relaxed);
+        for run in &before.runs {
+            run.set_obsolete();
+        }
+        Superseded(before)
+    }
+
     /// Begins to load pairs past the memtables; up to `memtable_bytes` of memory are for sorting
     /// them.
     pub fn load(&self, memtable_bytes: u64) -> Load {

@@ -22,7 +22,7 @@ fn at(position: Position) -> Option<Model> {
 
 /// A point_view shows what a view does.
 fn point_view(store: &Store<Words>) {
-    let point_view = store.point_view().unwrap();
+    let point_view = store.point_view(&[COUNTS, LAST]).unwrap();
     let model = at(point_view.position()).expect("writes are seen whole");
     for word in ["a", "b", "c"] {
         let seen = |tree| {

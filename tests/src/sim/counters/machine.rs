@@ -3,14 +3,14 @@
 use bytes::Bytes;
 use quire_lsm::{BytesMerger, FoldBytes, MergeError, TreeSpec};
 use quire_model::Position;
-use quire_store::{ApplyError, Machine, TreeWriter};
+use quire_store::{ApplyError, Machine, TreeId, TreeWriter};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// The tree of values.
-pub(super) const VALUES: usize = 0;
+pub(super) const VALUES: TreeId = TreeId(1);
 /// The tree of the position that last changed a counter.
-pub(super) const LAST: usize = 1;
+pub(super) const LAST: TreeId = TreeId(2);
 
 /// A change of a range of counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,13 +147,13 @@ impl Machine for Counters {
                 merger: Some(FoldBytes::shared(Functions)),
                 block_bytes: 256,
                 table_bytes_max: 2 << 10,
-                ..TreeSpec::new(1, "values")
+                ..TreeSpec::new(VALUES.0, "values")
             },
             // Filters of many pages.
             TreeSpec {
                 block_bytes: 1 << 10,
                 filter_bits_per_key: 64,
-                ..TreeSpec::new(2, "last")
+                ..TreeSpec::new(LAST.0, "last")
             },
         ]
     }

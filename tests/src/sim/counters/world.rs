@@ -7,7 +7,7 @@ use super::machine::{Counters, LAST, Record, State, VALUES, key, number, state_o
 use super::{History, Op};
 use crate::sim::rng::Rng;
 use quire_env::{Env, Fault, SimEnv};
-use quire_store::{Error, ErrorKind, Place, Shared, Store, StoreOptions, View};
+use quire_store::{Error, ErrorKind, Place, Shared, Store, StoreOptions, TreeId, View};
 use quiredb::{Durability, Position, Volumes};
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -536,8 +536,8 @@ fn check_view(view: &View<u64>, state: &State) {
     assert_eq!(*view.summary(), view.position().0, "records applied");
     let expected: Vec<_> = state.iter().map(|(n, entry)| (key(*n), *entry)).collect();
     let scan = |from: Bound<&[u8]>, to: Bound<&[u8]>| -> Vec<(Vec<u8>, (u64, u64))> {
-        let tree = |index: usize| {
-            let items = view.tree(index).scan(from, to).unwrap();
+        let tree = |id: TreeId| {
+            let items = view.tree(id).unwrap().scan(from, to).unwrap();
             items.map(|item| {
                 let (key, value) = item.unwrap();
                 (key.to_vec(), number(&value).unwrap())
@@ -575,7 +575,7 @@ fn check_view(view: &View<u64>, state: &State) {
     let stride = state.len().div_ceil(100).max(1);
     let some = state.keys().copied().step_by(stride).chain(ABSENT);
     for counter in some.chain(state.keys().map(|key| key + 1).step_by(stride)) {
-        let get = |tree: usize| view.tree(tree).get(&key(counter)).unwrap();
+        let get = |id: TreeId| view.tree(id).unwrap().get(&key(counter)).unwrap();
         let found = get(VALUES).zip(get(LAST));
         let found = found.map(|(value, last)| (number(&value).unwrap(), number(&last).unwrap()));
         assert_eq!(found.as_ref(), state.get(&counter), "counter {counter}");
