@@ -39,7 +39,7 @@ impl Subscriber for Warnings {
         };
         let mut line = Line::default();
         event.record(&mut line);
-        crate::output::tell(format_args!(
+        crate::message::print_message(format_args!(
             "quire: {level}: {}{}",
             line.message, line.fields
         ));

@@ -46,7 +46,7 @@ impl Error {
                 return ExitCode::SUCCESS;
             }
             Error::Reported => return ExitCode::from(1),
-            _ => crate::output::tell(format_args!("quire: {}", self.with_causes())),
+            _ => crate::message::print_message(format_args!("quire: {}", self.with_causes())),
         }
         match self {
             Error::Usage(_) => ExitCode::from(2),

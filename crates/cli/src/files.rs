@@ -18,6 +18,14 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
+/// Opens a file to append to it; creates it if there is none.
+///
+/// # Errors
+/// Of the system.
+pub(crate) fn append(path: &Path) -> io::Result<File> {
+    File::options().append(true).create(true).open(path)
+}
+
 /// A file's length; none if it has none, such as a pipe.
 ///
 /// # Errors

@@ -1,7 +1,6 @@
 //! The `quire` command: load, read and serve document databases from the command line.
 //!
-//! Each subcommand is a file in `commands`; `load` is the pipeline behind `quire load` and `quire
-//! demo`. Standard output carries results and nothing else; messages and progress go to standard
+//! Each subcommand is a file in `commands`. Standard output carries results and nothing else; messages and progress go to standard
 //! error. Exit codes: 0 done, 1 not found, damaged or failed, 2 a wrong command line.
 
 mod background;
@@ -12,15 +11,14 @@ mod demo;
 mod error;
 mod files;
 mod http;
-mod load;
+mod input;
+mod message;
 mod output;
 mod progress;
+mod resume;
 mod size;
 mod source;
 mod time;
-
-#[doc(hidden)]
-pub use load::documents_of;
 
 use clap::Parser;
 use commands::Command;

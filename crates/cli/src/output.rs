@@ -116,8 +116,3 @@ pub(crate) fn shortened(text: &str, width: usize) -> String {
         None => text.to_owned(),
     }
 }
-
-/// A message on standard error. One that can't be written is lost: there is nowhere else to say it.
-pub(crate) fn tell(message: impl Display) {
-    let _ = writeln!(io::stderr(), "{message}");
-}

@@ -50,8 +50,8 @@ impl Progress {
     }
 
     /// A message above the bar.
-    pub(crate) fn tell(&self, message: impl Display) {
-        self.0.suspend(|| crate::output::tell(message));
+    pub(crate) fn print(&self, message: impl Display) {
+        self.0.suspend(|| crate::message::print_message(message));
     }
 
     /// Takes the bar off the screen.

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::time::Duration;
 
 /// A number of bytes from the command line: `512MiB`, `1.5GB`, `65536`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,16 +139,6 @@ pub(crate) fn count(number: u64) -> String {
 /// `1 document`, `2 documents`.
 pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
-}
-
-/// How much each second, rounded; 0 for no time at all.
-pub(crate) fn per_second(amount: u64, time: Duration) -> u64 {
-    let seconds = time.as_secs_f64();
-    if seconds > 0.0 {
-        (amount as f64 / seconds).round() as u64
-    } else {
-        0
-    }
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ impl Source {
                     Err(quiredb::Error::Query(QueryError::UnknownField { path }))
                         if options.unknown_fields == UnknownFields::MatchNothing =>
                     {
-                        crate::output::tell(format_args!(
+                        crate::message::print_message(format_args!(
                             "quire: no document has a field {path:?}, or it was not frozen: it has no values here"
                         ));
                         frozen.query(query, options)

@@ -3,7 +3,7 @@
 use crate::Context;
 use crate::database;
 use crate::error::{Error, Result};
-use crate::output::tell;
+use crate::message::print_message;
 use quiredb::{Effect, Key, Position, Write};
 use std::path::PathBuf;
 
@@ -46,7 +46,7 @@ impl Delete {
                 .map_err(Error::engine(format!("cannot delete {key}")))?;
             if written.effect == Effect::Unchanged {
                 missing = true;
-                tell(format_args!(
+                print_message(format_args!(
                     "quire: no document {key} in {}",
                     self.collection
                 ));

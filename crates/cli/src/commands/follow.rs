@@ -3,7 +3,7 @@
 
 use super::serve::{Serving, read_token, runtime};
 use crate::error::{Error, Result};
-use crate::output::tell;
+use crate::message::print_message;
 use crate::{Context, database};
 use quire_server::{FollowOptions, Follower, serve_follower};
 use quiredb::Options;
@@ -66,7 +66,7 @@ impl Follow {
             })
         })?;
         if !self.serving.quiet {
-            tell("quire: stopped; everything is durable");
+            print_message("quire: stopped; everything is durable");
         }
         Ok(())
     }

@@ -3,7 +3,8 @@
 use crate::Context;
 use crate::database;
 use crate::error::{Error, Result};
-use crate::output::{key_json, tell};
+use crate::message::print_message;
+use crate::output::key_json;
 use quiredb::Key;
 use std::path::PathBuf;
 
@@ -43,7 +44,7 @@ impl Get {
                     continue;
                 }
                 missing = true;
-                tell(format_args!(
+                print_message(format_args!(
                     "quire: no document {key} in {}",
                     self.collection
                 ));

@@ -1,7 +1,7 @@
 //! `quire serve`: a database over HTTP, and the memcached protocol, until told to stop.
 
 use crate::error::{Error, Result};
-use crate::output::tell;
+use crate::message::print_message;
 use crate::size::Size;
 use crate::{Context, database, files};
 use quire_server::{Listeners, MemcachedOptions, ServerOptions};
@@ -83,7 +83,7 @@ impl Serve {
             .map_err(Error::engine("cannot close the database"));
         served.and(closed)?;
         if !self.serving.quiet {
-            tell("quire: stopped; everything is durable");
+            print_message("quire: stopped; everything is durable");
         }
         Ok(())
     }
@@ -214,7 +214,7 @@ impl Signals {
     async fn first(mut self, quiet: bool) {
         self.next().await;
         if !quiet {
-            tell("quire: stopping; once more stops at once");
+            print_message("quire: stopping; once more stops at once");
         }
         tokio::spawn(async move {
             self.next().await;

@@ -5,7 +5,8 @@
 //! open.
 
 use crate::error::{Error, Result};
-use crate::output::{key_json, tell};
+use crate::message::print_message;
+use crate::output::key_json;
 use crate::{Context, database, files};
 use quiredb::{
     Change, Collection, Database, ErrorKind, Options, Position, Tail as Changes, Volumes,
@@ -98,7 +99,7 @@ impl Tail {
                 Ok(database) => return Ok(database),
                 Err(error) if error.kind() == ErrorKind::Locked => {
                     if !told {
-                        tell("quire: waiting: the database is open in another process");
+                        print_message("quire: waiting: the database is open in another process");
                         told = true;
                     }
                     context.env.sleep(LOOK_EVERY);

@@ -1,7 +1,7 @@
 //! The end of the demonstration: the documents are frozen, and a query gives the same answer from
 //! both, sooner from the file.
 
-use super::{say, step};
+use super::steps::{say, step};
 use crate::commands::freeze::{freeze, sentence};
 use crate::commands::query::show_text;
 use crate::error::{Error, Result};

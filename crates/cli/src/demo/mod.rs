@@ -10,15 +10,16 @@ mod documents;
 mod frozen;
 mod packages;
 mod server;
+mod steps;
 
 use crate::commands::{load, stats, verify};
 use crate::error::{Error, Result, causes};
-use crate::load::{Event, Input, LoadOptions};
 use crate::output::shortened;
 use crate::size::counted;
 use crate::{Context, database};
 use documents::Documents;
 use frozen::Question;
+use quire_pipeline::{Event, Format, Input, Options, Summary};
 use quiredb::{Collection, CollectionSettings, Env, Found, Key, Volumes};
 use serde::Serialize;
 use serde_json::Value;
@@ -27,6 +28,7 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use steps::{say, step};
 
 /// Documents fetched by key.
 const SAMPLES: usize = 3;
@@ -115,11 +117,13 @@ impl Demo {
             "2. Load, while it serves",
             &source.command.replace("DB", &shown),
         )?;
-        let (input, question) = (Input::Reader(source.title, source.reader), source.question);
+        let (reader, question) = (source.reader, source.question);
+        let input = Input::new(source.title, Format::Ndjson, || Ok(reader));
         let (summary, answers) =
             load_while_serving(context, &server, collection, &documents, input)?;
-        if let Some(stop) = summary.stopped {
-            return Err(Error::Failed(format!("the load stopped: {stop}")));
+        if let Some(stopped) = &summary.stopped {
+            let reason = load::reason(stopped);
+            return Err(Error::Failed(format!("the load stopped: {reason}")));
         }
         say(context, format_args!("   {}", load::sentence(&summary)))?;
         say(context, format_args!("   {}", answers.sentence()))?;
@@ -226,9 +230,9 @@ impl Demo {
             context.out.json_line(&Report {
                 source: title,
                 collection,
-                documents: summary.documents,
-                bytes: summary.bytes,
-                seconds: summary.time.as_secs_f64(),
+                documents: summary.progress.documents,
+                bytes: summary.progress.bytes,
+                seconds: summary.progress.time.as_secs_f64(),
                 answers_while_loading: answers.count,
                 served,
                 updated,
@@ -309,10 +313,10 @@ fn load_while_serving(
     collection: &str,
     documents: &Collection,
     input: Input,
-) -> Result<(crate::load::Summary, Answers)> {
+) -> Result<(Summary, Answers)> {
     let (env, mut answers, mut acknowledged) = (context.env.clone(), Answers::default(), 0);
     let mut observe = |event: &Event<'_>| -> io::Result<()> {
-        if let Event::Acknowledged { .. } = event {
+        if let Event::Acknowledged(_) = event {
             acknowledged += 1;
             if acknowledged % ACKNOWLEDGED_PER_REQUEST == 1 {
                 let key = first_key(documents).map_err(io::Error::other)?;
@@ -324,13 +328,8 @@ fn load_while_serving(
         }
         Ok(())
     };
-    let summary = crate::load::load(
-        documents,
-        || env.monotonic(),
-        vec![input],
-        &LoadOptions::default(),
-        &mut observe,
-    );
+    let options = Options::default();
+    let summary = quire_pipeline::load(documents, &*env, vec![input], &options, &mut observe);
     Ok((summary, answers))
 }
 
@@ -448,19 +447,4 @@ fn next_steps(directory: &Directory, collection: &str, key: &Key) -> Vec<String>
         ),
         format!("  {quire} serve {path}"),
     ]
-}
-
-/// Announces a step and its command.
-fn step(context: &mut Context, title: &str, command: &str) -> Result<()> {
-    say(context, format_args!("\n{title}\n   $ {command}"))
-}
-
-/// Shows a line at once: on standard output, or beside it where that is for JSON.
-fn say(context: &mut Context, line: impl std::fmt::Display) -> Result<()> {
-    if context.out.is_json() {
-        crate::output::tell(line);
-        return Ok(());
-    }
-    context.out.line(line)?;
-    context.out.flush()
 }

@@ -254,7 +254,7 @@ fn an_interrupted_load_goes_on_after_what_is_durable() {
     quire.fails(
         &["load", "db", "c", "first.ndjson", "--resume", "state"],
         2,
-        &["made anew", "remove it"],
+        &["created again", "remove it"],
     );
 }
 

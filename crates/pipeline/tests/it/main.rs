@@ -1,0 +1,5 @@
+//! The pipeline as its users see it.
+
+mod faults;
+mod policy;
+mod properties;
