@@ -42,7 +42,7 @@ impl FromStr for Size {
     }
 }
 
-/// `number` times `scale`, exactly where `number` is whole.
+/// `number` times `scale`, exactly if `number` is whole.
 fn scaled(number: &str, scale: u64) -> Option<u64> {
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(scale);
@@ -123,7 +123,7 @@ impl FromStr for Rate {
     }
 }
 
-/// A count with its thousands set apart: `63,666`.
+/// A count with commas between the thousands: `63,666`.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);

@@ -20,7 +20,7 @@
 //! # Invariants
 //! 1. The documents of one key are written in the order of the inputs, so the last one wins.
 //! 2. [`Progress`] counts a prefix of the inputs: all of it is as durable as
-//!    [`Options::durability`] asks.
+//!    [`Options::durability`] says.
 //! 3. The bytes in flight are bounded ([`Options::in_flight_bytes_max`]), and so is a document.
 //! 4. A bad document never takes a good one with it: all documents before it are written, and if
 //!    it is skipped, all after it.

@@ -6,7 +6,7 @@ use std::io;
 use std::time::Duration;
 
 /// How far a pipeline is. It counts a prefix of the inputs, all of which is acknowledged: as
-/// durable as [`Options::durability`](crate::Options::durability) asks.
+/// durable as [`Options::durability`](crate::Options::durability) says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
     /// Documents that were written; bad ones are not counted.

@@ -151,7 +151,8 @@ impl Bulk {
                 None => {
                     let op = op.name();
                     return Err(Failure::illegal_argument(format!(
-                        "Malformed action/metadata line [{number}]: no source line follows this [{op}] action"
+                        "Malformed action/metadata line [{number}]: \
+                         no source line follows this [{op}] action"
                     )));
                 }
             },

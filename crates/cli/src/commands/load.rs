@@ -27,9 +27,9 @@ Examples:
   quire load ./db papers *.ndjson --durability none --resume papers.state
   quire load ./db papers dump.ndjson --on-error skip --bad-report bad.ndjson
 
-A document replaces the one of the same key. A bad document stops the load with its file, line and reason; the
-documents before it are kept. With --json, a line {\"acknowledged\":N} says that the first N documents are as durable
-as --durability says; the last line sums up.")]
+A document replaces the one of the same key. A bad document stops the load with its file, line and
+reason; the documents before it are kept. With --json, a line {\"acknowledged\":N} means that the
+first N documents are as durable as --durability says; the last line sums up.")]
 pub(crate) struct Load {
     /// The directory of the database
     db: PathBuf,
@@ -195,7 +195,8 @@ impl Load {
         let settings = collection.settings();
         if let Some(key) = self.key.as_ref().filter(|key| **key != settings.key_field) {
             return Err(Error::Usage(format!(
-                "{name} keeps its keys in the field `{}`, not `{key}`; the field is fixed when a collection is created",
+                "{name} has its keys in the field `{}`, not `{key}`; the field is fixed when a \
+                 collection is created",
                 settings.key_field
             )));
         }
@@ -204,7 +205,8 @@ impl Load {
             .filter(|partitions| *partitions != settings.partitions)
         {
             return Err(Error::Usage(format!(
-                "{name} has {} partitions, not {partitions}; their number is fixed when a collection is created",
+                "{name} has {} partitions, not {partitions}; their number is fixed when a \
+                 collection is created",
                 settings.partitions
             )));
         }

@@ -226,7 +226,8 @@ proptest! {
         prop_assert_eq!(written(&collection), inputs.all());
         let bad = inputs.documents.iter().filter(|(_, document)| document.is_none()).count();
         prop_assert_eq!(summary.progress.bad, bad as u64);
-        prop_assert_eq!(summary.progress.documents + summary.progress.bad, inputs.documents.len() as u64);
+        let count = summary.progress.documents + summary.progress.bad;
+        prop_assert_eq!(count, inputs.documents.len() as u64);
         let order = |progress: &Progress| (progress.position.input, progress.position.documents);
         prop_assert!(events.is_sorted_by_key(order));
         for event in &events {
@@ -262,7 +263,8 @@ proptest! {
             Ok(())
         });
         prop_assert!(summary.stopped.is_none(), "{:?}", summary.stopped);
-        let (env, from) = crash.unwrap_or_else(|| (env.after_crash(seed), summary.progress.position));
+        let at_end = || (env.after_crash(seed), summary.progress.position);
+        let (env, from) = crash.unwrap_or_else(at_end);
         let (_database, collection) = open(&env, partitions);
         let found = newest(&collection);
         for (key, value) in last(&inputs.before(from)) {
