@@ -107,7 +107,10 @@ impl<'a, 'b> Ledger<'a, 'b> {
 
     /// Acknowledges the oldest batch, if it is written whole. Returns the memory that it took.
     pub(crate) fn settle(&mut self) -> Option<usize> {
-        let batch = self.written.pop_front_if(|batch| batch.parts_left == 0)?;
+        if self.written.front()?.parts_left > 0 {
+            return None;
+        }
+        let batch = self.written.pop_front()?;
         let memory_bytes = batch.memory_bytes;
         let (input_bytes, end) = (batch.input_bytes, batch.end);
         let documents = self.documents_settled(batch);
