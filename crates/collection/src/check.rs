@@ -214,7 +214,10 @@ fn check_totals(
 }
 
 fn get_many(view: &PartitionView, tree: TreeId, keys: &[&[u8]]) -> Result<Vec<Option<SmallBytes>>> {
-    Ok(view.store_view().point_view(&[tree])?.get_many(tree, keys)?)
+    Ok(view
+        .store_view()
+        .point_view(&[tree])?
+        .get_many(tree, keys)?)
 }
 
 fn entries(view: &PartitionView, tree: TreeId) -> Result<u64> {

@@ -150,7 +150,10 @@ impl Partition {
             .map(|(_, record, _)| docid_bytes(record.docid))
             .collect();
         let docids: Vec<_> = docids.iter().map(<[u8; 4]>::as_slice).collect();
-        let rows = view.store_view().point_view(&[ROWS])?.get_many(ROWS, &docids)?;
+        let rows = view
+            .store_view()
+            .point_view(&[ROWS])?
+            .get_many(ROWS, &docids)?;
         let judged = decoded.into_iter().zip(rows);
         Ok(judged.map(|((position, record, bytes), row)| {
             let row = row.as_deref().and_then(parse_position);

@@ -175,9 +175,11 @@ impl Collection {
     /// `Conflict` if its condition does not hold; `NotFound` for a patch of nothing; `Full` when
     /// disk or memory has no room; `ReadOnly` after a failed sync.
     pub fn write(&self, write: Write) -> Result<Written> {
-        let mut results = self.write_batch(vec![write], None);
+        let number = self.partition_of(&write.key);
+        let mut results = self.write_groups(&[(number, std::slice::from_ref(&write))], None);
         results
             .pop()
+            .and_then(|mut group| group.pop())
             .unwrap_or_else(|| Err(Error::Invalid("an empty write".into())))
     }
 
@@ -191,9 +193,7 @@ impl Collection {
         writes: Vec<Write>,
         durability: Option<Durability>,
     ) -> Vec<Result<Written>> {
-        let durability = durability.unwrap_or(self.settings().durability);
-        let mut results: Vec<Option<Result<Written>>> = Vec::new();
-        results.resize_with(writes.len(), || None);
+        let count = writes.len();
         let mut by_partition: BTreeMap<u32, (Vec<usize>, Vec<Write>)> = BTreeMap::new();
         for (index, write) in writes.into_iter().enumerate() {
             let (indices, writes) = by_partition
@@ -205,42 +205,85 @@ impl Collection {
             });
             writes.push(write);
         }
-        let mut pending = Vec::new();
-        for (number, (indices, writes)) in &by_partition {
-            let partition = &self.inner.partitions[*number as usize];
-            let mut done = 0;
-            while done < writes.len() {
-                match partition.write(&writes[done..]) {
-                    Ok((part, position)) => {
-                        let indices = &indices[done..done + part.len()];
-                        done += part.len();
-                        for (index, result) in indices.iter().zip(part) {
-                            results[*index] = Some(result.map_err(Error::from));
-                        }
-                        pending.push((partition, position, indices));
-                    }
-                    Err(error) => {
-                        let error = Error::from(error);
-                        for index in &indices[done..] {
-                            results[*index] = Some(Err(error.clone()));
-                        }
-                        break;
-                    }
-                }
-            }
-        }
-        for (partition, position, indices) in pending {
-            if let Err(error) = partition.acknowledge(position, durability) {
-                let error = Error::from(error);
-                for index in indices {
-                    results[*index] = Some(Err(error.clone()));
-                }
+        let groups: Vec<(u32, &[Write])> = by_partition
+            .iter()
+            .map(|(number, (_, writes))| (*number, writes.as_slice()))
+            .collect();
+        let grouped = self.write_groups(&groups, durability);
+        let mut results: Vec<Option<Result<Written>>> = Vec::new();
+        results.resize_with(count, || None);
+        for ((indices, _), group) in by_partition.values().zip(grouped) {
+            for (index, result) in indices.iter().zip(group) {
+                results[*index] = Some(result);
             }
         }
         results
             .into_iter()
             .map(|result| result.unwrap_or(Err(Error::Closed)))
             .collect()
+    }
+
+    /// Does writes that the caller has grouped by [`partition`](Collection::partition_of), as
+    /// [`write_batch`](Collection::write_batch) does. Each group is the number of a partition and
+    /// writes to it in their order; a partition may have several groups. Returns the results of
+    /// each group, in the order of its writes. If a key is not of the partition of its group,
+    /// nothing is written and all results are `Invalid`.
+    pub fn write_grouped(
+        &self,
+        groups: &[(u32, &[Write])],
+        durability: Option<Durability>,
+    ) -> Vec<Vec<Result<Written>>> {
+        let is_misplaced = |(number, writes): &(u32, &[Write])| {
+            let mut keys = writes.iter().map(|write| &write.key);
+            keys.any(|key| self.partition_of(key) != *number)
+        };
+        if groups.iter().any(is_misplaced) {
+            let error = || {
+                Err(Error::Invalid(
+                    "a key is not of its group's partition".into(),
+                ))
+            };
+            let refused = |(_, writes): &(u32, &[Write])| writes.iter().map(|_| error()).collect();
+            return groups.iter().map(refused).collect();
+        }
+        self.write_groups(groups, durability)
+    }
+
+    /// Writes all groups, then acknowledges all, so the syncs of several partitions are not taken
+    /// in turn with the work. Each key is of the partition of its group.
+    fn write_groups(
+        &self,
+        groups: &[(u32, &[Write])],
+        durability: Option<Durability>,
+    ) -> Vec<Vec<Result<Written>>> {
+        let durability = durability.unwrap_or(self.settings().durability);
+        let mut results: Vec<Vec<Result<Written>>> = Vec::with_capacity(groups.len());
+        let mut pending = Vec::with_capacity(groups.len());
+        for (group, (number, writes)) in groups.iter().enumerate() {
+            let mut done: Vec<Result<Written>> = Vec::with_capacity(writes.len());
+            let partition = &self.inner.partitions[*number as usize];
+            while done.len() < writes.len() {
+                match partition.write(&writes[done.len()..]) {
+                    Ok((part, position)) => {
+                        pending.push((group, done.len()..done.len() + part.len(), position));
+                        done.extend(part.into_iter().map(|result| result.map_err(Error::from)));
+                    }
+                    Err(error) => {
+                        let error = Error::from(error);
+                        done.resize_with(writes.len(), || Err(error.clone()));
+                    }
+                }
+            }
+            results.push(done);
+        }
+        for (group, written, position) in pending {
+            let partition = &self.inner.partitions[groups[group].0 as usize];
+            if let Err(error) = partition.acknowledge(position, durability) {
+                let error = Error::from(error);
+                results[group][written].fill_with(|| Err(error.clone()));
+            }
+        }
+        results
     }
 
     /// The document under `key`.

@@ -1,7 +1,7 @@
 //! What a database does with its directory; documents are tested in `tests/`.
 
 use crate::{
-    Codec, CollectionSettings, Database, Document, ErrorKind, Key, Options, SimEnv, Volumes,
+    Codec, CollectionSettings, Database, Document, ErrorKind, Key, Options, SimEnv, Volumes, Write,
 };
 use quire_env::Env;
 use std::path::Path;
@@ -287,4 +287,44 @@ fn documents_and_keys_and_values_are_told_apart() {
         verified().unwrap().damage[0].lost,
         "the keys and values that it has"
     );
+}
+
+#[test]
+fn grouped_writes_are_done_as_a_batch_is_and_a_misplaced_key_is_refused() {
+    let settings = CollectionSettings {
+        partitions: 3,
+        ..CollectionSettings::default()
+    };
+    let database = open(&SimEnv::new(1)).unwrap();
+    let collection = database.create_collection("jobs", settings).unwrap();
+    let mut groups: Vec<(u32, Vec<Write>)> = (0..3).map(|number| (number, Vec::new())).collect();
+    for id in 0..30 {
+        let key = Key::from(id);
+        let number = collection.partition_of(&key);
+        groups[number as usize].1.push(Write::put(key, document()));
+    }
+    // A patch of nothing fails alone, in its place.
+    let key = (30..)
+        .map(Key::from)
+        .find(|key| collection.partition_of(key) == 0);
+    groups[0]
+        .1
+        .insert(1, Write::patch(key.unwrap(), document()));
+    let borrowed = |groups: &'_ [(u32, Vec<Write>)], shift: u32| -> Vec<Vec<bool>> {
+        let groups = groups
+            .iter()
+            .map(|(number, writes)| ((number + shift) % 3, &writes[..]));
+        let results = collection.write_grouped(&groups.collect::<Vec<_>>(), None);
+        let is_ok = |group: Vec<crate::Result<_>>| group.iter().map(Result::is_ok).collect();
+        results.into_iter().map(is_ok).collect()
+    };
+    let all = borrowed(&groups, 1).concat();
+    assert_eq!((all.len(), all.contains(&true)), (31, false));
+    assert_eq!(collection.count().unwrap(), 0);
+    for (number, results) in borrowed(&groups, 0).iter().enumerate() {
+        let failed = results.iter().position(|is_ok| !is_ok);
+        assert_eq!(failed, (number == 0).then_some(1));
+        assert_eq!(results.len(), groups[number].1.len());
+    }
+    assert_eq!(collection.count().unwrap(), 30);
 }

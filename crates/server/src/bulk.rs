@@ -1,32 +1,31 @@
 //! `_bulk`: many writes in one body of lines, an action and, but for deletes, a source each.
 //!
-//! The body is never held whole: lines are taken as they come and applied in batches of
-//! [`BATCH_BYTES`]. So when a body turns out to be malformed, or is cut, or grows past a limit, the
-//! batches before stay applied, and the answer says how many items those were. A body smaller than
-//! a batch is applied whole or not at all, as far as its lines are concerned; items succeed or fail
-//! on their own.
+//! The body is never in memory whole: lines are read as they arrive and applied in batches of
+//! [`BATCH_BYTES`]. If a body turns out to be malformed, is cut, or exceeds a limit, the batches
+//! before stay applied, and the answer says how many items those were. Each item succeeds or fails
+//! on its own; if the lines of a body that fits one batch are malformed, none of it is applied.
 //!
-//! The answer is held until the body has ended, as its status is not known before and most clients
-//! read nothing before; its bytes count against the bound on buffers.
+//! The answer is held until the body has ended: its status is not known before, and most clients
+//! read nothing before. Its bytes count against the bound on buffers.
 
 mod action;
-mod batch;
+mod item;
+mod prepare;
+mod report;
+mod rounds;
 mod state;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use quiredb::{Document, ValueRef};
-
 use crate::documents::conditions::check_write;
 use crate::engine::Engine;
-use crate::http::answer::{Answer, write_string};
+use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
-use crate::http::fields::Fields;
 use crate::http::lines::{Line, Lines};
 use action::{Action, Op};
-use batch::{Done, Item, Source};
+use item::{Item, Source};
+use report::Report;
 
 pub(crate) use action::Id;
 pub(crate) use state::BulkState;
@@ -34,10 +33,10 @@ pub(crate) use state::BulkState;
 /// Bytes of items that are applied together.
 const BATCH_BYTES: usize = 2 << 20;
 
-/// Room that a bulk request waits for at its start: a batch, and its documents parsed.
+/// Memory that a bulk request waits for at its start: a batch, and its documents parsed.
 const HELD_BYTES_LEAST: usize = 2 * BATCH_BYTES;
 
-/// What an item takes beside its lines.
+/// Memory of an item beside its lines, estimated.
 const ITEM_BYTES: usize = 256;
 
 /// `POST|PUT /_bulk`, `POST|PUT /{collection}/_bulk`
@@ -83,10 +82,10 @@ struct Bulk {
     state: BulkState,
     default_index: Option<Arc<str>>,
     lines: Lines,
-    /// Read, not yet applied.
+    /// Items that were read, and are not applied yet.
     items: Vec<Item>,
     items_bytes: usize,
-    /// Items handed to the engine whose outcome is not known.
+    /// The count of items in the database whose outcome is not known.
     in_doubt: usize,
     report: Report,
 }
@@ -123,7 +122,7 @@ impl Bulk {
         Ok(())
     }
 
-    /// The item that begins with `action`, its source read.
+    /// Reads the source of `action`, and makes an item of them.
     async fn item(&mut self, action: Action, number: u64) -> Outcome<Item> {
         let Action {
             op,
@@ -150,7 +149,8 @@ impl Bulk {
                 None => {
                     let op = op.name();
                     return Err(Failure::illegal_argument(format!(
-                        "Malformed action/metadata line [{number}]: no source line follows this [{op}] action"
+                        "Malformed action/metadata line [{number}]: \
+                         no source line follows this [{op}] action"
                     )));
                 }
             },
@@ -176,7 +176,7 @@ impl Bulk {
         let filter = Arc::clone(&self.report.filter);
         let work = move |engine: &Engine| {
             let mut part = Report::new_part(filter);
-            for done in batch::apply(engine, items) {
+            for done in rounds::apply(engine, items) {
                 part.add(&done);
             }
             part
@@ -186,116 +186,5 @@ impl Bulk {
         self.state.requests.bulk_items(part.items, part.failed);
         self.report.append(part);
         self.lines.hold_beside(self.report.bytes())
-    }
-}
-
-/// The answer as it grows.
-struct Report {
-    filter: Arc<Fields>,
-    /// The items' answers with commas between.
-    text: Vec<u8>,
-    items: u64,
-    failed: u64,
-}
-
-impl Report {
-    fn new(filter: Fields) -> Report {
-        Report::new_part(Arc::new(filter))
-    }
-
-    fn new_part(filter: Arc<Fields>) -> Report {
-        Report {
-            filter,
-            text: Vec::new(),
-            items: 0,
-            failed: 0,
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        self.text.capacity()
-    }
-
-    fn add(&mut self, done: &Done) {
-        self.items += 1;
-        self.failed += u64::from(done.outcome.is_err());
-        let before = self.text.len();
-        if before > 0 {
-            self.text.push(b',');
-        }
-        if self.filter.is_all() {
-            return write_item(done, &mut self.text);
-        }
-        let mut item = Vec::new();
-        write_item(done, &mut item);
-        // What was just written is an object in JSON.
-        let shown = Document::from_json(&item).is_ok_and(|item| {
-            self.filter
-                .write(ValueRef::Object(item.root()), "items", &mut self.text)
-        });
-        if !shown {
-            self.text.truncate(before);
-        }
-    }
-
-    fn append(&mut self, part: Report) {
-        if !self.text.is_empty() && !part.text.is_empty() {
-            self.text.push(b',');
-        }
-        self.text.extend_from_slice(&part.text);
-        self.items += part.items;
-        self.failed += part.failed;
-    }
-
-    /// The pieces of the answer.
-    fn finish(self, took_millis: u128) -> Vec<Bytes> {
-        let mut members = Vec::new();
-        if self.filter.shows("took") {
-            members.push(format!("\"took\":{took_millis}"));
-        }
-        if self.filter.shows("errors") {
-            members.push(format!("\"errors\":{}", self.failed > 0));
-        }
-        if !self.filter.is_all() && self.text.is_empty() {
-            return vec![format!("{{{}}}", members.join(",")).into()];
-        }
-        members.push("\"items\":[".to_owned());
-        vec![
-            format!("{{{}", members.join(",")).into(),
-            self.text.into(),
-            Bytes::from_static(b"]}"),
-        ]
-    }
-}
-
-/// Appends an item's answer, an object.
-fn write_item(done: &Done, out: &mut Vec<u8>) {
-    let Done {
-        op,
-        index,
-        id,
-        outcome,
-    } = done;
-    out.extend_from_slice(format!("{{\"{}\":{{", op.name()).as_bytes());
-    match outcome {
-        Ok(ack) => {
-            ack.write(index, id.as_deref().unwrap_or_default(), out);
-            out.extend_from_slice(format!(",\"status\":{}}}}}", ack.status().as_u16()).as_bytes());
-        }
-        Err(failure) => {
-            out.extend_from_slice(b"\"_index\":");
-            write_string(index, out);
-            out.extend_from_slice(b",\"_id\":");
-            match id {
-                Some(id) => write_string(id, out),
-                None => out.extend_from_slice(b"null"),
-            }
-            let rest = format!(
-                ",\"status\":{},\"error\":{}}}}}",
-                failure.status.as_u16(),
-                failure.cause()
-            );
-            out.extend_from_slice(rest.as_bytes());
-        }
     }
 }

@@ -62,7 +62,10 @@ pub struct Difference<'a> {
 
 impl Difference<'_> {
     /// The records from `from` on.
-    pub fn records(&self, from: Position) -> impl Iterator<Item = Result<(Position, bytes::Bytes)>> {
+    pub fn records(
+        &self,
+        from: Position,
+    ) -> impl Iterator<Item = Result<(Position, bytes::Bytes)>> {
         self.new.log_from(from.max(self.old.position().next()))
     }
 }

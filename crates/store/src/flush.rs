@@ -360,7 +360,8 @@ impl<M: Machine> Inner<M> {
             }
         }
         next.trees.extend(change.added.iter().cloned());
-        next.trees.retain(|files| !change.dropped.contains(&files.id));
+        next.trees
+            .retain(|files| !change.dropped.contains(&files.id));
         let emptied = |files: &&mut TreeFiles| change.emptied.contains(&files.id);
         for files in next.trees.iter_mut().filter(emptied) {
             files.derived = Some(Progress::none());

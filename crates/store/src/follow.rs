@@ -99,7 +99,9 @@ impl<M: Machine> Inner<M> {
             old.position() <= to,
             "derived trees are never past what is published, nor past what is flushed"
         );
-        let new = (old.position() < to).then(|| self.base_view_at(to)).flatten();
+        let new = (old.position() < to)
+            .then(|| self.base_view_at(to))
+            .flatten();
         let Some(new) = new else {
             deriver.view = Some(old);
             return;
@@ -165,7 +167,9 @@ impl<M: Machine> Inner<M> {
                 return Err(error);
             }
         };
-        let too_long = next.as_ref().is_some_and(|next| next.len() > CURSOR_BYTES_MAX);
+        let too_long = next
+            .as_ref()
+            .is_some_and(|next| next.len() > CURSOR_BYTES_MAX);
         let written = match too_long {
             true => Err(Error::Invalid("a cursor that is too long".into())),
             false => self.write_derived(group, &batch, view.position()),
@@ -184,7 +188,8 @@ impl<M: Machine> Inner<M> {
     fn write_derived(&self, group: &Group, batch: &TreeBatch, at: Position) -> Result<()> {
         for (tree, key, op) in batch.writes() {
             if !group.ids.contains(&tree) {
-                let what = format!("tree {tree} is written with others that it is not derived with");
+                let what =
+                    format!("tree {tree} is written with others that it is not derived with");
                 return Err(Error::Invalid(what));
             }
             self.trees.get(tree)?.tree.write(key, at, op)?;

@@ -270,7 +270,10 @@ fn open_derived(
 /// How far trees that are derived together are; `None` if they are not at the position of the trees
 /// that `apply` writes, all at the same point.
 fn progress_of(manifest: &Manifest, known: &[TreeId]) -> Option<Progress> {
-    let mut trees = manifest.trees.iter().filter(|tree| known.contains(&tree.id));
+    let mut trees = manifest
+        .trees
+        .iter()
+        .filter(|tree| known.contains(&tree.id));
     let first = trees.next()?.derived.clone()?;
     let alike = trees.all(|tree| tree.derived.as_ref() == Some(&first));
     (alike && first.built == manifest.applied).then_some(first)

@@ -90,7 +90,10 @@ impl<M: Machine> Store<M> {
                 let reader = inner.trees.get_applied(*id)?.tree.reader(seen_at(position));
                 readers.push((*id, reader));
             }
-            if readers.iter().all(|(_, tree)| in_time(tree.flushed(), position)) {
+            if readers
+                .iter()
+                .all(|(_, tree)| in_time(tree.flushed(), position))
+            {
                 return Ok(PointView {
                     position,
                     trees: readers,

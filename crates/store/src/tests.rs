@@ -207,7 +207,10 @@ fn contents_of(view: &crate::View<u64>) -> crate::Result<Model> {
         model.total,
         "the summary is the one at the view's position"
     );
-    for item in view.tree(COUNTS)?.scan(Bound::Unbounded, Bound::Unbounded)? {
+    for item in view
+        .tree(COUNTS)?
+        .scan(Bound::Unbounded, Bound::Unbounded)?
+    {
         let (key, count) = item?;
         let last = view
             .tree(LAST)?

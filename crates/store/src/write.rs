@@ -245,7 +245,10 @@ impl<M: Machine> Inner<M> {
         if lags {
             writer.underived_bytes = 0;
         }
-        lags && self.deriving.try_lock().is_none_or(|deriver| deriver.view.is_some())
+        lags && self
+            .deriving
+            .try_lock()
+            .is_none_or(|deriver| deriver.view.is_some())
     }
 
     /// Applies one record, the next.

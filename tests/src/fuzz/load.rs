@@ -1,6 +1,7 @@
 //! The inputs of `quire load`: NDJSON and CSV.
 
 use super::{Target, Way};
+use quire_pipeline::{Format, documents_of};
 
 /// A file to load; the first byte says which kind.
 pub(super) const LOAD: Target = Target {
@@ -33,7 +34,11 @@ fn load(input: &[u8]) -> Way {
         return Way(0);
     };
     let is_csv = kind % 2 == 1;
-    let read = quire_cli::documents_of(is_csv, input);
+    let format = match is_csv {
+        true => Format::Csv,
+        false => Format::Ndjson,
+    };
+    let read = documents_of(format, input);
     let mut bad = Way(0);
     if let Ok(documents) = &read {
         let lines = input.iter().filter(|byte| b"\r\n".contains(byte)).count() as u64 + 1;
@@ -43,7 +48,7 @@ fn load(input: &[u8]) -> Way {
             match document {
                 Ok(document) => {
                     let line = document.to_json();
-                    let again = quire_cli::documents_of(false, line.as_bytes()).unwrap();
+                    let again = documents_of(Format::Ndjson, line.as_bytes()).unwrap();
                     assert_eq!(again, [(1, Ok(document.clone()))]);
                 }
                 Err(reason) => bad = Way::of(reason),

@@ -12,13 +12,13 @@ use std::path::PathBuf;
 /// List the snapshots of a backup, oldest first
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Bytes are those of a restored database; snapshots share what they have in common. After each collection stands how many
-records its partitions had taken in all; --json tells the position of each partition.
+The bytes are those of a restored database; snapshots share files. The number after a collection
+is the count of records that its partitions had written; --json has the position of each one.
 
 Example:
   quire backups /backups/db")]
 pub(crate) struct Backups {
-    /// The backup's directory
+    /// The directory of the backup
     dir: PathBuf,
 }
 

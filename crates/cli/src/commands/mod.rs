@@ -1,4 +1,4 @@
-//! The subcommands, one a file: its arguments, its help, and what it does.
+//! The subcommands, one a file: its arguments, its help, its work.
 
 mod alter;
 mod backup;
@@ -28,7 +28,7 @@ pub(crate) mod verify;
 use crate::error::Result;
 use crate::{Context, demo};
 
-/// What to do.
+/// A subcommand.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     Load(load::Load),
@@ -58,7 +58,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Does it.
+    /// Runs it.
     pub(crate) fn run(self, context: &mut Context) -> Result<()> {
         match self {
             Command::Load(command) => command.run(context),

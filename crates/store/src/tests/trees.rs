@@ -93,7 +93,10 @@ impl DerivedTrees for ByCount {
     ) -> crate::Result<Option<Vec<u8>>> {
         let mut last = None;
         let words = view.tree(COUNTS)?;
-        for item in words.scan(Bound::Excluded(cursor), Bound::Unbounded)?.take(PART) {
+        for item in words
+            .scan(Bound::Excluded(cursor), Bound::Unbounded)?
+            .take(PART)
+        {
             let (word, _) = item?;
             let found = entry(view, &word)?.expect("a word of one tree is in the other");
             ByCount::add(batch, &word, found);
@@ -354,7 +357,10 @@ impl Run {
         let store = open_with_index(&env).unwrap();
         check(&store, &self.history);
         let state = store.tree_state(BY_COUNT);
-        assert!(matches!(state, Some(TreeState::Complete { .. })), "{state:?}");
+        assert!(
+            matches!(state, Some(TreeState::Complete { .. })),
+            "{state:?}"
+        );
         check_files(&env, &store);
         store.drop_trees(BY_COUNT).unwrap();
         drop(store);
@@ -498,7 +504,10 @@ fn trees_that_a_store_is_not_opened_with_are_kept_and_built_anew_when_they_are_g
     check(&store, &history);
     env.run_due();
     let built = store.position();
-    assert_eq!(store.tree_state(BY_COUNT), Some(TreeState::Complete { built }));
+    assert_eq!(
+        store.tree_state(BY_COUNT),
+        Some(TreeState::Complete { built })
+    );
     check(&store, &history);
     store.close().unwrap();
     drop(store);
@@ -532,7 +541,10 @@ fn a_copy_of_an_open_store_has_its_derived_trees() {
     }
     let copied = open_with_index(&copy).unwrap();
     let built = copied.position();
-    assert_eq!(copied.tree_state(TOTALS), Some(TreeState::Complete { built }));
+    assert_eq!(
+        copied.tree_state(TOTALS),
+        Some(TreeState::Complete { built })
+    );
     check(&copied, &history);
 }
 
@@ -599,6 +611,9 @@ fn a_follower_derives_its_own_trees() {
     }
     follower.flush().unwrap();
     let built = leader.position();
-    assert_eq!(follower.tree_state(TOTALS), Some(TreeState::Complete { built }));
+    assert_eq!(
+        follower.tree_state(TOTALS),
+        Some(TreeState::Complete { built })
+    );
     check(&follower, &history);
 }

@@ -1,12 +1,13 @@
-//! Where an interrupted load goes on: a small file, named by the user, that says how far the inputs
-//! are durable.
+//! The state of an interrupted load: a small file, named by the user, that says how much of the
+//! inputs is durable.
 //!
-//! It is written anew, in one step, every few seconds, each time after all that it speaks of was
-//! made durable; and removed when all is loaded. A load that begins with it checks that the inputs
-//! and the collection are those of the load before.
+//! It is replaced atomically every few seconds, each time after the documents that it counts are
+//! durable, and removed at the end. A load that resumes checks that the inputs and the collection
+//! are those of the load before.
 
-use super::{Input, Place};
 use crate::files;
+use crate::input::InputArgument;
+use quire_pipeline::{Progress, SourcePosition};
 use quiredb::{Collection, Env, Position};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use std::time::Duration;
 /// How often it is written.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// A longer file is not one.
+/// A longer file is not one of ours.
 const BYTES_MAX: u64 = 16 << 20;
 
 const VERSION: u32 = 1;
@@ -24,7 +25,7 @@ const VERSION: u32 = 1;
 /// An input's name, and its bytes if it is a file.
 type SavedInput = (String, Option<u64>);
 
-/// What the file holds, as JSON.
+/// What the file holds, as JSON. A change of its fields needs a new version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Saved {
@@ -32,20 +33,29 @@ struct Saved {
     collection: String,
     inputs: Vec<SavedInput>,
     place: Place,
-    /// Documents and bytes of input that have been loaded.
+    /// Documents, and bytes of input, that have been loaded.
     documents: u64,
     bytes: u64,
-    /// A position of each partition up to which it is durable.
+    /// For each partition, a position up to which it is durable.
     positions: Vec<u64>,
 }
 
-/// The file, and what goes into it next.
+/// How much of the inputs is loaded; a [`SourcePosition`] without its byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+struct Place {
+    /// The index of the input, from 0.
+    input: usize,
+    /// The count of its documents that were read, bad ones included.
+    documents: u64,
+}
+
+/// The file, and what is written to it next.
 pub(crate) struct Resume {
     env: Arc<dyn Env>,
     path: PathBuf,
     saved: Saved,
     saved_at: Option<Duration>,
-    /// What earlier loads have loaded.
+    /// Documents, and bytes of input, that earlier loads have loaded.
     before: (u64, u64),
 }
 
@@ -53,14 +63,14 @@ impl Resume {
     /// Reads the file, if it is there.
     ///
     /// # Errors
-    /// A message for the user: it can't be read, or is of another load.
+    /// A message for the user: the file can't be read, or is of another load.
     pub(crate) fn open(
         env: Arc<dyn Env>,
         path: &Path,
         collection: &Collection,
-        inputs: &[Input],
+        inputs: &[InputArgument],
     ) -> Result<Resume, String> {
-        let size = |input: &Input| input.size().map_err(|error| error.to_string());
+        let size = |input: &InputArgument| input.size().map_err(|error| error.to_string());
         let inputs = inputs
             .iter()
             .map(|input| Ok((input.name(), size(input)?)))
@@ -85,10 +95,10 @@ impl Resume {
             Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
             Ok(text) => match serde_json::from_str::<Saved>(&text) {
                 Ok(saved) if saved.version == VERSION => saved,
-                _ => return refuse("does not say how far a load has got"),
+                _ => return refuse("is not the state of a load"),
             },
         };
-        // The input where it stopped may have been mended since, and those after it.
+        // The input where the load stopped, and those after it, may have been corrected since.
         let mut inputs = saved.inputs.iter().zip(&fresh.inputs).enumerate();
         let is_same = |(number, (had, now)): (usize, (&SavedInput, &SavedInput))| {
             had.0 == now.0 && (had.1 == now.1 || number >= saved.place.input)
@@ -104,7 +114,7 @@ impl Resume {
         if !saved.positions.is_empty()
             && (saved.positions.len() != now.len() || had.zip(&now).any(|(had, now)| had > *now))
         {
-            return refuse("is of a load into a collection that has been made anew since");
+            return refuse("is of a load into a collection that has been created again since");
         }
         let before = (saved.documents, saved.bytes);
         Ok(Resume {
@@ -120,36 +130,45 @@ impl Resume {
     }
 
     /// Where the load begins.
-    pub(crate) fn place(&self) -> Place {
-        self.saved.place
+    pub(crate) fn position(&self) -> SourcePosition {
+        SourcePosition {
+            input: self.saved.place.input,
+            documents: self.saved.place.documents,
+            byte: 0,
+        }
     }
 
-    /// Documents and bytes of input that earlier loads have loaded.
+    /// Documents, and bytes of input, that earlier loads have loaded.
     pub(crate) fn before(&self) -> (u64, u64) {
         self.before
     }
 
-    /// Takes note of how far this load has got, with so many documents and bytes of its own; every
-    /// few seconds durably.
+    /// Notes the progress of this load, and saves it every few seconds.
     ///
     /// # Errors
-    /// Of making that durable.
+    /// Of making the documents durable, or the file.
     pub(crate) fn note(
         &mut self,
         collection: &Collection,
-        place: Place,
-        documents: u64,
-        bytes: u64,
+        progress: &Progress,
     ) -> quiredb::Result<()> {
+        let place = Place {
+            input: progress.position.input,
+            documents: progress.position.documents,
+        };
+        if self.saved.place == place {
+            // The documents behind the position are read again by the load that resumes.
+            return Ok(());
+        }
         self.saved.place = place;
-        self.saved.documents = self.before.0 + documents;
-        self.saved.bytes = self.before.1 + bytes;
+        self.saved.documents = self.before.0 + progress.documents;
+        self.saved.bytes = self.before.1 + progress.bytes;
         let now = self.env.monotonic();
         if self
             .saved_at
             .is_none_or(|saved_at| now.saturating_sub(saved_at) >= EVERY)
         {
-            // In this order: writers go on, and what they write after the sync may be lost.
+            // In this order: what is written after the sync may be lost.
             let positions = collection.positions();
             collection.sync()?;
             self.save(&positions)?;
@@ -158,7 +177,7 @@ impl Resume {
         Ok(())
     }
 
-    /// The load has ended, and all that it wrote is durable: whole or not.
+    /// The load has ended, whole or not, and all that it wrote is durable.
     ///
     /// # Errors
     /// Of the machine.

@@ -1,8 +1,12 @@
 //! The pipeline over a simulated machine whose disk fills up or fails.
 
-use super::*;
-use quiredb::{CollectionSettings, Database, Env, ErrorKind, Key, Options, SimEnv, Volumes};
-use std::io::Cursor;
+use quire_pipeline::{Error, Event, Format, Input, OnBad, Options, Summary, load};
+use quiredb::{CollectionSettings, Database, ErrorKind, Key, SimEnv, Volumes};
+use std::io::{self, Cursor};
+
+fn input(text: String) -> Input {
+    Input::new("test", Format::Ndjson, || Ok(Box::new(Cursor::new(text))))
+}
 
 /// Documents of about 800 bytes that do not compress to nothing, so that the disk is used.
 fn documents(count: u64) -> String {
@@ -22,38 +26,38 @@ fn documents(count: u64) -> String {
 fn load_while(count: u64, spoil: impl Fn(&SimEnv)) -> Summary {
     let env = SimEnv::new(7);
     let database =
-        Database::open_with(env.clone(), Volumes::single("/db"), Options::default()).unwrap();
+        Database::open_with(env.clone(), Volumes::single("/db"), Default::default()).unwrap();
     let settings = CollectionSettings {
         partitions: 2,
         ..CollectionSettings::default()
     };
     let collection = database.create_collection("c", settings).unwrap();
-    let options = LoadOptions {
+    let options = Options {
         batch_documents: 50,
-        skip_bad: true,
-        ..LoadOptions::default()
+        on_bad: OnBad::Skip { max: 0 },
+        ..Options::default()
     };
     let mut acknowledged = 0;
     let mut observe = |event: &Event<'_>| {
-        if let Event::Acknowledged { documents, .. } = event {
-            assert!(*documents > acknowledged, "acknowledgements go up");
-            if acknowledged < 1_000 && *documents >= 1_000 {
+        if let Event::Acknowledged(progress) = event {
+            let documents = progress.documents;
+            assert!(documents > acknowledged, "acknowledgements go up");
+            if acknowledged < 1_000 && documents >= 1_000 {
                 spoil(&env);
             }
-            acknowledged = *documents;
+            acknowledged = documents;
         }
         Ok(())
     };
-    let input = Input::Reader("test".to_owned(), Box::new(Cursor::new(documents(count))));
-    let now = || env.monotonic();
-    let summary = load(&collection, now, vec![input], &options, &mut observe);
-    assert_eq!(summary.documents, acknowledged);
+    let inputs = vec![input(documents(count))];
+    let summary = load(&collection, &*env, inputs, &options, &mut observe);
+    assert_eq!(summary.progress.documents, acknowledged);
 
     // What was acknowledged is there after a crash.
     let after = env.after_crash(8);
     after.heal();
     after.set_capacity(u64::MAX);
-    let database = Database::open_with(after, Volumes::single("/db"), Options::default()).unwrap();
+    let database = Database::open_with(after, Volumes::single("/db"), Default::default()).unwrap();
     let collection = database.collection("c").unwrap();
     for id in 0..acknowledged {
         let key = Key::from(id);
@@ -70,7 +74,7 @@ fn all_is_loaded_where_nothing_fails() {
     let summary = load_while(5_000, |_| {});
     assert!(summary.stopped.is_none(), "{:?}", summary.stopped);
     assert_eq!(
-        (summary.documents, summary.bytes),
+        (summary.progress.documents, summary.progress.bytes),
         (5_000, documents(5_000).len() as u64)
     );
 }
@@ -78,43 +82,43 @@ fn all_is_loaded_where_nothing_fails() {
 #[test]
 fn a_disk_that_fills_stops_the_load_and_keeps_what_was_acknowledged() {
     let summary = load_while(40_000, |env| env.set_capacity(1));
-    let Some(Stop::Engine(error)) = &summary.stopped else {
+    let Some(Error::Database(error)) = &summary.stopped else {
         panic!("{summary:?}")
     };
     assert_eq!(error.kind(), ErrorKind::Full, "{error}");
-    assert!((1_000..40_000).contains(&summary.documents));
+    assert!((1_000..40_000).contains(&summary.progress.documents));
 }
 
 #[test]
 fn a_disk_that_fails_to_sync_stops_the_load_and_keeps_what_was_acknowledged() {
     let summary = load_while(40_000, |env| env.fail_syncs(true));
     assert!(
-        matches!(summary.stopped, Some(Stop::Engine(_))),
+        matches!(summary.stopped, Some(Error::Database(_))),
         "{summary:?}"
     );
-    assert!((1_000..40_000).contains(&summary.documents));
+    assert!((1_000..40_000).contains(&summary.progress.documents));
 }
 
 #[test]
 fn an_observer_that_fails_stops_the_load() {
+    let env = SimEnv::new(1);
     let database =
-        Database::open_with(SimEnv::new(1), Volumes::single("/db"), Options::default()).unwrap();
+        Database::open_with(env.clone(), Volumes::single("/db"), Default::default()).unwrap();
     let collection = database
         .create_collection("c", CollectionSettings::default())
         .unwrap();
-    let input = Input::Reader("test".to_owned(), Box::new(Cursor::new(documents(30_000))));
     let mut observe = |_: &Event<'_>| Err(io::Error::from(io::ErrorKind::BrokenPipe));
-    let options = LoadOptions::default();
+    let inputs = vec![input(documents(30_000))];
     let summary = load(
         &collection,
-        || Duration::ZERO,
-        vec![input],
-        &options,
+        &*env,
+        inputs,
+        &Options::default(),
         &mut observe,
     );
     assert!(
-        matches!(summary.stopped, Some(Stop::Observer(_))),
+        matches!(summary.stopped, Some(Error::Observer(_))),
         "{summary:?}"
     );
-    assert!(summary.documents < 30_000);
+    assert!(summary.progress.documents < 30_000);
 }

@@ -1,9 +1,8 @@
 //! CSV: a header row that names the fields, then one document a row. Every value is a JSON string,
-//! `""` where the cell is empty: CSV says nothing about types, so none are guessed.
+//! `""` where the cell is empty: CSV has no types, and none are guessed.
 
-use super::batch::{Batch, Line};
-use super::ndjson::LINE_BYTES_MAX;
-use super::read::DocumentReader;
+use crate::batch::{SourceBatch, SourceItem};
+use crate::source::{Source, TEXT_BYTES_MAX};
 use csv::{ByteRecord, ReaderBuilder};
 use std::io::{self, Read};
 
@@ -11,28 +10,29 @@ use std::io::{self, Read};
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Turns rows into JSON objects.
-pub(super) struct CsvReader<R> {
+pub(crate) struct CsvSource<R> {
     reader: csv::Reader<Bounded<R>>,
     /// The fields, each as JSON with its colon: `"name":`.
     fields: Vec<String>,
     record: ByteRecord,
-    bytes_before: u64,
+    /// The byte of the input where the reader began.
+    start: u64,
 }
 
-impl<R: Read> CsvReader<R> {
-    /// From the start of `reader`; reads the header row.
+impl<R: Read> CsvSource<R> {
+    /// Reads the header row. `reader` is at byte `start` of the input.
     ///
     /// # Errors
     /// Of reading, and if a field is named twice or not in UTF-8. An empty file has no fields and
     /// no rows.
-    pub(super) fn new(reader: R) -> io::Result<CsvReader<R>> {
+    pub(crate) fn new(reader: R, start: u64) -> io::Result<CsvSource<R>> {
         let mut reader = ReaderBuilder::new()
             .flexible(true)
             .has_headers(false)
             .buffer_capacity(BUFFER_BYTES)
             .from_reader(Bounded {
                 reader,
-                left: LINE_BYTES_MAX,
+                left: TEXT_BYTES_MAX,
             });
         let mut record = ByteRecord::new();
         reader.read_byte_record(&mut record).map_err(into_io)?;
@@ -48,16 +48,15 @@ impl<R: Read> CsvReader<R> {
             }
             fields.push(field);
         }
-        let bytes_before = 0;
-        Ok(CsvReader {
+        Ok(CsvSource {
             reader,
             fields,
             record,
-            bytes_before,
+            start,
         })
     }
 
-    /// Appends the present record as a JSON object.
+    /// Appends the last record read as a JSON object.
     fn encode(&self, out: &mut Vec<u8>) -> Result<(), String> {
         if self.record.len() != self.fields.len() {
             return Err(format!(
@@ -81,19 +80,19 @@ impl<R: Read> CsvReader<R> {
     }
 }
 
-impl<R: Read> DocumentReader for CsvReader<R> {
-    fn read_into(&mut self, batch: &mut Batch) -> io::Result<bool> {
-        self.reader.get_mut().left = LINE_BYTES_MAX;
+impl<R: Read> Source for CsvSource<R> {
+    fn read_into(&mut self, batch: &mut SourceBatch) -> io::Result<bool> {
+        self.reader.get_mut().left = TEXT_BYTES_MAX;
         // Blank lines before a row count as its first.
-        let number = self.reader.position().line();
+        let line = self.reader.position().line();
+        let before = self.start + self.reader.position().byte();
         let more = self
             .reader
             .read_byte_record(&mut self.record)
             .map_err(into_io)?;
-        let bytes = self.reader.position().byte();
-        batch.input_bytes += bytes - self.bytes_before;
-        self.bytes_before = bytes;
+        let bytes = before..self.start + self.reader.position().byte();
         if !more {
+            batch.end.byte = bytes.end;
             return Ok(false);
         }
         let start = batch.text.len();
@@ -104,7 +103,7 @@ impl<R: Read> DocumentReader for CsvReader<R> {
                 Err(reason)
             }
         };
-        batch.lines.push(Line { number, json });
+        batch.push(SourceItem { line, bytes, json });
         Ok(true)
     }
 
@@ -120,10 +119,10 @@ fn into_io(error: csv::Error) -> io::Error {
     }
 }
 
-/// Fails a record that goes on and on, such as one whose quote is never closed.
+/// Fails a record without an end, such as one whose quote is never closed.
 struct Bounded<R> {
     reader: R,
-    /// Bytes that may still be read for the present record.
+    /// Bytes that may still be read for this record.
     left: usize,
 }
 
@@ -135,7 +134,7 @@ impl<R: Read> Read for Bounded<R> {
             None => {
                 return Err(io::Error::other(format!(
                     "a row is longer than {} MiB; is a quote not closed?",
-                    LINE_BYTES_MAX >> 20
+                    TEXT_BYTES_MAX >> 20
                 )));
             }
         }
@@ -146,21 +145,21 @@ impl<R: Read> Read for Bounded<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::Place;
+    use crate::position::SourcePosition;
 
     fn documents(input: impl Read) -> io::Result<Vec<(u64, Result<String, String>)>> {
-        let mut reader = CsvReader::new(input)?;
-        let mut batch = Batch::new(0, Place::default(), "test".into(), 0);
-        while reader.read_into(&mut batch)? {}
-        let text = |line: &Line| {
-            line.json
+        let mut source = CsvSource::new(input, 0)?;
+        let mut batch = SourceBatch::new(0, "test".into(), SourcePosition::default(), 0);
+        while source.read_into(&mut batch)? {}
+        let text = |item: &SourceItem| {
+            item.json
                 .clone()
                 .map(|range| String::from_utf8(batch.text[range].to_vec()).unwrap())
         };
         Ok(batch
-            .lines
+            .items
             .iter()
-            .map(|line| (line.number, text(line)))
+            .map(|item| (item.line, text(item)))
             .collect())
     }
 

@@ -1,11 +1,11 @@
-//! Flow: bounds the bytes in flight between the reader and the last write.
+//! The bound on the bytes between the reader and the last write.
 
 use parking_lot::{Condvar, Mutex};
 
-/// Room for so many bytes. What is larger than all of it passes when nothing else is in flight, so
-/// nothing waits for ever.
+/// Counts the bytes in flight, and makes the reader wait for room. A batch that is larger than the
+/// bound passes when nothing else is in flight, so every wait ends.
 #[derive(Debug)]
-pub(super) struct Flow {
+pub(crate) struct InFlight {
     bytes_max: usize,
     state: Mutex<State>,
     changed: Condvar,
@@ -17,18 +17,18 @@ struct State {
     closed: bool,
 }
 
-impl Flow {
-    /// Room for `bytes_max`.
-    pub(super) fn new(bytes_max: usize) -> Flow {
-        Flow {
+impl InFlight {
+    /// At most `bytes_max`.
+    pub(crate) fn new(bytes_max: usize) -> InFlight {
+        InFlight {
             bytes_max,
             state: Mutex::default(),
             changed: Condvar::new(),
         }
     }
 
-    /// Waits for room and takes it; false when the flow has been closed.
-    pub(super) fn take(&self, bytes: usize) -> bool {
+    /// Waits for room and takes it; false if the pipeline has stopped.
+    pub(crate) fn take(&self, bytes: usize) -> bool {
         let mut state = self.state.lock();
         while !state.closed && state.bytes > 0 && state.bytes.saturating_add(bytes) > self.bytes_max
         {
@@ -38,20 +38,21 @@ impl Flow {
         !state.closed
     }
 
-    /// Gives room back.
-    pub(super) fn give(&self, bytes: usize) {
+    /// Gives back what was taken.
+    pub(crate) fn release(&self, bytes: usize) {
         let mut state = self.state.lock();
-        state.bytes = state.bytes.saturating_sub(bytes);
+        assert!(state.bytes >= bytes, "what is released was taken before");
+        state.bytes -= bytes;
         self.changed.notify_all();
     }
 
     /// Whether nothing is in flight.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.state.lock().bytes == 0
     }
 
-    /// Lets nothing more in.
-    pub(super) fn close(&self) {
+    /// Ends all waits: the pipeline has stopped.
+    pub(crate) fn close(&self) {
         self.state.lock().closed = true;
         self.changed.notify_all();
     }
