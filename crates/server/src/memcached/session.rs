@@ -227,8 +227,8 @@ impl Session {
         }
     }
 
-    /// Appends the hit of a text command: its head, then [`Session::value`]. `found` is the client's
-    /// flags and the version.
+    /// Appends the hit of a text command: its head, then [`Session::value`]. `found` is the
+    /// client's flags and the version.
     fn answer_get(&self, key: &[u8], with_cas: bool, found: (u32, u64), out: &mut Vec<u8>) {
         let (client_flags, version) = found;
         out.extend_from_slice(b"VALUE ");

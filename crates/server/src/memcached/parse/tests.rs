@@ -3,8 +3,8 @@ use proptest::prelude::*;
 
 const VALUE_BYTES_MAX: usize = 300;
 
-/// The requests that a parser returns for input in these pieces, and the most bytes that it made its
-/// caller hold.
+/// The requests that a parser returns for input in these pieces, and the most bytes that it made
+/// its caller hold.
 fn requests<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> (Vec<String>, usize) {
     let mut parser = Parser::new(VALUE_BYTES_MAX);
     let (mut requests, mut held, mut held_max) = (Vec::new(), Vec::new(), 0);
