@@ -68,7 +68,7 @@ impl std::fmt::Debug for FollowOptions {
     }
 }
 
-/// A follower of a leader, to be served with [`serve_follower`].
+/// A follower of a leader, to be served with [`serve_follower`](crate::serve_follower()).
 pub struct Follower {
     env: Arc<dyn Env>,
     /// `HOST:PORT`.

@@ -17,6 +17,7 @@ use super::admission::Admission;
 use super::counters::{Count, Tally};
 use super::flow::Flow;
 use super::keyspace::Keyspace;
+use super::meta::MetaFlags;
 use super::mode::Mode;
 use super::outcome::{Outcome, Shown, line, push_number};
 use super::parse::Parser;
@@ -206,69 +207,71 @@ impl Session {
             }),
             Err(outcome) => return self.answer_failed(request, &outcome, out),
         };
-        let is_hit = found.is_some();
-        self.tally.add(hit_or_miss(is_hit), 1);
-        match (request, found) {
-            (
-                Request::Get {
-                    key,
-                    with_cas,
-                    is_touch,
-                },
-                found,
-            ) => {
+        self.tally.add(hit_or_miss(found.is_some()), 1);
+        match request {
+            Request::Get {
+                key,
+                with_cas,
+                is_touch,
+            } => {
                 if *is_touch {
-                    let count = if is_hit {
-                        Count::TouchHits
-                    } else {
-                        Count::TouchMisses
-                    };
-                    self.tally.add(count, 1);
+                    self.tally.add(touch_hit_or_miss(found.is_some()), 1);
                 }
-                let Some((flags, version)) = found.filter(|_| !self.is_get_failed) else {
-                    return;
-                };
-                out.extend_from_slice(b"VALUE ");
-                out.extend_from_slice(key);
-                out.push(b' ');
-                push_number(flags.into(), out);
-                out.push(b' ');
-                push_number(self.value.len() as u64, out);
-                if *with_cas {
-                    out.push(b' ');
-                    push_number(version, out);
-                }
-                out.extend_from_slice(b"\r\n");
-            }
-            (Request::MetaGet { flags, .. }, Some((client_flags, version))) => {
-                if flags.with_value {
-                    out.extend_from_slice(b"VA ");
-                    push_number(self.value.len() as u64, out);
-                } else {
-                    out.extend_from_slice(b"HD");
-                }
-                let shown = Shown {
-                    version: Some(version),
-                    size: Some(self.value.len() as u64),
-                    client_flags: Some(client_flags),
-                    lives_for_ever: true,
-                };
-                shown.write(*flags, out);
-                if !flags.with_value {
-                    return;
+                // After an error nothing follows in the answer to a line of keys.
+                if let Some(found) = found.filter(|_| !self.is_get_failed) {
+                    self.answer_get(key, *with_cas, found, out);
                 }
             }
-            (Request::MetaGet { flags, .. }, None) => {
-                if !flags.quiet {
-                    out.extend_from_slice(b"EN");
-                    Shown::default().write(*flags, out);
-                }
-                return;
-            }
-            _ => return,
+            Request::MetaGet { flags, .. } => self.answer_meta_get(*flags, found, out),
+            _ => {}
         }
+    }
+
+    /// Appends the hit of a text command: its head, then [`Session::value`]. `found` is the
+    /// client's flags and the version.
+    fn answer_get(&self, key: &[u8], with_cas: bool, found: (u32, u64), out: &mut Vec<u8>) {
+        let (client_flags, version) = found;
+        out.extend_from_slice(b"VALUE ");
+        out.extend_from_slice(key);
+        out.push(b' ');
+        push_number(client_flags.into(), out);
+        out.push(b' ');
+        push_number(self.value.len() as u64, out);
+        if with_cas {
+            out.push(b' ');
+            push_number(version, out);
+        }
+        out.extend_from_slice(b"\r\n");
         out.extend_from_slice(&self.value);
         out.extend_from_slice(b"\r\n");
+    }
+
+    /// Appends the answer to a meta get. `found` is the client's flags and the version of a hit.
+    fn answer_meta_get(&self, flags: MetaFlags<'_>, found: Option<(u32, u64)>, out: &mut Vec<u8>) {
+        let Some((client_flags, version)) = found else {
+            if !flags.quiet {
+                out.extend_from_slice(b"EN");
+                Shown::default().write(flags, out);
+            }
+            return;
+        };
+        if flags.with_value {
+            out.extend_from_slice(b"VA ");
+            push_number(self.value.len() as u64, out);
+        } else {
+            out.extend_from_slice(b"HD");
+        }
+        let shown = Shown {
+            version: Some(version),
+            size: Some(self.value.len() as u64),
+            client_flags: Some(client_flags),
+            lives_for_ever: true,
+        };
+        shown.write(flags, out);
+        if flags.with_value {
+            out.extend_from_slice(&self.value);
+            out.extend_from_slice(b"\r\n");
+        }
     }
 
     /// Answers a get that failed. The first error of a line of keys ends the answer to the line:
@@ -339,6 +342,13 @@ impl Session {
                 self.tally.add(pick(Count::DecrHits, Count::DecrMisses), 1);
             }
         }
+    }
+}
+
+fn touch_hit_or_miss(is_hit: bool) -> Count {
+    match is_hit {
+        true => Count::TouchHits,
+        false => Count::TouchMisses,
     }
 }
 
