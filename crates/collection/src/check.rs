@@ -14,7 +14,7 @@ use quire_model::{Document, Key, Position};
 use quire_store::{StoreStats, TreeId};
 use std::ops::Bound;
 
-/// Records are checked so many at a time.
+/// The number of records checked at a time.
 const BATCH: usize = 1024;
 
 /// What a check has seen.
@@ -214,7 +214,10 @@ fn check_totals(
 }
 
 fn get_many(view: &PartitionView, tree: TreeId, keys: &[&[u8]]) -> Result<Vec<Option<SmallBytes>>> {
-    Ok(view.store_view().point_view(&[tree])?.get_many(tree, keys)?)
+    Ok(view
+        .store_view()
+        .point_view(&[tree])?
+        .get_many(tree, keys)?)
 }
 
 fn entries(view: &PartitionView, tree: TreeId) -> Result<u64> {

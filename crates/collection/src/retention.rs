@@ -29,11 +29,11 @@ use std::collections::VecDeque;
 use std::ops::Bound;
 use std::time::Duration;
 
-/// Records are judged so many at a time, or fewer of so many bytes.
+/// The number of records judged at a time; fewer, if they are of many bytes.
 const BATCH: usize = 512;
 const BATCH_BYTES: usize = 4 << 20;
 
-/// So many marks are kept for the time of an age.
+/// The number of marks kept for the time of an age.
 const MARKS: i64 = 16;
 
 /// Rows between two looks whether the partition is closed.
@@ -150,7 +150,10 @@ impl Partition {
             .map(|(_, record, _)| docid_bytes(record.docid))
             .collect();
         let docids: Vec<_> = docids.iter().map(<[u8; 4]>::as_slice).collect();
-        let rows = view.store_view().point_view(&[ROWS])?.get_many(ROWS, &docids)?;
+        let rows = view
+            .store_view()
+            .point_view(&[ROWS])?
+            .get_many(ROWS, &docids)?;
         let judged = decoded.into_iter().zip(rows);
         Ok(judged.map(|((position, record, bytes), row)| {
             let row = row.as_deref().and_then(parse_position);

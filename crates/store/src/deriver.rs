@@ -68,7 +68,8 @@ impl Deriver {
         let of_group = |group: &Group| {
             let progress = group.progress(view.position());
             let ids = group.ids.iter();
-            ids.map(move |id| (*id, progress.clone())).collect::<Vec<_>>()
+            ids.map(move |id| (*id, progress.clone()))
+                .collect::<Vec<_>>()
         };
         self.groups.iter().flat_map(of_group).collect()
     }

@@ -6,8 +6,8 @@
 //! was written before, older than all that is written after, and a crash between any two steps
 //! leaves all of it or nothing: files that no manifest names are orphans.
 
-use crate::store::Inner;
 use crate::flush::ManifestChange;
+use crate::store::Inner;
 use crate::trees::Slot;
 use crate::{Error, Machine, Result, Store, TreeId};
 use quire_lsm::{Load, TreeEdit};
