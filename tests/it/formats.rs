@@ -155,7 +155,14 @@ fn write_a_database_of_this_format() {
             let puts = (0..10).map(|number| {
                 let id = part * 17 + number * 3 + round;
                 let text = format!(
-                    r#"{{"_id":{id},"round":{round},"price":{id}.50,"tags":["a","é",null,true],"in":{{"x":-{id},"y":1e3,"z":{{}}}},"text":"item {id}, written in round {round}"}}"#
+                    concat!(
+                        r#"{{"_id":{id},"round":{round},"price":{id}.50,"#,
+                        r#""tags":["a","é",null,true],"#,
+                        r#""in":{{"x":-{id},"y":1e3,"z":{{}}}},"#,
+                        r#""text":"item {id}, written in round {round}"}}"#
+                    ),
+                    id = id,
+                    round = round
                 );
                 Write::put(Key::from(id), Document::from_json(text.as_bytes()).unwrap())
             });

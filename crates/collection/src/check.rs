@@ -14,7 +14,7 @@ use quire_model::{Document, Key, Position};
 use quire_store::{StoreStats, TreeId};
 use std::ops::Bound;
 
-/// Records are checked so many at a time.
+/// The number of records checked at a time.
 const BATCH: usize = 1024;
 
 /// What a check has seen.

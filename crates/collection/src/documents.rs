@@ -150,7 +150,7 @@ impl Machine for Documents {
     }
 
     /// A document's newest record is needed, and the record of each deletion: a follower that saw
-    /// the document needs it, and so does whoever rebuilds the trees from a log that still has an
+    /// the document needs it, and so does a rebuild of the trees from a log that still has an
     /// older record of the document.
     fn needed(
         records: &[(Position, Bytes)],

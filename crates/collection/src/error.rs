@@ -59,7 +59,8 @@ pub enum Error {
     },
     /// All docids were given out.
     #[error(
-        "partition {partition} has given out all 4,294,967,295 document numbers; load the collection into one with more partitions"
+        "partition {partition} has given out all 4,294,967,295 document numbers; \
+         load the collection into one with more partitions"
     )]
     DocIdsExhausted {
         /// The partition.

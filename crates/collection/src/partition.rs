@@ -66,9 +66,9 @@ impl Partition {
         self.number
     }
 
-    /// Decides writes from the front of the batch and does them: applied, but neither durable nor
-    /// visible until [`acknowledge`](Partition::acknowledge) is called with the position. Gives one
-    /// result for each write that was decided, at least one; call again with the rest. What one
+    /// Decides writes from the beginning of the batch and does them: applied, but neither durable
+    /// nor visible until [`acknowledge`](Partition::acknowledge) is called with the position. Gives
+    /// one result for each write that was decided, at least one; call again with the rest. What one
     /// call did survives a crash whole or not at all.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Partition {
         })
     }
 
-    /// Makes everything up to `position` as durable as asked, and visible.
+    /// Makes everything up to `position` as durable as `durability` says, and visible.
     ///
     /// # Errors
     /// As of [`Store::acknowledge`].
@@ -121,7 +121,7 @@ impl Partition {
         DocumentLookup::new(self.number, self.store.point_view(&[KEYS, ROWS])?).get(key)
     }
 
-    /// The documents under many keys as of now, in the order asked for; each step is done for all
+    /// The documents under many keys as of now, in the order of `keys`; each step is done for all
     /// of them at once.
     ///
     /// # Errors

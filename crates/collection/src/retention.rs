@@ -29,11 +29,11 @@ use std::collections::VecDeque;
 use std::ops::Bound;
 use std::time::Duration;
 
-/// Records are judged so many at a time, or fewer of so many bytes.
+/// The number of records judged at a time; fewer, if they are of many bytes.
 const BATCH: usize = 512;
 const BATCH_BYTES: usize = 4 << 20;
 
-/// So many marks are kept for the time of an age.
+/// The number of marks kept for the time of an age.
 const MARKS: i64 = 16;
 
 /// Rows between two looks whether the partition is closed.

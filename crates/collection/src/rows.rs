@@ -9,12 +9,12 @@ use crate::{Error, Found, PartitionView, Result};
 use quire_model::{DocId, Position};
 use std::ops::Bound;
 
-/// Documents are read so many at a time, at first and at most.
+/// The number of documents read at a time, at first and at most.
 const BATCH_MIN: usize = 32;
 const BATCH_MAX: usize = 1024;
 
-/// A batch holds about so many bytes at most (one document more than that, when documents are
-/// large).
+/// A batch holds about this number of bytes at most (one document more than that, when documents
+/// are large).
 const BATCH_BYTES: usize = 1 << 20;
 
 /// Documents in the order of their docids, as of the view they are of.

@@ -8,12 +8,12 @@ use quire_model::{DocId, Key};
 use std::collections::VecDeque;
 use std::ops::Bound;
 
-/// Documents are read ahead so many at a time, at first and at most: batches serve a long scan, a
+/// The number of documents read ahead at a time, at first and at most: batches serve a long scan, a
 /// single document serves a scan that stops at once.
 const AHEAD_MIN: usize = 8;
 const AHEAD_MAX: usize = 256;
 
-/// What is read ahead holds about so many bytes at most (one document more than that, when
+/// What is read ahead holds about this number of bytes at most (one document more than that, when
 /// documents are large).
 const AHEAD_BYTES: usize = 1 << 20;
 

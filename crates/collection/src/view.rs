@@ -44,7 +44,7 @@ impl PartitionView {
         self.lookup()?.get(key)
     }
 
-    /// The documents under many keys, in the order asked for; each step is done for all of them at
+    /// The documents under many keys, in the order of `keys`; each step is done for all of them at
     /// once.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ impl PartitionView {
         self.lookup()?.get_many(keys)
     }
 
-    /// The documents of docids that this view gave, in the order asked for.
+    /// The documents of docids that this view gave, in the order of `docids`.
     ///
     /// # Errors
     /// Damage on disk, by file and offset; so too a docid without a document.

@@ -9,7 +9,7 @@
 use crate::deriver::{Group, ids};
 use crate::flush::ManifestChange;
 use crate::manifest::{Progress, TreeFiles};
-use crate::trees::{ADDED_MAX, Slot, Use};
+use crate::trees::{ADDED_MAX, Slot, TreeUse};
 use crate::{DerivedTrees, Error, Machine, Result, Store, TreeFigures, TreeId, TreeState};
 use quire_lsm::Tree;
 use quire_seeded::{Bug, seeded};
@@ -24,9 +24,9 @@ impl<M: Machine> Store<M> {
     /// openings are given the same by [`StoreOptions::derived`](crate::StoreOptions::derived).
     ///
     /// # Errors
-    /// `Invalid` for an id or name of another tree, for more trees than can be added before the store
-    /// is opened again, and where the log is not kept; `ReadOnly`, `Full` or `Io` as the disk says,
-    /// and nothing was added.
+    /// `Invalid` for an id or name of another tree, for more trees than can be added before the
+    /// store is opened again, and where the log is not kept; `ReadOnly`, `Full` or `Io` as the disk
+    /// says, and nothing was added.
     pub fn add_trees(&self, source: Arc<dyn DerivedTrees>) -> Result<()> {
         let inner = &*self.inner;
         let _flushing = inner.flushing.lock();
@@ -63,8 +63,8 @@ impl<M: Machine> Store<M> {
         Ok(())
     }
 
-    /// Drops a derived tree, and those that are derived together with it. Waits for compactions that
-    /// are under way. Their files are removed as soon as no view holds them.
+    /// Drops a derived tree, and those that are derived together with it. Waits for compactions
+    /// that are under way. Their files are removed as soon as no view holds them.
     ///
     /// # Errors
     /// `Invalid` if there is no such tree, or `apply` writes it; `ReadOnly`, `Full` or `Io` as the
@@ -127,11 +127,11 @@ impl<M: Machine> crate::store::Inner<M> {
     fn tree_state(&self, tree: TreeId) -> Option<TreeState> {
         let built = self.derived_position();
         Some(match self.trees.find(tree)?.used() {
-            Use::Applied => TreeState::Complete {
+            TreeUse::Applied => TreeState::Complete {
                 built: self.publisher.position(),
             },
-            Use::Derived => TreeState::Complete { built },
-            Use::Building | Use::Dropped => TreeState::Building,
+            TreeUse::Derived => TreeState::Complete { built },
+            TreeUse::Building | TreeUse::Dropped => TreeState::Building,
         })
     }
 
@@ -149,7 +149,8 @@ impl<M: Machine> crate::store::Inner<M> {
         }
         if specs.len() > self.trees.room() {
             return Err(Error::Invalid(format!(
-                "{ADDED_MAX} trees were added since the partition was opened: open it again to add more"
+                "{ADDED_MAX} trees were added since the partition was opened: \
+                 open it again to add more"
             )));
         }
         let manifest = self.manifest.lock();
@@ -163,7 +164,7 @@ impl<M: Machine> crate::store::Inner<M> {
         drop(manifest);
         let open = |spec| {
             let tree = Tree::open(spec, self.context.clone(), Vec::new())?;
-            Ok(Slot::new(tree, Use::Building))
+            Ok(Slot::new(tree, TreeUse::Building))
         };
         specs.into_iter().map(open).collect()
     }

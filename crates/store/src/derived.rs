@@ -55,8 +55,8 @@ pub struct Difference<'a> {
     pub old: &'a BaseView,
     /// The view whose position the trees are to be at.
     pub new: &'a BaseView,
-    /// The trees hold only what lies before this cursor, and of what comes after it nothing is to be
-    /// written; `None` if they hold all.
+    /// The trees hold only what lies before this cursor, and of what comes after it nothing is to
+    /// be written; `None` if they hold all.
     pub built: Option<&'a [u8]>,
 }
 
@@ -75,19 +75,19 @@ impl Difference<'_> {
 pub struct TreeBatch {
     /// Keys and values, one after the other.
     bytes: Vec<u8>,
-    writes: Vec<Write>,
+    writes: Vec<BatchedWrite>,
 }
 
 #[derive(Debug)]
-struct Write {
+struct BatchedWrite {
     tree: TreeId,
-    kind: Kind,
+    kind: WriteKind,
     key_end: usize,
     value_end: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum WriteKind {
     Put,
     Delete,
     Merge,
@@ -96,24 +96,24 @@ enum Kind {
 impl TreeBatch {
     /// Sets `key` to `value` in a tree.
     pub fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) {
-        self.add(tree, Kind::Put, key, value);
+        self.add(tree, WriteKind::Put, key, value);
     }
 
     /// Removes `key` from a tree.
     pub fn delete(&mut self, tree: TreeId, key: &[u8]) {
-        self.add(tree, Kind::Delete, key, &[]);
+        self.add(tree, WriteKind::Delete, key, &[]);
     }
 
     /// Merges `operand` into what a tree holds under `key`.
     pub fn merge(&mut self, tree: TreeId, key: &[u8], operand: &[u8]) {
-        self.add(tree, Kind::Merge, key, operand);
+        self.add(tree, WriteKind::Merge, key, operand);
     }
 
-    fn add(&mut self, tree: TreeId, kind: Kind, key: &[u8], value: &[u8]) {
+    fn add(&mut self, tree: TreeId, kind: WriteKind, key: &[u8], value: &[u8]) {
         self.bytes.extend_from_slice(key);
         let key_end = self.bytes.len();
         self.bytes.extend_from_slice(value);
-        self.writes.push(Write {
+        self.writes.push(BatchedWrite {
             tree,
             kind,
             key_end,
@@ -123,7 +123,7 @@ impl TreeBatch {
 
     /// Whether it holds as much as one step should write.
     pub fn is_full(&self) -> bool {
-        self.bytes.len() + self.writes.len() * size_of::<Write>() >= BATCH_BYTES
+        self.bytes.len() + self.writes.len() * size_of::<BatchedWrite>() >= BATCH_BYTES
     }
 
     /// The writes, in their order.
@@ -135,9 +135,9 @@ impl TreeBatch {
             let value = value.unwrap_or_default();
             begin = write.value_end;
             let op = match write.kind {
-                Kind::Put => Op::Put(value),
-                Kind::Delete => Op::Delete,
-                Kind::Merge => Op::Merge(value),
+                WriteKind::Put => Op::Put(value),
+                WriteKind::Delete => Op::Delete,
+                WriteKind::Merge => Op::Merge(value),
             };
             (write.tree, key, op)
         })

@@ -49,7 +49,8 @@ pub enum Error {
     Tree(#[from] quire_lsm::Error),
     /// The log could not be synced after a write.
     #[error(
-        "{path}: what was just written could not be made durable, and may or may not be there after the database is reopened: {source}"
+        "{path}: what was just written could not be made durable, and may or may not be there \
+         after the database is reopened: {source}"
     )]
     NotSynced {
         /// The partition's directory.
@@ -69,7 +70,8 @@ pub enum Error {
     },
     /// The log ends before what was durable once: acknowledged records are missing.
     #[error(
-        "{path}: the log ends at position {last}, but was durable up to {synced}: log files are missing or were cut"
+        "{path}: the log ends at position {last}, but was durable up to {synced}: \
+         log files are missing or were cut"
     )]
     LogTooShort {
         /// The partition's directory.
@@ -97,7 +99,8 @@ pub enum Error {
     },
     /// Writers waited for memory that flushes can't free.
     #[error(
-        "writes are refused: memory is full and can't be written out ({reason}); free some disk space and try again"
+        "writes are refused: memory is full and can't be written out ({reason}); \
+         free some disk space and try again"
     )]
     MemoryFull {
         /// Why the flush did not succeed.

@@ -13,7 +13,7 @@ use crate::manifest::{self, Manifest, Progress, TreeFiles};
 use crate::shared::Flushable;
 use crate::space::{Space, superseded_bytes_max};
 use crate::store::{Inner, Store, Writer};
-use crate::trees::{Slot, Use};
+use crate::trees::{Slot, TreeUse};
 use crate::{Error, ErrorKind, Machine, Result, TreeId};
 use quire_env::JobClass;
 use quire_lsm::{Compaction, Superseded, TreeEdit};
@@ -101,8 +101,8 @@ impl<M: Machine> Store<M> {
         self.inner.compact_log_whole()
     }
 
-    /// Writes all memtables out and does the compactions that the policy asks for, until it asks
-    /// for none: what is on disk then is what will be there as long as nothing is written.
+    /// Writes all memtables out and does the compactions that the policy picks, until it picks
+    /// none: what is on disk then is what will be there as long as nothing is written.
     ///
     /// # Errors
     /// As of [`flush`](Store::flush).
@@ -149,7 +149,11 @@ impl<M: Machine> Store<M> {
             // All is durable in the log: what had no room would only have made the next opening
             // faster.
             Err(error) if error.kind() == ErrorKind::Full => {
-                tracing::warn!(partition = %inner.dir.display(), %error, "no room to write memtables out at the close");
+                tracing::warn!(
+                    partition = %inner.dir.display(),
+                    %error,
+                    "no room to write memtables out at the close"
+                );
                 Ok(())
             }
             flushed => flushed,
@@ -256,8 +260,8 @@ impl<M: Machine> Inner<M> {
         Ok(())
     }
 
-    /// Freezes the memtables that `apply` writes. Called with the lock of the one flush, and with that
-    /// on derived trees.
+    /// Freezes the memtables that `apply` writes. Called with the lock of the one flush, and with
+    /// that on derived trees.
     pub(crate) fn freeze(&self, writer: &mut Writer<M>) -> Cut {
         for slot in self.trees.applied() {
             slot.tree.freeze();
@@ -284,7 +288,11 @@ impl<M: Machine> Inner<M> {
         if self.manifest.lock().synced < self.log.durable()
             && let Err(error) = self.commit(ManifestChange::default())
         {
-            tracing::warn!(partition = %self.dir.display(), %error, "the end of the log could not be noted");
+            tracing::warn!(
+                partition = %self.dir.display(),
+                %error,
+                "the end of the log could not be noted"
+            );
         }
     }
 
@@ -325,8 +333,8 @@ impl<M: Machine> Inner<M> {
             let slot = self.trees.find(id);
             superseded.extend(slot.map(|slot| slot.tree.install(edit)));
         }
-        let emptied = change.emptied.into_iter().map(|id| (id, Use::Building));
-        let dropped = change.dropped.into_iter().map(|id| (id, Use::Dropped));
+        let emptied = change.emptied.into_iter().map(|id| (id, TreeUse::Building));
+        let dropped = change.dropped.into_iter().map(|id| (id, TreeUse::Dropped));
         for (id, used) in emptied.chain(dropped) {
             if let Some(slot) = self.trees.find(id) {
                 slot.set(used);
@@ -387,9 +395,9 @@ impl<M: Machine> Inner<M> {
         next
     }
 
-    /// Waits for a short time until no write and no lookup holds these, and frees them here: else it
-    /// would be that write which frees a whole memtable and the room of files. What a snapshot holds
-    /// is freed with the snapshot.
+    /// Waits for a short time until no write and no lookup holds these, and frees them here: else
+    /// it would be that write which frees a whole memtable and the room of files. What a snapshot
+    /// holds is freed with the snapshot.
     fn release(&self, mut superseded: Vec<Superseded>) {
         let mut wait = RELEASE_WAIT_MIN;
         while wait < RELEASE_WAIT_MAX {
@@ -454,7 +462,7 @@ impl<M: Machine> Inner<M> {
         !self.closed.load(Ordering::Acquire) && !self.read_only.load(Ordering::Acquire)
     }
 
-    /// A step of a compaction that a tree's policy asks for.
+    /// A step of a compaction that a tree's policy picks.
     fn pick_compaction(&self) -> Option<(&Slot, Compaction)> {
         if !self.may_compact() {
             return None;
@@ -463,7 +471,7 @@ impl<M: Machine> Inner<M> {
         slots.find_map(|slot| Some((slot, slot.tree.pick_compaction()?)))
     }
 
-    /// Does the first step of a compaction that a tree's policy asks for, or else the log's.
+    /// Does the first step of a compaction that a tree's policy picks, or else the log's.
     /// Returns whether there was one.
     fn compact_next(&self) -> Result<bool> {
         match self.pick_compaction() {
@@ -503,7 +511,11 @@ impl<M: Machine> Inner<M> {
             inner.flush_due.store(false, Ordering::Release);
             inner.shared.flush_ended();
             if let Err(error) = result {
-                tracing::error!(partition = %inner.dir.display(), %error, "memtables could not be flushed");
+                tracing::error!(
+                    partition = %inner.dir.display(),
+                    %error,
+                    "memtables could not be flushed"
+                );
                 if !inner.read_only.load(Ordering::Acquire) {
                     inner.schedule_flush(RETRY);
                 }
@@ -537,7 +549,11 @@ impl<M: Machine> Inner<M> {
                 Err(error) => {
                     // Nothing is lost: the inputs stand. The next flush tries again.
                     inner.compaction_failed.store(true, Ordering::Release);
-                    tracing::error!(partition = %inner.dir.display(), %error, "a compaction failed");
+                    tracing::error!(
+                        partition = %inner.dir.display(),
+                        %error,
+                        "a compaction failed"
+                    );
                 }
             }
         });

@@ -14,7 +14,7 @@ use crate::deriver::{Deriver, Group};
 use crate::flush::ManifestChange;
 use crate::manifest::{CURSOR_BYTES_MAX, Progress};
 use crate::store::Inner;
-use crate::trees::Use;
+use crate::trees::TreeUse;
 use crate::{Error, Machine, Result, TreeId};
 use quire_env::JobClass;
 use quire_model::Position;
@@ -26,7 +26,7 @@ use std::time::Duration;
 const MEMORY_WAIT: Duration = Duration::from_millis(10);
 
 /// What a step of the background job has found to do.
-enum Step {
+enum BuildStep {
     /// There is more to build.
     More,
     /// The last part of a group was built.
@@ -49,7 +49,11 @@ impl<M: Machine> Inner<M> {
             if let Err(error) = inner.derive_in_background() {
                 // Nothing is lost: the next write or flush tries again.
                 *inner.background_error.lock() = Some(error.to_string());
-                tracing::error!(partition = %inner.dir.display(), %error, "a derived tree could not be built");
+                tracing::error!(
+                    partition = %inner.dir.display(),
+                    %error,
+                    "a derived tree could not be built"
+                );
             }
         });
     }
@@ -66,17 +70,17 @@ impl<M: Machine> Inner<M> {
             self.derive_to(&mut deriver, self.publisher.position());
             match memtables.used() < memtables.limit() {
                 true => self.build_part(&mut deriver)?,
-                false => Step::More,
+                false => BuildStep::More,
             }
         };
         match step {
-            Step::Nothing => {}
-            Step::Ended => self.schedule_flush(Duration::ZERO),
-            Step::More if memtables.used() >= memtables.limit() => {
+            BuildStep::Nothing => {}
+            BuildStep::Ended => self.schedule_flush(Duration::ZERO),
+            BuildStep::More if memtables.used() >= memtables.limit() => {
                 self.schedule_flush(Duration::ZERO);
                 self.schedule_derive(MEMORY_WAIT);
             }
-            Step::More => {
+            BuildStep::More => {
                 if self.memtable_bytes() >= memtables.limit() / 4 {
                     self.schedule_flush(Duration::ZERO);
                 }
@@ -119,7 +123,12 @@ impl<M: Machine> Inner<M> {
                 && let Err(error) = self.follow(group, &difference, old.position())
             {
                 let name = group.ids.first();
-                tracing::error!(partition = %self.dir.display(), ?name, %error, "a derived tree is built anew");
+                tracing::error!(
+                    partition = %self.dir.display(),
+                    ?name,
+                    %error,
+                    "a derived tree is built anew"
+                );
                 self.break_group(group);
             }
         }
@@ -145,18 +154,18 @@ impl<M: Machine> Inner<M> {
     }
 
     /// Builds a part of the first group that is not complete.
-    fn build_part(&self, deriver: &mut Deriver) -> Result<Step> {
+    fn build_part(&self, deriver: &mut Deriver) -> Result<BuildStep> {
         let Deriver {
             view: Some(view),
             groups,
         } = deriver
         else {
-            return Ok(Step::Nothing);
+            return Ok(BuildStep::Nothing);
         };
         let mut unfinished = groups.iter_mut().filter(|group| !group.broken);
         let unfinished = unfinished.find_map(|group| Some((group.cursor.take()?, group)));
         let Some((cursor, group)) = unfinished else {
-            return Ok(Step::Nothing);
+            return Ok(BuildStep::Nothing);
         };
         let mut batch = TreeBatch::default();
         let built = group.source.build(view, &cursor, &mut batch);
@@ -180,8 +189,8 @@ impl<M: Machine> Inner<M> {
             return Err(error);
         }
         Ok(match group.cursor {
-            Some(_) => Step::More,
-            None => Step::Ended,
+            Some(_) => BuildStep::More,
+            None => BuildStep::Ended,
         })
     }
 
@@ -202,7 +211,7 @@ impl<M: Machine> Inner<M> {
         group.broken = true;
         for id in &group.ids {
             if let Some(slot) = self.trees.find(*id) {
-                slot.set(Use::Building);
+                slot.set(TreeUse::Building);
             }
         }
     }
@@ -232,8 +241,8 @@ impl<M: Machine> Inner<M> {
             };
             let complete = group.ids.iter().filter(|id| is_flushed(id));
             for slot in complete.filter_map(|id| self.trees.find(*id)) {
-                if slot.used() == Use::Building || seeded(Bug::BuildingTreeRead) {
-                    slot.set(Use::Derived);
+                if slot.used() == TreeUse::Building || seeded(Bug::BuildingTreeRead) {
+                    slot.set(TreeUse::Derived);
                 }
             }
         }
@@ -245,8 +254,8 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    /// Takes the view of derived trees anew, at the same position: what flushes and compactions have
-    /// replaced is no longer held.
+    /// Takes the view of derived trees anew, at the same position: what flushes and compactions
+    /// have replaced is no longer held.
     pub(crate) fn renew_derived_view(&self) {
         // Somebody who is at work there takes a newer one anyway.
         if let Some(mut deriver) = self.deriving.try_lock() {

@@ -3,12 +3,14 @@
 //!
 //! A write is decided against the newest state, appended to the log as one group of records, and
 //! applied to the trees' memtables; it becomes visible to views when it is as durable as its writer
-//! asked. A flush writes the memtables out as table files and then a manifest that names them
+//! said. A flush writes the memtables out as table files and then a manifest that names them
 //! together with the one position at which all trees agree. Opening reads the manifest and applies
 //! the log from that position on: there is no other write-ahead log, and nothing in the trees that
 //! the log could not give again.
 //!
-//! What the records mean is the [`Machine`]'s business; this crate never looks inside.
+//! What the records mean is the [`Machine`]'s business; this crate never looks inside. Beside the
+//! trees that it writes there can be trees that are derived from them in the background, added and
+//! dropped while the store is open: see [`DerivedTrees`].
 
 mod admission;
 mod capture;

@@ -12,7 +12,7 @@
 //! on; a compaction by force tries again, and fails if it still is.
 
 use crate::reclaim::{Candidate, pick, pick_all};
-use crate::space::{Space, Superseded};
+use crate::space::{Space, SupersededBytes};
 use crate::store::Inner;
 use crate::trees::Slot;
 use crate::{Error, Machine, Result, TreeSnapshots};
@@ -22,7 +22,7 @@ use quire_model::Position;
 use quire_seeded::{Bug, seeded};
 use std::sync::atomic::Ordering;
 
-/// Records are judged so many at a time, where a segment is counted.
+/// The number of records judged at a time, where a segment is counted.
 const BATCH: usize = 1024;
 
 /// The trees and the sums at the manifest's position.
@@ -52,7 +52,7 @@ impl<M: Machine> Inner<M> {
     /// Removes all that is not needed from all segments that are eligible now. Called with the lock
     /// on those of the log.
     pub(crate) fn compact_log_whole(&self) -> Result<()> {
-        // A read that came back short looks like damage: whoever asks wants to know.
+        // A read that came back short looks like damage: a compaction by force tries again.
         self.unreadable.lock().clear();
         self.train()?;
         self.count_all()?;
@@ -66,7 +66,7 @@ impl<M: Machine> Inner<M> {
         Ok(())
     }
 
-    /// Does what the policy asks for next, if anything. Returns whether there was something. Called
+    /// Does what the policy picks next, if anything. Returns whether there was something. Called
     /// with the lock on those of the log.
     pub(crate) fn compact_log_next(&self) -> Result<bool> {
         if self.train()? {
@@ -266,7 +266,7 @@ impl<M: Machine> Inner<M> {
     /// It has turned out what was superseded, from `base` up to `next`, when the sums were `then`.
     fn settle(&self, then: &Space, base: Position, next: Position, superseded: u64) {
         let then = then.of(base, next);
-        let found = Superseded {
+        let found = SupersededBytes {
             bytes: superseded,
             counted: true,
         };
@@ -276,7 +276,13 @@ impl<M: Machine> Inner<M> {
         if then.counted {
             let dir = self.dir.display();
             let counted = then.bytes;
-            tracing::error!(partition = %dir, %base, counted, superseded, "obsolete bytes were counted wrong");
+            tracing::error!(
+                partition = %dir,
+                %base,
+                counted,
+                superseded,
+                "obsolete bytes were counted wrong"
+            );
             let miscounted = &self.counters.segments_miscounted;
             miscounted.fetch_add(1, Ordering::Relaxed);
         }

@@ -24,8 +24,8 @@ pub trait Machine: Sized + Send + 'static {
     /// them obsolete.
     const LOG_IS_KEPT: bool = true;
 
-    /// The trees that a new store is made with: [`apply`](Machine::apply) writes them from the first
-    /// record on, so they are always complete. How each is shaped may be said at each opening
+    /// The trees that a new store is made with: [`apply`](Machine::apply) writes them from the
+    /// first record on, so they are always complete. How each is shaped may be said at each opening
     /// ([`StoreOptions::trees`](crate::StoreOptions::trees)).
     fn trees() -> Vec<TreeSpec>;
 
@@ -55,7 +55,7 @@ pub trait Machine: Sized + Send + 'static {
     ) -> std::result::Result<(), ApplyError>;
 
     /// Whether [`apply`](Machine::apply) would take these records one after the other, the first of
-    /// them at position `first`: asked before records of another store are written to the log.
+    /// them at position `first`. Called before records of another store are written to the log.
     ///
     /// # Errors
     /// Which one makes no sense, and why.
@@ -99,7 +99,7 @@ impl From<quire_lsm::Error> for ApplyError {
 
 /// What a record made obsolete.
 #[derive(Debug, Default)]
-pub(crate) struct Superseded {
+pub(crate) struct Obsoleted {
     /// Records, and their bytes.
     pub(crate) records: Vec<(Position, u64)>,
     /// Whether there were more that the record does not name.
@@ -111,7 +111,7 @@ pub(crate) struct Superseded {
 pub struct TreeWriter<'a> {
     pub(crate) trees: &'a [Slot],
     pub(crate) position: Position,
-    superseded: RefCell<Superseded>,
+    superseded: RefCell<Obsoleted>,
 }
 
 impl TreeWriter<'_> {
@@ -120,8 +120,8 @@ impl TreeWriter<'_> {
         self.position
     }
 
-    /// Says that this record makes an earlier one obsolete: the one at `position`, of so many
-    /// bytes. Each is named once.
+    /// Says that this record makes an earlier one obsolete: the one at `position`, which
+    /// has `bytes` bytes. Each is named once.
     pub fn supersede(&self, position: Position, bytes: u64) {
         self.superseded.borrow_mut().records.push((position, bytes));
     }
@@ -207,7 +207,7 @@ pub(crate) fn apply<M: Machine>(
     position: Position,
     record: &[u8],
     path: &std::path::Path,
-) -> Result<Superseded> {
+) -> Result<Obsoleted> {
     let writer = TreeWriter {
         trees,
         position,

@@ -7,9 +7,9 @@
 //!    most that, unless the log rotates unsynced and needs no records that the tables have. So a
 //!    log that ends sooner has lost its end: after a clean close no cut goes unnoticed.
 //! 4. A tree is named before anything is written to its files. Its runs hold what the records up to
-//!    `applied` make of it; of a derived tree, what those up to `built` make of what lies before its
-//!    cursor. Where `built` is not `applied`, the tree was not opened by who wrote the manifest, or
-//!    has nothing that could be used: it is built anew.
+//!    `applied` make of it; of a derived tree, what those up to `built` make of what lies before
+//!    its cursor. Where `built` is not `applied`, the tree was not opened by who wrote the
+//!    manifest, or has nothing that could be used: it is built anew.
 //!
 //! # Layout (little-endian)
 //! ```text
@@ -27,7 +27,7 @@
 //! Up to version 3 trees have no state: apply writes all. Up to version 2 runs have no first keys;
 //! version 1 has no segments either.
 
-use crate::space::{Space, Superseded};
+use crate::space::{Space, SupersededBytes};
 use crate::{Error, Result, TreeId};
 use quire_env::Env;
 use quire_lsm::RunMeta;
@@ -362,7 +362,7 @@ impl<'a> Reader<'a> {
             let base = Position(self.number()?);
             let bytes = self.number()?;
             let counted = self.array::<1>().map_err(cut_short)? != [0];
-            segments.push((base, Superseded { bytes, counted }));
+            segments.push((base, SupersededBytes { bytes, counted }));
         }
         Ok(Space::new(segments))
     }
@@ -417,8 +417,9 @@ mod tests {
                 },
             ],
             space: Space::new(
-                [(1, 90, true), (30, 7, false)]
-                    .map(|(base, bytes, counted)| (Position(base), Superseded { bytes, counted })),
+                [(1, 90, true), (30, 7, false)].map(|(base, bytes, counted)| {
+                    (Position(base), SupersededBytes { bytes, counted })
+                }),
             ),
         }
     }

@@ -8,7 +8,7 @@ use crate::segment_age::Sealing;
 use crate::shared::{Flushable, Shared};
 use crate::space::{Space, superseded_bytes_max};
 use crate::store::{Counters, Inner, Store, Writer};
-use crate::trees::{Slot, Trees, Use};
+use crate::trees::{Slot, TreeUse, Trees};
 use crate::{DerivedTrees, Error, ErrorKind, Machine, Place, Result, StoreOptions, TreeId};
 use quire_env::{Env, Gate};
 use quire_log::{Log, LogIdentity};
@@ -230,7 +230,7 @@ fn open_applied<M: Machine>(
             continue;
         };
         let tree = Tree::open(spec, context.clone(), tree.runs.clone())?;
-        slots.push(Slot::new(tree, Use::Applied));
+        slots.push(Slot::new(tree, TreeUse::Applied));
     }
     Ok(slots)
 }
@@ -296,8 +296,8 @@ fn open_group(
     is_complete: bool,
 ) -> Result<Vec<Slot>> {
     let used = match is_complete {
-        true => Use::Derived,
-        false => Use::Building,
+        true => TreeUse::Derived,
+        false => TreeUse::Building,
     };
     let open = |spec: quire_lsm::TreeSpec| {
         let tree = manifest.trees.iter().find(|tree| tree.id.0 == spec.id);

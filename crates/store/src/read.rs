@@ -1,7 +1,7 @@
 //! Reading: views, point views and the log's tail, each as of one published position.
 
 use crate::store::{Inner, Store};
-use crate::trees::{Slot, Use};
+use crate::trees::{Slot, TreeUse};
 use crate::view::{DerivedSnapshot, Readers};
 use crate::{BaseView, Error, Machine, PointView, Result, TreeId, TreeSnapshots, View};
 use quire_lsm::{TreeReader, TreeSnapshot};
@@ -189,13 +189,14 @@ impl<M: Machine> Inner<M> {
     }
 }
 
-/// Derived trees as they are when all are built up to `built`; `None` if that has changed meanwhile.
+/// Derived trees as they are when all are built up to `built`; `None` if that has changed
+/// meanwhile.
 fn snapshots_of_derived(slots: &[&Slot], built: Position) -> Option<Vec<DerivedSnapshot>> {
     let snapshot = |slot: &&Slot| {
         // After `built`: a tree that a step to that position has left broken is not used.
         let seen = slot.seen();
         let snapshot = match seen.used() {
-            Use::Derived => Some((built, slot.tree.snapshot(built))),
+            TreeUse::Derived => Some((built, slot.tree.snapshot(built))),
             _ => None,
         };
         let flushed = snapshot.as_ref().map(|(_, tree)| tree.flushed());
@@ -213,7 +214,7 @@ fn in_time(flushed: Position, position: Position) -> bool {
     flushed <= position || seeded(Bug::ViewOfLaterFlush)
 }
 
-/// What trees are asked for when a view is made at `position`.
+/// The position of the snapshots that a view at `position` is made of.
 fn seen_at(position: Position) -> Position {
     match seeded(Bug::ViewSeesLaterWrites) {
         true => Position(u64::MAX),

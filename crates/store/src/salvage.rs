@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// What a salvage comes upon.
 #[derive(Debug, Clone)]
 pub enum Salvaged {
-    /// So many more bytes were read.
+    /// This number of further bytes was read.
     Read(u64),
     /// Something is wrong.
     Damage(Damage),

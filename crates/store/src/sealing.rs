@@ -49,7 +49,11 @@ impl<M: Machine> Inner<M> {
             Ok(()) => self.schedule_compaction(),
             Err(error) => {
                 // It is sealed when it is large enough, or when it is old enough once more.
-                tracing::warn!(partition = %self.dir.display(), %error, "a segment could not be sealed");
+                tracing::warn!(
+                    partition = %self.dir.display(),
+                    %error,
+                    "a segment could not be sealed"
+                );
             }
         }
     }

@@ -25,7 +25,7 @@ const SUPERSEDED_BYTES_MIN: u64 = 16 << 20;
 
 /// What was superseded among the positions of one segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Superseded {
+pub(crate) struct SupersededBytes {
     /// Bytes of records.
     pub(crate) bytes: u64,
     /// Whether that is all of them.
@@ -35,18 +35,18 @@ pub(crate) struct Superseded {
 /// Superseded bytes by the base of the segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Space {
-    segments: BTreeMap<Position, Superseded>,
+    segments: BTreeMap<Position, SupersededBytes>,
 }
 
 impl Space {
     /// The sums that a manifest holds.
-    pub(crate) fn new(segments: impl IntoIterator<Item = (Position, Superseded)>) -> Space {
+    pub(crate) fn new(segments: impl IntoIterator<Item = (Position, SupersededBytes)>) -> Space {
         Space {
             segments: segments.into_iter().collect(),
         }
     }
 
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (Position, Superseded)> + '_ {
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (Position, SupersededBytes)> + '_ {
         self.segments.iter().map(|(base, sum)| (*base, *sum))
     }
 
@@ -75,12 +75,16 @@ impl Space {
     fn forget(&mut self, segment: &SegmentInfo) {
         let sum = self.of(segment.base, segment.next);
         let counted = false;
-        self.set(segment.base, segment.next, Superseded { counted, ..sum });
+        self.set(
+            segment.base,
+            segment.next,
+            SupersededBytes { counted, ..sum },
+        );
     }
 
     /// Takes note that a record of `bytes` was superseded in the segment that begins at `base`.
     pub(crate) fn add(&mut self, base: Position, bytes: u64) {
-        let none = Superseded {
+        let none = SupersededBytes {
             bytes: 0,
             counted: true,
         };
@@ -89,14 +93,14 @@ impl Space {
     }
 
     /// What was superseded among the positions from `base` up to `next`.
-    pub(crate) fn of(&self, base: Position, next: Position) -> Superseded {
-        let none = Superseded {
+    pub(crate) fn of(&self, base: Position, next: Position) -> SupersededBytes {
+        let none = SupersededBytes {
             bytes: 0,
             counted: true,
         };
         // The newest segment may be empty.
         let sums = self.segments.range(base..next.max(base.next()));
-        sums.fold(none, |all, (_, sum)| Superseded {
+        sums.fold(none, |all, (_, sum)| SupersededBytes {
             bytes: all.bytes.saturating_add(sum.bytes),
             counted: all.counted && sum.counted,
         })
@@ -109,7 +113,7 @@ impl Space {
     }
 
     /// Replaces the sums from `base` up to `next` by one.
-    pub(crate) fn set(&mut self, base: Position, next: Position, sum: Superseded) {
+    pub(crate) fn set(&mut self, base: Position, next: Position, sum: SupersededBytes) {
         self.segments.retain(|at, _| *at < base || *at >= next);
         self.segments.insert(base, sum);
     }
@@ -127,9 +131,15 @@ impl Space {
 
     /// Takes note that of what was superseded when the sums were those of `then`, from `base` up to
     /// `next`, it has turned out that there were `bytes`.
-    pub(crate) fn settle(&mut self, then: Superseded, base: Position, next: Position, bytes: u64) {
+    pub(crate) fn settle(
+        &mut self,
+        then: SupersededBytes,
+        base: Position,
+        next: Position,
+        bytes: u64,
+    ) {
         let since = self.of(base, next).bytes.saturating_sub(then.bytes);
-        let sum = Superseded {
+        let sum = SupersededBytes {
             bytes: bytes.saturating_add(since),
             counted: true,
         };
@@ -159,8 +169,8 @@ pub(crate) fn superseded_bytes_max(
 mod tests {
     use super::*;
 
-    fn sum(bytes: u64, counted: bool) -> Superseded {
-        Superseded { bytes, counted }
+    fn sum(bytes: u64, counted: bool) -> SupersededBytes {
+        SupersededBytes { bytes, counted }
     }
 
     #[test]

@@ -583,7 +583,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         Just(Durability::Async(std::time::Duration::from_millis(5)))
     ];
     let step = prop_oneof![
-        12 => (prop::collection::vec(any::<u8>(), 1..6), durability).prop_map(|(words, d)| Step::Write(words, d)),
+        12 => (prop::collection::vec(any::<u8>(), 1..6), durability)
+            .prop_map(|(words, d)| Step::Write(words, d)),
         2 => Just(Step::Flush),
         1 => Just(Step::Compact),
         3 => Just(Step::RunJobs),
@@ -610,7 +611,10 @@ proptest! {
     /// After any history the store equals apply() over a prefix of what was written, whole writes
     /// only, that holds everything that was acknowledged under `sync`.
     #[test]
-    fn any_history_leaves_a_prefix_with_all_that_was_synced(steps in steps(), seed in any::<u64>()) {
+    fn any_history_leaves_a_prefix_with_all_that_was_synced(
+        steps in steps(),
+        seed in any::<u64>(),
+    ) {
         let mut env = SimEnv::new(seed);
         let mut store = open(&env).unwrap();
         // Every write tried since the last recovery, and how many of them must survive.
@@ -661,10 +665,13 @@ proptest! {
                 env = env.after_crash(seed.wrapping_add(tried.len() as u64));
                 store = open(&env).unwrap();
                 let found = contents(&store).unwrap();
-                let survived = (synced..=tried.len())
-                    .find(|count| Model::of(tried[..*count].iter().flatten().map(String::as_str)) == found);
+                let model = |count: usize| {
+                    Model::of(tried[..count].iter().flatten().map(String::as_str))
+                };
+                let survived = (synced..=tried.len()).find(|count| model(*count) == found);
                 let Some(survived) = survived else {
-                    return Err(TestCaseError::fail(format!("{found:?} is no prefix of {tried:?} from {synced} on")));
+                    let what = format!("{found:?} is no prefix of {tried:?} from {synced} on");
+                    return Err(TestCaseError::fail(what));
                 };
                 tried.truncate(survived);
                 synced = survived;

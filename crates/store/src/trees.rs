@@ -54,7 +54,7 @@ pub struct TreeFigures {
 
 /// How a tree is written, and whether it may be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Use {
+pub(crate) enum TreeUse {
     /// `apply` writes it: it is complete at every position.
     Applied = 0,
     /// It is derived, and not complete.
@@ -69,32 +69,32 @@ pub(crate) enum Use {
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) id: TreeId,
-    /// A [`Use`] in the two lowest bits; above them, how often it has changed.
+    /// A [`TreeUse`] in the two lowest bits; above them, how often it has changed.
     state: AtomicU32,
     pub(crate) tree: Tree,
 }
 
-/// The [`Use`] of a slot at one moment. Two that are equal are of the same moment, or nothing has
+/// The [`TreeUse`] of a slot at one moment. Two that are equal are of the same moment, or nothing has
 /// changed in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Seen(u32);
+pub(crate) struct SeenUse(u32);
 
 const USE_BITS: u32 = 0b11;
 
-impl Seen {
-    pub(crate) fn used(self) -> Use {
+impl SeenUse {
+    pub(crate) fn used(self) -> TreeUse {
         match self.0 & USE_BITS {
-            0 => Use::Applied,
-            1 if seeded(Bug::BuildingTreeRead) => Use::Derived,
-            1 => Use::Building,
-            2 => Use::Derived,
-            _ => Use::Dropped,
+            0 => TreeUse::Applied,
+            1 if seeded(Bug::BuildingTreeRead) => TreeUse::Derived,
+            1 => TreeUse::Building,
+            2 => TreeUse::Derived,
+            _ => TreeUse::Dropped,
         }
     }
 }
 
 impl Slot {
-    pub(crate) fn new(tree: Tree, used: Use) -> Slot {
+    pub(crate) fn new(tree: Tree, used: TreeUse) -> Slot {
         Slot {
             id: TreeId(tree.spec().id),
             state: AtomicU32::new(used as u32),
@@ -102,19 +102,19 @@ impl Slot {
         }
     }
 
-    pub(crate) fn seen(&self) -> Seen {
-        Seen(self.state.load(Ordering::Acquire))
+    pub(crate) fn seen(&self) -> SeenUse {
+        SeenUse(self.state.load(Ordering::Acquire))
     }
 
-    pub(crate) fn used(&self) -> Use {
+    pub(crate) fn used(&self) -> TreeUse {
         self.seen().used()
     }
 
     /// Called with the lock on derived trees.
-    pub(crate) fn set(&self, used: Use) {
+    pub(crate) fn set(&self, used: TreeUse) {
         let before = self.state.load(Ordering::Relaxed);
         assert!(
-            before & USE_BITS != Use::Applied as u32,
+            before & USE_BITS != TreeUse::Applied as u32,
             "a tree that apply writes is complete as long as it is there"
         );
         let changes = (before & !USE_BITS).wrapping_add(USE_BITS + 1);
@@ -157,7 +157,7 @@ impl Trees {
 
     /// A tree that was not dropped.
     pub(crate) fn find(&self, id: TreeId) -> Option<&Slot> {
-        let is_it = |slot: &&Slot| slot.id == id && slot.used() != Use::Dropped;
+        let is_it = |slot: &&Slot| slot.id == id && slot.used() != TreeUse::Dropped;
         self.iter().find(is_it)
     }
 
@@ -186,7 +186,8 @@ impl Trees {
         free.count()
     }
 
-    /// Adds a tree. Called with the lock of the one flush, after a look at the [`room`](Self::room).
+    /// Adds a tree. Called with the lock of the one flush, after a look at the
+    /// [`room`](Self::room).
     pub(crate) fn add(&self, slot: Slot) {
         let free = self.added.iter().find(|slot| slot.get().is_none());
         let added = free.map(|free| free.set(Box::new(slot)));

@@ -8,9 +8,9 @@ use quire_seeded::{Bug, assert_each_is_found};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Count of a word (big-endian), then the word → its last position.
-const BY_COUNT: TreeId = TreeId(10);
+pub(super) const BY_COUNT: TreeId = TreeId(10);
 /// Count (big-endian) → how many words have it.
-const TOTALS: TreeId = TreeId(11);
+pub(super) const TOTALS: TreeId = TreeId(11);
 
 /// A part of building, and of following, is this number of words.
 const PART: usize = 2;
@@ -49,7 +49,7 @@ impl BytesMerger for Sum {
 
 /// Words by their counts: an index of the trees of [`Words`].
 #[derive(Debug)]
-struct ByCount;
+pub(super) struct ByCount;
 
 fn entry(view: &BaseView, word: &[u8]) -> crate::Result<Option<(u64, u64)>> {
     let get = |tree| -> crate::Result<_> {
@@ -176,7 +176,7 @@ fn with_index() -> StoreOptions {
     }
 }
 
-fn open_with_index(env: &Arc<SimEnv>) -> crate::Result<Store<Words>> {
+pub(super) fn open_with_index(env: &Arc<SimEnv>) -> crate::Result<Store<Words>> {
     open_with(env, 16 << 20, with_index())
 }
 
@@ -220,20 +220,34 @@ fn try_check(store: &Store<Words>, history: &[String]) -> crate::Result<usize> {
         return Ok(count);
     }
     let view = store.view_of(&[COUNTS, LAST, BY_COUNT, TOTALS])?;
-    let state = view.tree_state(BY_COUNT).unwrap();
-    assert_eq!(view.tree_state(TOTALS), Some(state));
-    match state {
-        TreeState::Building => {
-            let error = view.tree(BY_COUNT).unwrap_err();
+    let state = view.tree_state(BY_COUNT);
+    assert_eq!(view.tree_state(TOTALS), state);
+    check_view(&view, history)?;
+    Ok(count)
+}
+
+/// A view's trees are as the first records of `history` make them.
+pub(super) fn check_view(view: &View<u64>, history: &[String]) -> crate::Result<()> {
+    let model = |at: Position| Model::of(history[..at.0 as usize].iter().map(String::as_str));
+    assert_eq!(contents_of(view)?, model(view.position()));
+    let states = [BY_COUNT, TOTALS].map(|tree| view.tree_state(tree).unwrap());
+    for (tree, state) in [BY_COUNT, TOTALS].into_iter().zip(states) {
+        if state == TreeState::Building {
+            let error = view.tree(tree).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Invalid);
         }
-        TreeState::Complete { built } => {
-            assert!(built <= view.position());
-            let expected = index_of_model(&model(built.0 as usize));
-            assert_eq!(index_of_view(&view)?, expected, "at {built}");
-        }
     }
-    Ok(count)
+    if let [
+        TreeState::Complete { built },
+        other @ TreeState::Complete { .. },
+    ] = states
+    {
+        assert_eq!(other, TreeState::Complete { built });
+        assert!(built <= view.position());
+        let expected = index_of_model(&model(built));
+        assert_eq!(index_of_view(view)?, expected, "at {built}");
+    }
+    Ok(())
 }
 
 fn check(store: &Store<Words>, history: &[String]) -> usize {
@@ -583,7 +597,7 @@ fn derived_trees_hold_nothing_that_a_flush_has_freed_and_are_built_in_bounded_me
         most: AtomicU64::new(0),
     });
     store.add_trees(watched.clone()).unwrap();
-    env.run_due();
+    env.run_until_idle();
     assert!(store.stats().flushes > 8, "{:?}", store.stats());
     let most = watched.most.load(Ordering::Relaxed);
     assert!(most < limit + limit / 2, "{most} bytes of {limit}");
