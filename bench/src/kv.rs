@@ -17,6 +17,7 @@ mod stream;
 
 use crate::Result;
 use crate::measure::in_directory;
+use crate::results::Results;
 use engine::{Fjall, Quire, QuireLoad, Redb, Sizes};
 use group::Group;
 use machine::evict_files;
