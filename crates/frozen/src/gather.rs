@@ -68,7 +68,7 @@ pub(crate) struct Traits {
     pub(crate) integers: bool,
     /// All are of this length.
     pub(crate) length: Option<usize>,
-    /// Bytes of all values, and how many of them a value shares with the prefix of the one before.
+    /// Bytes of all values, and of the prefixes that each shares with the one before.
     pub(crate) bytes: u64,
     pub(crate) shared: u64,
 }

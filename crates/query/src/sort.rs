@@ -186,6 +186,39 @@ impl Sorting<'_> {
         let entries = usize::try_from(docs.len().min(self.hits_max)).unwrap_or(usize::MAX);
         let bytes = entries.saturating_mul(entry_bytes);
         meter.take(bytes, SORTING)?;
+        let own = self.first_in_shard(first, others, docs, key_max)?;
+        let mut term = Vec::new();
+        for (place_among, (numbers, doc)) in (0u64..).zip(own.into_sorted()) {
+            let mut key = SortKey::new();
+            debug_assert!(
+                numbers.len() == columns.len(),
+                "a hit has a number for each order"
+            );
+            if self.is_alone {
+                key.extend(place_among.to_be_bytes());
+            } else {
+                for (column, number) in columns.iter().zip(numbers) {
+                    column.push_key(number, &mut key, &mut term)?;
+                }
+            }
+            // They come in order: if one is not among the first, none behind it is.
+            if !offer(top, key, Hit { shard: place, doc }, meter)? {
+                break;
+            }
+        }
+        meter.give(bytes);
+        Ok(())
+    }
+
+    /// The first documents of a shard, by their numbers in each order. Documents whose first number
+    /// is above `key_max` are left out.
+    fn first_in_shard(
+        &self,
+        first: &OrderColumn<'_>,
+        others: &[OrderColumn<'_>],
+        docs: &DocSet,
+        key_max: u64,
+    ) -> Result<Top<(Numbers, u32)>> {
         let mut own: Top<(Numbers, u32)> = Top::new(self.hits_max);
         let mut batches = Batches::new(docs);
         let (mut numbers, mut few, mut of_few) = (Vec::new(), Vec::new(), Vec::new());
@@ -220,27 +253,7 @@ impl Sorting<'_> {
                 own.offer((numbers, *doc));
             }
         }
-        let mut term = Vec::new();
-        for (place_among, (numbers, doc)) in (0u64..).zip(own.into_sorted()) {
-            let mut key = SortKey::new();
-            debug_assert!(
-                numbers.len() == columns.len(),
-                "a hit has a number for each order"
-            );
-            if self.is_alone {
-                key.extend(place_among.to_be_bytes());
-            } else {
-                for (column, number) in columns.iter().zip(numbers) {
-                    column.push_key(number, &mut key, &mut term)?;
-                }
-            }
-            // They come in order: if one is not among the first, none behind it is.
-            if !offer(top, key, Hit { shard: place, doc }, meter)? {
-                break;
-            }
-        }
-        meter.give(bytes);
-        Ok(())
+        Ok(own)
     }
 }
 
