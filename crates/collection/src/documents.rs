@@ -2,7 +2,7 @@
 
 use crate::record::{Kind, Record, Row};
 use bytes::Bytes;
-use quire_lsm::{Codec, SmallBytes, TreeSnapshot, TreeSpec};
+use quire_lsm::{BlockCodec, SmallBytes, TreeSnapshot, TreeSpec};
 use quire_model::{DocId, Position};
 use quire_seeded::{Bug, seeded};
 use quire_store::{ApplyError, Machine, TreeWriter};
@@ -41,13 +41,13 @@ impl Machine for Documents {
     fn trees() -> Vec<TreeSpec> {
         vec![
             TreeSpec {
-                codec: Codec::Lz4,
+                codec: BlockCodec::Lz4,
                 ..TreeSpec::new(1, "keys")
             },
             // Docids are dense: a lookup of one that does not exist is rare, so a filter would not
             // earn its room.
             TreeSpec {
-                codec: Codec::Lz4,
+                codec: BlockCodec::Lz4,
                 filter_bits_per_key: 0,
                 ..TreeSpec::new(2, "rows")
             },
