@@ -2,7 +2,7 @@
 
 use crate::record::{Kind, Record, Row};
 use bytes::Bytes;
-use quire_lsm::{Codec, SmallBytes, TreeSpec};
+use quire_lsm::{BlockCodec, SmallBytes, TreeSpec};
 use quire_model::{DocId, Position};
 use quire_seeded::{Bug, seeded};
 use quire_store::{ApplyError, Machine, TreeId, TreeSnapshots, TreeWriter};
@@ -41,13 +41,12 @@ impl Machine for Documents {
     fn trees() -> Vec<TreeSpec> {
         vec![
             TreeSpec {
-                codec: Codec::Lz4,
-                ..TreeSpec::new(KEYS.0, "keys")
+use quire_lsm::{BlockCodec, SmallBytes, TreeSpec};
             },
             // Docids are dense: a lookup of one that does not exist is rare, so a filter would not
             // earn its room.
             TreeSpec {
-                codec: Codec::Lz4,
+                codec: BlockCodec::Lz4,
                 filter_bits_per_key: 0,
                 ..TreeSpec::new(ROWS.0, "rows")
             },

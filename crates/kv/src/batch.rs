@@ -116,6 +116,12 @@ impl Batch {
             return Cow::Borrowed(&self.record);
         }
         let (mut record, now) = (self.record.clone(), now());
+        debug_assert!(
+            self.lives
+                .iter()
+                .all(|at| at + DEADLINE_BYTES <= record.len()),
+            "each deadline is in the record"
+        );
         for at in &self.lives {
             let time = record.get_mut(*at..);
             if let Some(time) = time.and_then(|rest| rest.first_chunk_mut::<DEADLINE_BYTES>()) {

@@ -69,5 +69,7 @@ pub use verify::verify;
 pub use writer::{WriteOptions, Writer};
 
 pub use quire_log::Codec as LogCodec;
-pub use quire_lsm::{BytesMerger as Merger, Codec, KEY_BYTES_MAX, MergeError, SmallBytes};
+pub use quire_lsm::{
+    BlockCodec as Codec, BytesMerger as Merger, KEY_BYTES_MAX, MergeError, SmallBytes,
+};
 pub use quire_store::{Damage, Durability, ErrorKind, Verified};

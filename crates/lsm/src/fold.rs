@@ -185,6 +185,10 @@ impl Folder {
             }
         };
         folded.map_err(|source| self.refused(source))?;
+        debug_assert!(
+            !bottom || kind != EntryKind::Merge,
+            "at the bottom nothing is left to fold"
+        );
         self.check_value(out.len())?;
         Ok(Entry {
             kind,

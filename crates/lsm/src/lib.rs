@@ -64,9 +64,8 @@
 //! # }
 //! ```
 
-mod codec;
+mod block_codec;
 mod compaction;
-mod damage;
 mod deadline;
 mod direction;
 mod entry;
@@ -88,14 +87,14 @@ mod small_bytes;
 mod source;
 mod spec;
 mod table;
+mod table_damage;
 #[cfg(test)]
 mod testing;
 mod tree;
 mod varint;
 
-pub use codec::Codec;
+pub use block_codec::BlockCodec;
 pub use compaction::{CompactionPolicy, Geometric, SpaceBounded};
-pub use damage::Damage;
 pub use deadline::{DEADLINE_BYTES, wall_clock_micros};
 pub use error::{Error, ErrorKind, Result};
 pub use files::TableFiles;
@@ -107,6 +106,7 @@ pub use range_tombstones::RangeTombstones;
 pub use small_bytes::SmallBytes;
 pub use spec::{TreeContext, TreeSpec, filter_bits_per_key};
 pub use table::{TableCheck, TableCopy, TablePieces, TableVerify, verify_table};
+pub use table_damage::TableDamage;
 pub use tree::{
     Compaction, FoldedValue, Load, Scan, Superseded, Tree, TreeEdit, TreeReader, TreeSnapshot,
     TreeStats,

@@ -22,7 +22,7 @@ mod tests;
 
 use crate::table::PagedFilter;
 pub(crate) use choose::Candidate;
-pub(crate) use frames::{Frames, Held, Line, PAGE_BYTES, PAGE_LINES, Place};
+pub(crate) use frames::{FramePlace, Frames, Held, Line, PAGE_BYTES, PAGE_LINES};
 pub(crate) use job::Job;
 use parking_lot::Mutex;
 use quire_env::Env;
@@ -141,6 +141,7 @@ impl FilterPager {
             }
         }
         let chosen = choose::choose(&pages, self.budget_bytes);
+        assert_eq!(pages.len(), chosen.len(), "each page is chosen or not");
         let of = |page: &Candidate| filters.get(page.name.0).map(|filter| (filter, page.name.1));
         let all = || pages.iter().zip(&chosen);
         for (page, _) in all().filter(|(page, chosen)| page.resident && !**chosen) {
@@ -171,6 +172,10 @@ impl FilterPager {
                 None => {}
             }
         }
+        assert!(
+            self.frames.used_bytes() <= self.budget_bytes,
+            "pages take no more than the budget"
+        );
         let useful: f64 = pages.iter().map(|page| f64::from(page.usefulness())).sum();
         let here: f64 = all()
             .filter(|(_, chosen)| **chosen)

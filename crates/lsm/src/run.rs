@@ -93,6 +93,7 @@ impl Run {
     /// # Errors
     /// None that its tables do not give already.
     pub(crate) fn after(&self, spec: &TreeSpec, key: &[u8]) -> Result<Run> {
+        assert!(&*self.from <= key, "a compaction goes on, and never back");
         let is_over = |table: &&Arc<Table>| {
             table.meta().largest.as_slice() < key && table.range_tombstones().after(key).is_empty()
         };

@@ -53,6 +53,11 @@ impl SmallBytes {
     /// A part of a block: many share the block's memory.
     pub(crate) fn part(block: &Arc<Block>, range: Range<usize>) -> SmallBytes {
         let (start, length) = (range.start as u32, range.len() as u32);
+        debug_assert_eq!(
+            block.slice(range.clone()).len(),
+            range.len(),
+            "a part lies in its block"
+        );
         let part = || {
             SmallBytes(Repr::Part {
                 block: Arc::clone(block),

@@ -40,7 +40,7 @@ impl Source {
     /// The ranges that it deletes from older sources.
     pub(crate) fn range_tombstones(&self) -> RangeTombstones {
         match self {
-            Source::Memtable(cursor) => cursor.erased(),
+            Source::Memtable(cursor) => cursor.range_tombstones(),
             Source::Run(cursor) => cursor.range_tombstones(),
         }
     }

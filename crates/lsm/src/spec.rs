@@ -2,7 +2,7 @@
 
 use crate::table::bits_per_key;
 use crate::{
-    Codec, CompactionPolicy, DynMerger, Error, FilterPager, Geometric, Result, TableFiles,
+    BlockCodec, CompactionPolicy, DynMerger, Error, FilterPager, Geometric, Result, TableFiles,
 };
 use quire_env::{BlockCache, Budget, Env};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub struct TreeSpec {
     /// larger entry gets a block of its own.
     pub block_bytes: usize,
     /// How blocks are stored.
-    pub codec: Codec,
+    pub codec: BlockCodec,
     /// Whether point reads look at data blocks that are stored as they are in a map of the file:
     /// without the block cache, checked each time. An I/O error on a mapped page
     /// kills the process (SIGBUS): see [`quire_env::FileMap`].
@@ -59,7 +59,7 @@ impl TreeSpec {
             name: name.into(),
             merger: None,
             block_bytes: 8 << 10,
-            codec: Codec::Lz4,
+            codec: BlockCodec::Lz4,
             mapped: false,
             filter_bits_per_key: 10,
             compaction: Arc::new(Geometric),

@@ -121,9 +121,9 @@ impl Tree {
             frozen: Vec::new(),
             runs,
             flushed: Position(0),
-            erasing: false,
+            deletes_ranges: false,
         };
-        version.note_erasing();
+        version.note_deletes_ranges();
         Ok(Tree {
             folder: Arc::new(Folder {
                 tree: spec.name.clone(),
@@ -183,7 +183,15 @@ impl Tree {
             if version.active.is_empty() {
                 return;
             }
-            let next = Memtable::new(&self.context.budget, version.active.newest());
+            let newest = version.active.newest();
+            assert!(
+                version
+                    .frozen
+                    .iter()
+                    .all(|frozen| frozen.newest() <= newest),
+                "the active memtable is the newest"
+            );
+            let next = Memtable::new(&self.context.budget, newest);
             version
                 .frozen
                 .insert(0, std::mem::replace(&mut version.active, Arc::new(next)));
@@ -216,7 +224,7 @@ impl Tree {
             frozen: Vec::new(),
             runs: version.runs.clone(),
             flushed: version.flushed,
-            erasing: version.erasing,
+            deletes_ranges: version.deletes_ranges,
         };
         TreeSnapshot::new(
             Arc::new(version),
@@ -251,8 +259,14 @@ impl Tree {
     fn switch(&self, change: impl FnOnce(&mut Version)) -> Arc<Version> {
         let _held = self.switch.lock();
         let mut version = Version::clone(&self.version.load());
+        let flushed = version.flushed;
         change(&mut version);
-        version.note_erasing();
+        assert!(flushed <= version.flushed, "a flush is never undone");
+        assert!(
+            check_cuts(&self.spec, &version.runs).is_ok(),
+            "a run that is merged in part lies above the other part"
+        );
+        version.note_deletes_ranges();
         self.version.swap(Arc::new(version))
     }
 

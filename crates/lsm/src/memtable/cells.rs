@@ -231,6 +231,10 @@ impl Cells {
         let version = self.reserve(growth, VERSION_WORDS + inline_words(value), &mut grown)?;
         let length = self.load(key, Ordering::Relaxed) as u32;
         let older = self.latest(key);
+        debug_assert!(
+            older == NONE || self.position(older) <= position,
+            "versions of a key ascend"
+        );
         self.fill_version(growth, version, position, older, kind, value, &mut grown);
         self.publish(key, version, length);
         Ok(grown)
@@ -324,6 +328,11 @@ impl Cells {
         // Large ones have numbers of 29 bits: half a TiB of them is more than a memtable ever
         // holds.
         growth.next_word = first.checked_add(words).ok_or_else(full)?;
+        debug_assert_eq!(
+            first / PAGE_WORDS,
+            (first + words - 1) / PAGE_WORDS,
+            "a cell lies in one page"
+        );
         *grown += self.words.grow(first);
         Ok(first)
     }

@@ -106,7 +106,7 @@ fn look(memtable: &Arc<Memtable>, how: Look, at: Position, script: Script) -> Se
                 memtable.prefetch(&hashes);
             }
             for key in keys {
-                let entry = memtable.get_or_erased(key, table::hash(key), at);
+                let entry = memtable.get_or_deleted(key, table::hash(key), at);
                 if let Some(entry) = entry.filter(|entry| entry.kind != EntryKind::Delete) {
                     seen.insert(key.to_vec(), (entry.kind, entry.value.to_vec()));
                 }

@@ -126,6 +126,11 @@ impl Keys {
             chunks.push(joined.into());
         }
         let keys = self.count.load(Ordering::Relaxed);
+        debug_assert_eq!(
+            chunks.iter().map(|chunk| chunk.len()).sum::<usize>(),
+            keys as usize,
+            "each key is in one chunk"
+        );
         self.sorted.store(Arc::new(Sorted { chunks, keys }));
     }
 

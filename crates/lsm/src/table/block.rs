@@ -24,7 +24,7 @@ pub(crate) use look_up::visit_entry;
 mod tests {
     use super::layout::Layout;
     use super::*;
-    use crate::Damage;
+    use crate::TableDamage;
     use crate::entry_kind::EntryKind;
     use bytes::Bytes;
     use proptest::collection::{btree_map, vec};
@@ -67,7 +67,7 @@ mod tests {
         built
     }
 
-    fn read(block: &Block, from: Option<&[u8]>) -> Result<Pairs, Damage> {
+    fn read(block: &Block, from: Option<&[u8]>) -> Result<Pairs, TableDamage> {
         let mut cursor = BlockCursor::new();
         match from {
             Some(key) => cursor.seek(block, key)?,
@@ -85,7 +85,7 @@ mod tests {
     }
 
     /// All before `before`, last first.
-    fn read_back(block: &Block, before: Option<&[u8]>) -> Result<Pairs, Damage> {
+    fn read_back(block: &Block, before: Option<&[u8]>) -> Result<Pairs, TableDamage> {
         let mut cursor = BlockCursor::new();
         match before {
             Some(key) => cursor.seek_before(block, key)?,

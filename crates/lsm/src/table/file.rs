@@ -7,7 +7,7 @@ use super::frame::{self, Handle, Opened, TRAILER_BYTES};
 use super::properties::Properties;
 use super::ranges;
 use crate::range_tombstones::RangeTombstones;
-use crate::{Damage, Error, Result, TableMeta};
+use crate::{Error, Result, TableDamage, TableMeta};
 use quire_env::{Env, ReadFile};
 use std::path::Path;
 use std::sync::Arc;
@@ -219,7 +219,7 @@ impl TableFile {
     }
 
     /// Adds file and offset to damage found in the block at `offset`.
-    pub(super) fn damaged(&self, offset: u64) -> impl Fn(Damage) -> Error {
+    pub(super) fn damaged(&self, offset: u64) -> impl Fn(TableDamage) -> Error {
         move |damage| damage.in_file(self.io.path(), offset)
     }
 

@@ -16,7 +16,7 @@ use super::file::TableFile;
 use super::frame::{self, Handle};
 use super::node::{Contents, Node};
 use crate::entry::{Entry, Visit};
-use crate::{Codec, Damage, Result, TreeSpec};
+use crate::{BlockCodec, Result, TableDamage, TreeSpec};
 use bytes::Bytes;
 use quire_env::FileMap;
 
@@ -49,7 +49,7 @@ impl Mapped {
         }
         Ok(Some(Mapped {
             map: file.io.map_at_random()?,
-            all: origin == Origin::JustWritten && spec.codec == Codec::None,
+            all: origin == Origin::JustWritten && spec.codec == BlockCodec::None,
         }))
     }
 
@@ -108,7 +108,7 @@ impl Mapped {
         &self,
         file: &TableFile,
         handle: Handle,
-        look: impl FnOnce(&[u8]) -> std::result::Result<T, Damage>,
+        look: impl FnOnce(&[u8]) -> std::result::Result<T, TableDamage>,
     ) -> Result<T> {
         file.check(handle)?;
         let (salt, offset) = (file.footer.salt, handle.offset);

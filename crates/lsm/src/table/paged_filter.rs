@@ -3,7 +3,7 @@
 use super::file::TableFile;
 use super::filter::{LINE_BYTES, Shape};
 use super::frame::TRAILER_BYTES;
-use crate::pager::{Candidate, Frames, Held, Job, Line, PAGE_BYTES, PAGE_LINES, Place};
+use crate::pager::{Candidate, FramePlace, Frames, Held, Job, Line, PAGE_BYTES, PAGE_LINES};
 use crate::{Error, Result};
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -19,7 +19,7 @@ const REQUESTS_TO_WAKE: u32 = 1024;
 /// to wait for each other.
 #[derive(Debug, Default)]
 struct Slot {
-    place: Place,
+    place: FramePlace,
     /// Whether it is not worth a look, though there is room for it: until a search finds what it
     /// would have said "no" to.
     rests: AtomicBool,

@@ -7,7 +7,7 @@ use super::node::{Contents, Leaf, Node};
 use super::paged_filter::{Answer, FilterQuery, PagedFilter};
 use crate::entry::{Entry, Visit};
 use crate::range_tombstones::RangeTombstones;
-use crate::{Codec, Result, TableFiles, TableMeta, TreeContext, TreeSpec};
+use crate::{BlockCodec, Result, TableFiles, TableMeta, TreeContext, TreeSpec};
 use quire_env::{BlockCache, BlockKey, Budget, Cached, Charge, Tally};
 use quire_seeded::{Bug, seeded};
 use std::sync::Arc;
@@ -82,7 +82,7 @@ impl Table {
                 .charge(Cached::bytes(&file.top) + top.bytes() + file.tombstones.1),
             filter,
             mapped: Mapped::open(&file, spec, origin)?,
-            cached: !spec.mapped || spec.codec != Codec::None,
+            cached: !spec.mapped || spec.codec != BlockCodec::None,
             file,
             top,
             owner: match seeded(Bug::CacheKeyedByFileNumber) {

@@ -9,8 +9,9 @@ use super::properties::Properties;
 use super::ranges;
 use crate::entry::EntryRef;
 use crate::entry_kind::EntryKind;
+use crate::range_tombstones::is_before;
 use crate::{
-    Codec, Error, KEY_BYTES_MAX, Result, TableMeta, TreeContext, TreeSpec, VALUE_BYTES_MAX,
+    BlockCodec, Error, KEY_BYTES_MAX, Result, TableMeta, TreeContext, TreeSpec, VALUE_BYTES_MAX,
 };
 use quire_env::{AppendFile, Charge, FileId};
 use quire_pack::Packer;
@@ -154,6 +155,7 @@ impl TableWriter {
 
     /// Adds a range of keys that are deleted from older runs; ranges ascend and are apart.
     pub(crate) fn add_range(&mut self, from: &[u8], to: &[u8]) {
+        debug_assert!(is_before(from, to), "a deleted range has a key");
         ranges::encode(from, to, &mut self.ranges);
         self.properties.ranges += 1;
     }
@@ -205,6 +207,7 @@ impl TableWriter {
     /// # Errors
     /// Those of the machine.
     pub(crate) fn finish(mut self) -> Result<TableMeta> {
+        assert!(self.properties.entries > 0, "a table has an entry");
         if !self.data.is_empty() {
             self.finish_block(None)?;
         }
@@ -213,6 +216,10 @@ impl TableWriter {
         if !self.ranges.is_empty() {
             self.properties.ranges_offset = self.out.frame(&self.ranges, None)?.offset;
         }
+        assert!(
+            self.filter_bits_per_key == 0 || self.hashes.len() as u64 == self.properties.entries,
+            "a filter has a hash of each entry"
+        );
         self.properties.filter = Shape::of(self.hashes.len(), self.filter_bits_per_key);
         self.properties.filter_offset = self.out.offset;
         // Bits of hashes do not compress.
@@ -231,7 +238,22 @@ impl TableWriter {
         let top = self.index.finish(|leaf| self.out.frame(leaf, None))?;
         let top_offset = self.out.frame(&top, None)?.offset;
         let properties_offset = self.out.frame(&self.properties.encode(), None)?.offset;
+        let written = &self.properties;
+        assert!(written.data_blocks > 0, "entries are in blocks");
+        assert!(
+            written.tombstones + written.operands + written.timed <= written.entries,
+            "an entry has one kind"
+        );
+        assert!(
+            written.ranges_offset <= written.filter_offset
+                && written.filter_offset <= written.index_offset
+                && written.index_offset <= top_offset
+                && top_offset < properties_offset,
+            "the parts of a table are in the order that its readers check"
+        );
+        debug_assert!(written.smallest <= written.largest, "keys ascend");
         let (bytes, digest) = self.out.finish(top_offset, properties_offset)?;
+        assert!(bytes > properties_offset, "the footer comes last");
         let Properties {
             entries,
             tombstones,
@@ -329,7 +351,7 @@ struct Output {
 }
 
 impl Output {
-    fn begin(file: Box<dyn AppendFile>, salt: u64, codec: Codec) -> Result<Output> {
+    fn begin(file: Box<dyn AppendFile>, salt: u64, codec: BlockCodec) -> Result<Output> {
         let (buffer, frame) = (Vec::with_capacity(WRITE_BYTES), Vec::new());
         let version = footer::version_of(codec);
         let mut out = Output {
@@ -371,6 +393,7 @@ impl Output {
             self.buffer.extend_from_slice(bytes);
         }
         self.offset += bytes.len() as u64;
+        debug_assert!(self.buffer.len() <= WRITE_BYTES, "the buffer is bounded");
         Ok(())
     }
 

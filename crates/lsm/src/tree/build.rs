@@ -146,7 +146,8 @@ impl RunBuilder {
             full.add_range(&tombstone.from, next);
             tombstone.from = SmallBytes::copy_from_slice(next);
         }
-        self.built.metas.push(full.finish()?);
+        let table = full.finish()?;
+        self.push(table);
         Ok(())
     }
 
@@ -204,14 +205,33 @@ impl RunBuilder {
             self.writer(spec, context)?.add(said)?;
         }
         self.add_ranges(spec, context, &[])?;
+        assert!(
+            self.tombstones.is_empty(),
+            "each deleted range is in a table"
+        );
         Ok(Added::All)
+    }
+
+    fn push(&mut self, table: TableMeta) {
+        let last = self.built.metas.last();
+        debug_assert!(
+            last.is_none_or(|last| last.largest < table.smallest),
+            "tables of a run are in key order"
+        );
+        self.built.metas.push(table);
     }
 
     /// Completes the last table, and makes the names of all durable.
     pub(super) fn finish(mut self) -> Result<Built> {
         if let Some(last) = self.writer.take() {
-            self.built.metas.push(last.finish()?);
+            let table = last.finish()?;
+            self.push(table);
         }
+        assert_eq!(
+            self.built.created.len(),
+            self.built.metas.len(),
+            "each file of a run is one of its tables"
+        );
         if !seeded(Bug::TableNameUnsynced) {
             let created = self.built.created.iter().copied();
             self.built.files.sync_dirs(created)?;

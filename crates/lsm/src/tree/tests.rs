@@ -1,7 +1,7 @@
 use super::*;
 use crate::testing::{Concat, Sets, Sum, any_codec, context, number};
 use crate::{
-    Codec, CompactionPolicy, DynMerger, ErrorKind, FoldBytes, KEY_BYTES_MAX, MergeError,
+    BlockCodec, CompactionPolicy, DynMerger, ErrorKind, FoldBytes, KEY_BYTES_MAX, MergeError,
     SmallBytes, verify_table,
 };
 use proptest::collection::vec;

@@ -24,7 +24,7 @@ pub(crate) struct Version {
     /// The newest write that this opening of the tree has put into a run.
     pub(crate) flushed: Position,
     /// Whether a frozen memtable or a run deletes ranges.
-    pub(crate) erasing: bool,
+    pub(crate) deletes_ranges: bool,
 }
 
 /// What was current before an edit was installed.
@@ -45,10 +45,10 @@ impl Version {
         std::iter::once(&self.active).chain(&self.frozen)
     }
 
-    /// Finds out whether [`erasing`](Self::erasing): called whenever there are other runs or frozen
-    /// memtables.
-    pub(crate) fn note_erasing(&mut self) {
-        self.erasing = self.frozen.iter().any(|memtable| memtable.erases())
+    /// Finds out whether [`deletes_ranges`](Self::deletes_ranges): called whenever there are other
+    /// runs or frozen memtables.
+    pub(crate) fn note_deletes_ranges(&mut self) {
+        self.deletes_ranges = self.frozen.iter().any(|memtable| memtable.deletes_ranges())
             || self
                 .runs
                 .iter()
@@ -106,8 +106,8 @@ impl Version {
         at: Position,
         visit: &mut Visit<'_>,
     ) -> Result<Found> {
-        if self.erasing || self.active.erases() {
-            return self.find_or_erased(key, hash, at);
+        if self.deletes_ranges || self.active.deletes_ranges() {
+            return self.find_or_deleted(key, hash, at);
         }
         let mut found = Found::default();
         if !self.find_in_memtables(key, hash, at, &mut found) {
@@ -155,9 +155,9 @@ impl Version {
     /// As [`find`](Self::find), where ranges are deleted: a place that deletes the key ends the
     /// search as a tombstone does.
     #[cold]
-    fn find_or_erased(&self, key: &[u8], hash: u64, at: Position) -> Result<Found> {
+    fn find_or_deleted(&self, key: &[u8], hash: u64, at: Position) -> Result<Found> {
         let of_memtables = self.memtables().map(|memtable| {
-            let entry = memtable.get_or_erased(key, hash, at);
+            let entry = memtable.get_or_deleted(key, hash, at);
             Ok::<_, Error>((entry, false))
         });
         let of_runs = self.runs.iter().map(|run| {
@@ -169,8 +169,8 @@ impl Version {
         });
         let mut found = Found::default();
         for place in of_memtables.chain(of_runs) {
-            let (entry, erased) = place?;
-            if let Some(entry) = entry.or_else(|| erased.then(Entry::delete))
+            let (entry, deleted) = place?;
+            if let Some(entry) = entry.or_else(|| deleted.then(Entry::delete))
                 && found.push(entry)
             {
                 break;

@@ -15,7 +15,7 @@ fn check() {
     builder.check(|| {
         let shared = Arc::new((
             Frames::new(PAGE_BYTES),
-            [Place::default(), Place::default()],
+            [FramePlace::default(), FramePlace::default()],
         ));
         assert!(shared.0.put(&shared.1[0], &page(1)));
         let reader = thread::spawn({

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 /// The first word of a line, if the page was there all the while; every word of a page is the same
 /// here.
-pub(super) fn word(frames: &Frames, place: &Place, line: usize) -> Option<u64> {
+pub(super) fn word(frames: &Frames, place: &FramePlace, line: usize) -> Option<u64> {
     let held = place.held()?;
     let line = frames.line(held, line)?;
     let words: Vec<_> = line
@@ -25,7 +25,7 @@ pub(super) fn page(of: u64) -> Vec<u8> {
 #[test]
 fn a_page_is_found_until_it_is_freed_and_no_more_than_there_is_room_for() {
     let frames = Frames::new(2 * PAGE_BYTES + 7);
-    let places: [Place; 3] = Default::default();
+    let places: [FramePlace; 3] = Default::default();
     assert_eq!(word(&frames, &places[0], 0), None);
     assert!(frames.put(&places[0], &page(1)) && frames.put(&places[1], &page(2)));
     assert!(!frames.put(&places[2], &page(3)));
@@ -45,7 +45,7 @@ fn a_page_is_found_until_it_is_freed_and_no_more_than_there_is_room_for() {
 #[test]
 fn a_reader_while_frames_are_used_anew_sees_one_page_or_none() {
     let frames = Frames::new(2 * PAGE_BYTES);
-    let places: [Place; 8] = Default::default();
+    let places: [FramePlace; 8] = Default::default();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -1,7 +1,7 @@
 //! A block in memory, as the cache and values that are parts of it hold it.
 
 use super::layout::Layout;
-use crate::Damage;
+use crate::TableDamage;
 use bytes::Bytes;
 use quire_env::Cached;
 use std::ops::Range;
@@ -19,8 +19,8 @@ impl Block {
     /// A block of these contents.
     ///
     /// # Errors
-    /// [`Damage`] if they are not as long as they say, or have no entry.
-    pub(crate) fn parse(bytes: Bytes) -> Result<Block, Damage> {
+    /// [`TableDamage`] if they are not as long as they say, or have no entry.
+    pub(crate) fn parse(bytes: Bytes) -> Result<Block, TableDamage> {
         Ok(Block {
             layout: Layout::parse(&bytes)?,
             bytes,

@@ -5,7 +5,7 @@ use super::fixed::Fixed;
 use super::layout::Layout;
 use super::place::EntryPlace;
 use super::prefixed::Prefixed;
-use crate::Damage;
+use crate::TableDamage;
 use crate::direction::{Direction, Start};
 use crate::entry::{Entry, EntryRef};
 use crate::entry_kind::EntryKind;
@@ -88,14 +88,14 @@ impl BlockCursor {
     }
 
     /// Moves to the first entry.
-    pub(crate) fn first(&mut self, block: &Block) -> Result<(), Damage> {
+    pub(crate) fn first(&mut self, block: &Block) -> Result<(), TableDamage> {
         self.begin(block);
         self.next = 0;
         self.advance(block)
     }
 
     /// Moves to the first entry at or after `key`.
-    pub(crate) fn seek(&mut self, block: &Block, key: &[u8]) -> Result<(), Damage> {
+    pub(crate) fn seek(&mut self, block: &Block, key: &[u8]) -> Result<(), TableDamage> {
         (self.valid, self.next) = (false, block.layout.end());
         self.begin(block);
         match (block.search(key)?, &block.layout) {
@@ -114,13 +114,13 @@ impl BlockCursor {
     }
 
     /// Moves to the last entry before `key`.
-    pub(crate) fn seek_before(&mut self, block: &Block, key: &[u8]) -> Result<(), Damage> {
+    pub(crate) fn seek_before(&mut self, block: &Block, key: &[u8]) -> Result<(), TableDamage> {
         self.seek(block, key)?;
         self.retreat(block)
     }
 
     /// Moves to where `start` says.
-    pub(crate) fn place(&mut self, block: &Block, start: Start<'_>) -> Result<(), Damage> {
+    pub(crate) fn place(&mut self, block: &Block, start: Start<'_>) -> Result<(), TableDamage> {
         match start {
             Start::From([]) => self.first(block),
             Start::From(key) => self.seek(block, key),
@@ -131,7 +131,7 @@ impl BlockCursor {
 
     /// Moves on, one way or the other.
     #[inline]
-    pub(crate) fn go(&mut self, block: &Block, direction: Direction) -> Result<(), Damage> {
+    pub(crate) fn go(&mut self, block: &Block, direction: Direction) -> Result<(), TableDamage> {
         match direction {
             Direction::Forwards => self.advance(block),
             Direction::Backwards => self.retreat(block),
@@ -139,14 +139,14 @@ impl BlockCursor {
     }
 
     /// Moves to the last entry.
-    pub(crate) fn last(&mut self, block: &Block) -> Result<(), Damage> {
+    pub(crate) fn last(&mut self, block: &Block) -> Result<(), TableDamage> {
         self.begin(block);
         self.retreat(block)
     }
 
     /// Moves to the next entry.
     #[inline]
-    pub(crate) fn advance(&mut self, block: &Block) -> Result<(), Damage> {
+    pub(crate) fn advance(&mut self, block: &Block) -> Result<(), TableDamage> {
         if self.next >= block.layout.end() {
             self.valid = false;
             return Ok(());
@@ -163,7 +163,7 @@ impl BlockCursor {
 
     /// Moves to the entry before; to the last, if it is on none.
     #[inline]
-    pub(crate) fn retreat(&mut self, block: &Block) -> Result<(), Damage> {
+    pub(crate) fn retreat(&mut self, block: &Block) -> Result<(), TableDamage> {
         let before = match self.valid {
             true => self.at,
             false => block.layout.end(),
@@ -279,12 +279,12 @@ impl BlockCursor {
         block: &Block,
         prefixed: Prefixed,
         at: usize,
-    ) -> Result<EntryPlace, Damage> {
+    ) -> Result<EntryPlace, TableDamage> {
         self.valid = false;
         let place = prefixed.place(&block.bytes, at)?;
         if place.shared > self.key.len() {
             let (expected, found) = (self.key.len(), place.shared);
-            return Err(Damage::new("shared key bytes", at, expected, found));
+            return Err(TableDamage::new("shared key bytes", at, expected, found));
         }
         self.key.truncate(place.shared);
         Ok(place)
@@ -296,7 +296,7 @@ impl BlockCursor {
         block: &Block,
         prefixed: Prefixed,
         before: usize,
-    ) -> Result<(), Damage> {
+    ) -> Result<(), TableDamage> {
         let mut at = prefixed.restart_before(&block.bytes, before)?;
         self.key.clear();
         loop {

@@ -13,7 +13,7 @@
 //! A search compares the first eight own bytes as one number.
 
 use super::place::EntryPlace;
-use crate::Damage;
+use crate::TableDamage;
 use crate::entry_kind::EntryKind;
 use crate::fences;
 use quire_seeded::{Bug, seeded};
@@ -39,8 +39,8 @@ pub(super) struct Fixed {
 
 impl Fixed {
     /// The shape that `bytes` have.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Fixed, Damage> {
-        let too_short = || Damage::new("end of a block", 0, END_BYTES, bytes.len());
+    pub(super) fn parse(bytes: &[u8]) -> Result<Fixed, TableDamage> {
+        let too_short = || TableDamage::new("end of a block", 0, END_BYTES, bytes.len());
         let (columns, end) = bytes
             .split_last_chunk::<END_BYTES>()
             .ok_or_else(too_short)?;
@@ -55,7 +55,7 @@ impl Fixed {
             .and_then(|entries| entries.checked_add(shared.into()));
         if expected != Some(columns.len() as u64) {
             let at = columns.len();
-            return Err(Damage::new(
+            return Err(TableDamage::new(
                 "count of a block",
                 at,
                 expected.unwrap_or(u64::MAX),
@@ -64,7 +64,12 @@ impl Fixed {
         }
         if count == 0 || own == 0 || usize::from(own) > KEY_BYTES_MAX {
             let at = columns.len();
-            return Err(Damage::new("key bytes of a block", at, KEY_BYTES_MAX, own));
+            return Err(TableDamage::new(
+                "key bytes of a block",
+                at,
+                KEY_BYTES_MAX,
+                own,
+            ));
         }
         Ok(Fixed {
             count,

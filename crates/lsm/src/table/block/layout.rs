@@ -3,7 +3,7 @@
 use super::fixed::{self, Fixed};
 use super::place::EntryPlace;
 use super::prefixed::Prefixed;
-use crate::Damage;
+use crate::TableDamage;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Layout {
@@ -13,7 +13,7 @@ pub(super) enum Layout {
 
 impl Layout {
     /// That of a block of these contents.
-    pub(super) fn parse(contents: &[u8]) -> Result<Layout, Damage> {
+    pub(super) fn parse(contents: &[u8]) -> Result<Layout, TableDamage> {
         match contents.last_chunk::<4>() {
             Some(&fixed::MARK) => Fixed::parse(contents).map(Layout::Fixed),
             _ => Prefixed::parse(contents).map(Layout::Prefixed),
@@ -25,7 +25,7 @@ impl Layout {
         self,
         contents: &[u8],
         key: &[u8],
-    ) -> Result<Option<(EntryPlace, bool)>, Damage> {
+    ) -> Result<Option<(EntryPlace, bool)>, TableDamage> {
         match self {
             Layout::Prefixed(prefixed) => prefixed.search(contents, key),
             Layout::Fixed(fixed) => Ok(fixed.search(contents, key)),

@@ -16,7 +16,7 @@ proptest! {
             block_bytes,
             mapped,
             table_bytes_max,
-            codec: Codec::None,
+            codec: BlockCodec::None,
             ..TreeSpec::new(1, "t")
         };
         let mut pair = Pair::new(spec);

@@ -1,4 +1,4 @@
-//! Erased ranges: the deletions of ranges that a memtable has, as of every position.
+//! Deleted ranges: the deletions of ranges that a memtable has, as of every position.
 //!
 //! Each deletion makes new [`RangeTombstones`], which share most of their nodes with those of
 //! before; all are kept, with their positions, for snapshots at older ones. The mark of a range is
@@ -16,14 +16,14 @@ use quire_sync::atomic::{AtomicU32, Ordering};
 use quire_sync::{OnceLock, sized};
 
 #[derive(Debug)]
-pub(super) struct Erased {
+pub(super) struct DeletedRanges {
     count: AtomicU32,
     states: Pages<OnceLock<(Position, RangeTombstones)>, { sized(256, 4) }>,
 }
 
-impl Erased {
-    pub(super) fn new() -> Erased {
-        Erased {
+impl DeletedRanges {
+    pub(super) fn new() -> DeletedRanges {
+        DeletedRanges {
             count: AtomicU32::new(0),
             states: Pages::new(),
         }

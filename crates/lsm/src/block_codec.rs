@@ -1,10 +1,10 @@
-//! Codec: how blocks of tables are stored.
+//! Block codec: how blocks of tables are stored.
 
 use quire_pack::Packer;
 
 /// How blocks are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Codec {
+pub enum BlockCodec {
     /// As they are.
     None,
     /// LZ4, where it saves at least an eighth.
@@ -16,12 +16,12 @@ pub enum Codec {
     },
 }
 
-impl Codec {
+impl BlockCodec {
     pub(crate) fn of_pack(self) -> quire_pack::Codec {
         match self {
-            Codec::None => quire_pack::Codec::None,
-            Codec::Lz4 => quire_pack::Codec::Lz4,
-            Codec::Zstd { level } => quire_pack::Codec::Zstd {
+            BlockCodec::None => quire_pack::Codec::None,
+            BlockCodec::Lz4 => quire_pack::Codec::Lz4,
+            BlockCodec::Zstd { level } => quire_pack::Codec::Zstd {
                 level,
                 dictionary_bytes: 0,
             },
@@ -30,6 +30,6 @@ impl Codec {
 
     /// What packs blocks so; `None` if they stay as they are.
     pub(crate) fn packer(self) -> Option<Packer> {
-        (self != Codec::None).then(|| Packer::new(self.of_pack(), None))
+        (self != BlockCodec::None).then(|| Packer::new(self.of_pack(), None))
     }
 }

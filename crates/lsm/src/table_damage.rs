@@ -1,4 +1,4 @@
-//! Damage: what a decoder that knows no file says about bytes that make no sense.
+//! Table damage: what a decoder that knows no file says about bytes that make no sense.
 
 use crate::Error;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 /// adds the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{what} at byte {offset}: expected {expected:#x}, found {found:#x}")]
-pub struct Damage {
+pub struct TableDamage {
     /// What was being read.
     pub what: &'static str,
     /// Where, in bytes from the start of what the decoder was handed.
@@ -18,16 +18,16 @@ pub struct Damage {
     pub found: u64,
 }
 
-impl Damage {
+impl TableDamage {
     /// Damage at `offset`.
     pub(crate) fn new(
         what: &'static str,
         offset: usize,
         expected: impl TryInto<u64>,
         found: impl TryInto<u64>,
-    ) -> Damage {
+    ) -> TableDamage {
         let number = |value: Option<u64>| value.unwrap_or(u64::MAX);
-        Damage {
+        TableDamage {
             what,
             offset: offset as u64,
             expected: number(expected.try_into().ok()),
