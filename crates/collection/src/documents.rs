@@ -41,7 +41,8 @@ impl Machine for Documents {
     fn trees() -> Vec<TreeSpec> {
         vec![
             TreeSpec {
-use quire_lsm::{BlockCodec, SmallBytes, TreeSpec};
+                codec: BlockCodec::Lz4,
+                ..TreeSpec::new(KEYS.0, "keys")
             },
             // Docids are dense: a lookup of one that does not exist is rare, so a filter would not
             // earn its room.
