@@ -42,7 +42,7 @@ pub struct KvOptions {
     /// read where the system has them in memory, by a map of the file, and not copied into memory
     /// of our own. Each is checked each time. Reads take about half as long where data is larger
     /// than the cache and the system holds it, and some more where all fits into the cache; but a
-    /// disk that can't read again what it has read before, or a file that somebody cuts, then ends
+    /// disk that can't read again what it has read before, or a file that is truncated, then ends
     /// the process (SIGBUS) instead of being an error. Default true.
     pub map: bool,
     /// Which part of the keys that are not there the filter of a table file lets through, above 0:

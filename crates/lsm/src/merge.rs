@@ -371,7 +371,7 @@ impl Merge {
     }
 
     /// Passes over the keys whose newest entry is older than a deletion of a range. Returns the age
-    /// of the newest deletion of the key that is next then.
+    /// of the newest deletion of the next key.
     fn pass_deleted(&mut self) -> Result<usize> {
         let mut passed = 0;
         while let (Some(deletions), Some(next)) = (&mut self.deletions, self.heads.last()) {

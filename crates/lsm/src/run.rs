@@ -3,8 +3,8 @@
 //! The ranges that a run deletes are deleted from older runs. Its own entries within them are
 //! newer, and none is an operand.
 //!
-//! A run that is being merged begins at the key up to which the compaction has got: what its first
-//! table has before that key, entries and ranges, is in the merged run by now, and counts no more.
+//! A run that is being merged begins at the key up to which the compaction has come. What its first
+//! table has before that key, entries and ranges, is in the merged run, and reads pass over it.
 
 use crate::direction::{Direction, Start};
 use crate::entry::{Entry, EntryRef, Visit};
@@ -307,8 +307,8 @@ impl RunCursor {
         Ok(self.word())
     }
 
-    /// Hands the entry it is on to `each`, and values that come next in the same block, as far as
-    /// their keys' words come before `end` on the way. It stays on the last that it handed over.
+    /// Shows `each` the entry it is on, and values that come next in the same block, while their
+    /// keys' words come before `end` on the way. It stays on the last that it showed.
     #[inline]
     pub(crate) fn visit(
         &mut self,

@@ -9,16 +9,16 @@
 //! edit is out, what it replaces is claimed: no other flush or compaction takes it, so edits may be
 //! made side by side and installed in any order.
 //!
-//! A compaction goes in steps, each an edit of its own: the next of the tables that the runs merge
-//! to is written, and with the edit the runs begin at the key after it, so that their tables that
-//! end before go. What is not finished needs no memory but the version, so it is gone on with after
-//! an error, or the next opening, as if nothing had been; and a large merge takes room for a few
-//! tables, not for as much again as it merges.
+//! A compaction goes in steps, each an edit of its own. A step writes the next table of the merged
+//! run. With its edit, the runs that are merged begin at the key after that table, and their tables
+//! that end before it are removed. An unfinished compaction has no state but the version: it is
+//! continued after an error or by the next opening. A large merge takes disk space for a few
+//! tables, and not for as much again as it merges.
 //!
 //! # Invariants
-//! 1. Runs that begin at a key lie together, begin at the same one, and the run below them has what
-//!    they had before it, and nothing after it. These are what a compaction that is not finished
-//!    merges, and what it has made of it.
+//! 1. Runs that begin at a key are neighbours and begin at the same key. They are what an
+//!    unfinished compaction merges. The run below them is what it has made so far: what they had
+//!    before that key, and nothing after it.
 
 mod build;
 mod check;

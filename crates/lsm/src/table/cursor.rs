@@ -92,8 +92,8 @@ impl TableCursor {
         Ok(self.word())
     }
 
-    /// Hands the entry it is on to `each`, and values that come next in the same block, as far as
-    /// their keys' words come before `end` on the way. It stays on the last that it handed over.
+    /// Shows `each` the entry it is on, and values that come next in the same block, while their
+    /// keys' words come before `end` on the way. It stays on the last that it showed.
     #[inline]
     pub(crate) fn visit(
         &mut self,

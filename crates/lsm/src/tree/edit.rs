@@ -38,7 +38,7 @@ impl Claims {
         })
     }
 
-    /// Claims the runs that `pick` picks, told which are claimed.
+    /// Claims the runs that `pick` picks; its argument is the runs that are claimed.
     pub(super) fn claim_runs(
         self: &Arc<Self>,
         pick: impl FnOnce(&BTreeSet<u64>) -> Option<Picked>,
@@ -57,7 +57,7 @@ impl Claims {
         Some(Compaction { claim, picked })
     }
 
-    /// A claim that keeps nobody from anything.
+    /// A claim of nothing.
     pub(super) fn claim_nothing(self: &Arc<Self>) -> Claim {
         Claim {
             claims: Arc::clone(self),
@@ -68,7 +68,7 @@ impl Claims {
 }
 
 impl Claim {
-    /// Claims the runs that `pick` picks too, told which are claimed.
+    /// Claims the runs that `pick` picks too; its argument is the runs that are claimed.
     pub(super) fn add_runs(
         &mut self,
         pick: impl FnOnce(&BTreeSet<u64>) -> Vec<Arc<Run>>,

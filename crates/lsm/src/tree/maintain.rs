@@ -104,7 +104,7 @@ impl Tree {
     }
 
     /// The next step of the newest compaction that is not finished; `None` if there is none, or
-    /// each is being gone on with.
+    /// each is claimed.
     pub fn unfinished_compaction(&self) -> Option<Compaction> {
         self.claims.claim_runs(|claimed| {
             let version = self.version.load_full();
@@ -123,7 +123,7 @@ impl Tree {
     }
 
     /// Claims the runs that `pick` picks among the newest up to the first that is claimed or being
-    /// merged already; it is also told how many there are in all.
+    /// merged already; its other argument is how many there are in all.
     fn claim_newest(
         &self,
         pick: impl FnOnce(&[Arc<Run>], usize) -> Option<Range<usize>>,

@@ -137,8 +137,8 @@ impl Scan {
         })
     }
 
-    /// Hands the pairs that are left to `each`, as they lie in blocks and memtables, until it
-    /// breaks: the scan goes on after that one.
+    /// Shows `each` the pairs that are left, where they lie in blocks and memtables, until it
+    /// breaks; a later call goes on after that pair.
     ///
     /// # Errors
     /// `Corrupt`, `Merge`, or those of the machine.

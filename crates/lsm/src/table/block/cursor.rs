@@ -179,9 +179,8 @@ impl BlockCursor {
         Ok(())
     }
 
-    /// Hands the entry that it is on to `each`, and in the fixed layout those that come next, as
-    /// far as their keys' words come before `end` on the way. It stays on the last that it handed
-    /// over.
+    /// Shows `each` the entry that it is on, and in the fixed layout those that come next, while
+    /// their keys' words come before `end` on the way. It stays on the last that it showed.
     #[inline]
     pub(crate) fn visit(
         &mut self,
