@@ -6,7 +6,7 @@
 //! copied.
 
 use axum::http::StatusCode;
-use quiredb::{BackupOptions, BackupReport};
+use quiredb::operations::{BackupOptions, BackupReport, backup};
 use serde_json::{Map, Value, json};
 
 use crate::answer::Answer;
@@ -46,7 +46,7 @@ pub(crate) async fn begin(call: Call) -> Outcome<Answer> {
         .backups
         .begin(&call.server.database(), about, is_being_made, {
             move |database, tell| {
-                let result = database.backup(&to, &options, tell);
+                let result = backup(database, &to, &options, tell);
                 if let Err(error) = &result {
                     tracing::error!(backup = named, %error, "a backup failed");
                 }

@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use quire_model::{DOCUMENT_BYTES_MAX, ErrorKind};
-use quiredb::{Collection, Condition, Document, Found, Key, Position, ValueRef, Write};
+use quiredb::{Collection, Condition, Document, Found, Key, Position, ValueRef};
 use serde::Deserialize;
 
 use crate::ack::{Ack, write_failure};
@@ -47,10 +47,8 @@ async fn write(call: Call, id: Option<String>, only_create: bool) -> Outcome<Ans
             condition
         };
         let id = key.to_string();
-        let written = collection.write(Write {
-            condition,
-            ..Write::put(key, document)
-        });
+        let write = collection.write().condition(condition);
+        let written = write.put_at(&key, &document);
         let ack = Ack::put(written.map_err(|error| write_failure(&error, &index, &id))?);
         Ok(acknowledge(ack, &index, &id))
     };
@@ -64,10 +62,8 @@ pub(crate) async fn delete(call: Call) -> Outcome<Answer> {
     let condition = condition(&call.params, false)?;
     let work = move |server: &Server| {
         let collection = server.collection(&index)?;
-        let written = collection.write(Write {
-            condition,
-            ..Write::delete(parse_key(&id)?)
-        });
+        let write = collection.write().condition(condition);
+        let written = write.delete(&parse_key(&id)?);
         let ack = Ack::delete(written.map_err(|error| write_failure(&error, &index, &id))?);
         Ok(acknowledge(ack, &index, &id))
     };

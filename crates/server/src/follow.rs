@@ -7,7 +7,7 @@
 //! | `GET /_follow/copy/{id}/{name}` | the file of this number |
 //! | `DELETE /_follow/copy/{id}` | nothing: the files may go |
 //!
-//! The messages are those of [`quiredb::Frame`]. A follower asks in HTTP/1.0, so an answer ends
+//! The messages are those of [`quiredb::operations::Frame`]. A follower asks in HTTP/1.0, so an answer ends
 //! where its connection does.
 
 mod client;

@@ -5,7 +5,7 @@
 //! breaks it off.
 
 use axum::http::StatusCode;
-use quiredb::{VerifyOptions, VerifyReport};
+use quiredb::operations::{VerifyOptions, VerifyReport, verify_open};
 use serde_json::{Map, json};
 
 use crate::answer::Answer;
@@ -35,7 +35,7 @@ pub(crate) async fn begin(call: Call) -> Outcome<Answer> {
         .verifications
         .begin(&call.server.database(), Map::new(), being_verified, {
             move |database, tell| {
-                let result = database.verify(&options, tell);
+                let result = verify_open(database, &options, tell);
                 match &result {
                     Ok(report) if report.damage.is_empty() => {}
                     Ok(report) => {

@@ -1,6 +1,6 @@
 //! Histories: what is done to a database, and what the machine does to it, as plain data.
 
-use quiredb::{Codec, CollectionSettings, Durability, Medium, Options, Volumes};
+use quiredb::{Codec, CollectionSettings, DatabaseOptions, Durability, Medium, Volumes};
 use std::path::PathBuf;
 
 /// The most volumes of a history.
@@ -74,12 +74,12 @@ impl History {
         }
     }
 
-    pub(crate) fn options(&self) -> Options {
-        Options {
+    pub(crate) fn options(&self) -> DatabaseOptions {
+        DatabaseOptions {
             memory_bytes: self.memory_bytes,
             replay_bytes_max: self.replay_bytes_max,
             segment_bytes: self.segment_bytes,
-            ..Options::default()
+            ..DatabaseOptions::default()
         }
     }
 }

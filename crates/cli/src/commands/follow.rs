@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::output::tell;
 use crate::{Context, database};
 use quire_server::{FollowOptions, Follower, serve_follower};
-use quiredb::Options;
+use quiredb::DatabaseOptions;
 use std::path::PathBuf;
 
 /// Copy a database that is served elsewhere, keep up with it, and serve reads of it
@@ -41,7 +41,7 @@ impl Follow {
             .as_deref()
             .map(read_token)
             .transpose()?;
-        let mut database = Options::default();
+        let mut database = DatabaseOptions::default();
         if let Some(memory) = self.serving.memory {
             database.memory_bytes = memory.0;
         }

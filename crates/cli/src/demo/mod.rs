@@ -199,9 +199,10 @@ impl Demo {
             .close()
             .map_err(Error::engine("cannot close the database"))?;
         drop(database);
-        let report = quiredb::verify(
+        let report = quiredb::operations::verify(
             context.env.clone(),
             Volumes::single(&directory.path),
+            &Default::default(),
             &mut |_, _| {},
         )
         .map_err(|source| database::refused(&directory.path, source))?;

@@ -29,7 +29,12 @@ pub(super) fn run(
             writes.append(&mut part.writes);
             group.push(part);
         }
-        let mut results = collection.write_batch(writes, durability).into_iter();
+        let mut results = collection
+            .batch()
+            .writes(writes)
+            .durability(durability)
+            .write()
+            .into_iter();
         for part in group {
             let failures = part
                 .lines

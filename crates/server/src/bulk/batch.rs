@@ -271,7 +271,7 @@ impl Batch<'_> {
             origins.push((item, update.map(|update| (write.key.clone(), update))));
             writes.push(write);
         }
-        let results = collection.write_batch(writes, None);
+        let results = collection.batch().writes(writes).write();
         for ((item, update), result) in origins.into_iter().zip(results) {
             match (result, update) {
                 (Err(error), Some((key, mut update)))

@@ -12,10 +12,8 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use quiredb::{
-    Applied, Database, Env, Error, ErrorKind, FollowerDir, Frame, IncomingCopy, Options, Replica,
-    Result, Volumes,
-};
+use quiredb::operations::{Applied, FollowerDir, Frame, IncomingCopy, Replica};
+use quiredb::{Database, DatabaseOptions, Env, Error, ErrorKind, Result};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -54,7 +52,7 @@ pub struct FollowOptions {
     /// The follower's directory; made if it is absent or empty.
     pub dir: PathBuf,
     /// How its databases are opened.
-    pub database: Options,
+    pub database: DatabaseOptions,
 }
 
 /// Never shows the token.
@@ -77,7 +75,7 @@ pub struct Follower {
     token: Option<String>,
     /// Tells its copies from those of other followers, for as long as it runs.
     id: String,
-    options: Options,
+    options: DatabaseOptions,
     dir: FollowerDir,
     replica: Option<Replica>,
     state: Arc<Following>,
@@ -120,7 +118,7 @@ impl Follower {
             id: id.map(letter).iter().collect(),
             address: address.to_owned(),
             token: options.token,
-            options: Options {
+            options: DatabaseOptions {
                 create_if_missing: false,
                 retention: false,
                 ..options.database
@@ -137,11 +135,10 @@ impl Follower {
     }
 
     fn open_database(&self, path: PathBuf) -> Result<Database> {
-        Database::open_with(
-            Arc::clone(&self.env),
-            Volumes::single(path),
-            self.options.clone(),
-        )
+        Database::builder(path)
+            .env(Arc::clone(&self.env))
+            .options(self.options.clone())
+            .open()
     }
 
     /// Copies and follows until it is told to stop, or can't go on.

@@ -14,7 +14,8 @@ use axum::http::StatusCode;
 use bytes::Bytes;
 use futures_util::stream;
 use parking_lot::Mutex;
-use quiredb::{ErrorKind, LeaderCopy, LeaderStream};
+use quiredb::ErrorKind;
+use quiredb::operations::{LeaderCopy, LeaderStream, copy_for_follower, serve_follower};
 use serde_json::json;
 
 use crate::answer::Answer;
@@ -101,7 +102,7 @@ pub(crate) async fn follow(call: Call) -> Outcome<Answer> {
     let server = Arc::clone(&call.server);
     let hello = call.take_body().await?;
     let begun = server
-        .read(move |server| server.database().serve_follower(&hello.bytes))
+        .read(move |server| serve_follower(&server.database(), &hello.bytes))
         .await?;
     let stream = begun.map_err(|error| Failure::engine(&error, None))?;
     let pieces = stream::unfold(Some((server, stream)), |state| async move {
@@ -138,7 +139,7 @@ async fn next(mut stream: LeaderStream) -> io::Result<(LeaderStream, Option<Vec<
 pub(crate) async fn copy(call: Call) -> Outcome<Answer> {
     let (server, id) = (Arc::clone(&call.server), call.id());
     let taken = server.read(move |server| {
-        let copy = server.database().copy_for_follower();
+        let copy = copy_for_follower(&server.database());
         let copy = copy.map_err(|error| Failure::engine(&error, None))?;
         let plan = copy.plan();
         server.copies.hold(id, copy, server.now())?;

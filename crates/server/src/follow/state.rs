@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use quiredb::{Delays, Lag};
+use quiredb::Delays;
+use quiredb::operations::Lag;
 use serde_json::{Value, json};
 
 use crate::metrics::Exposition;

@@ -141,7 +141,7 @@ fn round<'w, 'a>(
         if writes.is_empty() {
             continue;
         }
-        let results = collection.write_batch(writes, None);
+        let results = collection.batch().writes(writes).write();
         for ((task, outcome), result) in then.into_iter().zip(results) {
             match result {
                 Ok(written) => report(task.at, outcome.with_version(written.version)),
