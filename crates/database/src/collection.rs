@@ -185,6 +185,21 @@ impl Collection {
     /// each partition's in order, partitions interleaved by time. A change that a later one of the
     /// same document superseded may be missing, if it was compacted away.
     ///
+    /// ```
+    /// use quiredb::{Database, Document, Position};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let database = Database::open(dir.path())?;
+    /// let jobs = database.collection_or_create("jobs", Default::default)?;
+    /// jobs.put(&Document::from_json(br#"{"_id":"a"}"#)?)?;
+    /// let mut tail = jobs.tail(Position(1))?;
+    /// let change = tail.next().expect("job a was written")?;
+    /// assert_eq!(change.key.to_string(), "a");
+    ///
+    /// // Later, go on where it ended.
+    /// assert!(jobs.tail_after(&tail.seen())?.next().is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// `Gone` if a log no longer holds that position.
     pub fn tail(&self, from: Position) -> Result<Tail> {

@@ -59,7 +59,7 @@ pub use quire_database::{
     DatabaseBuilder, DatabaseOptions, DatabaseStats, Error, ErrorKind, FilterStats, ID, Page,
     Result, Scan, ScrubStats, Tail, View, WriteBuilder, from_document, to_document,
 };
-pub use quire_env::{Env, Gate, Medium, OsEnv, SimEnv, Volumes};
+pub use quire_env::{Env, Medium, OsEnv, SimEnv, Volumes};
 pub use quire_model::{
     ArrayRef, DOCUMENT_BYTES_MAX, Document, KEY_BYTES_MAX, Key, ObjectRef, Position, ValueRef,
 };

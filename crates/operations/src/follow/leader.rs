@@ -60,6 +60,46 @@ struct Following {
 /// Begins to serve a follower; `hello` is what [`Replica::hello`](super::Replica::hello) gave
 /// there. If it can't follow, the stream says why, and ends.
 ///
+/// A follower takes a copy of the leader's files first, then the records that come after it. The
+/// caller carries the bytes between the two; here they are in one process:
+///
+/// ```
+/// use quiredb::operations::{FollowerDir, Frame, Replica, copy_for_follower, serve_follower};
+/// use quiredb::{Database, Document, OsEnv};
+/// use std::ops::ControlFlow::Continue;
+/// use std::time::Duration;
+/// # let dir = tempfile::tempdir()?;
+///
+/// let leader = Database::open(dir.path().join("leader"))?;
+/// let songs = leader.collection_or_create("songs", Default::default)?;
+/// songs.put(&Document::from_json(br#"{"_id":1,"title":"Jolene"}"#)?)?;
+///
+/// let mut copies = FollowerDir::open(OsEnv::new()?, &dir.path().join("follower"))?;
+/// let files = copy_for_follower(&leader)?;
+/// let copy = copies.begin_copy(files.plan().as_bytes())?;
+/// for file in copy.missing()? {
+///     let mut bytes = Vec::new();
+///     files.send(file, &mut |message| {
+///         bytes.extend(message);
+///         Continue(())
+///     })?;
+///     copy.receive(file, &mut &bytes[..], &|_| Continue(()))?;
+/// }
+/// let path = copies.finish_copy(&copy)?;
+/// let mut replica = Replica::new(Database::builder(&path).retention(false).open()?);
+///
+/// songs.put(&Document::from_json(br#"{"_id":2,"title":"Hurt"}"#)?)?;
+/// let mut stream = serve_follower(&leader, &replica.hello()?)?;
+/// while replica.database().collection("songs")?.count()? < 2 {
+///     let messages = stream.next(Duration::from_secs(1))?.expect("the leader goes on");
+///     let mut messages = &messages[..];
+///     while let Some(frame) = Frame::read(&mut messages)? {
+///         replica.apply(frame)?;
+///     }
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// `Invalid` if these are no such bytes; `Corrupt` for damage in a log; `Closed`; those of the
 /// machine.

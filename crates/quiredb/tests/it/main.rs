@@ -3,5 +3,4 @@
 
 mod directories;
 mod error_sources;
-
 mod writes;
