@@ -10,9 +10,10 @@
 use crate::measure::{Watch, in_directory, median};
 use crate::results::{Better, Results};
 use crate::{Result, adverts};
+use quiredb::operations::{BackupOptions, backup};
 use quiredb::{
-    BackupOptions, Collection, CollectionSettings, Database, Document, Durability, Key, Options,
-    OsEnv, Volumes, Write,
+    Collection, CollectionSettings, Database, DatabaseBuilder, Document, Durability, Key, OsEnv,
+    Volumes, Write,
 };
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -79,7 +80,7 @@ impl Plan {
 
     fn measure(&self, results: &Results) -> Result<()> {
         let volumes = Volumes::single(self.dir.join("db"));
-        let database = Database::open_with(OsEnv::new()?, volumes, Options::default())?;
+        let database = DatabaseBuilder::on(&volumes).open()?;
         let adverts = database.create_collection("adverts", CollectionSettings::default())?;
         for from in (0..self.count).step_by(self.slice.max(1) as usize) {
             let to = (from + self.slice).min(self.count);
@@ -220,7 +221,7 @@ impl Plan {
         while !stop.load(Ordering::Relaxed) {
             let to = self.dir.join("backup");
             let mut now = 0;
-            let made = database.backup(&to, &self.options(), &mut |done, _| {
+            let made = backup(&database, &to, &self.options(), &mut |done, _| {
                 now = done;
                 copied.store(before + done, Ordering::Relaxed);
                 match stop.load(Ordering::Relaxed) {
@@ -257,7 +258,7 @@ impl Plan {
         std::thread::scope(|scope| {
             let writer = || -> Result<()> {
                 while let Some(batch) = batches.next() {
-                    for result in adverts.write_batch(batch, Some(durability)) {
+                    for result in adverts.batch().writes(batch).durability(durability).write() {
                         result?;
                     }
                 }
@@ -286,7 +287,9 @@ impl Plan {
             rate_bytes: None,
             ..BackupOptions::default()
         };
-        let report = database.backup(&to, &options, &mut |_, _| ControlFlow::Continue(()))?;
+        let report = backup(&database, &to, &options, &mut |_, _| {
+            ControlFlow::Continue(())
+        })?;
         let restored = restore(&to, &copy)?;
         let copied = restored.collection("adverts")?;
         let mut documents = 0_u64;
@@ -309,7 +312,7 @@ impl Plan {
 }
 
 fn restore(from: &Path, to: &Path) -> Result<Database> {
-    quiredb::restore(
+    quiredb::operations::restore(
         OsEnv::new()?,
         from,
         None,

@@ -11,8 +11,7 @@ use crate::measure::{Watch, in_directory, spread};
 use crate::results::{Better, Results};
 use crate::{Result, adverts};
 use quiredb::{
-    Collection, CollectionSettings, Database, Document, Durability, Key, Options, OsEnv, Volumes,
-    Write,
+    Collection, CollectionSettings, Database, DatabaseOptions, Document, Durability, Key, Write,
 };
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -160,13 +159,13 @@ impl Plan {
         documents: &[(Key, Document)],
     ) -> Result<Round> {
         let path = self.dir.join("db");
-        let options = Options {
+        let options = DatabaseOptions {
             memory_bytes: MEMORY_BYTES,
             segment_bytes: self.segment_bytes,
             scrub_period: None,
-            ..Options::default()
+            ..DatabaseOptions::default()
         };
-        let database = Database::open_with(OsEnv::new()?, Volumes::single(&path), options)?;
+        let database = Database::builder(&path).options(options).open()?;
         let settings = CollectionSettings {
             partitions: 1,
             durability: Durability::None,
@@ -180,7 +179,7 @@ impl Plan {
         for batch in documents.chunks(500) {
             let writes = batch.iter().cloned();
             let writes = writes.map(|(key, document)| Write::put(key, document));
-            for result in collection.write_batch(writes.collect(), None) {
+            for result in collection.batch().writes(writes).write() {
                 result?;
             }
         }

@@ -16,7 +16,9 @@ use crate::adverts::{self, Random};
 use crate::corpus;
 use crate::measure::{Latencies, Watch, disk_bytes, in_directory, spread};
 use crate::results::{Better, Results};
-use quiredb::{Collection, Database, Document, Durability, Key, Options, OsEnv, Volumes, Write};
+use quiredb::{
+    Collection, DatabaseBuilder, DatabaseOptions, Document, Durability, Key, Volumes, Write,
+};
 use rustix::fs::{Advice, fadvise};
 use std::fs::File;
 use std::io::Write as _;
@@ -223,12 +225,12 @@ impl Plan {
     }
 
     fn update(&self, results: &Results) -> Result<()> {
-        let options = Options {
+        let options = DatabaseOptions {
             memory_bytes: self.memory << 20,
-            ..Options::default()
+            ..DatabaseOptions::default()
         };
         let volumes = Volumes::single(self.dir.join("db"));
-        let database = Database::open_with(OsEnv::new()?, volumes, options)?;
+        let database = DatabaseBuilder::on(&volumes).options(options).open()?;
         let documents = database.collection("adverts")?;
         let updates =
             (self.count as f64 * self.updates) as u64 / (WRITERS * BATCH) * (WRITERS * BATCH);
@@ -323,7 +325,12 @@ impl Plan {
                 writes.push(Write::put(key(number)?, document(number, version)?));
             }
             let durability = Durability::Async(Duration::from_millis(100));
-            for result in documents.write_batch(writes, Some(durability)) {
+            for result in documents
+                .batch()
+                .writes(writes)
+                .durability(durability)
+                .write()
+            {
                 result?;
             }
         }

@@ -10,8 +10,8 @@ use crate::measure::{Watch, in_directory, spread};
 use crate::results::{Better, Results};
 use crate::{Result, adverts};
 use quiredb::{
-    Collection, CollectionSettings, Database, Document, Durability, Key, Options, OsEnv, Volumes,
-    Write,
+    Collection, CollectionSettings, Database, DatabaseBuilder, DatabaseOptions, Document,
+    Durability, Key, Volumes, Write,
 };
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -128,20 +128,23 @@ impl Plan {
     /// A database of this many documents, of which each was read once and compared.
     fn load(&self, count: u64, memory_bytes: u64) -> Result<Database> {
         let open = || -> Result<Database> {
-            let options = Options {
+            let options = DatabaseOptions {
                 memory_bytes,
-                ..Options::default()
+                ..DatabaseOptions::default()
             };
             let volumes = Volumes::single(self.dir.join("db"));
-            Ok(Database::open_with(OsEnv::new()?, volumes, options)?)
+            Ok(DatabaseBuilder::on(&volumes).options(options).open()?)
         };
         let database = open()?;
         let documents = database.create_collection("adverts", CollectionSettings::default())?;
         for from in (0..count).step_by(BATCH as usize) {
             let put = |number| Ok(Write::put(key(number)?, document(number)?));
             let writes = (from..(from + BATCH).min(count)).map(put);
-            for result in
-                documents.write_batch(writes.collect::<Result<_>>()?, Some(Durability::None))
+            for result in documents
+                .batch()
+                .writes(writes.collect::<Result<Vec<_>>>()?)
+                .durability(Durability::None)
+                .write()
             {
                 result?;
             }

@@ -15,8 +15,8 @@ use crate::measure::{Latencies, Watch, in_directory, median, spread};
 use crate::results::{Better, Results};
 use crate::{Result, adverts};
 use quiredb::{
-    Collection, CollectionSettings, Database, Document, Durability, Key, Options, OsEnv, Volumes,
-    Write,
+    Collection, CollectionSettings, Database, DatabaseBuilder, DatabaseOptions, Document,
+    Durability, Key, Volumes, Write,
 };
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -117,7 +117,12 @@ fn key(number: u64) -> Result<Key> {
 }
 
 fn write(adverts: &Collection, writes: Vec<Write>) -> Result<()> {
-    for result in adverts.write_batch(writes, Some(Durability::None)) {
+    for result in adverts
+        .batch()
+        .writes(writes)
+        .durability(Durability::None)
+        .write()
+    {
         result?;
     }
     Ok(())
@@ -130,14 +135,14 @@ impl Plan {
 
     fn open(&self, compaction: bool) -> Result<Database> {
         let volumes = Volumes::single(self.dir.join("db"));
-        let mut options = Options {
+        let mut options = DatabaseOptions {
             segment_bytes: self.segment_bytes,
-            ..Options::default()
+            ..DatabaseOptions::default()
         };
         if !compaction {
             options.log_live_percent = 0;
         }
-        Ok(Database::open_with(OsEnv::new()?, volumes, options)?)
+        Ok(DatabaseBuilder::on(&volumes).options(options).open()?)
     }
 
     fn measure(&self, results: &Results) -> Result<()> {

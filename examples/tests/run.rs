@@ -36,6 +36,16 @@ fn first_steps_prints_the_books_in_key_order() {
 }
 
 #[test]
+fn typed_books_are_written_conditionally_and_atomically_and_queried() {
+    let printed = run(env!("CARGO_BIN_EXE_typed_books"));
+    assert!(printed.starts_with("refused: document emma"), "{printed}");
+    assert!(
+        printed.ends_with("2 books borrowed\nEmma (1815): 1 left\n"),
+        "{printed}"
+    );
+}
+
+#[test]
 fn counters_lose_no_update() {
     assert!(run(env!("CARGO_BIN_EXE_counters")).ends_with("100 views\n"));
 }

@@ -2,8 +2,8 @@
 //! models.
 
 use quiredb::{
-    Collection, CollectionSettings, Database, Document, Durability, ErrorKind, Key, Options, OsEnv,
-    ValueRef, Volumes, Write,
+    Collection, CollectionSettings, Database, DatabaseOptions, Document, Durability, ErrorKind,
+    Key, OsEnv, ValueRef, Volumes, Write,
 };
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,13 +15,13 @@ const ROUNDS: u64 = 400;
 const KEYS: u64 = 300;
 
 fn open(dir: &std::path::Path) -> Database {
-    let options = Options {
+    let options = DatabaseOptions {
         memory_bytes: 16 << 20,
         replay_bytes_max: 200_000,
         segment_bytes: 1 << 20,
-        ..Options::default()
+        ..DatabaseOptions::default()
     };
-    Database::open_with(OsEnv::new().unwrap(), Volumes::single(dir), options).unwrap()
+    Database::builder(dir).options(options).open().unwrap()
 }
 
 fn settings() -> CollectionSettings {
@@ -83,7 +83,12 @@ fn write(
             }
         }
         let durability = durabilities[(round % 3) as usize];
-        for result in collection.write_batch(batch, Some(durability)) {
+        for result in collection
+            .batch()
+            .writes(batch)
+            .durability(durability)
+            .write()
+        {
             result.unwrap();
         }
         acknowledged.store(round, Ordering::Release);
@@ -185,9 +190,10 @@ fn writers_readers_flushes_and_compactions_at_once_agree_with_the_model() {
     check(&collection);
     database.close().unwrap();
     drop((database, collection));
-    let report = quiredb::verify(
+    let report = quiredb::operations::verify(
         OsEnv::new().unwrap(),
         Volumes::single(dir.path()),
+        &Default::default(),
         &mut |_, _| {},
     )
     .unwrap();
@@ -211,7 +217,7 @@ fn conditional_writes_lose_no_update() {
             let next =
                 Document::from_json(format!(r#"{{"count":{}}}"#, count + 1).as_bytes()).unwrap();
             let write = Write::put(key.clone(), next);
-            let result = collection.write(match found {
+            let result = collection.write().run(match found {
                 Some(found) => write.if_version(found.version),
                 None => write.if_absent(),
             });

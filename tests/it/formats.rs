@@ -5,8 +5,8 @@
 //! release, and never changed again.
 
 use quiredb::{
-    Collection, CollectionSettings, Database, Document, Durability, Key, Options, OsEnv, Volumes,
-    Write,
+    Collection, CollectionSettings, Database, DatabaseOptions, Document, Durability, Key, OsEnv,
+    Volumes, Write,
 };
 use serde_json::{Value, json};
 use std::fs;
@@ -31,11 +31,11 @@ fn copy(from: &Path, to: &Path) {
 }
 
 fn open(path: &Path) -> Database {
-    let options = Options {
+    let options = DatabaseOptions {
         segment_bytes: 4096,
-        ..Options::default()
+        ..DatabaseOptions::default()
     };
-    Database::open_with(OsEnv::new().unwrap(), Volumes::single(path), options).unwrap()
+    Database::builder(path).options(options).open().unwrap()
 }
 
 /// All that a database holds: a line for each document, in order.
@@ -77,7 +77,13 @@ fn a_database_of_every_released_format_opens_and_goes_on() {
         assert!(expected.len() > 100);
         let verify = |documents: usize| {
             let env = OsEnv::new().unwrap();
-            let report = quiredb::verify(env, Volumes::single(&path), &mut |_, _| {}).unwrap();
+            let report = quiredb::operations::verify(
+                env,
+                Volumes::single(&path),
+                &Default::default(),
+                &mut |_, _| {},
+            )
+            .unwrap();
             assert_eq!(report.damage, [], "{}", from.display());
             assert_eq!(report.documents, documents as u64);
         };
@@ -89,7 +95,7 @@ fn a_database_of_every_released_format_opens_and_goes_on() {
             let collection = database.collection(&name).unwrap();
             let document = Document::from_json(br#"{"_id":"new","of":"now"}"#).unwrap();
             collection
-                .put(&Key::parse("new").unwrap(), &document)
+                .put_at(&Key::parse("new").unwrap(), &document)
                 .unwrap();
             collection.compact().unwrap();
         }
@@ -110,7 +116,7 @@ fn a_database_of_every_released_format_opens_and_goes_on() {
         let repaired = dir.path().join("copy");
         copy(&from.join("db"), &repaired);
         let env = OsEnv::new().unwrap();
-        let report = quiredb::repair(
+        let report = quiredb::operations::repair(
             env,
             Volumes::single(&repaired),
             Volumes::single(&new),
@@ -123,7 +129,12 @@ fn a_database_of_every_released_format_opens_and_goes_on() {
 }
 
 fn write(collection: &Collection, writes: Vec<Write>) {
-    for result in collection.write_batch(writes, Some(Durability::Sync)) {
+    for result in collection
+        .batch()
+        .writes(writes)
+        .durability(Durability::Sync)
+        .write()
+    {
         result.unwrap();
     }
 }

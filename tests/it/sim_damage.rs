@@ -1,8 +1,8 @@
 //! Damaged bytes are never served: every byte of every file of a small database is changed in turn.
 
 use quiredb::{
-    Collection, CollectionSettings, Database, Document, Durability, ErrorKind, Key, Options,
-    Result, SimEnv, Volumes, Write,
+    Collection, CollectionSettings, Database, DatabaseBuilder, Document, Durability, ErrorKind,
+    Key, Result, SimEnv, Volumes, Write,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn volumes() -> Volumes {
 }
 
 fn open(env: &Arc<SimEnv>) -> Result<Database> {
-    Database::open_with(env.clone(), volumes(), Options::default())
+    DatabaseBuilder::on(&volumes()).env(env.clone()).open()
 }
 
 fn collection(database: &Database) -> Result<Collection> {
@@ -44,10 +44,11 @@ fn database_of(word: &str) -> (Arc<SimEnv>, Model) {
                 r#"{{"n":{number},"text":"{word} {number}, with some text to fill a line"}}"#
             );
             let document = Document::from_json(text.as_bytes()).unwrap();
-            letters.write_batch(
-                vec![Write::put(key.clone(), document.clone())],
-                Some(Durability::None),
-            );
+            letters
+                .batch()
+                .writes(vec![Write::put(key.clone(), document.clone())])
+                .durability(Durability::None)
+                .write();
             model.insert(key, document);
             if number % 7 == 3 {
                 letters.flush().unwrap();
@@ -114,13 +115,14 @@ fn is_right_or_refused(env: &Arc<SimEnv>, model: &Model) -> bool {
     whole
 }
 
-fn verify(env: &Arc<SimEnv>) -> quiredb::VerifyReport {
-    quiredb::verify(env.clone(), volumes(), &mut |_, _| {}).unwrap()
+fn verify(env: &Arc<SimEnv>) -> quiredb::operations::VerifyReport {
+    quiredb::operations::verify(env.clone(), volumes(), &Default::default(), &mut |_, _| {})
+        .unwrap()
 }
 
 /// Whether the report names the file, or the directory it is in (where the file is what should be
 /// there).
-fn names(report: &quiredb::VerifyReport, file: &Path) -> bool {
+fn names(report: &quiredb::operations::VerifyReport, file: &Path) -> bool {
     report
         .damage
         .iter()
@@ -228,7 +230,7 @@ pub(crate) fn damage_to_a_log_that_was_not_closed_takes_nothing_but_what_came_la
     let mut states = vec![Model::new()];
     for number in 0..8u32 {
         let document = Document::from_json(format!(r#"{{"n":{number}}}"#).as_bytes()).unwrap();
-        letters.put(&Key::from(number % 5), &document).unwrap();
+        letters.put_at(&Key::from(number % 5), &document).unwrap();
         let mut state = states.last().unwrap().clone();
         state.insert(Key::from(number % 5), document);
         states.push(state);

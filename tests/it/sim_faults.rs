@@ -7,8 +7,8 @@
 
 use quire_env::{Absence, Env, Latency, ReadFault, SimEnv};
 use quiredb::{
-    Collection, CollectionSettings, Database, Document, Durability, Effect, Error, ErrorKind, Key,
-    Medium, Options, Position, Volumes, Write,
+    Collection, CollectionSettings, Database, DatabaseBuilder, DatabaseOptions, Document,
+    Durability, Effect, Error, ErrorKind, Key, Medium, Position, Volumes, Write,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -118,12 +118,14 @@ impl Client {
         let database = match &self.database {
             Some(database) => database.clone(),
             None => {
-                let options = Options {
+                let options = DatabaseOptions {
                     create_if_missing: !self.created,
-                    ..Options::default()
+                    ..DatabaseOptions::default()
                 };
-                let database =
-                    Database::open_with(self.env.clone(), self.volumes.clone(), options)?;
+                let database = DatabaseBuilder::on(&self.volumes)
+                    .env(self.env.clone())
+                    .options(options)
+                    .open()?;
                 self.created = true;
                 self.database.insert(database).clone()
             }
@@ -263,7 +265,10 @@ impl Client {
         then: Option<String>,
     ) -> Result<(), Error> {
         let result = collection
-            .write_batch(vec![write], Some(Durability::Sync))
+            .batch()
+            .writes(vec![write])
+            .durability(Durability::Sync)
+            .write()
             .remove(0);
         let possible = self.known.entry(n).or_insert_with(|| [None].into());
         match &result {
@@ -299,8 +304,13 @@ impl Client {
         }
         self.database = None;
         self.env = self.env.after_crash(7);
-        let report =
-            quiredb::verify(self.env.clone(), self.volumes.clone(), &mut |_, _| {}).unwrap();
+        let report = quiredb::operations::verify(
+            self.env.clone(),
+            self.volumes.clone(),
+            &Default::default(),
+            &mut |_, _| {},
+        )
+        .unwrap();
         assert_eq!(report.damage, []);
         for act in [Act::Compact, Act::Scan] {
             self.act(act);

@@ -3,7 +3,7 @@
 use crate::Context;
 use crate::error::{Error, Result, causes};
 use crate::size::Size;
-use quiredb::{Collection, Database, ErrorKind, Options, Volumes};
+use quiredb::{Collection, Database, DatabaseOptions, ErrorKind};
 use std::path::Path;
 
 /// Opens an existing database.
@@ -56,16 +56,19 @@ pub(crate) fn require_directory(context: &Context, path: &Path) -> Result<()> {
 }
 
 fn open(context: &Context, path: &Path, memory: Option<Size>, create: bool) -> Result<Database> {
-    let mut options = Options {
+    let mut options = DatabaseOptions {
         create_if_missing: create,
         // The database may be the copy of a follower: a command that reads it deletes nothing.
         retention: create,
-        ..Options::default()
+        ..DatabaseOptions::default()
     };
     if let Some(Size(bytes)) = memory {
         options.memory_bytes = bytes;
     }
-    Database::open_with(context.env.clone(), Volumes::single(path), options)
+    Database::builder(path)
+        .env(context.env.clone())
+        .options(options)
+        .open()
         .map_err(|source| refused(path, source))
 }
 

@@ -1,7 +1,8 @@
 //! Standard output: results, as text or JSON.
 
 use crate::error::{Error, Result};
-use quiredb::{Found, Key, Origin, Written};
+use quiredb::operations::Origin;
+use quiredb::{Found, Key, Written};
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{self, BufWriter, Stdout, Write};

@@ -3,8 +3,9 @@
 use crate::Context;
 use crate::database;
 use crate::error::{Error, Result, causes};
+use quiredb::operations::{FrozenDocument, FrozenView, Origin};
 use quiredb::query::{Answer, Error as QueryError, Hit, Options, Prepared, UnknownFields};
-use quiredb::{Database, FrozenDocument, FrozenView, Origin, View};
+use quiredb::{Database, View};
 use std::path::Path;
 
 /// An open source.

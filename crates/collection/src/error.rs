@@ -19,6 +19,8 @@ pub enum ErrorKind {
     Corrupt,
     /// The partition has no room for another document.
     Full,
+    /// A batch that is to be written whole is larger than a group of records may be.
+    TooLarge,
     /// The store below.
     Store(quire_store::ErrorKind),
 }
@@ -28,10 +30,10 @@ pub enum ErrorKind {
 #[non_exhaustive]
 pub enum Error {
     /// The store.
-    #[error(transparent)]
+    #[error("{0}")]
     Store(#[from] quire_store::Error),
     /// A document or key.
-    #[error(transparent)]
+    #[error("{0}")]
     Model(#[from] quire_model::Error),
     /// A condition did not hold.
     #[error("document {key}: {reason}")]
@@ -66,6 +68,12 @@ pub enum Error {
         /// The partition.
         partition: u32,
     },
+    /// A batch that is to be written whole has too many bytes.
+    #[error("an atomic batch has records of {bytes_max} bytes at most; write it in parts")]
+    BatchTooLarge {
+        /// The limit.
+        bytes_max: usize,
+    },
 }
 
 impl Error {
@@ -78,6 +86,7 @@ impl Error {
             Error::NotFound { .. } => ErrorKind::NotFound,
             Error::Corrupt { .. } => ErrorKind::Corrupt,
             Error::DocIdsExhausted { .. } => ErrorKind::Full,
+            Error::BatchTooLarge { .. } => ErrorKind::TooLarge,
         }
     }
 }

@@ -4,7 +4,7 @@
 use crate::documents::{Documents, KEYS, ROWS};
 use crate::lookup::DocumentLookup;
 use crate::record::Record;
-use crate::write::{Decider, key_of};
+use crate::write::{Decider, GROUP_BYTES, key_of};
 use crate::{Change, Error, Found, PartitionView, Result, Write, Written};
 use bytes::Bytes;
 use quire_env::{Env, Gate};
@@ -77,6 +77,27 @@ impl Partition {
         let time_micros = self.shared.env().now_micros();
         self.store.write_unsynced(|transaction| {
             Ok::<_, Error>(Decider::new(self.number, time_micros, transaction).decide(writes))
+        })
+    }
+
+    /// Decides all writes and does them as one group of records, or does none: as
+    /// [`write`](Partition::write) otherwise.
+    ///
+    /// # Errors
+    /// The store's, `TooLarge` if the records are more than one group may have, and what is wrong
+    /// with the first write that fails. Nothing was written then.
+    pub fn write_whole(&self, writes: &[Write]) -> Result<(Vec<Written>, Position)> {
+        let time_micros = self.shared.env().now_micros();
+        self.store.write_unsynced(|transaction| {
+            let decided = Decider::new(self.number, time_micros, transaction).decide(writes);
+            let is_whole = decided.len() == writes.len();
+            let written = decided.into_iter().collect::<Result<Vec<_>>>()?;
+            match is_whole {
+                true => Ok(written),
+                false => Err(Error::BatchTooLarge {
+                    bytes_max: GROUP_BYTES,
+                }),
+            }
         })
     }
 

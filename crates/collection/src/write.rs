@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 /// A group of records that survives a crash together holds about this number of bytes at most; a
 /// longer batch is cut.
-const GROUP_BYTES: usize = 32 << 20;
+pub(crate) const GROUP_BYTES: usize = 32 << 20;
 
 /// What is known of a key in this batch.
 #[derive(Debug, Clone, Copy)]

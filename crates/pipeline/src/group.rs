@@ -44,8 +44,7 @@ impl<T> PartitionGroup<T> {
 /// use quire_pipeline::{Grouper, write_groups};
 /// use quiredb::{CollectionSettings, Database, Document, Key, SimEnv, Volumes, Write};
 ///
-/// let volumes = Volumes::single("/db");
-/// let database = Database::open_with(SimEnv::new(1), volumes, Default::default())?;
+/// let database = Database::builder("/db").env(SimEnv::new(1)).open()?;
 /// let jobs = database.create_collection("jobs", CollectionSettings::default())?;
 /// let mut grouper = Grouper::new(&jobs);
 /// for id in 0..100 {

@@ -30,8 +30,7 @@
 //! use quiredb::{CollectionSettings, Database, Key, SimEnv, Volumes};
 //!
 //! let env = SimEnv::new(1);
-//! let volumes = Volumes::single("/db");
-//! let database = Database::open_with(env.clone(), volumes, Default::default())?;
+//! let database = Database::builder("/db").env(env.clone()).open()?;
 //! let jobs = database.create_collection("jobs", CollectionSettings::default())?;
 //! let text = "{\"_id\":1}\n{\"_id\":2}\n";
 //! let input = Input::new("two jobs", Format::Ndjson, || Ok(Box::new(text.as_bytes())));

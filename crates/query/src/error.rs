@@ -75,8 +75,8 @@ pub enum Error {
     #[error("the query was stopped")]
     Stopped,
     /// A shard could not be read.
-    #[error(transparent)]
-    Shard(Arc<dyn std::error::Error + Send + Sync>),
+    #[error("{0}")]
+    Shard(#[source] Arc<dyn std::error::Error + Send + Sync>),
 }
 
 impl Error {

@@ -42,10 +42,10 @@ pub enum Error {
     #[error(transparent)]
     Env(#[from] quire_env::Error),
     /// The log.
-    #[error(transparent)]
+    #[error("{0}")]
     Log(#[from] quire_log::Error),
     /// A tree.
-    #[error(transparent)]
+    #[error("{0}")]
     Tree(#[from] quire_lsm::Error),
     /// The log could not be synced after a write.
     #[error(

@@ -57,7 +57,5 @@ fn follow(
 fn set_price(prices: &Collection, name: &str, price: &str) -> Result<()> {
     let document =
         Document::from_json(format!(r#"{{"_id":"{name}","price":{price}}}"#).as_bytes())?;
-    prices
-        .put(&prices.key_of(&document)?, &document)
-        .map(|_| ())
+    prices.put(&document).map(|_| ())
 }

@@ -5,7 +5,8 @@ use quire_env::{BlockCache, Budget, Env, SimEnv};
 use quire_log::{Codec, Log, LogIdentity, LogOptions};
 use quire_lsm::{FilterPager, Op, RunMeta, TableFiles, Tree, TreeContext, TreeSpec};
 use quiredb::{
-    CollectionSettings, Database, Document, Durability, Key, Options, Position, Volumes, Write,
+    CollectionSettings, Database, DatabaseOptions, Document, Durability, Key, Position, Volumes,
+    Write,
 };
 use std::ops::Bound;
 use std::path::Path;
@@ -305,8 +306,13 @@ pub(super) fn template() -> &'static Arc<SimEnv> {
                     Document::from_json(text.as_bytes()).unwrap(),
                 )
             };
-            let batch = (round * 10..round * 10 + 20).map(put).collect();
-            for result in collection.write_batch(batch, Some(Durability::None)) {
+            let batch = (round * 10..round * 10 + 20).map(put);
+            for result in collection
+                .batch()
+                .writes(batch)
+                .durability(Durability::None)
+                .write()
+            {
                 result.unwrap();
             }
             collection.flush().unwrap();
@@ -319,12 +325,15 @@ pub(super) fn template() -> &'static Arc<SimEnv> {
 }
 
 pub(super) fn open_database(env: &Arc<SimEnv>) -> quiredb::Result<Database> {
-    let options = Options {
+    let options = DatabaseOptions {
         memory_bytes: 16 << 20,
         create_if_missing: env.files().is_empty(),
-        ..Options::default()
+        ..DatabaseOptions::default()
     };
-    Database::open_with(env.clone(), Volumes::single("/db"), options)
+    Database::builder("/db")
+        .env(env.clone())
+        .options(options)
+        .open()
 }
 
 /// Opens, reads, verifies and writes to the database with one of its files replaced.
@@ -333,7 +342,12 @@ fn database_with(path: &str, input: &[u8]) -> Way {
     let whole = env.read_all(Path::new(path)).unwrap();
     let bytes = of_input(input);
     place(&*env, path, bytes);
-    let verified = quiredb::verify(env.clone(), Volumes::single("/db"), &mut |_, _| {});
+    let verified = quiredb::operations::verify(
+        env.clone(),
+        Volumes::single("/db"),
+        &Default::default(),
+        &mut |_, _| {},
+    );
     let outcome = read_database(&env);
     if !is_below_checksums(input) {
         assert_eq!(outcome.is_ok(), bytes == whole, "{outcome:?}");
@@ -362,7 +376,7 @@ pub(super) fn read_database(env: &Arc<SimEnv>) -> quiredb::Result<u64> {
                 found += 1;
             }
             collection.get(&Key::from(7))?;
-            collection.put(&Key::from(7), &Document::from_json(b"{}")?)?;
+            collection.put_at(&Key::from(7), &Document::from_json(b"{}")?)?;
             collection.flush()?;
             collection.compact()?;
             Ok(found)

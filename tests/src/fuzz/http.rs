@@ -7,7 +7,7 @@ use axum::http::Request;
 use http_body_util::BodyExt;
 use quire_env::SimEnv;
 use quire_server::{ServerOptions, router};
-use quiredb::{CollectionSettings, Database, Options, Volumes};
+use quiredb::{CollectionSettings, Database, DatabaseOptions};
 use tower::ServiceExt;
 
 /// A bulk body.
@@ -90,11 +90,15 @@ const REQUESTS: &[(&str, &str)] = &[
 
 /// A database on a simulated machine, with two documents.
 pub(super) fn database() -> Database {
-    let options = Options {
+    let options = DatabaseOptions {
         memory_bytes: 16 << 20,
-        ..Options::default()
+        ..DatabaseOptions::default()
     };
-    let database = Database::open_with(SimEnv::new(1), Volumes::single("/db"), options).unwrap();
+    let database = Database::builder("/db")
+        .env(SimEnv::new(1))
+        .options(options)
+        .open()
+        .unwrap();
     let settings = br#"{"partitions":1,"durability":"none"}"#;
     let settings = CollectionSettings::from_json(settings).unwrap();
     let collection = database.create_collection("docs", settings).unwrap();
@@ -103,7 +107,9 @@ pub(super) fn database() -> Database {
             quiredb::Key::parse(key),
             quiredb::Document::from_json(text.as_bytes()),
         );
-        collection.put(&key.unwrap(), &document.unwrap()).unwrap();
+        collection
+            .put_at(&key.unwrap(), &document.unwrap())
+            .unwrap();
     }
     database
 }

@@ -3,7 +3,8 @@
 use super::files::{file, of_input, open_database, place, read_database, template};
 use super::{Target, Way, is_below_checksums};
 use quire_env::{Env, SimEnv};
-use quiredb::{BackupOptions, Database, Volumes};
+use quiredb::operations::{BackupOptions, backup};
+use quiredb::{Database, Volumes};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -41,7 +42,7 @@ fn back_up(env: &Arc<SimEnv>) -> quiredb::Result<u64> {
         rate_bytes: None,
         keep: Some(2),
     };
-    let made = database.backup(Path::new(BACKUP), &options, &mut |_, _| {
+    let made = backup(&database, Path::new(BACKUP), &options, &mut |_, _| {
         ControlFlow::Continue(())
     });
     database.close()?;
@@ -68,10 +69,11 @@ fn snapshot(input: &[u8]) -> Way {
     let bytes = of_input(input);
     place(&*env, path.to_str().unwrap(), bytes);
     let machine: Arc<dyn Env> = env.clone();
-    let listed = quiredb::snapshots(Arc::clone(&machine), Path::new(BACKUP));
+    let listed = quiredb::operations::snapshots(Arc::clone(&machine), Path::new(BACKUP));
     env.remove_dir_all(Path::new("/db")).unwrap();
     let volumes = Volumes::single("/db");
-    let restored = quiredb::restore(machine, Path::new(BACKUP), None, &volumes, &mut |_, _| ());
+    let restored =
+        quiredb::operations::restore(machine, Path::new(BACKUP), None, &volumes, &mut |_, _| ());
     let outcome = restored.and_then(|_| {
         let read = read_database(&env);
         back_up(&env).and(read)

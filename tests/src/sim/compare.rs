@@ -4,9 +4,10 @@ use super::document;
 use super::history;
 use super::model::{self, Answer, Collection, Decider, Record, State};
 use quire_env::SimEnv;
+use quiredb::operations::VerifyReport;
 use quiredb::{
     Change, CollectionSettings, Database, Document, Durability, Effect, ErrorKind, Found, Key,
-    Options, Position, Result, VerifyReport, View, Volumes, Write, Written,
+    Position, Result, View, Volumes, Write, Written,
 };
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
@@ -47,7 +48,12 @@ pub(crate) fn verify_env<'a>(
 /// # Errors
 /// If it can't be done.
 pub(crate) fn may_verify(env: &Arc<SimEnv>, volumes: &Volumes) -> Result<VerifyReport> {
-    quiredb::verify(env.clone(), volumes.clone(), &mut |_, _| {})
+    quiredb::operations::verify(
+        env.clone(),
+        volumes.clone(),
+        &Default::default(),
+        &mut |_, _| {},
+    )
 }
 
 /// Checks that a database into which the log of a collection was written, in order, answers as the
@@ -60,7 +66,7 @@ pub(crate) fn rebuild(
     positions: &[u64],
     expected: &State,
 ) -> Result<()> {
-    let database = Database::open_with(SimEnv::new(0), Volumes::single("/new"), Options::default());
+    let database = Database::builder("/new").env(SimEnv::new(0)).open();
     let rebuilt = database
         .unwrap()
         .create_collection(
@@ -74,7 +80,11 @@ pub(crate) fn rebuild(
             Some(document) => Write::put(key, document),
             None => Write::delete(key),
         };
-        let written = rebuilt.write_batch(vec![write], Some(Durability::None));
+        let written = rebuilt
+            .batch()
+            .writes(vec![write])
+            .durability(Durability::None)
+            .write();
         assert!(written[0].is_ok(), "{written:?}");
     }
     rebuilt.flush().unwrap();

@@ -1,6 +1,6 @@
 //! Histories: the operations on a database, and the faults of the machine, as plain data.
 
-use quiredb::{Codec, CollectionSettings, Durability, Medium, Options, Volumes};
+use quiredb::{Codec, CollectionSettings, DatabaseOptions, Durability, Medium, Volumes};
 use std::path::PathBuf;
 
 /// The most volumes of a history.
@@ -75,12 +75,12 @@ impl History {
         }
     }
 
-    pub(crate) fn options(&self) -> Options {
-        Options {
+    pub(crate) fn options(&self) -> DatabaseOptions {
+        DatabaseOptions {
             memory_bytes: self.memory_bytes,
             replay_bytes_max: self.replay_bytes_max,
             segment_bytes: self.segment_bytes,
-            ..Options::default()
+            ..DatabaseOptions::default()
         }
     }
 }

@@ -26,7 +26,7 @@ use super::model::{Collection, Partition, State};
 use super::run::RunStats;
 use backup::Snapshot;
 use quire_env::{Env, SimEnv};
-use quiredb::{CollectionSettings, Database, Options, View, Volumes};
+use quiredb::{CollectionSettings, Database, DatabaseOptions, View, Volumes};
 use rot::Rotten;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ use trouble::{Reads, Trouble};
 pub(crate) struct World {
     /// The present machine: another one after each restart.
     pub(crate) env: Arc<SimEnv>,
-    options: Options,
+    options: DatabaseOptions,
     volumes: Volumes,
     /// Of collections that are made.
     settings: CollectionSettings,

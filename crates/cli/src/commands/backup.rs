@@ -6,7 +6,8 @@ use crate::http;
 use crate::progress::Progress;
 use crate::size::{Rate, Size, counted};
 use crate::{Context, database};
-use quiredb::{BackupOptions, BackupReport, Database, ErrorKind};
+use quiredb::operations::{BackupOptions, BackupReport, backup};
+use quiredb::{Database, ErrorKind};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -80,7 +81,7 @@ impl Backup {
             options.rate_bytes = rate;
         }
         let progress = Progress::bytes(None);
-        let made = database.backup(&self.dest, &options, &mut |done, total| {
+        let made = backup(&database, &self.dest, &options, &mut |done, total| {
             progress.total(total);
             progress.at(done, String::new);
             ControlFlow::Continue(())

@@ -5,7 +5,7 @@ use crate::Context;
 use crate::error::Result;
 use crate::size::{Size, count, counted};
 use crate::time::Moment;
-use quiredb::SnapshotInfo;
+use quiredb::operations::SnapshotInfo;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub(crate) struct Backups {
 
 impl Backups {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
-        let snapshots = quiredb::snapshots(context.env.clone(), &self.dir)
+        let snapshots = quiredb::operations::snapshots(context.env.clone(), &self.dir)
             .map_err(|source| unreadable(&self.dir, source))?;
         for snapshot in &snapshots {
             if context.out.is_json() {

@@ -47,7 +47,8 @@ impl Delete {
                 write = write.if_version(Position(version));
             }
             let written = collection
-                .write(write)
+                .write()
+                .run(write)
                 .map_err(Error::engine(format!("cannot delete {key}")))?;
             if written.effect == Effect::Unchanged {
                 missing = true;

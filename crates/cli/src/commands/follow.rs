@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::message::print_message;
 use crate::{Context, database};
 use quire_server::{FollowOptions, Follower, serve_follower};
-use quiredb::Options;
+use quiredb::DatabaseOptions;
 use std::path::PathBuf;
 
 /// Copy the database of another server, keep the copy current, and serve reads of it
@@ -42,7 +42,7 @@ impl Follow {
             .as_deref()
             .map(read_token)
             .transpose()?;
-        let mut database = Options::default();
+        let mut database = DatabaseOptions::default();
         if let Some(memory) = self.serving.memory {
             database.memory_bytes = memory.0;
         }

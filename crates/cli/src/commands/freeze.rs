@@ -6,7 +6,10 @@ use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::size::{Size, count, counted};
 use quiredb::frozen::FieldSpec;
-use quiredb::{Codec, FreezeOptions, FreezeProgress, FreezeReport, View};
+use quiredb::operations::{
+    FreezeOptions, FreezeProgress, FreezeReport, freeze as freeze_whole, freeze_by_partition,
+};
+use quiredb::{Codec, View};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -125,8 +128,8 @@ pub(crate) fn freeze(
         FreezeProgress::Frozen(documents) => bar.at(documents, || "freezing".into()),
     };
     let report = match by_partition {
-        true => view.freeze_by_partition(out, options, &mut progress),
-        false => view.freeze(out, options, &mut progress),
+        true => freeze_by_partition(view, out, options, &mut progress),
+        false => freeze_whole(view, out, options, &mut progress),
     };
     bar.finish();
     report.map_err(Error::engine("cannot freeze"))

@@ -3,8 +3,8 @@
 use crate::Context;
 use crate::error::{Error, Result};
 use crate::size::{Size, counted};
-use quiredb::FrozenView;
 use quiredb::frozen::{FieldInspection, FrozenFile, Inspection, RowsInspection};
+use quiredb::operations::FrozenView;
 use serde_json::json;
 use std::path::PathBuf;
 

@@ -73,7 +73,8 @@ impl Put {
             write = write.if_absent();
         }
         let written = collection
-            .write(write)
+            .write()
+            .run(write)
             .map_err(Error::engine(format!("cannot write {key}")))?;
         collection
             .sync()

@@ -5,7 +5,8 @@ use crate::database;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::size::{Size, counted};
-use quiredb::{RepairEvent, RepairReport, Volumes};
+use quiredb::Volumes;
+use quiredb::operations::{RepairEvent, RepairReport};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -48,7 +49,7 @@ impl Repair {
         let mut file = BufWriter::new(File::create(&path).map_err(failed)?);
         let progress = Progress::bytes(None);
         let mut written = Ok(());
-        let report = quiredb::repair(
+        let report = quiredb::operations::repair(
             context.env.clone(),
             Volumes::single(&self.db),
             Volumes::single(&self.new_db),

@@ -31,7 +31,7 @@ pub(crate) struct Restore {
 impl Restore {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         let progress = Progress::bytes(None);
-        let report = quiredb::restore(
+        let report = quiredb::operations::restore(
             context.env.clone(),
             &self.dir,
             self.snapshot,

@@ -9,7 +9,7 @@ use crate::message::print_message;
 use crate::output::key_json;
 use crate::{Context, database, files};
 use quiredb::{
-    Change, Collection, Database, ErrorKind, Options, Position, Tail as Changes, Volumes,
+    Change, Collection, Database, DatabaseOptions, ErrorKind, Position, Tail as Changes,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -90,12 +90,16 @@ impl Tail {
         database::require_directory(context, &self.db)?;
         let mut is_reported = false;
         loop {
-            let options = Options {
+            let options = DatabaseOptions {
                 create_if_missing: false,
                 retention: false,
-                ..Options::default()
+                ..DatabaseOptions::default()
             };
-            match Database::open_with(context.env.clone(), Volumes::single(&self.db), options) {
+            match Database::builder(&self.db)
+                .env(context.env.clone())
+                .options(options)
+                .open()
+            {
                 Ok(database) => return Ok(database),
                 Err(error) if error.kind() == ErrorKind::Locked => {
                     if !is_reported {

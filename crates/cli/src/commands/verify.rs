@@ -6,7 +6,8 @@ use crate::database;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::size::{Rate, Size, counted};
-use quiredb::{VerifyOptions, VerifyReport, Volumes};
+use quiredb::Volumes;
+use quiredb::operations::{VerifyOptions, VerifyReport};
 use std::path::{Path, PathBuf};
 
 /// Read every byte; check every checksum, and that the trees agree with the log
@@ -59,7 +60,7 @@ impl Verify {
         let options = VerifyOptions {
             rate_bytes: self.rate.and_then(|rate| rate.0),
         };
-        let report = quiredb::verify_with(
+        let report = quiredb::operations::verify(
             context.env.clone(),
             Volumes::single(db),
             &options,

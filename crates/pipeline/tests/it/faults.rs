@@ -1,7 +1,7 @@
 //! The pipeline over a simulated machine whose disk fills up or fails.
 
 use quire_pipeline::{Error, Event, Format, Input, OnBad, Options, Summary, load};
-use quiredb::{CollectionSettings, Database, ErrorKind, Key, SimEnv, Volumes};
+use quiredb::{CollectionSettings, Database, ErrorKind, Key, SimEnv};
 use std::io::{self, Cursor};
 
 fn input(text: String) -> Input {
@@ -25,8 +25,7 @@ fn documents(count: u64) -> String {
 /// acknowledged. Checks what must hold however it ends, and gives what the load did.
 fn load_while(count: u64, spoil: impl Fn(&SimEnv)) -> Summary {
     let env = SimEnv::new(7);
-    let database =
-        Database::open_with(env.clone(), Volumes::single("/db"), Default::default()).unwrap();
+    let database = Database::builder("/db").env(env.clone()).open().unwrap();
     let settings = CollectionSettings {
         partitions: 2,
         ..CollectionSettings::default()
@@ -57,7 +56,7 @@ fn load_while(count: u64, spoil: impl Fn(&SimEnv)) -> Summary {
     let after = env.after_crash(8);
     after.heal();
     after.set_capacity(u64::MAX);
-    let database = Database::open_with(after, Volumes::single("/db"), Default::default()).unwrap();
+    let database = Database::builder("/db").env(after).open().unwrap();
     let collection = database.collection("c").unwrap();
     for id in 0..acknowledged {
         let key = Key::from(id);
@@ -102,8 +101,7 @@ fn a_disk_that_fails_to_sync_stops_the_load_and_keeps_what_was_acknowledged() {
 #[test]
 fn an_observer_that_fails_stops_the_load() {
     let env = SimEnv::new(1);
-    let database =
-        Database::open_with(env.clone(), Volumes::single("/db"), Default::default()).unwrap();
+    let database = Database::builder("/db").env(env.clone()).open().unwrap();
     let collection = database
         .create_collection("c", CollectionSettings::default())
         .unwrap();

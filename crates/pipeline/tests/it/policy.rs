@@ -7,8 +7,7 @@ use quiredb::{CollectionSettings, Database, SimEnv, Volumes};
 /// bytes, and the count of documents in the collection.
 fn run(text: &'static str, on_bad: OnBad) -> (Summary, Vec<(u64, u64)>, u64) {
     let env = SimEnv::new(1);
-    let volumes = Volumes::single("/db");
-    let database = Database::open_with(env.clone(), volumes, Default::default()).unwrap();
+    let database = Database::builder("/db").env(env.clone()).open().unwrap();
     let collection = database
         .create_collection("c", CollectionSettings::default())
         .unwrap();
@@ -73,8 +72,7 @@ fn input_that_is_compressed_or_fails_is_named() {
         "U+008B is two bytes"
     );
     let env = SimEnv::new(1);
-    let volumes = Volumes::single("/db");
-    let database = Database::open_with(env.clone(), volumes, Default::default()).unwrap();
+    let database = Database::builder("/db").env(env.clone()).open().unwrap();
     let collection = database
         .create_collection("c", CollectionSettings::default())
         .unwrap();

@@ -162,8 +162,7 @@ fn any_options() -> impl Strategy<Value = Options> {
 }
 
 fn open(env: &Arc<SimEnv>, partitions: u32) -> (Database, Collection) {
-    let volumes = Volumes::single("/db");
-    let database = Database::open_with(env.clone(), volumes, Default::default()).unwrap();
+    let database = Database::builder("/db").env(env.clone()).open().unwrap();
     let settings = || CollectionSettings {
         partitions,
         ..CollectionSettings::default()

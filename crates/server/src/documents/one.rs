@@ -1,7 +1,7 @@
 //! One document: put, create, get, delete.
 
 use axum::http::StatusCode;
-use quiredb::{Condition, Found, Position, ValueRef, Write};
+use quiredb::{Condition, Found, Position, ValueRef};
 
 use super::ack::{Ack, acknowledge, write_failure};
 use super::conditions::{check_routing, check_write, condition};
@@ -47,10 +47,8 @@ async fn write(call: Call<Engine>, id: Option<String>, only_create: bool) -> Out
             condition
         };
         let id = key.to_string();
-        let written = collection.write(Write {
-            condition,
-            ..Write::put(key, document)
-        });
+        let write = collection.write().condition(condition);
+        let written = write.put_at(&key, &document);
         let ack = Ack::put(written.map_err(|error| write_failure(&error, &index, &id))?);
         Ok(acknowledge(ack, &index, &id))
     };
@@ -64,10 +62,8 @@ pub(crate) async fn delete(call: Call<Engine>) -> Outcome<Answer> {
     let condition = condition(&call.params, false)?;
     let work = move |engine: &Engine| {
         let collection = engine.collection(&index)?;
-        let written = collection.write(Write {
-            condition,
-            ..Write::delete(parse_key(&id)?)
-        });
+        let write = collection.write().condition(condition);
+        let written = write.delete(&parse_key(&id)?);
         let ack = Ack::delete(written.map_err(|error| write_failure(&error, &index, &id))?);
         Ok(acknowledge(ack, &index, &id))
     };

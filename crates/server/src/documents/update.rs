@@ -185,7 +185,7 @@ impl Update {
                 Plan::Noop(version) => return Ok(Ack::noop(version)),
                 Plan::Write(write) => write,
             };
-            match collection.write(write) {
+            match collection.write().run(write) {
                 Ok(written) => return Ok(Ack::put(written)),
                 Err(error) if error.kind() == ErrorKind::Conflict && retries > 0 => retries -= 1,
                 Err(error) => return Err(write_failure(&error, index, &id)),

@@ -12,10 +12,8 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use quiredb::{
-    Applied, Database, Env, Error, ErrorKind, FollowerDir, Frame, IncomingCopy, Options, Replica,
-    Result, Volumes,
-};
+use quiredb::operations::{Applied, FollowerDir, Frame, IncomingCopy, Replica};
+use quiredb::{Database, DatabaseOptions, Env, Error, ErrorKind, Result};
 use serde_json::Value;
 
 use super::client::{self, Response};
@@ -53,7 +51,7 @@ pub struct FollowOptions {
     /// The follower's directory; made if it is absent or empty.
     pub dir: PathBuf,
     /// How its databases are opened.
-    pub database: Options,
+    pub database: DatabaseOptions,
 }
 
 /// Never shows the token.
@@ -76,7 +74,7 @@ pub struct Follower {
     token: Option<String>,
     /// Identifies this follower's copies at the leader while it runs.
     id: String,
-    options: Options,
+    options: DatabaseOptions,
     dir: FollowerDir,
     replica: Option<Replica>,
     status: Arc<FollowStatus>,
@@ -117,7 +115,7 @@ impl Follower {
             env,
             address: address.to_owned(),
             token: options.token,
-            options: Options {
+            options: DatabaseOptions {
                 create_if_missing: false,
                 retention: false,
                 ..options.database
@@ -134,11 +132,10 @@ impl Follower {
     }
 
     fn open_database(&self, path: PathBuf) -> Result<Database> {
-        Database::open_with(
-            Arc::clone(&self.env),
-            Volumes::single(path),
-            self.options.clone(),
-        )
+        Database::builder(path)
+            .env(Arc::clone(&self.env))
+            .options(self.options.clone())
+            .open()
     }
 
     /// What is known of following.

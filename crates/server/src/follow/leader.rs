@@ -14,7 +14,8 @@ use axum::http::StatusCode;
 use bytes::Bytes;
 use futures_util::stream;
 use parking_lot::Mutex;
-use quiredb::{ErrorKind, LeaderCopy, LeaderStream};
+use quiredb::ErrorKind;
+use quiredb::operations::{LeaderCopy, LeaderStream, copy_for_follower, serve_follower};
 use serde_json::json;
 
 use crate::engine::{Engine, WeakEngine};
@@ -121,7 +122,7 @@ pub(crate) async fn follow(call: Call<LeaderState>) -> Outcome<Answer> {
     let (engine, stopping) = (call.state.engine.clone(), call.state.stopping.clone());
     let hello = call.take_body().await?;
     let begun = engine
-        .read(move |engine| engine.database().serve_follower(&hello.bytes))
+        .read(move |engine| serve_follower(&engine.database(), &hello.bytes))
         .await?;
     let stream = begun.map_err(|error| Failure::engine(&error, None))?;
     let pieces = stream::unfold(Some((stopping, stream)), |state| async move {
@@ -160,7 +161,7 @@ pub(crate) async fn copy(call: Call<LeaderState>) -> Outcome<Answer> {
     let LeaderState { engine, copies, .. } = call.state;
     let holder = Arc::clone(&copies);
     let taken = engine.read(move |engine| {
-        let copy = engine.database().copy_for_follower();
+        let copy = copy_for_follower(&engine.database());
         let copy = copy.map_err(|error| Failure::engine(&error, None))?;
         let plan = copy.plan();
         holder.hold(id, copy, engine.now())?;

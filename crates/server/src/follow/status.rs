@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use quiredb::{Delays, Lag};
+use quiredb::Delays;
+use quiredb::operations::Lag;
 use serde_json::{Value, json};
 
 use crate::metrics::exposition::{Exposition, counter, gauge, histogram};

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use quiredb::{BackupOptions, BackupReport};
+use quiredb::operations::{BackupOptions, BackupReport, backup};
 use serde_json::{Map, Value, json};
 
 use crate::engine::Engine;
@@ -58,7 +58,7 @@ pub(crate) async fn begin(call: Call<BackupState>) -> Outcome<Answer> {
         .backups
         .begin(&call.state.engine.database(), about, is_being_made, {
             move |database, progress| {
-                let result = database.backup(&to, &options, progress);
+                let result = backup(database, &to, &options, progress);
                 if let Err(error) = &result {
                     tracing::error!(backup = named, %error, "a backup failed");
                 }

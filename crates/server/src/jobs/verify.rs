@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use quiredb::{VerifyOptions, VerifyReport};
+use quiredb::operations::{VerifyOptions, VerifyReport, verify_open};
 use serde_json::{Map, json};
 
 use crate::engine::Engine;
@@ -45,7 +45,7 @@ pub(crate) async fn begin(call: Call<VerifyState>) -> Outcome<Answer> {
         .verifications
         .begin(&call.state.engine.database(), Map::new(), being_verified, {
             move |database, progress| {
-                let result = database.verify(&options, progress);
+                let result = verify_open(database, &options, progress);
                 match &result {
                     Ok(report) if report.damage.is_empty() => {}
                     Ok(report) => {

@@ -139,7 +139,7 @@ fn round<'w, 'a>(
         if writes.is_empty() {
             continue;
         }
-        let results = collection.write_batch(writes, None);
+        let results = collection.batch().writes(writes).write();
         assert!(results.len() == then.len(), "each write has one result");
         for ((task, outcome), result) in then.into_iter().zip(results) {
             match result {

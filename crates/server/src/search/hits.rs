@@ -158,12 +158,11 @@ impl Search {
     /// The name of the collection that a hit is in. Shards are numbered across all collections.
     fn index_of(&self, hit: Hit) -> &str {
         let mut end = 0;
-        let mut names = self.views.iter().map(View::collection);
-        let found = names.find(|collection| {
-            end += collection.settings().partitions;
+        let found = self.views.iter().find(|view| {
+            end += view.partition_count();
             hit.shard < end
         });
-        found.map_or("", |collection| collection.name())
+        found.map_or("", View::collection_name)
     }
 }
 

@@ -82,7 +82,8 @@ async fn backups_are_made_below_the_allowed_directory_one_at_a_time() {
     let copy = dir.path().join("copy");
     let from = dir.path().join("backups/nightly");
     let volumes = Volumes::single(&copy);
-    quiredb::restore(OsEnv::new().unwrap(), &from, None, &volumes, &mut |_, _| ()).unwrap();
+    quiredb::operations::restore(OsEnv::new().unwrap(), &from, None, &volumes, &mut |_, _| ())
+        .unwrap();
     let copy = Database::open(&copy).unwrap();
     assert_eq!(copy.collection("jobs").unwrap().count().unwrap(), 20);
 }
@@ -139,7 +140,7 @@ async fn a_server_that_stops_ends_a_running_backup() {
     for number in 0..50u32 {
         let text = "y".repeat(10_000 + number as usize);
         let document = quiredb::Document::from_json(format!(r#"{{"t":"{text}"}}"#).as_bytes());
-        jobs.put(&quiredb::Key::from(number), &document.unwrap())
+        jobs.put_at(&quiredb::Key::from(number), &document.unwrap())
             .unwrap();
     }
     let request = b"POST /_backup/slow?rate_bytes=100000 HTTP/1.0\r\n\r\n";

@@ -57,7 +57,7 @@ fn write(collection: &Collection, key: u8, n: usize) {
             Document::from_json(format!("{{\"n\":{n}}}").as_bytes()).unwrap(),
         ),
     };
-    collection.write(write).unwrap();
+    collection.write().run(write).unwrap();
 }
 
 proptest! {

@@ -3,17 +3,21 @@
 use std::sync::Arc;
 
 use quire_server::ServerOptions;
-use quiredb::{Database, Env, Options, SimEnv, Volumes};
+use quiredb::{Database, DatabaseOptions, Env, SimEnv};
 
 use crate::site::Site;
 
 fn site(env: &Arc<SimEnv>) -> Site {
     // Small segments: the space reserved for a segment can be written though the disk is full.
-    let options = Options {
+    let options = DatabaseOptions {
         segment_bytes: 1 << 20,
-        ..Options::default()
+        ..DatabaseOptions::default()
     };
-    let database = Database::open_with(env.clone(), Volumes::single("/db"), options).unwrap();
+    let database = Database::builder("/db")
+        .env(env.clone())
+        .options(options)
+        .open()
+        .unwrap();
     Site::over(database, ServerOptions::default())
 }
 

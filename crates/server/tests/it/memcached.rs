@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quire_server::{MemcachedOptions, ServerOptions, bind, memcached};
-use quiredb::{Database, Document, Key, Options, SimEnv, Volumes};
+use quiredb::{Database, DatabaseOptions, Document, Key, SimEnv};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -35,11 +35,15 @@ fn answers(database: &Database, field: Option<&str>, requests: &[u8]) -> String 
 
 fn simulated() -> (Database, Arc<SimEnv>) {
     let env = SimEnv::new(1);
-    let options = Options {
+    let options = DatabaseOptions {
         segment_bytes: 1 << 20,
-        ..Options::default()
+        ..DatabaseOptions::default()
     };
-    let database = Database::open_with(env.clone(), Volumes::single("/db"), options).unwrap();
+    let database = Database::builder("/db")
+        .env(env.clone())
+        .options(options)
+        .open()
+        .unwrap();
     (database, env)
 }
 
@@ -232,7 +236,7 @@ fn other_fields_of_a_document_are_not_changed() {
         .unwrap();
     let put = |key: &str, json: &str| {
         let document = Document::from_json(json.as_bytes()).unwrap();
-        docs.put(&Key::parse(key).unwrap(), &document).unwrap();
+        docs.put_at(&Key::parse(key).unwrap(), &document).unwrap();
     };
     let is = |key: &str, json: &str| {
         let found = docs.get(&Key::parse(key).unwrap()).unwrap();

@@ -6,7 +6,8 @@ use crate::sim::compare::{check_documents, check_view, database_exists, position
 use crate::sim::history::Name;
 use crate::sim::model::State;
 use quire_env::SimEnv;
-use quiredb::{BackupOptions, Database, ErrorKind, Volumes};
+use quiredb::operations::{BackupOptions, backup};
+use quiredb::{DatabaseBuilder, ErrorKind, Volumes};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -32,7 +33,7 @@ impl World {
             keep: Some(KEPT),
         };
         let proceed = &mut |_, _| ControlFlow::Continue(());
-        let made = database.backup(Path::new(BACKUP), &options, proceed);
+        let made = backup(&database, Path::new(BACKUP), &options, proceed);
         // A failed backup may have made its snapshot all the same, and removed the oldest.
         self.snapshot_max = match &made {
             Ok(made) => made.snapshot.number,
@@ -82,7 +83,7 @@ impl World {
             let env = roomy_copy(&self.env, seed);
             let to = Volumes::single("/restored");
             let from = Path::new(BACKUP);
-            quiredb::restore(
+            quiredb::operations::restore(
                 env.clone(),
                 from,
                 Some(snapshot.number),
@@ -112,7 +113,7 @@ impl World {
         let env = roomy_copy(&self.env, 0);
         let to = Volumes::single("/repaired");
         let mut events = Vec::new();
-        let report = quiredb::repair(
+        let report = quiredb::operations::repair(
             env.clone(),
             self.volumes.clone(),
             to.clone(),
@@ -146,7 +147,11 @@ impl World {
         exact: bool,
         what: &str,
     ) {
-        let database = Database::open_with(env.clone(), volumes, self.options.clone()).unwrap();
+        let database = DatabaseBuilder::on(&volumes)
+            .env(env.clone())
+            .options(self.options.clone())
+            .open()
+            .unwrap();
         for name in Name::ALL {
             match (
                 database.collection(name.as_str()),

@@ -8,7 +8,7 @@ use crate::sim::history::Name;
 use crate::sim::model::Collection;
 use crate::sim::run::RunStats;
 use quire_env::SimEnv;
-use quiredb::{CollectionSettings, Options, Volumes};
+use quiredb::{CollectionSettings, DatabaseOptions, Volumes};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Crashed {
     env: Arc<SimEnv>,
-    options: Options,
+    options: DatabaseOptions,
     volumes: Volumes,
     settings: CollectionSettings,
     collections: BTreeMap<Name, Collection>,
@@ -99,7 +99,12 @@ impl World {
     pub(crate) fn recover_and_check(&mut self, seed: u64) {
         if seed.is_multiple_of(2) && database_exists(&self.env) {
             // What a crash left is no damage, and reading it removes nothing.
-            let report = quiredb::verify(self.env.clone(), self.volumes.clone(), &mut |_, _| {});
+            let report = quiredb::operations::verify(
+                self.env.clone(),
+                self.volumes.clone(),
+                &Default::default(),
+                &mut |_, _| {},
+            );
             assert_eq!(report.unwrap().damage, [], "after a crash");
         }
         self.recover("after a crash");

@@ -6,13 +6,15 @@ use crate::sim::compare::{positions_of, records_after};
 use crate::sim::history::{End, Name};
 use crate::sim::model::{Collection, Partition};
 use crate::sim::run::RunStats;
-use quiredb::{Database, ErrorKind};
+use quiredb::{Database, DatabaseBuilder, ErrorKind};
 
 impl World {
     pub(super) fn open(&mut self) -> Option<Database> {
         if self.database.is_none() {
-            let opened =
-                Database::open_with(self.env.clone(), self.volumes.clone(), self.options.clone());
+            let opened = DatabaseBuilder::on(&self.volumes)
+                .env(self.env.clone())
+                .options(self.options.clone())
+                .open();
             self.database = self.accepted(opened, "open");
         }
         self.database.clone()

@@ -32,8 +32,12 @@ impl World {
             decider.decide(&write);
             batch.push((number, write));
         }
-        let real = batch.iter().map(|(_, write)| real(write)).collect();
-        let results = collection.write_batch(real, Some(durability));
+        let real = batch.iter().map(|(_, write)| real(write));
+        let results = collection
+            .batch()
+            .writes(real)
+            .durability(durability)
+            .write();
         assert_eq!(results.len(), batch.len(), "an answer for each write");
         for number in deciders.into_keys() {
             let all = batch.iter().zip(&results);
@@ -135,7 +139,11 @@ impl World {
             action: model::Action::Put(text),
             condition: model::Condition::Always,
         };
-        let mut results = collection.write_batch(vec![put], Some(Durability::Sync));
+        let mut results = collection
+            .batch()
+            .writes(vec![put])
+            .durability(Durability::Sync)
+            .write();
         let written = match results.remove(0) {
             Ok(written) => written,
             Err(error) => {
