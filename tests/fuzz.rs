@@ -12,7 +12,7 @@
     clippy::disallowed_methods,
     clippy::expect_used,
     clippy::unwrap_used,
-    reason = "an allocator that counts is an unsafe trait; tests reach the machine themselves"
+    reason = "an allocator that counts is an unsafe trait; tests call the machine directly"
 )]
 
 use quire_seeded::{Bug, seed_bug};

@@ -31,7 +31,7 @@ fn settings() -> CollectionSettings {
     }
 }
 
-/// A document that says which write it is from; its length depends on that.
+/// A document that names its write; its length depends on that.
 fn document(writer: u64, round: u64) -> Document {
     let padding = "p".repeat((round * 37 % 400) as usize);
     let json = format!(r#"{{"writer":{writer},"round":{round},"padding":"{padding}"}}"#);
@@ -49,8 +49,8 @@ fn key(writer: u64, number: u64) -> Key {
     Key::parse(&format!("w{writer}-{number}")).unwrap()
 }
 
-/// Writes keys of its own, in batches and alone, under every durability. Gives what must be there
-/// at the end.
+/// Writes its own keys, in batches and alone, under every durability. Returns what must be there at
+/// the end.
 fn write(
     collection: &Collection,
     writer: u64,
@@ -96,8 +96,8 @@ fn write(
     model
 }
 
-/// Reads what others write: what it sees is whole, never older than what was acknowledged, and
-/// views hold still.
+/// Reads what others write: every result is whole, and never older than what was acknowledged, and
+/// views do not change.
 fn read(collection: &Collection, acknowledged: &[AtomicU64], done: &AtomicBool) -> u64 {
     let mut looks = 0;
     while !done.load(Ordering::Acquire) || looks == 0 {
@@ -118,7 +118,7 @@ fn read(collection: &Collection, acknowledged: &[AtomicU64], done: &AtomicBool) 
             again.into_iter().eq(first.into_iter().map(Some)),
             "a view changed"
         );
-        // What was acknowledged before a get began is what it sees, or something newer.
+        // A get returns what was acknowledged before it began, or something newer.
         for (writer, acknowledged) in acknowledged.iter().enumerate() {
             let before = acknowledged.load(Ordering::Acquire);
             let newest =
@@ -127,7 +127,7 @@ fn read(collection: &Collection, acknowledged: &[AtomicU64], done: &AtomicBool) 
                 .map(|found| field(&found.document, "round"))
                 .max()
                 .unwrap_or(0);
-            // A round may delete all that it touches, so the newest round seen is near, not equal.
+            // A round may delete all its keys, so the newest round seen is near, not equal.
             assert!(
                 newest + 30 >= before,
                 "round {before} was acknowledged, {newest} is the newest seen"

@@ -1,5 +1,5 @@
-//! A database of every released format opens for ever: `tests/formats/<version>` holds one, as that
-//! version wrote it, and what is in it.
+//! A database of every released format can be opened for ever: `tests/formats/<version>` holds one,
+//! as that version wrote it, with its contents.
 //!
 //! A directory is written by `write_a_database_of_this_format` below, at the end of the work on a
 //! release, and never changed again.
@@ -16,7 +16,7 @@ fn formats() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("formats")
 }
 
-/// Copies a directory, but for the lock of a process that is gone.
+/// Copies a directory, except the lock of a process that has ended.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -38,7 +38,7 @@ fn open(path: &Path) -> Database {
     Database::builder(path).options(options).open().unwrap()
 }
 
-/// All that a database holds: a line for each document, in order.
+/// The contents of a database: a line for each document, in order.
 fn contents(database: &Database) -> Vec<Value> {
     let mut lines = Vec::new();
     for name in database.collections() {
@@ -166,14 +166,9 @@ fn write_a_database_of_this_format() {
             let puts = (0..10).map(|number| {
                 let id = part * 17 + number * 3 + round;
                 let text = format!(
-                    concat!(
-                        r#"{{"_id":{id},"round":{round},"price":{id}.50,"#,
-                        r#""tags":["a","é",null,true],"#,
-                        r#""in":{{"x":-{id},"y":1e3,"z":{{}}}},"#,
-                        r#""text":"item {id}, written in round {round}"}}"#
-                    ),
-                    id = id,
-                    round = round
+                    "{{\"_id\":{id},\"round\":{round},\"price\":{id}.50,\"tags\":[\"a\",\"é\",\
+                     null,true],\"in\":{{\"x\":-{id},\"y\":1e3,\"z\":{{}}}},\"text\":\"item {id}, \
+                     written in round {round}\"}}"
                 );
                 Write::put(Key::from(id), Document::from_json(text.as_bytes()).unwrap())
             });
@@ -190,7 +185,7 @@ fn write_a_database_of_this_format() {
             database.flush().unwrap();
         }
     }
-    // As it is while it is open: segments that are sealed, and one that is not.
+    // As it is while open: some segments are sealed, and one is not.
     copy(dir.path(), &target.join("db"));
     let lines: Vec<String> = contents(&database).iter().map(Value::to_string).collect();
     fs::write(target.join("contents.ndjson"), lines.join("\n") + "\n").unwrap();

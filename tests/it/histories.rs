@@ -11,7 +11,7 @@ use quiredb::{
 };
 use std::sync::Arc;
 
-/// Does it to each short history, and prints what was done.
+/// Runs this with each short history, and prints the totals.
 fn each_short(act: impl Fn(&History) -> Result<RunStats, Failure>) {
     for (name, history) in kept_histories("short") {
         match act(&history) {
@@ -171,7 +171,7 @@ fn a_database_that_outgrows_its_memory_survives_crashes_anywhere() {
         assert!(env.crashed());
         for seed in 0..3 {
             println!("crash at step {step}, seed {seed}");
-            // Once more while it recovers and goes on.
+            // Once more while it recovers and continues.
             let env = env.after_crash(seed);
             env.crash_at(step / 2);
             let _ = run(&env);

@@ -1,5 +1,5 @@
-//! Queries over live collections, what is frozen of them, and frozen partitions, against answers by
-//! definition.
+//! Queries over live collections, frozen copies of them, and frozen partitions, compared with
+//! answers from the definition.
 
 use quire_env::{Env, SimEnv};
 use quire_frozen::{FieldSpec, FrozenBuilder, FrozenFile, FrozenOptions, OpenOptions};
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The documents of each partition, by docid.
 type Partitions = Vec<Vec<(u32, Key, Document)>>;
 
-/// Some documents are deleted, some written again, and tables are written out on the way.
+/// Some documents are deleted, some rewritten, and memtables are flushed in between.
 #[test]
 fn a_live_collection_answers_as_the_definition_says() {
     for seed in 0..60 {
@@ -70,7 +70,7 @@ fn a_live_collection_answers_as_the_definition_says() {
     }
 }
 
-/// A view in one file, and in one for each partition, all its fields found.
+/// A view frozen into one file, and into one for each partition, with all its fields.
 fn freeze_both(database: &Database, view: &View) -> [FrozenView; 2] {
     let (file, dir) = (Path::new("/c.quire"), Path::new("/c"));
     let options = FreezeOptions::default();
@@ -84,7 +84,7 @@ fn freeze_both(database: &Database, view: &View) -> [FrozenView; 2] {
     [file, dir].map(|path| FrozenView::open(database.env(), path).unwrap())
 }
 
-/// Writes documents, and gives those that are there in the end.
+/// Writes documents, and returns those that are there at the end.
 fn write(collection: &quiredb::Collection, documents: &[Document], seed: u64) -> Partitions {
     let partitions = collection.settings().partitions as usize;
     let mut model: Partitions = vec![Vec::new(); partitions];
@@ -285,7 +285,7 @@ fn frozen(env: &Arc<dyn Env>, path: &Path, documents: &[Document]) -> FrozenFile
     FrozenFile::open(&**env, path, OpenOptions::default()).unwrap()
 }
 
-/// In one file, in many, and in many beside a model; explained and not.
+/// From one file, from many, and from many beside a model; explained and not.
 #[test]
 fn frozen_partitions_answer_as_the_definition_says() {
     for seed in 0..800 {

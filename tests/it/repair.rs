@@ -1,5 +1,5 @@
-//! Repairing damaged databases: what is whole comes out, nothing wrong does, and the rest is in the
-//! report.
+//! Repair of damaged databases: whole records are recovered, no wrong ones are, and the report
+//! names the rest.
 
 use quiredb::operations::{LostKey, RepairEvent, RepairReport, repair};
 use quiredb::{
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What was written: collection and partition, then position, then key and document.
+/// What was written: by collection and partition, then position: key and document.
 type History = BTreeMap<(String, u32), BTreeMap<u64, (Key, Option<Document>)>>;
 type Documents = BTreeMap<(String, Key), Document>;
 
@@ -123,7 +123,7 @@ fn repaired(env: &Arc<SimEnv>) -> (RepairReport, Vec<RepairEvent>) {
     (report, events)
 }
 
-/// Guessed names of collections, and those that they had.
+/// Guessed names of collections, and their real names.
 fn names(events: &[RepairEvent]) -> BTreeMap<String, String> {
     let guessed = |event: &RepairEvent| match event {
         RepairEvent::Guess { collection, .. } => Some(collection.clone()),
@@ -160,7 +160,8 @@ fn contents(
     documents
 }
 
-/// Repairs a damaged copy and checks everything that is promised. How many positions were lost.
+/// Repairs a damaged copy, and checks everything that is promised. Returns the number of lost
+/// positions.
 fn check(env: &Arc<SimEnv>, history: &History, damage: &dyn Fn(&SimEnv), at: &str) -> u64 {
     let env = env.after_crash(1);
     damage(&env);
@@ -186,7 +187,7 @@ fn check(env: &Arc<SimEnv>, history: &History, damage: &dyn Fn(&SimEnv), at: &st
                 first,
                 last,
             } => {
-                // Nothing is given past the end of a log whose end is not known.
+                // Nothing is returned past the end of a log whose end is not known.
                 let last = last.unwrap_or(1000);
                 let positions = (*first..=last).map(|p| (of(collection), *partition, p));
                 unknown.extend(positions.clone());
@@ -209,7 +210,7 @@ fn check(env: &Arc<SimEnv>, history: &History, damage: &dyn Fn(&SimEnv), at: &st
             _ => {}
         }
     }
-    // What is not said to be lost is there, and the newest of it counts.
+    // Positions not reported as lost are there, and the newest of them counts.
     let mut expected = replay(history, &lost);
     for place in &deleted {
         let known = |documents: &Documents| documents.contains_key(place);
@@ -217,7 +218,7 @@ fn check(env: &Arc<SimEnv>, history: &History, damage: &dyn Fn(&SimEnv), at: &st
         expected.remove(place);
     }
     assert_eq!(found, expected, "{at}: {events:#?}");
-    // What is not as it was is told.
+    // Every difference is reported.
     let was = replay(history, &BTreeSet::new());
     let places: BTreeSet<_> = was.keys().chain(found.keys()).collect();
     for place in places {

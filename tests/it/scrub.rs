@@ -1,5 +1,4 @@
-//! Scrubbing in the background: everything is read once a period, and what is damaged is found and
-//! kept.
+//! Scrubbing in the background: everything is read once a period; damage is found and stays known.
 
 use quiredb::{
     Collection, CollectionSettings, Database, DatabaseOptions, Document, Durability, Env, Key,
@@ -60,7 +59,7 @@ fn data_bytes(env: &SimEnv) -> u64 {
         .sum()
 }
 
-/// Lets time pass, in small steps, and background work be done.
+/// Lets time pass in small steps, and runs background work.
 fn pass(env: &SimEnv, time: Duration) {
     for _ in 0..200 {
         env.advance(time / 200);

@@ -49,7 +49,7 @@ fn settings() -> CollectionSettings {
     }
 }
 
-/// All that the database holds.
+/// The contents of the database.
 fn state(database: &Database) -> State {
     database
         .collections()
@@ -65,7 +65,7 @@ fn state(database: &Database) -> State {
         .collect()
 }
 
-/// Restores a snapshot on fresh volumes and gives what it holds, once all of it was verified.
+/// Restores a snapshot on fresh volumes, verifies it, and returns its contents.
 fn restored(env: &Arc<SimEnv>, number: u64, target: &Volumes) -> Result<State> {
     quiredb::operations::restore(
         env.clone(),
@@ -119,7 +119,7 @@ impl Dice {
     }
 }
 
-/// Does something to the database, or nothing if the machine is gone.
+/// Runs a random operation on the database, or none if the machine has crashed.
 fn act(database: &Database, dice: &mut Dice) -> Result<()> {
     let name = format!("c{}", dice.below(3));
     match dice.below(20) {
@@ -172,7 +172,7 @@ fn run(seed: u64) {
         if dice.below(2) == 0 {
             env.crash_at(env.operations() + dice.below(600));
         }
-        // What a backup that did not end was of: its snapshot may be there all the same.
+        // The contents of an unfinished backup: its snapshot may be there all the same.
         let mut in_doubt = None;
         let mut removed = Vec::new();
         for _step in 0..12 {
@@ -195,7 +195,7 @@ fn run(seed: u64) {
                 rate_bytes: [None, Some(1 << 20)][dice.below(2) as usize],
             };
             let (mut at_moment, mut stop) = (None, dice.below(10) == 0);
-            // Everything applied is what a backup takes, acknowledged or not.
+            // A backup takes every applied record, acknowledged or not.
             let acknowledged = database
                 .collections()
                 .iter()
@@ -351,7 +351,7 @@ fn a_crash_at_any_step_of_a_backup_leaves_the_snapshots_before_it_and_the_next_g
             drop(database);
             let number = report.snapshot.number;
             assert_eq!(restored(&env, number, &copy).unwrap(), second, "{what}");
-            // What the interrupted one left is gone.
+            // The files of the interrupted backup are removed.
             let files = env.files();
             let left = files.iter().find(|path| {
                 path.starts_with("/backup/files") && path.extension().is_some_and(|e| e == "tmp")
@@ -531,7 +531,7 @@ fn a_second_backup_copies_only_what_is_new() {
     let expected = state(&database);
     assert_eq!(state_of_backup(&env, 3), expected);
 
-    // With the others gone, it is still whole; and nothing is left that it does not need.
+    // With the others removed it is still whole, and no file is left that it does not need.
     let options = BackupOptions {
         keep: Some(1),
         ..BackupOptions::default()

@@ -61,8 +61,7 @@ fn database_of(word: &str) -> (Arc<SimEnv>, Model) {
     (env, model)
 }
 
-/// Whether there is an answer. What there is instead is said to be damage, with the place where it
-/// is.
+/// Whether there is an answer. If not, the error must report damage, with its place.
 fn answered<T>(result: Result<T>) -> Option<T> {
     match result {
         Ok(answer) => Some(answer),
@@ -74,8 +73,8 @@ fn answered<T>(result: Result<T>) -> Option<T> {
     }
 }
 
-/// Reads everything in every way. Whatever is answered is right; an error is an error. Whether
-/// there was none.
+/// Reads everything in every way. Every answer is right, or an error. Returns whether there was no
+/// error.
 fn is_right_or_refused(env: &Arc<SimEnv>, model: &Model) -> bool {
     let Some(database) = answered(open(env)) else {
         return false;
@@ -120,8 +119,7 @@ fn verify(env: &Arc<SimEnv>) -> quiredb::operations::VerifyReport {
         .unwrap()
 }
 
-/// Whether the report names the file, or the directory it is in (where the file is what should be
-/// there).
+/// Whether the report names the file, or its directory (for a missing file).
 fn names(report: &quiredb::operations::VerifyReport, file: &Path) -> bool {
     report
         .damage
@@ -144,7 +142,7 @@ fn files(env: &SimEnv) -> Vec<PathBuf> {
 fn check(env: &Arc<SimEnv>, model: &Model, path: &Path, damage: &dyn Fn(&SimEnv), what: &str) {
     let damaged = env.after_crash(1);
     damage(&damaged);
-    // A machine of its own: opening a database may mend what is not damage to a record.
+    // A machine of its own: opening a database may repair what is not damage to a record.
     let whole = is_right_or_refused(&damaged.after_crash(1), model);
     let report = verify(&damaged);
     let harmless = whole && report.damage.is_empty() && report.documents == model.len() as u64;
@@ -181,7 +179,7 @@ pub(crate) fn a_file_that_is_cut_or_missing_is_an_error_and_never_a_wrong_answer
             check(&env, &model, &path, &truncate, &format!("cut at {cut}"));
         }
         if path.ends_with("CATALOG") {
-            // Without its catalog a directory is no database, and is refused as a foreign one.
+            // A directory without its catalog is not a database, and is refused as a foreign one.
             continue;
         }
         let damaged = env.after_crash(1);
@@ -206,7 +204,7 @@ pub(crate) fn a_file_of_another_database_is_told_and_never_served() {
             continue;
         };
         if path.ends_with("CATALOG") {
-            // With it goes the identity of all the rest.
+            // The identity of all other files is lost with it.
             continue;
         }
         let exchange = |env: &SimEnv| {
@@ -236,7 +234,7 @@ pub(crate) fn damage_to_a_log_that_was_not_closed_takes_nothing_but_what_came_la
         states.push(state);
     }
     let (last, before) = (states.pop().unwrap(), states.pop().unwrap());
-    // The power goes.
+    // A power cut.
     let left = env.after_crash(1);
     let is_log = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "log");
     let (mut found, mut cut) = (0, 0);
@@ -255,7 +253,7 @@ pub(crate) fn damage_to_a_log_that_was_not_closed_takes_nothing_but_what_came_la
             let documents = letters.scan(..).unwrap();
             let documents = documents.map(|found| found.map(|found| (found.key, found.document)));
             let documents: Model = documents.collect::<Result<_>>().unwrap();
-            // Nothing tells it from a write that the power cut short.
+            // It looks like a write that the power cut short.
             cut += u32::from(documents == before);
             assert!(
                 documents == before || documents == last,

@@ -93,7 +93,7 @@ fn steady_overwrites_take_at_most_one_and_a_half_times_what_is_live() {
         write(&collection, batch.into_iter());
     }
     collection.flush().unwrap();
-    // What the background still does is bounded: nothing is written any more.
+    // The background work that is left is bounded: no more is written.
     let log_bytes = |collection: &Collection| collection.stats().unwrap().log_bytes;
     let deadline = Instant::now() + Duration::from_secs(120);
     let (mut taken, mut still) = (log_bytes(&collection), 0);
@@ -110,7 +110,7 @@ fn steady_overwrites_take_at_most_one_and_a_half_times_what_is_live() {
     );
     assert_eq!(stats.background_errors, Vec::<String>::new());
     check(&collection, &versions);
-    // A view keeps what it shows, whatever was compacted since.
+    // A view stays the same after any compaction.
     for number in (0..DOCUMENTS).step_by(7) {
         let found = at_first.get(&key(number)).unwrap().unwrap();
         assert_eq!(
@@ -125,7 +125,8 @@ fn steady_overwrites_take_at_most_one_and_a_half_times_what_is_live() {
     collection.compact().unwrap();
     let live = log_bytes(&collection);
     println!(
-        "{taken} bytes of log before the last compaction, {live} after it: {:.2} times; {} given back in all",
+        "{taken} bytes of log before the last compaction, {live} after it: {:.2} times; {} given \
+         back in all",
         taken as f64 / live as f64,
         stats.log_reclaimed_bytes
     );

@@ -1,4 +1,4 @@
-//! Verifying a database while it is written and read.
+//! Verification of a database while it is written and read.
 
 use quiredb::operations::{VerifyOptions, verify_open};
 use quiredb::{
@@ -171,8 +171,8 @@ fn damage_to_any_file_is_found_and_named() {
                     .iter()
                     .any(|found| Path::new(&found.file) == name)
             };
-            // What lies behind the blocks of the newest segment is not read: it is about to be
-            // written over.
+            // Bytes past the blocks of the newest segment are not read: they are about to be
+            // overwritten.
             let is_newest = path.to_string_lossy().ends_with(".log") && report.damage.is_empty();
             let trailing = is_newest && byte + 400 > length;
             assert!(

@@ -29,7 +29,8 @@ impl Connection {
     /// Sends a request, and returns the status and the body of the answer.
     pub fn request(&mut self, method: &str, path: &str, body: &[u8]) -> io::Result<(u16, Vec<u8>)> {
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n",
             body.len()
         );
         let mut message = head.into_bytes();

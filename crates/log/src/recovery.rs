@@ -5,5 +5,6 @@ pub(crate) mod inspect;
 pub(crate) mod opening;
 pub(crate) mod recover;
 pub(crate) mod salvage;
+pub(crate) mod segment_reading;
 pub(crate) mod unsynced;
 pub(crate) mod verify;

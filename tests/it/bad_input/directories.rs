@@ -1,4 +1,4 @@
-//! Directories that are no database, or one that another process has open.
+//! Directories that are not a database, or one that another process has open.
 
 use super::{assert_says, files};
 use crate::quire::{self, Server};

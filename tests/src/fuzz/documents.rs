@@ -70,9 +70,13 @@ fn texts() -> impl Iterator<Item = String> {
     let deep = format!("{{\"a\":{}1{}}}", "[".repeat(60), "]".repeat(60));
     [
         "{}".to_string(),
-        r#"{"_id":1,"t":true,"f":false,"n":null,"i":-9223372036854775808,"u":18446744073709551615}"#.to_string(),
+        "{\"_id\":1,\"t\":true,\"f\":false,\"n\":null,\"i\":-9223372036854775808,\
+         \"u\":18446744073709551615}"
+            .to_string(),
         r#"{"x":1.10,"y":-0,"z":1e-300,"w":123456789.000}"#.to_string(),
-        r#"{"s":"é \u00e9 \ud83d\ude00 \n\"\\","":"","long":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}"#.to_string(),
+        "{\"s\":\"é \\u00e9 \\ud83d\\ude00 \\n\\\"\\\\\",\"\":\"\",\
+         \"long\":\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"}"
+            .to_string(),
         r#"{"a":[1,"b",[],{},[[null]],{"c":[{}]}],"o":{"p":{"q":{"r":0}}}}"#.to_string(),
         format!("{{{}}}", wide.join(",")),
         deep,

@@ -15,7 +15,8 @@ pub(super) const LOAD: Target = Target {
             ),
             (
                 1,
-                "id,na\"me,note\n1,Ann,\n\n2,\"O'Neil, Bob\",\"two\nlines \"\"quoted\"\"\"\n3,\u{e9},x\n",
+                "id,na\"me,note\n1,Ann,\n\n2,\"O'Neil, Bob\",\"two\nlines \"\"quoted\"\"\"\n3,\
+                 \u{e9},x\n",
             ),
             (1, "_id,a\r\n1\r\n2,b,c\r\n4,d"),
         ];

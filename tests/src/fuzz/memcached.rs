@@ -12,11 +12,16 @@ pub(super) const MEMCACHED: Target = Target {
     run,
     seeds: || {
         let inputs = [
-            "set a 5 0 3\r\nabc\r\ngets a 7\r\nadd a 0 0 1 noreply\r\nx\r\ncas a 0 0 1 2\r\ny\r\nappend a 0 0 1\r\nz\r\n",
-            "set n 0 0 2\r\n10\r\nincr n 5\r\ndecr n 100\r\ntouch n 0\r\ngat 0 n\r\ndelete n\r\ntouch 7 -1\r\nget 7\r\n",
-            "ms a 2 c F7 k Oxyz\r\nab\r\nmg a v f s t k c\r\nms YQ== 1 b MA q\r\nx\r\nma a D2 MD v\r\nmd a q\r\nmn\r\n",
-            "set docs:9 0 0 7\r\n{\"a\":1}\r\nget docs:9 docs:1\r\nreplace docs:1 0 0 2\r\n{}\r\nmg docs:7 v c\r\nincr docs:7 1\r\n",
-            "stats\r\nversion\r\nverbosity 1\r\nflush_all noreply\r\nset k 0 60 3\r\nabc\r\nset k 0 0 -1\r\nquit\r\n",
+            "set a 5 0 3\r\nabc\r\ngets a 7\r\nadd a 0 0 1 noreply\r\nx\r\ncas a 0 0 1 2\r\ny\r\n\
+             append a 0 0 1\r\nz\r\n",
+            "set n 0 0 2\r\n10\r\nincr n 5\r\ndecr n 100\r\ntouch n 0\r\ngat 0 n\r\ndelete n\r\n\
+             touch 7 -1\r\nget 7\r\n",
+            "ms a 2 c F7 k Oxyz\r\nab\r\nmg a v f s t k c\r\nms YQ== 1 b MA q\r\nx\r\nma a D2 MD \
+             v\r\nmd a q\r\nmn\r\n",
+            "set docs:9 0 0 7\r\n{\"a\":1}\r\nget docs:9 docs:1\r\nreplace docs:1 0 0 2\r\n{}\r\n\
+             mg docs:7 v c\r\nincr docs:7 1\r\n",
+            "stats\r\nversion\r\nverbosity 1\r\nflush_all noreply\r\nset k 0 60 3\r\nabc\r\nset k \
+             0 0 -1\r\nquit\r\n",
         ];
         let cases = inputs
             .iter()

@@ -193,7 +193,8 @@ pub(crate) fn check_tail(
             };
             assert!(
                 right,
-                "the log of partition {number} holds {found:?} at {position}, not {written:?}, needed: {needed}"
+                "the log of partition {number} holds {found:?} at {position}, not {written:?}, \
+                 needed: {needed}"
             );
         }
     }

@@ -63,7 +63,8 @@ impl fmt::Display for RunStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} histories, {} operations, {} I/O steps, {} crashes, {} faults, {} recoveries, {} bytes written",
+            "{} histories, {} operations, {} I/O steps, {} crashes, {} faults, {} recoveries, {} \
+             bytes written",
             self.histories,
             self.operations,
             self.io_steps,

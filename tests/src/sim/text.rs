@@ -15,7 +15,8 @@
 //! segment-age-secs 60
 //!
 //! write alpha sync: put 3 bytes 200; patch 4 shape 5; delete 6 if-absent
-//! write beta async(5): put 1 bytes 0 if-stale    # or none; a condition is if-absent, if-current or if-stale
+//! # a durability is sync, async(N) or none; a condition is if-absent, if-current or if-stale
+//! write beta async(5): put 1 bytes 0 if-stale
 //! create beta partitions 2
 //! sync alpha              # and so: flush, compact, drop, check, view, rebuild
 //! look at views

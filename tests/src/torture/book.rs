@@ -227,7 +227,8 @@ impl Book {
             if !ranges.iter().any(|(_, most)| *most >= least) {
                 let history = self.history(key, numbers, &writes);
                 return failed(format!(
-                    "{key} in partition {partition} is {found:?}: acknowledged writes are gone, or it was never that: {history}"
+                    "{key} in partition {partition} is {found:?}: acknowledged writes are gone, \
+                     or it was never that: {history}"
                 ));
             }
             for (from, most) in ranges {
@@ -245,7 +246,8 @@ impl Book {
             nearest = nearest.max(allowed_by);
         }
         failed(format!(
-            "partition {partition} is no prefix of what client {} wrote to it: {} writes, {least} of them must be there; at most {nearest} of {} \
+            "partition {partition} is no prefix of what client {} wrote to it: \
+             {} writes, {least} of them must be there; at most {nearest} of {} \
              keys agree on how far it got",
             self.client,
             writes.len(),
@@ -305,7 +307,8 @@ impl Book {
         for ((_, partition), (done, left)) in batches {
             if let (Some(done), Some(left)) = (done, left) {
                 return failed(format!(
-                    "a batch is there in part: in partition {partition}, {done} was written and {left} was not"
+                    "a batch is there in part: in partition {partition}, {done} was written and \
+                     {left} was not"
                 ));
             }
         }

@@ -246,7 +246,8 @@ fn one(
                 ..
             } = round.tally;
             tell(&format!(
-                "{:<8} seed {seed}: {seconds:.1} s, {crashes} crashes, {faults} faults, {recoveries} recoveries, {operations} writes checked",
+                "{:<8} seed {seed}: {seconds:.1} s, {crashes} crashes, {faults} faults, \
+                 {recoveries} recoveries, {operations} writes checked",
                 kind.name
             ));
         }

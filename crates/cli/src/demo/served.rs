@@ -10,9 +10,8 @@ use crate::output::shortened;
 use crate::size::counted;
 use crate::{Context, database, http};
 use quire_pipeline::{Event, Format, Input, Options, Summary};
-use quiredb::{
-    Collection, CollectionSettings, Database, DatabaseStats, Found, Key, VerifyReport, Volumes,
-};
+use quiredb::operations::{self, VerifyReport};
+use quiredb::{Collection, CollectionSettings, Database, DatabaseStats, Found, Key, Volumes};
 use serde_json::Value;
 use std::io;
 use std::time::Duration;
@@ -177,8 +176,13 @@ impl Served {
         closed.map_err(Error::engine("cannot close the database"))?;
         drop(self.database);
         let volumes = Volumes::single(&directory.path);
-        let report = quiredb::verify(context.env.clone(), volumes, &mut |_, _| {})
-            .map_err(|source| database::refused(&directory.path, source))?;
+        let report = operations::verify(
+            context.env.clone(),
+            volumes,
+            &Default::default(),
+            &mut |_, _| {},
+        )
+        .map_err(|source| database::refused(&directory.path, source))?;
         for line in verify::lines(&report) {
             say(context, format_args!("   {line}"))?;
         }

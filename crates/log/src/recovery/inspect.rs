@@ -24,19 +24,18 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::block::{BlockFault, BlockHeader, BlockKind, Salt};
 use crate::format::dictionary::Dictionaries;
 use crate::format::footer;
-use crate::format::footer::footer_bytes;
 use crate::format::header::{HEADER_BYTES, SegmentHeader, read_header, read_whole_header};
 use crate::format::index::BlockIndex;
 use crate::format::records::RecordBlock;
 use crate::reading::walk::{BlockWalk, Step};
 use crate::recovery::findings::{Finding, Findings, VerifySummary};
+use crate::recovery::segment_reading::{SegmentReading, Unfinished};
 use crate::recovery::unsynced;
 use bytes::Bytes;
 use quire_env::ReadFile;
 use quire_model::Position;
 use quire_pack::Dictionary;
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Whether a segment ends with a whole footer. A damaged header does not count as a trace of a
@@ -74,7 +73,7 @@ pub struct Inspection {
     identity: Option<LogIdentity>,
     /// Segments that are still to be read.
     files: VecDeque<SegmentFile>,
-    reading: Option<Reading>,
+    reading: Option<SegmentReading>,
     /// The position that the next block should begin with.
     expected: Position,
     /// A compacted segment holds all positions before this one.
@@ -88,65 +87,6 @@ pub struct Inspection {
     /// The base of the segment after those to be read, if there is one.
     after: Option<Position>,
     pub(crate) findings: Findings,
-}
-
-/// A segment being read.
-#[derive(Debug)]
-struct Reading {
-    path: PathBuf,
-    salt: Salt,
-    base: Position,
-    /// Base of the next segment.
-    next_base: Option<Position>,
-    /// The next segment is unsynced, so this one may get its footer late.
-    next_is_unsynced: bool,
-    file: Arc<dyn ReadFile>,
-    file_bytes: u64,
-    walk: BlockWalk,
-    /// The dictionary of this segment, if it has one that can be read.
-    dictionary: Option<Arc<Dictionary>>,
-    /// Compaction removed records of it.
-    compacted: bool,
-    /// What its footer should say; `None` after any damage.
-    index: Option<BlockIndex>,
-    /// Bytes proven durable so far.
-    durable: u64,
-    /// The group of records that continues in the next block, if one does.
-    unfinished: Option<Unfinished>,
-    /// Bytes that were reported as read.
-    reported: u64,
-}
-
-/// Where a group began whose end was not read yet.
-#[derive(Debug)]
-struct Unfinished {
-    first: Position,
-    offset: u64,
-    blocks: u64,
-}
-
-impl Reading {
-    fn footer(&self) -> Result<Option<BlockIndex>> {
-        footer::load(self.file.as_ref(), self.file_bytes, self.base, self.salt)
-    }
-
-    /// Whether the bytes that were not read yet can't be a footer, even a damaged one: they are
-    /// longer than that, or hold blocks of records from `next` on.
-    fn remainder_is_no_footer(&mut self, next: Position) -> Result<bool> {
-        let offset = self.walk.offset;
-        let remaining = self.file_bytes.saturating_sub(offset);
-        if let Some(index) = &self.index
-            && remaining > footer_bytes(index.entries().len())
-        {
-            return Ok(true);
-        }
-        let is_later =
-            |header: &BlockHeader| header.kind == BlockKind::Records && header.first >= next;
-        let later = self
-            .walk
-            .find_header(offset, &mut |_, header| is_later(header))?;
-        Ok(later.is_some())
-    }
 }
 
 impl Inspection {
@@ -239,12 +179,12 @@ impl Inspection {
             return Ok(true);
         }
         match self.files.pop_front() {
-            Some(file) => self.segment(file).map(|()| true),
+            Some(file) => self.begin_segment(file).map(|()| true),
             None => Ok(false),
         }
     }
 
-    fn segment(&mut self, file: SegmentFile) -> Result<()> {
+    fn begin_segment(&mut self, file: SegmentFile) -> Result<()> {
         let SegmentFile { file, base, end } = file;
         let next_base = self.files.front().map(|file| file.base).or(self.after);
         let (path, length) = (file.path().to_path_buf(), file.len()?);
@@ -299,7 +239,7 @@ impl Inspection {
             true => self.dictionary_of(file.as_ref(), salt, identity)?,
             false => None,
         };
-        self.reading = Some(Reading {
+        self.reading = Some(SegmentReading {
             path,
             salt,
             base,
@@ -353,7 +293,7 @@ impl Inspection {
     /// Whether the rest of a segment is only what a crash left there, and counts it. The reason can
     /// be that its successor is new or unsynced, or that the file lost the fact that it was cut and
     /// sealed, as a file does whose sync failed.
-    fn ends_in_leftovers(&mut self, reading: &mut Reading) -> Result<bool> {
+    fn ends_in_leftovers(&mut self, reading: &mut SegmentReading) -> Result<bool> {
         if reading.compacted
             || reading.next_base != Some(self.expected)
             || reading.footer()?.is_some()
@@ -369,22 +309,22 @@ impl Inspection {
     }
 
     /// Reads the next part of a segment. False at its end.
-    fn step(&mut self, reading: &mut Reading) -> Result<bool> {
+    fn step(&mut self, reading: &mut SegmentReading) -> Result<bool> {
         let offset = reading.walk.offset;
         match reading.walk.step()? {
             Step::Block(header, stored) if header.kind == BlockKind::Footer => {
-                self.footer(reading, offset, &header, &stored)?;
+                self.check_footer(reading, offset, &header, &stored)?;
                 Ok(false)
             }
             Step::Block(header, _) if header.kind == BlockKind::Dictionary => {
-                self.dictionary(reading, offset, &header);
+                self.check_dictionary(reading, offset, &header);
                 Ok(true)
             }
             Step::Block(header, stored) => {
-                self.block(reading, offset, &header, stored);
+                self.check_block(reading, offset, &header, stored);
                 Ok(true)
             }
-            Step::Fault(fault) => self.fault(reading, offset, fault),
+            Step::Fault(fault) => self.judge_fault(reading, offset, fault),
             Step::End if reading.compacted => {
                 let next = reading.next_base.unwrap_or(self.expected);
                 let what = "compacted segment cut short".to_string();
@@ -409,7 +349,7 @@ impl Inspection {
                         self.expected = next;
                     }
                 } else if reading.next_base.is_none() {
-                    self.torn(reading, offset);
+                    self.count_torn(reading, offset);
                 }
                 Ok(false)
             }
@@ -441,7 +381,12 @@ impl Inspection {
     }
 
     /// Checks the block of a dictionary, which was loaded before.
-    fn dictionary(&mut self, reading: &mut Reading, offset: u64, header: &BlockHeader) {
+    fn check_dictionary(
+        &mut self,
+        reading: &mut SegmentReading,
+        offset: u64,
+        header: &BlockHeader,
+    ) {
         reading.durable = reading.durable.max(header.durable);
         if offset != HEADER_BYTES as u64 || reading.dictionary.is_none() {
             let what = "dictionary that can't be used, or is not where one is".to_string();
@@ -452,7 +397,13 @@ impl Inspection {
         }
     }
 
-    fn block(&mut self, reading: &mut Reading, offset: u64, header: &BlockHeader, stored: Bytes) {
+    fn check_block(
+        &mut self,
+        reading: &mut SegmentReading,
+        offset: u64,
+        header: &BlockHeader,
+        stored: Bytes,
+    ) {
         reading.durable = reading.durable.max(header.durable);
         let follows = match reading.compacted {
             true => header.kind == BlockKind::Sparse && header.first >= self.expected,
@@ -508,9 +459,9 @@ impl Inspection {
         }
     }
 
-    fn footer(
+    fn check_footer(
         &mut self,
-        reading: &mut Reading,
+        reading: &mut SegmentReading,
         offset: u64,
         header: &BlockHeader,
         payload: &[u8],
@@ -557,7 +508,7 @@ impl Inspection {
 
     /// Counts what recovery will cut off: all from `offset` on, and the group that is unfinished
     /// there.
-    fn torn(&mut self, reading: &Reading, offset: u64) {
+    fn count_torn(&mut self, reading: &SegmentReading, offset: u64) {
         let mut from = offset;
         if let Some(group) = &reading.unfinished {
             from = group.offset;
@@ -571,7 +522,12 @@ impl Inspection {
 
     /// Decides whether bytes that are not a block are a torn tail or damage, and moves to the next
     /// block. False if there is none.
-    fn fault(&mut self, reading: &mut Reading, offset: u64, fault: BlockFault) -> Result<bool> {
+    fn judge_fault(
+        &mut self,
+        reading: &mut SegmentReading,
+        offset: u64,
+        fault: BlockFault,
+    ) -> Result<bool> {
         let expected = self.expected;
         let durable = reading.durable;
         let mut later = |wanted: &mut dyn FnMut(&BlockHeader) -> bool| {
@@ -586,7 +542,7 @@ impl Inspection {
             && expected > self.known
             && later(&mut |header| header.durable > offset)?.is_none()
         {
-            self.torn(reading, offset);
+            self.count_torn(reading, offset);
             return Ok(false);
         }
         reading.unfinished = None;

@@ -24,7 +24,7 @@ pub(crate) struct Unsynced {
 }
 
 impl Shared {
-    /// Ends the block being filled; returns the position of the last record.
+    /// Ends the block that is being filled, and returns the position of the last record.
     pub(crate) fn cut(&self) -> Position {
         let mut pending = self.pending.lock();
         pending.close_block();

@@ -1,7 +1,7 @@
 //! What is done about bad documents, and where a pipeline says that it is.
 
 use quire_pipeline::{Error, Event, Format, Input, OnBad, Options, Summary, load};
-use quiredb::{CollectionSettings, Database, SimEnv, Volumes};
+use quiredb::{CollectionSettings, Database, SimEnv};
 
 /// Loads `text` in batches of two documents. Returns the lines that were skipped, with their
 /// bytes, and the count of documents in the collection.

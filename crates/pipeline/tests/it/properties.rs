@@ -4,8 +4,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use quire_pipeline::{Error, Event, Format, Input, OnBad, Options, Progress, SourcePosition, load};
+use quiredb::Key;
 use quiredb::{Collection, CollectionSettings, Database, Durability, Position, SimEnv};
-use quiredb::{Key, Volumes};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::sync::Arc;
