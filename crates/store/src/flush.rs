@@ -20,6 +20,7 @@ use quire_lsm::{Compaction, Superseded, TreeEdit};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
 use quire_sync::MutexGuard;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -392,6 +393,11 @@ impl<M: Machine> Inner<M> {
         } else if seeded(Bug::DeadBytesOfNow) {
             next.space = self.writer.lock().space.clone();
         }
+        let ids: BTreeSet<_> = next.trees.iter().map(|tree| tree.id).collect();
+        assert!(
+            ids.len() == next.trees.len(),
+            "a manifest names each tree once"
+        );
         next
     }
 

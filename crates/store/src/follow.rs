@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How long building waits for memory to be freed.
-const MEMORY_WAIT: Duration = Duration::from_millis(10);
+const MEMORY_WAIT: Duration = Duration::from_millis(100);
 
 /// What a step of the background job has found to do.
 enum BuildStep {
@@ -46,9 +46,10 @@ impl<M: Machine> Inner<M> {
             if inner.check_writable().is_err() {
                 return;
             }
-            if let Err(error) = inner.derive_in_background() {
+            let derived = inner.derive_in_background();
+            *inner.derive_error.lock() = derived.as_ref().err().map(Error::to_string);
+            if let Err(error) = derived {
                 // Nothing is lost: the next write or flush tries again.
-                *inner.background_error.lock() = Some(error.to_string());
                 tracing::error!(
                     partition = %inner.dir.display(),
                     %error,
@@ -68,9 +69,11 @@ impl<M: Machine> Inner<M> {
             }
             // Read under the lock: a flush publishes its position under it.
             self.derive_to(&mut deriver, self.publisher.position());
+            let is_unfinished = |group: &Group| group.cursor.is_some() && !group.broken;
             match memtables.used() < memtables.limit() {
                 true => self.build_part(&mut deriver)?,
-                false => BuildStep::More,
+                false if deriver.groups.iter().any(is_unfinished) => BuildStep::More,
+                false => BuildStep::Nothing,
             }
         };
         match step {

@@ -284,7 +284,11 @@ impl<'a> Reader<'a> {
         let tree_count = self.u32().map_err(cut_short)?;
         let mut trees = Vec::new();
         for _ in 0..tree_count {
+            let at = self.offset();
             let id = TreeId(self.u32().map_err(cut_short)?);
+            if trees.iter().any(|tree: &TreeFiles| tree.id == id) {
+                return Err((format!("tree {id} is named twice"), at));
+            }
             let name_bytes = self.u16().map_err(cut_short)?;
             let at = self.offset();
             let name = self.take(usize::from(name_bytes)).map_err(cut_short)?;
@@ -490,6 +494,14 @@ mod tests {
             Manifest::decode(Path::new("MANIFEST"), &manifest.encode()).unwrap(),
             manifest
         );
+    }
+
+    #[test]
+    fn a_tree_that_is_named_twice_is_an_error() {
+        let mut manifest = sample();
+        manifest.trees[1].id = manifest.trees[0].id;
+        let read = Manifest::decode(Path::new("MANIFEST"), &manifest.encode());
+        assert_eq!(read.unwrap_err().kind(), crate::ErrorKind::Corrupt);
     }
 
     #[test]

@@ -74,6 +74,8 @@ pub(crate) struct Inner<M: Machine> {
     /// The position that derived trees are at, for readers.
     pub(crate) derived: AtomicU64,
     pub(crate) derive_due: AtomicBool,
+    /// Why the job that builds derived trees last failed, if it has not succeeded since.
+    pub(crate) derive_error: Mutex<Option<String>>,
     pub(crate) flush_due: AtomicBool,
     pub(crate) compaction_due: AtomicBool,
     /// Set when a compaction failed, until it is to be tried again.
@@ -146,6 +148,8 @@ impl<M: Machine> Store<M> {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (log_dead_bytes, segments_uncounted) = inner.log_dead_bytes();
         let applied = inner.manifest.lock().applied;
+        let flush_error = inner.background_error.lock().clone();
+        let background_error = flush_error.or_else(|| inner.derive_error.lock().clone());
         StoreStats {
             position: self.position(),
             applied,
@@ -163,7 +167,7 @@ impl<M: Machine> Store<M> {
             segments_miscounted: load(&inner.counters.segments_miscounted),
             segments_compacted: load(&inner.counters.segments_compacted),
             log_bytes_reclaimed: load(&inner.counters.log_bytes_reclaimed),
-            background_error: inner.background_error.lock().clone(),
+            background_error,
             visible_delays: inner.publisher.delays.counts(),
             visible_delay_micros: inner.publisher.delays.micros(),
         }
