@@ -420,7 +420,7 @@ fn what_the_log_holds_is_dropped_once_the_tree_has_it() {
         for number in 0..6_000u32 {
             let key = (model.len() as u32 ^ number.reverse_bits()).to_be_bytes();
             kv.with(WriteOptions::new().durability(Durability::None))
-                .put(&key, &value)
+                .put(key, &value)
                 .unwrap();
             model.insert(key.to_vec(), value.clone());
         }
@@ -455,7 +455,7 @@ fn keys_that_are_written_again_take_no_more_room_than_the_options_say() {
         for round in 0..80_u32 {
             for key in (round % 8 * 125..).take(125) {
                 let key = key.wrapping_mul(0x9e37_79b9).to_be_bytes();
-                kv.put(&key, &[round as u8; 96]).unwrap();
+                kv.put(key, [round as u8; 96]).unwrap();
             }
             kv.settle().unwrap();
             most = most.max(kv.stats().tree.table_bytes);
@@ -478,7 +478,7 @@ fn what_can_not_be_stored_is_refused_and_nothing_is_written() {
     assert_eq!(kind(kv.delete(b"")), ErrorKind::Invalid);
     assert_eq!(kind(kv.merge(b"", b"v")), ErrorKind::Invalid);
     assert_eq!(
-        kind(kv.put(&key(crate::KEY_BYTES_MAX + 1), b"")),
+        kind(kv.put(key(crate::KEY_BYTES_MAX + 1), b"")),
         ErrorKind::TooLarge
     );
     assert_eq!(kind(kv.put(b"k", &long)), ErrorKind::TooLarge);
@@ -489,7 +489,7 @@ fn what_can_not_be_stored_is_refused_and_nothing_is_written() {
     assert_eq!(batch.len(), 1);
     assert_eq!(read(kv.range(..).unwrap()), []);
 
-    kv.put(&key(crate::KEY_BYTES_MAX), b"longest").unwrap();
+    kv.put(key(crate::KEY_BYTES_MAX), b"longest").unwrap();
     kv.close().unwrap();
     assert_eq!(kind(kv.put(b"k", b"v")), ErrorKind::Closed);
     assert_eq!(kv.get(b"k").unwrap_err().kind(), ErrorKind::Closed);
@@ -503,7 +503,7 @@ fn what_can_not_be_stored_is_refused_and_nothing_is_written() {
     let locked = Kv::open_on(env.clone(), "/db", options()).unwrap_err();
     assert_eq!(locked.kind(), ErrorKind::Locked);
     assert_eq!(
-        kv.get(&key(crate::KEY_BYTES_MAX)).unwrap().as_deref(),
+        kv.get(key(crate::KEY_BYTES_MAX)).unwrap().as_deref(),
         Some(&b"longest"[..])
     );
 }
@@ -558,7 +558,7 @@ fn what_is_past_its_deadline_is_gone_with_what_it_was_put_over_and_is_not_read_f
         let random = at.wrapping_mul(0x9e37_79b9).to_be_bytes();
         [b"z", random.repeat(8).as_slice()].concat()
     };
-    (0..2_000).for_each(|at| kv.put(&filler(at), &filler(at)).unwrap());
+    (0..2_000).for_each(|at| kv.put(filler(at), filler(at)).unwrap());
     kv.flush().unwrap();
     for key in [b"a", b"b", b"c"] {
         kv.put_for(key, b"new", minute).unwrap();
@@ -644,7 +644,7 @@ fn views_that_are_kept_too_long_are_told_of_and_give_back_what_they_hold() {
     let kv = Kv::open_on(env.clone(), "/db", limited).unwrap();
     assert_eq!((kv.stats().views, kv.stats().view_age), (0, None));
     for key in [b"a", b"b", b"c"] {
-        kv.put(key, &[1; 100]).unwrap();
+        kv.put(key, [1; 100]).unwrap();
         kv.flush().unwrap();
     }
     let view = kv.view().unwrap();
@@ -724,7 +724,7 @@ fn ranges_and_prefixes_of_strings_and_bytes_have_their_keys() {
     let users = ["user:", "user:anna", "user:ben"];
     let backwards = ["user:ben", "user:anna", "user:"];
     assert_eq!(keys(kv.prefix("user:")), users);
-    assert_eq!(keys(view.prefix(b"user:".to_vec())), users);
+    assert_eq!(keys(view.prefix(b"user:")), users);
     assert_eq!(keys(kv.prefix_rev("user:")), backwards);
     assert_eq!(keys(view.prefix_rev(String::from("user:"))), backwards);
     assert_eq!(keys(kv.prefix("user:anna and more")), [""; 0]);
@@ -755,6 +755,9 @@ fn ranges_and_prefixes_of_strings_and_bytes_have_their_keys() {
     assert_eq!(kv.range(..).unwrap().count(), 4);
 }
 
+/// A write by a writer.
+type Write<'a> = &'a dyn Fn(crate::Writer<'_>) -> crate::Result<()>;
+
 #[test]
 fn write_options_hold_for_each_kind_of_write() {
     let env = SimEnv::new(1);
@@ -772,7 +775,7 @@ fn write_options_hold_for_each_kind_of_write() {
             .filter(|line| line.contains(" sync "))
             .count()
     };
-    let writes: [(&str, &dyn Fn(crate::Writer<'_>) -> crate::Result<()>); 6] = [
+    let writes: [(&str, Write); 6] = [
         ("put", &|write| write.put("a", "1")),
         ("put_for", &|write| {
             write.put_for("b", "1", Duration::from_secs(60))

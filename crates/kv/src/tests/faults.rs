@@ -258,7 +258,7 @@ fn a_full_disk_refuses_writes_and_takes_them_again_once_there_is_room() {
             let key = number.to_be_bytes();
             let done = kv
                 .with(WriteOptions::new().durability(Durability::None))
-                .put(&key, &value);
+                .put(key, &value);
             if done.is_ok() {
                 model.insert(key.to_vec(), value.clone());
             }
