@@ -91,31 +91,7 @@ impl Load {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         let inputs = self.inputs()?;
         let total = total_bytes(&inputs)?;
-        if !(1..=64 << 20).contains(&self.batch_bytes.0)
-            || !(1..=1_000_000).contains(&self.batch_documents)
-        {
-            return Err(Error::Usage(
-                "a batch is 1 byte to 64 MiB and 1 to 1,000,000 documents".to_owned(),
-            ));
-        }
-        let skips = self.on_error == OnError::Skip;
-        if !skips && (self.bad_max.is_some() || self.bad_report.is_some()) {
-            return Err(Error::Usage(
-                "--bad-max and --bad-report need --on-error skip".to_owned(),
-            ));
-        }
-        let mut options = Options {
-            durability: self.durability,
-            on_bad: match skips {
-                true => OnBad::Skip {
-                    max: self.bad_max.unwrap_or(u64::MAX),
-                },
-                false => OnBad::Stop,
-            },
-            batch_bytes: usize::try_from(self.batch_bytes.0).unwrap_or(usize::MAX),
-            batch_documents: self.batch_documents,
-            ..Options::default()
-        };
+        let mut options = self.options()?;
         let bad_report = self.bad_report.as_deref().map(BadReport::open);
         let bad_report = bad_report.transpose()?;
         let database = database::open_or_create(context, &self.db, self.memory)?;
@@ -157,6 +133,35 @@ impl Load {
             .map_err(Error::engine("cannot close the database"));
         let result = report(context, &collection, &summary);
         result.and(closed)
+    }
+
+    /// The options of the pipeline.
+    fn options(&self) -> Result<Options> {
+        if !(1..=64 << 20).contains(&self.batch_bytes.0)
+            || !(1..=1_000_000).contains(&self.batch_documents)
+        {
+            return Err(Error::Usage(
+                "a batch is 1 byte to 64 MiB and 1 to 1,000,000 documents".to_owned(),
+            ));
+        }
+        let skips = self.on_error == OnError::Skip;
+        if !skips && (self.bad_max.is_some() || self.bad_report.is_some()) {
+            return Err(Error::Usage(
+                "--bad-max and --bad-report need --on-error skip".to_owned(),
+            ));
+        }
+        Ok(Options {
+            durability: self.durability,
+            on_bad: match skips {
+                true => OnBad::Skip {
+                    max: self.bad_max.unwrap_or(u64::MAX),
+                },
+                false => OnBad::Stop,
+            },
+            batch_bytes: usize::try_from(self.batch_bytes.0).unwrap_or(usize::MAX),
+            batch_documents: self.batch_documents,
+            ..Options::default()
+        })
     }
 
     fn inputs(&self) -> Result<Vec<InputArgument>> {
