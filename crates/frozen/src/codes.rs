@@ -30,13 +30,11 @@ impl Codes {
     }
 
     #[inline]
-
     pub(crate) fn ranges(&self) -> impl Iterator<Item = &Range<u64>> + Clone {
         std::iter::once(&self.first).chain(&self.more)
     }
 
     #[inline]
-
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_empty()
     }
@@ -56,7 +54,6 @@ impl Codes {
     }
 
     #[inline]
-
     pub(crate) fn contains(&self, code: u64) -> bool {
         if self.more.is_empty() {
             return self.first.contains(&code);

@@ -82,7 +82,6 @@ impl Width {
     }
 
     #[inline]
-
     pub(crate) fn bytes(self) -> usize {
         1 << self as usize
     }
