@@ -234,7 +234,11 @@ mod tests {
         let text = serde_json::to_string(&*results.0.borrow()).unwrap();
         assert_eq!(
             text,
-            r#"[{"name":"read","unit":"CPU s","better":"less","median":2.0,"least":1.0,"most":3.0,"aim":4.0,"peers":{"lmdb":{"median":5.0,"least":5.0,"most":5.0}}}]"#
+            concat!(
+                r#"[{"name":"read","unit":"CPU s","better":"less","#,
+                r#""median":2.0,"least":1.0,"most":3.0,"aim":4.0,"#,
+                r#""peers":{"lmdb":{"median":5.0,"least":5.0,"most":5.0}}}]"#
+            )
         );
     }
 }

@@ -206,7 +206,8 @@ bugs! {
     /// A derived tree follows changes by what records were replaced with, and not by what they
     /// replaced.
     ChangesOfNewView,
-    /// The files of a dropped tree are removed before the manifest that does not name them is there.
+    /// The files of a dropped tree are removed before the manifest that does not name them is
+    /// there.
     DroppedTreeFilesRemovedFirst,
 
     // collection and quiredb.
@@ -229,8 +230,8 @@ bugs! {
 }
 
 impl Bug {
-    /// Those of trees that are added to a store and dropped: its tests find them, with a crash and a
-    /// fault at every step.
+    /// Those of trees that are added to a store and dropped: its tests find them, with a crash and
+    /// a fault at every step.
     pub const OF_ADDED_TREES: &[Bug] = &[
         Bug::BuildingTreeRead,
         Bug::RunsOfAddedTreeLost,

@@ -7,8 +7,8 @@
 //! - `GET /_follow/copy/{id}/{name}` answers with the file of this number.
 //! - `DELETE /_follow/copy/{id}` releases the copy.
 //!
-//! The messages are those of [`quiredb::operations::Frame`]. A follower sends HTTP/1.0 requests, so an answer
-//! ends where its connection does.
+//! The messages are those of [`quiredb::operations::Frame`]. A follower sends HTTP/1.0 requests, so
+//! an answer ends where its connection does.
 
 mod client;
 pub(crate) mod follower;

@@ -74,8 +74,8 @@ pub(crate) struct Slot {
     pub(crate) tree: Tree,
 }
 
-/// The [`TreeUse`] of a slot at one moment. Two that are equal are of the same moment, or nothing has
-/// changed in between.
+/// The [`TreeUse`] of a slot at one moment. Two that are equal are of the same moment, or nothing
+/// has changed in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SeenUse(u32);
 

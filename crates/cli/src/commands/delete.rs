@@ -1,5 +1,6 @@
 //! `quire delete`: deletes documents by key.
 
+use super::key::parse_key;
 use crate::Context;
 use crate::database;
 use crate::error::{Error, Result};
@@ -24,7 +25,7 @@ pub(crate) struct Delete {
     #[arg(
         required = true,
         value_name = "KEY",
-        value_parser = super::parse_key,
+        value_parser = parse_key,
         allow_negative_numbers = true
     )]
     keys: Vec<Key>,

@@ -13,6 +13,7 @@ mod follow;
 pub(crate) mod freeze;
 mod get;
 mod inspect;
+mod key;
 pub(crate) mod load;
 mod put;
 pub(crate) mod query;
@@ -87,9 +88,4 @@ impl Command {
             Command::Demo(command) => command.run(context),
         }
     }
-}
-
-/// A key from the command line.
-fn parse_key(text: &str) -> std::result::Result<quiredb::Key, String> {
-    quiredb::Key::parse(text).map_err(|error| error.to_string())
 }

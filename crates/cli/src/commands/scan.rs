@@ -1,5 +1,6 @@
 //! `quire scan`: prints documents in key order.
 
+use super::key::parse_key;
 use crate::Context;
 use crate::database;
 use crate::error::{Error, Result};
@@ -23,10 +24,10 @@ pub(crate) struct Scan {
     /// The collection
     collection: String,
     /// Start at this key
-    #[arg(long, value_name = "KEY", value_parser = super::parse_key, allow_negative_numbers = true)]
+    #[arg(long, value_name = "KEY", value_parser = parse_key, allow_negative_numbers = true)]
     from: Option<Key>,
     /// End before this key
-    #[arg(long, value_name = "KEY", value_parser = super::parse_key, allow_negative_numbers = true)]
+    #[arg(long, value_name = "KEY", value_parser = parse_key, allow_negative_numbers = true)]
     to: Option<Key>,
     /// Only string keys with this prefix
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["from", "to"])]

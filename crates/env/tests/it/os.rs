@@ -197,7 +197,7 @@ fn machine_may_be_dropped_by_its_own_job() {
     let env = OsEnv::new().unwrap();
     let weak = Arc::downgrade(&env);
     let (sender, receiver) = mpsc::channel();
-    let (go, wait) = mpsc::channel::<()>();
+    let (start, wait) = mpsc::channel::<()>();
     env.schedule(JobClass::Flush, Duration::ZERO, {
         let env = Arc::clone(&env);
         Box::new(move || {
@@ -207,7 +207,7 @@ fn machine_may_be_dropped_by_its_own_job() {
         })
     });
     drop(env);
-    go.send(()).unwrap();
+    start.send(()).unwrap();
     receiver.recv_timeout(LONG).unwrap();
     assert!(weak.upgrade().is_none());
 }

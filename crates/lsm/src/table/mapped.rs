@@ -2,8 +2,8 @@
 //! keeps, and the block cache holds none of them.
 //!
 //! # Invariants
-//! 1. A block is compared with its checksum each time that it is looked at: the system may have let
-//!    go of it, and read it from the disk again just now. It costs little, as a search in a block
+//! 1. A block is compared with its checksum at each access: the system may have dropped it, and
+//!    read it from the disk again just now. It costs little, as a search in a block
 //!    that is not in the processor's caches waits for memory anyway. A cursor compares it when it
 //!    comes to the block.
 //! 2. A block of a file that was there when the tree was opened is read by a call first: what the

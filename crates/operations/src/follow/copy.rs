@@ -15,8 +15,8 @@
 //! RESTORING                                           what this is
 //! files/c<collection>/p<partition>/<kind>-<number>-0-<bytes>-<digest>
 //!                                                     a received file; `.tmp`: not yet all of it
-//! PLAN                                                what is moved, once all is there: a snapshot,
-//!                                                     as of a backup
+//! PLAN                                                what is moved, once all is there: a
+//!                                                     snapshot, as of a backup
 //! ```
 
 use super::wire::Frame;
