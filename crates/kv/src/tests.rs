@@ -775,7 +775,7 @@ fn write_options_hold_for_each_kind_of_write() {
             .filter(|line| line.contains(" sync "))
             .count()
     };
-    let writes: [(&str, Write); 6] = [
+    let writes: [(&str, Write<'_>); 6] = [
         ("put", &|write| write.put("a", "1")),
         ("put_for", &|write| {
             write.put_for("b", "1", Duration::from_secs(60))
