@@ -196,10 +196,9 @@ bugs! {
     RunsOfAddedTreeLost,
     /// A manifest says that more of a tree is built than its files hold.
     ProgressAheadOfData,
-    /// A derived tree follows changes by what records were replaced with, and not by what they
-    /// replaced.
+    /// A derived tree follows changes by the new values alone, not by the old ones.
     ChangesOfNewView,
-    /// Files of a dropped tree are removed before the manifest without them is durable.
+    /// Files of a dropped tree are removed before its manifest entry.
     DroppedTreeFilesRemovedFirst,
 
     // collection and quiredb.
