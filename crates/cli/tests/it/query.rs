@@ -151,7 +151,7 @@ fn a_wrong_query_is_refused_with_the_place_of_the_mistake() {
     wrong(
         &["--where", "mark LIKE '%i'"],
         2,
-        &["line 1, column 11", "front"],
+        &["line 1, column 11", "prefix"],
     );
     wrong(&["--order", "price up"], 2, &["--order: line 1, column 7"]);
     wrong(
