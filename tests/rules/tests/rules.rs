@@ -1,5 +1,10 @@
 //! The sources keep the rules.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests read files of the real machine"
+)]
+
 use quire_rules::modules::ModuleGraph;
 use quire_rules::{files, root, text};
 
