@@ -98,7 +98,7 @@ fn go_on(_: u64, _: u64) -> ControlFlow<()> {
 
 fn backup(database: &Database) -> Result<BackupReport> {
     operations::backup(
-        &database,
+        database,
         backup_dir(),
         &BackupOptions::default(),
         &mut go_on,
