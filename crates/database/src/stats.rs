@@ -146,7 +146,7 @@ pub struct CollectionStats {
     /// The longest that one waited, in microseconds.
     pub write_stall_micros_max: u64,
     /// How many writes (batches to one partition) were visible how long after they were applied, by
-    /// the bounds of [`DELAY_BOUNDS_MICROS`](crate::DELAY_BOUNDS_MICROS).
+    /// the bounds of [`DELAY_BOUNDS_MICROS`](quire_store::DELAY_BOUNDS_MICROS).
     pub visible_delays: Vec<u64>,
     /// The sum of these times, in microseconds.
     pub visible_delay_micros: u64,

@@ -135,7 +135,7 @@ impl TreeWriter<'_> {
     /// Sets `key` to `value` in a tree.
     ///
     /// # Errors
-    /// As of [`Tree::write`].
+    /// As of [`Tree::write`](quire_lsm::Tree::write).
     pub fn put(
         &self,
         tree: TreeId,
@@ -148,7 +148,7 @@ impl TreeWriter<'_> {
     /// Sets `key` to a value that has a deadline, in a tree: see [`Op::PutUntil`].
     ///
     /// # Errors
-    /// As of [`Tree::write`].
+    /// As of [`Tree::write`](quire_lsm::Tree::write).
     pub fn put_until(
         &self,
         tree: TreeId,
@@ -161,7 +161,7 @@ impl TreeWriter<'_> {
     /// Removes `key` from a tree.
     ///
     /// # Errors
-    /// As of [`Tree::write`].
+    /// As of [`Tree::write`](quire_lsm::Tree::write).
     pub fn delete(&self, tree: TreeId, key: &[u8]) -> std::result::Result<(), ApplyError> {
         self.write(tree, key, Op::Delete)
     }
@@ -170,7 +170,7 @@ impl TreeWriter<'_> {
     /// from `from` on.
     ///
     /// # Errors
-    /// As of [`Tree::write`].
+    /// As of [`Tree::write`](quire_lsm::Tree::write).
     pub fn delete_range(
         &self,
         tree: TreeId,
@@ -183,7 +183,7 @@ impl TreeWriter<'_> {
     /// Merges `operand` into what a tree holds under `key`.
     ///
     /// # Errors
-    /// As of [`Tree::write`].
+    /// As of [`Tree::write`](quire_lsm::Tree::write).
     pub fn merge(
         &self,
         tree: TreeId,

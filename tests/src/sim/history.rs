@@ -18,11 +18,11 @@ pub struct History {
     pub volumes: u32,
     /// Of a collection that is made by the first write to it.
     pub partitions: u32,
-    /// As of [`Options`].
+    /// As of [`DatabaseOptions`](quiredb::DatabaseOptions).
     pub memory_bytes: u64,
-    /// As of [`Options`].
+    /// As of [`DatabaseOptions`](quiredb::DatabaseOptions).
     pub segment_bytes: u64,
-    /// As of [`Options`].
+    /// As of [`DatabaseOptions`](quiredb::DatabaseOptions).
     pub replay_bytes_max: u64,
     /// Of collections: the level of zstd; 0 for the default codec.
     pub zstd_level: u64,

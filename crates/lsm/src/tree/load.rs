@@ -29,7 +29,8 @@ use std::sync::Arc;
 /// This many runs of a size become one.
 const FAN_IN: usize = 16;
 
-/// Pairs on their way into a tree: see [`Tree::load`]. Dropped, it leaves nothing.
+/// Pairs on their way into a tree: see [`Tree::load`](crate::Tree::load). Dropped, it leaves
+/// nothing.
 #[derive(Debug)]
 pub struct Load {
     spec: TreeSpec,
@@ -75,8 +76,8 @@ impl Load {
     /// Sets `key` to `value`, over what the load was given for it before.
     ///
     /// # Errors
-    /// `InvalidArgument` or `TooLarge` as of [`Tree::write`], and the pair is left out; those of
-    /// the machine, and the load is of no use then.
+    /// `InvalidArgument` or `TooLarge` as of [`Tree::write`](crate::Tree::write), and the pair is
+    /// left out; those of the machine, and the load is of no use then.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         check_write(&self.folder, key, Op::Put(value))?;
         self.check()?;

@@ -30,7 +30,7 @@ fn documents_and_keys_and_values_are_told_apart() {
     };
     let open = open_kv("/kv").unwrap();
     assert_eq!(verified().unwrap_err().kind(), ErrorKind::Locked);
-    open.put(b"key", &[7; 100]).unwrap();
+    open.put(b"key", [7; 100]).unwrap();
     open.flush().unwrap();
     open.close().unwrap();
     let whole = verified().unwrap();
