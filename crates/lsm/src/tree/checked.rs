@@ -5,7 +5,7 @@ use super::*;
 use crate::FoldBytes;
 use crate::testing::{Sum, context, number};
 use quire_env::SimEnv;
-use quire_seeded::assert_each_is_found;
+use quire_seeded::{Bug, assert_each_is_found};
 use quire_sync::checker::thread;
 use quire_sync::explore;
 use std::ops::Bound;
