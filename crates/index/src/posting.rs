@@ -60,6 +60,13 @@ impl Posting {
         self.0.iter().flat_map(Owned::lows)
     }
 
+    /// Sets the bits of its docids: bit `i` of word `w` stands for low half `64 * w + i`.
+    pub fn add_to_bits(&self, bits: &mut [u64]) {
+        if let Some(cluster) = &self.0 {
+            cluster.view().add_to_bits(bits);
+        }
+    }
+
     /// Applies a change.
     pub fn apply(&mut self, change: &PostingChange) {
         self.subtract(&change.removed);
@@ -113,13 +120,30 @@ impl PartialEq for Posting {
 
 impl Eq for Posting {}
 
-/// Adds the docids of an encoded posting of cluster `cluster` to a set, without decoding it.
+impl DocSet {
+    /// Adds the docids of a posting of cluster `cluster`.
+    pub fn add_posting(&mut self, cluster: u16, posting: &Posting) {
+        if let Some(more) = &posting.0 {
+            self.or_cluster(cluster, more.view());
+        }
+    }
+
+    /// Adds the docids of an encoded posting of cluster `cluster`, without decoding it.
+    ///
+    /// # Errors
+    /// As of [`Posting::decode`]; the set is then as it was.
+    pub fn add_encoded_posting(&mut self, cluster: u16, bytes: &[u8]) -> Result<(), Damage> {
+        self.or_cluster(cluster, view(bytes)?);
+        Ok(())
+    }
+}
+
+/// As [`Posting::add_to_bits`], of an encoded posting.
 ///
 /// # Errors
-/// As of [`Posting::decode`]; `docs` is then as it was.
-pub fn add_posting(docs: &mut DocSet, cluster: u16, bytes: &[u8]) -> Result<(), Damage> {
-    let posting = view(bytes)?;
-    docs.or_cluster(cluster, posting);
+/// As of [`Posting::decode`].
+pub fn add_posting_bits(bytes: &[u8], bits: &mut [u64]) -> Result<(), Damage> {
+    view(bytes)?.add_to_bits(bits);
     Ok(())
 }
 
@@ -256,7 +280,7 @@ mod tests {
             prop_assert_eq!(posting_len(&bytes).unwrap() as usize, model.len());
             prop_assert_eq!(&Posting::decode(&bytes).unwrap(), &folded);
             let mut docs: DocSet = [5u32, 3 << 16].into_iter().collect();
-            add_posting(&mut docs, 2, &bytes).unwrap();
+            docs.add_encoded_posting(2, &bytes).unwrap();
             let low = model.iter().map(|low| (2 << 16) + u32::from(*low));
             let expected: Vec<u32> = [5].into_iter().chain(low).chain([3 << 16]).collect();
             prop_assert_eq!(docs.iter().collect::<Vec<_>>(), expected);
