@@ -9,7 +9,7 @@ use crate::{
 };
 use quire_env::{Env, OsEnv};
 use quire_log::RECORD_BYTES_MAX;
-use quire_lsm::{DEADLINE_BYTES, Load, Op, Spans, TreeSnapshot, wall_clock_micros};
+use quire_lsm::{DEADLINE_BYTES, Load, Op, RangeTombstones, TreeSnapshot, wall_clock_micros};
 use quire_model::Position;
 use quire_store::{Shared, Store, StoreOptions, Transaction};
 use std::collections::HashMap;
@@ -446,7 +446,7 @@ fn with_merges(
 ) -> Result<Vec<u8>> {
     let mut newest: HashMap<&[u8], Newest> = HashMap::new();
     // Of keys that no change named since.
-    let mut deleted = Spans::default();
+    let mut deleted = RangeTombstones::default();
     let mut out = Vec::with_capacity(record.len());
     for change in Changes::of(record) {
         let change = change.map_err(Error::Invalid)?;
@@ -458,7 +458,7 @@ fn with_merges(
                 .map(|(until, value)| (value.to_vec().into(), Some(u64::from_le_bytes(*until)))),
             Op::Delete => None,
             Op::DeleteRange(to) => {
-                let mut range = Spans::default();
+                let mut range = RangeTombstones::default();
                 range.add(key, to, 0);
                 newest.retain(|key, _| range.mark(key).is_none());
                 deleted.add(key, to, 0);

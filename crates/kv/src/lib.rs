@@ -63,5 +63,5 @@ pub use stats::KvStats;
 pub use verify::verify;
 
 pub use quire_log::Codec as LogCodec;
-pub use quire_lsm::{Codec, KEY_BYTES_MAX, MergeError, Merger, SmallBytes};
+pub use quire_lsm::{BytesMerger as Merger, Codec, KEY_BYTES_MAX, MergeError, SmallBytes};
 pub use quire_store::{Damage, Durability, ErrorKind, Verified};

@@ -2,7 +2,9 @@
 
 use crate::pairs::Pairs;
 use crate::{Codec, Durability, Error, LogCodec, Merger, Result};
-use quire_lsm::{CompactionPolicy, Geometric, SpaceBounded, TreeSpec, filter_bits_per_key};
+use quire_lsm::{
+    CompactionPolicy, FoldBytes, Geometric, SpaceBounded, TreeSpec, filter_bits_per_key,
+};
 use quire_store::StoreOptions;
 use std::sync::Arc;
 use std::time::Duration;
@@ -133,7 +135,10 @@ impl KvOptions {
         let mut options = StoreOptions {
             trees: vec![TreeSpec {
                 compaction,
-                merger: self.merger.clone(),
+                merger: self
+                    .merger
+                    .clone()
+                    .map(|merger| Arc::new(FoldBytes(merger)) as _),
                 codec: self.codec,
                 block_bytes: match (self.codec, self.map) {
                     (Codec::None, true) => BLOCK_BYTES_MAPPED,

@@ -4,7 +4,7 @@
 //! ```text
 //! | deadline (8 bytes, little-endian) | value … |       microseconds since 1970 UTC by the machine's wall clock
 //! ```
-//! An entry of [`Kind::PutUntil`](crate::fold::Kind) has this in place of a value, in memtables and
+//! An entry of [`EntryKind::PutUntil`](crate::entry::EntryKind) has this in place of a value, in memtables and
 //! in blocks. It counts as a tombstone for whoever looks at the deadline or later; a flush or a
 //! compaction makes one of it then, so that nothing older shows. If the clock goes back, an entry
 //! that was not made a tombstone yet is a value again, and none that was.

@@ -65,10 +65,10 @@
 //! ```
 
 mod compaction;
-mod cover;
 mod damage;
 mod deadline;
 mod direction;
+mod entry;
 mod error;
 mod fences;
 mod files;
@@ -78,9 +78,11 @@ mod merge;
 mod merger;
 mod meta;
 mod pager;
+mod range_deletions;
+mod range_tombstones;
 mod run;
 mod small_bytes;
-mod span;
+mod source;
 mod spec;
 mod table;
 #[cfg(test)]
@@ -93,15 +95,16 @@ pub use damage::Damage;
 pub use deadline::{DEADLINE_BYTES, wall_clock_micros};
 pub use error::{Error, ErrorKind, Result};
 pub use files::TableFiles;
-pub use merger::{MergeError, Merger};
+pub use merger::{BytesMerger, DynMerger, FoldBytes, MergeError, Merger};
 pub use meta::{RunMeta, TableMeta};
 pub use pager::{FilterPager, FilterPagerStats};
+pub use range_tombstones::RangeTombstones;
 pub use small_bytes::SmallBytes;
-pub use span::Spans;
 pub use spec::{
     Codec, KEY_BYTES_MAX, Op, TreeContext, TreeSpec, VALUE_BYTES_MAX, filter_bits_per_key,
 };
 pub use table::{TableCheck, TableCopy, TablePieces, TableVerify, verify_table};
 pub use tree::{
-    Compaction, Load, Scan, Superseded, Tree, TreeEdit, TreeReader, TreeSnapshot, TreeStats,
+    Compaction, FoldedValue, Load, Scan, Superseded, Tree, TreeEdit, TreeReader, TreeSnapshot,
+    TreeStats,
 };

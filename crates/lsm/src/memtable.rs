@@ -18,8 +18,9 @@ mod order;
 mod pages;
 
 use crate::direction::Start;
-use crate::fold::{Entry, Folder, Kind, Said};
-use crate::span::Spans;
+use crate::entry::{Entry, EntryKind, EntryRef};
+use crate::fold::Folder;
+use crate::range_tombstones::RangeTombstones;
 use crate::{Error, Op, Result, table};
 use cells::{Cells, Copied, Growth, NONE, Text};
 use erased::Erased;
@@ -107,13 +108,13 @@ impl Memtable {
         let known = self.find(key, hash);
         let folded;
         let (kind, value) = match op {
-            Op::Put(value) => (Kind::Put, value),
-            Op::Delete => (Kind::Delete, &[][..]),
-            Op::PutUntil(timed) => (Kind::PutUntil, timed),
-            Op::Merge(_) => {
+            Op::Put(value) => (EntryKind::Put, value),
+            Op::Delete => (EntryKind::Delete, &[][..]),
+            Op::PutUntil(timed) => (EntryKind::PutUntil, timed),
+            Op::Merge(operand) => {
                 let version = known.map_or(NONE, |key| self.cells.latest(key));
                 let before = self.entry(key, version, self.erased.at(position));
-                folded = folder.write(key, before.as_ref(), op)?;
+                folded = folder.write(key, before.as_ref(), operand)?;
                 (folded.kind, &*folded.value)
             }
             Op::DeleteRange(to) => {
@@ -186,7 +187,7 @@ impl Memtable {
     }
 
     /// What a version of `key` says, or a tombstone if one of the ranges is newer.
-    fn entry(&self, key: &[u8], version: u32, erased: Option<&Spans>) -> Option<Entry> {
+    fn entry(&self, key: &[u8], version: u32, erased: Option<&RangeTombstones>) -> Option<Entry> {
         match is_erased(key, version, erased) {
             true => Some(Entry::delete()),
             false => self.cells.entry(version),
@@ -240,7 +241,7 @@ impl Memtable {
 
 /// Whether a version, or that there is none, is older than the deletion of a range that has the
 /// key.
-fn is_erased(key: &[u8], version: u32, erased: Option<&Spans>) -> bool {
+fn is_erased(key: &[u8], version: u32, erased: Option<&RangeTombstones>) -> bool {
     erased.is_some_and(|erased| erased.mark(key).is_some_and(|mark| version < mark))
 }
 
@@ -252,7 +253,7 @@ pub(crate) struct MemtableCursor {
     at: Position,
     keys: KeyCursor,
     /// The ranges that were deleted up to `at`: what they are newer than it passes over.
-    erased: Option<Spans>,
+    erased: Option<RangeTombstones>,
     /// The key it is on.
     key: Copied,
     /// What is visible of that; `NONE` past the end.
@@ -263,7 +264,7 @@ pub(crate) struct MemtableCursor {
 
 impl MemtableCursor {
     /// The ranges that the memtable deletes: of these, older places say nothing.
-    pub(crate) fn erased(&self) -> Spans {
+    pub(crate) fn erased(&self) -> RangeTombstones {
         self.erased.clone().unwrap_or_default()
     }
 
@@ -279,14 +280,14 @@ impl MemtableCursor {
     }
 
     /// That key and what is visible of it.
-    pub(crate) fn said(&self) -> Option<Said<'_>> {
+    pub(crate) fn entry_ref(&self) -> Option<EntryRef<'_>> {
         let (kind, value) = self.memtable.cells.version(self.version)?;
         let value = match value {
             Text::Bytes(value) => value,
             Text::Words(..) => &self.value,
         };
         let key = &self.key;
-        Some(Said { key, kind, value })
+        Some(EntryRef { key, kind, value })
     }
 
     /// What is visible of that key.

@@ -1,126 +1,27 @@
 //! Merging: memtables and runs, newest first, as one sequence with one entry per key, in order or
 //! in the reverse order.
 //!
-//! The oldest run holds most of the entries, and mostly several that nothing newer lies between. So
-//! the source that is next is asked again as long as it stays before the others, which takes one
-//! comparison of machine words an entry, and what only one source says of a key is lent as it lies
-//! there: to whoever takes all entries, those of a block in one loop. Operands, and what several
-//! say, are folded. Where a source deletes a range of keys, older ones are passed over: entry by
-//! entry, and from a few of them on by a search for the end of the range.
+//! The oldest run holds most of the entries, and mostly several in a row with nothing newer between
+//! them. So the merge stays with the source that is next as long as its keys come before those of
+//! the others, which takes one comparison of machine words an entry. An entry is shown where it
+//! lies in its block or memtable, and a visitor gets those of a block in one loop. Where several
+//! sources have a key, they stay on it while it is shown: operands are folded from where they lie.
+//! Where a source deletes a range of keys, older ones are passed over: entry by entry, and after a
+//! few of them by a search for the end of the range.
 
 use crate::Result;
-use crate::cover::Cover;
 use crate::direction::{Direction, Start};
-use crate::fences;
-use crate::fold::{Entry, Fold, Folder, Kind, Said};
-use crate::memtable::{Memtable, MemtableCursor};
-use crate::run::{Run, RunCursor};
-use crate::span::{Span, Spans};
-use crate::table::Access;
-use quire_model::Position;
+use crate::entry::{Entry, EntryKind, EntryRef};
+use crate::fold::{Folder, Stack};
+use crate::range_deletions::RangeDeletions;
+use crate::range_tombstones::RangeTombstone;
+use crate::source::Source;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// After so many entries in a row of a range that is deleted its end is searched for.
+/// After this many deleted entries in a row the end of their range is searched for.
 const PASSED_MAX: u32 = 16;
-
-/// A sorted sequence of entries.
-#[derive(Debug)]
-pub(crate) enum Source {
-    Memtable(Box<MemtableCursor>),
-    Run(Box<RunCursor>),
-}
-
-impl Source {
-    /// All of a memtable, from the first key on.
-    pub(crate) fn of_memtable(memtable: &Arc<Memtable>) -> Source {
-        Source::Memtable(Box::new(memtable.cursor(Position(u64::MAX), Start::FIRST)))
-    }
-
-    /// All of a run, from the first key on, read once.
-    pub(crate) fn of_run(run: &Arc<Run>) -> Result<Source> {
-        let cursor = RunCursor::open(Arc::clone(run), Access::Sequential, Start::FIRST)?;
-        Ok(Source::Run(Box::new(cursor)))
-    }
-
-    /// The ranges that it deletes from older sources.
-    fn spans(&self) -> Spans {
-        match self {
-            Source::Memtable(cursor) => cursor.erased(),
-            Source::Run(cursor) => cursor.spans(),
-        }
-    }
-
-    /// Goes on from another place.
-    fn seek(&mut self, start: Start<'_>) -> Result<()> {
-        match self {
-            Source::Memtable(cursor) => {
-                cursor.seek(start);
-                Ok(())
-            }
-            Source::Run(cursor) => cursor.seek(start),
-        }
-    }
-
-    /// The first eight bytes of the key it is on; `None` past the end.
-    fn word(&self) -> Option<u64> {
-        match self {
-            Source::Memtable(cursor) => cursor.key().map(fences::word),
-            Source::Run(cursor) => cursor.word(),
-        }
-    }
-
-    /// The entry it is on, where it lies.
-    #[inline]
-    fn said(&self) -> Option<Said<'_>> {
-        match self {
-            Source::Memtable(cursor) => cursor.said(),
-            Source::Run(cursor) => cursor.said(),
-        }
-    }
-
-    /// Whether the entry it is on is an operand.
-    #[inline]
-    fn is_on_operand(&self) -> bool {
-        self.said().is_some_and(|said| said.kind == Kind::Merge)
-    }
-
-    /// The entry it is on, to keep.
-    fn entry(&self) -> Option<Entry> {
-        match self {
-            Source::Memtable(cursor) => cursor.entry(),
-            Source::Run(cursor) => cursor.entry(),
-        }
-    }
-
-    /// Moves on. Returns what [`word`](Self::word) is then.
-    #[inline]
-    fn advance(&mut self) -> Result<Option<u64>> {
-        match self {
-            Source::Memtable(cursor) => {
-                cursor.advance();
-                Ok(cursor.key().map(fences::word))
-            }
-            Source::Run(cursor) => cursor.advance(),
-        }
-    }
-
-    /// Hands the entry it is on to `each`, and values that come next, as far as they are at hand
-    /// and their keys' words come before `end` on the way. It stays on the last that it handed
-    /// over.
-    #[inline]
-    fn visit(
-        &mut self,
-        end: u64,
-        each: &mut impl FnMut(Said<'_>) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
-        match self {
-            Source::Memtable(cursor) => cursor.said().map_or(ControlFlow::Continue(()), each),
-            Source::Run(cursor) => cursor.visit(end, each),
-        }
-    }
-}
 
 /// A source that is on an entry.
 #[derive(Debug)]
@@ -134,7 +35,7 @@ struct Head {
 
 impl Head {
     fn key(&self) -> Option<&[u8]> {
-        self.source.said().map(|said| said.key)
+        self.source.entry_ref().map(|said| said.key)
     }
 
     /// Which of two comes first on the way: by key, of one key the newer.
@@ -165,25 +66,43 @@ impl Head {
 #[derive(Debug)]
 enum On {
     Nothing,
-    /// The entry of the source that is next.
+    /// The entry of the source that is next, which alone has the key.
     Next,
-    /// An entry that was folded, of `key`: its sources have moved on.
-    Folded(Entry),
+    /// The entries of this many sources, the last ones: all that have the key.
+    Group {
+        heads: usize,
+        /// Those older than this age do not count: it is that of the newest deletion of the key by
+        /// a range, or the greatest number.
+        newest_deletion: usize,
+    },
+    /// The entry that those of this many sources, the last ones, were folded to.
+    Folded {
+        heads: usize,
+        entry: Entry,
+    },
 }
 
 /// Merges sources: a few of them, memtables and a logarithm of runs.
 #[derive(Debug)]
 pub(crate) struct Merge {
     /// The sources, the one that is next last, before it the one after it. Those that have ended
-    /// are let go of.
+    /// are dropped.
     heads: Vec<Head>,
     direction: Direction,
     folder: Arc<Folder>,
     bottom: bool,
     /// `None` if no source deletes a range.
-    cover: Option<Cover>,
-    key: Vec<u8>,
+    deletions: Option<RangeDeletions>,
     on: On,
+}
+
+/// An entry of a merge that folds no operands by itself.
+#[derive(Debug)]
+pub(crate) enum Unfolded<'a> {
+    /// A value or tombstone, where it lies.
+    Entry(EntryRef<'a>),
+    /// The key has operands.
+    Stack(&'a [u8], Stack<'a>),
 }
 
 impl Merge {
@@ -195,14 +114,13 @@ impl Merge {
         folder: Arc<Folder>,
         bottom: bool,
     ) -> Merge {
-        let spans = sources.iter().map(Source::spans).enumerate();
+        let tombstones = sources.iter().map(Source::range_tombstones).enumerate();
         let mut merge = Merge {
-            cover: Cover::new(spans),
+            deletions: RangeDeletions::new(tombstones),
             heads: Vec::with_capacity(sources.len()),
             direction,
             folder,
             bottom,
-            key: Vec::new(),
             on: On::Nothing,
         };
         for (age, source) in sources.into_iter().enumerate() {
@@ -215,19 +133,25 @@ impl Merge {
     }
 
     /// The ranges that its sources delete, in order.
-    pub(crate) fn spans(&self) -> Vec<Span> {
-        self.cover.as_ref().map(Cover::spans).unwrap_or_default()
+    pub(crate) fn range_tombstones(&self) -> Vec<RangeTombstone> {
+        let deletions = self.deletions.as_ref();
+        deletions.map_or_else(Vec::new, RangeDeletions::range_tombstones)
+    }
+
+    /// What it folds with.
+    pub(crate) fn folder(&self) -> &Arc<Folder> {
+        &self.folder
     }
 
     /// The entry that it is on, where it lies; `None` if it is on none.
     #[inline]
-    pub(crate) fn said(&self) -> Option<Said<'_>> {
+    pub(crate) fn entry_ref(&self) -> Option<EntryRef<'_>> {
         match &self.on {
-            On::Next => self.heads.last()?.source.said(),
-            On::Folded(Entry { kind, value }) => Some(Said {
-                key: &self.key,
-                kind: *kind,
-                value,
+            On::Next | On::Group { .. } => self.heads.last()?.source.entry_ref(),
+            On::Folded { entry, .. } => Some(EntryRef {
+                key: self.heads.last()?.key()?,
+                kind: entry.kind,
+                value: &entry.value,
             }),
             On::Nothing => None,
         }
@@ -236,8 +160,8 @@ impl Merge {
     /// The entry that it is on, to keep.
     pub(crate) fn entry(&self) -> Option<Entry> {
         match &self.on {
-            On::Next => self.heads.last()?.source.entry(),
-            On::Folded(entry) => Some(entry.clone()),
+            On::Next | On::Group { .. } => self.heads.last()?.source.entry(),
+            On::Folded { entry, .. } => Some(entry.clone()),
             On::Nothing => None,
         }
     }
@@ -246,13 +170,24 @@ impl Merge {
     /// merge is of no use.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<bool> {
+        let is_on_key = self.advance_unfolded()?;
+        if let On::Group { heads, .. } = self.on {
+            self.fold(heads)?;
+        }
+        Ok(is_on_key)
+    }
+
+    /// As [`advance`](Self::advance), but operands are left as they are.
+    #[inline]
+    fn advance_unfolded(&mut self) -> Result<bool> {
         match self.on {
             On::Next => self.step()?,
-            On::Nothing | On::Folded(_) => self.on = On::Nothing,
+            On::Nothing => {}
+            On::Group { heads, .. } | On::Folded { heads, .. } => self.step_group(heads)?,
         }
-        let newest_deletion = match self.cover {
+        let newest_deletion = match self.deletions {
             None => usize::MAX,
-            Some(_) => self.pass_covered()?,
+            Some(_) => self.pass_deleted()?,
         };
         let Some((next, others)) = self.heads.split_last() else {
             self.on = On::Nothing;
@@ -262,36 +197,127 @@ impl Merge {
             Some(second) => !second.is_of_key_of(next),
             None => true,
         };
-        if alone && !next.source.is_on_operand() {
-            self.on = On::Next;
-        } else {
-            self.fold(newest_deletion)?;
-        }
+        self.on = match alone && !next.source.is_on_operand() {
+            true => On::Next,
+            false => {
+                let is_of_key = |head: &&Head| head.is_of_key_of(next);
+                let older = others.iter().rev().take_while(is_of_key).count();
+                let heads = older + 1;
+                On::Group {
+                    heads,
+                    newest_deletion,
+                }
+            }
+        };
         Ok(true)
     }
 
-    /// Hands the entries that are left to `each`, as [`advance`](Self::advance) comes to them,
+    /// Shows the entries that are left to `each`, as [`advance`](Self::advance) comes to them,
     /// until it breaks: it is on that one then.
     pub(crate) fn visit(
         &mut self,
-        mut each: impl FnMut(Said<'_>) -> ControlFlow<()>,
+        mut each: impl FnMut(EntryRef<'_>) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>> {
         while self.advance()? {
-            // What another source says of a key, of entries or of ranges, is heard by `advance`.
-            let end = match (&self.cover, self.heads.as_slice()) {
-                (Some(_), _) => 0,
-                (None, [.., second, _]) => second.word,
-                (None, _) => u64::MAX,
-            };
-            let handed = match (&self.on, self.heads.last_mut()) {
+            let end = self.end_of_batch();
+            let visited = match (&self.on, self.heads.last_mut()) {
                 (On::Next, Some(next)) => next.source.visit(end, &mut each),
-                _ => self.said().map_or(ControlFlow::Continue(()), &mut each),
+                _ => self
+                    .entry_ref()
+                    .map_or(ControlFlow::Continue(()), &mut each),
             };
-            if handed.is_break() {
-                return Ok(handed);
+            if visited.is_break() {
+                return Ok(visited);
             }
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// As [`visit`](Self::visit), and operands are left to `each` to fold.
+    pub(crate) fn visit_unfolded(
+        &mut self,
+        mut each: impl FnMut(Unfolded<'_>) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        while self.advance_unfolded()? {
+            let end = self.end_of_batch();
+            let visited = match (&self.on, self.heads.last_mut()) {
+                (On::Next, Some(next)) => {
+                    let mut each = |entry: EntryRef<'_>| each(Unfolded::Entry(entry));
+                    next.source.visit(end, &mut each)
+                }
+                _ => self.unfolded().map_or(ControlFlow::Continue(()), &mut each),
+            };
+            if visited.is_break() {
+                return Ok(visited);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// The word before which the source that is next goes on alone: keys of other sources, and
+    /// ranges that they delete, are found by `advance`.
+    #[inline]
+    fn end_of_batch(&self) -> u64 {
+        match (&self.deletions, self.heads.as_slice()) {
+            (Some(_), _) => 0,
+            (None, [.., second, _]) => second.word,
+            (None, _) => u64::MAX,
+        }
+    }
+
+    /// The key that it is on, as [`visit_unfolded`](Self::visit_unfolded) shows it.
+    fn unfolded(&self) -> Option<Unfolded<'_>> {
+        let newest = self.heads.last()?.source.entry_ref()?;
+        match self.on {
+            On::Group {
+                heads,
+                newest_deletion,
+            } if newest.kind == EntryKind::Merge => {
+                let stack = self.stack(heads, newest_deletion);
+                Some(Unfolded::Stack(newest.key, stack))
+            }
+            _ => Some(Unfolded::Entry(newest)),
+        }
+    }
+
+    /// The entries of the last `heads` sources that count.
+    fn stack(&self, heads: usize, newest_deletion: usize) -> Stack<'_> {
+        let mut stack = Stack::default();
+        for head in self.heads.iter().rev().take(heads) {
+            // What lies below a value or tombstone is passed over unread.
+            if head.age <= newest_deletion
+                && let Some(entry) = head.source.entry_ref()
+                && stack.push(entry.kind, entry.value)
+            {
+                return stack;
+            }
+        }
+        if newest_deletion != usize::MAX {
+            stack.push_deletion();
+        }
+        stack
+    }
+
+    /// Folds the entries of the group that it is on, if the newest is an operand.
+    fn fold(&mut self, heads: usize) -> Result<()> {
+        let folded = match self.unfolded() {
+            Some(Unfolded::Stack(key, stack)) => self.folder.encode(key, stack, self.bottom)?,
+            _ => return Ok(()),
+        };
+        self.on = On::Folded {
+            heads,
+            entry: folded,
+        };
+        Ok(())
+    }
+
+    /// Moves the last `heads` sources on, all of which are on one key. Each goes behind those that
+    /// are left, as its next key comes later.
+    fn step_group(&mut self, heads: usize) -> Result<()> {
+        for _ in 0..heads {
+            self.step()?;
+        }
+        Ok(())
     }
 
     /// Moves the source that is next on, and finds which is next then.
@@ -335,11 +361,11 @@ impl Merge {
 
     /// Passes over the keys whose newest entry is older than a deletion of a range. Returns the age
     /// of the newest deletion of the key that is next then.
-    fn pass_covered(&mut self) -> Result<usize> {
+    fn pass_deleted(&mut self) -> Result<usize> {
         let mut passed = 0;
-        while let (Some(cover), Some(next)) = (&mut self.cover, self.heads.last()) {
+        while let (Some(deletions), Some(next)) = (&mut self.deletions, self.heads.last()) {
             let Some(key) = next.key() else { break };
-            let age = cover.age(key);
+            let age = deletions.age(key);
             if next.age <= age {
                 return Ok(age);
             }
@@ -352,9 +378,14 @@ impl Merge {
         Ok(usize::MAX)
     }
 
-    /// Moves sources older than `age` on to the end of the cover's window.
+    /// Moves sources older than `age` on to the end of the known window.
     fn leave_window(&mut self, age: usize) -> Result<()> {
-        let Some(window) = self.cover.as_ref().and_then(Cover::window).cloned() else {
+        let Some(window) = self
+            .deletions
+            .as_ref()
+            .and_then(RangeDeletions::window)
+            .cloned()
+        else {
             return Ok(());
         };
         let start = match self.direction {
@@ -376,35 +407,6 @@ impl Merge {
             }
             self.add(head);
         }
-        Ok(())
-    }
-
-    /// Folds what all sources that are on the next key say of it; none that is older than
-    /// `newest_deletion` counts.
-    fn fold(&mut self, newest_deletion: usize) -> Result<()> {
-        self.key.clear();
-        if let Some(key) = self.heads.last().and_then(Head::key) {
-            self.key.extend_from_slice(key);
-        }
-        let mut fold = Fold::default();
-        let mut done = false;
-        while let Some(next) = self.heads.last()
-            && next.key() == Some(self.key.as_slice())
-        {
-            // What lies below a value or tombstone is passed over unread.
-            if !done
-                && next.age <= newest_deletion
-                && let Some(entry) = next.source.entry()
-            {
-                done = fold.push(&self.folder, &self.key, entry)?;
-            }
-            self.step()?;
-        }
-        if !done && newest_deletion != usize::MAX {
-            fold.push(&self.folder, &self.key, Entry::delete())?;
-        }
-        let folded = fold.finish(&self.folder, &self.key, self.bottom)?;
-        self.on = folded.map_or(On::Nothing, On::Folded);
         Ok(())
     }
 }

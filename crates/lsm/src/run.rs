@@ -7,9 +7,9 @@
 //! table has before that key, entries and ranges, is in the merged run by now, and counts no more.
 
 use crate::direction::{Direction, Start};
+use crate::entry::{Entry, EntryRef, Visit};
 use crate::fences::Fences;
-use crate::fold::{Entry, Said, Visit};
-use crate::span::Spans;
+use crate::range_tombstones::RangeTombstones;
 use crate::table::{Access, Asking, Counters, Origin, Table, TableCursor};
 use crate::{Error, Result, RunMeta, SmallBytes, TreeContext, TreeSpec};
 use std::ops::ControlFlow;
@@ -25,7 +25,7 @@ pub(crate) struct Run {
     /// The largest keys of the tables.
     ends: Fences<()>,
     /// The ranges that it deletes.
-    spans: Spans,
+    tombstones: RangeTombstones,
 }
 
 impl Run {
@@ -68,12 +68,15 @@ impl Run {
         let ends = Fences::new(&ends);
         let bytes = metas.iter().map(|table| table.bytes);
         let bytes = bytes.fold(0, u64::saturating_add);
-        let mut spans = Spans::default();
-        if !tables.iter().all(|table| spans.append(table.spans())) {
+        let mut tombstones = RangeTombstones::default();
+        if !tables
+            .iter()
+            .all(|table| tombstones.append(table.range_tombstones()))
+        {
             return wrong("ranges");
         }
         if !from.is_empty() {
-            spans = spans.after(&from);
+            tombstones = tombstones.after(&from);
         }
         Ok(Run {
             id,
@@ -81,7 +84,7 @@ impl Run {
             bytes,
             from,
             ends,
-            spans,
+            tombstones,
         })
     }
 
@@ -91,7 +94,7 @@ impl Run {
     /// None that its tables do not give already.
     pub(crate) fn after(&self, spec: &TreeSpec, key: &[u8]) -> Result<Run> {
         let is_over = |table: &&Arc<Table>| {
-            table.meta().largest.as_slice() < key && table.spans().after(key).is_empty()
+            table.meta().largest.as_slice() < key && table.range_tombstones().after(key).is_empty()
         };
         let tables = self.tables.iter().skip_while(is_over).cloned().collect();
         Run::new(spec, self.id, SmallBytes::copy_from_slice(key), tables)
@@ -115,7 +118,7 @@ impl Run {
     pub(crate) fn goes_on(&self, merged: &Run) -> bool {
         let ends_before = |last: &Arc<Table>| {
             last.meta().largest.as_slice() < &*self.from
-                && last.spans().after(&self.from).is_empty()
+                && last.range_tombstones().after(&self.from).is_empty()
         };
         match merged.is_cut() {
             true => merged.from == self.from,
@@ -148,12 +151,12 @@ impl Run {
             let meta = table.meta();
             meta.tombstones + meta.operands > 0 || table.has_expired(now)
         };
-        self.tables.iter().any(unresolved) || !self.spans.is_empty()
+        self.tables.iter().any(unresolved) || !self.tombstones.is_empty()
     }
 
     /// The ranges that it deletes from older runs.
-    pub(crate) fn spans(&self) -> &Spans {
-        &self.spans
+    pub(crate) fn range_tombstones(&self) -> &RangeTombstones {
+        &self.tombstones
     }
 
     /// The table that may have `key`, whose filter hash is `hash`, and the page of its filter.
@@ -263,8 +266,8 @@ impl RunCursor {
     }
 
     /// The ranges that the run deletes from older ones.
-    pub(crate) fn spans(&self) -> Spans {
-        self.run.spans.clone()
+    pub(crate) fn range_tombstones(&self) -> RangeTombstones {
+        self.run.tombstones.clone()
     }
 
     /// Goes on from another place, the same way.
@@ -281,8 +284,8 @@ impl RunCursor {
 
     /// The entry it is on, where it lies.
     #[inline]
-    pub(crate) fn said(&self) -> Option<Said<'_>> {
-        self.table.as_ref()?.said()
+    pub(crate) fn entry_ref(&self) -> Option<EntryRef<'_>> {
+        self.table.as_ref()?.entry_ref()
     }
 
     /// The entry it is on.
@@ -309,10 +312,12 @@ impl RunCursor {
     pub(crate) fn visit(
         &mut self,
         end: u64,
-        each: &mut impl FnMut(Said<'_>) -> ControlFlow<()>,
+        each: &mut impl FnMut(EntryRef<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         match &mut self.table {
-            Some(table) if self.ends_early => table.said().map_or(ControlFlow::Continue(()), each),
+            Some(table) if self.ends_early => {
+                table.entry_ref().map_or(ControlFlow::Continue(()), each)
+            }
             Some(table) => table.visit(end, each),
             None => ControlFlow::Continue(()),
         }

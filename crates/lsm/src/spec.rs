@@ -1,7 +1,7 @@
 //! What a tree is made of, and what is written to it.
 
 use crate::table::bits_per_key;
-use crate::{CompactionPolicy, Error, FilterPager, Geometric, Merger, Result, TableFiles};
+use crate::{CompactionPolicy, DynMerger, Error, FilterPager, Geometric, Result, TableFiles};
 use quire_env::{BlockCache, Budget, Env};
 use quire_pack::Packer;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ pub struct TreeSpec {
     /// Its name, for operators.
     pub name: String,
     /// What merge operands mean; a tree without one refuses them.
-    pub merger: Option<Arc<dyn Merger>>,
+    pub merger: Option<Arc<dyn DynMerger>>,
     /// Bytes of a data block before compression, 1 to 1 MiB; 4 to 8 KiB serve point reads well. A
     /// larger entry gets a block of its own.
     pub block_bytes: usize,

@@ -1,9 +1,10 @@
 //! What the tests of this crate share: a simulated machine with a place for tables, every codec,
-//! and two mergers.
+//! and three mergers.
 
-use crate::{Codec, FilterPager, MergeError, Merger, TableFiles, TreeContext};
+use crate::{BytesMerger, Codec, FilterPager, MergeError, Merger, TableFiles, TreeContext};
 use proptest::prelude::*;
 use quire_env::{BlockCache, Budget, Env, SimEnv, Volumes};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Tables at `/db/t` of `env`, a cache that holds a few blocks, a budget that only counts.
@@ -37,7 +38,7 @@ pub(crate) fn any_codec() -> impl Strategy<Value = Codec> {
 #[derive(Debug)]
 pub(crate) struct Concat;
 
-impl Merger for Concat {
+impl BytesMerger for Concat {
     fn name(&self) -> &str {
         "concat"
     }
@@ -80,7 +81,7 @@ pub(crate) fn number(bytes: &[u8]) -> i64 {
     }
 }
 
-impl Merger for Sum {
+impl BytesMerger for Sum {
     fn name(&self) -> &str {
         "sum"
     }
@@ -103,6 +104,57 @@ impl Merger for Sum {
         out: &mut Vec<u8>,
     ) -> Result<(), MergeError> {
         out.extend(number(older).wrapping_add(number(newer)).to_le_bytes());
+        Ok(())
+    }
+}
+
+/// Values are sets of bytes, ascending. An operand is a list of changes of two bytes each: 0 and a
+/// byte to remove, or 1 and a byte to add; later ones count more. What is left of an odd one, and
+/// other first bytes, count as additions.
+#[derive(Debug)]
+pub(crate) struct Sets;
+
+fn changes(operand: &[u8]) -> impl Iterator<Item = (u8, bool)> {
+    let change = |change: &[u8]| match change {
+        [0, byte] => (*byte, false),
+        [_, byte] | [byte] => (*byte, true),
+        _ => (0, true),
+    };
+    operand.chunks(2).map(change)
+}
+
+impl Merger for Sets {
+    type Accumulator = BTreeSet<u8>;
+
+    fn name(&self) -> &str {
+        "sets"
+    }
+
+    fn begin(&self, _: &[u8], base: Option<&[u8]>) -> Result<BTreeSet<u8>, MergeError> {
+        Ok(base.unwrap_or_default().iter().copied().collect())
+    }
+
+    fn add(&self, _: &[u8], set: &mut BTreeSet<u8>, operand: &[u8]) -> Result<(), MergeError> {
+        for (byte, is_added) in changes(operand) {
+            match is_added {
+                true => set.insert(byte),
+                false => set.remove(&byte),
+            };
+        }
+        Ok(())
+    }
+
+    fn encode(&self, _: &[u8], set: &BTreeSet<u8>, out: &mut Vec<u8>) -> Result<(), MergeError> {
+        out.extend(set);
+        Ok(())
+    }
+
+    fn combine(&self, _: &[u8], operands: &[&[u8]], out: &mut Vec<u8>) -> Result<(), MergeError> {
+        let all = operands.iter().flat_map(|operand| changes(operand));
+        let newest: BTreeMap<_, _> = all.collect();
+        for (byte, is_added) in newest {
+            out.extend([u8::from(is_added), byte]);
+        }
         Ok(())
     }
 }

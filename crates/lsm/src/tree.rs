@@ -29,7 +29,7 @@ mod version;
 
 pub use edit::{Compaction, TreeEdit};
 pub use load::Load;
-pub use scan::Scan;
+pub use scan::{FoldedValue, Scan};
 pub use snapshot::{TreeReader, TreeSnapshot};
 pub use version::Superseded;
 
@@ -38,8 +38,9 @@ use crate::deadline::{self, Clock, wall_clock_micros};
 use crate::direction::Direction;
 use crate::fold::Folder;
 use crate::memtable::Memtable;
-use crate::merge::{Merge, Source};
+use crate::merge::Merge;
 use crate::run::Run;
+use crate::source::Source;
 use crate::table::{Counters, Origin, TableCopy};
 use crate::{Error, KEY_BYTES_MAX, Op, Result, RunMeta, TreeContext, TreeSpec};
 use build::{Added, RunBuilder};
@@ -513,7 +514,7 @@ impl Tree {
             stats.tables += 1;
             stats.entries += table.meta().entries;
             stats.tombstones += table.meta().tombstones;
-            stats.range_tombstones += table.range_tombstones();
+            stats.range_tombstones += table.range_tombstone_count();
             stats.timed += table.timed();
             stats.table_bytes += table.meta().bytes;
         }

@@ -115,6 +115,8 @@ bugs! {
     RunsMergedOldestFirst,
     /// Two merge operands are folded in the wrong order.
     OperandsSwapped,
+    /// A fold of several merge operands leaves the oldest out.
+    OldestOperandSkipped,
     /// A merge operand is taken for the whole value though older runs have the key.
     OperandResolvedEarly,
     /// A flush after one that failed writes the newest memtable alone.

@@ -7,7 +7,7 @@ use crate::{
 use bytes::Bytes;
 use proptest::prelude::*;
 use quire_env::{Env, Fault, SimEnv, Volumes};
-use quire_lsm::{MergeError, Merger, TreeSpec};
+use quire_lsm::{BytesMerger, FoldBytes, MergeError, TreeSpec};
 use quire_model::Position;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -31,7 +31,7 @@ fn number(bytes: &[u8]) -> Result<u64, MergeError> {
     ))
 }
 
-impl Merger for Add {
+impl BytesMerger for Add {
     fn name(&self) -> &str {
         "add"
     }
@@ -74,7 +74,7 @@ impl Machine for Words {
 
     fn trees() -> Vec<TreeSpec> {
         let counts = TreeSpec {
-            merger: Some(Arc::new(Add)),
+            merger: Some(FoldBytes::shared(Add)),
             ..TreeSpec::new(1, "counts")
         };
         vec![counts, TreeSpec::new(2, "last")]

@@ -15,7 +15,7 @@
 //! reach is whole. But for a key's newest version nothing changes.
 
 use super::pages::Pages;
-use crate::fold::{Entry, Kind};
+use crate::entry::{Entry, EntryKind};
 use crate::{Error, Result, SmallBytes};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
@@ -186,12 +186,12 @@ impl Cells {
     }
 
     /// The kind of a version and its value.
-    pub(crate) fn version(&self, version: u32) -> Option<(Kind, Text<'_>)> {
+    pub(crate) fn version(&self, version: u32) -> Option<(EntryKind, Text<'_>)> {
         if version == NONE {
             return None;
         }
         let tag = self.tag(version);
-        let kind = Kind::from_number(u64::from(tag & 3))?;
+        let kind = EntryKind::from_number(u64::from(tag & 3))?;
         Some((kind, self.text(version + VERSION_WORDS, tag >> 2)))
     }
 
@@ -223,7 +223,7 @@ impl Cells {
         growth: &mut Growth,
         key: u32,
         position: Position,
-        kind: Kind,
+        kind: EntryKind,
         value: &[u8],
     ) -> Result<u64> {
         let mut grown = 0;
@@ -245,7 +245,7 @@ impl Cells {
         growth: &mut Growth,
         key: &[u8],
         position: Position,
-        kind: Kind,
+        kind: EntryKind,
         value: &[u8],
     ) -> Result<(u32, u64)> {
         let mut grown = 0;
@@ -277,7 +277,7 @@ impl Cells {
         version: u32,
         position: Position,
         older: u32,
-        kind: Kind,
+        kind: EntryKind,
         value: &[u8],
         grown: &mut u64,
     ) {
@@ -383,8 +383,8 @@ mod tests {
             let (cells, mut growth) = (Cells::new(), Growth::new());
             let mut keys = Vec::new();
             for (key, value) in &all {
-                let (cell, _) = cells.add_key(&mut growth, key, Position(5), Kind::Put, value).unwrap();
-                cells.add_version(&mut growth, cell, Position(7), Kind::Merge, key).unwrap();
+                let (cell, _) = cells.add_key(&mut growth, key, Position(5), EntryKind::Put, value).unwrap();
+                cells.add_version(&mut growth, cell, Position(7), EntryKind::Merge, key).unwrap();
                 keys.push(cell);
             }
             for ((key, value), cell) in all.iter().zip(&keys) {
@@ -392,7 +392,7 @@ mod tests {
                 let mut copy = Copied::new();
                 cells.key(*cell).copy_to(&mut copy);
                 prop_assert_eq!(copy.as_slice(), key);
-                for (at, kind, expected) in [(6, Kind::Put, value), (7, Kind::Merge, key)] {
+                for (at, kind, expected) in [(6, EntryKind::Put, value), (7, EntryKind::Merge, key)] {
                     let entry = cells.entry(cells.visible(*cell, Position(at))).unwrap();
                     prop_assert_eq!((entry.kind, &*entry.value), (kind, expected.as_slice()));
                 }

@@ -4,7 +4,8 @@
 //! Pages, chunks and tables of hashes are tiny here, so that a few writes fill some of each.
 
 use super::*;
-use crate::span::is_before;
+use crate::FoldBytes;
+use crate::range_tombstones::is_before;
 use crate::testing::Concat;
 use quire_seeded::{Bug, assert_each_is_found};
 use quire_sync::checker::{model::Builder, thread};
@@ -63,7 +64,7 @@ enum Look {
 }
 
 /// Without tombstones: they show in what they hide.
-type Seen = BTreeMap<Vec<u8>, (Kind, Vec<u8>)>;
+type Seen = BTreeMap<Vec<u8>, (EntryKind, Vec<u8>)>;
 
 /// What is to be seen at each position.
 fn history(script: Script) -> Vec<Seen> {
@@ -71,8 +72,8 @@ fn history(script: Script) -> Vec<Seen> {
     let mut history = vec![now.clone()];
     for (key, op) in script.before.iter().chain(script.beside) {
         let (kind, value) = match op {
-            Op::Put(value) => (Kind::Put, value.to_vec()),
-            Op::PutUntil(timed) => (Kind::PutUntil, timed.to_vec()),
+            Op::Put(value) => (EntryKind::Put, value.to_vec()),
+            Op::PutUntil(timed) => (EntryKind::PutUntil, timed.to_vec()),
             Op::Delete | Op::DeleteRange(_) => {
                 let end = match op {
                     Op::DeleteRange(to) => to.to_vec(),
@@ -83,8 +84,8 @@ fn history(script: Script) -> Vec<Seen> {
                 continue;
             }
             Op::Merge(operand) => match now.get(key.as_bytes()) {
-                Some((Kind::Put, value)) => (Kind::Put, [value, *operand].concat()),
-                _ => (Kind::Merge, operand.to_vec()),
+                Some((EntryKind::Put, value)) => (EntryKind::Put, [value, *operand].concat()),
+                _ => (EntryKind::Merge, operand.to_vec()),
             },
         };
         now.insert(key.as_bytes().to_vec(), (kind, value));
@@ -106,7 +107,7 @@ fn look(memtable: &Arc<Memtable>, how: Look, at: Position, script: Script) -> Se
             }
             for key in keys {
                 let entry = memtable.get_or_erased(key, table::hash(key), at);
-                if let Some(entry) = entry.filter(|entry| entry.kind != Kind::Delete) {
+                if let Some(entry) = entry.filter(|entry| entry.kind != EntryKind::Delete) {
                     seen.insert(key.to_vec(), (entry.kind, entry.value.to_vec()));
                 }
             }
@@ -116,7 +117,7 @@ fn look(memtable: &Arc<Memtable>, how: Look, at: Position, script: Script) -> Se
         Look::Backwards => Start::Last,
     };
     let mut cursor = memtable.cursor(at, start);
-    while let Some(said) = cursor.said() {
+    while let Some(said) = cursor.entry_ref() {
         let edge = match how {
             Look::Backwards => seen.first_key_value(),
             _ => seen.last_key_value(),
@@ -131,14 +132,14 @@ fn look(memtable: &Arc<Memtable>, how: Look, at: Position, script: Script) -> Se
         seen.insert(said.key.to_vec(), (said.kind, said.value.to_vec()));
         cursor.advance();
     }
-    seen.retain(|_, (kind, _)| *kind != Kind::Delete);
+    seen.retain(|_, (kind, _)| *kind != EntryKind::Delete);
     seen
 }
 
 fn folder() -> Folder {
     Folder {
         tree: "t".into(),
-        merger: Some(Arc::new(Concat)),
+        merger: Some(FoldBytes::shared(Concat)),
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::fold::Kind;
+use crate::entry::EntryKind;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ fn memtable() -> Arc<Memtable> {
     Arc::new(Memtable::new(&Budget::new(u64::MAX), Position(0)))
 }
 
-fn seen(memtable: &Arc<Memtable>, at: Position, from: &[u8]) -> Vec<(Vec<u8>, Kind, Vec<u8>)> {
+fn seen(memtable: &Arc<Memtable>, at: Position, from: &[u8]) -> Vec<(Vec<u8>, EntryKind, Vec<u8>)> {
     let mut cursor = memtable.cursor(at, Start::From(from));
     let mut all = Vec::new();
     while let (Some(key), Some(entry)) = (cursor.key(), cursor.entry()) {
@@ -37,7 +37,7 @@ proptest! {
             let value = index.to_le_bytes();
             let op = if *put { Op::Put(&value) } else { Op::Delete };
             memtable.write(&folder, key, Position(index as u64 + 1), op).unwrap();
-            let entry = if *put { (Kind::Put, value.to_vec()) } else { (Kind::Delete, vec![]) };
+            let entry = if *put { (EntryKind::Put, value.to_vec()) } else { (EntryKind::Delete, vec![]) };
             model.insert(key.clone(), entry);
             history.push(model.clone());
         }
@@ -157,7 +157,7 @@ fn readers_beside_the_writer_see_whole_writes_up_to_their_position() {
                     {
                         assert!(last.as_ref().is_none_or(|last| *last < key), "keys ascend");
                         let position = u64::from_le_bytes(value[..8].try_into().unwrap());
-                        assert_eq!((kind, value.len()), (Kind::Put, 64));
+                        assert_eq!((kind, value.len()), (EntryKind::Put, 64));
                         assert!(
                             value.chunks(8).all(|chunk| chunk == &value[..8]),
                             "a value is whole"

@@ -14,7 +14,7 @@ mod prefixed;
 pub(crate) use builder::{BlockBuilder, DATA_RESTART, INDEX_RESTART};
 pub(crate) use cursor::BlockCursor;
 
-use crate::fold::{Entry, Kind, Visit};
+use crate::entry::{Entry, EntryKind, Visit};
 use crate::{Damage, SmallBytes};
 use bytes::Bytes;
 use fixed::Fixed;
@@ -48,7 +48,7 @@ struct Place {
     /// So many bytes of its key are those of the key before, or of the part that all share.
     shared: usize,
     unshared: Range<usize>,
-    kind: Kind,
+    kind: EntryKind,
     value: Range<usize>,
 }
 
@@ -117,7 +117,7 @@ impl Block {
         Ok(found.map(|(place, _)| self.entry_at(place.kind, place.value)))
     }
 
-    fn entry_at(self: &Arc<Self>, kind: Kind, value: Range<usize>) -> Entry {
+    fn entry_at(self: &Arc<Self>, kind: EntryKind, value: Range<usize>) -> Entry {
         let value = SmallBytes::part(self, value);
         Entry { kind, value }
     }
@@ -177,7 +177,11 @@ mod tests {
     fn build(entries: &BTreeMap<Vec<u8>, (u8, Vec<u8>)>, restart_interval: usize) -> Bytes {
         let mut builder = BlockBuilder::new(restart_interval);
         for (key, (kind, value)) in entries {
-            builder.add(key, Kind::from_number(u64::from(*kind)).unwrap(), value);
+            builder.add(
+                key,
+                EntryKind::from_number(u64::from(*kind)).unwrap(),
+                value,
+            );
         }
         let bytes = builder.bytes();
         let built = builder.finish(Bytes::copy_from_slice);

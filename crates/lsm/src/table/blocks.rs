@@ -13,7 +13,7 @@ use super::frame::{self, Handle};
 use super::node::Leaf;
 use super::reader::Table;
 use crate::direction::Direction;
-use crate::fold::Entry;
+use crate::entry::Entry;
 use crate::{Result, SmallBytes};
 use bytes::Bytes;
 use quire_env::{Cached, Charge};

@@ -7,7 +7,7 @@ use super::node::{Contents, Leaf, Node};
 use super::reader::Table;
 use crate::Result;
 use crate::direction::{Direction, Start};
-use crate::fold::{Entry, Said};
+use crate::entry::{Entry, EntryRef};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -68,8 +68,8 @@ impl TableCursor {
 
     /// The entry it is on, where it lies.
     #[inline]
-    pub(crate) fn said(&self) -> Option<Said<'_>> {
-        self.place.said(&self.data.as_ref()?.block)
+    pub(crate) fn entry_ref(&self) -> Option<EntryRef<'_>> {
+        self.place.entry_ref(&self.data.as_ref()?.block)
     }
 
     /// The entry it is on.
@@ -98,7 +98,7 @@ impl TableCursor {
     pub(crate) fn visit(
         &mut self,
         end: u64,
-        each: &mut impl FnMut(Said<'_>) -> ControlFlow<()>,
+        each: &mut impl FnMut(EntryRef<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         match &self.data {
             Some(data) => self.place.visit(&data.block, self.direction, end, each),

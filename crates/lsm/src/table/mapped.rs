@@ -15,7 +15,7 @@ use super::block::{self, Block};
 use super::frame::{self, Handle};
 use super::node::{Contents, Node};
 use super::reader::Frames;
-use crate::fold::{Entry, Visit};
+use crate::entry::{Entry, Visit};
 use crate::{Codec, Damage, Result, TreeSpec};
 use bytes::Bytes;
 use quire_env::FileMap;

@@ -7,7 +7,7 @@
 //! ```
 //! Ranges are in order, not empty, and apart from each other; so only the last may be without end.
 
-use crate::span::{Spans, is_before};
+use crate::range_tombstones::{RangeTombstones, is_before};
 use crate::{Damage, KEY_BYTES_MAX, varint};
 
 /// Appends a range.
@@ -20,8 +20,8 @@ pub(super) fn encode(from: &[u8], to: &[u8], out: &mut Vec<u8>) {
 ///
 /// # Errors
 /// [`Damage`] for bytes that [`encode`] does not give, of so many ranges in order.
-pub(super) fn decode(bytes: &[u8], count: u64) -> Result<(Spans, u64), Damage> {
-    let (mut spans, mut memory) = (Spans::default(), 0);
+pub(super) fn decode(bytes: &[u8], count: u64) -> Result<(RangeTombstones, u64), Damage> {
+    let (mut tombstones, mut memory) = (RangeTombstones::default(), 0);
     let (mut at, mut found) = (0, 0);
     let mut last: Option<&[u8]> = None;
     while at < bytes.len() {
@@ -36,14 +36,14 @@ pub(super) fn decode(bytes: &[u8], count: u64) -> Result<(Spans, u64), Damage> {
         if longest > KEY_BYTES_MAX {
             return Err(Damage::new("key of a range", start, KEY_BYTES_MAX, longest));
         }
-        let mut one = Spans::default();
+        let mut one = RangeTombstones::default();
         memory += one.add(from, to, 0);
-        spans.append(&one);
+        tombstones.append(&one);
         last = Some(to);
         found += 1;
     }
     match found == count {
-        true => Ok((spans, memory)),
+        true => Ok((tombstones, memory)),
         false => Err(Damage::new("number of deleted ranges", 0, count, found)),
     }
 }
@@ -63,8 +63,11 @@ mod tests {
         };
         let right: [(&[u8], &[u8]); 3] = [(b"a", b"c"), (b"c", b"cc"), (b"x", b"")];
         let bytes = encoded(&right);
-        let (spans, _) = decode(&bytes, 3).unwrap();
-        let back: Vec<_> = spans.iter().map(|span| (&*span.from, &*span.to)).collect();
+        let (tombstones, _) = decode(&bytes, 3).unwrap();
+        let back: Vec<_> = tombstones
+            .iter()
+            .map(|tombstone| (&*tombstone.from, &*tombstone.to))
+            .collect();
         assert_eq!(back, right);
         for length in 0..bytes.len() {
             assert!(decode(&bytes[..length], 3).is_err(), "{length} bytes");

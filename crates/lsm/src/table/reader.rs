@@ -9,8 +9,8 @@ use super::node::{Contents, Leaf, Node};
 use super::pages::{Answer, Asking, PagedFilter};
 use super::properties::Properties;
 use super::ranges;
-use crate::fold::{Entry, Visit};
-use crate::span::Spans;
+use crate::entry::{Entry, Visit};
+use crate::range_tombstones::RangeTombstones;
 use crate::{Codec, Damage, Error, Result, TableFiles, TableMeta, TreeContext, TreeSpec};
 use quire_env::{BlockCache, BlockKey, Budget, Cached, Charge, Env, ReadFile, Tally};
 use quire_seeded::{Bug, seeded};
@@ -42,7 +42,7 @@ pub(super) struct Frames {
     pub(super) properties: Properties,
     pub(super) top: Block,
     /// The ranges of keys that it deletes from older runs, and the bytes of memory that they take.
-    pub(super) spans: (Spans, u64),
+    pub(super) tombstones: (RangeTombstones, u64),
     /// CRCs of the top index and the properties.
     pub(super) end_crcs: [u32; 2],
 }
@@ -113,13 +113,13 @@ impl Frames {
             footer,
             properties,
             top,
-            spans: (Spans::default(), 0),
+            tombstones: (RangeTombstones::default(), 0),
             end_crcs,
         };
         frames.check_properties(meta)?;
         if let Some(handle) = frames.ranges() {
             let contents = frames.read(handle)?.contents;
-            frames.spans = ranges::decode(&contents, frames.properties.ranges)
+            frames.tombstones = ranges::decode(&contents, frames.properties.ranges)
                 .map_err(frames.damaged(handle.offset))?;
         }
         Ok(frames)
@@ -321,7 +321,7 @@ impl Table {
         Ok(Table {
             _pinned: context
                 .budget
-                .charge(Cached::bytes(&frames.top) + top.bytes() + frames.spans.1),
+                .charge(Cached::bytes(&frames.top) + top.bytes() + frames.tombstones.1),
             filter: PagedFilter::new(Arc::clone(&frames), &context.filters),
             mapped: Mapped::open(&frames, spec, origin)?,
             cached: !spec.mapped || spec.codec != Codec::None,
@@ -346,12 +346,12 @@ impl Table {
     }
 
     /// The ranges of keys that it deletes from older runs.
-    pub(crate) fn spans(&self) -> &Spans {
-        &self.frames.spans.0
+    pub(crate) fn range_tombstones(&self) -> &RangeTombstones {
+        &self.frames.tombstones.0
     }
 
     /// How many those are.
-    pub(crate) fn range_tombstones(&self) -> u64 {
+    pub(crate) fn range_tombstone_count(&self) -> u64 {
         self.frames.properties.ranges
     }
 

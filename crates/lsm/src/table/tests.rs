@@ -1,6 +1,6 @@
 use super::*;
 use crate::direction::Start;
-use crate::fold::{Entry, Kind, Said, Visit};
+use crate::entry::{Entry, EntryKind, EntryRef, Visit};
 use crate::testing::{any_codec, context};
 use crate::{Codec, Error, ErrorKind, Result, SmallBytes, TableMeta, TreeContext, TreeSpec};
 use proptest::collection::{btree_map, vec};
@@ -23,7 +23,7 @@ fn spec(block_bytes: usize, codec: Codec, filter_bits_per_key: u32) -> TreeSpec 
 
 fn put(value: impl Into<Vec<u8>>) -> Entry {
     Entry {
-        kind: Kind::Put,
+        kind: EntryKind::Put,
         value: value.into().into(),
     }
 }
@@ -32,12 +32,12 @@ fn put(value: impl Into<Vec<u8>>) -> Entry {
 fn entries(count: u32, word: &str) -> Entries {
     let entry = |number: u32| match number % 5 {
         2 if number.is_multiple_of(3) => Entry {
-            kind: Kind::PutUntil,
+            kind: EntryKind::PutUntil,
             value: u64::from(number).to_le_bytes().to_vec().into(),
         },
         3 => Entry::delete(),
         4 => Entry {
-            kind: Kind::Merge,
+            kind: EntryKind::Merge,
             value: number.to_string().into_bytes().into(),
         },
         _ => put(format!("{word} {word} {word} {number}")),
@@ -74,7 +74,7 @@ fn write_with(
     }
     for (key, entry) in entries {
         let (kind, value) = (entry.kind, &*entry.value);
-        writer.add(Said { key, kind, value })?;
+        writer.add(EntryRef { key, kind, value })?;
     }
     writer.finish()
 }
@@ -164,10 +164,10 @@ fn is_report(error: &Error) -> bool {
 fn any_entries() -> impl Strategy<Value = Entries> {
     let byte = || prop_oneof![Just(0u8), Just(255), any::<u8>()];
     let entry = (0u64..4, vec(any::<u8>(), 0..40)).prop_map(|(kind, value)| {
-        let kind = Kind::from_number(kind).unwrap();
+        let kind = EntryKind::from_number(kind).unwrap();
         let value = match kind {
-            Kind::Delete => SmallBytes::EMPTY,
-            Kind::PutUntil => [vec![7; 8], value].concat().into(),
+            EntryKind::Delete => SmallBytes::EMPTY,
+            EntryKind::PutUntil => [vec![7; 8], value].concat().into(),
             _ => value.into(),
         };
         Entry { kind, value }
@@ -225,11 +225,14 @@ fn small(
     let meta = write_with(&spec(100, codec, 10), context, &entries, &ranges).unwrap();
     let path = context.files.path(meta.file).unwrap();
     let table = open(context, &meta).unwrap();
-    let found: Vec<_> = table.spans().iter().collect();
-    for (span, (from, to)) in found.iter().zip(ranges) {
-        assert_eq!((&*span.from, &*span.to), (from.as_bytes(), to.as_bytes()));
+    let found: Vec<_> = table.range_tombstones().iter().collect();
+    for (tombstone, (from, to)) in found.iter().zip(ranges) {
+        assert_eq!(
+            (&*tombstone.from, &*tombstone.to),
+            (from.as_bytes(), to.as_bytes())
+        );
     }
-    assert_eq!((found.len(), table.range_tombstones()), (3, 3));
+    assert_eq!((found.len(), table.range_tombstone_count()), (3, 3));
     assert!(env.read_all(&path).unwrap().len() < 4096);
     (entries, meta, path)
 }

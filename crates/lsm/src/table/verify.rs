@@ -7,7 +7,7 @@ use super::frame::Handle;
 use super::index;
 use super::reader::Frames;
 use super::writer::Digest;
-use crate::fold::Kind;
+use crate::entry::EntryKind;
 use crate::{Error, Result, TableMeta, deadline};
 use bytes::Bytes;
 use quire_env::Env;
@@ -275,9 +275,9 @@ impl Check {
             }
             self.filter_holds(key, handle)?;
             self.entries += 1;
-            self.tombstones += u64::from(cursor.kind() == Kind::Delete);
-            self.operands += u64::from(cursor.kind() == Kind::Merge);
-            if cursor.kind() == Kind::PutUntil {
+            self.tombstones += u64::from(cursor.kind() == EntryKind::Delete);
+            self.operands += u64::from(cursor.kind() == EntryKind::Merge);
+            if cursor.kind() == EntryKind::PutUntil {
                 let (deadline, _) = deadline::split(cursor.value(&block));
                 self.timed += 1;
                 self.soonest = self.soonest.min(deadline);

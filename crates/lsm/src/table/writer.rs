@@ -7,7 +7,7 @@ use super::frame::{self, Fit, Handle};
 use super::index;
 use super::properties::Properties;
 use super::ranges;
-use crate::fold::{Kind, Said};
+use crate::entry::{EntryKind, EntryRef};
 use crate::{
     Codec, Error, KEY_BYTES_MAX, Result, TableMeta, TreeContext, TreeSpec, VALUE_BYTES_MAX,
 };
@@ -104,8 +104,8 @@ impl TableWriter {
     /// # Errors
     /// `TooLarge` for a value that folding made too long, or those of the machine; the table is
     /// then of no use.
-    pub(crate) fn add(&mut self, said: Said<'_>) -> Result<()> {
-        let Said { key, kind, value } = said;
+    pub(crate) fn add(&mut self, said: EntryRef<'_>) -> Result<()> {
+        let EntryRef { key, kind, value } = said;
         for (what, limit, found) in [
             ("key", KEY_BYTES_MAX, key.len()),
             ("value", VALUE_BYTES_MAX, value.len()),
@@ -141,9 +141,9 @@ impl TableWriter {
         }
         let properties = &mut self.properties;
         properties.entries += 1;
-        properties.tombstones += u64::from(kind == Kind::Delete);
-        properties.operands += u64::from(kind == Kind::Merge);
-        if kind == Kind::PutUntil {
+        properties.tombstones += u64::from(kind == EntryKind::Delete);
+        properties.operands += u64::from(kind == EntryKind::Merge);
+        if kind == EntryKind::PutUntil {
             properties.note_deadline(value);
         }
         properties.key_bytes += key.len() as u64;
@@ -290,7 +290,7 @@ impl Index {
         if !self.open.is_empty() && bytes > self.block_bytes {
             self.close();
         }
-        self.open.add(&self.separator, Kind::Put, &self.value);
+        self.open.add(&self.separator, EntryKind::Put, &self.value);
     }
 
     fn close(&mut self) {
@@ -307,7 +307,7 @@ impl Index {
         let mut top = BlockBuilder::new(INDEX_RESTART);
         for (last, block) in &self.closed {
             index::encode(write(block)?, &mut self.value);
-            top.add(last, Kind::Put, &self.value);
+            top.add(last, EntryKind::Put, &self.value);
         }
         Ok(top.finish(<[u8]>::to_vec))
     }

@@ -6,9 +6,9 @@
 
 use crate::SmallBytes;
 use crate::deadline::wall_clock_micros;
-use crate::fold::{Kind, Said};
+use crate::entry::{EntryKind, EntryRef};
 use crate::merge::Merge;
-use crate::span::{Span, is_before};
+use crate::range_tombstones::{RangeTombstone, is_before};
 use crate::table::TableWriter;
 use crate::{Result, TableFiles, TableMeta, TreeContext, TreeSpec};
 use quire_env::FileId;
@@ -66,7 +66,7 @@ pub(super) struct RunBuilder {
     /// The open table: it goes before the files do.
     writer: Option<TableWriter>,
     /// The ranges that are not in a table yet, the first last.
-    spans: Vec<Span>,
+    tombstones: Vec<RangeTombstone>,
     built: Built,
 }
 
@@ -75,7 +75,7 @@ impl RunBuilder {
     pub(super) fn new(files: &Arc<TableFiles>) -> RunBuilder {
         RunBuilder {
             writer: None,
-            spans: Vec::new(),
+            tombstones: Vec::new(),
             built: Built {
                 files: Arc::clone(files),
                 created: Vec::new(),
@@ -89,7 +89,7 @@ impl RunBuilder {
         &mut self,
         spec: &TreeSpec,
         context: &TreeContext,
-        said: Said<'_>,
+        said: EntryRef<'_>,
     ) -> Result<()> {
         self.make_room(spec, context, said.key)?;
         self.writer(spec, context)?.add(said)
@@ -119,30 +119,31 @@ impl RunBuilder {
 
     /// Adds the ranges that end by `next`; all, if that is empty.
     fn add_ranges(&mut self, spec: &TreeSpec, context: &TreeContext, next: &[u8]) -> Result<()> {
-        let ends = |span: &mut Span| !is_before(next, &span.to) || next.is_empty();
-        while let Some(span) = self.spans.pop_if(ends) {
+        let ends =
+            |tombstone: &mut RangeTombstone| !is_before(next, &tombstone.to) || next.is_empty();
+        while let Some(tombstone) = self.tombstones.pop_if(ends) {
             let full = self.writer.take_if(|writer| {
-                writer.is_full_of_ranges() && writer.last_key() < span.from.as_ref()
+                writer.is_full_of_ranges() && writer.last_key() < tombstone.from.as_ref()
             });
             if let Some(full) = full {
-                self.close(full, &span.from)?;
+                self.close(full, &tombstone.from)?;
             }
             let writer = self.writer(spec, context)?;
             if writer.is_empty() {
-                writer.add(Said::tombstone(&span.from))?;
+                writer.add(EntryRef::tombstone(&tombstone.from))?;
             }
-            writer.add_range(&span.from, &span.to);
+            writer.add_range(&tombstone.from, &tombstone.to);
         }
         Ok(())
     }
 
     /// Completes a table; the next one begins at `next`.
     fn close(&mut self, mut full: TableWriter, next: &[u8]) -> Result<()> {
-        if let Some(span) = self.spans.last_mut()
-            && span.from.as_ref() < next
+        if let Some(tombstone) = self.tombstones.last_mut()
+            && tombstone.from.as_ref() < next
         {
-            full.add_range(&span.from, next);
-            span.from = SmallBytes::copy_from_slice(next);
+            full.add_range(&tombstone.from, next);
+            tombstone.from = SmallBytes::copy_from_slice(next);
         }
         self.built.metas.push(full.finish()?);
         Ok(())
@@ -173,7 +174,8 @@ impl RunBuilder {
         stop: &dyn Fn() -> bool,
     ) -> Result<Added> {
         if !bottom && !seeded(Bug::RangeDroppedEarly) {
-            self.spans.extend(merge.spans().into_iter().rev());
+            self.tombstones
+                .extend(merge.range_tombstones().into_iter().rev());
         }
         let now = wall_clock_micros(&*context.env);
         let mut seen = 0u64;
@@ -182,12 +184,12 @@ impl RunBuilder {
                 return Ok(Added::Stopped);
             }
             seen += 1;
-            let Some(said) = merge.said() else {
+            let Some(said) = merge.entry_ref() else {
                 continue;
             };
             let said = said.or_expired(now);
             let without = bottom || seeded(Bug::TombstoneDroppedEarly);
-            if without && said.kind == Kind::Delete {
+            if without && said.kind == EntryKind::Delete {
                 continue;
             }
             self.make_room(spec, context, said.key)?;

@@ -2,6 +2,7 @@
 //! who flush and compact, and snapshots that are kept meanwhile.
 
 use super::*;
+use crate::FoldBytes;
 use crate::testing::{Sum, context, number};
 use quire_env::SimEnv;
 use quire_seeded::assert_each_is_found;
@@ -77,7 +78,7 @@ fn is_done(published: &AtomicU64) -> bool {
 
 fn scenario() {
     let spec = TreeSpec {
-        merger: Some(Arc::new(Sum)),
+        merger: Some(FoldBytes::shared(Sum)),
         // Each entry is a table, and a step of a compaction.
         table_bytes_max: 1,
         ..TreeSpec::new(1, "t")

@@ -15,10 +15,12 @@ use super::build::RunBuilder;
 use super::edit::TreeEdit;
 use super::{Tree, sequential};
 use crate::direction::Direction;
-use crate::fold::{Folder, Kind, Said};
+use crate::entry::{EntryKind, EntryRef};
+use crate::fold::Folder;
 use crate::memtable::Memtable;
-use crate::merge::{Merge, Source};
+use crate::merge::Merge;
 use crate::run::Run;
+use crate::source::Source;
 use crate::table::{Counters, Origin};
 use crate::{Error, Op, Result, RunMeta, TreeContext, TreeSpec};
 use quire_model::Position;
@@ -96,8 +98,8 @@ impl Load {
         if let Some(ascending) = &mut self.ascending {
             if self.pairs == 0 || self.last_key.as_slice() < key {
                 key.clone_into(&mut self.last_key);
-                let kind = Kind::Put;
-                return ascending.add(&self.spec, &self.context, Said { key, kind, value });
+                let kind = EntryKind::Put;
+                return ascending.add(&self.spec, &self.context, EntryRef { key, kind, value });
             }
             if let Some(ascending) = self.ascending.take() {
                 let run = self.open(ascending)?;

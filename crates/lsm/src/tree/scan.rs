@@ -2,9 +2,12 @@
 
 use super::version::Version;
 use crate::direction::Start;
+use crate::entry::EntryRef;
 use crate::fold::Folder;
-use crate::merge::{Merge, Source};
+use crate::merge::{Merge, Unfolded};
+use crate::merger::{MergeError, Merger};
 use crate::run::RunCursor;
+use crate::source::Source;
 use crate::table::Access;
 use crate::{Result, SmallBytes};
 use quire_model::Position;
@@ -21,6 +24,31 @@ pub struct Scan {
     end: End,
     /// Values whose deadline is later are there.
     now: u64,
+}
+
+/// The value of a key, as [`Scan::visit_folded`] shows it.
+#[derive(Debug)]
+pub enum FoldedValue<'a, A> {
+    /// A stored value without operands above it, where it lies.
+    Stored(&'a [u8]),
+    /// What a stored value, or none, and the operands above it were folded to.
+    Folded(A),
+}
+
+impl<A: Send + 'static> FoldedValue<'_, A> {
+    /// The accumulator; begun, if the value is stored.
+    ///
+    /// # Errors
+    /// What the merger says.
+    pub fn into_accumulator<M>(self, merger: &M, key: &[u8]) -> std::result::Result<A, MergeError>
+    where
+        M: Merger<Accumulator = A>,
+    {
+        match self {
+            FoldedValue::Stored(value) => merger.begin(key, Some(value)),
+            FoldedValue::Folded(accumulator) => Ok(accumulator),
+        }
+    }
 }
 
 /// Where a scan ends.
@@ -142,13 +170,66 @@ impl Scan {
         visited.map(|_| ControlFlow::Continue(()))
     }
 
+    /// As [`visit`](Self::visit), with the values of keys that have operands as accumulators of the
+    /// tree's merger, which is an `M`. A stored value without operands above it is shown where it
+    /// lies; [`FoldedValue::into_accumulator`] begins one from it. Nothing is serialised.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the tree has no merger, or one of another type; else as for
+    /// [`visit`](Self::visit).
+    pub fn visit_folded<M: Merger, B>(
+        &mut self,
+        mut each: impl FnMut(&[u8], FoldedValue<'_, M::Accumulator>) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        let Some(merge) = &mut self.merge else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        let folder = Arc::clone(merge.folder());
+        let merger = folder.typed_merger::<M>()?;
+        let mut ended = None;
+        let visited = merge.visit_unfolded(|unfolded| {
+            let (Unfolded::Entry(EntryRef { key, .. }) | Unfolded::Stack(key, _)) = &unfolded;
+            let key = *key;
+            if !self.end.is_before(key) {
+                return ControlFlow::Break(());
+            }
+            let value = match unfolded {
+                Unfolded::Entry(entry) => entry.value_at(|| self.now).map(FoldedValue::Stored),
+                Unfolded::Stack(_, stack) => {
+                    match folder.accumulate(merger, key, stack, || self.now) {
+                        Ok(accumulator) => accumulator.map(FoldedValue::Folded),
+                        Err(error) => {
+                            ended = Some(Err(error));
+                            return ControlFlow::Break(());
+                        }
+                    }
+                }
+            };
+            match value.map(|value| each(key, value)) {
+                Some(ControlFlow::Break(with)) => {
+                    ended = Some(Ok(with));
+                    ControlFlow::Break(())
+                }
+                _ => ControlFlow::Continue(()),
+            }
+        });
+        if let Some(Ok(with)) = ended {
+            return Ok(ControlFlow::Break(with));
+        }
+        self.merge = None;
+        match ended {
+            Some(Err(error)) => Err(error),
+            _ => visited.map(|_| ControlFlow::Continue(())),
+        }
+    }
+
     /// Moves on to the next pair before the end of the range; false if there is none.
     fn find_next(&mut self) -> Result<bool> {
         let Some(merge) = &mut self.merge else {
             return Ok(false);
         };
         while merge.advance()? {
-            match merge.said() {
+            match merge.entry_ref() {
                 Some(said) if !self.end.is_before(said.key) => break,
                 Some(said) if said.value_at(|| self.now).is_some() => return Ok(true),
                 _ => {}
@@ -161,7 +242,7 @@ impl Scan {
     /// it is from.
     fn shared(&self) -> Option<(SmallBytes, SmallBytes)> {
         let merge = self.merge.as_ref()?;
-        let key = SmallBytes::copy_from_slice(merge.said()?.key);
+        let key = SmallBytes::copy_from_slice(merge.entry_ref()?.key);
         Some((key, merge.entry()?.into_value(|| self.now)?))
     }
 }

@@ -3,7 +3,9 @@
 use super::scan::{Scan, Seen};
 use super::version::Version;
 use crate::deadline::Clock;
-use crate::fold::{Entry, Folder, Visit};
+use crate::entry::{Entry, Visit};
+use crate::fold::{Folder, Found};
+use crate::merger::Merger;
 use crate::table;
 use crate::{Result, SmallBytes};
 use quire_model::Position;
@@ -78,6 +80,14 @@ impl TreeSnapshot {
     /// As for [`get`](Self::get).
     pub fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<SmallBytes>>> {
         self.reader().get_many(keys)
+    }
+
+    /// The value of `key` as an accumulator: see [`TreeReader::get_folded`].
+    ///
+    /// # Errors
+    /// As of [`TreeReader::get_folded`].
+    pub fn get_folded<M: Merger>(&self, key: &[u8]) -> Result<Option<M::Accumulator>> {
+        self.reader().get_folded::<M>(key)
     }
 
     fn seen(&self) -> Seen<'_> {
@@ -171,9 +181,9 @@ impl<'a> TreeReader<'a> {
     pub fn visit<T>(&self, key: &[u8], look: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
         let (mut look, mut seen) = (Some(look), None);
         let mut take = |value: &[u8]| seen = look.take().map(|look| look(value));
-        let mut visit = Visit::to(&mut take);
+        let mut visit = Visit::by(&mut take);
         let entry = self.entry(key, &mut visit)?;
-        if !visit.lent
+        if !visit.is_done
             && let Some(value) = entry.and_then(|entry| entry.into_value(|| self.clock.micros()))
         {
             take(&value);
@@ -192,8 +202,30 @@ impl<'a> TreeReader<'a> {
     }
 
     fn entry(&self, key: &[u8], visit: &mut Visit<'_>) -> Result<Option<Entry>> {
-        self.version()
-            .get(self.folder, key, table::hash(key), self.at, visit)
+        let found = self.find(key, visit)?;
+        found.into_entry(self.folder, key)
+    }
+
+    #[inline]
+    fn find(&self, key: &[u8], visit: &mut Visit<'_>) -> Result<Found> {
+        self.version().find(key, table::hash(key), self.at, visit)
+    }
+
+    /// The value of `key` as the accumulator of the tree's merger, which is an `M`: a stored value
+    /// begun from where it lies, and the operands above it added. Nothing is serialised.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the tree has no merger, or one of another type; else as for
+    /// [`get`](Self::get).
+    pub fn get_folded<M: Merger>(&self, key: &[u8]) -> Result<Option<M::Accumulator>> {
+        let merger = self.folder.typed_merger::<M>()?;
+        let mut stored = None;
+        let mut begin = |value: &[u8]| stored = Some(merger.begin(key, Some(value)));
+        let found = self.find(key, &mut Visit::by(&mut begin))?;
+        match stored {
+            Some(begun) => begun.map(Some).map_err(|why| self.folder.refused(why)),
+            None => found.into_accumulator(self.folder, merger, key, || self.clock.micros()),
+        }
     }
 
     /// The values of `keys`, in their order. Looked up in key order, so that neighbours find their
@@ -217,8 +249,8 @@ impl<'a> TreeReader<'a> {
             }
             for &(index, (key, hash)) in part {
                 if let Some(slot) = values.get_mut(index) {
-                    let entry =
-                        version.get(self.folder, key, hash, self.at, &mut Visit::default())?;
+                    let found = version.find(key, hash, self.at, &mut Visit::default())?;
+                    let entry = found.into_entry(self.folder, key)?;
                     let now = || *now.get_or_init(|| self.clock.micros());
                     *slot = entry.and_then(|entry| entry.into_value(now));
                 }

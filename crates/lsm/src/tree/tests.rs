@@ -1,13 +1,15 @@
 use super::*;
-use crate::testing::{Concat, Sum, any_codec, context, number};
-use crate::{Codec, ErrorKind, Merger, SmallBytes, verify_table};
+use crate::testing::{Concat, Sets, Sum, any_codec, context, number};
+use crate::{Codec, DynMerger, ErrorKind, FoldBytes, MergeError, SmallBytes, verify_table};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use quire_env::{FileId, SimEnv};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::{Bound, ControlFlow};
 
 mod faults;
+mod folded;
 mod steps;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -96,8 +98,9 @@ fn any_step() -> impl Strategy<Value = Step> {
 
 fn any_spec() -> impl Strategy<Value = TreeSpec> {
     let merger = prop_oneof![
-        Just(Some(Arc::new(Concat) as Arc<dyn Merger>)),
-        Just(Some(Arc::new(Sum) as _)),
+        Just(Some(FoldBytes::shared(Concat))),
+        Just(Some(FoldBytes::shared(Sum))),
+        Just(Some(Arc::new(Sets) as Arc<dyn DynMerger>)),
         Just(None)
     ];
     let block_bytes = prop_oneof![Just(1usize), Just(60), Just(4096)];
@@ -168,9 +171,8 @@ impl Pair {
                 }
                 (Write::Merge(operand), Some(merger)) => {
                     let mut out = Vec::new();
-                    merger
-                        .apply(key, model.get(key).map(Vec::as_slice), operand, &mut out)
-                        .unwrap();
+                    let before = model.get(key).map(Vec::as_slice);
+                    merger.fold(key, before, &[operand], &mut out).unwrap();
                     model.insert(key.clone(), out);
                 }
                 (Write::Merge(_), None) => {
@@ -434,7 +436,7 @@ proptest! {
 }
 
 fn spec() -> TreeSpec {
-    let merger: Arc<dyn Merger> = Arc::new(Concat);
+    let merger = FoldBytes::shared(Concat);
     TreeSpec {
         merger: Some(merger),
         block_bytes: 60,
@@ -671,7 +673,10 @@ fn very_many_ranges_without_entries_are_cut_into_tables() {
     pair.check_now();
     // Memory for it is charged, and given back.
     let pinned = pair.context.budget.used();
-    assert!(pinned > 300 * crate::span::NODE_BYTES, "{pinned} bytes");
+    assert!(
+        pinned > 300 * crate::range_tombstones::NODE_BYTES,
+        "{pinned} bytes"
+    );
     pair.step(&Step::Compact { full: true });
     assert!(pair.context.budget.used() < pinned / 10);
     assert_eq!(pair.tree.stats().entries, 1);
@@ -791,7 +796,7 @@ fn names_taken_by_orphans_are_passed_over() {
 #[allow(clippy::disallowed_methods)] // Plain threads: what the store does with the machine's threads, without a store.
 fn readers_beside_writer_flushes_and_compactions_see_whole_records() {
     const RECORDS: u64 = 4000;
-    let merger: Arc<dyn Merger> = Arc::new(Sum);
+    let merger = FoldBytes::shared(Sum);
     let spec = TreeSpec {
         merger: Some(merger),
         ..spec()

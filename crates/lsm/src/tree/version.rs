@@ -1,7 +1,8 @@
 //! Version: the memtables and runs that were current at one moment.
 
 use crate::compaction::{CompactionPolicy, runs_of_flush};
-use crate::fold::{Entry, Fold, Folder, Visit};
+use crate::entry::{Entry, Visit};
+use crate::fold::Found;
 use crate::memtable::Memtable;
 use crate::run::Run;
 use crate::{Error, Result};
@@ -48,7 +49,10 @@ impl Version {
     /// memtables.
     pub(crate) fn note_erasing(&mut self) {
         self.erasing = self.frozen.iter().any(|memtable| memtable.erases())
-            || self.runs.iter().any(|run| !run.spans().is_empty());
+            || self
+                .runs
+                .iter()
+                .any(|run| !run.range_tombstones().is_empty());
     }
 
     /// The newest runs, up to the first that is claimed or being merged.
@@ -92,21 +96,21 @@ impl Version {
         self.runs.get(..count).unwrap_or_default()
     }
 
-    /// The entry of `key`, whose hash is `hash`, at `at`, with nothing older left to fold; a value
-    /// may be lent.
-    pub(crate) fn get(
+    /// Finds the entries of `key`, whose hash is `hash`, at `at`, up to the newest that is not an
+    /// operand. A value that is the only entry may be shown to the visitor instead.
+    #[inline]
+    pub(crate) fn find(
         &self,
-        folder: &Folder,
         key: &[u8],
         hash: u64,
         at: Position,
         visit: &mut Visit<'_>,
-    ) -> Result<Option<Entry>> {
+    ) -> Result<Found> {
         if self.erasing || self.active.erases() {
-            return self.get_or_erased(folder, key, hash, at);
+            return self.find_or_erased(key, hash, at);
         }
-        let mut fold = Fold::default();
-        if !self.fold_memtables(folder, key, hash, at, &mut fold)? {
+        let mut found = Found::default();
+        if !self.find_in_memtables(key, hash, at, &mut found) {
             let mut look_ups = SmallVec::<[_; RUNS]>::new();
             for run in &self.runs {
                 if let Some(look_up) = run.look_up(key, hash) {
@@ -114,24 +118,24 @@ impl Version {
                     look_ups.push(look_up);
                 }
             }
-            let mut nobody = Visit::default();
+            let mut no_visit = Visit::default();
             for look_up in &look_ups {
-                // Operands are folded with what is older: that must be had.
-                let visit = match fold.is_empty() {
+                // What lies below an operand is folded with it, so it is copied.
+                let visit = match found.is_empty() {
                     true => &mut *visit,
-                    false => &mut nobody,
+                    false => &mut no_visit,
                 };
                 if let Some(entry) = look_up.get(key, hash, visit)?
-                    && fold.push(folder, key, entry)?
+                    && found.push(entry)
                 {
                     break;
                 }
             }
         }
-        fold.finish(folder, key, true)
+        Ok(found)
     }
 
-    /// Has the system begin to read what [`get`](Self::get) will for all of `keys`, which come with
+    /// Has the system begin to read what [`find`](Self::find) will for all of `keys`, which come with
     /// their hashes: a disk does many reads in the time of a few. Not if it seems to hold all.
     pub(crate) fn announce<'k>(&self, keys: impl IntoIterator<Item = (&'k [u8], u64)>) {
         let mut tables = self.runs.iter().filter_map(|run| run.tables.first());
@@ -148,16 +152,10 @@ impl Version {
         }
     }
 
-    /// As [`get`](Self::get), where ranges are deleted: a place that deletes the key ends the
+    /// As [`find`](Self::find), where ranges are deleted: a place that deletes the key ends the
     /// search as a tombstone does.
     #[cold]
-    fn get_or_erased(
-        &self,
-        folder: &Folder,
-        key: &[u8],
-        hash: u64,
-        at: Position,
-    ) -> Result<Option<Entry>> {
+    fn find_or_erased(&self, key: &[u8], hash: u64, at: Position) -> Result<Found> {
         let of_memtables = self.memtables().map(|memtable| {
             let entry = memtable.get_or_erased(key, hash, at);
             Ok::<_, Error>((entry, false))
@@ -167,37 +165,31 @@ impl Version {
                 Some(look_up) => look_up.get(key, hash, &mut Visit::default())?,
                 None => None,
             };
-            Ok((entry, run.spans().mark(key).is_some()))
+            Ok((entry, run.range_tombstones().mark(key).is_some()))
         });
-        let mut fold = Fold::default();
+        let mut found = Found::default();
         for place in of_memtables.chain(of_runs) {
             let (entry, erased) = place?;
             if let Some(entry) = entry.or_else(|| erased.then(Entry::delete))
-                && fold.push(folder, key, entry)?
+                && found.push(entry)
             {
                 break;
             }
         }
-        fold.finish(folder, key, true)
+        Ok(found)
     }
 
-    /// Adds what the memtables say; true if nothing older matters.
-    fn fold_memtables(
-        &self,
-        folder: &Folder,
-        key: &[u8],
-        hash: u64,
-        at: Position,
-        fold: &mut Fold,
-    ) -> Result<bool> {
+    /// Adds the entries of the memtables; true if nothing older matters.
+    #[inline]
+    fn find_in_memtables(&self, key: &[u8], hash: u64, at: Position, found: &mut Found) -> bool {
         for memtable in self.memtables() {
             if let Some(entry) = memtable.get(key, hash, at)
-                && fold.push(folder, key, entry)?
+                && found.push(entry)
             {
-                return Ok(true);
+                return true;
             }
         }
-        Ok(false)
+        false
     }
 }
 

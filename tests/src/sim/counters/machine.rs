@@ -1,12 +1,11 @@
 //! The machine of the store, and the plain model of it.
 
 use bytes::Bytes;
-use quire_lsm::{MergeError, Merger, TreeSpec};
+use quire_lsm::{BytesMerger, FoldBytes, MergeError, TreeSpec};
 use quire_model::Position;
 use quire_store::{ApplyError, Machine, TreeWriter};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// The tree of values.
 pub(super) const VALUES: usize = 0;
@@ -90,7 +89,7 @@ pub(super) fn key(counter: u16) -> Vec<u8> {
 #[derive(Debug)]
 struct Functions;
 
-impl Merger for Functions {
+impl BytesMerger for Functions {
     fn name(&self) -> &str {
         "functions"
     }
@@ -145,7 +144,7 @@ impl Machine for Counters {
         vec![
             // Many tables of many blocks.
             TreeSpec {
-                merger: Some(Arc::new(Functions)),
+                merger: Some(FoldBytes::shared(Functions)),
                 block_bytes: 256,
                 table_bytes_max: 2 << 10,
                 ..TreeSpec::new(1, "values")

@@ -1,8 +1,8 @@
 //! Builds a block: in the fixed layout as long as all entries allow it, else in the other.
 
 use super::fixed;
+use crate::entry::EntryKind;
 use crate::fences::shared_bytes;
-use crate::fold::Kind;
 use crate::varint;
 
 /// Entries per restart in a data block.
@@ -52,7 +52,7 @@ impl BlockBuilder {
     }
 
     /// Adds an entry. The caller sees to the order of keys.
-    pub(crate) fn add(&mut self, key: &[u8], kind: Kind, value: &[u8]) {
+    pub(crate) fn add(&mut self, key: &[u8], kind: EntryKind, value: &[u8]) {
         if self.entries.count == 0 && self.columns.fits(key, kind, value) {
             self.columns.add(key, value);
         } else {
@@ -67,7 +67,7 @@ impl BlockBuilder {
     fn leave_columns(&mut self) {
         let mut last: &[u8] = &[];
         for (key, value) in self.columns.iter() {
-            self.entries.add(last, key, Kind::Put, value);
+            self.entries.add(last, key, EntryKind::Put, value);
             last = key;
         }
         self.columns.clear();
@@ -99,8 +99,8 @@ struct Columns {
 
 impl Columns {
     /// Whether an entry may come after those that are here.
-    fn fits(&self, key: &[u8], kind: Kind, value: &[u8]) -> bool {
-        kind == Kind::Put
+    fn fits(&self, key: &[u8], kind: EntryKind, value: &[u8]) -> bool {
+        kind == EntryKind::Put
             && match self.count {
                 0 => (1..=fixed::KEY_BYTES_MAX).contains(&key.len()),
                 _ => key.len() == self.key_bytes && value.len() == self.value_bytes,
@@ -175,7 +175,7 @@ struct Entries {
 }
 
 impl Entries {
-    fn add(&mut self, last_key: &[u8], key: &[u8], kind: Kind, value: &[u8]) {
+    fn add(&mut self, last_key: &[u8], key: &[u8], kind: EntryKind, value: &[u8]) {
         let shared = if self.count.is_multiple_of(self.restart_interval) {
             self.restarts.push(self.bytes.len() as u32);
             0

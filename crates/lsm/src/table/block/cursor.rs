@@ -5,8 +5,8 @@ use super::prefixed::Prefixed;
 use super::{Block, Layout, Place};
 use crate::Damage;
 use crate::direction::{Direction, Start};
+use crate::entry::{Entry, EntryKind, EntryRef};
 use crate::fences;
-use crate::fold::{Entry, Kind, Said};
 use smallvec::SmallVec;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(crate) struct BlockCursor {
     word: u64,
     /// In the fixed layout: what the words of all keys have in common.
     shared_word: u64,
-    kind: Kind,
+    kind: EntryKind,
     value: Range<usize>,
     at: usize,
     next: usize,
@@ -35,7 +35,7 @@ impl BlockCursor {
             key: SmallVec::new(),
             word: 0,
             shared_word: 0,
-            kind: Kind::Delete,
+            kind: EntryKind::Delete,
             value: 0..0,
             at: 0,
             next: 0,
@@ -57,7 +57,7 @@ impl BlockCursor {
 
     /// The kind of the entry it is on.
     #[inline]
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> EntryKind {
         self.kind
     }
 
@@ -69,9 +69,9 @@ impl BlockCursor {
 
     /// The entry it is on, where it lies.
     #[inline]
-    pub(crate) fn said<'a>(&'a self, block: &'a Block) -> Option<Said<'a>> {
+    pub(crate) fn entry_ref<'a>(&'a self, block: &'a Block) -> Option<EntryRef<'a>> {
         let (key, kind, value) = (self.key()?, self.kind, self.value(block));
-        Some(Said { key, kind, value })
+        Some(EntryRef { key, kind, value })
     }
 
     /// The entry it is on; a value that is not short shares the block's memory.
@@ -185,11 +185,11 @@ impl BlockCursor {
         block: &Block,
         direction: Direction,
         end: u64,
-        each: &mut impl FnMut(Said<'_>) -> ControlFlow<()>,
+        each: &mut impl FnMut(EntryRef<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let (bytes, layout) = (&*block.bytes, block.layout);
         while let Some(key) = self.key() {
-            each(Said {
+            each(EntryRef {
                 key,
                 kind: self.kind,
                 value: bytes.get(self.value.clone()).unwrap_or_default(),
@@ -252,7 +252,7 @@ impl BlockCursor {
                 }
             }
         }
-        self.kind = Kind::Put;
+        self.kind = EntryKind::Put;
         self.value = fixed.value(at);
         (self.at, self.next) = (at, at + 1);
         self.valid = true;

@@ -13,8 +13,8 @@
 
 use super::Place;
 use crate::Damage;
+use crate::entry::EntryKind;
 use crate::fences;
-use crate::fold::Kind;
 use quire_seeded::{Bug, seeded};
 use std::ops::Range;
 
@@ -135,7 +135,7 @@ impl Fixed {
             next: index + 1,
             shared: self.shared.into(),
             unshared: self.own(index),
-            kind: Kind::Put,
+            kind: EntryKind::Put,
             value: self.value(index),
         }
     }

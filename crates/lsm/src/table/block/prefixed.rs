@@ -11,8 +11,8 @@
 //! first is a restart.
 
 use super::Place;
+use crate::entry::EntryKind;
 use crate::fences::shared_bytes;
-use crate::fold::Kind;
 use crate::{Damage, varint};
 use quire_seeded::{Bug, seeded};
 use std::cmp::Ordering as Order;
@@ -89,7 +89,7 @@ impl Prefixed {
                 varint::get(entries, &mut next)?,
             ),
         };
-        let kind = Kind::from_number(tag & 3)
+        let kind = EntryKind::from_number(tag & 3)
             .filter(|kind| kind.may_be_of(tag >> 2))
             .ok_or_else(|| Damage::new("kind of an entry", at, 2u64, tag & 3))?;
         let too_long = |length| Damage::new("length in an entry", at, entries.len() - next, length);

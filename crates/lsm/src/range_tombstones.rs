@@ -1,4 +1,4 @@
-//! Spans: ranges of keys that were deleted, apart from each other and in order.
+//! RangeTombstones: ranges of keys that were deleted, apart from each other and in order.
 //!
 //! A treap of nodes that never change (Seidel, Aragon 1996): a span that is added replaces what it
 //! overlaps, on a path of new nodes, and whoever holds the spans of before keeps them. So adding,
@@ -16,7 +16,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Ranges of keys, each with a number. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Spans {
+pub struct RangeTombstones {
     root: Link,
 }
 
@@ -24,7 +24,7 @@ type Link = Option<Arc<Node>>;
 
 #[derive(Debug, Clone)]
 struct Node {
-    span: Span,
+    tombstone: RangeTombstone,
     /// That of a node is not less than those below it.
     priority: u32,
     left: Link,
@@ -33,7 +33,7 @@ struct Node {
 
 /// The keys from one up to, and without, another; an empty one is no end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct RangeTombstone {
     pub(crate) from: SmallBytes,
     pub(crate) to: SmallBytes,
     /// What is told of its keys.
@@ -64,9 +64,9 @@ fn is_before_or_at(key: &[u8], to: &[u8]) -> bool {
 }
 
 impl Node {
-    fn with(&self, span: Span, left: Link, right: Link) -> Arc<Node> {
+    fn with(&self, tombstone: RangeTombstone, left: Link, right: Link) -> Arc<Node> {
         Arc::new(Node {
-            span,
+            tombstone,
             priority: self.priority,
             left,
             right,
@@ -74,7 +74,7 @@ impl Node {
     }
 }
 
-impl Spans {
+impl RangeTombstones {
     /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.root.is_none()
@@ -93,7 +93,7 @@ impl Spans {
             to => split(rest, to, &mut nodes).1,
         };
         let node = Node {
-            span: Span {
+            tombstone: RangeTombstone {
                 from: SmallBytes::copy_from_slice(from),
                 to: SmallBytes::copy_from_slice(to),
                 mark,
@@ -108,7 +108,7 @@ impl Spans {
     }
 
     /// Adds spans that come after all of these. Returns false, and adds nothing, if they do not.
-    pub(crate) fn append(&mut self, later: &Spans) -> bool {
+    pub(crate) fn append(&mut self, later: &RangeTombstones) -> bool {
         let apart = match (self.last(), later.first()) {
             (Some(last), Some(first)) => ends_by(&last.to, &first.from),
             _ => true,
@@ -120,26 +120,26 @@ impl Spans {
     }
 
     /// What they have from `key` on.
-    pub(crate) fn after(&self, key: &[u8]) -> Spans {
-        Spans {
+    pub(crate) fn after(&self, key: &[u8]) -> RangeTombstones {
+        RangeTombstones {
             root: split(self.root.clone(), key, &mut 0).1,
         }
     }
 
-    fn first(&self) -> Option<&Span> {
+    fn first(&self) -> Option<&RangeTombstone> {
         let mut node = self.root.as_deref()?;
         while let Some(left) = &node.left {
             node = left;
         }
-        Some(&node.span)
+        Some(&node.tombstone)
     }
 
-    fn last(&self) -> Option<&Span> {
+    fn last(&self) -> Option<&RangeTombstone> {
         let mut node = self.root.as_deref()?;
         while let Some(right) = &node.right {
             node = right;
         }
-        Some(&node.span)
+        Some(&node.tombstone)
     }
 
     /// The number of the span that has `key`, if one has.
@@ -147,8 +147,8 @@ impl Spans {
         let mut next = &self.root;
         while let Some(node) = next {
             next = match () {
-                () if key < node.span.from.deref() => &node.left,
-                () if is_before(key, &node.span.to) => return Some(node.span.mark),
+                () if key < node.tombstone.from.deref() => &node.left,
+                () if is_before(key, &node.tombstone.to) => return Some(node.tombstone.mark),
                 () => &node.right,
             };
         }
@@ -160,7 +160,7 @@ impl Spans {
         let mut window = Window::ALL;
         let mut next = &self.root;
         while let Some(node) = next {
-            let Span { from, to, mark } = &node.span;
+            let RangeTombstone { from, to, mark } = &node.tombstone;
             if key < from.deref() {
                 window.to = from.clone();
                 next = &node.left;
@@ -179,7 +179,7 @@ impl Spans {
     }
 
     /// The spans in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Span> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &RangeTombstone> {
         let mut path = Vec::new();
         let mut next = self.root.as_deref();
         std::iter::from_fn(move || {
@@ -189,7 +189,7 @@ impl Spans {
             }
             let node = path.pop()?;
             next = node.right.as_deref();
-            Some(&node.span)
+            Some(&node.tombstone)
         })
     }
 }
@@ -202,26 +202,26 @@ fn split(link: Link, key: &[u8], nodes: &mut u64) -> (Link, Link) {
     let Some(node) = link else {
         return (None, None);
     };
-    let Span { from, to, mark } = &node.span;
+    let RangeTombstone { from, to, mark } = &node.tombstone;
     *nodes += 1;
     if ends_by(to, key) {
         let (before, after) = split(node.right.clone(), key, nodes);
-        let before = node.with(node.span.clone(), node.left.clone(), before);
+        let before = node.with(node.tombstone.clone(), node.left.clone(), before);
         return (Some(before), after);
     }
     if key <= from.deref() {
         let (before, after) = split(node.left.clone(), key, nodes);
-        let after = node.with(node.span.clone(), after, node.right.clone());
+        let after = node.with(node.tombstone.clone(), after, node.right.clone());
         return (before, Some(after));
     }
     *nodes += 1;
     let (mark, between) = (*mark, SmallBytes::copy_from_slice(key));
-    let first = Span {
+    let first = RangeTombstone {
         from: from.clone(),
         to: between.clone(),
         mark,
     };
-    let second = Span {
+    let second = RangeTombstone {
         from: between,
         to: to.clone(),
         mark,
@@ -231,7 +231,7 @@ fn split(link: Link, key: &[u8], nodes: &mut u64) -> (Link, Link) {
     (Some(before), Some(after))
 }
 
-/// Spans, and others that come after them, together.
+/// RangeTombstones, and others that come after them, together.
 fn join(left: Link, right: Link, nodes: &mut u64) -> Link {
     let (Some(first), Some(second)) = (&left, &right) else {
         return left.or(right);
@@ -240,11 +240,11 @@ fn join(left: Link, right: Link, nodes: &mut u64) -> Link {
     let top = match first.priority >= second.priority {
         true => {
             let below = join(first.right.clone(), right.clone(), nodes);
-            first.with(first.span.clone(), first.left.clone(), below)
+            first.with(first.tombstone.clone(), first.left.clone(), below)
         }
         false => {
             let below = join(left.clone(), second.left.clone(), nodes);
-            second.with(second.span.clone(), below, second.right.clone())
+            second.with(second.tombstone.clone(), below, second.right.clone())
         }
     };
     Some(top)
@@ -284,18 +284,19 @@ impl Window {
 }
 
 /// The ranges that any of `all` has, in order, those that touch as one.
-pub(crate) fn union<'a>(all: impl Iterator<Item = &'a Spans>) -> Vec<Span> {
-    let mut spans: Vec<Span> = all.flat_map(Spans::iter).cloned().collect();
-    spans.sort_by(|a, b| a.from.cmp(&b.from));
-    let mut union: Vec<Span> = Vec::with_capacity(spans.len());
-    for span in spans {
+pub(crate) fn union<'a>(all: impl Iterator<Item = &'a RangeTombstones>) -> Vec<RangeTombstone> {
+    let mut tombstones: Vec<RangeTombstone> =
+        all.flat_map(RangeTombstones::iter).cloned().collect();
+    tombstones.sort_by(|a, b| a.from.cmp(&b.from));
+    let mut union: Vec<RangeTombstone> = Vec::with_capacity(tombstones.len());
+    for tombstone in tombstones {
         match union.last_mut() {
-            Some(last) if is_before_or_at(&span.from, &last.to) => {
-                if !last.to.is_empty() && !ends_by(&span.to, &last.to) {
-                    last.to = span.to;
+            Some(last) if is_before_or_at(&tombstone.from, &last.to) => {
+                if !last.to.is_empty() && !ends_by(&tombstone.to, &last.to) {
+                    last.to = tombstone.to;
                 }
             }
-            _ => union.push(span),
+            _ => union.push(tombstone),
         }
     }
     union
@@ -336,52 +337,52 @@ mod tests {
             ranges in vec((any_key(), prop_oneof![4 => any_key(), 1 => Just(vec![])]), 1..30),
         ) {
             let keys = keys();
-            let mut spans = Spans::default();
+            let mut tombstones = RangeTombstones::default();
             let mut model = vec![None; keys.len()];
             let mut before = Vec::new();
             for (mark, (from, to)) in ranges.iter().enumerate() {
-                before.push((spans.clone(), model.clone()));
-                spans.add(from, to, mark as u32);
+                before.push((tombstones.clone(), model.clone()));
+                tombstones.add(from, to, mark as u32);
                 for (key, said) in keys.iter().zip(&mut model) {
                     if key >= from && is_before(key, to) {
                         *said = Some(mark as u32);
                     }
                 }
             }
-            before.push((spans.clone(), model));
-            for (spans, model) in &before {
+            before.push((tombstones.clone(), model));
+            for (tombstones, model) in &before {
                 for (key, said) in keys.iter().zip(model) {
-                    prop_assert_eq!(spans.mark(key), *said);
-                    let after = spans.after(key);
+                    prop_assert_eq!(tombstones.mark(key), *said);
+                    let after = tombstones.after(key);
                     for (other, said) in keys.iter().zip(model) {
                         prop_assert_eq!(after.mark(other), said.filter(|_| other >= key));
                     }
-                    let window = spans.window(key);
+                    let window = tombstones.window(key);
                     prop_assert!(window.has(key));
                     prop_assert_eq!(window.mark, *said);
                     for (other, said) in keys.iter().zip(model) {
                         prop_assert!(!window.has(other) || window.mark == *said);
                     }
                 }
-                let all: Vec<_> = spans.iter().collect();
+                let all: Vec<_> = tombstones.iter().collect();
                 for pair in all.windows(2) {
                     prop_assert!(ends_by(&pair[0].to, &pair[1].from));
                 }
             }
             // Both together, and one after the other where they do not overlap.
             let middle = &before[before.len() / 2].0;
-            let both = union([&spans, middle].into_iter());
+            let both = union([&tombstones, middle].into_iter());
             for pair in both.windows(2) {
                 prop_assert!(ends_before(&pair[0].to, &pair[1].from));
             }
-            let mut joined = Spans::default();
-            for span in &both {
-                let mut one = Spans::default();
-                one.add(&span.from, &span.to, 0);
+            let mut joined = RangeTombstones::default();
+            for tombstone in &both {
+                let mut one = RangeTombstones::default();
+                one.add(&tombstone.from, &tombstone.to, 0);
                 prop_assert!(joined.append(&one) && !joined.append(&one));
             }
             for key in &keys {
-                let either = spans.mark(key).or(middle.mark(key)).is_some();
+                let either = tombstones.mark(key).or(middle.mark(key)).is_some();
                 prop_assert_eq!(joined.mark(key).is_some(), either);
             }
         }

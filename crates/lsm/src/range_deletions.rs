@@ -1,23 +1,27 @@
-//! Cover: which sources of a merge delete a key by a range.
+//! RangeDeletions: which sources of a merge delete a key by a range.
 
-use crate::span::{Span, Spans, Window, union};
+use crate::range_tombstones::{RangeTombstone, RangeTombstones, Window, union};
 
 /// The sources that delete ranges, as a merge goes along its keys: what was found for one key is
 /// kept for those beside it.
 #[derive(Debug)]
-pub(crate) struct Cover {
+pub(crate) struct RangeDeletions {
     /// By age; less is newer.
-    sources: Vec<(usize, Spans)>,
+    sources: Vec<(usize, RangeTombstones)>,
     /// The keys of which `age` is known.
     window: Option<Window>,
     age: usize,
 }
 
-impl Cover {
+impl RangeDeletions {
     /// Of sources by their ages; `None` if none of them deletes a range.
-    pub(crate) fn new(sources: impl Iterator<Item = (usize, Spans)>) -> Option<Cover> {
-        let sources: Vec<_> = sources.filter(|(_, spans)| !spans.is_empty()).collect();
-        (!sources.is_empty()).then_some(Cover {
+    pub(crate) fn new(
+        sources: impl Iterator<Item = (usize, RangeTombstones)>,
+    ) -> Option<RangeDeletions> {
+        let sources: Vec<_> = sources
+            .filter(|(_, tombstones)| !tombstones.is_empty())
+            .collect();
+        (!sources.is_empty()).then_some(RangeDeletions {
             sources,
             window: None,
             age: usize::MAX,
@@ -30,8 +34,8 @@ impl Cover {
         if !self.window.as_ref().is_some_and(|window| window.has(key)) {
             let mut all = Window::ALL;
             self.age = usize::MAX;
-            for (age, spans) in &self.sources {
-                let window = spans.window(key);
+            for (age, tombstones) in &self.sources {
+                let window = tombstones.window(key);
                 all.narrow(&window);
                 if window.mark.is_some() {
                     self.age = self.age.min(*age);
@@ -48,7 +52,7 @@ impl Cover {
     }
 
     /// All ranges, in order.
-    pub(crate) fn spans(&self) -> Vec<Span> {
-        union(self.sources.iter().map(|(_, spans)| spans))
+    pub(crate) fn range_tombstones(&self) -> Vec<RangeTombstone> {
+        union(self.sources.iter().map(|(_, tombstones)| tombstones))
     }
 }

@@ -1,0 +1,111 @@
+//! Source: a memtable or a run, as a merge goes through it.
+
+use crate::Result;
+use crate::direction::Start;
+use crate::entry::{Entry, EntryKind, EntryRef};
+use crate::fences;
+use crate::memtable::{Memtable, MemtableCursor};
+use crate::range_tombstones::RangeTombstones;
+use crate::run::{Run, RunCursor};
+use crate::table::Access;
+use quire_model::Position;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// A sorted sequence of entries.
+#[derive(Debug)]
+pub(crate) enum Source {
+    Memtable(Box<MemtableCursor>),
+    Run(Box<RunCursor>),
+}
+
+impl Source {
+    /// All of a memtable, from the first key on.
+    pub(crate) fn of_memtable(memtable: &Arc<Memtable>) -> Source {
+        Source::Memtable(Box::new(memtable.cursor(Position(u64::MAX), Start::FIRST)))
+    }
+
+    /// All of a run, from the first key on, read once.
+    pub(crate) fn of_run(run: &Arc<Run>) -> Result<Source> {
+        let cursor = RunCursor::open(Arc::clone(run), Access::Sequential, Start::FIRST)?;
+        Ok(Source::Run(Box::new(cursor)))
+    }
+
+    /// The ranges that it deletes from older sources.
+    pub(crate) fn range_tombstones(&self) -> RangeTombstones {
+        match self {
+            Source::Memtable(cursor) => cursor.erased(),
+            Source::Run(cursor) => cursor.range_tombstones(),
+        }
+    }
+
+    /// Goes on from another place.
+    pub(crate) fn seek(&mut self, start: Start<'_>) -> Result<()> {
+        match self {
+            Source::Memtable(cursor) => {
+                cursor.seek(start);
+                Ok(())
+            }
+            Source::Run(cursor) => cursor.seek(start),
+        }
+    }
+
+    /// The first eight bytes of the key it is on; `None` past the end.
+    pub(crate) fn word(&self) -> Option<u64> {
+        match self {
+            Source::Memtable(cursor) => cursor.key().map(fences::word),
+            Source::Run(cursor) => cursor.word(),
+        }
+    }
+
+    /// The entry it is on, where it lies.
+    #[inline]
+    pub(crate) fn entry_ref(&self) -> Option<EntryRef<'_>> {
+        match self {
+            Source::Memtable(cursor) => cursor.entry_ref(),
+            Source::Run(cursor) => cursor.entry_ref(),
+        }
+    }
+
+    /// Whether the entry it is on is an operand.
+    #[inline]
+    pub(crate) fn is_on_operand(&self) -> bool {
+        self.entry_ref()
+            .is_some_and(|said| said.kind == EntryKind::Merge)
+    }
+
+    /// The entry it is on, to keep.
+    pub(crate) fn entry(&self) -> Option<Entry> {
+        match self {
+            Source::Memtable(cursor) => cursor.entry(),
+            Source::Run(cursor) => cursor.entry(),
+        }
+    }
+
+    /// Moves on. Returns what [`word`](Self::word) is then.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> Result<Option<u64>> {
+        match self {
+            Source::Memtable(cursor) => {
+                cursor.advance();
+                Ok(cursor.key().map(fences::word))
+            }
+            Source::Run(cursor) => cursor.advance(),
+        }
+    }
+
+    /// Hands the entry it is on to `each`, and values that come next, as far as they are at hand
+    /// and their keys' words come before `end` on the way. It stays on the last that it handed
+    /// over.
+    #[inline]
+    pub(crate) fn visit(
+        &mut self,
+        end: u64,
+        each: &mut impl FnMut(EntryRef<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match self {
+            Source::Memtable(cursor) => cursor.entry_ref().map_or(ControlFlow::Continue(()), each),
+            Source::Run(cursor) => cursor.visit(end, each),
+        }
+    }
+}
