@@ -85,7 +85,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     {
         println!(
             "{} {:?} sets {} clusters {:?} blocks {:?} {:?}",
-            field.path, field.keeping, field.sets, field.clusters, field.blocks, field.sections
+            field.path, field.encoding, field.sets, field.clusters, field.blocks, field.sections
         );
     }
     env.remove(&path)?;

@@ -3,7 +3,7 @@
 use crate::file::FrozenField;
 use crate::table::SectionKind;
 use crate::{Error, Result};
-use quire_index::{Damage, Dictionary};
+use quire_index::{Dictionary, IndexDamage};
 use quire_query::{Column, End, NO_ORDINAL, Ordinals};
 use std::cell::OnceCell;
 
@@ -38,7 +38,7 @@ impl<'a> FrozenColumn<'a> {
         }
     }
 
-    fn damaged(&self, kind: SectionKind) -> impl Fn(Damage) -> Error + use<'a> {
+    fn damaged(&self, kind: SectionKind) -> impl Fn(IndexDamage) -> Error + use<'a> {
         self.field.damaged(kind)
     }
 
@@ -46,8 +46,8 @@ impl<'a> FrozenColumn<'a> {
     fn rows(
         starts: &quire_index::Column<'_>,
         docs: &[u32],
-        mut each: impl FnMut(u64, u64) -> Result<(), Damage>,
-    ) -> Result<(), Damage> {
+        mut each: impl FnMut(u64, u64) -> Result<(), IndexDamage>,
+    ) -> Result<(), IndexDamage> {
         for doc in docs {
             let mut ends = [0; 2];
             starts.read((*doc).into(), &mut ends)?;
@@ -57,7 +57,7 @@ impl<'a> FrozenColumn<'a> {
     }
 
     /// The codes of documents that have at most one each, plus one; 0 without.
-    fn read_single(&self, docs: &[u32], out: &mut Vec<u64>) -> Result<(), Damage> {
+    fn read_single(&self, docs: &[u32], out: &mut Vec<u64>) -> Result<(), IndexDamage> {
         match (docs.first(), docs.last()) {
             // Neighbours, as when all documents are gone through.
             (Some(first), Some(last)) if (last - first) as usize + 1 == docs.len() => {

@@ -163,7 +163,7 @@ impl<'a> FrozenField<'a> {
     pub(crate) fn damaged(
         &self,
         kind: SectionKind,
-    ) -> impl Fn(quire_index::Damage) -> Error + use<'a> {
+    ) -> impl Fn(quire_index::IndexDamage) -> Error + use<'a> {
         let (sections, number) = (&self.file.sections, self.number);
         move |damage| {
             let section = sections.table().section_of(Some(number), kind);
@@ -180,16 +180,18 @@ impl<'a> FrozenField<'a> {
             Dictionary::new(section.bytes).map_err(|damage| section.damaged(damage))?;
         match dictionary.len() == self.entry.distinct {
             true => Ok(dictionary),
-            false => Err(self.damaged(SectionKind::Values)(quire_index::Damage {
-                what: "dictionary",
-                offset: 0,
-            })),
+            false => Err(self.damaged(SectionKind::Values)(
+                quire_index::IndexDamage {
+                    what: "dictionary",
+                    offset: 0,
+                },
+            )),
         }
     }
 
     pub(crate) fn postings(&self) -> Result<Postings<'a>> {
         let sets = self.file.sections.needed(self.number, SectionKind::Sets)?;
-        let damage = quire_index::Damage {
+        let damage = quire_index::IndexDamage {
             what: "sets",
             offset: 0,
         };

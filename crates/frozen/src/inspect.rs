@@ -4,7 +4,7 @@
 use crate::file::FrozenField;
 use crate::table::SectionKind;
 use crate::{FrozenFile, Result};
-use quire_index::{Column, Encoding, Keeping};
+use quire_index::{Column, DictionaryEncoding, Encoding};
 
 /// What a file is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct FieldInspection {
     /// Values of all documents.
     pub pairs: u64,
     /// How the values are kept.
-    pub keeping: Keeping,
+    pub encoding: DictionaryEncoding,
     /// Values whose documents are kept as a set; the docids of the others are in a list.
     pub sets: u64,
     /// Clusters of these sets that are lists, bits and runs.
@@ -143,7 +143,7 @@ impl FrozenField<'_> {
             docs: entry.docs,
             distinct: entry.distinct,
             pairs: entry.pairs,
-            keeping: self.dictionary()?.keeping(),
+            encoding: self.dictionary()?.encoding(),
             sets,
             clusters,
             blocks,
@@ -153,7 +153,7 @@ impl FrozenField<'_> {
 }
 
 /// How many blocks of a column have each encoding.
-fn encodings(column: &Column<'_>) -> Result<[u64; 3], quire_index::Damage> {
+fn encodings(column: &Column<'_>) -> Result<[u64; 3], quire_index::IndexDamage> {
     let mut blocks = [0; 3];
     for block in 0..column.blocks() {
         let [line, gaps, runs] = &mut blocks;

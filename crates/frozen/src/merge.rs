@@ -11,7 +11,9 @@ use crate::rows::BlockSink;
 use crate::spool::{SpoolReader, Spooled, Spools, put_number};
 use crate::table::{FieldEntry, SectionEntry, SectionKind, TableWriter, front_above, front_below};
 use crate::{Error, Result};
-use quire_index::{BLOCK_ROWS, ColumnWriter, DictionaryWriter, DocSet, Keeping, encode_set, term};
+use quire_index::{
+    BLOCK_ROWS, ColumnWriter, DictionaryEncoding, DictionaryWriter, DocSet, encode_set, term,
+};
 
 /// The codes of so many documents are looked at within a few microseconds.
 pub(crate) const FORWARD_MAX: u32 = BLOCK_ROWS as u32;
@@ -142,7 +144,7 @@ impl Merging<'_> {
         let traits = self
             .runs()
             .fold(Traits::NONE, |all, (_, run)| all.and(run.traits));
-        let mut dictionary = DictionaryWriter::new(keeping(traits));
+        let mut dictionary = DictionaryWriter::new(encoding_for(traits));
         let mut values = self.spools.spool();
         let mut postings = PostingsWriter::new(self.spools, self.documents);
         let mut having = Having {
@@ -296,18 +298,18 @@ fn set_bit(bits: &mut [u64], docid: u32) {
 }
 
 /// The keeping that takes least, or is read fastest where that costs little.
-fn keeping(traits: Traits) -> Keeping {
+fn encoding_for(traits: Traits) -> DictionaryEncoding {
     let length = traits.length.and_then(|length| u32::try_from(length).ok());
     match length {
-        _ if traits.bytes == 0 => Keeping::Blocks,
-        _ if traits.integers => Keeping::Integers,
+        _ if traits.bytes == 0 => DictionaryEncoding::Blocks,
+        _ if traits.integers => DictionaryEncoding::Integers,
         // A block's value costs two bytes more than what it does not share.
         Some(length)
             if traits.shared < traits.bytes / 5 + 2 * traits.bytes / u64::from(length.max(1)) =>
         {
-            Keeping::Fixed(length)
+            DictionaryEncoding::Fixed(length)
         }
-        _ => Keeping::Blocks,
+        _ => DictionaryEncoding::Blocks,
     }
 }
 

@@ -16,7 +16,7 @@ use crate::Result;
 use crate::le;
 use crate::spool::{Spool, Spooled, Spools};
 use crate::table::SectionKind;
-use quire_index::{Column, ColumnWriter, Damage, DocSet, SetView, encode_set};
+use quire_index::{Column, ColumnWriter, DocSet, IndexDamage, SetView, encode_set};
 use std::ops::Range;
 
 const ENTRY_BYTES: usize = 24;
@@ -169,9 +169,9 @@ impl<'a> Sets<'a> {
     }
 
     /// A set, by its place.
-    pub(crate) fn set(self, place: usize) -> Result<SetView<'a>, Damage> {
+    pub(crate) fn set(self, place: usize) -> Result<SetView<'a>, IndexDamage> {
         let range = self.start(place) as usize..self.start(place + 1) as usize;
-        let bytes = self.bytes.get(range).ok_or(Damage {
+        let bytes = self.bytes.get(range).ok_or(IndexDamage {
             what: "sets",
             offset: 0,
         })?;
@@ -208,7 +208,7 @@ pub(crate) struct Postings<'a> {
 
 impl<'a> Postings<'a> {
     /// The documents of one value.
-    pub(crate) fn of_value(&self, code: u64) -> Result<OfValue<'a>, Damage> {
+    pub(crate) fn of_value(&self, code: u64) -> Result<OfValue<'a>, IndexDamage> {
         let place = self.sets.place(code);
         if self.sets.number(place, 0) == Some(code) {
             return Ok(OfValue::Set(self.sets.set(place)?));
@@ -224,7 +224,7 @@ impl<'a> Postings<'a> {
     pub(crate) fn of_values<'r>(
         &self,
         ranges: impl Iterator<Item = &'r Range<u64>> + Clone,
-    ) -> Result<DocSet, Damage> {
+    ) -> Result<DocSet, IndexDamage> {
         let (mut sets, mut listed) = (0, 0);
         for codes in ranges.clone() {
             sets += self.sets_among(codes).len();
@@ -264,7 +264,7 @@ impl<'a> Postings<'a> {
     }
 
     /// What putting the documents of some codes together costs, in nanoseconds, about.
-    pub(crate) fn cost(&self, codes: &Range<u64>) -> Result<u64, Damage> {
+    pub(crate) fn cost(&self, codes: &Range<u64>) -> Result<u64, IndexDamage> {
         let (sets, listed) = (self.sets_among(codes), self.listed_among(codes)?);
         let set_bytes = self
             .sets
@@ -284,14 +284,14 @@ impl<'a> Postings<'a> {
     }
 
     /// How many docids some codes have in the list.
-    fn listed_among(&self, codes: &Range<u64>) -> Result<u64, Damage> {
+    fn listed_among(&self, codes: &Range<u64>) -> Result<u64, IndexDamage> {
         Ok(self
             .listed_at(codes.end)?
             .saturating_sub(self.listed_at(codes.start)?))
     }
 
     /// Where in the list the docids of a code begin.
-    fn listed_at(&self, code: u64) -> Result<u64, Damage> {
+    fn listed_at(&self, code: u64) -> Result<u64, IndexDamage> {
         let in_sets = match self.sets.number(self.sets.place(code), 8) {
             Some(before) => before,
             None => {
@@ -307,7 +307,11 @@ impl<'a> Postings<'a> {
     }
 
     /// Shows `each` the docids of the list, piece by piece.
-    fn each_in_list(&self, codes: &Range<u64>, mut each: impl FnMut(&[u64])) -> Result<(), Damage> {
+    fn each_in_list(
+        &self,
+        codes: &Range<u64>,
+        mut each: impl FnMut(&[u64]),
+    ) -> Result<(), IndexDamage> {
         let (mut at, end) = (self.listed_at(codes.start)?, self.listed_at(codes.end)?);
         let mut piece = [0; 64];
         while at < end {

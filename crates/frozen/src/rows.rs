@@ -31,7 +31,7 @@ use crate::spool::{Spool, Spooled, Spools};
 use crate::{Error, Result};
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use quire_index::{Column, ColumnWriter, Damage};
+use quire_index::{Column, ColumnWriter, IndexDamage};
 use quire_pack::{Codec, Dictionary, Packer, Packing, unpack, unpack_lz4_behind};
 use std::borrow::Cow;
 use std::fmt;
@@ -326,7 +326,7 @@ pub(crate) struct Directory<'a> {
 impl<'a> Directory<'a> {
     pub(crate) fn new(section: Section<'a>) -> Result<Directory<'a>> {
         let damaged = || {
-            section.damaged(quire_index::Damage {
+            section.damaged(quire_index::IndexDamage {
                 what: "directory of rows",
                 offset: 0,
             })
@@ -405,7 +405,7 @@ impl Rows {
         }
         let number = directory.block_of(docid).map_err(damaged)?;
         let block = directory.span(number, start..end).map_err(damaged)?;
-        let missing = Damage {
+        let missing = IndexDamage {
             what: "row",
             offset: 0,
         };
@@ -511,7 +511,7 @@ impl Rows {
 
 impl Directory<'_> {
     /// The block that the row of a document is in.
-    fn block_of(&self, docid: u32) -> Result<u64, Damage> {
+    fn block_of(&self, docid: u32) -> Result<u64, IndexDamage> {
         if self.is_row_by_row() {
             return Ok(docid.into());
         }
@@ -525,7 +525,7 @@ impl Directory<'_> {
     }
 
     /// Where the rows of a block stand among those of all; `row` is where one of them does.
-    fn span(&self, block: u64, row: Range<u64>) -> Result<Range<u64>, Damage> {
+    fn span(&self, block: u64, row: Range<u64>) -> Result<Range<u64>, IndexDamage> {
         match self.is_row_by_row() {
             true => Ok(row),
             false => self.rows_of(block),
@@ -533,7 +533,7 @@ impl Directory<'_> {
     }
 
     /// Where the rows of a block stand among those of all.
-    fn rows_of(&self, block: u64) -> Result<Range<u64>, Damage> {
+    fn rows_of(&self, block: u64) -> Result<Range<u64>, IndexDamage> {
         let start = self.ends.get(self.firsts.get(block)?)?;
         let end = match block + 1 < self.blocks() {
             true => self.ends.get(self.firsts.get(block + 1)?)?,

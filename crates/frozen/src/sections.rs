@@ -248,7 +248,7 @@ pub(crate) struct Section<'a> {
 
 impl Section<'_> {
     /// An error about this section.
-    pub(crate) fn damaged(&self, damage: quire_index::Damage) -> Error {
+    pub(crate) fn damaged(&self, damage: quire_index::IndexDamage) -> Error {
         self.sections.damaged(self.number, damage.what)
     }
 }

@@ -329,21 +329,35 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
     #[test]
     fn it_answers_as_the_model_does(
-        documents in vec(document(), 0..120), leaves in vec(leaf(), 1..12), codec in codec(), run in 1usize..150,
-        some in vec(0u32..120, 0..60), map: bool, block_bytes in prop_oneof![Just(1usize), Just(300), Just(4096)],
+        documents in vec(document(), 0..120),
+        leaves in vec(leaf(), 1..12),
+        codec in codec(),
+        run in 1usize..150,
+        some in vec(0u32..120, 0..60),
+        map: bool,
+        block_bytes in prop_oneof![Just(1usize), Just(300), Just(4096)],
     ) {
-        let documents: Vec<_> = documents.iter().map(|json| Document::from_json(json.as_bytes()).unwrap()).collect();
+        let documents: Vec<_> = documents
+            .iter()
+            .map(|json| Document::from_json(json.as_bytes()).unwrap())
+            .collect();
         let env = SimEnv::new(1);
         let length = freeze(&env, &documents, run, options(codec, block_bytes)).unwrap();
         prop_assert_eq!(env.files(), [Path::new(FILE)], "no temporary file is left");
         prop_assert_eq!(env.read_all(Path::new(FILE)).unwrap().len() as u64, length);
         let frozen = open(&env, if map { Access::Map } else { Access::Read }).unwrap();
         frozen.verify().unwrap();
-        let some: DocSet = some.into_iter().filter(|docid| (*docid as usize) < documents.len()).collect();
+        let some: DocSet = some
+            .into_iter()
+            .filter(|docid| (*docid as usize) < documents.len())
+            .collect();
         let model: ModelShard = documents.iter().cloned().collect();
         compare(&frozen, &model, &leaves, &some).unwrap();
         let inspection = frozen.inspect().unwrap();
-        prop_assert_eq!((inspection.file_bytes, inspection.fields.len()), (length, fields().len()));
+        prop_assert_eq!(
+            (inspection.file_bytes, inspection.fields.len()),
+            (length, fields().len())
+        );
     }
 }
 
@@ -365,14 +379,26 @@ fn freeze_part(env: &Arc<SimEnv>, number: usize, documents: &[Document]) -> Froz
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
     #[test] // some 1,800 queries
-    fn queries_of_one_file_and_of_many_are_answered_as_the_definition_says(seed: u64, size in 1usize..40) {
+    fn queries_of_one_file_and_of_many_are_answered_as_the_definition_says(
+        seed: u64,
+        size in 1usize..40,
+    ) {
         let case = Case::from_seed(seed);
         let env = SimEnv::new(1);
         let parts: Vec<_> = case.documents.chunks(size).collect();
-        let files: Vec<_> = parts.iter().enumerate().map(|(number, part)| freeze_part(&env, number, part)).collect();
+        let files: Vec<_> = parts
+            .iter()
+            .enumerate()
+            .map(|(number, part)| freeze_part(&env, number, part))
+            .collect();
         let shards: Vec<_> = files.iter().map(|file| file as &dyn Shard).collect();
         for query in &case.queries {
-            let found = query.clone().prepare().unwrap().answer(&shards, &Options::default()).unwrap();
+            let found = query
+                .clone()
+                .prepare()
+                .unwrap()
+                .answer(&shards, &Options::default())
+                .unwrap();
             prop_assert_eq!(found, naive::answer(&parts, query), "{}", case);
         }
     }

@@ -1,11 +1,11 @@
 //! Cluster: the docids of a set among 65,536 neighbours, by their low 16 bits.
 //!
 //! # Invariants
-//! 1. A list ascends without repeats; runs ascend and do not touch. Bits may end early: what is
-//!    past them is not there.
-//! 2. The parts are arrays of bytes, little-endian, so that a cluster is the same in memory and in
-//!    a file, whatever the address it lies at. Bytes from a file that break the first rule give
-//!    wrong docids, and nothing worse.
+//! 1. A list ascends without repeats. Runs ascend, with a gap between each two. Bits may end early:
+//!    docids past their end are not in the set.
+//! 2. The parts are little-endian arrays of bytes, so a cluster is the same in memory and in a
+//!    file, at any address. Bytes of a file that break the first rule give wrong docids, nothing
+//!    worse.
 //! 3. Operations on two clusters cost about the smaller list, or 8 KiB.
 
 mod bits;
@@ -137,7 +137,7 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// A copy of a cluster that is known to have so many docids.
+    /// A copy of a cluster that has `count` docids, as its file says.
     pub(crate) fn to_owned_of(self, count: u32) -> Option<Owned> {
         match self {
             Cluster::Bits(words) if !list_is_better(count as usize, words.len()) => {
@@ -238,8 +238,8 @@ impl<'a> Cluster<'a> {
 /// A list of more docids than this is made bits.
 const LIST_MAX: usize = 4096;
 
-/// Whether so few docids, of a cluster whose bits take so many words, are better as a list: a word
-/// is as quickly dealt with as an entry of a list, and most work of lists is done with branches.
+/// Whether `count` docids are better as a list than as `words` words of bits. Handling a word takes
+/// as long as handling an entry of a list, and lists need more branches.
 fn list_is_better(count: usize, words: usize) -> bool {
     count <= 2 * words
 }
@@ -263,6 +263,7 @@ impl Owned {
             words.pop();
         }
         let count = ones(&words);
+        debug_assert!(count <= CLUSTER_DOCS, "a cluster has at most 65,536 docids");
         if count == 0 {
             return None;
         }
@@ -331,6 +332,7 @@ impl Owned {
             Owned::List(lows) => {
                 let at = lows.partition_point(|one| low(*one) < new);
                 lows.insert(at, new.to_le_bytes());
+                debug_assert!(lows.len() <= LIST_MAX + 1, "a longer list is made bits");
                 if lows.len() > LIST_MAX
                     && let Some(bits) = Owned::of_list(std::mem::take(lows))
                 {

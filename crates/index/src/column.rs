@@ -1,12 +1,12 @@
-//! Column: numbers by row, in blocks of 4,096 that are each encoded in the way that takes fewest
-//! bytes, read in place.
+//! [`Column`]: numbers by row, read in place. Each block of 4,096 rows has the encoding that takes
+//! fewest bytes.
 //!
 //! # Invariants
 //! 1. 0 says that a row has no value: it is never found, and a zone map leaves it out. So a column
 //!    of codes holds code + 1.
-//! 2. An entry of the directory is checked when its block is read, so a column is opened in
-//!    constant time, and bytes that make no sense are an error. Nothing is allocated for what a
-//!    file says.
+//! 2. An entry of the directory is checked when its block is read, so opening a column takes
+//!    constant time, and bytes that make no sense are an error. No allocation has a size that comes
+//!    from the file.
 //! 3. Blocks follow each other without a gap, so that a column can be written as its rows come.
 //!
 //! # Layout (little-endian)
@@ -14,12 +14,15 @@
 //! | blocks, one after another | directory: 40 bytes for each block | rows (8) |
 //! 0        8      16      24         32      36      38         39      40
 //! | offset | base | least | greatest | slope | zeros | encoding | width |
-//!   offset: of the block, from the start of the column; least, greatest: of its values that are not 0; 0 if all are
+//!   offset: of the block, from the start of the column
+//!   least, greatest: of its values that are not 0; 0 if all are
 //!   zeros: how many values are 0; numbers are packed at `width` bits (see `packed.rs`)
-//!   encoding 0, line   a number r for each row i: its value is base + slope * i + r, modulo 2^64. Constant: slope and width
-//!                      are 0. Frame of reference: slope is 0. Raw: base is 0 and width 64
+//!   encoding 0, line   a number r for each row i: its value is base + slope * i + r, modulo 2^64.
+//!                      Constant: slope and width are 0. Frame of reference: slope is 0. Raw: base
+//!                      is 0 and width 64
 //!   encoding 1, gaps   r for each row: 0 stands for itself, another one for base + r
-//!   encoding 2, runs   `slope` runs: the last row of each at 12 bits, padded to a byte, then r for each; its rows are base + r
+//!   encoding 2, runs   `slope` runs: the last row of each at 12 bits, padded to a byte, then r for
+//!                      each; its rows are base + r
 //! ```
 //! Source of the frames: Goldstein, Ramakrishnan, Shaft 1998, "Compressing relations and indexes".
 
@@ -33,13 +36,13 @@ pub use writer::ColumnWriter;
 pub use zone::{BLOCK_ROWS, Encoding, Zone};
 
 use crate::packed::{is_width, packed_bytes};
-use crate::{Damage, DocSet, le};
+use crate::{DocSet, IndexDamage, le};
 use block::{Block, keep};
 use std::ops::RangeInclusive;
 use zone::{ENTRY_BYTES, FOOTER_BYTES, ROW_BITS, is_in};
 
-/// Rows of a set that are looked at together. Room for more takes longer to clear than a few rows
-/// take.
+/// Rows of a set that `retain` handles together. Clearing a larger buffer would take longer than
+/// the work on a few rows.
 const RETAIN_ROWS: usize = 256;
 
 /// A column in the bytes of a file. Copying it copies a slice and a number.
@@ -55,9 +58,9 @@ impl<'a> Column<'a> {
     /// The column that `bytes` hold, all of them. Takes constant time.
     ///
     /// # Errors
-    /// [`Damage`] if they are too short for the rows that they say they have.
-    pub fn new(bytes: &'a [u8]) -> Result<Column<'a>, Damage> {
-        let damaged = || Damage::new("column", bytes.len());
+    /// [`IndexDamage`] if they are too short for the rows that they say they have.
+    pub fn new(bytes: &'a [u8]) -> Result<Column<'a>, IndexDamage> {
+        let damaged = || IndexDamage::new("column", bytes.len());
         let footer = bytes.len().checked_sub(FOOTER_BYTES).ok_or_else(damaged)?;
         let rows = le::u64_at(bytes, footer).ok_or_else(damaged)?;
         let blocks = usize::try_from(rows.div_ceil(BLOCK_ROWS as u64)).map_err(|_| damaged())?;
@@ -87,17 +90,17 @@ impl<'a> Column<'a> {
     /// What the directory says of a block.
     ///
     /// # Errors
-    /// [`Damage`] if there is no such block, or its entry makes no sense.
-    pub fn zone(&self, block: usize) -> Result<Zone, Damage> {
+    /// [`IndexDamage`] if there is no such block, or its entry makes no sense.
+    pub fn zone(&self, block: usize) -> Result<Zone, IndexDamage> {
         Ok(self.block(block)?.zone)
     }
 
-    fn block(&self, index: usize) -> Result<Block<'a>, Damage> {
+    fn block(&self, index: usize) -> Result<Block<'a>, IndexDamage> {
         let at = self
             .directory
             .saturating_add(index.saturating_mul(ENTRY_BYTES));
         self.read_block(index, at)
-            .ok_or(Damage::new("directory of a column", at))
+            .ok_or(IndexDamage::new("directory of a column", at))
     }
 
     fn read_block(&self, index: usize, at: usize) -> Option<Block<'a>> {
@@ -128,10 +131,10 @@ impl<'a> Column<'a> {
     /// The value of a row.
     ///
     /// # Errors
-    /// [`Damage`] if there is no such row, or its block makes no sense.
-    pub fn get(&self, row: u64) -> Result<u64, Damage> {
+    /// [`IndexDamage`] if there is no such row, or its block makes no sense.
+    pub fn get(&self, row: u64) -> Result<u64, IndexDamage> {
         if row >= self.rows {
-            return Err(Damage::new("row of a column", self.directory));
+            return Err(IndexDamage::new("row of a column", self.directory));
         }
         let block = self.block((row / BLOCK_ROWS as u64) as usize)?;
         Ok(block.get(row as usize % BLOCK_ROWS))
@@ -141,7 +144,7 @@ impl<'a> Column<'a> {
     ///
     /// # Errors
     /// As [`get`](Self::get), of either row.
-    pub fn step(&self, row: u64) -> Result<u64, Damage> {
+    pub fn step(&self, row: u64) -> Result<u64, IndexDamage> {
         let at = row as usize % BLOCK_ROWS;
         if at + 1 == BLOCK_ROWS || row.saturating_add(1) >= self.rows {
             let next = self.get(row.saturating_add(1))?;
@@ -155,14 +158,14 @@ impl<'a> Column<'a> {
     ///
     /// # Errors
     /// As [`get`](Self::get); `out` then holds anything.
-    pub fn read(&self, row: u64, out: &mut [u64]) -> Result<(), Damage> {
+    pub fn read(&self, row: u64, out: &mut [u64]) -> Result<(), IndexDamage> {
         let (mut row, mut out) = (row, out);
         while !out.is_empty() {
             let block = self.block((row / BLOCK_ROWS as u64) as usize)?;
             let start = row as usize % BLOCK_ROWS;
             let count = block.rows.saturating_sub(start).min(out.len());
             if count == 0 {
-                return Err(Damage::new("row of a column", self.directory));
+                return Err(IndexDamage::new("row of a column", self.directory));
             }
             let (now, later) = out.split_at_mut(count);
             block.read(start, now);
@@ -171,17 +174,17 @@ impl<'a> Column<'a> {
         Ok(())
     }
 
-    /// Replaces `out` by the value of each of `rows`. Quick where neighbours are of one block.
+    /// Replaces `out` by the value of each of `rows`. Fast where neighbours are of one block.
     ///
     /// # Errors
     /// As [`get`](Self::get); `out` then holds anything.
-    pub fn gather(&self, rows: &[u32], out: &mut Vec<u64>) -> Result<(), Damage> {
+    pub fn gather(&self, rows: &[u32], out: &mut Vec<u64>) -> Result<(), IndexDamage> {
         out.clear();
         for rows in by_block(rows) {
             let block = self.block_of(rows)?;
             let inside = rows.iter().map(|row| *row as usize % BLOCK_ROWS);
             if !block.has(rows) {
-                return Err(Damage::new("row of a column", self.directory));
+                return Err(IndexDamage::new("row of a column", self.directory));
             }
             match block.zone.encoding {
                 Encoding::Line => out.extend(inside.map(|row| block.line(row, block.number(row)))),
@@ -202,7 +205,7 @@ impl<'a> Column<'a> {
     }
 
     /// The block that rows of one block are of.
-    fn block_of(&self, rows: &[u32]) -> Result<Block<'a>, Damage> {
+    fn block_of(&self, rows: &[u32]) -> Result<Block<'a>, IndexDamage> {
         self.block(rows.first().map_or(0, |row| *row as usize / BLOCK_ROWS))
     }
 
@@ -210,7 +213,7 @@ impl<'a> Column<'a> {
     ///
     /// # Errors
     /// As [`get`](Self::get).
-    pub fn lower_bound(&self, wanted: u64) -> Result<u64, Damage> {
+    pub fn lower_bound(&self, wanted: u64) -> Result<u64, IndexDamage> {
         let (mut low, mut high) = (0, self.blocks());
         while low < high {
             let middle = (low + high) / 2;
@@ -238,8 +241,8 @@ impl<'a> Column<'a> {
     /// or none are not read.
     ///
     /// # Errors
-    /// [`Damage`] if a block makes no sense.
-    pub fn scan(&self, range: RangeInclusive<u64>) -> Result<Vec<u64>, Damage> {
+    /// [`IndexDamage`] if a block makes no sense.
+    pub fn scan(&self, range: RangeInclusive<u64>) -> Result<Vec<u64>, IndexDamage> {
         let mut bits = Vec::with_capacity(self.blocks() * (BLOCK_ROWS / 64));
         for index in 0..self.blocks() {
             self.block(index)?.scan(&range, &mut bits);
@@ -247,12 +250,12 @@ impl<'a> Column<'a> {
         Ok(bits)
     }
 
-    /// How many values, or runs, a [scan](Self::scan) looks at: those of blocks that the zone map
+    /// How many values, or runs, a [scan](Self::scan) reads: those of blocks that the zone map
     /// can't decide.
     ///
     /// # Errors
-    /// [`Damage`] if an entry of the directory makes no sense.
-    pub fn scan_cost(&self, range: &RangeInclusive<u64>) -> Result<u64, Damage> {
+    /// [`IndexDamage`] if an entry of the directory makes no sense.
+    pub fn scan_cost(&self, range: &RangeInclusive<u64>) -> Result<u64, IndexDamage> {
         let mut cost = 0;
         for index in 0..self.blocks() {
             let block = self.block(index)?;
@@ -269,8 +272,8 @@ impl<'a> Column<'a> {
     /// has rows that the zone map can't decide.
     ///
     /// # Errors
-    /// [`Damage`] if a block makes no sense; `set` is then as it was.
-    pub fn retain(&self, range: &RangeInclusive<u64>, set: &mut DocSet) -> Result<(), Damage> {
+    /// [`IndexDamage`] if a block makes no sense; `set` is then as it was.
+    pub fn retain(&self, range: &RangeInclusive<u64>, set: &mut DocSet) -> Result<(), IndexDamage> {
         let (mut batch, mut values) = ([0; RETAIN_ROWS], Vec::new());
         let (mut left, mut kept) = (set.iter(), Vec::new());
         loop {
@@ -303,7 +306,7 @@ impl<'a> Column<'a> {
     }
 }
 
-/// Rows, in pieces of one block each.
+/// Rows, in slices of one block each.
 fn by_block(rows: &[u32]) -> impl Iterator<Item = &[u32]> {
     let block = |row: u32| row as usize / BLOCK_ROWS;
     rows.chunk_by(move |a, b| block(*a) == block(*b))

@@ -1,25 +1,27 @@
-//! Dictionary: the distinct values of a field, in order; a value's place in it is its code.
+//! [`Dictionary`]: the distinct values of a field, in order. A value's index in it is its code.
 //!
 //! # Invariants
 //! 1. Values are byte strings that ascend without repeats, of at most 2^32 - 1 bytes. So codes
 //!    compare as values do, and a range of values is a range of codes.
 //! 2. A dictionary is read in place and opened in constant time. A lookup reads about log2(n / 16)
 //!    values and one block.
-//! 3. Bytes that make no sense are an error or a wrong answer; a value that is put together from
-//!    them is never longer than the dictionary.
+//! 3. Bytes that make no sense give an error or a wrong answer; a value that is decoded from them
+//!    is never longer than the dictionary.
 //!
 //! # Layout (little-endian)
 //! ```text
 //! | blob | offsets: a column | blob's length (8) | values (8) | width (4) | kind (1) |
-//!   kind 0, blocks    16 values each: the first as varint length, bytes; each other one as varint shared, varint length,
-//!                     bytes: it begins with `shared` bytes of the one before. The column has each block's offset in the blob
-//!   kind 1, fixed     all values are `width` bytes long and stand one behind the other; the column is empty
-//!   kind 2, integers  all values are terms of integers in the range of i64: the column has each, its sign bit flipped
+//!   kind 0, blocks    16 values each: the first as varint length, bytes; each other one as varint
+//!                     shared, varint length, bytes: it begins with `shared` bytes of the one
+//!                     before. The column has each block's offset in the blob
+//!   kind 1, fixed     all values are `width` bytes long, one after another; the column is empty
+//!   kind 2, integers  all values are terms of integers in the range of i64: the column has each,
+//!                     its sign bit flipped
 //! ```
 //! Source of the blocks: front coding; Witten, Moffat, Bell 1999, "Managing Gigabytes", 4.1.
 
 use crate::column::{Column, ColumnWriter};
-use crate::{Damage, le, term, varint};
+use crate::{IndexDamage, le, term, varint};
 use quire_model::ordered::OrderedValue;
 
 /// Values of a block.
@@ -27,21 +29,21 @@ const BLOCK_VALUES: u64 = 16;
 const FOOTER_BYTES: usize = 8 + 8 + 4 + 1;
 const SIGN: u64 = 1 << 63;
 
-/// How a dictionary keeps its values.
+/// How a dictionary stores its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keeping {
+pub enum DictionaryEncoding {
     /// Front-coded, in blocks.
     Blocks,
-    /// Each in so many bytes.
+    /// Each in this number of bytes.
     Fixed(u32),
-    /// Integers of a term each, as numbers in a column.
+    /// Integers, as numbers in a column.
     Integers,
 }
 
-/// Writes a dictionary as its values come, in ascending order.
+/// Writes a dictionary, value by value, in ascending order.
 #[derive(Debug)]
 pub struct DictionaryWriter {
-    keeping: Keeping,
+    encoding: DictionaryEncoding,
     offsets: ColumnWriter,
     offset_bytes: Vec<u8>,
     last: Vec<u8>,
@@ -50,11 +52,11 @@ pub struct DictionaryWriter {
 }
 
 impl DictionaryWriter {
-    /// An empty dictionary. Whoever writes it knows that `keeping` suits all its values.
+    /// An empty dictionary. The caller knows that `encoding` suits all values.
     #[must_use]
-    pub fn new(keeping: Keeping) -> DictionaryWriter {
+    pub fn new(encoding: DictionaryEncoding) -> DictionaryWriter {
         DictionaryWriter {
-            keeping,
+            encoding,
             offsets: ColumnWriter::new(),
             offset_bytes: Vec::new(),
             last: Vec::new(),
@@ -66,30 +68,36 @@ impl DictionaryWriter {
     /// Adds a value, which is greater than all before; appends its bytes to `out`.
     ///
     /// # Errors
-    /// [`Damage`] if it is not what `keeping` says, or not greater; the dictionary is then of no
-    /// use.
-    pub fn push(&mut self, value: &[u8], out: &mut Vec<u8>) -> Result<(), Damage> {
-        let refused = |what| Err(Damage::new(what, 0));
+    /// [`IndexDamage`] if `encoding` can't store it, or it is not greater; the dictionary is then
+    /// unusable.
+    pub fn push(&mut self, value: &[u8], out: &mut Vec<u8>) -> Result<(), IndexDamage> {
+        let refused = |what| Err(IndexDamage::new(what, 0));
         if self.values > 0 && value <= self.last.as_slice() {
             return refused("order of values");
         }
         let start = out.len();
-        match self.keeping {
-            Keeping::Blocks => {
+        match self.encoding {
+            DictionaryEncoding::Blocks => {
                 let mut rest = value;
                 if self.values.is_multiple_of(BLOCK_VALUES) {
                     self.offsets.push(self.blob, &mut self.offset_bytes);
                 } else {
                     let shared = shared(&self.last, value);
+                    debug_assert!(
+                        shared < value.len(),
+                        "a greater value is no prefix of the last"
+                    );
                     varint::put(out, shared);
                     rest = value.get(shared..).unwrap_or_default();
                 }
                 varint::put(out, rest.len());
                 out.extend_from_slice(rest);
             }
-            Keeping::Fixed(width) if width as usize == value.len() => out.extend_from_slice(value),
-            Keeping::Fixed(_) => return refused("length of a value"),
-            Keeping::Integers => match integer(value) {
+            DictionaryEncoding::Fixed(width) if width as usize == value.len() => {
+                out.extend_from_slice(value)
+            }
+            DictionaryEncoding::Fixed(_) => return refused("length of a value"),
+            DictionaryEncoding::Integers => match integer(value) {
                 Some(integer) => self.offsets.push(integer, &mut self.offset_bytes),
                 None => return refused("value that is no integer"),
             },
@@ -103,11 +111,21 @@ impl DictionaryWriter {
 
     /// Appends what is left of the dictionary to `out`.
     pub fn finish(mut self, out: &mut Vec<u8>) {
-        let (kind, width) = match self.keeping {
-            Keeping::Blocks => (0, 0),
-            Keeping::Fixed(width) => (1, width),
-            Keeping::Integers => (2, 0),
+        let (kind, width) = match self.encoding {
+            DictionaryEncoding::Blocks => (0, 0),
+            DictionaryEncoding::Fixed(width) => (1, width),
+            DictionaryEncoding::Integers => (2, 0),
         };
+        let (rows, blob) = match self.encoding {
+            DictionaryEncoding::Blocks => (self.values.div_ceil(BLOCK_VALUES), self.blob),
+            DictionaryEncoding::Fixed(width) => (0, self.values * u64::from(width)),
+            DictionaryEncoding::Integers => (self.values, 0),
+        };
+        assert!(
+            self.offsets.rows() == rows,
+            "the column has a row for each block or integer"
+        );
+        assert!(self.blob == blob, "the blob is as long as its values");
         self.offsets.finish(&mut self.offset_bytes);
         out.extend_from_slice(&self.offset_bytes);
         out.extend_from_slice(&self.blob.to_le_bytes());
@@ -117,7 +135,7 @@ impl DictionaryWriter {
     }
 }
 
-/// How many bytes two values begin with alike.
+/// How many bytes the common prefix of two values has.
 #[must_use]
 pub fn shared(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
@@ -134,7 +152,7 @@ fn integer(value: &[u8]) -> Option<u64> {
 /// A dictionary in the bytes of a file. Copying it copies slices.
 #[derive(Debug, Clone, Copy)]
 pub struct Dictionary<'a> {
-    keeping: Keeping,
+    encoding: DictionaryEncoding,
     blob: &'a [u8],
     offsets: Column<'a>,
     values: u64,
@@ -144,9 +162,9 @@ impl<'a> Dictionary<'a> {
     /// The dictionary that `bytes` hold, all of them. Takes constant time.
     ///
     /// # Errors
-    /// [`Damage`] if its parts do not fit.
-    pub fn new(bytes: &'a [u8]) -> Result<Dictionary<'a>, Damage> {
-        Self::parse(bytes).ok_or(Damage::new("dictionary", bytes.len()))
+    /// [`IndexDamage`] if its parts do not fit.
+    pub fn new(bytes: &'a [u8]) -> Result<Dictionary<'a>, IndexDamage> {
+        Self::parse(bytes).ok_or(IndexDamage::new("dictionary", bytes.len()))
     }
 
     fn parse(bytes: &'a [u8]) -> Option<Dictionary<'a>> {
@@ -155,19 +173,23 @@ impl<'a> Dictionary<'a> {
         let (blob, offsets) = parts.split_at_checked(blob_bytes)?;
         let (values, width) = (le::u64_at(footer, 8)?, le::u32_at(footer, 16)?);
         let offsets = Column::new(offsets).ok()?;
-        let (keeping, rows, blob_max) = match *footer.last()? {
-            0 => (Keeping::Blocks, values.div_ceil(BLOCK_VALUES), u64::MAX),
+        let (encoding, rows, blob_max) = match *footer.last()? {
+            0 => (
+                DictionaryEncoding::Blocks,
+                values.div_ceil(BLOCK_VALUES),
+                u64::MAX,
+            ),
             1 => (
-                Keeping::Fixed(width),
+                DictionaryEncoding::Fixed(width),
                 0,
                 values.checked_mul(u64::from(width))?,
             ),
-            2 => (Keeping::Integers, values, 0),
+            2 => (DictionaryEncoding::Integers, values, 0),
             _ => return None,
         };
         let right_blob = blob_max == u64::MAX || blob.len() as u64 == blob_max;
         (offsets.rows() == rows && right_blob).then_some(Dictionary {
-            keeping,
+            encoding,
             blob,
             offsets,
             values,
@@ -186,25 +208,25 @@ impl<'a> Dictionary<'a> {
         self.values == 0
     }
 
-    /// How the values are kept.
+    /// How the values are stored.
     #[must_use]
-    pub fn keeping(&self) -> Keeping {
-        self.keeping
+    pub fn encoding(&self) -> DictionaryEncoding {
+        self.encoding
     }
 
     /// How many values are less than `wanted`, which may be any bytes, and whether it is a value:
     /// then that is its code.
     ///
     /// # Errors
-    /// [`Damage`] if a block makes no sense.
-    pub fn search(&self, wanted: &[u8]) -> Result<(u64, bool), Damage> {
-        match self.keeping {
-            Keeping::Blocks => self.search_blocks(wanted),
-            Keeping::Fixed(width) => {
+    /// [`IndexDamage`] if a block makes no sense.
+    pub fn search(&self, wanted: &[u8]) -> Result<(u64, bool), IndexDamage> {
+        match self.encoding {
+            DictionaryEncoding::Blocks => self.search_blocks(wanted),
+            DictionaryEncoding::Fixed(width) => {
                 let at = |code: u64| self.fixed(code, width);
                 self.binary_search(|code| Ok(at(code)?.cmp(wanted)))
             }
-            Keeping::Integers => match integer(wanted) {
+            DictionaryEncoding::Integers => match integer(wanted) {
                 Some(wanted) => {
                     let code = self.offsets.lower_bound(wanted)?;
                     let found = code < self.values && self.offsets.get(code)? == wanted;
@@ -225,8 +247,8 @@ impl<'a> Dictionary<'a> {
 
     fn binary_search(
         &self,
-        mut compare: impl FnMut(u64) -> Result<std::cmp::Ordering, Damage>,
-    ) -> Result<(u64, bool), Damage> {
+        mut compare: impl FnMut(u64) -> Result<std::cmp::Ordering, IndexDamage>,
+    ) -> Result<(u64, bool), IndexDamage> {
         let (mut low, mut high) = (0, self.values);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -239,20 +261,20 @@ impl<'a> Dictionary<'a> {
         Ok((low, false))
     }
 
-    fn fixed(&self, code: u64, width: u32) -> Result<&'a [u8], Damage> {
+    fn fixed(&self, code: u64, width: u32) -> Result<&'a [u8], IndexDamage> {
         let width = width as usize;
         let start = usize::try_from(code)
             .ok()
             .and_then(|code| code.checked_mul(width));
         start
             .and_then(|start| self.blob.get(start..start.checked_add(width)?))
-            .ok_or(Damage::new("value of a dictionary", self.blob.len()))
+            .ok_or(IndexDamage::new("value of a dictionary", self.blob.len()))
     }
 
     /// The bytes of the blob from a block on, and the first value in it, which they are moved past.
-    fn block(&self, block: u64) -> Result<(&'a [u8], &'a [u8]), Damage> {
+    fn block(&self, block: u64) -> Result<(&'a [u8], &'a [u8]), IndexDamage> {
         let offset = self.offsets.get(block)?;
-        let damaged = Damage::new("block of a dictionary", offset as usize);
+        let damaged = IndexDamage::new("block of a dictionary", offset as usize);
         let bytes = usize::try_from(offset)
             .ok()
             .and_then(|at| self.blob.get(at..));
@@ -262,7 +284,7 @@ impl<'a> Dictionary<'a> {
         Ok((rest, first))
     }
 
-    fn search_blocks(&self, wanted: &[u8]) -> Result<(u64, bool), Damage> {
+    fn search_blocks(&self, wanted: &[u8]) -> Result<(u64, bool), IndexDamage> {
         // The last block whose first value is not greater.
         let (mut low, mut high) = (0, self.offsets.rows());
         while low < high {
@@ -278,8 +300,8 @@ impl<'a> Dictionary<'a> {
         };
         let (mut bytes, first) = self.block(block)?;
         let start = block * BLOCK_VALUES;
-        // No value is put together: `same` is how many bytes of `wanted` the last one began with,
-        // and it was less.
+        // No value is decoded: `same` is how many bytes of `wanted` the last one began with, and it
+        // was less.
         let mut same = shared(first, wanted);
         for code in start + 1..self.values.min(start + BLOCK_VALUES) {
             let (kept, rest) = next(&mut bytes)?;
@@ -304,14 +326,14 @@ impl<'a> Dictionary<'a> {
     /// Appends the value of a code to `out`.
     ///
     /// # Errors
-    /// [`Damage`] if there is no such code, or its block makes no sense.
-    pub fn append_value(&self, code: u64, out: &mut Vec<u8>) -> Result<(), Damage> {
+    /// [`IndexDamage`] if there is no such code, or its block makes no sense.
+    pub fn append_value(&self, code: u64, out: &mut Vec<u8>) -> Result<(), IndexDamage> {
         let start = out.len();
         if code >= self.values {
-            return Err(Damage::new("code of a dictionary", self.blob.len()));
+            return Err(IndexDamage::new("code of a dictionary", self.blob.len()));
         }
-        match self.keeping {
-            Keeping::Blocks => {
+        match self.encoding {
+            DictionaryEncoding::Blocks => {
                 let (mut bytes, first) = self.block(code / BLOCK_VALUES)?;
                 out.extend_from_slice(first);
                 for _ in 0..code % BLOCK_VALUES {
@@ -320,8 +342,8 @@ impl<'a> Dictionary<'a> {
                     out.extend_from_slice(rest);
                 }
             }
-            Keeping::Fixed(width) => out.extend_from_slice(self.fixed(code, width)?),
-            Keeping::Integers => {
+            DictionaryEncoding::Fixed(width) => out.extend_from_slice(self.fixed(code, width)?),
+            DictionaryEncoding::Integers => {
                 let value = OrderedValue::Int((self.offsets.get(code)? ^ SIGN) as i64);
                 term::encode_ordered(value, out);
             }
@@ -330,10 +352,10 @@ impl<'a> Dictionary<'a> {
     }
 }
 
-/// The next value of a block, as how many bytes of the last one it begins with, and the rest; moves
+/// The next value of a block: how many bytes it shares with the one before, and the rest. Moves
 /// `bytes` past it.
 #[inline]
-fn next<'a>(bytes: &mut &'a [u8]) -> Result<(usize, &'a [u8]), Damage> {
+fn next<'a>(bytes: &mut &'a [u8]) -> Result<(usize, &'a [u8]), IndexDamage> {
     let mut take = || {
         let kept = varint::take(bytes)?;
         let length = varint::take(bytes)?;
@@ -341,7 +363,7 @@ fn next<'a>(bytes: &mut &'a [u8]) -> Result<(usize, &'a [u8]), Damage> {
         *bytes = behind;
         Some((kept, rest))
     };
-    take().ok_or(Damage::new("value of a dictionary", 0))
+    take().ok_or(IndexDamage::new("value of a dictionary", 0))
 }
 
 #[cfg(test)]
@@ -360,9 +382,9 @@ mod tests {
         integers.iter().map(encode).collect()
     }
 
-    /// Values of which many share a front, of one length, or of integers.
-    fn values() -> impl Strategy<Value = (Keeping, BTreeSet<Vec<u8>>)> {
-        let fronts = btree_set(
+    /// Values of which many share a prefix, of one length, or of integers.
+    fn values() -> impl Strategy<Value = (DictionaryEncoding, BTreeSet<Vec<u8>>)> {
+        let prefixes = btree_set(
             vec(
                 prop_oneof![Just(7u8), Just(0), Just(255), any::<u8>()],
                 0..9,
@@ -375,14 +397,14 @@ mod tests {
             btree_set(-50i64..9_000, 0..200)
         ];
         prop_oneof![
-            fronts.prop_map(|values| (Keeping::Blocks, values)),
-            fixed.prop_map(|values| (Keeping::Fixed(5), values)),
-            numbers.prop_map(|numbers| (Keeping::Integers, integers(&numbers))),
+            prefixes.prop_map(|values| (DictionaryEncoding::Blocks, values)),
+            fixed.prop_map(|values| (DictionaryEncoding::Fixed(5), values)),
+            numbers.prop_map(|numbers| (DictionaryEncoding::Integers, integers(&numbers))),
         ]
     }
 
-    fn encoded(keeping: Keeping, values: &BTreeSet<Vec<u8>>) -> Vec<u8> {
-        let (mut writer, mut bytes) = (DictionaryWriter::new(keeping), Vec::new());
+    fn encoded(encoding: DictionaryEncoding, values: &BTreeSet<Vec<u8>>) -> Vec<u8> {
+        let (mut writer, mut bytes) = (DictionaryWriter::new(encoding), Vec::new());
         for value in values {
             writer.push(value, &mut bytes).unwrap();
         }
@@ -399,11 +421,15 @@ mod tests {
     proptest! {
         #[test]
         fn it_answers_as_a_sorted_list(
-            (keeping, values) in values(), others in vec(vec(prop_oneof![Just(7u8), any::<u8>()], 0..6), 0..20),
+            (encoding, values) in values(),
+            others in vec(vec(prop_oneof![Just(7u8), any::<u8>()], 0..6), 0..20),
         ) {
-            let bytes = encoded(keeping, &values);
+            let bytes = encoded(encoding, &values);
             let dictionary = Dictionary::new(&bytes).unwrap();
-            prop_assert_eq!((dictionary.len(), dictionary.is_empty()), (values.len() as u64, values.is_empty()));
+            prop_assert_eq!(
+                (dictionary.len(), dictionary.is_empty()),
+                (values.len() as u64, values.is_empty())
+            );
             let mut value = vec![7];
             for (code, expected) in (0u64..).zip(&values) {
                 value.truncate(1);
@@ -411,10 +437,24 @@ mod tests {
                 prop_assert_eq!(&value[1..], expected.as_slice());
                 prop_assert_eq!(dictionary.search(expected), Ok((code, true)));
             }
-            prop_assert!(dictionary.append_value(values.len() as u64, &mut value).is_err());
-            let fronts = values.iter().flat_map(|value| [value[..value.len() / 2].to_vec(), [&value[..], &[0]].concat()]);
-            for bound in others.into_iter().chain(fronts) {
-                let below = |bound: &[u8]| values.iter().filter(|value| value.as_slice() < bound).count() as u64;
+            prop_assert!(
+                dictionary
+                    .append_value(values.len() as u64, &mut value)
+                    .is_err()
+            );
+            let prefixes = values.iter().flat_map(|value| {
+                [
+                    value[..value.len() / 2].to_vec(),
+                    [&value[..], &[0]].concat(),
+                ]
+            });
+            for bound in others.into_iter().chain(prefixes) {
+                let below = |bound: &[u8]| {
+                    values
+                        .iter()
+                        .filter(|value| value.as_slice() < bound)
+                        .count() as u64
+                };
                 let found = (below(&bound), values.contains(&bound));
                 prop_assert_eq!(dictionary.search(&bound), Ok(found));
             }
@@ -422,14 +462,18 @@ mod tests {
 
         #[test]
         fn bytes_that_are_no_dictionary_are_refused_or_harmless(
-            (keeping, values) in values(), damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4), wanted: Vec<u8>,
+            (encoding, values) in values(),
+            damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+            wanted: Vec<u8>,
         ) {
-            let mut bytes = encoded(keeping, &values);
+            let mut bytes = encoded(encoding, &values);
             for (at, to) in damage {
                 let at = at.index(bytes.len());
                 bytes[at] = to;
             }
-            let Ok(dictionary) = Dictionary::new(&bytes) else { return Ok(()) };
+            let Ok(dictionary) = Dictionary::new(&bytes) else {
+                return Ok(());
+            };
             let mut value = Vec::new();
             for code in 0..values.len() as u64 + 1 {
                 value.clear();
@@ -444,15 +488,15 @@ mod tests {
     }
 
     #[test]
-    fn values_that_do_not_fit_the_keeping_are_refused() {
+    fn values_that_do_not_fit_the_encoding_are_refused() {
         let mut out = Vec::new();
         assert!(
-            DictionaryWriter::new(Keeping::Fixed(3))
+            DictionaryWriter::new(DictionaryEncoding::Fixed(3))
                 .push(b"four", &mut out)
                 .is_err()
         );
         assert!(
-            DictionaryWriter::new(Keeping::Integers)
+            DictionaryWriter::new(DictionaryEncoding::Integers)
                 .push(term::NULL, &mut out)
                 .is_err()
         );

@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //! 1. Clusters ascend, and none is empty.
-//! 2. Operations work cluster by cluster. Sets in memory and sets in a file ([`SetView`]) mix: what
-//!    is in a file is worked on where it lies.
+//! 2. Operations work cluster by cluster. A set in memory can be combined with one in a file
+//!    ([`SetView`](crate::SetView)), which is read in place.
 
 mod iter;
 #[cfg(test)]
@@ -68,6 +68,12 @@ impl DocSet {
     pub fn insert(&mut self, docid: u32) -> bool {
         let (key, low) = split(docid);
         let at = self.place(key);
+        debug_assert!(
+            at.checked_sub(1)
+                .and_then(|at| self.clusters.get(at))
+                .is_none_or(|(k, _)| *k < key),
+            "clusters ascend"
+        );
         match self.clusters.get_mut(at) {
             Some((found, cluster)) if *found == key => cluster.insert(low),
             _ => {
@@ -95,7 +101,7 @@ impl DocSet {
         }
     }
 
-    /// Where the cluster `key` is, or would be.
+    /// The index of the cluster `key`, or the index to insert it at.
     fn place(&self, key: u16) -> usize {
         match self.clusters.last() {
             Some((last, _)) if *last < key => self.clusters.len(),
@@ -136,11 +142,14 @@ impl DocSet {
     }
 
     pub(crate) fn from_clusters(clusters: impl Iterator<Item = (u16, Option<Owned>)>) -> DocSet {
-        DocSet {
-            clusters: clusters
-                .filter_map(|(key, cluster)| Some((key, cluster?)))
-                .collect(),
-        }
+        let clusters: Vec<_> = clusters
+            .filter_map(|(key, cluster)| Some((key, cluster?)))
+            .collect();
+        debug_assert!(
+            clusters.is_sorted_by(|(a, _), (b, _)| a < b),
+            "clusters ascend"
+        );
+        DocSet { clusters }
     }
 
     /// Whether it has this docid.
@@ -205,7 +214,7 @@ impl DocSet {
         None
     }
 
-    /// How many docids both have, without making the set.
+    /// How many docids both have, without building the set.
     #[must_use]
     pub fn intersection_len(&self, other: &DocSet) -> u64 {
         and_count(self.clusters(), other.clusters())
@@ -251,7 +260,7 @@ impl DocSet {
         set
     }
 
-    /// Keeps the docids that `keep` says yes to, which is asked in ascending order.
+    /// Keeps the docids for which `keep` returns true. It is called in ascending order.
     pub fn retain(&mut self, mut keep: impl FnMut(u32) -> bool) {
         let mine = std::mem::take(&mut self.clusters);
         let kept = mine.into_iter().map(|(key, cluster)| {
@@ -291,7 +300,7 @@ impl PartialEq for DocSet {
 
 impl Eq for DocSet {}
 
-/// In any order; quick in ascending order.
+/// Docids may come in any order; ascending order is fast.
 impl FromIterator<u32> for DocSet {
     fn from_iter<I: IntoIterator<Item = u32>>(docids: I) -> DocSet {
         let mut set = DocSet::empty();
@@ -302,7 +311,7 @@ impl FromIterator<u32> for DocSet {
 
 impl Extend<u32> for DocSet {
     fn extend<I: IntoIterator<Item = u32>>(&mut self, docids: I) {
-        // Gathers what ascends within one cluster, and adds it as a piece.
+        // Collects docids that ascend within one cluster, and adds them together.
         let (mut piece, mut piece_key, mut last) = (Vec::new(), 0, None);
         for docid in docids {
             let (key, low) = split(docid);

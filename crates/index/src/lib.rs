@@ -21,8 +21,8 @@ pub mod term;
 mod varint;
 
 pub use column::{BLOCK_ROWS, Column, ColumnWriter, Encoding, Zone};
-pub use damage::Damage;
-pub use dictionary::{Dictionary, DictionaryWriter, Keeping, shared};
+pub use damage::IndexDamage;
+pub use dictionary::{Dictionary, DictionaryEncoding, DictionaryWriter, shared};
 pub use doc_set::{DocSet, Iter, Ranges};
 pub use posting::{POSTING_BYTES_MAX, Posting, PostingChange, add_posting_bits, posting_len};
 pub use set_view::{SetView, encode_set};

@@ -3,7 +3,7 @@
 //! # Invariants
 //! 1. A width is 0 to 56, or 64: so every number lies in the eight bytes that begin at its first
 //!    byte.
-//! 2. Whoever reads hands in all bytes that follow, too: what is past a number's own bits is masked
+//! 2. A reader passes the bytes that follow the numbers, too: bits past a number's own are masked
 //!    off. Past the end of the bytes everything is zero.
 
 use crate::le;
@@ -21,19 +21,21 @@ pub(crate) fn is_width(width: u32) -> bool {
     width <= 56 || width == 64
 }
 
-/// Bytes that so many numbers take.
+/// Bytes that `count` numbers take.
 pub(crate) fn packed_bytes(count: usize, width: u32) -> usize {
     (count * width as usize).div_ceil(8)
 }
 
 /// Appends numbers, each below 2^`width`.
 pub(crate) fn pack(numbers: impl IntoIterator<Item = u64>, width: u32, out: &mut Vec<u8>) {
+    assert!(is_width(width), "a packed number lies in eight bytes");
     if width == 64 {
         out.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
         return;
     }
     let (mut held, mut bits) = (0u64, 0);
     for number in numbers {
+        debug_assert!(number <= mask(width), "a packed number is below 2^width");
         held |= number << bits;
         bits += width;
         while bits >= 8 {
@@ -132,13 +134,14 @@ pub(crate) fn group_in_range(bytes: &[u8], width: u32, low: u64, high: u64) -> O
 /// The same, of numbers that take `LANE` bits of a word each, 8 or 16.
 #[inline]
 fn lanes_in_range<const LANE: u32>(bytes: &[u8], width: u32, low: u64, high: u64) -> Option<u64> {
+    debug_assert!(width < LANE, "each lane has a bit to spare");
     let spare = 1 << (LANE - 1);
     (low < spare).then_some(())?;
     let ones = u64::MAX / mask(LANE);
     let (lows, spares) = (low * ones, spare * ones);
     let highs = (high.min(spare - 1) * ones) | spares;
     let lanes = (u64::BITS / LANE) as usize;
-    // From as close as they are packed to a lane each: halves are parted, then halves of these.
+    // Spreads the packed numbers, one to a lane: halves are moved apart, then halves of these.
     let part = |numbers: u64, together: u32| {
         let (bits, room) = (together * width, together * LANE);
         let halves = u64::MAX / mask(2 * room) * mask(bits);
@@ -153,8 +156,8 @@ fn lanes_in_range<const LANE: u32>(bytes: &[u8], width: u32, low: u64, high: u64
         }
         numbers = part(part(numbers, 2), 1);
         let is_in = ((numbers | spares) - lows) & (highs - numbers) & spares;
-        // The bits of all lanes side by side: a product is a sum of shifts, of which the uppermost
-        // bits have what is wanted.
+        // Moves the bits of all lanes side by side: a product is a sum of shifts, whose uppermost
+        // bits hold the result.
         let shifts = match LANE {
             8 => 0x0102_0408_1020_4080,
             _ => 0x0001_0002_0004_0008,
@@ -192,7 +195,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_come_back_at_every_width(numbers in vec(any::<u64>(), 0..200), shift in 0u32..64, start in 0usize..200) {
+        fn numbers_come_back_at_every_width(
+            numbers in vec(any::<u64>(), 0..200),
+            shift in 0u32..64,
+            start in 0usize..200,
+        ) {
             let numbers: Vec<_> = numbers.into_iter().map(|number| number >> shift).collect();
             let width = width_of(numbers.iter().copied().max().unwrap_or(0));
             prop_assert!(is_width(width));
@@ -202,9 +209,13 @@ mod tests {
             for (index, number) in numbers.iter().enumerate() {
                 prop_assert_eq!(get(&bytes, width, index), *number);
             }
-            let (low, high) = (numbers.first().map_or(0, |low| *low), numbers.last().map_or(0, |high| *high));
+            let (low, high) = (
+                numbers.first().map_or(0, |low| *low),
+                numbers.last().map_or(0, |high| *high),
+            );
             let is_in = |index: usize| (low..=high).contains(&get(&bytes, width, index));
-            let expected = (0..GROUP).fold(0, |bits, index| bits | u64::from(is_in(index)) << index);
+            let expected =
+                (0..GROUP).fold(0, |bits, index| bits | u64::from(is_in(index)) << index);
             let found = group_in_range(&bytes, width, low, high);
             prop_assert_eq!(found, (1..=15).contains(&width).then_some(expected));
             let rest = numbers.get(start..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! [`SetView`]: a set of docids as it lies in a file, used in place.
+//! [`SetView`]: a set of docids in the bytes of a file, read in place.
 //!
 //! # Invariants
 //! 1. Each cluster is stored as whichever of list, bits and runs takes fewest bytes.
@@ -9,15 +9,16 @@
 //! ```text
 //! | clusters (4) | a table, 8 bytes for each cluster, ascending | their bytes, one after another |
 //!   entry  | cluster (2) | docids - 1 (2) | kind and end (4) |
-//!   kind and end: the upper two bits are 0 list, 1 bits, 2 runs; the lower 30 where the cluster's bytes end, from
-//!                 the end of the table
-//!   list   2 bytes for each docid: its low half       bits   words of 8 bytes, at most 1,024, cut after the last set bit
+//!   kind and end: the upper two bits are 0 list, 1 bits, 2 runs; the lower 30 are where the
+//!                 cluster's bytes end, from the end of the table
+//!   list   2 bytes for each docid: its low half
+//!   bits   words of 8 bytes, at most 1,024, cut after the last set bit
 //!   runs   4 bytes for each run: its first and its last low half
 //! ```
 
 use crate::cluster::{CLUSTER_DOCS, Cluster, Owned, WORDS_MAX};
 use crate::side_by_side::{and_count, side_by_side};
-use crate::{Damage, DocSet, le};
+use crate::{DocSet, IndexDamage, le};
 
 const HEADER_BYTES: usize = 4;
 const ENTRY_BYTES: usize = 8;
@@ -38,9 +39,9 @@ impl<'a> SetView<'a> {
     /// The set that `bytes` hold, all of them. Linear in its clusters, not its docids.
     ///
     /// # Errors
-    /// [`Damage`] if its table makes no sense.
-    pub fn new(bytes: &'a [u8]) -> Result<SetView<'a>, Damage> {
-        let damaged = |what| Damage { what, offset: 0 };
+    /// [`IndexDamage`] if its table makes no sense.
+    pub fn new(bytes: &'a [u8]) -> Result<SetView<'a>, IndexDamage> {
+        let damaged = |what| IndexDamage { what, offset: 0 };
         let count = le::u32_at(bytes, 0).ok_or(damaged("length of a doc set"))? as usize;
         let (table, rest) = bytes
             .get(HEADER_BYTES..)
@@ -120,8 +121,8 @@ impl<'a> SetView<'a> {
         DocSet::from_clusters(both.map(|(key, a, b)| (key, a.zip(b).and_then(|(a, b)| a.and(b)))))
     }
 
-    /// Sets the bits of its docids, where there are such: bit `i` of word `w` stands for docid `64
-    /// * w + i`.
+    /// Sets the bits of its docids in `bits`; docids past the end are left out. Bit `i` of word `w`
+    /// stands for docid `64 * w + i`.
     pub fn add_to_bits(self, bits: &mut [u64]) {
         for (key, cluster) in self.clusters() {
             let bits = bits.get_mut(usize::from(key) * WORDS_MAX..);
@@ -139,7 +140,7 @@ impl<'a> SetView<'a> {
         )
     }
 
-    /// How many clusters are kept as a list, as bits and as runs.
+    /// How many clusters are stored as a list, as bits and as runs.
     #[must_use]
     pub fn kinds(self) -> [usize; 3] {
         [LIST, BITS, RUNS].map(|wanted| {
@@ -196,19 +197,28 @@ fn kind_and_end(entry: [u8; ENTRY_BYTES]) -> u32 {
 /// Appends the bytes that [`SetView`] reads.
 pub fn encode_set(set: &DocSet, out: &mut Vec<u8>) {
     let clusters = set.owned_clusters();
+    assert!(
+        clusters.is_sorted_by(|(a, _), (b, _)| a < b),
+        "clusters ascend"
+    );
     out.extend_from_slice(&(clusters.len() as u32).to_le_bytes());
     let mut bytes = Vec::new();
     for (key, cluster) in clusters {
+        assert!(cluster.count() > 0, "no cluster is empty");
         let kind = encode_cluster(cluster, &mut bytes);
         out.extend_from_slice(&key.to_le_bytes());
         out.extend_from_slice(&((cluster.count() - 1) as u16).to_le_bytes());
         // 65,536 clusters of at most 8 KiB: 29 bits.
+        assert!(
+            bytes.len() < 1 << END_BITS,
+            "the end of a cluster fits its bits"
+        );
         out.extend_from_slice(&(kind << END_BITS | bytes.len() as u32).to_le_bytes());
     }
     out.extend_from_slice(&bytes);
 }
 
-/// Appends a cluster in the form that takes fewest bytes; which.
+/// Appends a cluster in the form that takes fewest bytes, and returns which.
 pub(crate) fn encode_cluster(cluster: &Owned, out: &mut Vec<u8>) -> u32 {
     let (mut runs, mut count) = (Vec::new(), 0);
     for low in cluster.lows() {
@@ -218,6 +228,10 @@ pub(crate) fn encode_cluster(cluster: &Owned, out: &mut Vec<u8>) -> u32 {
             _ => runs.push((low, low)),
         }
     }
+    debug_assert!(
+        count == cluster.count() as usize,
+        "a cluster counts its docids"
+    );
     let words = runs
         .last()
         .map_or(0, |(_, last)| usize::from(*last) / 64 + 1);

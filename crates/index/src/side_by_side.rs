@@ -7,7 +7,7 @@ pub(crate) fn side_by_side<A, B>(
     a: impl Iterator<Item = (u16, A)>,
     b: impl Iterator<Item = (u16, B)>,
 ) -> impl Iterator<Item = (u16, Option<A>, Option<B>)> {
-    let (mut a, mut b) = (a.peekable(), b.peekable());
+    let (mut a, mut b, mut last) = (a.peekable(), b.peekable(), None);
     std::iter::from_fn(move || {
         let key = match (a.peek(), b.peek()) {
             (Some((x, _)), Some((y, _))) => *x.min(y),
@@ -15,6 +15,8 @@ pub(crate) fn side_by_side<A, B>(
             (None, Some((y, _))) => *y,
             (None, None) => return None,
         };
+        debug_assert!(last < Some(key), "clusters of both sets ascend");
+        last = Some(key);
         let from_a = a.next_if(|(x, _)| *x == key);
         let from_b = b.next_if(|(y, _)| *y == key);
         Some((key, from_a.map(|(_, of)| of), from_b.map(|(_, of)| of)))

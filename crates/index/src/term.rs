@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //! 1. Terms are encodings of [`quire_model::ordered`], ascending: comparing bytes compares values,
-//!    and no term is the front of another.
+//!    and no term is a prefix of another.
 //! 2. Equal numbers are one term, whatever their type: 42, 42.0 and 4.2e1 are the integer 42, and
 //!    -0.0 is 0. So a term gives back the value, but not the type or the digits that a number was
 //!    written with.
@@ -92,10 +92,18 @@ mod tests {
     proptest! {
         #[test]
         fn numbers_compare_by_value_alone(a: i64, b: f64, near in -3i64..3) {
-            let by_value = |a: i64, b: f64| term(OrderedValue::Int(a)).cmp(&term(OrderedValue::Float(b)));
+            let by_value =
+                |a: i64, b: f64| term(OrderedValue::Int(a)).cmp(&term(OrderedValue::Float(b)));
             if b.is_finite() {
                 let ordered = OrderedValue::Int(a).cmp(&OrderedValue::Float(b));
-                prop_assert_eq!(by_value(a, b), if a as f64 == b && b as i64 == a { std::cmp::Ordering::Equal } else { ordered });
+                prop_assert_eq!(
+                    by_value(a, b),
+                    if a as f64 == b && b as i64 == a {
+                        std::cmp::Ordering::Equal
+                    } else {
+                        ordered
+                    }
+                );
             }
             prop_assert!(by_value(near, near as f64).is_eq());
             prop_assert!(by_value(near, near as f64 + 0.5).is_lt());

@@ -1,31 +1,22 @@
 //! [`Document`]: one JSON object, encoded.
 
+use crate::container::Container;
 use crate::error::Error;
 use crate::json_in;
 use crate::json_out;
-use crate::layout::Container;
 use crate::patch;
+use crate::raw::Raw;
 use crate::validate;
-use crate::value::{Fields, ObjectRef, Raw, ValueRef};
+use crate::value::{Fields, ObjectRef, ValueRef};
 use bytes::Bytes;
 use std::fmt;
 
-/// Longest JSON text of a document, white space included.
-pub const DOCUMENT_BYTES_MAX: usize = 16 << 20;
-
-/// Longest encoding of a document. Most encodings are shorter than their text; arrays of one-digit
-/// numbers and the like are at most four times as long.
-pub const ENCODED_BYTES_MAX: usize = 4 * DOCUMENT_BYTES_MAX;
-
-/// Most levels of arrays and objects, counting the document itself.
-pub const DEPTH_MAX: usize = 128;
-
 /// A JSON object in its encoded form, which is read in place: no tree is built, and a field is
-/// found in constant time. Cloning shares the bytes. A document is valid from its making on, so
+/// found in constant time. Cloning shares the bytes. A document is checked when it is made, so
 /// reading can't fail.
 ///
-/// Fields keep their order and numbers their text. Two documents are equal if their encodings are,
-/// which is so for texts that differ in white space and string escapes alone.
+/// Fields keep their order and numbers their text. Two documents are equal if their encodings are:
+/// texts that differ only in white space and string escapes make equal documents.
 ///
 /// ```
 /// use quire_model::{Document, ValueRef};
@@ -49,12 +40,16 @@ impl Document {
     ///
     /// # Errors
     /// Says what is wrong at which byte: text that is not JSON (RFC 8259) in UTF-8 or not one
-    /// object; more than [`DOCUMENT_BYTES_MAX`] bytes or [`DEPTH_MAX`] levels; a field twice in one
-    /// object; an integer outside `i64::MIN..=u64::MAX` or a float beyond f64, which would have to
-    /// be rounded.
+    /// object; more than [`DOCUMENT_BYTES_MAX`](crate::DOCUMENT_BYTES_MAX) bytes or
+    /// [`DEPTH_MAX`](crate::DEPTH_MAX) levels; a field twice in one object; an integer outside
+    /// `i64::MIN..=u64::MAX` or a float beyond f64, which would have to be rounded.
     pub fn from_json(json: &[u8]) -> Result<Document, Error> {
         // Boxed first: without spare room the bytes are shared without one more allocation.
         let bytes = Bytes::from(json_in::encode(json)?.into_boxed_slice());
+        debug_assert!(
+            validate::check_frame(&bytes).is_ok(),
+            "an encoded document can be opened"
+        );
         Ok(Document { bytes })
     }
 
@@ -63,16 +58,16 @@ impl Document {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if `bytes` are not exactly what [`from_json`](Self::from_json) could have
-    /// made; [`Error::TooDeep`], [`Error::TooLarge`] (over [`ENCODED_BYTES_MAX`]) beyond the
-    /// limits.
+    /// made; [`Error::TooDeep`], [`Error::TooLarge`] (over
+    /// [`ENCODED_BYTES_MAX`](crate::ENCODED_BYTES_MAX)) beyond the limits.
     pub fn from_bytes(bytes: Bytes) -> Result<Document, Error> {
         validate::check(&bytes)?;
         Ok(Document { bytes })
     }
 
-    /// Takes an encoded document whose bytes are known to be those that were stored, by a checksum:
-    /// only the frame of the root object is looked at. Of bytes that were never a document, what
-    /// makes no sense reads as absent or null.
+    /// Takes an encoded document that a checksum has proved to be what was stored: only the frame
+    /// of the root object is checked. In bytes that were never a document, fields that make no
+    /// sense read as absent or null.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if `bytes` can't be a document of this version.
@@ -153,7 +148,8 @@ impl Document {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if the result, as text, is over [`DOCUMENT_BYTES_MAX`].
+    /// [`Error::TooLarge`] if the result, as text, is over
+    /// [`DOCUMENT_BYTES_MAX`](crate::DOCUMENT_BYTES_MAX).
     pub fn merge_patch(&self, patch: &Document) -> Result<Document, Error> {
         let merged = patch::merge(self.container(), patch.container())?;
         Ok(Document {
@@ -163,7 +159,7 @@ impl Document {
 
     /// The root object, behind the version byte.
     fn container(&self) -> Container<'_> {
-        // A document is an object from its making on; the way out is for the compiler.
+        // A document is known to be an object; the fallback is for the compiler.
         let root = self.bytes.get(1..).unwrap_or_default();
         Container::object(root, 1).unwrap_or(Container::EMPTY)
     }

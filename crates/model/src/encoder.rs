@@ -1,8 +1,8 @@
 //! Writes the document encoding, front to back in one pass: see [`layout`](crate::layout).
 //!
-//! An array or object is begun, its items are written one after the other, and when it ends its
-//! tables are written behind them, by when their widths are known. Only the ends of the items of
-//! open containers are kept on the side.
+//! The items of an array or object are written one after another. When it ends, and the width of
+//! its offsets is known, its tables are written behind them. Beside the output, only the ends of
+//! the items of open containers are held.
 
 use crate::float::{Float, Number, Repr};
 use crate::layout::{self, SCAN_FIELDS_MAX, VERSION, Width, bucket, buckets, split_entry, tag};
@@ -44,6 +44,7 @@ impl Encoder {
 
     /// The finished document.
     pub(crate) fn finish(self) -> Vec<u8> {
+        assert!(self.ends.is_empty(), "every array and object has ended");
         self.out
     }
 
@@ -61,7 +62,13 @@ impl Encoder {
     pub(crate) fn end_item(&mut self, open: Open) {
         // Fits: inputs are bounded by 16 MiB of text, and no encoding is more than a few times its
         // text.
-        self.ends.push((self.out.len() - open.start) as u32);
+        let end = self.out.len() - open.start;
+        debug_assert!(u32::try_from(end).is_ok(), "an end fits 32 bits");
+        debug_assert!(
+            self.ends.len() >= open.first_end,
+            "containers end innermost first"
+        );
+        self.ends.push(end as u32);
     }
 
     /// A field's name; its value comes next.
@@ -146,6 +153,10 @@ impl Encoder {
     }
 
     fn close(&mut self, open: Open, tag: u8, width: Width) {
+        assert!(
+            open.first_end <= self.ends.len(),
+            "containers end innermost first"
+        );
         let count = self.ends.len() - open.first_end;
         write(&mut self.out, width, count as u32);
         if let Some(first) = self.out.get_mut(open.start) {
@@ -216,6 +227,7 @@ impl Encoder {
                 .count();
             write(&mut self.out, width, end as u32);
         }
+        debug_assert!(end == self.listed.len(), "every name is in a bucket");
         for listed in &self.listed {
             write(&mut self.out, width, *listed as u32);
         }
@@ -242,6 +254,10 @@ fn name<'a>(container: &'a [u8], ends: &[u32], index: usize) -> &'a [u8] {
 }
 
 fn write(out: &mut Vec<u8>, width: Width, value: u32) {
+    debug_assert!(
+        Width::of(value as usize).bytes() <= width.bytes(),
+        "a number fits the width of its table"
+    );
     match width {
         Width::One => out.push(value as u8),
         Width::Two => out.extend_from_slice(&(value as u16).to_le_bytes()),

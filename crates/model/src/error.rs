@@ -20,8 +20,8 @@ pub enum ErrorKind {
     Corrupt,
 }
 
-/// Why a document, a key or an encoding was refused. Offsets are in bytes from the start of what
-/// was handed in.
+/// Why a document, a key or an encoding was refused. Offsets are in bytes from the start of the
+/// input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -41,7 +41,8 @@ pub enum Error {
     },
     /// The text is JSON but not an object.
     #[error(
-        "a document must be a JSON object, found {found} at byte {offset}; wrap it: {{\"value\": ...}}"
+        "a document must be a JSON object, found {found} at byte {offset}; \
+         wrap it: {{\"value\": ...}}"
     )]
     NotAnObject {
         /// Where the value starts.
@@ -51,7 +52,8 @@ pub enum Error {
     },
     /// The document is over the size limit.
     #[error(
-        "document of {bytes} bytes is over the limit of {bytes_max}; split it, or keep large values elsewhere"
+        "document of {bytes} bytes is over the limit of {bytes_max}; \
+         split it, or keep large values elsewhere"
     )]
     TooLarge {
         /// Its size, as JSON text or encoded.

@@ -309,10 +309,18 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4000))]
         #[test]
-        fn floats_keep_text_and_value(text in r"-?(0|[1-9][0-9]{0,24})(\.[0-9]{1,26}|\.[0-9]{1,4}|[eE][+-]?[0-9]{1,2}|\.[0-9]{1,9}[eE][+-]?[0-9]{1,2})") {
+        fn floats_keep_text_and_value(
+            text in concat!(
+                r"-?(0|[1-9][0-9]{0,24})",
+                r"(\.[0-9]{1,26}|\.[0-9]{1,4}|[eE][+-]?[0-9]{1,2}|\.[0-9]{1,9}[eE][+-]?[0-9]{1,2})",
+            ),
+        ) {
             let float = float(&text);
             prop_assert_eq!(float.to_string(), text.clone());
-            prop_assert_eq!(float.value().to_bits(), text.parse::<f64>().unwrap().to_bits());
+            prop_assert_eq!(
+                float.value().to_bits(),
+                text.parse::<f64>().unwrap().to_bits()
+            );
         }
     }
 }

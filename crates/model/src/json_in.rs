@@ -1,9 +1,9 @@
 //! JSON text to document encoding in one pass, with no tree between.
 
-use crate::document::{DEPTH_MAX, DOCUMENT_BYTES_MAX};
 use crate::encoder::Encoder;
 use crate::error::{Error, excerpt};
 use crate::float::{Number, NumberError};
+use crate::limits::{DEPTH_MAX, DOCUMENT_BYTES_MAX};
 use jiter::{Jiter, JiterError, JiterErrorType, JsonErrorType, Peek};
 
 /// Room for what the tables of a small document take beyond its text.
@@ -39,7 +39,7 @@ struct Pass<'j> {
 }
 
 impl Pass<'_> {
-    /// The object at hand, at nesting `depth` (the document is at 1).
+    /// The object that comes next, at nesting `depth` (the document is at 1).
     fn object(&mut self, depth: usize) -> Result<(), Error> {
         let json = self.json;
         let offset = self.enter(depth)?;
@@ -98,7 +98,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The value at hand, of an array or object at `depth`.
+    /// The value that comes next, of an array or object at `depth`.
     fn value(&mut self, peek: Peek, depth: usize) -> Result<(), Error> {
         let json = self.json;
         match peek {
@@ -172,7 +172,8 @@ fn number_error(error: NumberError, text: &[u8], offset: usize) -> Error {
             };
         }
         NumberError::IntegerOutOfRange => {
-            "outside the integers kept exactly (-9223372036854775808 to 18446744073709551615); write it as a string"
+            "outside the integers kept exactly (-9223372036854775808 to 18446744073709551615); \
+             write it as a string"
         }
         NumberError::FloatOutOfRange => {
             "beyond the largest 64-bit float (about 1.8e308); write it as a string"
@@ -248,7 +249,8 @@ fn syntax(json: &[u8], error: &JiterError) -> Error {
         JsonErrorType::KeyMustBeAString => "expected a field's name, in double quotes",
         JsonErrorType::LoneLeadingSurrogateInHexEscape
         | JsonErrorType::UnexpectedEndOfHexEscape => {
-            "half of a surrogate pair, which is no character; write both halves, or the character itself"
+            "half of a surrogate pair, which is no character; write both halves, or the character \
+             itself"
         }
         JsonErrorType::TrailingComma => "nothing follows the comma; remove it",
         JsonErrorType::TrailingCharacters => {

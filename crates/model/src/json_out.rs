@@ -1,11 +1,11 @@
 //! Document encoding to JSON text: compact, fields in their order, numbers as written, only the
-//! escapes that JSON asks for. The text is never longer than the one the document was made from.
+//! escapes that JSON requires. The text is never longer than the one the document was made from.
 
 use crate::float::Number;
 use crate::layout::tag;
-use crate::value::Raw;
+use crate::raw::Raw;
 
-/// The value, whose encoding has so many bytes, as text.
+/// The value as text; `encoded_bytes` is the length of its encoding.
 pub(crate) fn to_json(value: Raw<'_>, encoded_bytes: usize) -> String {
     let mut out = Vec::with_capacity(encoded_bytes + encoded_bytes / 4);
     write_value(&value, &mut out);
@@ -18,8 +18,7 @@ fn write_encoded(bytes: &[u8], depth: u8, out: &mut Vec<u8>) {
     if let Some((&tag::STRING, text)) = bytes.split_first() {
         return write_string(text, out);
     }
-    // A document was valid when it was made: what is not a value is met only in bytes that claim to
-    // be one.
+    // A document was valid when it was made: only stored bytes that are not one have other values.
     match &Raw::parse(bytes, depth) {
         Some(value) => write_value(value, out),
         None => out.extend_from_slice(b"null"),
@@ -120,7 +119,7 @@ const ESCAPED: [bool; 256] = {
 
 /// How many bytes at the start of `text` stand for themselves in a JSON string.
 fn plain_bytes(text: &[u8]) -> usize {
-    // Without a way out in the middle of a chunk it is a few instructions on vectors.
+    // Without an early exit from a chunk, this compiles to a few vector instructions.
     let is_plain = |chunk: &[u8; 16]| {
         !chunk
             .iter()
@@ -145,7 +144,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
         #[test]
-        fn strings_are_written_as_serde_json_writes_them(text in r#"([a-z]{0,9}|["\\/\x00-\x20\x7f]|\PC){0,12}"#) {
+        fn strings_are_written_as_serde_json_writes_them(
+            text in r#"([a-z]{0,9}|["\\/\x00-\x20\x7f]|\PC){0,12}"#,
+        ) {
             let mut out = Vec::new();
             write_string(text.as_bytes(), &mut out);
             prop_assert_eq!(out, serde_json::to_vec(&text).unwrap());

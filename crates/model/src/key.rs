@@ -82,7 +82,7 @@ impl Key {
     ///
     /// # Errors
     /// [`Error::InvalidKey`] if it is neither an integer nor a string that can be one. A number
-    /// that is no plain integer (`1.0`, `1e3`, `-0`) is not a key: which text would it be?
+    /// that is not a plain integer (`1.0`, `1e3`, `-0`) is not a key: its text would be ambiguous.
     pub fn from_value(value: ValueRef<'_>) -> Result<Key, Error> {
         let found = match value {
             ValueRef::Int(value) => return Ok(Key::from(value)),
@@ -125,7 +125,7 @@ impl Key {
         &self.encoded
     }
 
-    /// Appends the encoding. It does not mark its end: something must come before, not after.
+    /// Appends the encoding. It does not mark its end, so nothing can follow it.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.encoded);
     }
@@ -163,6 +163,7 @@ impl Key {
 
     /// `value` is in the range of keys.
     fn from_integer(value: i128) -> Key {
+        debug_assert!(in_range(value), "an integer key is an i64 or a u64");
         // The range makes the magnitude fit.
         let magnitude = value.unsigned_abs() as u64;
         let bytes = (64 - magnitude.leading_zeros()).div_ceil(8) as u8;
@@ -300,7 +301,7 @@ mod tests {
     use proptest::prelude::*;
     use std::cmp::Ordering;
 
-    /// The rules of order and identity, told the slow way.
+    /// The rules of order and identity, in their slow form.
     #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
     enum Model {
         Integer(i128),
@@ -339,7 +340,13 @@ mod tests {
         }
 
         #[test]
-        fn only_the_one_encoding_of_a_key_decodes(tag in prop_oneof![0x0e_u8..0x24, Just(STRING)], rest in prop::collection::vec(prop_oneof![Just(0), Just(0xff), Just(b'1'), any::<u8>()], 0..10)) {
+        fn only_the_one_encoding_of_a_key_decodes(
+            tag in prop_oneof![0x0e_u8..0x24, Just(STRING)],
+            rest in prop::collection::vec(
+                prop_oneof![Just(0), Just(0xff), Just(b'1'), any::<u8>()],
+                0..10,
+            ),
+        ) {
             let bytes = [&[tag][..], &rest].concat();
             if let Ok(key) = Key::decode(&bytes) {
                 let again = Key::parse(&key.to_string())?;
@@ -388,7 +395,10 @@ mod tests {
 
     #[test]
     fn values_that_are_no_key_are_refused_by_name() {
-        let document = br#"{"i":-5,"u":18446744073709551615,"s":"x","n":"42","f":1.0,"z":-0,"e":1e3,"t":true,"l":null,"a":[],"o":{},"empty":""}"#;
+        let document = br#"{
+            "i":-5,"u":18446744073709551615,"s":"x","n":"42","f":1.0,"z":-0,"e":1e3,"t":true,
+            "l":null,"a":[],"o":{},"empty":""
+        }"#;
         let document = Document::from_json(document).unwrap();
         let key = |name: &str| Key::from_value(document.get(name).unwrap());
         assert_eq!(key("i"), Ok(Key::from(-5_i64)));

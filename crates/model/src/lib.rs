@@ -17,6 +17,7 @@
 //! # Ok::<(), quire_model::Error>(())
 //! ```
 
+mod container;
 mod document;
 mod encoder;
 mod error;
@@ -26,14 +27,17 @@ mod json_in;
 mod json_out;
 mod key;
 mod layout;
+mod limits;
 pub mod ordered;
 mod patch;
+mod raw;
 mod validate;
 mod value;
 
-pub use document::{DEPTH_MAX, DOCUMENT_BYTES_MAX, Document, ENCODED_BYTES_MAX};
+pub use document::Document;
 pub use error::{Error, ErrorKind};
 pub use float::Float;
 pub use ids::{DocId, Position};
 pub use key::{KEY_BYTES_MAX, Key};
+pub use limits::{DEPTH_MAX, DOCUMENT_BYTES_MAX, ENCODED_BYTES_MAX};
 pub use value::{ArrayRef, Fields, Items, ObjectRef, ValueRef};

@@ -3,8 +3,8 @@
 //! # Invariants
 //! 1. Comparing encoded values bytewise compares the values (ascending), or compares them the other
 //!    way round (descending: every byte complemented).
-//! 2. No encoded value is a prefix of another of the same direction: values can be set one behind
-//!    the other, with any bytes behind the last, and compare element by element.
+//! 2. No encoded value is a prefix of another of the same direction: values can be concatenated,
+//!    with any bytes behind the last, and compare element by element.
 //! 3. Each value has one encoding, and decoding gives back exactly that value, its type included.
 //!
 //! # Order
@@ -25,9 +25,12 @@
 //! ```
 
 mod number;
+mod reader;
 
 use crate::error::Error;
 use crate::value::ValueRef;
+use number::Number;
+use reader::Reader;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
@@ -99,7 +102,8 @@ impl<'a> OrderedValue<'a> {
     /// assert!(encode(OrderedValue::Int(1))? < encode(OrderedValue::Float(1.5))?);
     /// assert!(encode(OrderedValue::Float(1.5))? < encode(OrderedValue::Int(2))?);
     /// let bytes = encode(OrderedValue::Int(2))?;
-    /// assert_eq!(OrderedValue::decode(&bytes, Direction::Ascending)?, (OrderedValue::Int(2), &[][..]));
+    /// let (value, rest) = OrderedValue::decode(&bytes, Direction::Ascending)?;
+    /// assert_eq!((value, rest), (OrderedValue::Int(2), &[][..]));
     /// # Ok::<(), quire_model::Error>(())
     /// ```
     ///
@@ -134,21 +138,23 @@ impl<'a> OrderedValue<'a> {
         bytes: &'a [u8],
         direction: Direction,
     ) -> Result<(OrderedValue<'a>, &'a [u8]), Error> {
-        let mut reader = Reader {
+        let mut reader = Reader::new(
             bytes,
-            at: 0,
-            flip: if direction == Direction::Descending {
-                0xff
-            } else {
-                0
+            match direction {
+                Direction::Ascending => 0,
+                Direction::Descending => 0xff,
             },
-        };
+        );
         let tag = reader.next()?;
         let value = match tag {
             NULL => OrderedValue::Null,
             FALSE => OrderedValue::Bool(false),
             TRUE => OrderedValue::Bool(true),
-            number::TAG_MIN..=number::TAG_MAX => number::decode(tag, &mut reader)?,
+            number::TAG_MIN..=number::TAG_MAX => match number::decode(tag, &mut reader)? {
+                Number::Int(value) => OrderedValue::Int(value),
+                Number::UInt(value) => OrderedValue::UInt(value),
+                Number::Float(value) => OrderedValue::Float(value),
+            },
             STRING => OrderedValue::String(match decode_bytes(&mut reader)? {
                 Cow::Borrowed(text) => {
                     let text = std::str::from_utf8(text);
@@ -172,8 +178,8 @@ impl<'a> OrderedValue<'a> {
         Ok((value, bytes.get(reader.at..).unwrap_or_default()))
     }
 
-    /// Place of the type in the order.
-    fn rank(&self) -> u8 {
+    /// The index of the type in the order of types.
+    fn type_index(&self) -> u8 {
         match self {
             OrderedValue::Null => 0,
             OrderedValue::Bool(_) => 1,
@@ -203,7 +209,7 @@ impl Ord for OrderedValue<'_> {
             (UInt(a), Float(b)) => number::compare((*a).into(), *b),
             (Float(a), Int(b)) => number::compare((*b).into(), *a).reverse(),
             (Float(a), UInt(b)) => number::compare((*b).into(), *a).reverse(),
-            _ => self.rank().cmp(&other.rank()),
+            _ => self.type_index().cmp(&other.type_index()),
         }
     }
 }
@@ -225,7 +231,7 @@ impl Eq for OrderedValue<'_> {}
 fn encode_bytes(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
     out.reserve(bytes.len() + 3);
     out.push(tag);
-    // Looked for many bytes at a time: most strings have none.
+    // Most strings have no zero byte, and this search is vectorized.
     if bytes.contains(&0) {
         for byte in bytes {
             out.push(*byte);
@@ -239,7 +245,7 @@ fn encode_bytes(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&[0, 1]);
 }
 
-/// Bytes up to their end mark; borrowed if they stand as they are.
+/// Bytes up to their end mark; borrowed if they need no unescaping.
 fn decode_bytes<'a>(reader: &mut Reader<'a>) -> Result<Cow<'a, [u8]>, Error> {
     let start = reader.at;
     let mut copy: Option<Vec<u8>> = (reader.flip != 0).then(Vec::new);
@@ -260,32 +266,6 @@ fn decode_bytes<'a>(reader: &mut Reader<'a>) -> Result<Cow<'a, [u8]>, Error> {
                     reader.corrupt("a zero byte that neither ends a string nor stands for one")
                 );
             }
-        }
-    }
-}
-
-/// Reads bytes of either direction as ascending ones.
-struct Reader<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    /// Xored into each byte.
-    flip: u8,
-}
-
-impl Reader<'_> {
-    fn next(&mut self) -> Result<u8, Error> {
-        let byte = self
-            .bytes
-            .get(self.at)
-            .ok_or_else(|| self.corrupt("an ordered value that is cut short"))?;
-        self.at += 1;
-        Ok(byte ^ self.flip)
-    }
-
-    fn corrupt(&self, what: &'static str) -> Error {
-        Error::Corrupt {
-            offset: self.at,
-            what,
         }
     }
 }

@@ -1,12 +1,12 @@
-//! JSON merge patch (RFC 7396) on encoded documents: what the patch leaves alone is copied as
-//! bytes.
+//! JSON merge patch (RFC 7396) on encoded documents: values that the patch does not change are
+//! copied as bytes.
 
-use crate::document::DOCUMENT_BYTES_MAX;
+use crate::container::Container;
 use crate::encoder::{DuplicateName, Encoder};
 use crate::error::{Error, excerpt};
 use crate::json_out;
-use crate::layout::Container;
-use crate::value::Raw;
+use crate::limits::DOCUMENT_BYTES_MAX;
+use crate::raw::Raw;
 
 /// The text of a value is at most this many times as long as its encoding: worst is a decimal of 22
 /// zeros after the point, 26 bytes of text in 3.
@@ -15,8 +15,7 @@ const TEXT_RATIO_MAX: usize = 16;
 /// The document `target` as changed by `patch`, both whole encodings without their version byte.
 pub(crate) fn merge(target: Container<'_>, patch: Container<'_>) -> Result<Vec<u8>, Error> {
     let mut encoder = Encoder::with_capacity(target.bytes.len() + patch.bytes.len());
-    // The fields of one object have different names in both, so those of the result do; this is for
-    // the compiler.
+    // Both objects have no name twice, so the result has none; this error is for the compiler.
     let duplicate = |DuplicateName(name)| Error::DuplicateField {
         name: excerpt(&name),
         offset: 0,
@@ -83,7 +82,7 @@ fn write_change(
     Ok(true)
 }
 
-/// Checks that the document, as text, could be handed in again.
+/// Checks that the text of the document is within the limit for documents.
 fn check_text_bytes(document: &[u8]) -> Result<(), Error> {
     if document.len() <= DOCUMENT_BYTES_MAX / TEXT_RATIO_MAX {
         return Ok(());

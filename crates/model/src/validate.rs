@@ -4,12 +4,11 @@
 //! items side by side with nothing between or shared, names UTF-8 and each once, the index complete
 //! and in order.
 
-use crate::document::{DEPTH_MAX, ENCODED_BYTES_MAX};
+use crate::container::Container;
 use crate::error::Error;
-use crate::layout::{
-    Container, SCAN_FIELDS_MAX, VERSION, Width, bucket, buckets, split_entry, tag,
-};
-use crate::value::Raw;
+use crate::layout::{SCAN_FIELDS_MAX, VERSION, Width, bucket, buckets, split_entry, tag};
+use crate::limits::{DEPTH_MAX, ENCODED_BYTES_MAX};
+use crate::raw::Raw;
 
 /// Checks `document`, all of it.
 pub(crate) fn check(document: &[u8]) -> Result<(), Error> {
@@ -47,7 +46,7 @@ pub(crate) fn check_frame(document: &[u8]) -> Result<&[u8], Error> {
 /// `depth`.
 fn check_value(bytes: &[u8], offset: usize, depth: usize) -> Result<(), Error> {
     let corrupt = |what| Err(Error::Corrupt { offset, what });
-    // How deep it is nested is told below, in words.
+    // A nesting that is too deep is reported below, as an error of its own.
     match Raw::parse(bytes, 1) {
         None => corrupt("no value of this format version"),
         Some(Raw::String(text)) if std::str::from_utf8(text).is_err() => {
@@ -126,8 +125,8 @@ fn names_are_sound(object: Container<'_>) -> bool {
     index_is_sound(object).unwrap_or(false)
 }
 
-/// Names that ascend strictly within their buckets, and buckets that share out the whole list, make
-/// the list name each entry once: there are as many places as entries, and no name twice.
+/// Whether names ascend strictly within their buckets, and the buckets divide the whole list. Then
+/// the list names each entry once: it has as many places as there are entries, and no name twice.
 fn index_is_sound(object: Container<'_>) -> Option<bool> {
     let buckets = buckets(object.count);
     let mut place = 0;

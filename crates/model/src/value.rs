@@ -1,10 +1,12 @@
 //! Values read in place from an encoded document.
 
-use crate::float::{Float, Number, Repr, SCALE_MAX};
+use crate::container::{self, Container};
+use crate::float::{Float, Number};
 use crate::json_out;
-use crate::layout::{self, Container, split_entry, tag};
+use crate::layout::split_entry;
+use crate::raw::Raw;
 
-/// One value of a document, borrowed from it. Strings are its bytes, arrays and objects are opened
+/// One value of a document, borrowed from it. A string borrows its bytes; an array or object opens
 /// in constant time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
@@ -49,8 +51,7 @@ impl<'a> ValueRef<'a> {
 
     /// The value in `bytes`, nested `depth` deep in a document.
     pub(crate) fn read(bytes: &'a [u8], depth: u8) -> ValueRef<'a> {
-        // A document was valid when it was made: the way out of here is for bytes that only claim
-        // to be one.
+        // A document was valid when it was made: the fallback is for stored bytes that are not one.
         let Some(raw) = Raw::parse(bytes, depth) else {
             return ValueRef::Null;
         };
@@ -72,48 +73,6 @@ pub(crate) fn utf8(text: &[u8]) -> &str {
     std::str::from_utf8(text).unwrap_or_default()
 }
 
-/// A value as it is encoded, its string not yet looked at.
-pub(crate) enum Raw<'a> {
-    Null,
-    Bool(bool),
-    Number(Number<'a>),
-    String(&'a [u8]),
-    Array(Container<'a>),
-    Object(Container<'a>),
-}
-
-impl<'a> Raw<'a> {
-    /// Reads a value; none if its tag is unknown, its payload is not the one spelling of a value,
-    /// or its tables do not fit, or if it is an array or object that `depth` says is nested too
-    /// deep. Strings, and what arrays and objects hold, are not looked at.
-    pub(crate) fn parse(bytes: &'a [u8], depth: u8) -> Option<Raw<'a>> {
-        let (&tag, payload) = bytes.split_first()?;
-        Some(match tag {
-            tag::NULL if payload.is_empty() => Raw::Null,
-            tag::FALSE if payload.is_empty() => Raw::Bool(false),
-            tag::TRUE if payload.is_empty() => Raw::Bool(true),
-            tag::INT => Raw::Number(Number::Int(layout::read_int(payload)?)),
-            tag::UINT => {
-                let value = u64::from_le_bytes(payload.try_into().ok()?);
-                Raw::Number(
-                    i64::try_from(value)
-                        .is_err()
-                        .then_some(Number::UInt(value))?,
-                )
-            }
-            tag::DECIMAL => Raw::Number(Number::Float(Float(read_decimal(payload)?))),
-            tag::NUMBER => match Number::parse(payload) {
-                Ok(number @ Number::Float(Float(Repr::Text(_)))) => Raw::Number(number),
-                _ => return None,
-            },
-            tag::STRING => Raw::String(payload),
-            tag if tag & !0b11 == tag::ARRAY => Raw::Array(Container::array(bytes, depth)?),
-            tag if tag & !0b11 == tag::OBJECT => Raw::Object(Container::object(bytes, depth)?),
-            _ => return None,
-        })
-    }
-}
-
 impl<'a> From<ValueRef<'a>> for Raw<'a> {
     fn from(value: ValueRef<'a>) -> Raw<'a> {
         match value {
@@ -127,17 +86,6 @@ impl<'a> From<ValueRef<'a>> for Raw<'a> {
             ValueRef::Object(ObjectRef(value)) => Raw::Object(value),
         }
     }
-}
-
-fn read_decimal(payload: &[u8]) -> Option<Repr<'_>> {
-    let (&head, digits) = payload.split_first()?;
-    let (negative, scale) = (head >= 0x80, head & 0x7f);
-    let digits = layout::read_uint(digits)?;
-    (1..=SCALE_MAX).contains(&scale).then_some(Repr::Decimal {
-        negative,
-        digits,
-        scale,
-    })
 }
 
 /// An array inside a document.
@@ -196,7 +144,7 @@ impl<'a> ObjectRef<'a> {
     }
 
     /// The field at a dotted path, through objects only: `a.b.c` is field `c` of field `b` of field
-    /// `a`. A name that has a dot in it is reached by [`get`](Self::get) alone.
+    /// `a`. Only [`get`](Self::get) finds a name that has a dot in it.
     #[must_use]
     pub fn get_path(&self, path: &str) -> Option<ValueRef<'a>> {
         let (parents, name) = path
@@ -264,7 +212,7 @@ impl<'a> IntoIterator for &ArrayRef<'a> {
 
 /// The items of an array: see [`ArrayRef::iter`].
 #[derive(Clone)]
-pub struct Items<'a>(layout::Items<'a>);
+pub struct Items<'a>(container::Items<'a>);
 
 impl<'a> Iterator for Items<'a> {
     type Item = ValueRef<'a>;
@@ -283,7 +231,7 @@ impl ExactSizeIterator for Items<'_> {}
 
 /// The fields of an object, names and values: see [`ObjectRef::fields`].
 #[derive(Clone)]
-pub struct Fields<'a>(layout::Items<'a>);
+pub struct Fields<'a>(container::Items<'a>);
 
 impl<'a> Iterator for Fields<'a> {
     type Item = (&'a str, ValueRef<'a>);

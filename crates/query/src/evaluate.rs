@@ -1,7 +1,8 @@
 //! Which documents of a shard match a plan, or how many.
 
-use crate::explain::{How, Timer, Trace};
+use crate::explain::{How, Trace};
 use crate::plan::{Kind, Step};
+use crate::timer::Timer;
 use crate::{Leaf, Result, Shard};
 use quire_index::DocSet;
 use smallvec::SmallVec;

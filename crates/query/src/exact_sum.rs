@@ -187,10 +187,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn one_value_is_its_own_sum_and_order_does_not_matter(value: f64, others in proptest::collection::vec(any::<f64>(), 0..20), times in 1_u64..u64::MAX) {
+        fn one_value_is_its_own_sum_and_order_does_not_matter(
+            value: f64,
+            others in proptest::collection::vec(any::<f64>(), 0..20),
+            times in 1_u64..u64::MAX,
+        ) {
             prop_assume!(value.is_finite());
             prop_assert_eq!(floats(&[value]), value);
-            let finite: Vec<_> = others.into_iter().filter(|value| value.is_finite()).collect();
+            let finite: Vec<_> = others
+                .into_iter()
+                .filter(|value| value.is_finite())
+                .collect();
             let reversed: Vec<_> = finite.iter().rev().copied().collect();
             prop_assert_eq!(floats(&finite), floats(&reversed));
             // So many times, and all but one of them back.
@@ -203,7 +210,13 @@ mod tests {
         #[test]
         fn sums_of_integers_are_exact(values in proptest::collection::vec(any::<i64>(), 0..50)) {
             let exact: i128 = values.iter().map(|value| i128::from(*value)).sum();
-            prop_assert_eq!(sum(&values.iter().map(|value| OrderedValue::Int(*value)).collect::<Vec<_>>()), exact as f64);
+            prop_assert_eq!(
+                sum(&values
+                    .iter()
+                    .map(|value| OrderedValue::Int(*value))
+                    .collect::<Vec<_>>()),
+                exact as f64
+            );
         }
     }
 }

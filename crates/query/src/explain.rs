@@ -1,7 +1,7 @@
 //! [`Explain`]: how an answer was found.
 
+use crate::Estimate;
 use crate::tree::{And, Join, Node};
-use crate::{Clock, Estimate};
 use std::fmt;
 use std::time::Duration;
 
@@ -172,24 +172,4 @@ impl fmt::Display for Explain {
 /// So many things.
 fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
-/// Tells time if there is a clock.
-#[derive(Clone, Copy)]
-pub(crate) struct Timer<'a>(pub(crate) Option<Clock<'a>>);
-
-impl Timer<'_> {
-    pub(crate) fn now(self) -> Duration {
-        self.0.map_or(Duration::ZERO, |clock| clock())
-    }
-
-    pub(crate) fn since(self, start: Duration) -> Duration {
-        self.now().saturating_sub(start)
-    }
-}
-
-impl fmt::Debug for Timer<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Timer").field(&self.0.is_some()).finish()
-    }
 }

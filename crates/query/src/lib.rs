@@ -31,6 +31,7 @@
 mod aggregate;
 mod answer;
 mod batches;
+mod column;
 mod error;
 mod evaluate;
 mod exact_sum;
@@ -39,40 +40,51 @@ mod explain;
 mod filter;
 mod first;
 mod leaf;
+mod measure;
 mod meter;
 mod model;
+mod options;
+mod order;
+mod page;
 mod path;
 mod plan;
 mod prepared;
 mod projection;
 mod query;
+mod run;
 mod scan;
 mod shard;
 mod shards;
 mod sort;
+mod term_range;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 #[cfg(test)]
 mod tests;
 mod text;
+mod timer;
 mod top;
 mod tree;
 mod value;
+mod values;
 
-pub use answer::{Aggregated, Answer, Clock, Hit, Options, Stop, UnknownFields};
+pub use answer::{Aggregated, Answer, Hit};
+pub use column::{Column, End, NO_ORDINAL, Ordinals};
 pub use error::{Error, ErrorKind, Result};
 pub use explain::{Explain, Trace};
 pub use filter::{Field, Filter, field};
-pub use leaf::{Leaf, TermBounds, TermRange, Test};
+pub use leaf::{Leaf, TermBounds, Test};
+pub use measure::{Aggregate, Measure};
 pub use model::ModelShard;
+pub use options::{Clock, Options, Stop, UnknownFields};
+pub use order::Order;
 pub use path::Path;
 pub use prepared::{Prepared, Use};
 pub use projection::write_fields;
-pub use query::{Aggregate, Measure, Order, Query, find, find_all};
+pub use query::{Query, find, find_all};
 pub use scan::Scan;
-pub use shard::{
-    Column, Cost, End, Estimate, FieldInfo, Found, NO_ORDINAL, Ordinals, Shard, TermPair,
-};
+pub use shard::{Cost, Estimate, FieldInfo, Found, Shard, TermPair};
 pub use shards::{Merged, Places, Shards};
+pub use term_range::TermRange;
 pub use tree::{DEPTH_MAX, IN_VALUES_MAX, PREDICATES_MAX};
 pub use value::Value;

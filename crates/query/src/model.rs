@@ -3,7 +3,7 @@
 //! It is what other shards are tested against, so it is simple before all: every answer looks at
 //! every document.
 
-use crate::scan::{Values, values};
+use crate::values::{Values, values};
 use crate::{
     Column, Cost, End, Estimate, FieldInfo, Found, Leaf, NO_ORDINAL, Order, Ordinals, Path, Result,
     Shard, Value,

@@ -5,17 +5,16 @@
 //! documents to read them again.
 
 use crate::aggregate::Gathered;
-use crate::explain::{How, Timer, Trace};
+use crate::explain::{How, Trace};
 use crate::meter::Meter;
 use crate::prepared::Prepared;
 use crate::sort::{SortKey, TopHits, offer, push_key};
+use crate::timer::Timer;
 use crate::top::Top;
+use crate::values::{has_value, values};
 use crate::{Answer, Error, Explain, Hit, Options, Path, Result, UnknownFields, Value};
-use quire_index::term;
 use quire_model::{Document, ObjectRef};
-use smallvec::SmallVec;
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 use std::time::Duration;
 
 /// A query being answered from documents: see [`Prepared::scan`].
@@ -180,26 +179,4 @@ impl Scan<'_> {
         }
         key
     }
-}
-
-/// The values that a document has at a path, ascending, each once.
-pub(crate) type Values = SmallVec<[Value; 2]>;
-
-/// The values that a document has at a path; `scratch` is room for a term.
-pub(crate) fn values(path: &Path, root: ObjectRef<'_>, scratch: &mut Vec<u8>) -> Values {
-    let mut values = Values::new();
-    let _ = path.visit(root, &mut |value| {
-        scratch.clear();
-        if term::encode(value, scratch) {
-            values.push(Value::of_term(scratch));
-        }
-        ControlFlow::Continue(())
-    });
-    values.sort_unstable();
-    values.dedup();
-    values
-}
-
-fn has_value(path: &Path, root: ObjectRef<'_>) -> bool {
-    path.visit(root, &mut |_| ControlFlow::Break(())).is_break()
 }

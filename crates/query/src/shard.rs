@@ -1,6 +1,6 @@
 //! [`Shard`]: documents that can be queried, wherever they are kept.
 
-use crate::{Leaf, Order, Path, Result};
+use crate::{Column, Leaf, Order, Path, Result};
 use quire_index::DocSet;
 use quire_model::Document;
 use std::borrow::Cow;
@@ -69,6 +69,16 @@ pub trait Shard: Send + Sync {
     /// # Errors
     /// [`NotSortable`](crate::Error::NotSortable) too.
     fn column(&self, path: &Path) -> Result<Option<Box<dyn Column + '_>>>;
+
+    /// As [`column`](Shard::column), with the values of these documents at least. A shard that makes
+    /// its columns when they are needed makes a small one faster.
+    ///
+    /// # Errors
+    /// As of [`column`](Shard::column).
+    fn column_of(&self, path: &Path, docs: &DocSet) -> Result<Option<Box<dyn Column + '_>>> {
+        let _ = docs;
+        self.column(path)
+    }
 
     /// The document; none if there is none under this docid, or if the shard keeps no documents.
     fn document(&self, doc: u32) -> Result<Option<Document>>;
@@ -140,74 +150,4 @@ pub enum Cost {
     Built,
     /// The values of all documents are looked at.
     Scanned,
-}
-
-/// Which of a document's values it is ordered by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// The smallest.
-    Smallest,
-    /// The largest.
-    Largest,
-}
-
-/// The ordinal that says that a document has no value.
-pub const NO_ORDINAL: u64 = u64::MAX;
-
-/// The values of a field by document, as ordinals: numbers whose order is that of the values, within
-/// this column alone.
-///
-/// Ordinals are below [`ordinal_end`](Column::ordinal_end), need not be dense, and stand for one value each.
-/// Each call is about a batch of docids, ascending, of some 1,000.
-pub trait Column {
-    /// More than any ordinal, and at most [`NO_ORDINAL`]. Small where ordinals are numbers of a dictionary:
-    /// what counts by ordinal then takes an array.
-    fn ordinal_end(&self) -> u64;
-
-    /// Replaces `out` by one ordinal for each document: of its smallest or its largest value,
-    /// [`NO_ORDINAL`] without any.
-    fn ends(&self, docs: &[u32], end: End, out: &mut Vec<u64>) -> Result<()>;
-
-    /// Replaces `out` by all values of each document.
-    fn ordinals(&self, docs: &[u32], out: &mut Ordinals) -> Result<()>;
-
-    /// Appends the term of the value that an ordinal, which came from this column, stands for.
-    fn term(&self, ordinal: u64, out: &mut Vec<u8>) -> Result<()>;
-
-    /// The ordinal, met or not, from which on values are `term` or greater: those of lesser values are
-    /// below it.
-    fn ordinal_of(&self, term: &[u8]) -> Result<u64>;
-}
-
-/// The values of a batch of documents.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Ordinals {
-    /// Where the ordinals of each document end.
-    pub ends: Vec<u32>,
-    /// The ordinals, document after document; those of one document ascending, each once.
-    pub ordinals: Vec<u64>,
-}
-
-impl Ordinals {
-    /// Takes all out.
-    pub fn clear(&mut self) {
-        self.ends.clear();
-        self.ordinals.clear();
-    }
-
-    /// Ends the ordinals of a document: those pushed since the one before.
-    pub fn end_document(&mut self) {
-        // A batch has far fewer.
-        self.ends
-            .push(u32::try_from(self.ordinals.len()).unwrap_or(u32::MAX));
-    }
-
-    /// The ordinals of each document.
-    pub fn iter(&self) -> impl Iterator<Item = &[u64]> {
-        let starts = std::iter::once(&0).chain(&self.ends);
-        starts.zip(&self.ends).map(|(start, end)| {
-            let range = *start as usize..*end as usize;
-            self.ordinals.get(range).unwrap_or_default()
-        })
-    }
 }

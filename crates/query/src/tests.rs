@@ -35,10 +35,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test] // some 5,000 queries
-    fn shards_of_any_size_answer_as_the_definition_says(seed: u64, sizes in proptest::collection::vec(0_usize..30, 0..6), explained: bool) {
+    fn shards_of_any_size_answer_as_the_definition_says(
+        seed: u64,
+        sizes in proptest::collection::vec(0_usize..30, 0..6),
+        explained: bool,
+    ) {
         let case = Case::from_seed(seed);
         let parts = split(&case.documents, &sizes);
-        let shards: Vec<ModelShard> = parts.iter().map(|part| part.iter().cloned().collect()).collect();
+        let shards: Vec<ModelShard> = parts
+            .iter()
+            .map(|part| part.iter().cloned().collect())
+            .collect();
         let parts: Vec<&[Document]> = parts.iter().map(Vec::as_slice).collect();
         let clock = || Duration::from_nanos(1);
         let options = Options {
@@ -50,7 +57,10 @@ proptest! {
             let mut found = answer(&shards, query, &options).unwrap();
             let explain = found.explain.take();
             prop_assert_eq!(explain.is_some(), explained);
-            let text = Case { queries: vec![query.clone()], ..case.clone() };
+            let text = Case {
+                queries: vec![query.clone()],
+                ..case.clone()
+            };
             prop_assert_eq!(&found, &right, "{}", text);
             // Documents without a shard give the same.
             let scanner = prepared(query);
@@ -70,14 +80,17 @@ proptest! {
             // One who stops early has seen the same hits until then.
             let stop_after = right.hits.len() / 2;
             let mut seen = Vec::new();
-            let references: Vec<&dyn Shard> = shards.iter().map(|shard| shard as &dyn Shard).collect();
-            let rest = prepared(query).for_each(&references, &Options::default(), &mut |hit| {
-                if seen.len() == stop_after {
-                    return ControlFlow::Break(());
-                }
-                seen.push(hit);
-                ControlFlow::Continue(())
-            }).unwrap();
+            let references: Vec<&dyn Shard> =
+                shards.iter().map(|shard| shard as &dyn Shard).collect();
+            let rest = prepared(query)
+                .for_each(&references, &Options::default(), &mut |hit| {
+                    if seen.len() == stop_after {
+                        return ControlFlow::Break(());
+                    }
+                    seen.push(hit);
+                    ControlFlow::Continue(())
+                })
+                .unwrap();
             prop_assert_eq!(seen.as_slice(), &right.hits[..stop_after]);
             prop_assert_eq!(rest.count, right.count);
             prop_assert_eq!(rest.aggregates, right.aggregates);
@@ -85,17 +98,36 @@ proptest! {
     }
 
     #[test]
-    fn places_without_a_document_are_in_no_answer(seed: u64, holes in proptest::collection::vec(any::<bool>(), 80)) {
+    fn places_without_a_document_are_in_no_answer(
+        seed: u64,
+        holes in proptest::collection::vec(any::<bool>(), 80),
+    ) {
         let case = Case::from_seed(seed);
-        let holed: ModelShard = case.documents.iter().zip(&holes).map(|(document, hole)| (!hole).then(|| document.clone())).collect();
-        let left: Vec<u32> = (0..).zip(&holes).take(case.documents.len()).filter(|(_, hole)| !**hole).map(|(doc, _)| doc).collect();
-        let documents: Vec<Document> = left.iter().map(|doc| case.documents[*doc as usize].clone()).collect();
+        let holed: ModelShard = case
+            .documents
+            .iter()
+            .zip(&holes)
+            .map(|(document, hole)| (!hole).then(|| document.clone()))
+            .collect();
+        let left: Vec<u32> = (0..)
+            .zip(&holes)
+            .take(case.documents.len())
+            .filter(|(_, hole)| !**hole)
+            .map(|(doc, _)| doc)
+            .collect();
+        let documents: Vec<Document> = left
+            .iter()
+            .map(|doc| case.documents[*doc as usize].clone())
+            .collect();
         for query in &case.queries {
             let mut right = naive::answer(&[&documents], query);
             for hit in &mut right.hits {
                 hit.doc = left[hit.doc as usize];
             }
-            prop_assert_eq!(answer(std::slice::from_ref(&holed), query, &Options::default()).unwrap(), right);
+            prop_assert_eq!(
+                answer(std::slice::from_ref(&holed), query, &Options::default()).unwrap(),
+                right
+            );
         }
     }
 
@@ -106,7 +138,10 @@ proptest! {
         let read = Case::parse(&text).unwrap();
         prop_assert_eq!(read.to_string(), text);
         for (query, again) in case.queries.iter().zip(&read.queries) {
-            prop_assert_eq!(naive::answer(&[&case.documents], query), naive::answer(&[&read.documents], again));
+            prop_assert_eq!(
+                naive::answer(&[&case.documents], query),
+                naive::answer(&[&read.documents], again)
+            );
         }
     }
 }

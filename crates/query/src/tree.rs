@@ -6,8 +6,8 @@
 //! 2. `All` and `None` are there at the root alone.
 //! 3. Nesting is at most [`DEPTH_MAX`], so what walks the tree may recurse.
 
-use crate::leaf::{TermRange, is_nan};
-use crate::{Error, Filter, Leaf, Path, Result, Test, Value};
+use crate::leaf::is_nan;
+use crate::{Error, Filter, Leaf, Path, Result, TermRange, Test, Value};
 use quire_model::ObjectRef;
 use std::collections::BTreeMap;
 

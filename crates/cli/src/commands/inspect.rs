@@ -162,7 +162,7 @@ fn field_json(field: &FieldInspection) -> serde_json::Value {
         "documents": field.docs,
         "distinct": field.distinct,
         "pairs": field.pairs,
-        "values_kept": format!("{:?}", field.keeping).to_lowercase(),
+        "values_kept": format!("{:?}", field.encoding).to_lowercase(),
         "sets": field.sets,
         "set_clusters": {"lists": lists, "bits": bits, "runs": runs},
         "column_blocks": {"line": line, "gaps": gaps, "runs": block_runs},

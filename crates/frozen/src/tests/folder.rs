@@ -78,7 +78,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
     #[test]
     fn queries_of_a_folder_are_answered_as_the_definition_says(
-        seed: u64, size in 1usize..20, schemas in vec(any::<u32>(), 1..40), same: bool, merged_bytes_max in prop_oneof![Just(64 << 20), 0u64..100_000],
+        seed: u64,
+        size in 1usize..20,
+        schemas in vec(any::<u32>(), 1..40),
+        same: bool,
+        merged_bytes_max in prop_oneof![Just(64 << 20), 0u64..100_000],
     ) {
         let case = Case::from_seed(seed);
         let sim = SimEnv::new(1);
@@ -87,16 +91,27 @@ proptest! {
         for (number, part) in parts.iter().enumerate() {
             let schema = schemas[number % schemas.len()];
             // Of other schemas a field may be missing, or be there for one purpose only.
-            let fields: Vec<_> = (0..).zip(PATHS).filter_map(|(bit, path)| match schema >> (2 * bit) & 3 {
-                _ if same => Some(FieldSpec::full(path)),
-                0 => None,
-                1 => Some(FieldSpec::filterable(path)),
-                2 => Some(FieldSpec::sortable(path)),
-                _ => Some(FieldSpec::full(path)),
-            }).collect();
-            write(&env, Path::new(&format!("/{number:04}.quire")), &fields, part);
+            let fields: Vec<_> = (0..)
+                .zip(PATHS)
+                .filter_map(|(bit, path)| match schema >> (2 * bit) & 3 {
+                    _ if same => Some(FieldSpec::full(path)),
+                    0 => None,
+                    1 => Some(FieldSpec::filterable(path)),
+                    2 => Some(FieldSpec::sortable(path)),
+                    _ => Some(FieldSpec::full(path)),
+                })
+                .collect();
+            write(
+                &env,
+                Path::new(&format!("/{number:04}.quire")),
+                &fields,
+                part,
+            );
         }
-        let options = FolderOptions { merged_bytes_max, ..FolderOptions::default() };
+        let options = FolderOptions {
+            merged_bytes_max,
+            ..FolderOptions::default()
+        };
         let folder = FrozenFolder::open(env, Path::new("/"), options).unwrap();
         let snapshot = folder.snapshot();
         // The first two times each file is asked, then all as one, where their fields could be

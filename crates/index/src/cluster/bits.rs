@@ -46,7 +46,7 @@ pub(super) fn ones_in_both(a: &[Word], b: &[Word]) -> u32 {
 
 /// Words whose bits are counted together.
 const BLOCK_WORDS: usize = 16;
-/// Two words, which every processor adds up at once.
+/// Two words: every processor has instructions that work on both at once.
 type Lanes = [u64; 2];
 
 /// Counts bits: words are added up bit by bit, as binary numbers, so that the costly counting

@@ -12,8 +12,8 @@ pub(super) fn filtered(lows: &[Low], keep: impl Fn(u16) -> bool) -> Vec<Low> {
     lows.iter().copied().filter(|one| keep(low(*one))).collect()
 }
 
-/// Calls `each` with what two lists both have: side by side if they are of like length, else each
-/// of the shorter one is looked for in the rest of the longer.
+/// Calls `each` with what two lists both have. Lists of similar length are merged; otherwise each
+/// entry of the shorter one is searched in the rest of the longer.
 pub(super) fn for_each_in_both(a: &[Low], b: &[Low], mut each: impl FnMut(Low)) {
     const SKEW: usize = 16;
     let (short, mut long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
@@ -34,7 +34,7 @@ pub(super) fn for_each_in_both(a: &[Low], b: &[Low], mut each: impl FnMut(Low)) 
         if x_low == y_low {
             each(*x);
         }
-        // Without branches: which side goes on is a coin's toss.
+        // Without branches: the processor can't predict which side advances.
         i += usize::from(x_low <= y_low);
         j += usize::from(y_low <= x_low);
     }

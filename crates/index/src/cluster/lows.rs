@@ -26,7 +26,7 @@ impl<'a> Lows<'a> {
         }
     }
 
-    /// Leaves out what is below `start`; never goes back.
+    /// Skips docids below `start`; never goes back.
     pub(crate) fn advance_to(&mut self, start: u16) {
         match self {
             Lows::List(lows) => {
@@ -47,8 +47,8 @@ impl<'a> Lows<'a> {
         }
     }
 
-    /// Fills the front of `docids` with the next ones, each with `base`; how many. Less than there
-    /// is room for at the end alone.
+    /// Writes the next docids, each with `base` added, to the start of `docids`, and returns how
+    /// many. It fills `docids` unless the cluster ends first.
     pub(crate) fn fill(&mut self, base: u32, docids: &mut [u32]) -> usize {
         match self {
             Lows::List(lows) => {
@@ -62,6 +62,7 @@ impl<'a> Lows<'a> {
             }
             Lows::Bits { words, at, current } => {
                 let (mut filled, mut index, mut left) = (0, *at, *current);
+                let docids_len = docids.len();
                 'docids: for docid in docids {
                     while left == 0 {
                         match words.get(index + 1) {
@@ -74,12 +75,17 @@ impl<'a> Lows<'a> {
                     filled += 1;
                 }
                 (*at, *current) = (index, left);
+                debug_assert!(
+                    filled == docids_len || left == 0,
+                    "a fill is short at the end alone"
+                );
                 filled
             }
         }
     }
 
-    /// The next docids that follow each other without a gap, as far as is seen at a point_view.
+    /// The next docids that follow each other without a gap. A run may be cut at the end of a word
+    /// of bits, or after one entry of a list.
     pub(crate) fn next_run(&mut self) -> Option<Range<u32>> {
         let start = u32::from(self.next()?);
         let mut end = start + 1;

@@ -9,12 +9,12 @@ use std::ops::RangeInclusive;
 pub(super) struct Block<'a> {
     pub(super) zone: Zone,
     pub(super) rows: usize,
-    /// From its first byte on, past its end too.
+    /// From its first byte to the end of the column.
     pub(super) bytes: &'a [u8],
 }
 
-/// Appends the rows that are wanted, of which `is_wanted` says one after the other. Without
-/// branches: it is often a coin's toss.
+/// Appends the rows for which `is_wanted` gives true, in their order. Without branches, which the
+/// processor often could not predict.
 pub(super) fn keep(rows: &[u32], is_wanted: impl Iterator<Item = bool>, kept: &mut Vec<u32>) {
     let mut end = kept.len();
     kept.resize(end + rows.len(), 0);
@@ -46,13 +46,13 @@ impl Block<'_> {
         range: &RangeInclusive<u64>,
         kept: &mut Vec<u32>,
     ) {
-        let (low, span) = self.numbers_in(range);
+        let (low, distance) = self.numbers_in(range);
         let numbers = rows
             .iter()
             .map(|row| self.number(*row as usize % BLOCK_ROWS));
         keep(
             rows,
-            numbers.map(|number| number.wrapping_sub(low) <= span),
+            numbers.map(|number| number.wrapping_sub(low) <= distance),
             kept,
         );
     }
@@ -176,11 +176,11 @@ impl Block<'_> {
             }
             (None, _) => {
                 let mut group = [0; GROUP];
-                let (low, span) = self.numbers_in(range);
+                let (low, distance) = self.numbers_in(range);
                 for first in (0..self.rows).step_by(GROUP) {
                     let at = first / 8 * self.zone.width as usize;
                     let bytes = self.bytes.get(at..).unwrap_or_default();
-                    let (width, high) = (self.zone.width, low.saturating_add(span));
+                    let (width, high) = (self.zone.width, low.saturating_add(distance));
                     let narrow = match self.zone.slope {
                         0 => group_in_range(bytes, width, low, high),
                         _ => None,
@@ -190,9 +190,9 @@ impl Block<'_> {
                             0 => unpack_group(bytes, width, &mut group),
                             _ => self.read(first, &mut group),
                         }
-                        // One comparison does: what is below the range wraps around.
+                        // One comparison is enough: what is below the range wraps around.
                         (0..).zip(&group).fold(0, |word, (at, number)| {
-                            word | u64::from(number.wrapping_sub(low) <= span) << at
+                            word | u64::from(number.wrapping_sub(low) <= distance) << at
                         })
                     });
                     let past = first + GROUP > self.rows;
@@ -207,8 +207,9 @@ impl Block<'_> {
         }
     }
 
-    /// The range as the least number and how much more the greatest is: of packed numbers, or of
-    /// values of a slope. It is not decided by the zone, so some number is in it.
+    /// The least number of the range, and the distance from it to the greatest: of packed numbers,
+    /// or of values if the block has a slope. The zone could not decide the range, so some number
+    /// is in it.
     fn numbers_in(&self, range: &RangeInclusive<u64>) -> (u64, u64) {
         let base = if self.zone.slope == 0 {
             self.zone.base

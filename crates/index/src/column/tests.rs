@@ -48,10 +48,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
     #[test]
     fn every_read_and_every_scan_says_what_was_written(
-        values in values(), a: prop::sample::Index, b: prop::sample::Index, loose in any::<[u64; 2]>(), exact: bool,
+        values in values(),
+        a: prop::sample::Index,
+        b: prop::sample::Index,
+        any_range in any::<[u64; 2]>(),
+        exact: bool,
     ) {
         let bytes = encoded(&values);
-        prop_assert!(bytes.len() <= 8 + values.len().div_ceil(BLOCK_ROWS) * ENTRY_BYTES + 8 * values.len());
+        prop_assert!(
+            bytes.len() <= 8 + values.len().div_ceil(BLOCK_ROWS) * ENTRY_BYTES + 8 * values.len()
+        );
         let column = Column::new(&bytes).unwrap();
         prop_assert_eq!(column.rows(), values.len() as u64);
         prop_assert!(column.get(values.len() as u64).is_err());
@@ -59,9 +65,17 @@ proptest! {
             return Ok(());
         }
         let (mut from, mut to) = (a.index(values.len()), b.index(values.len()));
-        let (mut low, mut high) = if exact { (values[from], values[to]) } else { (loose[0], loose[1]) };
-        if from > to { (from, to) = (to, from) }
-        if low > high { (low, high) = (high, low) }
+        let (mut low, mut high) = if exact {
+            (values[from], values[to])
+        } else {
+            (any_range[0], any_range[1])
+        };
+        if from > to {
+            (from, to) = (to, from)
+        }
+        if low > high {
+            (low, high) = (high, low)
+        }
 
         let mut some = vec![1; to - from];
         column.read(from as u64, &mut some).unwrap();
@@ -71,9 +85,13 @@ proptest! {
         prop_assert!(rows.iter().map(|row| &values[*row as usize]).eq(&some));
         prop_assert_eq!(column.get(to as u64), Ok(values[to]));
 
-        let wanted = |row: &u32| values[*row as usize] != 0 && (low..=high).contains(&values[*row as usize]);
+        let wanted =
+            |row: &u32| values[*row as usize] != 0 && (low..=high).contains(&values[*row as usize]);
         let expected: DocSet = (0..values.len() as u32).filter(wanted).collect();
-        prop_assert_eq!(&DocSet::from_bits(&column.scan(low..=high).unwrap()), &expected);
+        prop_assert_eq!(
+            &DocSet::from_bits(&column.scan(low..=high).unwrap()),
+            &expected
+        );
         prop_assert!(column.scan_cost(&(low..=high)).unwrap() <= values.len() as u64);
         let some: DocSet = rows.iter().copied().collect();
         let mut kept = some.clone();
@@ -89,18 +107,36 @@ proptest! {
 
     #[test]
     fn bytes_that_are_no_column_are_refused_or_harmless(
-        values in values(), damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4), tail: bool, low: u64,
+        values in values(),
+        damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        tail: bool,
+        low: u64,
     ) {
         let mut bytes = encoded(&values);
         for (at, to) in damage {
             let last = bytes.len().min(300);
-            let at = if tail { bytes.len() - 1 - at.index(last) } else { at.index(bytes.len()) };
+            let at = if tail {
+                bytes.len() - 1 - at.index(last)
+            } else {
+                at.index(bytes.len())
+            };
             bytes[at] = to;
         }
-        let Ok(column) = Column::new(&bytes) else { return Ok(()) };
+        let Ok(column) = Column::new(&bytes) else {
+            return Ok(());
+        };
         let mut set = DocSet::full(9_000);
-        let _ = (column.scan(low..=u64::MAX), column.retain(&(low..=low), &mut set), column.lower_bound(low));
-        let _ = (column.get(0), column.get(4_500), column.read(4_000, &mut [0; 200]), column.gather(&[0, 5_000], &mut Vec::new()));
+        let _ = (
+            column.scan(low..=u64::MAX),
+            column.retain(&(low..=low), &mut set),
+            column.lower_bound(low),
+        );
+        let _ = (
+            column.get(0),
+            column.get(4_500),
+            column.read(4_000, &mut [0; 200]),
+            column.gather(&[0, 5_000], &mut Vec::new()),
+        );
     }
 }
 

@@ -1,6 +1,6 @@
 //! [`ColumnWriter`]: rows become blocks, each in the encoding that takes fewest bytes.
 
-use super::zone::{BLOCK_ROWS, Encoding, ROW_BITS, Zone};
+use super::zone::{BLOCK_ROWS, ENTRY_BYTES, Encoding, ROW_BITS, Zone};
 use crate::packed::{pack, packed_bytes, width_of};
 
 /// Writes a column, block by block.
@@ -39,13 +39,30 @@ impl ColumnWriter {
         if !self.waiting.is_empty() {
             self.end_block(out);
         }
+        assert!(
+            self.directory.len() as u64
+                == self.rows.div_ceil(BLOCK_ROWS as u64) * ENTRY_BYTES as u64,
+            "the directory has an entry for each block"
+        );
         out.extend_from_slice(&self.directory);
         out.extend_from_slice(&self.rows.to_le_bytes());
     }
 
     fn end_block(&mut self, out: &mut Vec<u8>) {
         let start = out.len();
+        assert!(
+            self.waiting.len() <= BLOCK_ROWS,
+            "a block has at most 4,096 rows"
+        );
         let zone = encode_block(&self.waiting, out);
+        assert!(
+            zone.least <= zone.greatest,
+            "a zone's least value is not above its greatest"
+        );
+        assert!(
+            zone.zeros as usize <= self.waiting.len(),
+            "zeros are rows of the block"
+        );
         zone.encode(self.written, &mut self.directory);
         self.written += (out.len() - start) as u64;
         self.waiting.clear();

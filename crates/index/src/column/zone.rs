@@ -82,7 +82,7 @@ impl Zone {
         Some((le::u64_at(entry, 0)?, zone))
     }
 
-    /// Whether all rows, or none, are in a range; `None` if the rows must be looked at.
+    /// Whether all rows, or none, are in a range; `None` if the rows must be read.
     pub(super) fn decides(&self, range: &RangeInclusive<u64>) -> Option<bool> {
         let apart = self.greatest < *range.start() || self.least > *range.end();
         if apart || self.greatest == 0 || range.is_empty() {

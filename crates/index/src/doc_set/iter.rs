@@ -7,7 +7,7 @@ use std::ops::Range;
 #[derive(Debug, Clone)]
 pub struct Iter<'a> {
     clusters: std::slice::Iter<'a, (u16, Owned)>,
-    /// The cluster it is in: the docid that its low halves are added to, and those that are left.
+    /// The current cluster: its first docid, and the low halves that are left.
     now: Option<(u32, Lows<'a>)>,
 }
 
@@ -25,7 +25,7 @@ impl<'a> Iter<'a> {
         Some(())
     }
 
-    /// Goes on at the first docid that is not below `docid`; never back.
+    /// Skips docids below `docid`; never goes back.
     pub fn advance_to(&mut self, docid: u32) {
         let (key, low) = split(docid);
         if self.now.as_ref().is_none_or(|(base, _)| *base < join(key)) {
@@ -42,7 +42,7 @@ impl<'a> Iter<'a> {
         }
     }
 
-    /// Fills the front of `docids` with the next ones; how many. 0 at the end.
+    /// Writes the next docids to the start of `docids` and returns how many; 0 at the end.
     pub fn next_many(&mut self, docids: &mut [u32]) -> usize {
         let mut filled = 0;
         while let Some(rest) = docids.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -90,7 +90,7 @@ impl Iterator for Iter<'_> {
 #[derive(Debug, Clone)]
 pub struct Ranges<'a> {
     docids: Iter<'a>,
-    /// A range that what comes next may still belong to.
+    /// A range that the next run may extend.
     held: Option<Range<u32>>,
 }
 

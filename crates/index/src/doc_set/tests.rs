@@ -78,10 +78,17 @@ fn encoded(set: &DocSet) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn a_set_in_a_file_is_worked_on_as_one_in_memory(a in docids(), b in docids(), at in 0u32..220_000) {
+    fn a_set_in_a_file_is_worked_on_as_one_in_memory(
+        a in docids(),
+        b in docids(),
+        at in 0u32..220_000,
+    ) {
         let (x, y) = (set(&a), set(&b));
         let (x_bytes, y_bytes) = (encoded(&x), encoded(&y));
-        let (in_x, in_y) = (SetView::new(&x_bytes).unwrap(), SetView::new(&y_bytes).unwrap());
+        let (in_x, in_y) = (
+            SetView::new(&x_bytes).unwrap(),
+            SetView::new(&y_bytes).unwrap(),
+        );
         prop_assert_eq!((in_x.len(), in_x.is_empty()), (x.len(), x.is_empty()));
         prop_assert_eq!(in_x.contains(at), x.contains(at));
         prop_assert_eq!(&in_x.to_doc_set(), &x);
@@ -98,25 +105,44 @@ proptest! {
         less.and_not_view(in_y);
         prop_assert_eq!((and, or, less), (&x & &y, &x | &y, &x - &y));
         prop_assert_eq!(in_x.kinds().iter().sum::<usize>(), x.clusters().count());
-        prop_assert!(x_bytes.len() <= 4 + 16 * 4 + 2 * a.len(), "a list is never shorter");
+        prop_assert!(
+            x_bytes.len() <= 4 + 16 * 4 + 2 * a.len(),
+            "a list is never shorter"
+        );
     }
 
     #[test]
     fn bytes_that_are_no_set_are_refused_or_harmless(
-        docids in docids(), at: prop::sample::Index, to: u8, cut: prop::sample::Index,
+        docids in docids(),
+        at: prop::sample::Index,
+        to: u8,
+        cut: prop::sample::Index,
     ) {
         let x = set(&docids);
         let mut bytes = encoded(&x);
         prop_assert!(SetView::new(&bytes[..cut.index(bytes.len())]).is_err());
         let at = at.index(bytes.len());
         bytes[at] = to;
-        let Ok(view) = SetView::new(&bytes) else { return Ok(()) };
+        let Ok(view) = SetView::new(&bytes) else {
+            return Ok(());
+        };
         let mut set = view.to_doc_set();
         view.add_to_bits(&mut [0; 1_500]);
-        let _ = (view.len(), view.contains(5), view.intersection_len(view), view.and(view));
+        let _ = (
+            view.len(),
+            view.contains(5),
+            view.intersection_len(view),
+            view.and(view),
+        );
         set.or_view(view);
         set.and_not_view(view);
         set.and_view(view);
-        let _ = (&set | &x, set.ranges().count(), set.ordinal(70_000), set.select(3), set.iter().count());
+        let _ = (
+            &set | &x,
+            set.ranges().count(),
+            set.ordinal(70_000),
+            set.select(3),
+            set.iter().count(),
+        );
     }
 }

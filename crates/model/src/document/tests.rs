@@ -1,4 +1,5 @@
 use super::*;
+use crate::limits::{DEPTH_MAX, DOCUMENT_BYTES_MAX};
 use crate::{ErrorKind, Key};
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -167,8 +168,14 @@ proptest! {
         let document = Document::from_json(json.as_bytes())?;
         let text = document.to_json();
         prop_assert_eq!(numbers(&text), numbers(&json));
-        let (ours, theirs): (serde_json::Value, serde_json::Value) = (serde_json::from_str(&text).unwrap(), serde_json::from_str(&json).unwrap());
-        prop_assert_eq!(serde_json::to_string(&ours).unwrap(), serde_json::to_string(&theirs).unwrap());
+        let (ours, theirs): (serde_json::Value, serde_json::Value) = (
+            serde_json::from_str(&text).unwrap(),
+            serde_json::from_str(&json).unwrap(),
+        );
+        prop_assert_eq!(
+            serde_json::to_string(&ours).unwrap(),
+            serde_json::to_string(&theirs).unwrap()
+        );
         prop_assert!(text.len() <= json.len());
         prop_assert!(document.as_bytes().len() <= 4 * text.len());
         check_accessors(&document);
@@ -178,14 +185,19 @@ proptest! {
     }
 
     #[test]
-    fn mutated_encodings_are_refused_or_are_documents(json in any_json(), changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..5), 1..3)) {
+    fn mutated_encodings_are_refused_or_are_documents(
+        json in any_json(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..5), 1..3),
+    ) {
         let mut bytes = Document::from_json(json.as_bytes())?.as_bytes().to_vec();
         for (index, byte, change) in changes {
             let index = index.index(bytes.len().max(1));
             match change {
                 0 => bytes.truncate(index),
                 1 => bytes.insert(index.min(bytes.len()), byte),
-                2 if index < bytes.len() => { bytes.remove(index); }
+                2 if index < bytes.len() => {
+                    bytes.remove(index);
+                }
                 3 if index < bytes.len() => bytes[index] ^= 1 << (byte % 8),
                 _ if index < bytes.len() => bytes[index] = byte,
                 _ => {}
@@ -195,7 +207,9 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_are_refused_or_are_documents(bytes in prop::collection::vec(prop_oneof![0_u8..9, 0x10_u8..0x1c, any::<u8>()], 0..12)) {
+    fn arbitrary_bytes_are_refused_or_are_documents(
+        bytes in prop::collection::vec(prop_oneof![0_u8..9, 0x10_u8..0x1c, any::<u8>()], 0..12),
+    ) {
         check_bytes([&[1, 0x18][..], &bytes].concat());
         check_bytes(bytes);
     }
@@ -582,7 +596,10 @@ fn equality_sees_through_white_space_and_escapes_but_not_through_numbers() {
 /// The bytes of version 1, written out: a document stored today must read the same for ever.
 #[test]
 fn the_encoding_never_changes() {
-    let json = r#"{"n":null,"b":true,"i":[0,-1,300],"u":18446744073709551615,"f":-1.10,"e":1e5,"s":"é","o":{}}"#;
+    let json = concat!(
+        r#"{"n":null,"b":true,"i":[0,-1,300],"u":18446744073709551615,"#,
+        r#""f":-1.10,"e":1e5,"s":"é","o":{}}"#,
+    );
     let expected: &[u8] = &[
         1, 0x18, //
         1, b'n', 0x00, //

@@ -9,15 +9,17 @@
 //! positive   | tag | exponent: 2, if tag is 0x54 or 0x95 | fraction: 1 to 9 | type |
 //!   tag       0x55 + e for e of 0 to 63, 0x54 below, 0x95 above
 //!   exponent  e + 2,048, big-endian
-//!   fraction  7 bits a byte in bits 7-1, highest first; bit 0 says that more follow; no byte of zeros at the end
+//!   fraction  7 bits a byte in bits 7-1, highest first; bit 0 says that more follow;
+//!             no byte of zeros at the end
 //! zero       | 0x53 | type |
-//! negative   as positive for its magnitude, with tag 0xa6 - that tag (0x11 to 0x52), exponent and fraction complemented
+//! negative   as positive for its magnitude, with tag 0xa6 - that tag (0x11 to 0x52), and with
+//!            exponent and fraction complemented
 //! infinity   | 0x10 | negative, | 0x96 | positive
 //! type       1 integer, 2 the float -0.0, 3 any other float
 //! ```
 //! A small integer takes 3 bytes, a random f64 10 to 12.
 
-use super::{OrderedValue, Reader};
+use super::reader::Reader;
 use crate::error::Error;
 use std::cmp::Ordering;
 
@@ -40,6 +42,14 @@ const FLOAT: u8 = 3;
 const EXPONENT_BIAS: i32 = 2048;
 const GROUP_BITS: u32 = 7;
 const GROUPS_MAX: usize = 9;
+
+/// A number that was decoded.
+pub(super) enum Number {
+    Int(i64),
+    /// Above `i64::MAX` only.
+    UInt(u64),
+    Float(f64),
+}
 
 /// The magnitude of a number that is not zero: 2^`exponent` × (1 + `fraction` / 2^64).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -127,6 +137,10 @@ fn encode(negative: bool, magnitude: Magnitude, kind: u8, out: &mut Vec<u8>) {
         exponent @ 0..64 => POSITIVE_ONE + exponent as u8,
         64.. => POSITIVE_LARGE,
     };
+    debug_assert!(
+        (-1074..=1023).contains(&magnitude.exponent),
+        "the exponent is a float's"
+    );
     out.push(if negative { TAGS_SUM - tag } else { tag });
     if matches!(tag, POSITIVE_BELOW_ONE | POSITIVE_LARGE) {
         out.extend_from_slice(&((magnitude.exponent + EXPONENT_BIAS) as u16).to_be_bytes());
@@ -149,15 +163,15 @@ fn encode(negative: bool, magnitude: Magnitude, kind: u8, out: &mut Vec<u8>) {
 }
 
 /// The number whose encoding goes on in `reader` behind `tag`.
-pub(super) fn decode(tag: u8, reader: &mut Reader<'_>) -> Result<OrderedValue<'static>, Error> {
+pub(super) fn decode(tag: u8, reader: &mut Reader<'_>) -> Result<Number, Error> {
     match tag {
-        NEGATIVE_INFINITY => return Ok(OrderedValue::Float(f64::NEG_INFINITY)),
-        POSITIVE_INFINITY => return Ok(OrderedValue::Float(f64::INFINITY)),
+        NEGATIVE_INFINITY => return Ok(Number::Float(f64::NEG_INFINITY)),
+        POSITIVE_INFINITY => return Ok(Number::Float(f64::INFINITY)),
         ZERO => {
             return match reader.next()? {
-                INTEGER => Ok(OrderedValue::Int(0)),
-                FLOAT_MINUS_ZERO => Ok(OrderedValue::Float(-0.0)),
-                FLOAT => Ok(OrderedValue::Float(0.0)),
+                INTEGER => Ok(Number::Int(0)),
+                FLOAT_MINUS_ZERO => Ok(Number::Float(-0.0)),
+                FLOAT => Ok(Number::Float(0.0)),
                 _ => Err(reader.corrupt("no type of zero")),
             };
         }
@@ -190,17 +204,17 @@ pub(super) fn decode(tag: u8, reader: &mut Reader<'_>) -> Result<OrderedValue<'s
             .and_then(|value| integer(negative, value)),
         FLOAT => magnitude
             .to_float()
-            .map(|value| OrderedValue::Float(if negative { -value } else { value })),
+            .map(|value| Number::Float(if negative { -value } else { value })),
         _ => None,
     };
     value.ok_or_else(|| reader.corrupt("a number that its type does not hold"))
 }
 
-fn integer(negative: bool, magnitude: u64) -> Option<OrderedValue<'static>> {
+fn integer(negative: bool, magnitude: u64) -> Option<Number> {
     if negative {
-        return 0_i64.checked_sub_unsigned(magnitude).map(OrderedValue::Int);
+        return 0_i64.checked_sub_unsigned(magnitude).map(Number::Int);
     }
-    Some(i64::try_from(magnitude).map_or(OrderedValue::UInt(magnitude), OrderedValue::Int))
+    Some(i64::try_from(magnitude).map_or(Number::UInt(magnitude), Number::Int))
 }
 
 fn decode_fraction(reader: &mut Reader<'_>, flip: u8) -> Result<u64, Error> {

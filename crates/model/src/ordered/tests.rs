@@ -66,10 +66,21 @@ fn is_same(a: &OrderedValue<'_>, b: &OrderedValue<'_>) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
     #[test]
-    fn bytes_sort_as_values_do_and_decode_to_them(a in any_value(), b in any_value(), next in any_value()) {
+    fn bytes_sort_as_values_do_and_decode_to_them(
+        a in any_value(),
+        b in any_value(),
+        next in any_value(),
+    ) {
         for direction in [Direction::Ascending, Direction::Descending] {
-            let (left, right) = (encode(std::slice::from_ref(&a), direction), encode(std::slice::from_ref(&b), direction));
-            let order = if direction == Direction::Ascending { a.cmp(&b) } else { b.cmp(&a) };
+            let (left, right) = (
+                encode(std::slice::from_ref(&a), direction),
+                encode(std::slice::from_ref(&b), direction),
+            );
+            let order = if direction == Direction::Ascending {
+                a.cmp(&b)
+            } else {
+                b.cmp(&a)
+            };
             prop_assert_eq!(left.cmp(&right), order);
 
             let pair = encode(&[a.clone(), next.clone()], direction);
@@ -82,12 +93,21 @@ proptest! {
     }
 
     #[test]
-    fn composites_sort_element_by_element(a in prop::collection::vec(any_value(), 3), b in prop::collection::vec(any_value(), 3), shared in 0_usize..3, down in any::<[bool; 3]>()) {
+    fn composites_sort_element_by_element(
+        a in prop::collection::vec(any_value(), 3),
+        b in prop::collection::vec(any_value(), 3),
+        shared in 0_usize..3,
+        down in any::<[bool; 3]>(),
+    ) {
         let mut b = b;
         b[..shared].clone_from_slice(&a[..shared]);
         let (mut left, mut right, mut order) = (Vec::new(), Vec::new(), Ordering::Equal);
         for ((a, b), down) in a.iter().zip(&b).zip(down) {
-            let direction = if down { Direction::Descending } else { Direction::Ascending };
+            let direction = if down {
+                Direction::Descending
+            } else {
+                Direction::Ascending
+            };
             a.encode(direction, &mut left)?;
             b.encode(direction, &mut right)?;
             order = order.then(if down { b.cmp(a) } else { a.cmp(b) });

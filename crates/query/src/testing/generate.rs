@@ -1,7 +1,7 @@
 //! Cases from seeds: few fields and few values, so that queries find something; and values that are
 //! easily confused.
 
-use super::Case;
+use super::case::Case;
 use crate::{Aggregate, Filter, Measure, Order, Path, Query, Value, find};
 use quire_model::Document;
 use quire_model::ordered::Direction;

@@ -32,21 +32,10 @@
 //! Empty lines, and those that begin with `#`, are passed over. The fields that a query selects are
 //! no part of it.
 
+mod case;
 mod generate;
 pub mod naive;
 mod text;
 
+pub use case::Case;
 pub use generate::PATHS;
-
-use crate::Query;
-use quire_model::Document;
-
-/// Documents, and queries to ask of them. Each document has a field `_id`, from 0 on, which the
-/// queries do not know.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Case {
-    /// The documents, by docid.
-    pub documents: Vec<Document>,
-    /// The queries.
-    pub queries: Vec<Query>,
-}

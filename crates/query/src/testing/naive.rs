@@ -1,7 +1,7 @@
 //! Answers by definition.
 
 use crate::exact_sum::ExactSum;
-use crate::scan;
+use crate::values;
 use crate::{Aggregate, Aggregated, Answer, Filter, Hit, Measure, Path, Query, Value};
 use quire_model::Document;
 use quire_model::ordered::{Direction, OrderedValue};
@@ -76,7 +76,7 @@ pub fn accepts(filter: &Filter, document: &Document) -> bool {
 
 /// The values that a document has at a path.
 fn values(path: &Path, document: &Document) -> BTreeSet<Value> {
-    let values = scan::values(path, document.root(), &mut Vec::new());
+    let values = values::values(path, document.root(), &mut Vec::new());
     values.into_iter().collect()
 }
 

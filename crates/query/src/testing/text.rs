@@ -1,6 +1,6 @@
 //! Cases as text, and back.
 
-use super::Case;
+use super::case::Case;
 use crate::{Aggregate, Error, Filter, Order, Query, Result, find_all};
 use quire_model::Document;
 use std::fmt;

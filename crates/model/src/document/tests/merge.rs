@@ -115,11 +115,17 @@ fn any_small() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
     #[test]
-    fn patches_do_what_the_rfc_says_and_give_valid_documents(target in any_small(), patch in any_small()) {
+    fn patches_do_what_the_rfc_says_and_give_valid_documents(
+        target in any_small(),
+        patch in any_small(),
+    ) {
         let merged = doc(&target).merge_patch(&doc(&patch))?;
         let mut expected: Value = serde_json::from_str(&target).unwrap();
         model(&mut expected, &serde_json::from_str(&patch).unwrap());
-        prop_assert_eq!(merged.to_json(), expected.to_string().replace("2.5", "2.50"));
+        prop_assert_eq!(
+            merged.to_json(),
+            expected.to_string().replace("2.5", "2.50")
+        );
         prop_assert_eq!(Document::from_bytes(merged.bytes())?, merged.clone());
         prop_assert_eq!(doc(&merged.to_json()), merged);
     }

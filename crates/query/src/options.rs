@@ -1,0 +1,69 @@
+//! [`Options`]: how a query is answered, and what it may take.
+
+use crate::{Error, Result};
+use std::time::Duration;
+
+/// A clock: time since some fixed moment.
+pub type Clock<'a> = &'a (dyn Fn() -> Duration + Sync);
+
+/// Whether a query is to end: nobody waits for its answer any more.
+pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// How a query is to be answered.
+#[derive(Clone, Copy)]
+pub struct Options<'a> {
+    /// What is done about a field that no document has.
+    pub unknown_fields: UnknownFields,
+    /// How much memory the query may hold, in bytes, beyond the sets of docids: what is sorted,
+    /// counted by value, or given at once.
+    pub memory_bytes_max: usize,
+    /// If there is one, the answer explains itself; it tells how long each step took.
+    pub clock: Option<Clock<'a>>,
+    /// Asked before each shard, or before each batch of documents where there is no index: true
+    /// ends the query with an error, of kind [`Stopped`](crate::ErrorKind::Stopped).
+    pub stop: Option<Stop<'a>>,
+}
+
+impl Default for Options<'_> {
+    /// Unknown fields match nothing; 64 MiB; no explanation.
+    fn default() -> Self {
+        Options {
+            unknown_fields: UnknownFields::MatchNothing,
+            memory_bytes_max: 64 << 20,
+            clock: None,
+            stop: None,
+        }
+    }
+}
+
+impl std::fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("unknown_fields", &self.unknown_fields)
+            .field("memory_bytes_max", &self.memory_bytes_max)
+            .field("clock", &self.clock.is_some())
+            .field("stop", &self.stop.is_some())
+            .finish()
+    }
+}
+
+impl Options<'_> {
+    /// # Errors
+    /// `Stopped` if the query is to end.
+    pub fn check_stop(&self) -> Result<()> {
+        match self.stop {
+            Some(stop) if stop() => Err(Error::Stopped),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What is done about a field of a filter, an order or an aggregate that no document has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UnknownFields {
+    /// It has no values, as in a document without it.
+    #[default]
+    MatchNothing,
+    /// The query is an error, of kind [`UnknownField`](crate::ErrorKind::UnknownField).
+    Refuse,
+}

@@ -1,0 +1,33 @@
+//! [`Order`]: by which field hits are ordered.
+
+use crate::values::values;
+use crate::{Path, Value};
+use quire_model::ordered::Direction;
+use quire_model::{Document, ObjectRef};
+
+/// By which field hits are ordered: ascending by the smallest of a document's values, descending by
+/// the largest. Documents without a value come last either way. Null is a value, the smallest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Order {
+    /// The field.
+    pub path: Path,
+    /// Which way.
+    pub direction: Direction,
+}
+
+impl Order {
+    /// The value that a document is ordered by.
+    #[must_use]
+    pub fn value_of(&self, document: &Document) -> Option<Value> {
+        self.value_in(document.root(), &mut Vec::new())
+    }
+
+    /// The same; `scratch` is room for a term.
+    pub(crate) fn value_in(&self, root: ObjectRef<'_>, scratch: &mut Vec<u8>) -> Option<Value> {
+        let mut values = values(&self.path, root, scratch);
+        match self.direction {
+            Direction::Ascending => values.drain(..).next(),
+            Direction::Descending => values.pop(),
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! [`Run`]: one execution of a query, shard by shard.
+
+use crate::aggregate::Gathered;
+use crate::evaluate::Evaluator;
+use crate::explain::Trace;
+use crate::first::first_matches;
+use crate::meter::Meter;
+use crate::page::Page;
+use crate::plan::{Kind, Step, plan};
+use crate::prepared::Prepared;
+use crate::sort::{Sorting, TopHits, best, is_outranked};
+use crate::timer::Timer;
+use crate::top::Top;
+use crate::{Answer, Explain, Hit, Options, Order, Result, Shard, Shards};
+use quire_index::DocSet;
+use quire_model::ordered::Direction;
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::ops::ControlFlow;
+
+/// Shards are few if they are less than one in so many: these are put in order one by one.
+const FEW: u64 = 16;
+
+/// What is wanted of the documents of a shard that match.
+enum Wanted<'p, 'e> {
+    /// How many they are alone.
+    Count,
+    /// Those that belong on the page.
+    Page(&'p mut Page<'e>),
+    /// Those that come first.
+    First,
+    /// What aggregates say.
+    Aggregates,
+}
+
+/// A query being answered.
+pub(crate) struct Run<'q> {
+    prepared: &'q Prepared,
+    shards: &'q dyn Shards,
+    options: Options<'q>,
+    timer: Timer<'q>,
+    pub(crate) explain: Option<Box<Explain>>,
+    meter: Meter,
+    /// Documents that match.
+    matched: u64,
+    top: TopHits,
+    /// No other shard has hits that these are ordered among.
+    is_alone: bool,
+    gathered: Vec<Gathered>,
+}
+
+impl<'q> Run<'q> {
+    pub(crate) fn new(
+        prepared: &'q Prepared,
+        shards: &'q dyn Shards,
+        options: &Options<'q>,
+    ) -> Run<'q> {
+        Run {
+            prepared,
+            shards,
+            options: *options,
+            timer: Timer(options.clock),
+            explain: options.clock.map(|_| {
+                Box::new(Explain {
+                    shards: shards.count().into(),
+                    filter: Trace::new(&prepared.root),
+                    ..Explain::default()
+                })
+            }),
+            meter: Meter::new(options.memory_bytes_max),
+            matched: 0,
+            top: Top::new(prepared.hits_max()),
+            is_alone: false,
+            gathered: prepared.gather(),
+        }
+    }
+
+    /// Hits in the order of shards and docids.
+    pub(crate) fn in_place(
+        &mut self,
+        places: &[u32],
+        each: &mut dyn FnMut(Hit) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let query = &self.prepared.query;
+        let mut page = Page {
+            skip: query.skip,
+            left: query.limit.unwrap_or(u64::MAX),
+            each,
+        };
+        for &place in places {
+            if page.left == 0 && self.is_page_alone() {
+                break;
+            }
+            let Some(shard) = self.shards.shard(place) else {
+                continue;
+            };
+            let Some((step, docs)) = self.plan(shard)? else {
+                continue;
+            };
+            let is_skipped = step.estimate.at_most <= page.skip;
+            let wanted = match (page.left == 0, self.gathered.is_empty()) {
+                (true, true) => Wanted::Count,
+                (true, false) => Wanted::Aggregates,
+                (false, true) if is_skipped => Wanted::Count,
+                (false, _) => Wanted::Page(&mut page),
+            };
+            let only_counted = matches!(wanted, Wanted::Count);
+            let matched = self.ask(shard, place, &step, docs, wanted)?;
+            if only_counted && page.left > 0 {
+                page.skip = page.skip.saturating_sub(matched);
+            }
+        }
+        Ok(())
+    }
+
+    /// Hits in the query's order.
+    pub(crate) fn in_order(
+        &mut self,
+        places: Vec<u32>,
+        each: &mut dyn FnMut(Hit) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let query = &self.prepared.query;
+        let Some(first) = query.order.first() else {
+            return Ok(());
+        };
+        let waiting = match self.top.is_nothing() || places.len() < 2 {
+            true => places,
+            false => self.best_first(places, first)?,
+        };
+        self.is_alone = waiting.len() == 1;
+        let is_about_all = !self.is_page_alone();
+        for (asked, place) in waiting.iter().enumerate() {
+            let Some(shard) = self.shards.shard(*place) else {
+                continue;
+            };
+            let is_outranked = self.top.is_nothing()
+                || self.top.worst().is_some()
+                    && is_outranked(best(shard, first)?.as_deref(), first.direction, &self.top);
+            if is_outranked && !is_about_all {
+                // So are all behind it, which have no better values: they are not even planned.
+                if let Some(explain) = &mut self.explain {
+                    explain.outranked += (waiting.len() - asked) as u64;
+                }
+                break;
+            }
+            let Some((step, docs)) = self.plan(shard)? else {
+                continue;
+            };
+            let wanted = match (is_outranked, self.gathered.is_empty()) {
+                (true, true) => Wanted::Count,
+                (true, false) => Wanted::Aggregates,
+                (false, _) => Wanted::First,
+            };
+            if is_outranked && let Some(explain) = &mut self.explain {
+                explain.outranked += 1;
+            }
+            self.ask(shard, *place, &step, docs, wanted)?;
+        }
+        let top = std::mem::replace(&mut self.top, Top::new(0));
+        let skip = usize::try_from(query.skip).unwrap_or(usize::MAX);
+        for (_, hit) in top.into_sorted().into_iter().skip(skip) {
+            if each(hit).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Places by the best value that a shard has, the best first.
+    fn best_first(&self, places: Vec<u32>, order: &Order) -> Result<Vec<u32>> {
+        if places.len() as u64 * FEW >= self.shards.count().into()
+            && let Some(by_ordinal) = self.shards.best_first(order)?
+        {
+            let by_ordinal = by_ordinal.iter().copied();
+            return Ok(match places.len() == by_ordinal.len() {
+                true => by_ordinal.collect(),
+                false => {
+                    let is_wanted = |place: &u32| places.binary_search(place).is_ok();
+                    by_ordinal.filter(is_wanted).collect()
+                }
+            });
+        }
+        let mut waiting = Vec::with_capacity(places.len());
+        for place in places {
+            if let Some(shard) = self.shards.shard(place) {
+                waiting.push((best(shard, order)?, place));
+            }
+        }
+        waiting.sort_by(|(one, _), (other, _)| compare_best(one, other, order.direction));
+        Ok(waiting.into_iter().map(|(_, place)| place).collect())
+    }
+
+    /// The plan for a shard and how many documents it has; none if nothing in it can match.
+    fn plan(&mut self, shard: &'q dyn Shard) -> Result<Option<(Step<'q>, u64)>> {
+        let start = self.timer.now();
+        let docs = shard.doc_count()?;
+        let trace = self.explain.as_mut().map(|explain| &mut explain.filter);
+        let step = plan(&self.prepared.root, 0, shard, docs, trace)?;
+        let is_pruned = matches!(step.kind, Kind::None);
+        if let Some(explain) = &mut self.explain {
+            explain.pruned += u64::from(is_pruned);
+            explain.planning += self.timer.since(start);
+        }
+        Ok((!is_pruned).then_some((step, docs)))
+    }
+
+    /// Asks a shard for all that is wanted of it, and gives how many documents match.
+    fn ask(
+        &mut self,
+        shard: &dyn Shard,
+        place: u32,
+        step: &Step<'_>,
+        docs: u64,
+        wanted: Wanted<'_, '_>,
+    ) -> Result<u64> {
+        self.options.check_stop()?;
+        let timer = self.timer;
+        let evaluator = Evaluator { shard, docs, timer };
+        let start = timer.now();
+        if let Wanted::Count = wanted {
+            let trace = self.explain.as_mut().map(|explain| &mut explain.filter);
+            let count = evaluator.count(step, trace)?;
+            self.matched += count;
+            if let Some(explain) = &mut self.explain {
+                explain.filtering += timer.since(start);
+            }
+            return Ok(count);
+        }
+        let set = self.matches(&evaluator, step, &wanted)?;
+        let filtered = timer.now();
+        self.matched += set.len();
+        match wanted {
+            Wanted::Page(page) => page.show(place, &set),
+            Wanted::First => {
+                let (orders, hits_max) = (&self.prepared.query.order, self.prepared.hits_max());
+                let sorting = Sorting {
+                    orders,
+                    hits_max,
+                    is_alone: self.is_alone,
+                };
+                sorting.shard(shard, place, &set, &mut self.top, &mut self.meter)?;
+            }
+            Wanted::Count | Wanted::Aggregates => {}
+        }
+        let sorted = timer.now();
+        self.aggregate(&evaluator, &set)?;
+        if let Some(explain) = &mut self.explain {
+            explain.filtering += filtered.saturating_sub(start);
+            explain.ordering += sorted.saturating_sub(filtered);
+            explain.aggregating += timer.since(sorted);
+        }
+        Ok(set.len())
+    }
+
+    /// The documents that match, or those of them that come first, if no others are wanted.
+    fn matches(
+        &mut self,
+        evaluator: &Evaluator<'_, '_>,
+        step: &Step<'_>,
+        wanted: &Wanted<'_, '_>,
+    ) -> Result<DocSet> {
+        let (query, hits_max) = (&self.prepared.query, self.prepared.hits_max());
+        let is_first_alone = matches!(wanted, Wanted::First) && self.is_page_alone();
+        let mut trace = self.explain.as_mut().map(|explain| &mut explain.filter);
+        if let Some(order) = query.order.first().filter(|_| is_first_alone) {
+            let trace = trace.as_deref_mut();
+            let first = first_matches(evaluator, step, order, hits_max, trace)?;
+            if let Some((set, tested)) = first {
+                if let Some(explain) = &mut self.explain {
+                    explain.first += tested;
+                }
+                return Ok(set);
+            }
+        }
+        evaluator.matches(step, trace)
+    }
+
+    /// Whether nothing is asked about all documents that match.
+    fn is_page_alone(&self) -> bool {
+        !self.prepared.query.count && self.gathered.is_empty()
+    }
+
+    fn aggregate(&mut self, evaluator: &Evaluator<'_, '_>, set: &DocSet) -> Result<()> {
+        let aggregates = self.prepared.query.aggregates.iter();
+        let wanted = aggregates.zip(&self.prepared.among);
+        for (((_, aggregate), among), gathered) in wanted.zip(&mut self.gathered) {
+            let mut set = Cow::Borrowed(set);
+            if let Some(node) = among {
+                let step = plan(node, 0, evaluator.shard, evaluator.docs, None)?;
+                evaluator.retain(&step, set.to_mut(), None)?;
+            }
+            let Some(path) = aggregate.what.path() else {
+                gathered.add_documents(set.len());
+                continue;
+            };
+            let Some(column) = evaluator.shard.column_of(path, &set)? else {
+                continue;
+            };
+            let many = evaluator.shard.field(path)?.is_none_or(|info| info.many);
+            gathered.add_column(column.as_ref(), many, &set, &mut self.meter)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> Answer {
+        Answer {
+            explain: self.explain,
+            ..self.prepared.concluded(self.matched, self.gathered)
+        }
+    }
+}
+
+/// Puts shards with better values first, those without any last.
+fn compare_best(
+    one: &Option<Cow<'_, [u8]>>,
+    other: &Option<Cow<'_, [u8]>>,
+    direction: Direction,
+) -> Ordering {
+    match (one, other, direction) {
+        (Some(one), Some(other), Direction::Ascending) => one.cmp(other),
+        (Some(one), Some(other), Direction::Descending) => other.cmp(one),
+        (one, other, _) => other.is_some().cmp(&one.is_some()),
+    }
+}
