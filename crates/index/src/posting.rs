@@ -20,7 +20,7 @@
 
 use crate::cluster::{Cluster, Owned, WORDS_MAX};
 use crate::set_view::encode_cluster;
-use crate::{Damage, DocSet, varint};
+use crate::{DocSet, IndexDamage, varint};
 
 const LIST: u8 = 0;
 const BITS: u8 = 1;
@@ -106,8 +106,8 @@ impl Posting {
     /// The posting of an encoding. Linear in its bytes.
     ///
     /// # Errors
-    /// [`Damage`] for an unknown form and a length that the form can't have.
-    pub fn decode(bytes: &[u8]) -> Result<Posting, Damage> {
+    /// [`IndexDamage`] for an unknown form and a length that the form can't have.
+    pub fn decode(bytes: &[u8]) -> Result<Posting, IndexDamage> {
         Ok(Posting(view(bytes)?.to_owned()))
     }
 }
@@ -132,7 +132,7 @@ impl DocSet {
     ///
     /// # Errors
     /// As of [`Posting::decode`]; the set is then as it was.
-    pub fn add_encoded_posting(&mut self, cluster: u16, bytes: &[u8]) -> Result<(), Damage> {
+    pub fn add_encoded_posting(&mut self, cluster: u16, bytes: &[u8]) -> Result<(), IndexDamage> {
         self.or_cluster(cluster, view(bytes)?);
         Ok(())
     }
@@ -142,7 +142,7 @@ impl DocSet {
 ///
 /// # Errors
 /// As of [`Posting::decode`].
-pub fn add_posting_bits(bytes: &[u8], bits: &mut [u64]) -> Result<(), Damage> {
+pub fn add_posting_bits(bytes: &[u8], bits: &mut [u64]) -> Result<(), IndexDamage> {
     view(bytes)?.add_to_bits(bits);
     Ok(())
 }
@@ -151,12 +151,12 @@ pub fn add_posting_bits(bytes: &[u8], bits: &mut [u64]) -> Result<(), Damage> {
 ///
 /// # Errors
 /// As of [`Posting::decode`].
-pub fn posting_len(bytes: &[u8]) -> Result<u32, Damage> {
+pub fn posting_len(bytes: &[u8]) -> Result<u32, IndexDamage> {
     Ok(view(bytes)?.count())
 }
 
-fn view(bytes: &[u8]) -> Result<Cluster<'_>, Damage> {
-    let damaged = || Damage::new("posting", 0);
+fn view(bytes: &[u8]) -> Result<Cluster<'_>, IndexDamage> {
+    let damaged = || IndexDamage::new("posting", 0);
     let (form, rest) = bytes.split_first().ok_or_else(damaged)?;
     let unit = match *form {
         LIST => 2,
@@ -215,9 +215,9 @@ impl PostingChange {
     /// The change of an encoding.
     ///
     /// # Errors
-    /// [`Damage`] if it is cut short, or for a posting that makes no sense.
-    pub fn decode(mut bytes: &[u8]) -> Result<PostingChange, Damage> {
-        let cut = || Damage::new("change of a posting", 0);
+    /// [`IndexDamage`] if it is cut short, or for a posting that makes no sense.
+    pub fn decode(mut bytes: &[u8]) -> Result<PostingChange, IndexDamage> {
+        let cut = || IndexDamage::new("change of a posting", 0);
         let length = varint::take(&mut bytes).ok_or_else(cut)?;
         let (added, removed) = bytes.split_at_checked(length).ok_or_else(cut)?;
         Ok(PostingChange {

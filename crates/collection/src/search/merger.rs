@@ -1,13 +1,13 @@
 //! [`MergePostings`]: how changes of postings merge.
 
-use quire_index::{Damage, Posting, PostingChange};
+use quire_index::{IndexDamage, Posting, PostingChange};
 use quire_lsm::{MergeError, Merger};
 
 /// Merges changes of postings.
 #[derive(Debug)]
 pub(crate) struct MergePostings;
 
-fn refused(damage: Damage) -> MergeError {
+fn refused(damage: IndexDamage) -> MergeError {
     MergeError(damage.to_string())
 }
 

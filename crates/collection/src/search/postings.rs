@@ -1,7 +1,7 @@
 //! Postings by key: what a [`LiveShard`](super::LiveShard) reads.
 
 use crate::Result;
-use quire_index::{Damage, DocSet, Posting, add_posting_bits, posting_len};
+use quire_index::{DocSet, IndexDamage, Posting, add_posting_bits, posting_len};
 use std::ops::ControlFlow;
 
 /// A posting, as it was found.
@@ -15,7 +15,7 @@ pub(crate) enum FoundPosting<'a> {
 
 impl FoundPosting<'_> {
     /// How many docids it has.
-    pub(crate) fn len(self) -> std::result::Result<u32, Damage> {
+    pub(crate) fn len(self) -> std::result::Result<u32, IndexDamage> {
         match self {
             FoundPosting::Stored(bytes) => posting_len(bytes),
             FoundPosting::Folded(posting) => Ok(posting.len()),
@@ -23,7 +23,7 @@ impl FoundPosting<'_> {
     }
 
     /// Sets the bits of its docids; `bits` begins with those of its cluster.
-    pub(crate) fn add_to_bits(self, bits: &mut [u64]) -> std::result::Result<(), Damage> {
+    pub(crate) fn add_to_bits(self, bits: &mut [u64]) -> std::result::Result<(), IndexDamage> {
         match self {
             FoundPosting::Stored(bytes) => add_posting_bits(bytes, bits),
             FoundPosting::Folded(posting) => {
@@ -34,7 +34,11 @@ impl FoundPosting<'_> {
     }
 
     /// Adds its docids, of cluster `cluster`, to a set.
-    pub(crate) fn add_to(self, docs: &mut DocSet, cluster: u16) -> std::result::Result<(), Damage> {
+    pub(crate) fn add_to(
+        self,
+        docs: &mut DocSet,
+        cluster: u16,
+    ) -> std::result::Result<(), IndexDamage> {
         match self {
             FoundPosting::Stored(bytes) => docs.add_encoded_posting(cluster, bytes),
             FoundPosting::Folded(posting) => {
@@ -53,7 +57,7 @@ pub(crate) trait Postings: Send + Sync {
     /// Shows the postings from the key `from` up to `to`, without that, in the order of their keys.
     ///
     /// # Errors
-    /// Damage, by file and offset.
+    /// IndexDamage, by file and offset.
     fn visit(&self, from: &[u8], to: &[u8], see: &mut SeePosting<'_>) -> Result<()>;
 
     /// The same in the reverse order.

@@ -23,13 +23,16 @@ use std::sync::Arc;
 /// Postings that an estimate looks at. What has more is only bounded.
 const ESTIMATE_POSTINGS_MAX: usize = 256;
 
+/// See [`LiveShard::column_read_max`].
+const COLUMN_READ_MAX: u64 = 4096;
+
 /// Reads documents by docid.
 pub(crate) trait Documents: Send + Sync {
     /// The documents of docids, in the order of the docids; the key is in the field `_id` of a
     /// document that has none.
     ///
     /// # Errors
-    /// Damage, by file and offset.
+    /// IndexDamage, by file and offset.
     fn documents(&self, docids: &[DocId]) -> Result<Vec<Document>>;
 }
 
@@ -43,6 +46,8 @@ pub(crate) struct LiveShard<'v> {
     changed_docs: DocSet,
     docs: DocSet,
     columns: Arc<Columns>,
+    /// A column for at most this many documents is made by reading them, if there is none of all.
+    pub(crate) column_read_max: u64,
     fields: Mutex<HashMap<Path, Option<FieldInfo<'static>>>>,
 }
 
@@ -54,7 +59,7 @@ impl<'v> LiveShard<'v> {
     /// A shard of the docids below `doc_end`.
     ///
     /// # Errors
-    /// Damage, by file and offset.
+    /// IndexDamage, by file and offset.
     pub(crate) fn new(
         postings: &'v dyn Postings,
         documents: &'v dyn Documents,
@@ -76,6 +81,7 @@ impl<'v> LiveShard<'v> {
             changed,
             docs: DocSet::empty(),
             columns,
+            column_read_max: COLUMN_READ_MAX,
             fields: Mutex::default(),
         };
         let mut everything = key::field("");
@@ -124,7 +130,8 @@ impl<'v> LiveShard<'v> {
             &[u8],
             u16,
             FoundPosting<'_>,
-        ) -> std::result::Result<ControlFlow<()>, quire_index::Damage>,
+        )
+            -> std::result::Result<ControlFlow<()>, quire_index::IndexDamage>,
     ) -> Result<()> {
         let mut damaged = None;
         let see: &mut SeePosting<'_> = &mut |key, posting| {
@@ -439,7 +446,7 @@ fn add_bits(
     cluster: u16,
     bits: &mut [u64],
     docs: &mut DocSet,
-) -> std::result::Result<(), quire_index::Damage> {
+) -> std::result::Result<(), quire_index::IndexDamage> {
     let first = usize::from(cluster) << 10;
     match bits.get_mut(first..) {
         // The last cluster's bits may end early: what is past the last docid is not there.
@@ -529,6 +536,24 @@ impl Shard for LiveShard<'_> {
         let changed = self.changed.iter();
         let changed = changed.map(|(doc, document)| (*doc, document.as_ref()));
         Ok(Some(Box::new(LiveColumn::new(base, path, changed))))
+    }
+
+    fn column_of(
+        &self,
+        path: &Path,
+        docs: &DocSet,
+    ) -> quire_query::Result<Option<Box<dyn Column + '_>>> {
+        if docs.len() > self.column_read_max || self.columns.0.lock().contains_key(path) {
+            return self.column(path);
+        }
+        let mut read: Vec<(u32, Option<Document>)> = Vec::new();
+        let see = &mut |doc, document: &Document| read.push((doc, Some(document.clone())));
+        self.read(docs, see).map_err(shard_error)?;
+        let changed = self.changed.iter().filter(|(doc, _)| docs.contains(**doc));
+        read.extend(changed.map(|(doc, document)| (*doc, document.clone())));
+        let values = read.iter().map(|(doc, document)| (*doc, document.as_ref()));
+        let column = LiveColumn::new(Arc::default(), path, values);
+        Ok(Some(Box::new(column)))
     }
 
     fn document(&self, doc: u32) -> quire_query::Result<Option<Document>> {

@@ -125,6 +125,7 @@ proptest! {
         ),
         batch in 1usize..50,
         lag in 0usize..3,
+        column_read_max in prop_oneof![Just(0u64), 0u64..50],
     ) {
         let case = Case::from_seed(seed);
         let moments = moments(&case, &picks);
@@ -140,9 +141,10 @@ proptest! {
         let changed: BTreeMap<u32, Option<Document>> = changed.collect();
         let columns = Arc::<Columns>::default();
         for query in &case.queries {
-            let shard = LiveShard::new(
+            let mut shard = LiveShard::new(
                 &postings, now, now.0.len() as u32, changed.clone(), Arc::clone(&columns),
             ).unwrap();
+            shard.column_read_max = column_read_max;
             let prepared = query.clone().prepare().unwrap();
             let found = prepared.answer(&[&shard], &Options::default()).unwrap();
             let text = Case { queries: vec![query.clone()], ..case.clone() };
