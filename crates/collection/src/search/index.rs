@@ -7,7 +7,7 @@
 //! 3. Changes are sets of docids that leave and enter, so writing one again changes nothing.
 
 use super::IndexedFields;
-use super::entries::entries;
+use super::entries::{Entries, Indexer};
 use super::inversion::Inversion;
 use super::merger::MergePostings;
 use crate::documents::{ROWS, docid_bytes, parse_docid, parse_position};
@@ -31,26 +31,28 @@ const INVERSION_BYTES_MAX: usize = 4 << 20;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct SearchIndex {
-    fields: IndexedFields,
+    indexer: Indexer,
 }
 
 impl SearchIndex {
     /// The index of these fields.
     pub(crate) fn new(fields: IndexedFields) -> SearchIndex {
-        SearchIndex { fields }
+        SearchIndex {
+            indexer: Indexer::new(fields),
+        }
     }
 
     /// The entries of the document in a record of the log; none if it deleted the document.
-    fn entries_of(&self, position: Position, bytes: &Bytes) -> Result<Vec<Vec<u8>>> {
+    fn entries_of(&self, position: Position, bytes: &Bytes) -> Result<Entries> {
         let refused = |what: String| Error::derived(position, what);
         let record = Record::decode(bytes).map_err(refused)?;
         if record.kind == Kind::Delete {
-            return Ok(Vec::new());
+            return Ok(Entries::default());
         }
         let said = |error: quire_model::Error| refused(error.to_string());
         let document = Document::from_stored(record.document_bytes(bytes)).map_err(said)?;
         let key = Key::decode(record.key).map_err(said)?;
-        Ok(entries(&document, &key.to_string(), &self.fields))
+        Ok(self.indexer.entries(&document, &key.to_string()))
     }
 }
 
@@ -88,7 +90,8 @@ impl DerivedTrees for SearchIndex {
             };
             let positions: Vec<Position> = found.iter().map(|(_, position)| *position).collect();
             for ((docid, position), record) in found.iter().zip(view.records(&positions)?) {
-                inversion.add(*docid, Vec::new(), self.entries_of(*position, &record)?);
+                let entries = self.entries_of(*position, &record)?;
+                inversion.add(*docid, &Entries::default(), &entries);
             }
             if inversion.bytes() >= INVERSION_BYTES_MAX {
                 write(inversion, batch);
@@ -168,7 +171,7 @@ impl SearchIndex {
         for (docid, after) in after {
             let of_docid = before.next_if(|((old, _), _)| *old == docid);
             let entries = of_docid.map(|((_, position), record)| self.entries_of(position, &record));
-            inversion.add(docid, entries.transpose()?.unwrap_or_default(), after);
+            inversion.add(docid, &entries.transpose()?.unwrap_or_default(), &after);
         }
         Ok(())
     }

@@ -5,10 +5,14 @@
 //!    batch: an entry that it has before and after changes nothing.
 //! 2. Changes come out in the order of their keys, each key once.
 
+use super::entries::Entries;
 use super::key;
+use hashbrown::HashMap;
 use quire_index::{Posting, PostingChange};
 use quire_model::DocId;
-use std::collections::HashMap;
+use std::cmp::Ordering;
+use std::hash::BuildHasherDefault;
+use xxhash_rust::xxh3::Xxh3Default;
 
 /// Low halves of docids that leave and enter a posting.
 #[derive(Debug, Default)]
@@ -20,50 +24,46 @@ struct Lows {
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Inversion {
-    postings: HashMap<Vec<u8>, Lows>,
+    postings: HashMap<Vec<u8>, Lows, BuildHasherDefault<Xxh3Default>>,
     bytes: usize,
+    key: Vec<u8>,
 }
 
 impl Inversion {
-    /// Takes the entries of a document, each list ascending, before and after. Documents may come
-    /// in any order.
-    pub(crate) fn add(&mut self, docid: DocId, before: Vec<Vec<u8>>, after: Vec<Vec<u8>>) {
+    /// Takes the entries of a document before and after. Documents may come in any order.
+    pub(crate) fn add(&mut self, docid: DocId, before: &Entries, after: &Entries) {
         let (cluster, low) = ((docid.0 >> 16) as u16, docid.0 as u16);
-        let (mut before, mut after) = (before.into_iter().peekable(), after.into_iter().peekable());
+        let (mut before, mut after) = (before.iter().peekable(), after.iter().peekable());
         loop {
             let order = match (before.peek(), after.peek()) {
                 (Some(old), Some(new)) => old.cmp(new),
-                (Some(_), None) => std::cmp::Ordering::Less,
-                (None, Some(_)) => std::cmp::Ordering::Greater,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
                 (None, None) => return,
             };
-            match order {
-                std::cmp::Ordering::Equal => {
-                    before.next();
-                    after.next();
-                }
-                std::cmp::Ordering::Less => {
-                    if let Some(entry) = before.next() {
-                        self.lows(entry, cluster).removed.push(low);
-                    }
-                }
-                std::cmp::Ordering::Greater => {
-                    if let Some(entry) = after.next() {
-                        self.lows(entry, cluster).added.push(low);
-                    }
-                }
+            let old = before.next_if(|_| order != Ordering::Greater);
+            let new = after.next_if(|_| order != Ordering::Less);
+            match (old, new) {
+                (Some(entry), None) => self.lows(entry, cluster).removed.push(low),
+                (None, Some(entry)) => self.lows(entry, cluster).added.push(low),
+                _ => {}
             }
         }
     }
 
-    fn lows(&mut self, mut entry: Vec<u8>, cluster: u16) -> &mut Lows {
-        key::push_cluster(&mut entry, cluster);
+    fn lows(&mut self, entry: &[u8], cluster: u16) -> &mut Lows {
+        self.key.clear();
+        self.key.extend_from_slice(entry);
+        key::push_cluster(&mut self.key, cluster);
         self.bytes += size_of::<u16>();
+        // A key that is there already is not copied.
         let bytes = &mut self.bytes;
-        self.postings.entry(entry).or_insert_with_key(|key| {
-            *bytes += key.len() + size_of::<(Vec<u8>, Lows)>();
-            Lows::default()
-        })
+        self.postings
+            .entry_ref(self.key.as_slice())
+            .or_insert_with(|| {
+                *bytes += entry.len() + size_of::<(Vec<u8>, Lows)>();
+                Lows::default()
+            })
     }
 
     /// About how many bytes of memory it takes.

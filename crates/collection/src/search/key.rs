@@ -13,12 +13,13 @@
 
 use quire_index::term;
 use quire_model::ValueRef;
+use std::borrow::Cow;
 
 /// Terms up to this many bytes are kept as they are; of longer ones only a hash is.
 pub(crate) const TERM_BYTES_MAX: usize = 256;
 
-const PRESENT: u8 = 0x00;
-const SEVERAL: u8 = 0xfd;
+pub(crate) const PRESENT: u8 = 0x00;
+pub(crate) const SEVERAL: u8 = 0xfd;
 const LONG: u8 = 0xfe;
 const CLUSTER_BYTES: usize = 2;
 
@@ -35,19 +36,13 @@ pub(crate) fn push_present(key: &mut Vec<u8>) {
     key.push(PRESENT);
 }
 
-/// Appends what the documents with several values are kept under.
-pub(crate) fn push_several(key: &mut Vec<u8>) {
-    key.push(SEVERAL);
-}
-
-/// Appends what the documents with a value of this term are kept under.
-pub(crate) fn push_term(key: &mut Vec<u8>, term: &[u8]) {
+/// What the documents with a value of this term are kept under, after the field.
+pub(crate) fn of_term(term: &[u8]) -> Cow<'_, [u8]> {
     if term.len() <= TERM_BYTES_MAX {
-        key.extend_from_slice(term);
-    } else {
-        key.push(LONG);
-        key.extend_from_slice(&xxhash_rust::xxh3::xxh3_128(term).to_be_bytes());
+        return Cow::Borrowed(term);
     }
+    let hash = xxhash_rust::xxh3::xxh3_128(term).to_be_bytes();
+    Cow::Owned([&[LONG], hash.as_slice()].concat())
 }
 
 /// Appends a cluster.

@@ -188,9 +188,7 @@ impl<'v> LiveShard<'v> {
     }
 
     fn postings_of_term(&self, field: &[u8], term: &[u8]) -> Result<DocSet> {
-        let mut entry = field.to_vec();
-        key::push_term(&mut entry, term);
-        self.postings_of(&entry)
+        self.postings_of(&[field, &*key::of_term(term)].concat())
     }
 
     /// The documents that a test on long values needs to be read for.
@@ -268,9 +266,8 @@ impl<'v> LiveShard<'v> {
 
     fn field_info(&self, path: &Path) -> Result<Option<FieldInfo<'static>>> {
         let field = key::field(path.as_str());
-        let (mut present, mut several) = (field.clone(), field.clone());
-        key::push_present(&mut present);
-        key::push_several(&mut several);
+        let present = [field.as_slice(), &[key::PRESENT]].concat();
+        let several = [field.as_slice(), &[key::SEVERAL]].concat();
         let null = self.postings_of_term(&field, term::NULL)?;
         let docs = &self.postings_of(&present)? | &null;
         let mut values = 0usize;

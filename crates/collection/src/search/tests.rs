@@ -1,7 +1,7 @@
 //! A live shard answers as the definition says, however far behind its postings are.
 
 use super::IndexedFields;
-use super::entries::entries;
+use super::entries::{Entries, Indexer};
 use super::inversion::Inversion;
 use super::postings::{FoundPosting, Postings, SeePosting};
 use super::shard::{Columns, Documents, LiveShard};
@@ -67,17 +67,17 @@ impl Documents for Kept {
 
 /// Brings postings from the documents of one moment to those of a later one, `batch` at a time.
 fn index(postings: &mut MapPostings, before: &Kept, after: &Kept, batch: usize) {
-    let all = IndexedFields::all();
+    let indexer = Indexer::new(IndexedFields::all());
     let entries_of = |kept: &Kept, doc: usize| {
         let document = kept.0.get(doc).and_then(Option::as_ref);
-        document.map_or(Vec::new(), |document| entries(document, "", &all))
+        document.map_or(Entries::default(), |document| indexer.entries(document, ""))
     };
     let docs: Vec<usize> = (0..after.0.len()).collect();
     for docs in docs.chunks(batch) {
         let mut inversion = Inversion::default();
         for doc in docs {
             let (old, new) = (entries_of(before, *doc), entries_of(after, *doc));
-            inversion.add(DocId(*doc as u32), old, new);
+            inversion.add(DocId(*doc as u32), &old, &new);
         }
         postings.merge(inversion);
     }
