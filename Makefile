@@ -15,35 +15,37 @@ demo: build
 	@rm -rf $(target_dir)/demo-db
 	$(target_dir)/release/quire demo --dir $(target_dir)/demo-db
 
-# Load and get beside SQLite and fjall, on N generated documents: `make bench N=1000000`.
+# Load and get beside SQLite and fjall, on N generated documents: `make bench N=1000000`. Every benchmark writes what it measured
+# to a file with RESULTS=docs/results/kv.json or another; `make docs` draws the plots and tables of these anew.
+bench_flags = $(if $(RESULTS),--json $(abspath $(RESULTS)))
 N ?= 200000
 .PHONY: bench bench-documents bench-backup bench-overwrites
 bench bench-documents:
 	@scripts/setup.sh build
-	cd bench && cargo run --release --locked -- documents --count $(N)
+	cd bench && cargo run --release --locked -- documents --count $(N) $(bench_flags)
 
 # What a backup costs those who write at full rate, in a database of N generated documents.
 bench-backup:
 	@scripts/setup.sh build
-	cd bench && cargo run --release --locked -- backup --count $(N)
+	cd bench && cargo run --release --locked -- backup --count $(N) $(bench_flags)
 
 # Gets over the memcached protocol beside Debian's memcached: same client, same documents.
 .PHONY: bench-memcached
 bench-memcached: build
 	@scripts/setup.sh memcached
-	cd bench && cargo run --release --locked -- memcached --quire $(abspath $(target_dir))/release/quire
+	cd bench && cargo run --release --locked -- memcached --quire $(abspath $(target_dir))/release/quire $(bench_flags)
 
 # Gets by key from memory, and with four times as much data as memory.
 .PHONY: bench-gets bench-docstore
 bench-gets:
 	@scripts/setup.sh build
-	cd bench && cargo run --release --locked -- gets --count $(N)
+	cd bench && cargo run --release --locked -- gets --count $(N) $(bench_flags)
 
 # Loading by the command beside the disk's own rate, then a day's updates while documents are read: `make bench-docstore N=10000000`.
 bench-docstore: build
-	cd bench && cargo run --release --locked -- docstore --count $(N) --quire $(abspath $(target_dir))/release/quire
+	cd bench && cargo run --release --locked -- docstore --count $(N) --quire $(abspath $(target_dir))/release/quire $(bench_flags)
 
-# Keys and values beside LevelDB, RocksDB, fjall, LMDB, redb and Kyoto Cabinet: `make bench-kv N=10000000`. LIMIT=512 holds each within so
+# Keys and values beside LevelDB, RocksDB, fjall, LMDB, redb and Kyoto Cabinet: `make bench-kv N=10000000`. LIMIT=512 holds each within that
 # many MiB of memory, the system's cache of its files included (as root); DEFAULTS=1 gives each its own defaults; READS=1000000 asks for
 # fewer keys than there are; ROUNDS=4; ENGINES=quire,leveldb; MEMTABLE=64 and CACHE=256 are MiB.
 kv_flags = --count $(N) $(if $(READS),--reads $(READS)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ENGINES),--engines $(ENGINES)) \
@@ -52,17 +54,17 @@ kv_flags = --count $(N) $(if $(READS),--reads $(READS)) $(if $(ROUNDS),--rounds 
 bench-kv:
 	@scripts/setup.sh kv
 	$(MAKE) -C bench/peers/kv
-	cd bench && cargo run --release --locked -- kv $(kv_flags)
+	cd bench && cargo run --release --locked -- kv $(kv_flags) $(bench_flags)
 
 # What overwriting N generated documents costs: the room that the log takes, and reads beside its compaction.
 bench-overwrites:
 	@scripts/setup.sh build
-	cd bench && cargo run --release --locked -- overwrites --count $(N)
+	cd bench && cargo run --release --locked -- overwrites --count $(N) $(bench_flags)
 
 # A follower of a leader that takes 20,000 updates a second: how far it is behind, and how fast it catches up.
 .PHONY: bench-follow
 bench-follow: build
-	cd bench && cargo run --release --locked -- follow --count $(N) --quire $(abspath $(target_dir))/release/quire
+	cd bench && cargo run --release --locked -- follow --count $(N) --quire $(abspath $(target_dir))/release/quire $(bench_flags)
 
 # Frozen partitions of N documents: counts by value beside Lucene, SQLite and H2, then car adverts in 1,024 of them beside
 # Lucene: `make bench-snapshot N=1000000`.
@@ -70,8 +72,8 @@ bench-follow: build
 bench-snapshot:
 	@scripts/setup.sh snapshot
 	cd bench && mvn -q -B -f peers/pom.xml -Dpeers.target=$(CURDIR)/bench/target/peers package
-	cd bench && cargo run --release --locked -- snapshot --count $(N) --peers target/peers
-	cd bench && cargo run --release --locked -- snapshot-cars --count $(N) --peers target/peers
+	cd bench && cargo run --release --locked -- snapshot --count $(N) --peers target/peers $(bench_flags)
+	cd bench && cargo run --release --locked -- snapshot-cars --count $(N) --peers target/peers $(if $(RESULTS),--json $(abspath $(RESULTS:.json=-cars.json)))
 
 comma = ,
 
@@ -91,6 +93,17 @@ fuzz:
 miri:
 	cargo +nightly miri test --locked -p quire-env --lib prefetch
 
+# The documentation as a site, target/site, with links checked. mdbook is built once, where it is missing.
+.PHONY: docs
+docs: export QUIRE_TOOLS = $(abspath $(target_dir))/tools
+docs: export PATH := $(abspath $(target_dir))/tools/bin:$(PATH)
+docs:
+	@scripts/setup.sh docs
+	python3 scripts/plots.py
+	python3 scripts/diagrams.py
+	mdbook build --dest-dir $(abspath $(target_dir))/site
+	python3 scripts/book.py --check $(target_dir)/site
+
 # Everything that must hold: form, lints, every test, the documentation.
 .PHONY: test
 test: export RUSTDOCFLAGS = -D warnings
@@ -102,6 +115,18 @@ test:
 	$(call timed,cargo test --workspace --locked)
 	@$(MAKE) --no-print-directory test-threads
 	$(call timed,cargo doc --workspace --no-deps --locked)
+
+# What a change must pass on the way: form, lints, the rules of the sources, the tests of the engine's crates.
+.PHONY: check
+check:
+	@scripts/setup.sh build
+	$(call timed,cargo fmt --all --check)
+	$(call timed,cargo test --locked -p quire-rules)
+	$(call timed,cargo clippy --workspace --all-targets --locked -- -D warnings)
+	$(call timed,cargo test --locked --workspace $(patsubst %,--exclude %,$(outer)))
+
+# Packages that are not the engine's.
+outer = quire-server quire-cli quire-tests quire-examples
 
 # What threads share, under checkers that decide which goes on and what it sees.
 .PHONY: test-threads

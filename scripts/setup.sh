@@ -1,12 +1,16 @@
 #!/bin/sh
-# Makes sure that what the build needs is there: cargo, a C compiler and its headers (for the allocator).
-# With `packages`, also that apt has an index of packages, which is what the demonstration loads. With `test`, also what
-# the tests run beside the engine: Python with venv, curl, memcached and libmemcached's tools. With `torture`, also what `make torture` torments with: strace,
-# ext4 and xfs on loop devices. Who is not root is tormented without. With `memcached`, also the peer of
-# `make bench-memcached`. With `snapshot`, also what builds the peers of `make bench-snapshot`: a JDK and Maven. With `kv`, also
-# the peers of `make bench-kv` and what builds them.
+# Installs what the build needs, and what the given purpose needs:
 #
-# On Debian-like systems, as root, installs what is missing; otherwise says what to install.
+#   build (default)   cargo, a C compiler and its headers (for the allocator)
+#   packages          an index of packages for apt, which the demonstration loads
+#   test              what tests run beside the engine: Python with venv, curl, memcached and libmemcached's tools
+#   torture           strace, ext4 and xfs on loop devices; without root only what needs none of them
+#   memcached         the peer of `make bench-memcached`
+#   snapshot          a JDK and Maven, which build the peers of `make bench-snapshot`
+#   kv                the peers of `make bench-kv`, and what builds them
+#   docs              Python and mdbook; mdbook is built from crates.io into the directory QUIRE_TOOLS
+#
+# On Debian-like systems, as root, it installs what is missing; otherwise it says what to install.
 set -eu
 
 say() { printf 'setup: %s\n' "$*" >&2; }
@@ -95,6 +99,17 @@ kv_peers() {
     install_or_say "the benchmark needs" "$missing"
 }
 
+site_tools() {
+    missing=""
+    command -v python3 >/dev/null 2>&1 || missing=" python3"
+    install_or_say "the documentation needs" "$missing"
+    command -v mdbook >/dev/null 2>&1 && return
+    tools=${QUIRE_TOOLS:-target/tools}
+    [ -x "$tools/bin/mdbook" ] && return
+    say "building mdbook into $tools; this takes some minutes, once"
+    cargo install --quiet --locked --root "$tools" --version 0.5.4 mdbook
+}
+
 torture_tools() {
     missing=""
     command -v strace >/dev/null 2>&1 || missing="$missing strace"
@@ -122,5 +137,6 @@ case "${1-build}" in
     memcached) memcached_peer ;;
     snapshot) build_tools; jvm_peers ;;
     kv) build_tools; kv_peers ;;
-    *) say "usage: scripts/setup.sh [build|packages|test|torture|memcached|snapshot|kv]"; exit 2 ;;
+    docs) build_tools; site_tools ;;
+    *) say "usage: scripts/setup.sh [build|packages|test|torture|memcached|snapshot|kv|docs]"; exit 2 ;;
 esac

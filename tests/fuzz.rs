@@ -1,5 +1,5 @@
-//! Every fuzz target, for `FUZZ_SECONDS` each, two at a time. A word on the command line picks
-//! those whose name has it.
+//! Every fuzz target, for `FUZZ_SECONDS` each, two at a time. A word on the command line selects
+//! the targets whose names contain it.
 //!
 //! | variable | meaning |
 //! | --- | --- |
@@ -12,7 +12,7 @@
     clippy::disallowed_methods,
     clippy::expect_used,
     clippy::unwrap_used,
-    reason = "an allocator that counts is an unsafe trait; tests reach the machine themselves"
+    reason = "an allocator that counts is an unsafe trait; tests call the machine directly"
 )]
 
 use quire_seeded::{Bug, seed_bug};
@@ -28,19 +28,18 @@ use std::time::Duration;
 /// Targets that run at a time.
 const THREADS: usize = 2;
 
-/// The system's allocator, which counts what each thread holds.
+/// The allocator of the system, with a count of the bytes that each thread holds.
 struct Counting;
 
 thread_local! {
-    /// Bytes allocated and not freed, by this thread; below 0 where it frees what another has
-    /// allocated.
+    /// Bytes allocated and not freed by this thread; below 0 if it freed bytes of other threads.
     static HELD: Cell<isize> = const { Cell::new(0) };
-    /// The most that `HELD` was since `peak_bytes` was called, and what it was then.
+    /// The highest value of `HELD` since the last call of `peak_bytes`, and its value at that call.
     static PEAK: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
 }
 
 fn count(bytes: isize) {
-    // A thread that is ending may have its counters gone.
+    // The counters of an ending thread may be gone.
     let _ = HELD.try_with(|held| {
         held.set(held.get() + bytes);
         let _ = PEAK.try_with(|peak| {
@@ -50,19 +49,19 @@ fn count(bytes: isize) {
     });
 }
 
-/// Bytes held at most beyond those held when this was last called, on this thread.
+/// The most bytes held on this thread since the last call, beyond those held at that call.
 fn peak_bytes() -> usize {
     let (most, before) = PEAK.get();
     PEAK.set((HELD.get(), HELD.get()));
     usize::try_from(most - before).unwrap_or(0)
 }
 
-// SAFETY: every call is handed on to the system's allocator as it is, and its answer back; counting
-// allocates nothing.
+// SAFETY: every call is passed to the allocator of the system unchanged, and so is its result;
+// counting allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size().cast_signed());
-        // SAFETY: the caller's promises are those that the system's allocator asks for.
+        // SAFETY: the promises of the caller are those that the allocator of the system requires.
         unsafe { System.alloc(layout) }
     }
 

@@ -2,7 +2,7 @@
 //! machine.
 //!
 //! Keys look like those of a job board: 16 hex digits in no order. The text is made of common words
-//! drawn with a bias to the front of the list, so that it compresses about as real adverts do.
+//! drawn with a bias to the start of the list, so that it compresses about as real adverts do.
 
 use std::fmt::Write;
 
@@ -58,7 +58,13 @@ pub(crate) fn write(number: u64, out: &mut String) {
     let month = 1 + random.below(12);
     let _ = write!(
         out,
-        r#"{{"_id":"{key}","title":"{level} {title}","company":"{company} {suffix}","location":{{"city":"{city}","postcode":"{area}{sector} {unit}XY","lat":{lat}.{lat_digits:06},"lon":-{lon}.{lon_digits:06}}},"salary":{{"min":{pay},"max":{max},"currency":"GBP","period":"year"}},"contract":"{contract}","remote":{remote},"posted":"2026-{month:02}-{day:02}T{hour:02}:{minute:02}:00Z","views":{views},"score":{score}.{score_digits:03},"expires":null,"skills":["#,
+        "{{\"_id\":\"{key}\",\"title\":\"{level} {title}\",\"company\":\"{company} {suffix}\",\
+         \"location\":{{\"city\":\"{city}\",\"postcode\":\"{area}{sector} {unit}XY\",\
+         \"lat\":{lat}.{lat_digits:06},\"lon\":-{lon}.{lon_digits:06}}},\
+         \"salary\":{{\"min\":{pay},\"max\":{max},\"currency\":\"GBP\",\"period\":\"year\"}},\
+         \"contract\":\"{contract}\",\"remote\":{remote},\
+         \"posted\":\"2026-{month:02}-{day:02}T{hour:02}:{minute:02}:00Z\",\"views\":{views},\
+         \"score\":{score}.{score_digits:03},\"expires\":null,\"skills\":[",
         key = key(number),
         level = random.pick(LEVELS),
         company = random.pick(COMPANIES),

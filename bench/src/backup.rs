@@ -1,17 +1,19 @@
-//! What a backup costs those who write: the same writes with and without a backup beside them, in
+//! What a backup costs writers: the same writes with and without a backup at the same time, in
 //! turn, in one run.
 //!
 //! A database of generated documents is loaded first. Then documents are replaced at full rate, in
-//! slices of so many: one slice alone, one with a backup running from its beginning to its end (a
-//! whole one, to a new place; when it ends, the next begins), and so on in pairs, the order turned
-//! round each time. A pair gives one ratio; reported are the medians and the spread. In the end a
-//! backup taken during the last slice is restored and compared.
+//! slices of equal size: one slice alone, one with a backup running from its beginning to its end
+//! (a whole one, to a new place; when it ends, the next begins), and so on in pairs, the order
+//! turned round each time. A pair gives one ratio; reported are the medians and the spread. In the
+//! end a backup taken during the last slice is restored and compared.
 
 use crate::measure::{Watch, in_directory, median};
+use crate::results::{Better, Results};
 use crate::{Result, adverts};
+use quiredb::operations::{BackupOptions, backup};
 use quiredb::{
-    BackupOptions, Collection, CollectionSettings, Database, Document, Durability, Key, Options,
-    OsEnv, Volumes, Write,
+    Collection, CollectionSettings, Database, DatabaseBuilder, Document, Durability, Key, OsEnv,
+    Volumes, Write,
 };
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -62,8 +64,8 @@ impl Batches {
 }
 
 impl Plan {
-    pub(crate) fn run(&self) -> Result<()> {
-        in_directory(&self.dir, || self.measure())
+    pub(crate) fn run(&self, results: &Results) -> Result<()> {
+        in_directory(&self.dir, || self.measure(results))
     }
 
     fn options(&self) -> BackupOptions {
@@ -76,9 +78,9 @@ impl Plan {
         }
     }
 
-    fn measure(&self) -> Result<()> {
+    fn measure(&self, results: &Results) -> Result<()> {
         let volumes = Volumes::single(self.dir.join("db"));
-        let database = Database::open_with(OsEnv::new()?, volumes, Options::default())?;
+        let database = DatabaseBuilder::on(&volumes).open()?;
         let adverts = database.create_collection("adverts", CollectionSettings::default())?;
         for from in (0..self.count).step_by(self.slice.max(1) as usize) {
             let to = (from + self.slice).min(self.count);
@@ -87,11 +89,12 @@ impl Plan {
         }
         database.flush()?;
         println!(
-            "| writes | alone, docs/s | with a backup, docs/s | ratio, median (least to most) | CPU a document, ratio | copied, MB/s |"
+            "| writes | alone, docs/s | with a backup, docs/s | ratio, median (least to most) \
+             | CPU a document, ratio | copied, MB/s |"
         );
         println!("| --- | ---: | ---: | ---: | ---: | ---: |");
         for durability in [Durability::Sync, Durability::None] {
-            self.pairs(&database, &adverts, durability)?;
+            self.pairs(results, &database, &adverts, durability)?;
         }
         self.check(&database, &adverts)?;
         drop(adverts);
@@ -100,6 +103,7 @@ impl Plan {
 
     fn pairs(
         &self,
+        results: &Results,
         database: &Database,
         adverts: &Collection,
         durability: Durability,
@@ -137,6 +141,32 @@ impl Plan {
         let copied = copied
             .map(|s| s.copied_bytes as f64 / s.wall_seconds / 1e6)
             .collect();
+        let alone_name = format!("{durability}, alone");
+        let name = format!("{durability}, with a backup");
+        let alone_rate = [rate(&alone)];
+        let cpu_each: Vec<_> = cpu.iter().map(|ratio| 1.0 / ratio).collect();
+        results.add(
+            &alone_name,
+            "documents/s",
+            Better::More,
+            "quire",
+            &alone_rate,
+        );
+        results.add(
+            &name,
+            "rate, of the rate alone",
+            Better::More,
+            "quire",
+            &wall,
+        );
+        results.aim(&name, "rate, of the rate alone", Better::More, 0.9);
+        results.add(
+            &name,
+            "CPU each, of that alone",
+            Better::Less,
+            "quire",
+            &cpu_each,
+        );
         let least = wall.iter().copied().fold(f64::INFINITY, f64::min);
         let most = wall.iter().copied().fold(0.0, f64::max);
         println!(
@@ -191,7 +221,7 @@ impl Plan {
         while !stop.load(Ordering::Relaxed) {
             let to = self.dir.join("backup");
             let mut now = 0;
-            let made = database.backup(&to, &self.options(), &mut |done, _| {
+            let made = backup(&database, &to, &self.options(), &mut |done, _| {
                 now = done;
                 copied.store(before + done, Ordering::Relaxed);
                 match stop.load(Ordering::Relaxed) {
@@ -228,7 +258,7 @@ impl Plan {
         std::thread::scope(|scope| {
             let writer = || -> Result<()> {
                 while let Some(batch) = batches.next() {
-                    for result in adverts.write_batch(batch, Some(durability)) {
+                    for result in adverts.batch().writes(batch).durability(durability).write() {
                         result?;
                     }
                 }
@@ -257,7 +287,9 @@ impl Plan {
             rate_bytes: None,
             ..BackupOptions::default()
         };
-        let report = database.backup(&to, &options, &mut |_, _| ControlFlow::Continue(()))?;
+        let report = backup(&database, &to, &options, &mut |_, _| {
+            ControlFlow::Continue(())
+        })?;
         let restored = restore(&to, &copy)?;
         let copied = restored.collection("adverts")?;
         let mut documents = 0_u64;
@@ -280,7 +312,7 @@ impl Plan {
 }
 
 fn restore(from: &Path, to: &Path) -> Result<Database> {
-    quiredb::restore(
+    quiredb::operations::restore(
         OsEnv::new()?,
         from,
         None,

@@ -8,10 +8,10 @@
 
 use crate::corpus::KEY_FIELD;
 use crate::measure::{Watch, in_directory, spread};
+use crate::results::{Better, Results};
 use crate::{Result, adverts};
 use quiredb::{
-    Collection, CollectionSettings, Database, Document, Durability, Key, Options, OsEnv, Volumes,
-    Write,
+    Collection, CollectionSettings, Database, DatabaseOptions, Document, Durability, Key, Write,
 };
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -47,8 +47,8 @@ pub(crate) struct Plan {
     /// Rounds
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// A segment of the log is sealed at so many bytes: fewer than by default, so that few
-    /// documents make many segments
+    /// Bytes at which a segment of the log is sealed: fewer than by default, so that few documents
+    /// make many segments
     #[arg(long, default_value_t = 8 << 20)]
     segment_bytes: u64,
     /// Where the database is kept meanwhile: a directory that is made and removed
@@ -65,8 +65,8 @@ struct Round {
 }
 
 impl Plan {
-    pub(crate) fn run(&self) -> Result<()> {
-        in_directory(&self.dir, || self.measure())
+    pub(crate) fn run(&self, results: &Results) -> Result<()> {
+        in_directory(&self.dir, || self.measure(results))
     }
 
     fn documents(&self) -> Result<Vec<(Key, Document)>> {
@@ -95,7 +95,7 @@ impl Plan {
         }
     }
 
-    fn measure(&self) -> Result<()> {
+    fn measure(&self, results: &Results) -> Result<()> {
         let documents = self.documents()?;
         let json_bytes: usize = documents
             .iter()
@@ -114,13 +114,30 @@ impl Plan {
             json_bytes / documents.len().max(1)
         );
         println!(
-            "| codec | block | dictionary | log / JSON bytes | load, CPU µs each | get, CPU µs each |"
+            "| codec | block | dictionary | log / JSON bytes | load, CPU µs each \
+             | get, CPU µs each |"
         );
         println!("| --- | --- | --- | --- | --- | --- |");
         for ((codec, block_bytes, dictionary_bytes), rounds) in SETTINGS.iter().zip(&rounds) {
             let figure = |of: fn(&Round) -> f64, scale: f64| {
                 spread(rounds.iter().map(|round| of(round) / scale).collect())
             };
+            let block = format!("{codec}, {} KiB", block_bytes >> 10);
+            let name = match dictionary_bytes {
+                0 => block,
+                bytes => format!("{block}, dictionary {} KiB", bytes >> 10),
+            };
+            let add = |unit, of: fn(&Round) -> f64, scale: f64| {
+                let values: Vec<_> = rounds.iter().map(|round| of(round) / scale).collect();
+                results.add(&name, unit, Better::Less, "quire", &values);
+            };
+            add(
+                "log / JSON bytes",
+                |round| round.log_bytes,
+                json_bytes as f64,
+            );
+            add("load, CPU µs each", |round| round.load_micros, 1.0);
+            add("get, CPU µs each", |round| round.get_micros, 1.0);
             println!(
                 "| {codec} | {} KiB | {} | {} | {} | {} |",
                 block_bytes >> 10,
@@ -142,13 +159,13 @@ impl Plan {
         documents: &[(Key, Document)],
     ) -> Result<Round> {
         let path = self.dir.join("db");
-        let options = Options {
+        let options = DatabaseOptions {
             memory_bytes: MEMORY_BYTES,
             segment_bytes: self.segment_bytes,
             scrub_period: None,
-            ..Options::default()
+            ..DatabaseOptions::default()
         };
-        let database = Database::open_with(OsEnv::new()?, Volumes::single(&path), options)?;
+        let database = Database::builder(&path).options(options).open()?;
         let settings = CollectionSettings {
             partitions: 1,
             durability: Durability::None,
@@ -162,7 +179,7 @@ impl Plan {
         for batch in documents.chunks(500) {
             let writes = batch.iter().cloned();
             let writes = writes.map(|(key, document)| Write::put(key, document));
-            for result in collection.write_batch(writes.collect(), None) {
+            for result in collection.batch().writes(writes).write() {
                 result?;
             }
         }

@@ -15,7 +15,10 @@ use crate::Result;
 use crate::adverts::{self, Random};
 use crate::corpus;
 use crate::measure::{Latencies, Watch, disk_bytes, in_directory, spread};
-use quiredb::{Collection, Database, Document, Durability, Key, Options, OsEnv, Volumes, Write};
+use crate::results::{Better, Results};
+use quiredb::{
+    Collection, DatabaseBuilder, DatabaseOptions, Document, Durability, Key, Volumes, Write,
+};
 use rustix::fs::{Advice, fadvise};
 use std::fs::File;
 use std::io::Write as _;
@@ -78,7 +81,7 @@ struct Loaded {
 }
 
 impl Plan {
-    pub(crate) fn run(&self) -> Result<()> {
+    pub(crate) fn run(&self, results: &Results) -> Result<()> {
         in_directory(&self.dir, || {
             let input = self.dir.join("adverts.ndjson");
             let size = corpus::generate(self.count, &input)?;
@@ -104,6 +107,13 @@ impl Plan {
                 size.documents,
                 size.bytes / size.documents.max(1)
             );
+            let add = |name: &str, unit, better, values: &[f64]| {
+                results.add(name, unit, better, "quire", values);
+            };
+            add("load", "MB of JSON/s", Better::More, &megabytes);
+            add("load", "documents/s", Better::More, &rates);
+            add("load", "CPU µs each", Better::Less, &cpu);
+            add("disk written in order", "MB/s", Better::More, &disk);
             println!("| MB of JSON a second | {} |", spread(megabytes));
             println!("| documents a second | {} |", spread(rates.clone()));
             println!("| CPU µs each | {} |", spread(cpu));
@@ -113,19 +123,23 @@ impl Plan {
             );
             for (documents, cached) in SEGMENTS {
                 let in_place = self.in_place(documents, cached)?;
-                let times = rates.iter().map(|rate| rate / in_place).collect();
+                let times: Vec<_> = rates.iter().map(|rate| rate / in_place).collect();
+                let place = if cached { "in memory" } else { "on disk" };
+                let name = format!("{documents} documents a segment, {place}");
+                add(&name, "loading, times as fast", Better::More, &times);
+                results.aim(&name, "loading, times as fast", Better::More, 300.0);
                 println!(
-                    "| times as fast as updates in segments of {documents} documents, {} ({in_place:.0} a second) | {} |",
+                    "| times as fast as updates in segments of {documents} documents, {} \
+                     ({in_place:.0} a second) | {} |",
                     if cached { "in memory" } else { "not in memory" },
                     spread(times)
                 );
             }
-            println!(
-                "| disk bytes / JSON bytes | {:.2} |\n",
-                disk_bytes(&self.dir.join("db"))? as f64 / size.bytes as f64
-            );
+            let ratio = disk_bytes(&self.dir.join("db"))? as f64 / size.bytes as f64;
+            println!("| disk bytes / JSON bytes | {ratio:.2} |\n");
+            add("load, disk / JSON bytes", "ratio", Better::Less, &[ratio]);
             std::fs::remove_file(&input)?;
-            self.update()
+            self.update(results)
         })
     }
 
@@ -146,7 +160,7 @@ impl Plan {
         Ok(DISK_BYTES as f64 / 1e6 / seconds)
     }
 
-    /// Updates a second, each of which reads a segment of so many documents, writes it anew in its
+    /// Updates a second. Each reads a segment of `documents` documents, writes it again in its
     /// place and syncs it.
     fn in_place(&self, documents: u64, cached: bool) -> Result<f64> {
         let dir = self.dir.join("segments");
@@ -210,13 +224,13 @@ impl Plan {
         }
     }
 
-    fn update(&self) -> Result<()> {
-        let options = Options {
+    fn update(&self, results: &Results) -> Result<()> {
+        let options = DatabaseOptions {
             memory_bytes: self.memory << 20,
-            ..Options::default()
+            ..DatabaseOptions::default()
         };
         let volumes = Volumes::single(self.dir.join("db"));
-        let database = Database::open_with(OsEnv::new()?, volumes, options)?;
+        let database = DatabaseBuilder::on(&volumes).options(options).open()?;
         let documents = database.collection("adverts")?;
         let updates =
             (self.count as f64 * self.updates) as u64 / (WRITERS * BATCH) * (WRITERS * BATCH);
@@ -253,6 +267,25 @@ impl Plan {
             "| {updates} updates of {updated} documents among {} | |\n| --- | ---: |",
             self.count
         );
+        let add = |name: &str, unit, better, value: f64| {
+            results.add(name, unit, better, "quire", &[value]);
+        };
+        add("update", "updates/s", Better::More, updates as f64 / wall);
+        let cpu_each = cpu * 1e6 / updates as f64;
+        add(
+            "update, gets included",
+            "CPU µs each",
+            Better::Less,
+            cpu_each,
+        );
+        for (name, micros) in [("p50", p50), ("p99", p99), ("p99.9", p999)] {
+            add(
+                &format!("get beside updates, {name}"),
+                "µs",
+                Better::Less,
+                micros,
+            );
+        }
         println!("| seconds | {wall:.1} |");
         println!("| updates a second | {:.0} |", updates as f64 / wall);
         println!(
@@ -292,7 +325,12 @@ impl Plan {
                 writes.push(Write::put(key(number)?, document(number, version)?));
             }
             let durability = Durability::Async(Duration::from_millis(100));
-            for result in documents.write_batch(writes, Some(durability)) {
+            for result in documents
+                .batch()
+                .writes(writes)
+                .durability(durability)
+                .write()
+            {
                 result?;
             }
         }
@@ -304,7 +342,7 @@ impl Plan {
         index * self.count / updated
     }
 
-    /// Gets random documents at the rate asked for, until it is to stop.
+    /// Gets random documents at the given rate until `stop` is set.
     fn read(&self, documents: &Collection, stop: &AtomicBool) -> Result<Latencies> {
         let (mut latencies, mut random) = (Latencies::default(), Random::new(7));
         let begun = Instant::now();
@@ -362,7 +400,7 @@ fn key(number: u64) -> Result<Key> {
     Ok(Key::parse(&adverts::key(number))?)
 }
 
-/// A document as it is after so many updates.
+/// A document after `version` updates.
 fn document(number: u64, version: u8) -> Result<Document> {
     let mut json = String::with_capacity(1200);
     match version {

@@ -4,7 +4,7 @@
 //! The leader holds generated documents and takes replacements of them at a fixed rate, in bulk
 //! requests, under `sync`. Then, in rounds:
 //!
-//! 1. *Lag*: a small document is put at the leader, and the follower is asked for it until it has
+//! 1. *Lag*: a small document is put at the leader, and the follower is queried until it has
 //!    it: the time from the leader's acknowledgement to the first answer that has it is one sample.
 //!    Then the next.
 //! 2. *Catching up*: the follower is stopped for some seconds and started again while the leader
@@ -14,6 +14,7 @@
 //! In the end every document and version of the two is compared.
 
 use crate::measure::{Latencies, in_directory, spread};
+use crate::results::{Better, Results};
 use crate::server::Server;
 use crate::{Result, adverts};
 use quiredb::Database;
@@ -25,13 +26,13 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Nothing takes longer, or it hangs.
+/// What takes longer is taken as hung.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// How often the follower is asked for a document that it does not have yet.
-const ASK_EVERY: Duration = Duration::from_micros(500);
+/// How often the follower is queried for a document that it does not have yet.
+const QUERY_EVERY: Duration = Duration::from_micros(500);
 
-/// So many seconds behind is level.
+/// A follower that is at most this many seconds behind has caught up.
 const LEVEL: f64 = 0.2;
 
 /// What to measure.
@@ -85,7 +86,8 @@ impl Client {
 
     fn request(&mut self, method: &str, path: &str, body: &[u8]) -> Result<(u16, Vec<u8>)> {
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n",
             body.len()
         );
         self.stream
@@ -140,11 +142,11 @@ struct Round {
 }
 
 impl Plan {
-    pub(crate) fn run(&self) -> Result<()> {
-        in_directory(&self.dir, || self.measure())
+    pub(crate) fn run(&self, results: &Results) -> Result<()> {
+        in_directory(&self.dir, || self.measure(results))
     }
 
-    fn measure(&self) -> Result<()> {
+    fn measure(&self, results: &Results) -> Result<()> {
         let leader_dir = self.dir.join("leader");
         let mut command = Command::new(&self.quire);
         let leader = Server::start_quire(command.arg("serve").arg(&leader_dir), "listening")?;
@@ -165,7 +167,7 @@ impl Plan {
             writer.join().map_err(|_| "the writer panicked")??;
             rounds
         })?;
-        self.report(&rounds);
+        self.report(results, &rounds);
         let follower = self.follow(&leader)?;
         wait_until_level(&follower)?;
         follower.stop()?;
@@ -219,7 +221,7 @@ impl Plan {
                     if found["_version"].as_u64() >= version {
                         return Ok(());
                     }
-                    std::thread::sleep(ASK_EVERY);
+                    std::thread::sleep(QUERY_EVERY);
                 }
             })?;
             // Samples do not follow the rhythm of what they measure.
@@ -261,7 +263,7 @@ impl Plan {
         Ok(round)
     }
 
-    fn report(&self, rounds: &[Round]) {
+    fn report(&self, results: &Results, rounds: &[Round]) {
         println!(
             "| a follower at {} updates a second | median (least to most) |\n| --- | ---: |",
             self.rate
@@ -286,6 +288,33 @@ impl Plan {
         row("of the live rate", &|round| {
             round.caught_up_per_second / round.written_per_second
         });
+        let add = |name, unit, better, of: &dyn Fn(&Round) -> f64| {
+            let values: Vec<_> = rounds.iter().map(of).collect();
+            results.add(name, unit, better, "quire", &values);
+        };
+        let (less, more) = (Better::Less, Better::More);
+        add("updates at the leader", "updates/s", more, &|round| {
+            round.written_per_second
+        });
+        add("samples of the lag in a round", "samples", more, &|round| {
+            round.samples
+        });
+        add("lag, p50", "ms", less, &|round| round.p50_millis);
+        add("lag, p99", "ms", less, &|round| round.p99_millis);
+        results.aim("lag, p99", "ms", less, 1000.0);
+        add("lag, worst", "ms", less, &|round| round.worst_millis);
+        add("leader", "cores", less, &|round| round.leader_cpu);
+        add("follower", "cores", less, &|round| round.follower_cpu);
+        let behind = format!("behind after {} s away", self.away);
+        add(&behind, "records", less, &|round| round.backlog);
+        add("caught up in", "s", less, &|round| round.catch_up_seconds);
+        add("caught up", "records/s", more, &|round| {
+            round.caught_up_per_second
+        });
+        add("caught up, of the live rate", "ratio", more, &|round| {
+            round.caught_up_per_second / round.written_per_second
+        });
+        results.aim("caught up, of the live rate", "ratio", more, 5.0);
         let over = rounds.iter().filter(|round| round.started_over).count();
         println!(
             "\nstarted over from a copy: {over} of {} times",

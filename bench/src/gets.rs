@@ -7,10 +7,11 @@
 //! their spread.
 
 use crate::measure::{Watch, in_directory, spread};
+use crate::results::{Better, Results};
 use crate::{Result, adverts};
 use quiredb::{
-    Collection, CollectionSettings, Database, Document, Durability, Key, Options, OsEnv, Volumes,
-    Write,
+    Collection, CollectionSettings, Database, DatabaseBuilder, DatabaseOptions, Document,
+    Durability, Key, Volumes, Write,
 };
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -64,17 +65,25 @@ struct Slice {
 }
 
 impl Plan {
-    pub(crate) fn run(&self) -> Result<()> {
+    pub(crate) fn run(&self, results: &Results) -> Result<()> {
         println!("| gets | threads | documents a second | CPU µs each | reads of the disk each |");
         println!("| --- | ---: | ---: | ---: | ---: |");
         in_directory(&self.dir, || {
             let database = self.load(self.count, self.memory << 20)?;
             let documents = database.collection("adverts")?;
             for threads in [1, self.threads] {
-                self.slices("data in memory", &database, &documents, threads, Call::One)?;
+                self.slices(
+                    results,
+                    "data in memory",
+                    &database,
+                    &documents,
+                    threads,
+                    Call::One,
+                )?;
             }
             let call = Call::Many(self.keys);
             self.slices(
+                results,
                 "data in memory, multi-get",
                 &database,
                 &documents,
@@ -91,6 +100,7 @@ impl Plan {
             )?;
             let documents = database.collection("adverts")?;
             self.slices(
+                results,
                 "data 4 × memory",
                 &database,
                 &documents,
@@ -102,7 +112,7 @@ impl Plan {
         })
     }
 
-    /// How many documents have so many bytes of JSON.
+    /// The number of documents that have this many bytes of JSON.
     fn count_of(&self, bytes: u64) -> u64 {
         let (mut json, mut count) = (String::new(), 0);
         let mut total = 0;
@@ -115,23 +125,26 @@ impl Plan {
         count
     }
 
-    /// A database of so many documents, every one got once and compared.
+    /// A database of this many documents, of which each was read once and compared.
     fn load(&self, count: u64, memory_bytes: u64) -> Result<Database> {
         let open = || -> Result<Database> {
-            let options = Options {
+            let options = DatabaseOptions {
                 memory_bytes,
-                ..Options::default()
+                ..DatabaseOptions::default()
             };
             let volumes = Volumes::single(self.dir.join("db"));
-            Ok(Database::open_with(OsEnv::new()?, volumes, options)?)
+            Ok(DatabaseBuilder::on(&volumes).options(options).open()?)
         };
         let database = open()?;
         let documents = database.create_collection("adverts", CollectionSettings::default())?;
         for from in (0..count).step_by(BATCH as usize) {
             let put = |number| Ok(Write::put(key(number)?, document(number)?));
             let writes = (from..(from + BATCH).min(count)).map(put);
-            for result in
-                documents.write_batch(writes.collect::<Result<_>>()?, Some(Durability::None))
+            for result in documents
+                .batch()
+                .writes(writes.collect::<Result<Vec<_>>>()?)
+                .durability(Durability::None)
+                .write()
             {
                 result?;
             }
@@ -153,6 +166,7 @@ impl Plan {
 
     fn slices(
         &self,
+        results: &Results,
         what: &str,
         database: &Database,
         documents: &Collection,
@@ -163,6 +177,17 @@ impl Plan {
             .map(|seed| self.slice(database, documents, threads, call, seed.into()));
         // The first finds the caches as the one before left them: it is not counted.
         let slices: Vec<_> = slices.skip(1).collect::<Result<_>>()?;
+        let name = match threads {
+            1 => format!("{what}, 1 thread"),
+            _ => format!("{what}, {threads} threads"),
+        };
+        let add = |unit, better, of: fn(&Slice) -> f64| {
+            let values: Vec<_> = slices.iter().map(of).collect();
+            results.add(&name, unit, better, "quire", &values);
+        };
+        add("documents/s", Better::More, |slice| slice.per_second);
+        add("CPU µs each", Better::Less, |slice| slice.cpu_micros);
+        add("disk reads each", Better::Less, |slice| slice.reads);
         let figure = |of: fn(&Slice) -> f64| spread(slices.iter().map(of).collect());
         println!(
             "| {what} | {threads} | {} | {} | {} |",

@@ -1,11 +1,11 @@
 //! Keys and values: Quire beside LevelDB, RocksDB, fjall, LMDB, redb and Kyoto Cabinet, on one
 //! stream of keys.
 //!
-//! Random 8-byte keys with values of 96 bytes are written in random order, read in another, asked
-//! for in vain, scanned, overwritten, and opened from a cold disk. Each engine is measured by a
-//! process of its own, in a cgroup of its own if memory is limited: those in Rust by this program,
-//! the others by a program each (`bench/peers/kv`). A round has every engine; the next has them in
-//! the other order.
+//! Random 8-byte keys with values of 96 bytes are written in random order, read in another order,
+//! looked up where they do not exist, scanned, overwritten, and opened from a cold disk. Each
+//! engine is measured by a process of its own, in a cgroup of its own if memory is limited: those
+//! in Rust by this program, the others by a program each (`bench/peers/kv`). A round has every
+//! engine; the next has them in the other order.
 
 mod engine;
 mod group;
@@ -17,6 +17,7 @@ mod stream;
 
 use crate::Result;
 use crate::measure::in_directory;
+use crate::results::Results;
 use engine::{Fjall, Quire, QuireLoad, Redb, Sizes};
 use group::Group;
 use machine::evict_files;
@@ -44,8 +45,8 @@ pub(crate) struct Plan {
     /// Keys
     #[arg(long, default_value_t = 1_000_000)]
     count: u64,
-    /// Keys that a phase of reads asks for, and twice the operations of the mixed phase, if not as
-    /// many as there are
+    /// Keys that a phase of reads gets, and twice the operations of the mixed phase; by default the
+    /// number of keys
     #[arg(long)]
     reads: Option<u64>,
     /// Rounds, every other with the engines in the other order
@@ -121,11 +122,11 @@ impl Task {
 }
 
 impl Plan {
-    pub(crate) fn run(&self) -> Result<()> {
-        in_directory(&self.dir, || self.measure())
+    pub(crate) fn run(&self, results: &Results) -> Result<()> {
+        in_directory(&self.dir, || self.measure(results))
     }
 
-    fn measure(&self) -> Result<()> {
+    fn measure(&self, results: &Results) -> Result<()> {
         let rows = stream::checksum_of_rows(self.count);
         let expected = BTreeMap::from([
             ("stream", stream::checksum_of_stream(self.count)),
@@ -157,6 +158,7 @@ impl Plan {
         println!("\n{}", self.heading());
         println!("{}", report.figures());
         println!("{}", report.aims());
+        report.add_to(results);
         Ok(())
     }
 

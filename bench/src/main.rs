@@ -22,11 +22,13 @@ mod memcached;
 mod overwrites;
 mod plan;
 mod report;
+mod results;
 mod server;
 mod snapshot;
 mod task;
 
 use clap::{Parser, Subcommand};
+use results::Results;
 use std::process::ExitCode;
 
 /// The allocator of the `quire` command, for all engines written in Rust. SQLite, in C, keeps the
@@ -44,6 +46,9 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Also write what was measured to this file, as JSON: `docs/results/` keeps such files
+    #[arg(long, global = true, value_name = "FILE")]
+    json: Option<std::path::PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -85,28 +90,38 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
-        Command::Documents(plan) => plan.run(),
-        Command::Backup(plan) => plan.run(),
-        Command::Memcached(plan) => plan.run(),
-        Command::Docstore(plan) => plan.run(),
-        Command::Gets(plan) => plan.run(),
-        Command::Overwrites(plan) => plan.run(),
-        Command::Codecs(plan) => plan.run(),
-        Command::Follow(plan) => plan.run(),
-        Command::Kv(plan) => plan.run(),
-        Command::KvTask(task) => task.run(),
-        Command::Snapshot(plan) => plan.run(),
-        Command::SnapshotCars(plan) => plan.run(),
-        Command::SnapshotCarsTask(task) => task.run(),
-        Command::SnapshotTask(task) => task.run(),
-        Command::Task(task) => task.run(),
-    };
-    match done {
+    match Cli::parse().run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("quire-bench: {error}");
             ExitCode::FAILURE
+        }
+    }
+}
+
+impl Cli {
+    fn run(self) -> Result<()> {
+        let results = Results::default();
+        match self.command {
+            Command::Documents(plan) => plan.run(&results)?,
+            Command::Backup(plan) => plan.run(&results)?,
+            Command::Memcached(plan) => plan.run(&results)?,
+            Command::Docstore(plan) => plan.run(&results)?,
+            Command::Gets(plan) => plan.run(&results)?,
+            Command::Overwrites(plan) => plan.run(&results)?,
+            Command::Codecs(plan) => plan.run(&results)?,
+            Command::Follow(plan) => plan.run(&results)?,
+            Command::Kv(plan) => plan.run(&results)?,
+            Command::KvTask(task) => task.run()?,
+            Command::Snapshot(plan) => plan.run(&results)?,
+            Command::SnapshotCars(plan) => plan.run(&results)?,
+            Command::SnapshotCarsTask(task) => task.run()?,
+            Command::SnapshotTask(task) => task.run()?,
+            Command::Task(task) => task.run()?,
+        }
+        match self.json {
+            Some(path) => results.write(&path),
+            None => Ok(()),
         }
     }
 }

@@ -132,7 +132,7 @@ pub(crate) fn spread(values: Vec<f64>) -> String {
 pub(crate) struct Latencies(Vec<u32>);
 
 impl Latencies {
-    /// Room for so many.
+    /// Reserves memory for this many operations.
     pub(crate) fn with_capacity(operations: usize) -> Latencies {
         Latencies(Vec::with_capacity(operations))
     }

@@ -8,6 +8,7 @@
 //! spread.
 
 use crate::measure::{Latencies, in_directory, median};
+use crate::results::{Better, Results};
 use crate::server::Server;
 use crate::{Result, adverts};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -26,13 +27,13 @@ pub(crate) struct Plan {
     /// Connections, each with a thread of the client
     #[arg(long, default_value_t = 8)]
     connections: u64,
-    /// Pairs of slices, for each way of asking
+    /// Pairs of slices, for each way of reading
     #[arg(long, default_value_t = 7)]
     pairs: usize,
     /// Seconds of a slice
     #[arg(long, default_value_t = 3.0)]
     seconds: f64,
-    /// Only ways of asking whose name has this in it
+    /// Only ways of reading whose name contains this
     #[arg(long, default_value = "")]
     only: String,
     /// The `quire` command
@@ -46,8 +47,7 @@ pub(crate) struct Plan {
     dir: PathBuf,
 }
 
-/// A way of asking: so many keys in a command, so many commands sent before the first answer is
-/// read.
+/// A way of reading: the keys in a command, and the commands sent before the first answer is read.
 struct Way {
     name: &'static str,
     keys: usize,
@@ -82,18 +82,18 @@ struct Slice {
     cpu_micros: f64,
 }
 
-/// One document as it is asked for and answered.
+/// One document: its key and the answer.
 struct Document {
     key: String,
     json: Vec<u8>,
 }
 
 impl Plan {
-    pub(crate) fn run(&self) -> Result<()> {
-        in_directory(&self.dir, || self.measure())
+    pub(crate) fn run(&self, results: &Results) -> Result<()> {
+        in_directory(&self.dir, || self.measure(results))
     }
 
-    fn measure(&self) -> Result<()> {
+    fn measure(&self, results: &Results) -> Result<()> {
         let documents: Vec<Document> = (0..self.count)
             .map(|number| {
                 let mut json = String::new();
@@ -109,12 +109,14 @@ impl Plan {
             load(server.address, &documents)?;
         }
         println!(
-            "| {} connections | memcached, requests/s | Quire, requests/s | ratio, median (least to most) | p50, µs | p99, µs | CPU of the server, µs a request |",
+            "| {} connections | memcached, requests/s | Quire, requests/s \
+             | ratio, median (least to most) | p50, µs | p99, µs \
+             | CPU of the server, µs a request |",
             self.connections
         );
         println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: |");
         for way in WAYS.iter().filter(|way| way.name.contains(&self.only)) {
-            self.pairs(way, &servers, &documents)?;
+            self.pairs(results, way, &servers, &documents)?;
         }
         Ok(())
     }
@@ -147,7 +149,13 @@ impl Plan {
         Server::start_quire(&mut command, "memcached")
     }
 
-    fn pairs(&self, way: &Way, servers: &[Server; 2], documents: &[Document]) -> Result<()> {
+    fn pairs(
+        &self,
+        results: &Results,
+        way: &Way,
+        servers: &[Server; 2],
+        documents: &[Document],
+    ) -> Result<()> {
         let mut slices = [Vec::new(), Vec::new()];
         // The first slices find everything cold: they are not counted.
         for server in servers {
@@ -171,6 +179,25 @@ impl Plan {
             .zip(&quire)
             .map(|(memcached, quire)| quire.requests_per_second / memcached.requests_per_second)
             .collect();
+        let ratio_unit = "ratio to memcached";
+        results.add(way.name, ratio_unit, Better::More, "quire", &ratios);
+        results.aim(way.name, ratio_unit, Better::More, 0.8);
+        let add = |name: &str, unit, better, of: fn(&Slice) -> f64| {
+            for (engine, slices) in [("quire", &quire), ("memcached", &memcached)] {
+                let values: Vec<_> = slices.iter().map(of).collect();
+                results.add(name, unit, better, engine, &values);
+            }
+        };
+        let named = |figure: &str| format!("{}, {figure}", way.name);
+        let less = Better::Less;
+        add(way.name, "requests/s", Better::More, |slice| {
+            slice.requests_per_second
+        });
+        add(&named("p50"), "µs", less, |slice| slice.p50_micros);
+        add(&named("p99"), "µs", less, |slice| slice.p99_micros);
+        add(&named("CPU of the server"), "µs", less, |slice| {
+            slice.cpu_micros
+        });
         let middle =
             |slices: &[Slice], of: fn(&Slice) -> f64| median(slices.iter().map(of).collect());
         let both = |of: fn(&Slice) -> f64| {
@@ -193,7 +220,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Asks one server for so long.
+    /// Reads from one server for the time of a slice.
     fn slice(&self, way: &Way, server: &Server, documents: &[Document]) -> Result<Slice> {
         let is_over = AtomicBool::new(false);
         let (address, cpu_seconds) = (server.address, server.cpu_seconds()?);
@@ -203,14 +230,14 @@ impl Plan {
             let mut clients = Vec::new();
             for client in 0..self.connections {
                 let is_over = &is_over;
-                clients.push(scope.spawn(move || ask(way, address, documents, client, is_over)));
+                clients.push(scope.spawn(move || read(way, address, documents, client, is_over)));
             }
             std::thread::sleep(Duration::from_secs_f64(self.seconds));
             is_over.store(true, Ordering::Relaxed);
             for client in clients {
-                let (latencies, asked) = client.join().map_err(|_| "a client panicked")??;
+                let (latencies, answered) = client.join().map_err(|_| "a client panicked")??;
                 all.append(latencies);
-                requests += asked;
+                requests += answered;
             }
             Ok(())
         })?;
@@ -257,9 +284,9 @@ fn load(address: SocketAddr, documents: &[Document]) -> Result<()> {
     Ok(())
 }
 
-/// One client: asks for random documents until time is over, and compares every answer. Gives the
-/// time of each round trip, and how many commands were answered.
-fn ask(
+/// One client: reads random documents until the time is over, and compares every answer. Returns
+/// the time of each round trip, and the number of commands answered.
+fn read(
     way: &Way,
     address: SocketAddr,
     documents: &[Document],
@@ -269,7 +296,7 @@ fn ask(
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
     let mut random = adverts::Random::new(client);
-    let (mut latencies, mut asked) = (Latencies::with_capacity(1 << 20), 0);
+    let (mut latencies, mut answered) = (Latencies::with_capacity(1 << 20), 0);
     let (mut requests, mut expected, mut answers) = (Vec::new(), Vec::new(), Vec::new());
     while !is_over.load(Ordering::Relaxed) {
         requests.clear();
@@ -300,7 +327,7 @@ fn ask(
         if answers != expected {
             return Err("an answer is not what was stored".into());
         }
-        asked += way.pipelined as u64;
+        answered += way.pipelined as u64;
     }
-    Ok((latencies, asked))
+    Ok((latencies, answered))
 }

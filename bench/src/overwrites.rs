@@ -12,10 +12,11 @@
 //! In the end every document is compared.
 
 use crate::measure::{Latencies, Watch, in_directory, median, spread};
+use crate::results::{Better, Results};
 use crate::{Result, adverts};
 use quiredb::{
-    Collection, CollectionSettings, Database, Document, Durability, Key, Options, OsEnv, Volumes,
-    Write,
+    Collection, CollectionSettings, Database, DatabaseBuilder, DatabaseOptions, Document,
+    Durability, Key, Volumes, Write,
 };
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,8 +46,8 @@ pub(crate) struct Plan {
     /// Documents in a batch
     #[arg(long, default_value_t = 500)]
     batch: u64,
-    /// A segment of the log is sealed at so many bytes: fewer than by default, so that few
-    /// documents make many segments
+    /// Bytes at which a segment of the log is sealed: fewer than by default, so that few documents
+    /// make many segments
     #[arg(long, default_value_t = 16 << 20)]
     segment_bytes: u64,
     /// Where the database is kept meanwhile: a directory that is made and removed
@@ -97,7 +98,7 @@ impl Documents {
         Ok(Write::put(key(number)?, self.document(number)?))
     }
 
-    /// Replaces so many documents, chosen evenly.
+    /// Replaces `batch` documents, chosen evenly.
     fn replace(&mut self, adverts: &Collection, batch: u64) -> Result<()> {
         let mut writes = Vec::with_capacity(batch as usize);
         for _ in 0..batch {
@@ -116,30 +117,35 @@ fn key(number: u64) -> Result<Key> {
 }
 
 fn write(adverts: &Collection, writes: Vec<Write>) -> Result<()> {
-    for result in adverts.write_batch(writes, Some(Durability::None)) {
+    for result in adverts
+        .batch()
+        .writes(writes)
+        .durability(Durability::None)
+        .write()
+    {
         result?;
     }
     Ok(())
 }
 
 impl Plan {
-    pub(crate) fn run(&self) -> Result<()> {
-        in_directory(&self.dir, || self.measure())
+    pub(crate) fn run(&self, results: &Results) -> Result<()> {
+        in_directory(&self.dir, || self.measure(results))
     }
 
     fn open(&self, compaction: bool) -> Result<Database> {
         let volumes = Volumes::single(self.dir.join("db"));
-        let mut options = Options {
+        let mut options = DatabaseOptions {
             segment_bytes: self.segment_bytes,
-            ..Options::default()
+            ..DatabaseOptions::default()
         };
         if !compaction {
             options.log_live_percent = 0;
         }
-        Ok(Database::open_with(OsEnv::new()?, volumes, options)?)
+        Ok(DatabaseBuilder::on(&volumes).options(options).open()?)
     }
 
-    fn measure(&self) -> Result<()> {
+    fn measure(&self, results: &Results) -> Result<()> {
         let mut documents = Documents::new(self.count);
         let database = self.open(true)?;
         let adverts = database.create_collection("adverts", CollectionSettings::default())?;
@@ -149,16 +155,21 @@ impl Plan {
             write(&adverts, writes.collect::<Result<_>>()?)?;
         }
         adverts.compact()?;
-        self.space(&adverts, &mut documents)?;
+        self.space(results, &adverts, &mut documents)?;
         drop(adverts);
         database.close()?;
         drop(database);
-        self.pairs(&mut documents)?;
+        self.pairs(results, &mut documents)?;
         self.check(&documents)
     }
 
     /// Overwrites at full rate.
-    fn space(&self, adverts: &Collection, documents: &mut Documents) -> Result<()> {
+    fn space(
+        &self,
+        results: &Results,
+        adverts: &Collection,
+        documents: &mut Documents,
+    ) -> Result<()> {
         // Nothing is dead yet.
         let live = adverts.stats()?.log_bytes as f64;
         let batches = self.count * self.times / self.batch.max(1);
@@ -176,6 +187,18 @@ impl Plan {
         let written = (batches * self.batch) as f64;
         // At first the log grows to the size that it keeps.
         let steady = looks.split_off(looks.len() / 2);
+        let add = |name, unit, better, values: &[f64]| {
+            results.add(name, unit, better, "quire", values);
+        };
+        add("overwrite", "documents/s", Better::More, &[written / wall]);
+        add(
+            "overwrite",
+            "CPU µs each",
+            Better::Less,
+            &[cpu * 1e6 / written],
+        );
+        add("log bytes / live bytes", "ratio", Better::Less, &steady);
+        results.aim("log bytes / live bytes", "ratio", Better::Less, 1.5);
         println!("| overwrites at full rate | |\n| --- | ---: |");
         println!("| documents | {} |", self.count);
         println!("| overwritten a second | {:.0} |", written / wall);
@@ -192,7 +215,7 @@ impl Plan {
         Ok(())
     }
 
-    fn pairs(&self, documents: &mut Documents) -> Result<()> {
+    fn pairs(&self, results: &Results, documents: &mut Documents) -> Result<()> {
         let (mut without, mut with) = (Vec::new(), Vec::new());
         // The first slice finds the caches cold: it is not counted.
         self.slice(documents, false)?;
@@ -207,6 +230,29 @@ impl Plan {
                 }
             }
         }
+        let add = |name, unit, better, of: fn(&Slice) -> f64| {
+            for (engine, slices) in [("quire", &with), ("no compaction", &without)] {
+                let values: Vec<_> = slices.iter().map(of).collect();
+                results.add(name, unit, better, engine, &values);
+            }
+        };
+        let (less, more) = (Better::Less, Better::More);
+        add("get beside overwrites", "gets/s", more, |slice| {
+            slice.gets_per_second
+        });
+        add("get beside overwrites, p50", "µs", less, |slice| {
+            slice.p50_micros
+        });
+        add("get beside overwrites, p99", "µs", less, |slice| {
+            slice.p99_micros
+        });
+        let name = "get beside overwrites, p99, of that without";
+        let pairs = without.iter().zip(&with);
+        let ratios: Vec<_> = pairs
+            .map(|(without, with)| with.p99_micros / without.p99_micros)
+            .collect();
+        results.add(name, "ratio", less, "quire", &ratios);
+        results.aim(name, "ratio", less, 2.0);
         let row = |what: &str, of: fn(&Slice) -> f64| {
             let median_of = |slices: &[Slice]| median(slices.iter().map(of).collect());
             let pairs = without.iter().zip(&with);
@@ -221,7 +267,8 @@ impl Plan {
             );
         };
         println!(
-            "| {} gets beside {} overwrites a second | without | with compaction | ratio, median (least to most) |",
+            "| {} gets beside {} overwrites a second | without | with compaction \
+             | ratio, median (least to most) |",
             self.pairs, self.rate
         );
         println!("| --- | ---: | ---: | ---: |");

@@ -3,7 +3,8 @@
 use crate::corpus::{self, Size};
 use crate::engine::Name;
 use crate::measure::in_directory;
-use crate::report::{Figures, table};
+use crate::report::{Figures, add_to, table};
+use crate::results::Results;
 use crate::task::Job;
 use crate::{Error, Result};
 use std::io::{BufRead, BufReader};
@@ -23,7 +24,12 @@ pub(crate) struct Plan {
     #[arg(long, default_value_t = 3)]
     rounds: u32,
     /// Which engines
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Name::Quire, Name::Sqlite, Name::Fjall])]
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_values_t = [Name::Quire, Name::Sqlite, Name::Fjall]
+    )]
     engines: Vec<Name>,
     /// Memory for each engine in MiB: half for cached blocks or pages, a quarter for memtables
     #[arg(long, value_name = "MIB", default_value_t = 256)]
@@ -44,9 +50,10 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Measures everything and prints the table.
-    pub(crate) fn run(&self) -> Result<()> {
+    pub(crate) fn run(&self, results: &Results) -> Result<()> {
         let measured = in_directory(&self.dir, || self.measure())?;
         println!("\n{}", table(&measured, &self.engines));
+        add_to(results, &measured);
         Ok(())
     }
 

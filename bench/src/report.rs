@@ -2,6 +2,7 @@
 
 use crate::engine::Name;
 use crate::measure::Latencies;
+use crate::results::{Better, Results};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ pub(crate) struct Figures {
     pub(crate) engine: Option<Name>,
     pub(crate) round: u32,
     pub(crate) phase: String,
-    /// How many documents were written or asked for.
+    /// The number of documents written or read.
     pub(crate) documents: u64,
     /// Bytes of their text, where they were written.
     pub(crate) bytes: u64,
@@ -144,6 +145,27 @@ pub(crate) fn table(all: &[Figures], engines: &[Name]) -> String {
         }
     }
     out
+}
+
+/// Adds every figure that the table shows.
+pub(crate) fn add_to(results: &Results, all: &[Figures]) {
+    for (phase, columns) in PHASES {
+        for (title, value, more_is_better) in columns {
+            let better = match more_is_better {
+                true => Better::More,
+                false => Better::Less,
+            };
+            for engine in [Name::Quire, Name::Sqlite, Name::Fjall] {
+                let rounds = all
+                    .iter()
+                    .filter(|figures| figures.phase == phase && figures.engine == Some(engine));
+                let values: Vec<_> = rounds.map(value).collect();
+                if !values.is_empty() {
+                    results.add(phase, title, better, engine.text(), &values);
+                }
+            }
+        }
+    }
 }
 
 /// The middle of some values, and their ends.

@@ -6,13 +6,14 @@
 //! order turns; each builds its files anew, warms up for as long as it is measured, and answers on
 //! one thread. All answers of all engines are compared.
 
-mod ask;
 mod cars;
 mod engines;
 pub(crate) mod market;
+mod queries;
 
 use crate::Result;
 use crate::measure::{in_directory, spread};
+use crate::results::{Better, Results};
 use engines::{Frozen, Sqlite};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -34,7 +35,7 @@ pub(crate) struct Plan {
     /// Rounds
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Seconds that each kind of query is asked for
+    /// Seconds for which each kind of query runs
     #[arg(long, default_value_t = 2.0)]
     seconds: f64,
     /// Only these engines
@@ -74,17 +75,18 @@ struct Measured {
 
 /// Documents that can be counted.
 trait Engine: Sized {
-    /// A question that is ready to be asked.
+    /// A query that is ready to be executed.
     type Question;
     /// Builds them below a directory.
     fn build(dir: &Path, documents: &Documents) -> Result<Self>;
-    /// Asks how many have this value of f, and, if there is one, this value of g.
+    /// The query for the number of documents with this value of f and, if given, this value of g.
     fn question(f: &str, g: Option<&str>) -> Result<Self::Question>;
     /// Answers a question.
     fn count(&self, question: &Self::Question) -> Result<u64>;
 }
 
-/// The documents: so many, with the values of f and g by what remains of their numbers.
+/// The documents: `count` of them. The value of f, and of g, is chosen by the number of the
+/// document modulo the number of values.
 #[derive(Debug)]
 struct Documents {
     count: u64,
@@ -117,8 +119,8 @@ impl Task {
     pub(crate) fn run(&self) -> Result<()> {
         let documents = Documents::new(self.count);
         let measured = match self.engine.as_str() {
-            "quire" => ask::measure::<Frozen>("quire", &self.dir, &documents, self.seconds)?,
-            "sqlite" => ask::measure::<Sqlite>("sqlite", &self.dir, &documents, self.seconds)?,
+            "quire" => queries::measure::<Frozen>("quire", &self.dir, &documents, self.seconds)?,
+            "sqlite" => queries::measure::<Sqlite>("sqlite", &self.dir, &documents, self.seconds)?,
             other => return Err(format!("no engine {other}").into()),
         };
         for measured in measured {
@@ -129,11 +131,11 @@ impl Task {
 }
 
 impl Plan {
-    pub(crate) fn run(&self) -> Result<()> {
-        in_directory(&self.dir, || self.measure())
+    pub(crate) fn run(&self, results: &Results) -> Result<()> {
+        in_directory(&self.dir, || self.measure(results))
     }
 
-    fn measure(&self) -> Result<()> {
+    fn measure(&self, results: &Results) -> Result<()> {
         // By kind of query and engine, round after round.
         let mut all: BTreeMap<(String, String), Vec<Measured>> = BTreeMap::new();
         for round in 0..self.rounds {
@@ -150,6 +152,7 @@ impl Plan {
         }
         self.compare(&all)?;
         self.table(&all);
+        self.add_to(results, &all);
         Ok(())
     }
 
@@ -196,13 +199,38 @@ impl Plan {
         Ok(())
     }
 
+    fn add_to(&self, results: &Results, all: &BTreeMap<(String, String), Vec<Measured>>) {
+        let less = Better::Less;
+        for ((query, engine), rounds) in all {
+            let add = |name: &str, unit, of: fn(&Measured) -> f64| {
+                let values: Vec<_> = rounds.iter().map(of).collect();
+                results.add(name, unit, less, engine, &values);
+            };
+            add(&format!("{query}, mean"), "µs", |one| one.mean_micros);
+            add(&format!("{query}, p50"), "µs", |one| one.p50_micros);
+            add(&format!("{query}, p99"), "µs", |one| one.p99_micros);
+            add("built", "CPU s", |one| one.build_cpu_seconds);
+            add("on disk", "MB", |one| one.disk_bytes as f64 / 1e6);
+            let quire = all.get(&(query.clone(), "quire".to_owned()));
+            if let (Some(quire), "lucene") = (quire, engine.as_str()) {
+                let pairs = rounds.iter().zip(quire);
+                let ratios: Vec<_> = pairs
+                    .map(|(lucene, quire)| lucene.mean_micros / quire.mean_micros)
+                    .collect();
+                let name = format!("{query}, Lucene's mean, of Quire's");
+                results.add(&name, "ratio", Better::More, "quire", &ratios);
+            }
+        }
+    }
+
     fn table(&self, all: &BTreeMap<(String, String), Vec<Measured>>) {
         println!(
             "{} documents, {} rounds; all answers agree.\n",
             self.count, self.rounds
         );
         println!(
-            "| count by | engine | mean, µs | p50, µs | p99, µs | CPU, µs | times Quire's mean | built in CPU s | MB on disk |"
+            "| count by | engine | mean, µs | p50, µs | p99, µs | CPU, µs | times Quire's mean \
+             | built in CPU s | MB on disk |"
         );
         println!("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
         for ((query, engine), rounds) in all {

@@ -1,4 +1,4 @@
-//! Each example runs, and prints what it says.
+//! Runs each example and checks what it prints.
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
 
 use std::process::Command;
@@ -33,6 +33,16 @@ fn first_steps_prints_the_books_in_key_order() {
         ]
     );
     assert!(printed.ends_with("3 books\n"));
+}
+
+#[test]
+fn typed_books_are_written_conditionally_and_atomically_and_queried() {
+    let printed = run(env!("CARGO_BIN_EXE_typed_books"));
+    assert!(printed.starts_with("refused: document emma"), "{printed}");
+    assert!(
+        printed.ends_with("2 books borrowed\nEmma (1815): 1 left\n"),
+        "{printed}"
+    );
 }
 
 #[test]

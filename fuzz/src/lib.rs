@@ -3,7 +3,7 @@
 
 use quire_seeded::{Bug, seed_bug};
 
-/// Runs a target on one input, with checksums unchecked where the input asks for it.
+/// Runs a target on one input, with checksums unchecked where the input says so.
 ///
 /// # Panics
 /// If the target finds something wrong.

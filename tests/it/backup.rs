@@ -1,5 +1,5 @@
-//! A server under load through HTTP is backed up: the snapshots are of moments, and all that was
-//! acknowledged before is there.
+//! A server under load through HTTP is backed up: each snapshot shows one moment, and holds
+//! everything that was acknowledged before it.
 
 use crate::quire::{Server, ok};
 use serde_json::Value;
@@ -8,24 +8,25 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const WRITERS: u64 = 3;
 const BATCH: u64 = 200;
-/// A slow machine has as much to restore and to verify as a fast one.
+/// On a slow machine there is as much to restore and to verify as on a fast one.
 const DOCUMENTS_MAX: u64 = 8_000;
 
-/// Writer `writer`'s documents `from..to`, in order: each batch counts up, so that what is there
-/// shows how far it had come.
+/// The documents `from..to` of writer `writer`, in order: each batch counts up, so the documents
+/// show how far the writer was.
 fn bulk(writer: u64, from: u64, to: u64) -> String {
     let filler = "some text to make it longer ".repeat(8);
     (from..to)
         .map(|number| {
             format!(
-                "{{\"index\":{{\"_id\":\"{writer}-{number}\"}}}}\n{{\"writer\":{writer},\"number\":{number},\"text\":\"{filler}\"}}\n"
+                "{{\"index\":{{\"_id\":\"{writer}-{number}\"}}}}\n{{\"writer\":{writer},\
+                 \"number\":{number},\"text\":\"{filler}\"}}\n"
             )
         })
         .collect()
 }
 
-/// How many documents of each writer a database holds; they must be the first ones, but for a part
-/// of the batch that was being written.
+/// The number of documents of each writer in a database. They must be the first ones, except for a
+/// part of the batch that was being written.
 fn counts(database: &str) -> BTreeMap<u64, u64> {
     let mut numbers: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for line in ok(&["scan", database, "c"]).lines() {

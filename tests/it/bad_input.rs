@@ -1,5 +1,5 @@
-//! Bad input of every kind, through the command line and over HTTP: the error says what, where and
-//! what to do, what was acknowledged stays, and the same server answers the next request.
+//! Bad input of every kind, through the command line and over HTTP: the error says what is wrong,
+//! where, and what to do; acknowledged writes stay; and the same server answers the next request.
 
 mod damage;
 mod directories;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A text has all of these words.
+/// Checks that a text has all of these words.
 #[track_caller]
 fn assert_says(text: &str, words: &[&str]) {
     for word in words {
@@ -20,7 +20,7 @@ fn assert_says(text: &str, words: &[&str]) {
     }
 }
 
-/// Every file below a directory, and what it holds.
+/// Every file below a directory, with its bytes.
 fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     for entry in std::fs::read_dir(dir).unwrap() {

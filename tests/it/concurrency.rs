@@ -2,8 +2,8 @@
 //! models.
 
 use quiredb::{
-    Collection, CollectionSettings, Database, Document, Durability, ErrorKind, Key, Options, OsEnv,
-    ValueRef, Volumes, Write,
+    Collection, CollectionSettings, Database, DatabaseOptions, Document, Durability, ErrorKind,
+    Key, OsEnv, ValueRef, Volumes, Write,
 };
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,13 +15,13 @@ const ROUNDS: u64 = 400;
 const KEYS: u64 = 300;
 
 fn open(dir: &std::path::Path) -> Database {
-    let options = Options {
+    let options = DatabaseOptions {
         memory_bytes: 16 << 20,
         replay_bytes_max: 200_000,
         segment_bytes: 1 << 20,
-        ..Options::default()
+        ..DatabaseOptions::default()
     };
-    Database::open_with(OsEnv::new().unwrap(), Volumes::single(dir), options).unwrap()
+    Database::builder(dir).options(options).open().unwrap()
 }
 
 fn settings() -> CollectionSettings {
@@ -31,7 +31,7 @@ fn settings() -> CollectionSettings {
     }
 }
 
-/// A document that says which write it is from; its length depends on that.
+/// A document that names its write; its length depends on that.
 fn document(writer: u64, round: u64) -> Document {
     let padding = "p".repeat((round * 37 % 400) as usize);
     let json = format!(r#"{{"writer":{writer},"round":{round},"padding":"{padding}"}}"#);
@@ -49,8 +49,8 @@ fn key(writer: u64, number: u64) -> Key {
     Key::parse(&format!("w{writer}-{number}")).unwrap()
 }
 
-/// Writes keys of its own, in batches and alone, under every durability. Gives what must be there
-/// at the end.
+/// Writes its own keys, in batches and alone, under every durability. Returns what must be there at
+/// the end.
 fn write(
     collection: &Collection,
     writer: u64,
@@ -83,7 +83,12 @@ fn write(
             }
         }
         let durability = durabilities[(round % 3) as usize];
-        for result in collection.write_batch(batch, Some(durability)) {
+        for result in collection
+            .batch()
+            .writes(batch)
+            .durability(durability)
+            .write()
+        {
             result.unwrap();
         }
         acknowledged.store(round, Ordering::Release);
@@ -91,8 +96,8 @@ fn write(
     model
 }
 
-/// Reads what others write: what it sees is whole, never older than what was acknowledged, and
-/// views hold still.
+/// Reads what others write: every result is whole, and never older than what was acknowledged, and
+/// views do not change.
 fn read(collection: &Collection, acknowledged: &[AtomicU64], done: &AtomicBool) -> u64 {
     let mut looks = 0;
     while !done.load(Ordering::Acquire) || looks == 0 {
@@ -113,7 +118,7 @@ fn read(collection: &Collection, acknowledged: &[AtomicU64], done: &AtomicBool) 
             again.into_iter().eq(first.into_iter().map(Some)),
             "a view changed"
         );
-        // What was acknowledged before a get began is what it sees, or something newer.
+        // A get returns what was acknowledged before it began, or something newer.
         for (writer, acknowledged) in acknowledged.iter().enumerate() {
             let before = acknowledged.load(Ordering::Acquire);
             let newest =
@@ -122,7 +127,7 @@ fn read(collection: &Collection, acknowledged: &[AtomicU64], done: &AtomicBool) 
                 .map(|found| field(&found.document, "round"))
                 .max()
                 .unwrap_or(0);
-            // A round may delete all that it touches, so the newest round seen is near, not equal.
+            // A round may delete all its keys, so the newest round seen is near, not equal.
             assert!(
                 newest + 30 >= before,
                 "round {before} was acknowledged, {newest} is the newest seen"
@@ -185,9 +190,10 @@ fn writers_readers_flushes_and_compactions_at_once_agree_with_the_model() {
     check(&collection);
     database.close().unwrap();
     drop((database, collection));
-    let report = quiredb::verify(
+    let report = quiredb::operations::verify(
         OsEnv::new().unwrap(),
         Volumes::single(dir.path()),
+        &Default::default(),
         &mut |_, _| {},
     )
     .unwrap();
@@ -211,7 +217,7 @@ fn conditional_writes_lose_no_update() {
             let next =
                 Document::from_json(format!(r#"{{"count":{}}}"#, count + 1).as_bytes()).unwrap();
             let write = Write::put(key.clone(), next);
-            let result = collection.write(match found {
+            let result = collection.write().run(match found {
                 Some(found) => write.if_version(found.version),
                 None => write.if_absent(),
             });

@@ -37,12 +37,12 @@ fn floors() -> BTreeMap<String, Place> {
     places
 }
 
-/// What stands between backticks.
+/// The words between backticks.
 fn quoted(cell: &str) -> impl Iterator<Item = String> + '_ {
     cell.split('`').skip(1).step_by(2).map(str::to_string)
 }
 
-/// What cargo says of the packages here.
+/// The packages of this workspace, as cargo describes them.
 pub(crate) fn metadata() -> Value {
     let output = Command::new(env!("CARGO"))
         .args([

@@ -1,5 +1,5 @@
-//! Followers as their users run them: processes that are killed, leaders that are, and what comes
-//! over a bad line.
+//! Followers as users run them: the follower is killed, the leader is killed, and the connection
+//! corrupts data.
 
 mod proxy;
 
@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Whatever takes longer hangs.
+/// A step that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A leader that is always served at the same address, so that it can be killed and come back.
+/// A leader that always serves the same address, so that it can be killed and come back.
 struct Leader {
     database: PathBuf,
     address: SocketAddr,
@@ -83,17 +83,17 @@ fn follow(dir: &Path, from: SocketAddr) -> Server {
     Server::launch(follow_command(dir, from, &[]))
 }
 
-/// What the follower says of how it follows.
+/// The status of the follower.
 fn following(follower: &Server) -> Value {
     follower.request("GET", "/_quire/stats", "").1["following"].take()
 }
 
-/// Waits until the follower has all that the leader had when this was called.
+/// Waits until the follower has everything that the leader had at this call.
 fn wait_until_level(follower: &Server) {
     let begun = Instant::now();
     loop {
         let state = following(follower);
-        // What is said of a moment before this call does not count.
+        // A status from before this call does not count.
         let behind = state["seconds_behind"].as_f64().unwrap_or(f64::MAX);
         if state["state"] == "following" && behind < begun.elapsed().as_secs_f64() {
             return;
@@ -139,7 +139,7 @@ fn copy_in(dir: &Path) -> PathBuf {
     copies.remove(0)
 }
 
-/// Some of everything that can be asked of a leader; requests that end with it are no failure.
+/// Some of every kind of request to a leader; the requests that end with the leader are no failure.
 fn write_some(leader: &Leader, random: &mut Random, written: &mut u64) {
     let Some(server) = &leader.server else { return };
     let mut connection = server.connect();
@@ -221,7 +221,7 @@ fn a_follower_equals_its_leader_however_often_either_is_killed() {
             leader.ok("POST", "/_forcemerge", "");
         }
         if follower.is_none() {
-            // What is written meanwhile it gets too.
+            // It also gets what is written meanwhile.
             write_some(&leader, &mut random, &mut written);
             follower = Some(follow(&copy, leader.address));
         }
@@ -299,7 +299,7 @@ fn a_follower_that_differs_from_its_leader_refuses_and_changes_nothing() {
     leader.stop();
     let before = contents(&copy_in(&copy));
 
-    // The leader comes back from the backup, and goes another way.
+    // The leader is restored from the backup, and continues differently.
     leader.database = dir.path().join("restored");
     quire::ok(&["restore", &text(&backup), &text(&leader.database)]);
     leader.restart();
@@ -369,7 +369,7 @@ fn a_follower_refuses_writes_and_names_its_leader() {
     let got: Vec<_> = lines.take(3).collect();
     assert_eq!(got, ["VALUE songs:1 0 7", r#"{"n":1}"#, "END"]);
     assert_eq!(follower.request("GET", "/_count", "").1["count"], 1);
-    // What serves others, and changes nothing, it does.
+    // It does what serves others and changes nothing.
     assert_eq!(follower.request("POST", "/_refresh", "").0, 200);
 }
 
@@ -427,7 +427,7 @@ fn nonsense_from_a_leader_does_not_end_a_follower() {
         assert!(request.starts_with(b"POST /_follow/copy/"));
         stream.write_all(answer).unwrap();
     }
-    // It still asks. One that refuses for good ends it.
+    // It still sends requests. A leader that refuses for good ends it.
     let (mut stream, _) = listener.accept().unwrap();
     stream
         .write_all(b"HTTP/1.0 401 Unauthorized\r\n\r\n")
@@ -458,7 +458,7 @@ fn a_directory_that_was_copied_opens_as_it_is() {
     assert!(status.success());
     quire::ok(&["verify", copy.to_str().unwrap()]);
     assert_eq!(contents(&copy), contents(&path));
-    // And it goes on where the other was.
+    // And it continues where the other was.
     leader.database = copy;
     leader.restart();
     leader.ok("PUT", "/songs/_doc/more", "{}");

@@ -1,12 +1,12 @@
-//! A database of every released format opens for ever: `tests/formats/<version>` holds one, as that
-//! version wrote it, and what is in it.
+//! A database of every released format can be opened for ever: `tests/formats/<version>` holds one,
+//! as that version wrote it, with its contents.
 //!
 //! A directory is written by `write_a_database_of_this_format` below, at the end of the work on a
 //! release, and never changed again.
 
 use quiredb::{
-    Collection, CollectionSettings, Database, Document, Durability, Key, Options, OsEnv, Volumes,
-    Write,
+    Collection, CollectionSettings, Database, DatabaseOptions, Document, Durability, Key, OsEnv,
+    Volumes, Write,
 };
 use serde_json::{Value, json};
 use std::fs;
@@ -16,7 +16,7 @@ fn formats() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("formats")
 }
 
-/// Copies a directory, but for the lock of a process that is gone.
+/// Copies a directory, except the lock of a process that has ended.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -31,14 +31,14 @@ fn copy(from: &Path, to: &Path) {
 }
 
 fn open(path: &Path) -> Database {
-    let options = Options {
+    let options = DatabaseOptions {
         segment_bytes: 4096,
-        ..Options::default()
+        ..DatabaseOptions::default()
     };
-    Database::open_with(OsEnv::new().unwrap(), Volumes::single(path), options).unwrap()
+    Database::builder(path).options(options).open().unwrap()
 }
 
-/// All that a database holds: a line for each document, in order.
+/// The contents of a database: a line for each document, in order.
 fn contents(database: &Database) -> Vec<Value> {
     let mut lines = Vec::new();
     for name in database.collections() {
@@ -77,7 +77,13 @@ fn a_database_of_every_released_format_opens_and_goes_on() {
         assert!(expected.len() > 100);
         let verify = |documents: usize| {
             let env = OsEnv::new().unwrap();
-            let report = quiredb::verify(env, Volumes::single(&path), &mut |_, _| {}).unwrap();
+            let report = quiredb::operations::verify(
+                env,
+                Volumes::single(&path),
+                &Default::default(),
+                &mut |_, _| {},
+            )
+            .unwrap();
             assert_eq!(report.damage, [], "{}", from.display());
             assert_eq!(report.documents, documents as u64);
         };
@@ -89,7 +95,7 @@ fn a_database_of_every_released_format_opens_and_goes_on() {
             let collection = database.collection(&name).unwrap();
             let document = Document::from_json(br#"{"_id":"new","of":"now"}"#).unwrap();
             collection
-                .put(&Key::parse("new").unwrap(), &document)
+                .put_at(&Key::parse("new").unwrap(), &document)
                 .unwrap();
             collection.compact().unwrap();
         }
@@ -110,7 +116,7 @@ fn a_database_of_every_released_format_opens_and_goes_on() {
         let repaired = dir.path().join("copy");
         copy(&from.join("db"), &repaired);
         let env = OsEnv::new().unwrap();
-        let report = quiredb::repair(
+        let report = quiredb::operations::repair(
             env,
             Volumes::single(&repaired),
             Volumes::single(&new),
@@ -123,7 +129,12 @@ fn a_database_of_every_released_format_opens_and_goes_on() {
 }
 
 fn write(collection: &Collection, writes: Vec<Write>) {
-    for result in collection.write_batch(writes, Some(Durability::Sync)) {
+    for result in collection
+        .batch()
+        .writes(writes)
+        .durability(Durability::Sync)
+        .write()
+    {
         result.unwrap();
     }
 }
@@ -155,7 +166,9 @@ fn write_a_database_of_this_format() {
             let puts = (0..10).map(|number| {
                 let id = part * 17 + number * 3 + round;
                 let text = format!(
-                    r#"{{"_id":{id},"round":{round},"price":{id}.50,"tags":["a","é",null,true],"in":{{"x":-{id},"y":1e3,"z":{{}}}},"text":"item {id}, written in round {round}"}}"#
+                    "{{\"_id\":{id},\"round\":{round},\"price\":{id}.50,\"tags\":[\"a\",\"é\",\
+                     null,true],\"in\":{{\"x\":-{id},\"y\":1e3,\"z\":{{}}}},\"text\":\"item {id}, \
+                     written in round {round}\"}}"
                 );
                 Write::put(Key::from(id), Document::from_json(text.as_bytes()).unwrap())
             });
@@ -172,7 +185,7 @@ fn write_a_database_of_this_format() {
             database.flush().unwrap();
         }
     }
-    // As it is while it is open: segments that are sealed, and one that is not.
+    // As it is while open: some segments are sealed, and one is not.
     copy(dir.path(), &target.join("db"));
     let lines: Vec<String> = contents(&database).iter().map(Value::to_string).collect();
     fs::write(target.join("contents.ndjson"), lines.join("\n") + "\n").unwrap();

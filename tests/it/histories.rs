@@ -6,10 +6,12 @@ use quire_tests::sim::{
     self, Failure, History, Profile, RunStats, check_seeds, counters, exhaustive, generate,
     kept_histories, seeds_wanted,
 };
-use quiredb::{CollectionSettings, Database, Document, Durability, Key, Options, Volumes, Write};
+use quiredb::{
+    CollectionSettings, Database, DatabaseOptions, Document, Durability, Key, Volumes, Write,
+};
 use std::sync::Arc;
 
-/// Does it to each short history, and prints what was done.
+/// Runs this with each short history, and prints the totals.
 fn each_short(act: impl Fn(&History) -> Result<RunStats, Failure>) {
     for (name, history) in kept_histories("short") {
         match act(&history) {
@@ -119,11 +121,14 @@ fn a_database_that_outgrows_its_memory_survives_crashes_anywhere() {
     // Keys are long, so that the memtables are soon full, are written out while writes go on, and
     // replay does not fit.
     let run = |env: &Arc<SimEnv>| -> quiredb::Result<u64> {
-        let options = Options {
+        let options = DatabaseOptions {
             memory_bytes: 16 << 20,
-            ..Options::default()
+            ..DatabaseOptions::default()
         };
-        let database = Database::open_with(env.clone(), Volumes::single("/db"), options)?;
+        let database = Database::builder("/db")
+            .env(env.clone())
+            .options(options)
+            .open()?;
         let settings = || CollectionSettings {
             partitions: 1,
             ..CollectionSettings::default()
@@ -141,10 +146,13 @@ fn a_database_that_outgrows_its_memory_survives_crashes_anywhere() {
         }
         for first in (position..position + 25_000).step_by(500) {
             let document = Document::from_json(br#"{"a":1}"#)?;
-            let batch = (first..first + 500)
-                .map(|n| Write::put(long_key(n), document.clone()))
-                .collect();
-            for result in collection.write_batch(batch, Some(Durability::None)) {
+            let batch = (first..first + 500).map(|n| Write::put(long_key(n), document.clone()));
+            for result in collection
+                .batch()
+                .writes(batch)
+                .durability(Durability::None)
+                .write()
+            {
                 result?;
             }
         }
@@ -163,16 +171,21 @@ fn a_database_that_outgrows_its_memory_survives_crashes_anywhere() {
         assert!(env.crashed());
         for seed in 0..3 {
             println!("crash at step {step}, seed {seed}");
-            // Once more while it recovers and goes on.
+            // Once more while it recovers and continues.
             let env = env.after_crash(seed);
             env.crash_at(step / 2);
             let _ = run(&env);
             let env = env.after_crash(seed);
             most = most.max(run(&env).unwrap());
             assert_eq!(
-                quiredb::verify(env, Volumes::single("/db"), &mut |_, _| {})
-                    .unwrap()
-                    .damage,
+                quiredb::operations::verify(
+                    env,
+                    Volumes::single("/db"),
+                    &Default::default(),
+                    &mut |_, _| {}
+                )
+                .unwrap()
+                .damage,
                 []
             );
         }

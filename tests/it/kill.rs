@@ -17,15 +17,15 @@ use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A server that takes longer to write a few documents hangs.
+/// A server that needs longer to write a few documents hangs.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// How a database is loaded until it is left.
+/// How a database is loaded, until the kill.
 struct Phase {
     kills: u32,
-    /// Documents have so many keys.
+    /// The number of keys of the documents.
     keys: u64,
-    /// The loading process lives at most so long.
+    /// The longest life of a loading process.
     millis_max: u64,
     arguments: &'static [&'static str],
 }
@@ -89,7 +89,7 @@ fn line(n: u64, keys: u64) -> String {
     )
 }
 
-/// Where the moments come from: `QUIRE_TEST_SEED`, else somewhere.
+/// The seed of the moments: `QUIRE_TEST_SEED`, else a random one.
 pub(crate) fn any_random() -> Random {
     let seed = std::env::var("QUIRE_TEST_SEED").ok();
     let seed = seed.and_then(|seed| seed.parse().ok());
@@ -130,15 +130,15 @@ fn what_was_acknowledged_survives_kill_9_at_any_moment() {
     );
 }
 
-/// What a process that was killed did.
+/// The result of a killed process.
 struct Run {
-    /// Its documents, from the first on, that it acknowledged.
+    /// The number of documents that it acknowledged, from the first on.
     acknowledged: u64,
     /// One past the last document that it may have been given.
     sent: u64,
 }
 
-/// Loads documents from `first` on, for so long.
+/// Loads documents from `first` on, for a time, until the kill.
 fn load_and_kill(dir: &Path, phase: &Phase, first: u64, millis: u64) -> Run {
     let database = dir.join("db");
     let arguments = [
@@ -200,7 +200,7 @@ fn kill(child: &mut Child) {
     );
 }
 
-/// What was found in the database after the last crash.
+/// The contents of the database after the last crash.
 struct History {
     keys: u64,
     /// By key: the number of its newest document.
@@ -210,7 +210,7 @@ struct History {
 }
 
 impl History {
-    /// Verifies the database, opens it and compares what it holds with what the last run did.
+    /// Verifies the database, opens it, and compares its contents with the last run.
     fn check(&mut self, dir: &Path, first: u64, run: &Run) {
         let path = dir.join("db");
         if !path.join("CATALOG").exists() {
@@ -229,17 +229,17 @@ impl History {
         };
         let found = contents(&collection);
         assert_eq!(collection.count().unwrap(), found.len() as u64);
-        // How far each partition got.
-        let mut reached = vec![None; collection.settings().partitions as usize];
+        // The last document of each partition.
+        let mut last_of = vec![None; collection.settings().partitions as usize];
         for (key, n) in &found {
             if *n >= first {
                 let partition = collection.partition_of(key) as usize;
-                reached[partition] = reached[partition].max(Some(*n));
+                last_of[partition] = last_of[partition].max(Some(*n));
             }
         }
         for n in first..run.sent {
             let key = Key::parse(&format!("key-{}", key_of(n, self.keys))).unwrap();
-            let is_written = Some(n) <= reached[collection.partition_of(&key) as usize];
+            let is_written = Some(n) <= last_of[collection.partition_of(&key) as usize];
             assert!(
                 is_written || n >= first + run.acknowledged,
                 "document {n} was acknowledged, and is gone: {key}"
@@ -288,7 +288,7 @@ fn difference(found: &BTreeMap<Key, u64>, expected: &BTreeMap<Key, u64>) -> Stri
     said.collect::<Vec<_>>().join("; ")
 }
 
-/// Lets the database write its memtables out, so that later recoveries begin from files.
+/// Makes the database flush its memtables, so that later recoveries start from files.
 fn flush(dir: &Path, compact: bool) {
     let database = Database::open(dir.join("db")).unwrap();
     if let Ok(collection) = database.collection("docs") {
@@ -335,7 +335,7 @@ impl Client {
         }
     }
 
-    /// Each key has what was acknowledged last, or what was on its way.
+    /// Each key has its last acknowledged document, or the one being sent.
     fn check(&mut self, docs: &Collection) {
         for (key, acknowledged) in &mut self.acknowledged {
             let id = Key::parse(&format!("{}-{key}", self.name)).unwrap();
@@ -374,7 +374,7 @@ fn what_a_server_acknowledged_survives_kill_9_at_any_moment() {
                 let connection = server.connect();
                 threads.spawn(|| client.write_until_killed(connection, &count));
             }
-            // However slow the machine is, something was done before the moment comes.
+            // Even on a slow machine something was done before this moment.
             while count.load(Ordering::Relaxed) < least && begun.elapsed() < PATIENCE {
                 std::thread::sleep(Duration::from_millis(1));
             }

@@ -1,6 +1,5 @@
-//! `bench/` and `fuzz/` are workspaces of their own, with lock files of their own: what the crates
-//! are built from is in those too, or their commands, which take the lock file as it is, would not
-//! begin.
+//! `bench/` and `fuzz/` are workspaces with lock files of their own. All packages that the crates
+//! are built from must be in those too, because the commands use the lock files as they are.
 
 use crate::crate_graph::metadata;
 use crate::quire::root;
@@ -9,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 type Names = BTreeSet<String>;
 
-/// Of each crate here, the packages that it always needs, and those that it may.
+/// For each crate here, the packages that it always needs, and those that it may need.
 fn needs() -> BTreeMap<String, (Names, Names)> {
     let metadata = metadata();
     let packages = metadata["packages"].as_array().unwrap().iter();
@@ -25,7 +24,7 @@ fn needs() -> BTreeMap<String, (Names, Names)> {
         .collect()
 }
 
-/// What a lock file says that each package is built from.
+/// The packages that a lock file lists for each package.
 fn locked(text: &str) -> BTreeMap<String, Names> {
     let mut packages = BTreeMap::new();
     for package in text.split("[[package]]").skip(1) {
@@ -66,7 +65,8 @@ fn lock_files_of_other_workspaces_are_in_step() {
                 .collect();
             assert!(
                 lost.is_empty(),
-                "{folder}/Cargo.lock is behind: {name} and {lost:?}; `cargo update --workspace` in {folder}/ brings it up"
+                "{folder}/Cargo.lock is behind: {name} and {lost:?}; `cargo update --workspace` \
+                 in {folder}/ brings it up"
             );
             seen += 1;
         }

@@ -5,7 +5,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "tests reach the machine themselves, and fail by panicking"
+    reason = "tests call the machine directly, and fail by panicking"
 )]
 
 use quire_tests::{http, words};
@@ -16,6 +16,7 @@ mod concurrency;
 mod crate_graph;
 mod docs;
 mod follow;
+mod format_page;
 mod formats;
 mod frozen;
 mod histories;

@@ -12,7 +12,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Values in the field `v` of documents of one collection, whatever colons keys have.
+/// Values are in the field `v` of the documents of one collection, also for keys with colons.
 const FIELD: &[&str] = &["--memcached-collection", "docs", "--memcached-field", "v"];
 
 fn connect(address: SocketAddr) -> TcpStream {

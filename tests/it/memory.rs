@@ -15,7 +15,7 @@ const MEMORY_BYTES_MAX: u64 = 512 << 20;
 const BATCH: u64 = 500;
 const LOADERS: usize = 2;
 
-/// How many documents: a million, or what `QUIRE_TEST_DOCUMENTS` says.
+/// The number of documents: a million, or `QUIRE_TEST_DOCUMENTS`.
 fn count() -> u64 {
     let count = std::env::var("QUIRE_TEST_DOCUMENTS").ok();
     let count = count.map_or(1_000_000, |count| count.parse().unwrap());
@@ -36,7 +36,8 @@ fn key(n: u64) -> String {
 /// Document `n`: a job advert of about 1 KB.
 fn document(n: u64) -> String {
     format!(
-        r#"{{"title":"{}","company":{{"name":"{}","size":{}}},"salary":[{},{}],"remote":{},"posted":"2026-{:02}-{:02}","text":"{}"}}"#,
+        "{{\"title\":\"{}\",\"company\":{{\"name\":\"{}\",\"size\":{}}},\"salary\":[{},{}],\
+         \"remote\":{},\"posted\":\"2026-{:02}-{:02}\",\"text\":\"{}\"}}",
         words::text(n ^ 0xA, 4),
         words::text(n % 5_000, 2),
         n % 10_000,
@@ -82,7 +83,8 @@ fn a_million_documents_load_within_512_mib_and_are_served_meanwhile() {
     latencies.sort_unstable();
     let at = |share: f64| latencies[((latencies.len() - 1) as f64 * share) as usize];
     println!(
-        "loaded in {seconds:.0} s ({:.0} a second); {} gets meanwhile: median {:?}, 99 % {:?}, worst {:?}; at most {} MiB resident",
+        "loaded in {seconds:.0} s ({:.0} a second); {} gets meanwhile: median {:?}, 99 % {:?}, \
+         worst {:?}; at most {} MiB resident",
         count as f64 / seconds,
         latencies.len(),
         at(0.5),
@@ -115,7 +117,7 @@ fn a_million_documents_load_within_512_mib_and_are_served_meanwhile() {
     assert_eq!(report["documents"], count, "{report}");
 }
 
-/// Sends batch after batch until all are.
+/// Sends all batches, one after another.
 fn load(mut connection: Connection, next: &AtomicU64, count: u64, acknowledged: &Mutex<Vec<u64>>) {
     loop {
         let first = next.fetch_add(BATCH, Ordering::Relaxed);
@@ -141,7 +143,7 @@ fn load(mut connection: Connection, next: &AtomicU64, count: u64, acknowledged: 
     }
 }
 
-/// Gets documents that were acknowledged, at random, until all are loaded. How long each get took.
+/// Gets random acknowledged documents until all are loaded. Returns the times of the gets.
 fn read_meanwhile(
     mut connection: Connection,
     acknowledged: &Mutex<Vec<u64>>,
@@ -168,7 +170,7 @@ fn read_meanwhile(
     latencies
 }
 
-/// Gets a document and compares it. How long the get took.
+/// Gets a document and compares it. Returns the time of the get.
 fn check(connection: &mut Connection, n: u64) -> Duration {
     let path = format!("/jobs/_doc/{}", key(n));
     let begun = Instant::now();
@@ -176,7 +178,7 @@ fn check(connection: &mut Connection, n: u64) -> Duration {
     let took = begun.elapsed();
     let text = String::from_utf8(body).unwrap();
     assert_eq!(status, 200, "document {n} was acknowledged: {text}");
-    // As it went in, byte for byte.
+    // Byte for byte as it was written.
     assert!(text.contains(&document(n)), "document {n}: {text}");
     took
 }

@@ -1,15 +1,13 @@
-//! Queries over live collections, what is frozen of them, and frozen partitions, against answers by
-//! definition.
+//! Queries over live collections, frozen copies of them, and frozen partitions, compared with
+//! answers from the definition.
 
 use quire_env::{Env, SimEnv};
 use quire_frozen::{FieldSpec, FrozenBuilder, FrozenFile, FrozenOptions, OpenOptions};
 use quire_query::testing::{Case, PATHS, naive};
 use quire_query::{ModelShard, Shard};
+use quiredb::operations::{FIELDS_MAX, FreezeOptions, FrozenView, freeze, freeze_by_partition};
 use quiredb::query::{Hit, Options, field, find, find_all};
-use quiredb::{
-    CollectionSettings, Database, Document, FIELDS_MAX, FreezeOptions, FrozenView, Key, View,
-    Volumes, Write,
-};
+use quiredb::{CollectionSettings, Database, Document, Key, View, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,14 +15,17 @@ use std::time::Duration;
 /// The documents of each partition, by docid.
 type Partitions = Vec<Vec<(u32, Key, Document)>>;
 
-/// Some documents are deleted, some written again, and tables are written out on the way.
+/// Some documents are deleted, some rewritten, and memtables are flushed in between.
 #[test]
 fn a_live_collection_answers_as_the_definition_says() {
     for seed in 0..60 {
         let case = Case::from_seed(seed);
         let env = SimEnv::new(seed);
-        let database =
-            Database::open_with(env, Volumes::single("/db"), Default::default()).unwrap();
+        let database = Database::builder("/db")
+            .env(env)
+            .options(Default::default())
+            .open()
+            .unwrap();
         let settings = CollectionSettings {
             partitions: 1 + seed as u32 % 3,
             ..CollectionSettings::default()
@@ -32,7 +33,7 @@ fn a_live_collection_answers_as_the_definition_says() {
         let collection = database.create_collection("c", settings).unwrap();
         let model = write(&collection, &case.documents, seed);
         let view = collection.view().unwrap();
-        let frozen = freeze(&database, &view);
+        let frozen = freeze_both(&database, &view);
         let documents = |part: &Vec<(u32, Key, Document)>| -> Vec<Document> {
             part.iter().map(|(.., document)| document.clone()).collect()
         };
@@ -69,14 +70,12 @@ fn a_live_collection_answers_as_the_definition_says() {
     }
 }
 
-/// A view in one file, and in one for each partition, all its fields found.
-fn freeze(database: &Database, view: &View) -> [FrozenView; 2] {
+/// A view frozen into one file, and into one for each partition, with all its fields.
+fn freeze_both(database: &Database, view: &View) -> [FrozenView; 2] {
     let (file, dir) = (Path::new("/c.quire"), Path::new("/c"));
     let options = FreezeOptions::default();
-    let one = view.freeze(file, &options, &mut |_| {}).unwrap();
-    let many = view
-        .freeze_by_partition(dir, &options, &mut |_| {})
-        .unwrap();
+    let one = freeze(view, file, &options, &mut |_| {}).unwrap();
+    let many = freeze_by_partition(view, dir, &options, &mut |_| {}).unwrap();
     assert_eq!(
         (one.documents, many.documents),
         (view.count(), view.count())
@@ -85,7 +84,7 @@ fn freeze(database: &Database, view: &View) -> [FrozenView; 2] {
     [file, dir].map(|path| FrozenView::open(database.env(), path).unwrap())
 }
 
-/// Writes documents, and gives those that are there in the end.
+/// Writes documents, and returns those that are there at the end.
 fn write(collection: &quiredb::Collection, documents: &[Document], seed: u64) -> Partitions {
     let partitions = collection.settings().partitions as usize;
     let mut model: Partitions = vec![Vec::new(); partitions];
@@ -105,7 +104,7 @@ fn write(collection: &quiredb::Collection, documents: &[Document], seed: u64) ->
             model[partition].push((docids[partition], key, document.clone()));
         }
         docids[partition] += 1;
-        for result in collection.write_batch(writes, None) {
+        for result in collection.batch().writes(writes).write() {
             result.unwrap();
         }
         if step == 4 {
@@ -118,7 +117,11 @@ fn write(collection: &quiredb::Collection, documents: &[Document], seed: u64) ->
 #[test]
 fn a_frozen_document_keeps_its_key_and_version_and_is_found_by_the_key() {
     let env = SimEnv::new(1);
-    let database = Database::open_with(env, Volumes::single("/db"), Default::default()).unwrap();
+    let database = Database::builder("/db")
+        .env(env)
+        .options(Default::default())
+        .open()
+        .unwrap();
     let collection = database
         .create_collection("c", CollectionSettings::default())
         .unwrap();
@@ -129,12 +132,12 @@ fn a_frozen_document_keeps_its_key_and_version_and_is_found_by_the_key() {
     ] {
         let document = Document::from_json(json.as_bytes()).unwrap();
         collection
-            .put(&Key::parse(key).unwrap(), &document)
+            .put_at(&Key::parse(key).unwrap(), &document)
             .unwrap();
     }
     let view = collection.view().unwrap();
     collection.delete(&Key::parse("b").unwrap()).unwrap();
-    for frozen in freeze(&database, &view) {
+    for frozen in freeze_both(&database, &view) {
         for (id, key) in [("1", "1"), ("other", "a"), ("b", "b")] {
             let query = find(field("_id").eq(id)).prepare().unwrap();
             let hits = frozen.query(&query, &Options::default()).unwrap().hits;
@@ -155,19 +158,18 @@ fn a_frozen_document_keeps_its_key_and_version_and_is_found_by_the_key() {
 fn what_can_not_be_frozen_or_opened_is_an_error_and_leaves_nothing() {
     use quiredb::ErrorKind;
     let env = SimEnv::new(1);
-    let database = Database::open_with(
-        Arc::<SimEnv>::clone(&env),
-        Volumes::single("/db"),
-        Default::default(),
-    )
-    .unwrap();
+    let database = Database::builder("/db")
+        .env(Arc::<SimEnv>::clone(&env))
+        .options(Default::default())
+        .open()
+        .unwrap();
     let collection = database
         .create_collection("c", CollectionSettings::default())
         .unwrap();
     let fields: Vec<String> = (0..FIELDS_MAX).map(|n| format!("\"f{n}\":{n}")).collect();
     let wide = format!("{{{}}}", fields.join(","));
     let wide = Document::from_json(wide.as_bytes()).unwrap();
-    collection.put(&Key::from(1), &wide).unwrap();
+    collection.put_at(&Key::from(1), &wide).unwrap();
     let view = collection.view().unwrap();
     let all = FreezeOptions::default();
     let named = |path: &str| FreezeOptions {
@@ -177,19 +179,19 @@ fn what_can_not_be_frozen_or_opened_is_an_error_and_leaves_nothing() {
     let (file, dir, db) = (Path::new("/c.quire"), Path::new("/c"), Path::new("/db"));
     let kind = |outcome: quiredb::Result<_>| outcome.unwrap_err().kind();
     assert_eq!(
-        kind(view.freeze(file, &all, &mut |_| {})),
+        kind(freeze(&view, file, &all, &mut |_| {})),
         ErrorKind::TooLarge
     );
     assert_eq!(
-        kind(view.freeze_by_partition(dir, &named("a..b"), &mut |_| {})),
+        kind(freeze_by_partition(&view, dir, &named("a..b"), &mut |_| {})),
         ErrorKind::Invalid
     );
     assert_eq!(
-        kind(view.freeze(db, &named("f1"), &mut |_| {})),
+        kind(freeze(&view, db, &named("f1"), &mut |_| {})),
         ErrorKind::Invalid
     );
     assert_eq!(
-        kind(view.freeze_by_partition(db, &named("f1"), &mut |_| {})),
+        kind(freeze_by_partition(&view, db, &named("f1"), &mut |_| {})),
         ErrorKind::Invalid
     );
     assert_eq!(env.list(Path::new("/")).unwrap(), ["db"]);
@@ -199,7 +201,7 @@ fn what_can_not_be_frozen_or_opened_is_an_error_and_leaves_nothing() {
     assert_eq!(kind(file), ErrorKind::NotFound);
     assert_eq!(kind(db), ErrorKind::Invalid);
     assert_eq!(kind(&db.join("CATALOG")), ErrorKind::Corrupt);
-    let report = view.freeze(file, &named("f1"), &mut |_| {}).unwrap();
+    let report = freeze(&view, file, &named("f1"), &mut |_| {}).unwrap();
     assert_eq!(report.documents, 1);
     let frozen = open(file).unwrap();
     let query = |name: &str| find(field(name).eq(1));
@@ -218,15 +220,18 @@ fn what_can_not_be_frozen_or_opened_is_an_error_and_leaves_nothing() {
 #[test]
 fn queries_that_can_not_be_answered_are_errors_and_hits_of_elsewhere_too() {
     use quiredb::ErrorKind;
-    let database =
-        Database::open_with(SimEnv::new(1), Volumes::single("/db"), Default::default()).unwrap();
+    let database = Database::builder("/db")
+        .env(SimEnv::new(1))
+        .options(Default::default())
+        .open()
+        .unwrap();
     let collection = database
         .create_collection("c", CollectionSettings::default())
         .unwrap();
     for number in 0..2_000 {
         let json = format!(r#"{{"n":{number}}}"#);
         let document = Document::from_json(json.as_bytes()).unwrap();
-        collection.put(&Key::from(number), &document).unwrap();
+        collection.put_at(&Key::from(number), &document).unwrap();
     }
     let refused = collection.query(find(field("a..b").eq(1))).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Invalid);
@@ -244,7 +249,7 @@ fn queries_that_can_not_be_answered_are_errors_and_hits_of_elsewhere_too() {
     let large = format!(r#"{{"large":"{}"}}"#, "x".repeat(1 << 20));
     let large = Document::from_json(large.as_bytes()).unwrap();
     for number in 0..70 {
-        collection.put(&Key::from(number), &large).unwrap();
+        collection.put_at(&Key::from(number), &large).unwrap();
     }
     let all = find(field("large").exists());
     let error = collection.query(all.clone()).unwrap_err();
@@ -280,7 +285,7 @@ fn frozen(env: &Arc<dyn Env>, path: &Path, documents: &[Document]) -> FrozenFile
     FrozenFile::open(&**env, path, OpenOptions::default()).unwrap()
 }
 
-/// In one file, in many, and in many beside a model; explained and not.
+/// From one file, from many, and from many beside a model; explained and not.
 #[test]
 fn frozen_partitions_answer_as_the_definition_says() {
     for seed in 0..800 {

@@ -1,4 +1,4 @@
-//! The `quire` binary as its users run it: commands, and a server on a free port.
+//! The `quire` binary as users run it: commands, and a server on a free port.
 
 use crate::http::Connection;
 use serde_json::Value;
@@ -9,18 +9,18 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
 
-/// The project's directory.
+/// The directory of the project.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// Where cargo builds to, with the profile: the directory that holds `quire`.
+/// The output directory of cargo for this profile, which holds `quire`.
 fn profile_dir() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.parent().and_then(Path::parent).unwrap().to_path_buf()
 }
 
-/// Where tests keep what they make once and use in later runs.
+/// The directory of files that tests make once and use in later runs.
 pub(crate) fn target_dir() -> PathBuf {
     profile_dir().parent().unwrap().to_path_buf()
 }
@@ -60,7 +60,7 @@ pub(crate) fn binary() -> &'static Path {
     })
 }
 
-/// The optimised binary if there is a fresh one, for what takes long; else [`binary`].
+/// The optimised binary if there is a fresh one, for long tests; else [`binary`].
 pub(crate) fn fast_binary() -> PathBuf {
     let release = target_dir().join("release/quire");
     if is_fresh(&release) {
@@ -102,7 +102,7 @@ fn newest(dir: &Path) -> SystemTime {
     newest
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) code: Option<i32>,
@@ -131,7 +131,7 @@ pub(crate) fn run_with_input(arguments: &[&str], input: &[u8]) -> Done {
     let mut child = command(arguments).stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_vec();
-    // A command that fails early need not read what it is given.
+    // A command that fails early need not read its input.
     let feeder = std::thread::spawn(move || drop(stdin.write_all(&input)));
     let output = child.wait_with_output().unwrap();
     feeder.join().unwrap();
@@ -142,7 +142,7 @@ pub(crate) fn run_with_input(arguments: &[&str], input: &[u8]) -> Done {
     }
 }
 
-/// Runs a command that must succeed, and gives its output.
+/// Runs a command that must succeed, and returns its output.
 #[track_caller]
 pub(crate) fn ok(arguments: &[&str]) -> String {
     let done = run(arguments);
@@ -176,7 +176,7 @@ impl Server {
         Server::launch(command)
     }
 
-    /// Runs a command that serves, until it says where.
+    /// Runs a command that serves, until it prints its address.
     pub(crate) fn launch(mut command: Command) -> Server {
         let mut child = command
             .args(["--json", "--quiet"])
@@ -211,7 +211,7 @@ impl Server {
         Server::start(database, &[&memcached, arguments].concat())
     }
 
-    /// Where it serves the memcached protocol.
+    /// The address of the memcached port.
     pub(crate) fn memcached(&self) -> SocketAddr {
         self.memcached.unwrap()
     }
@@ -225,7 +225,7 @@ impl Server {
         self.connect().json(method, path, body.as_bytes())
     }
 
-    /// The most memory that the process ever had resident, in bytes.
+    /// The peak resident memory of the process, in bytes.
     pub(crate) fn peak_memory_bytes(&self) -> u64 {
         peak_memory_bytes(self.child.id())
     }
@@ -238,7 +238,7 @@ impl Server {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Stops it as an operator would; it must end well, and soon.
+    /// Stops it as an operator would; it must end soon, with success.
     pub(crate) fn stop(mut self) {
         signal(self.pid(), "TERM");
         let begun = Instant::now();
@@ -274,7 +274,7 @@ pub(crate) fn signal(pid: u32, name: &str) {
     assert!(status.success());
 }
 
-/// The most memory that a process ever had resident, in bytes.
+/// The peak resident memory of a process, in bytes.
 pub(crate) fn peak_memory_bytes(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status

@@ -1,15 +1,16 @@
-//! Repairing damaged databases: what is whole comes out, nothing wrong does, and the rest is in the
-//! report.
+//! Repair of damaged databases: whole records are recovered, no wrong ones are, and the report
+//! names the rest.
 
+use quiredb::operations::{LostKey, RepairEvent, RepairReport, repair};
 use quiredb::{
-    CollectionSettings, Database, Document, Env, Key, LostKey, Options, RepairEvent, RepairReport,
-    SimEnv, Volumes, Write, repair,
+    CollectionSettings, DatabaseBuilder, DatabaseOptions, Document, Env, Key, SimEnv, Volumes,
+    Write,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What was written: collection and partition, then position, then key and document.
+/// What was written: by collection and partition, then position: key and document.
 type History = BTreeMap<(String, u32), BTreeMap<u64, (Key, Option<Document>)>>;
 type Documents = BTreeMap<(String, Key), Document>;
 
@@ -40,11 +41,15 @@ fn document(number: u32) -> Document {
 fn database() -> (Arc<SimEnv>, History) {
     let env = SimEnv::new(3);
     let mut history = History::new();
-    let options = Options {
+    let options = DatabaseOptions {
         segment_bytes: 900,
-        ..Options::default()
+        ..DatabaseOptions::default()
     };
-    let database = Database::open_with(env.clone(), old(), options).unwrap();
+    let database = DatabaseBuilder::on(&old())
+        .env(env.clone())
+        .options(options)
+        .open()
+        .unwrap();
     let settings = |partitions| CollectionSettings {
         partitions,
         ..CollectionSettings::default()
@@ -64,7 +69,7 @@ fn database() -> (Arc<SimEnv>, History) {
             ),
             _ => Write::put(key.clone(), document(number)),
         };
-        let written = collection.write(write).unwrap();
+        let written = collection.write().run(write).unwrap();
         if written.effect != quiredb::Effect::Unchanged {
             let now = collection.get(&key).unwrap().map(|found| found.document);
             history
@@ -118,7 +123,7 @@ fn repaired(env: &Arc<SimEnv>) -> (RepairReport, Vec<RepairEvent>) {
     (report, events)
 }
 
-/// Guessed names of collections, and those that they had.
+/// Guessed names of collections, and their real names.
 fn names(events: &[RepairEvent]) -> BTreeMap<String, String> {
     let guessed = |event: &RepairEvent| match event {
         RepairEvent::Guess { collection, .. } => Some(collection.clone()),
@@ -137,9 +142,11 @@ fn contents(
     events: &[RepairEvent],
     versions: &mut BTreeMap<(String, Key), u64>,
 ) -> Documents {
-    let whole = quiredb::verify(env.clone(), new(), &mut |_, _| {}).unwrap();
+    let whole =
+        quiredb::operations::verify(env.clone(), new(), &Default::default(), &mut |_, _| {})
+            .unwrap();
     assert_eq!(whole.damage, []);
-    let database = Database::open_with(env.clone(), new(), Options::default()).unwrap();
+    let database = DatabaseBuilder::on(&new()).env(env.clone()).open().unwrap();
     let mut documents = Documents::new();
     for name in database.collections() {
         let known = names(events).remove(&name).unwrap_or_else(|| name.clone());
@@ -153,7 +160,8 @@ fn contents(
     documents
 }
 
-/// Repairs a damaged copy and checks everything that is promised. How many positions were lost.
+/// Repairs a damaged copy, and checks everything that is promised. Returns the number of lost
+/// positions.
 fn check(env: &Arc<SimEnv>, history: &History, damage: &dyn Fn(&SimEnv), at: &str) -> u64 {
     let env = env.after_crash(1);
     damage(&env);
@@ -179,7 +187,7 @@ fn check(env: &Arc<SimEnv>, history: &History, damage: &dyn Fn(&SimEnv), at: &st
                 first,
                 last,
             } => {
-                // Nothing is given past the end of a log whose end is not known.
+                // Nothing is returned past the end of a log whose end is not known.
                 let last = last.unwrap_or(1000);
                 let positions = (*first..=last).map(|p| (of(collection), *partition, p));
                 unknown.extend(positions.clone());
@@ -202,7 +210,7 @@ fn check(env: &Arc<SimEnv>, history: &History, damage: &dyn Fn(&SimEnv), at: &st
             _ => {}
         }
     }
-    // What is not said to be lost is there, and the newest of it counts.
+    // Positions not reported as lost are there, and the newest of them counts.
     let mut expected = replay(history, &lost);
     for place in &deleted {
         let known = |documents: &Documents| documents.contains_key(place);
@@ -210,7 +218,7 @@ fn check(env: &Arc<SimEnv>, history: &History, damage: &dyn Fn(&SimEnv), at: &st
         expected.remove(place);
     }
     assert_eq!(found, expected, "{at}: {events:#?}");
-    // What is not as it was is told.
+    // Every difference is reported.
     let was = replay(history, &BTreeSet::new());
     let places: BTreeSet<_> = was.keys().chain(found.keys()).collect();
     for place in places {
@@ -336,7 +344,7 @@ fn what_is_no_database_and_what_is_in_the_way_are_refused() {
     env.replace(Path::new("/other/file"), b"text").unwrap();
     refused(volumes(&["/other"]), new(), "not a Quire database");
     refused(old(), volumes(&["/other"]), "not empty");
-    let open = Database::open_with(env.clone(), old(), Options::default()).unwrap();
+    let open = DatabaseBuilder::on(&old()).env(env.clone()).open().unwrap();
     refused(old(), new(), "locked");
     open.close().unwrap();
 }
@@ -345,18 +353,29 @@ fn what_is_no_database_and_what_is_in_the_way_are_refused() {
 fn the_same_goes_for_a_database_that_crashed() {
     let (env, history) = database();
     {
-        let options = Options::default();
-        let database = Database::open_with(env.clone(), old(), options).unwrap();
+        let options = DatabaseOptions::default();
+        let database = DatabaseBuilder::on(&old())
+            .env(env.clone())
+            .options(options)
+            .open()
+            .unwrap();
         let letters = database.collection("letters").unwrap();
         for number in 0..4u32 {
             let write = Write::put(Key::from(1000 + number), document(number));
             // Neither durable nor acknowledged as such: a crash may keep it.
-            letters.write_batch(vec![write], Some(quiredb::Durability::None));
+            letters
+                .batch()
+                .writes(vec![write])
+                .durability(quiredb::Durability::None)
+                .write();
         }
         let crashed = env.after_crash(9);
         let (_, events) = repaired(&crashed);
         assert_eq!(events, []);
-        let opened = Database::open_with(crashed.clone(), old(), Options::default()).unwrap();
+        let opened = DatabaseBuilder::on(&old())
+            .env(crashed.clone())
+            .open()
+            .unwrap();
         let letters = opened.collection("letters").unwrap();
         let found = contents(&crashed, &[], &mut BTreeMap::new());
         let mut kept = replay(&history, &BTreeSet::new());

@@ -1,9 +1,8 @@
-//! Scrubbing in the background: everything is read once a period, and what is damaged is found and
-//! kept.
+//! Scrubbing in the background: everything is read once a period; damage is found and stays known.
 
 use quiredb::{
-    Collection, CollectionSettings, Database, Document, Durability, Env, Key, Options, ScrubStats,
-    SimEnv, Volumes, Write,
+    Collection, CollectionSettings, Database, DatabaseOptions, Document, Durability, Env, Key,
+    ScrubStats, SimEnv, Write,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,12 +11,16 @@ use std::time::Duration;
 const PERIOD: Duration = Duration::from_secs(100_000);
 
 fn open(env: &Arc<SimEnv>) -> Database {
-    let options = Options {
+    let options = DatabaseOptions {
         scrub_period: Some(PERIOD),
         segment_bytes: 600_000,
-        ..Options::default()
+        ..DatabaseOptions::default()
     };
-    Database::open_with(env.clone(), Volumes::single("/db"), options).unwrap()
+    Database::builder("/db")
+        .env(env.clone())
+        .options(options)
+        .open()
+        .unwrap()
 }
 
 /// Three megabytes that do not compress, in two partitions.
@@ -33,7 +36,11 @@ fn fill(database: &Database) -> Collection {
         let text: String = noise.iter().map(|byte| format!("{byte:02x}")).collect();
         let document = Document::from_json(format!(r#"{{"text":"{text}"}}"#).as_bytes()).unwrap();
         let write = Write::put(Key::from(number), document);
-        collection.write_batch(vec![write], Some(Durability::None));
+        collection
+            .batch()
+            .writes(vec![write])
+            .durability(Durability::None)
+            .write();
         if number % 100 == 99 {
             collection.flush().unwrap();
         }
@@ -52,7 +59,7 @@ fn data_bytes(env: &SimEnv) -> u64 {
         .sum()
 }
 
-/// Lets time pass, in small steps, and background work be done.
+/// Lets time pass in small steps, and runs background work.
 fn pass(env: &SimEnv, time: Duration) {
     for _ in 0..200 {
         env.advance(time / 200);
@@ -163,11 +170,15 @@ fn damage_is_kept_until_a_pass_no_longer_finds_it() {
 #[test]
 fn none_is_off() {
     let env = SimEnv::new(4);
-    let options = Options {
+    let options = DatabaseOptions {
         scrub_period: None,
-        ..Options::default()
+        ..DatabaseOptions::default()
     };
-    let database = Database::open_with(env.clone(), Volumes::single("/db"), options).unwrap();
+    let database = Database::builder("/db")
+        .env(env.clone())
+        .options(options)
+        .open()
+        .unwrap();
     pass(&env, PERIOD * 10);
     assert_eq!(database.stats().unwrap().scrub, None);
     assert!(!env.exists("/db/SCRUB".as_ref()).unwrap());

@@ -29,13 +29,13 @@ const END: &str = "<!-- seeded bugs: end -->";
 /// What found a bug.
 #[derive(Debug, Clone)]
 struct Found {
-    /// By what, and after how much of it.
+    /// The method, and the work that it took.
     by: String,
     failure: String,
     took: Duration,
 }
 
-/// Seeds a bug and looks for it.
+/// Seeds a bug, and searches for it.
 fn hunt(bug: Bug) -> Option<Found> {
     if let Some(by) = elsewhere(bug) {
         return Some(Found {
@@ -47,13 +47,13 @@ fn hunt(bug: Bug) -> Option<Found> {
     let begun = Instant::now();
     let _seeded = seed_bug(bug);
     let (by, failure) = match bug {
-        // What no crash and no fault does: bytes that change by themselves.
+        // Bugs that need damage: bytes that change by themselves.
         Bug::LogChecksumUnchecked
         | Bug::TableChecksumUnchecked
         | Bug::ManifestChecksumUnchecked
         | Bug::DamageTakenForTornTail
         | Bug::ShortLogAccepted => damage(),
-        // Mistakes after a mishap, which show after another at the right step.
+        // Bugs that show only if a second fault follows a first one at the right step.
         Bug::FoundSegmentNameBelieved
         | Bug::UnprovenBelieved
         | Bug::FoundManifestBelieved
@@ -61,7 +61,7 @@ fn hunt(bug: Bug) -> Option<Found> {
         Bug::FoundCatalogBelieved => documents_exhaustive("a fault, then a crash,", |history| {
             exhaustive::fault_then_crash(history, 2)
         }),
-        // Mistakes of one or two steps of many.
+        // Bugs at one or two of many steps.
         Bug::CompactedRemovedFirst | Bug::LeftoversBelieved => {
             documents_exhaustive("a crash", |history| {
                 exhaustive::crash_at_every_step(history, 6)
@@ -77,12 +77,16 @@ fn hunt(bug: Bug) -> Option<Found> {
     })
 }
 
-/// Under simulation there is one thread: what shows between threads alone is hunted where these are
-/// checked.
+/// The tests of `store` search the bugs of added trees themselves. The simulation has one thread:
+/// bugs that show only between threads are searched where those are checked.
 fn elsewhere(bug: Bug) -> Option<&'static str> {
     let [memtables, frames] = Bug::UNDER_LOOM;
     let [trees, stores] = Bug::UNDER_SHUTTLE;
     let checked = [
+        (
+            Bug::OF_ADDED_TREES,
+            "a crash at every step of adding, building and dropping trees, in `store`",
+        ),
         (memtables, "orders of steps under loom, in `lsm`"),
         (frames, "orders of steps under loom, in `lsm`"),
         (trees, "orders of steps under shuttle, in `lsm`"),
@@ -129,7 +133,7 @@ fn documents_exhaustive(
     Some((by, failure.to_string()))
 }
 
-/// A way to look for a bug, in words, and the test that fails if it is there.
+/// A method to search for a bug, in words, and the test that fails if it is there.
 type Hunt = (&'static str, fn());
 
 fn frozen_damage() -> Option<(String, String)> {
@@ -165,7 +169,7 @@ fn first_failure(hunts: &[Hunt]) -> Option<(String, String)> {
     })
 }
 
-/// Hunts bugs, as many at a time as there are cores. In their order.
+/// Searches for bugs, one per core at a time. In their order.
 fn hunt_all(bugs: &[Bug]) -> Vec<(Bug, Option<Found>)> {
     let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {

@@ -3,9 +3,10 @@
 //! failed.
 
 use quire_env::Fault;
+use quiredb::operations::{self, BackupOptions, BackupReport};
 use quiredb::{
-    BackupOptions, BackupReport, CollectionSettings, Database, Document, Durability, Env,
-    ErrorKind, Key, Medium, Options, Position, Result, SimEnv, Volumes, Write,
+    CollectionSettings, Database, DatabaseBuilder, DatabaseOptions, Document, Durability, Env,
+    ErrorKind, Key, Medium, Position, Result, SimEnv, Volumes, Write,
 };
 use std::collections::BTreeMap;
 use std::ops::ControlFlow::{self, Break, Continue};
@@ -24,13 +25,16 @@ fn volumes_of(names: &[&str]) -> Volumes {
 }
 
 fn open(env: &Arc<SimEnv>, volumes: Volumes) -> Result<Database> {
-    let options = Options {
+    let options = DatabaseOptions {
         // Several segments, so that there are sealed ones.
         segment_bytes: 4 << 10,
         memory_bytes: 16 << 20,
-        ..Options::default()
+        ..DatabaseOptions::default()
     };
-    Database::open_with(env.clone(), volumes, options)
+    DatabaseBuilder::on(&volumes)
+        .env(env.clone())
+        .options(options)
+        .open()
 }
 
 fn one() -> Volumes {
@@ -45,7 +49,7 @@ fn settings() -> CollectionSettings {
     }
 }
 
-/// All that the database holds.
+/// The contents of the database.
 fn state(database: &Database) -> State {
     database
         .collections()
@@ -61,16 +65,22 @@ fn state(database: &Database) -> State {
         .collect()
 }
 
-/// Restores a snapshot on fresh volumes and gives what it holds, once all of it was verified.
+/// Restores a snapshot on fresh volumes, verifies it, and returns its contents.
 fn restored(env: &Arc<SimEnv>, number: u64, target: &Volumes) -> Result<State> {
-    quiredb::restore(
+    quiredb::operations::restore(
         env.clone(),
         backup_dir(),
         Some(number),
         target,
         &mut |_, _| {},
     )?;
-    let report = quiredb::verify(env.clone(), target.clone(), &mut |_, _| {}).unwrap();
+    let report = quiredb::operations::verify(
+        env.clone(),
+        target.clone(),
+        &Default::default(),
+        &mut |_, _| {},
+    )
+    .unwrap();
     assert!(report.damage.is_empty(), "{:?}", report.damage);
     let database = open(env, target.clone()).unwrap();
     let found = state(&database);
@@ -87,7 +97,12 @@ fn go_on(_: u64, _: u64) -> ControlFlow<()> {
 }
 
 fn backup(database: &Database) -> Result<BackupReport> {
-    database.backup(backup_dir(), &BackupOptions::default(), &mut go_on)
+    operations::backup(
+        &database,
+        backup_dir(),
+        &BackupOptions::default(),
+        &mut go_on,
+    )
 }
 
 /// A seeded source of choices.
@@ -104,7 +119,7 @@ impl Dice {
     }
 }
 
-/// Does something to the database, or nothing if the machine is gone.
+/// Runs a random operation on the database, or none if the machine has crashed.
 fn act(database: &Database, dice: &mut Dice) -> Result<()> {
     let name = format!("c{}", dice.below(3));
     match dice.below(20) {
@@ -127,9 +142,13 @@ fn act(database: &Database, dice: &mut Dice) -> Result<()> {
                 let json = format!(r#"{{"n":{},"text":"{filler}"}}"#, dice.below(1000));
                 Write::put(key, Document::from_json(json.as_bytes()).unwrap())
             });
-            let writes = writes.collect();
+            let writes: Vec<Write> = writes.collect();
             let durability = [Durability::None, Durability::Sync][dice.below(2) as usize];
-            let results = collection.write_batch(writes, Some(durability));
+            let results = collection
+                .batch()
+                .writes(writes)
+                .durability(durability)
+                .write();
             results.into_iter().try_for_each(|result| result.map(drop))
         }
     }
@@ -153,7 +172,7 @@ fn run(seed: u64) {
         if dice.below(2) == 0 {
             env.crash_at(env.operations() + dice.below(600));
         }
-        // What a backup that did not end was of: its snapshot may be there all the same.
+        // The contents of an unfinished backup: its snapshot may be there all the same.
         let mut in_doubt = None;
         let mut removed = Vec::new();
         for _step in 0..12 {
@@ -176,7 +195,7 @@ fn run(seed: u64) {
                 rate_bytes: [None, Some(1 << 20)][dice.below(2) as usize],
             };
             let (mut at_moment, mut stop) = (None, dice.below(10) == 0);
-            // Everything applied is what a backup takes, acknowledged or not.
+            // A backup takes every applied record, acknowledged or not.
             let acknowledged = database
                 .collections()
                 .iter()
@@ -184,7 +203,7 @@ fn run(seed: u64) {
             if acknowledged.is_err() {
                 break;
             }
-            let result = database.backup(backup_dir(), &options, &mut |done, _| {
+            let result = operations::backup(&database, backup_dir(), &options, &mut |done, _| {
                 if done == 0 && at_moment.is_none() && !env.crashed() {
                     at_moment = Some(state(&database));
                 }
@@ -221,7 +240,7 @@ fn run(seed: u64) {
         if env.crashed() {
             env = env.after_crash(dice.below(u64::MAX));
         }
-        let present = match quiredb::snapshots(env.clone(), backup_dir()) {
+        let present = match quiredb::operations::snapshots(env.clone(), backup_dir()) {
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             listed => listed.unwrap(),
         };
@@ -271,7 +290,12 @@ fn backed_up(env: &Arc<SimEnv>) -> (Database, State) {
                 Document::from_json(json.as_bytes()).unwrap(),
             )
         });
-        for result in letters.write_batch(batch.collect(), Some(Durability::Sync)) {
+        for result in letters
+            .batch()
+            .writes(batch)
+            .durability(Durability::Sync)
+            .write()
+        {
             result.unwrap();
         }
     };
@@ -327,7 +351,7 @@ fn a_crash_at_any_step_of_a_backup_leaves_the_snapshots_before_it_and_the_next_g
             drop(database);
             let number = report.snapshot.number;
             assert_eq!(restored(&env, number, &copy).unwrap(), second, "{what}");
-            // What the interrupted one left is gone.
+            // The files of the interrupted backup are removed.
             let files = env.files();
             let left = files.iter().find(|path| {
                 path.starts_with("/backup/files") && path.extension().is_some_and(|e| e == "tmp")
@@ -356,18 +380,28 @@ fn a_restore_that_stops_at_any_step_is_no_database_and_can_begin_anew() {
                 None => env.crash_at(at),
                 Some(fault) => env.fail_at(at, fault),
             }
-            let result = quiredb::restore(env.clone(), backup_dir(), Some(1), &two, &mut |_, _| {});
+            let result = quiredb::operations::restore(
+                env.clone(),
+                backup_dir(),
+                Some(1),
+                &two,
+                &mut |_, _| {},
+            );
             env.heal();
             let env = match fault {
                 None => env.after_crash(step),
                 Some(_) => env,
             };
             let what = format!("step {step}, fault {fault:?}: {result:?}");
-            let options = Options {
+            let options = DatabaseOptions {
                 create_if_missing: false,
-                ..Options::default()
+                ..DatabaseOptions::default()
             };
-            match Database::open_with(env.clone(), two.clone(), options) {
+            match DatabaseBuilder::on(&two)
+                .env(env.clone())
+                .options(options)
+                .open()
+            {
                 Ok(database) => {
                     assert_eq!(state(&database), first, "{what}");
                     database.close().unwrap();
@@ -481,7 +515,7 @@ fn a_second_backup_copies_only_what_is_new() {
                 Document::from_json(json.as_bytes()).unwrap(),
             )
         });
-        logs.write_batch(batch.collect(), None);
+        logs.batch().writes(batch).write();
     };
     (0..10).for_each(|part| write(part * 100));
     database.flush().unwrap();
@@ -497,12 +531,12 @@ fn a_second_backup_copies_only_what_is_new() {
     let expected = state(&database);
     assert_eq!(state_of_backup(&env, 3), expected);
 
-    // With the others gone, it is still whole; and nothing is left that it does not need.
+    // With the others removed it is still whole, and no file is left that it does not need.
     let options = BackupOptions {
         keep: Some(1),
         ..BackupOptions::default()
     };
-    let last = database.backup(backup_dir(), &options, &mut go_on).unwrap();
+    let last = operations::backup(&database, backup_dir(), &options, &mut go_on).unwrap();
     assert_eq!(last.removed_snapshots, [1, 2, 3]);
     assert_eq!(state_of_backup(&env, 4), expected);
     let pieces = env.files().into_iter();
@@ -519,7 +553,8 @@ fn copies_that_went_different_ways_can_be_backed_up_to_one_place() {
     let (database, first) = backed_up(&env);
     database.close().unwrap();
     let copy = Volumes::single("/copy");
-    quiredb::restore(env.clone(), backup_dir(), Some(1), &copy, &mut |_, _| {}).unwrap();
+    quiredb::operations::restore(env.clone(), backup_dir(), Some(1), &copy, &mut |_, _| {})
+        .unwrap();
     let mut expected = vec![first];
     for (volumes, word) in [(one(), "here"), (copy, "there"), (one(), "home")] {
         let database = open(&env, volumes).unwrap();
@@ -528,7 +563,7 @@ fn copies_that_went_different_ways_can_be_backed_up_to_one_place() {
             // Of one length, so that logs and tables differ in nothing but what is in them.
             let json = format!(r#"{{"word":"{word:5}"}}"#);
             letters
-                .put(
+                .put_at(
                     &Key::from(number),
                     &Document::from_json(json.as_bytes()).unwrap(),
                 )
@@ -553,7 +588,14 @@ fn copies_that_went_different_ways_can_be_backed_up_to_one_place() {
 fn what_is_no_place_for_it_is_refused_and_left_alone() {
     let env = SimEnv::new(1);
     let (database, _) = backed_up(&env);
-    let to = |path: &str| database.backup(Path::new(path), &BackupOptions::default(), &mut go_on);
+    let to = |path: &str| {
+        operations::backup(
+            &database,
+            Path::new(path),
+            &BackupOptions::default(),
+            &mut go_on,
+        )
+    };
     env.create_dir_all(Path::new("/home")).unwrap();
     env.replace(Path::new("/home/letter.txt"), b"dear all")
         .unwrap();
@@ -571,7 +613,7 @@ fn what_is_no_place_for_it_is_refused_and_left_alone() {
 
     let restore = |from: &str, number, target: &str| {
         let target = Volumes::single(target);
-        quiredb::restore(
+        quiredb::operations::restore(
             env.clone(),
             Path::new(from),
             number,
@@ -596,11 +638,15 @@ fn what_is_no_place_for_it_is_refused_and_left_alone() {
 
     // One at a time.
     let mut inner = None;
-    database
-        .backup(backup_dir(), &BackupOptions::default(), &mut |_, _| {
+    operations::backup(
+        &database,
+        backup_dir(),
+        &BackupOptions::default(),
+        &mut |_, _| {
             inner.get_or_insert_with(|| backup(&database).unwrap_err().kind());
             Continue(())
-        })
-        .unwrap();
+        },
+    )
+    .unwrap();
     assert_eq!(inner, Some(ErrorKind::Locked));
 }

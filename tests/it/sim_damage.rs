@@ -1,8 +1,8 @@
 //! Damaged bytes are never served: every byte of every file of a small database is changed in turn.
 
 use quiredb::{
-    Collection, CollectionSettings, Database, Document, Durability, ErrorKind, Key, Options,
-    Result, SimEnv, Volumes, Write,
+    Collection, CollectionSettings, Database, DatabaseBuilder, Document, Durability, ErrorKind,
+    Key, Result, SimEnv, Volumes, Write,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn volumes() -> Volumes {
 }
 
 fn open(env: &Arc<SimEnv>) -> Result<Database> {
-    Database::open_with(env.clone(), volumes(), Options::default())
+    DatabaseBuilder::on(&volumes()).env(env.clone()).open()
 }
 
 fn collection(database: &Database) -> Result<Collection> {
@@ -44,10 +44,11 @@ fn database_of(word: &str) -> (Arc<SimEnv>, Model) {
                 r#"{{"n":{number},"text":"{word} {number}, with some text to fill a line"}}"#
             );
             let document = Document::from_json(text.as_bytes()).unwrap();
-            letters.write_batch(
-                vec![Write::put(key.clone(), document.clone())],
-                Some(Durability::None),
-            );
+            letters
+                .batch()
+                .writes(vec![Write::put(key.clone(), document.clone())])
+                .durability(Durability::None)
+                .write();
             model.insert(key, document);
             if number % 7 == 3 {
                 letters.flush().unwrap();
@@ -60,8 +61,7 @@ fn database_of(word: &str) -> (Arc<SimEnv>, Model) {
     (env, model)
 }
 
-/// Whether there is an answer. What there is instead is said to be damage, with the place where it
-/// is.
+/// Whether there is an answer. If not, the error must report damage, with its place.
 fn answered<T>(result: Result<T>) -> Option<T> {
     match result {
         Ok(answer) => Some(answer),
@@ -73,8 +73,8 @@ fn answered<T>(result: Result<T>) -> Option<T> {
     }
 }
 
-/// Reads everything in every way. Whatever is answered is right; an error is an error. Whether
-/// there was none.
+/// Reads everything in every way. Every answer is right, or an error. Returns whether there was no
+/// error.
 fn is_right_or_refused(env: &Arc<SimEnv>, model: &Model) -> bool {
     let Some(database) = answered(open(env)) else {
         return false;
@@ -114,13 +114,13 @@ fn is_right_or_refused(env: &Arc<SimEnv>, model: &Model) -> bool {
     whole
 }
 
-fn verify(env: &Arc<SimEnv>) -> quiredb::VerifyReport {
-    quiredb::verify(env.clone(), volumes(), &mut |_, _| {}).unwrap()
+fn verify(env: &Arc<SimEnv>) -> quiredb::operations::VerifyReport {
+    quiredb::operations::verify(env.clone(), volumes(), &Default::default(), &mut |_, _| {})
+        .unwrap()
 }
 
-/// Whether the report names the file, or the directory it is in (where the file is what should be
-/// there).
-fn names(report: &quiredb::VerifyReport, file: &Path) -> bool {
+/// Whether the report names the file, or its directory (for a missing file).
+fn names(report: &quiredb::operations::VerifyReport, file: &Path) -> bool {
     report
         .damage
         .iter()
@@ -142,7 +142,7 @@ fn files(env: &SimEnv) -> Vec<PathBuf> {
 fn check(env: &Arc<SimEnv>, model: &Model, path: &Path, damage: &dyn Fn(&SimEnv), what: &str) {
     let damaged = env.after_crash(1);
     damage(&damaged);
-    // A machine of its own: opening a database may mend what is not damage to a record.
+    // A machine of its own: opening a database may repair what is not damage to a record.
     let whole = is_right_or_refused(&damaged.after_crash(1), model);
     let report = verify(&damaged);
     let harmless = whole && report.damage.is_empty() && report.documents == model.len() as u64;
@@ -179,7 +179,7 @@ pub(crate) fn a_file_that_is_cut_or_missing_is_an_error_and_never_a_wrong_answer
             check(&env, &model, &path, &truncate, &format!("cut at {cut}"));
         }
         if path.ends_with("CATALOG") {
-            // Without its catalog a directory is no database, and is refused as a foreign one.
+            // A directory without its catalog is not a database, and is refused as a foreign one.
             continue;
         }
         let damaged = env.after_crash(1);
@@ -204,7 +204,7 @@ pub(crate) fn a_file_of_another_database_is_told_and_never_served() {
             continue;
         };
         if path.ends_with("CATALOG") {
-            // With it goes the identity of all the rest.
+            // The identity of all other files is lost with it.
             continue;
         }
         let exchange = |env: &SimEnv| {
@@ -228,13 +228,13 @@ pub(crate) fn damage_to_a_log_that_was_not_closed_takes_nothing_but_what_came_la
     let mut states = vec![Model::new()];
     for number in 0..8u32 {
         let document = Document::from_json(format!(r#"{{"n":{number}}}"#).as_bytes()).unwrap();
-        letters.put(&Key::from(number % 5), &document).unwrap();
+        letters.put_at(&Key::from(number % 5), &document).unwrap();
         let mut state = states.last().unwrap().clone();
         state.insert(Key::from(number % 5), document);
         states.push(state);
     }
     let (last, before) = (states.pop().unwrap(), states.pop().unwrap());
-    // The power goes.
+    // A power cut.
     let left = env.after_crash(1);
     let is_log = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "log");
     let (mut found, mut cut) = (0, 0);
@@ -253,7 +253,7 @@ pub(crate) fn damage_to_a_log_that_was_not_closed_takes_nothing_but_what_came_la
             let documents = letters.scan(..).unwrap();
             let documents = documents.map(|found| found.map(|found| (found.key, found.document)));
             let documents: Model = documents.collect::<Result<_>>().unwrap();
-            // Nothing tells it from a write that the power cut short.
+            // It looks like a write that the power cut short.
             cut += u32::from(documents == before);
             assert!(
                 documents == before || documents == last,

@@ -1,14 +1,14 @@
-//! Reads that fail, disks that vanish, disks that are slow: a short history with each at every
-//! single place.
+//! Failing reads, vanished disks, slow disks: a short history with each fault at every single
+//! place.
 //!
-//! Whatever happens, each answer is right or an error; nothing acknowledged is lost; one failure of
-//! the machine costs one error, and no more once the machine is well and, where a disk was gone,
-//! the database was opened again.
+//! Each answer is right or an error; no acknowledged write is lost; one fault of the machine costs
+//! one error, and no more once the faults end and, if a disk was gone, the database was opened
+//! again.
 
 use quire_env::{Absence, Env, Latency, ReadFault, SimEnv};
 use quiredb::{
-    Collection, CollectionSettings, Database, Document, Durability, Effect, Error, ErrorKind, Key,
-    Medium, Options, Position, Volumes, Write,
+    Collection, CollectionSettings, Database, DatabaseBuilder, DatabaseOptions, Document,
+    Durability, Effect, Error, ErrorKind, Key, Medium, Position, Volumes, Write,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 const KEYS: u32 = 12;
 
-/// One thing that a client does.
+/// One operation of a client.
 #[derive(Debug, Clone, Copy)]
 enum Act {
     Put(u32, usize),
@@ -69,10 +69,10 @@ fn history() -> Vec<Act> {
     ]
 }
 
-/// What may be under a key: more than one thing after a write that failed.
+/// The documents that a key may have: more than one after a failed write.
 type Possible = BTreeSet<Option<String>>;
 
-/// A client, its database on a simulated machine, and what it knows to be there.
+/// A client, its database on a simulated machine, and the documents that it expects.
 struct Client {
     env: Arc<SimEnv>,
     volumes: Volumes,
@@ -80,7 +80,7 @@ struct Client {
     created: bool,
     known: BTreeMap<u32, Possible>,
     written: u32,
-    /// Errors there were, and what they were.
+    /// The errors so far.
     errors: Vec<(String, ErrorKind)>,
 }
 
@@ -118,12 +118,14 @@ impl Client {
         let database = match &self.database {
             Some(database) => database.clone(),
             None => {
-                let options = Options {
+                let options = DatabaseOptions {
                     create_if_missing: !self.created,
-                    ..Options::default()
+                    ..DatabaseOptions::default()
                 };
-                let database =
-                    Database::open_with(self.env.clone(), self.volumes.clone(), options)?;
+                let database = DatabaseBuilder::on(&self.volumes)
+                    .env(self.env.clone())
+                    .options(options)
+                    .open()?;
                 self.created = true;
                 self.database.insert(database).clone()
             }
@@ -139,7 +141,7 @@ impl Client {
         }
     }
 
-    /// Does one thing; an error is noted, a wrong answer fails the test.
+    /// Runs one operation; an error is noted, a wrong answer fails the test.
     fn act(&mut self, act: Act) {
         if let Err(error) = self.try_act(act) {
             self.note(format!("{act:?}"), &error);
@@ -244,7 +246,8 @@ impl Client {
         Ok(found)
     }
 
-    /// What was read is one of what may be there, and is what is there from now on.
+    /// The document that was read must be one that the key may have; from now on it is the only
+    /// one.
     fn saw(&mut self, n: u32, found: Option<String>) {
         let possible = self.known.entry(n).or_insert_with(|| [None].into());
         assert!(
@@ -263,7 +266,10 @@ impl Client {
         then: Option<String>,
     ) -> Result<(), Error> {
         let result = collection
-            .write_batch(vec![write], Some(Durability::Sync))
+            .batch()
+            .writes(vec![write])
+            .durability(Durability::Sync)
+            .write()
             .remove(0);
         let possible = self.known.entry(n).or_insert_with(|| [None].into());
         match &result {
@@ -277,8 +283,7 @@ impl Client {
         result.map(drop)
     }
 
-    /// On a machine that is well: everything is as it is known to be, now, after opening again, and
-    /// after a crash.
+    /// Without faults: everything is as expected, now, after opening again, and after a crash.
     fn finish(&mut self, reopen: bool) {
         self.env.heal();
         self.errors.clear();
@@ -299,8 +304,13 @@ impl Client {
         }
         self.database = None;
         self.env = self.env.after_crash(7);
-        let report =
-            quiredb::verify(self.env.clone(), self.volumes.clone(), &mut |_, _| {}).unwrap();
+        let report = quiredb::operations::verify(
+            self.env.clone(),
+            self.volumes.clone(),
+            &Default::default(),
+            &mut |_, _| {},
+        )
+        .unwrap();
         assert_eq!(report.damage, []);
         for act in [Act::Compact, Act::Scan] {
             self.act(act);
@@ -309,7 +319,7 @@ impl Client {
     }
 }
 
-/// Steps and reads of the history on a machine that is well.
+/// Steps and reads of the history without faults.
 fn size_of(history: &[Act]) -> (u64, u64) {
     let mut client = Client::new(1);
     for act in history {
@@ -321,11 +331,11 @@ fn size_of(history: &[Act]) -> (u64, u64) {
     size
 }
 
-/// What a read that fails may be reported as.
+/// The errors that a failing read may cause.
 fn is_reported_as(fault: ReadFault, kind: ErrorKind) -> bool {
     match fault {
         ReadFault::Eio => kind == ErrorKind::Io,
-        // The file ended before its time: that is damage, as far as anyone can tell.
+        // A file that ends too early looks damaged.
         ReadFault::Short => kind == ErrorKind::Corrupt,
     }
 }
@@ -427,7 +437,8 @@ fn disk_that_vanishes_at_any_step_loses_nothing() {
     let (steps, _) = size_of(&history);
     for (disk, every) in [("/disks/b", 1), ("/disks/a", 2)] {
         for absence in [Absence::Failing, Absence::Unmounted] {
-            // A database that was made while a disk was away is another matter.
+            // Steps before `made` are left out: a disk that is away while the database is made is
+            // another case.
             for step in (made..steps).step_by(every) {
                 println!("{disk} at step {step}: {absence:?}");
                 let mut client = Client::new(1);
@@ -438,8 +449,8 @@ fn disk_that_vanishes_at_any_step_loses_nothing() {
                 for (text, kind) in &client.errors {
                     let known = match kind {
                         ErrorKind::Io | ErrorKind::ReadOnly => true,
-                        // In place of the first disk there is an empty directory: as far as anyone
-                        // can tell, its files are missing. That of another is told to be lost.
+                        // The first disk is replaced by an empty directory, so its files look
+                        // missing. Another disk is reported as lost.
                         ErrorKind::NotFound | ErrorKind::Corrupt | ErrorKind::Invalid => {
                             let empty = disk == "/disks/a" && absence == Absence::Unmounted;
                             empty

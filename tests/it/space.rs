@@ -3,8 +3,8 @@
 
 use crate::quire;
 use quiredb::{
-    Collection, CollectionSettings, Database, Document, Durability, Key, Options, OsEnv, SimEnv,
-    Volumes, Write,
+    Collection, CollectionSettings, Database, DatabaseBuilder, DatabaseOptions, Document,
+    Durability, Key, SimEnv, Volumes, Write,
 };
 use std::path::Path;
 use std::thread;
@@ -36,7 +36,12 @@ fn key(number: u64) -> Key {
 
 fn write(collection: &Collection, batch: impl Iterator<Item = (u64, u64)>) {
     let batch = batch.map(|(number, version)| Write::put(key(number), document(number, version)));
-    for result in collection.write_batch(batch.collect(), Some(Durability::None)) {
+    for result in collection
+        .batch()
+        .writes(batch)
+        .durability(Durability::None)
+        .write()
+    {
         result.unwrap();
     }
 }
@@ -55,12 +60,12 @@ fn check(collection: &Collection, versions: &[u64]) {
 }
 
 fn open(path: &Path) -> Database {
-    let options = Options {
+    let options = DatabaseOptions {
         segment_bytes: 256 << 10,
         replay_bytes_max: 512 << 10,
-        ..Options::default()
+        ..DatabaseOptions::default()
     };
-    Database::open_with(OsEnv::new().unwrap(), Volumes::single(path), options).unwrap()
+    Database::builder(path).options(options).open().unwrap()
 }
 
 #[test]
@@ -88,7 +93,7 @@ fn steady_overwrites_take_at_most_one_and_a_half_times_what_is_live() {
         write(&collection, batch.into_iter());
     }
     collection.flush().unwrap();
-    // What the background still does is bounded: nothing is written any more.
+    // The background work that is left is bounded: no more is written.
     let log_bytes = |collection: &Collection| collection.stats().unwrap().log_bytes;
     let deadline = Instant::now() + Duration::from_secs(120);
     let (mut taken, mut still) = (log_bytes(&collection), 0);
@@ -105,7 +110,7 @@ fn steady_overwrites_take_at_most_one_and_a_half_times_what_is_live() {
     );
     assert_eq!(stats.background_errors, Vec::<String>::new());
     check(&collection, &versions);
-    // A view keeps what it shows, whatever was compacted since.
+    // A view stays the same after any compaction.
     for number in (0..DOCUMENTS).step_by(7) {
         let found = at_first.get(&key(number)).unwrap().unwrap();
         assert_eq!(
@@ -120,7 +125,8 @@ fn steady_overwrites_take_at_most_one_and_a_half_times_what_is_live() {
     collection.compact().unwrap();
     let live = log_bytes(&collection);
     println!(
-        "{taken} bytes of log before the last compaction, {live} after it: {:.2} times; {} given back in all",
+        "{taken} bytes of log before the last compaction, {live} after it: {:.2} times; {} given \
+         back in all",
         taken as f64 / live as f64,
         stats.log_reclaimed_bytes
     );
@@ -143,12 +149,16 @@ fn steady_overwrites_take_at_most_one_and_a_half_times_what_is_live() {
 fn what_is_superseded_is_written_out_so_that_it_can_be_reclaimed() {
     let flushes = |log_live_percent| {
         let env = SimEnv::new(1);
-        let options = Options {
+        let options = DatabaseOptions {
             log_live_percent,
-            ..Options::default()
+            ..DatabaseOptions::default()
         };
         let volumes = Volumes::single("/db");
-        let database = Database::open_with(env.clone(), volumes, options).unwrap();
+        let database = DatabaseBuilder::on(&volumes)
+            .env(env.clone())
+            .options(options)
+            .open()
+            .unwrap();
         let settings = CollectionSettings {
             partitions: 1,
             ..CollectionSettings::default()

@@ -1,5 +1,5 @@
-//! A short run of `make torture`: a round of some kinds, on the real machine. What can't be had
-//! here is skipped, and said to be.
+//! A short run of `make torture`: one round of some kinds, on the real machine. Kinds that this
+//! machine can't run are skipped and listed.
 
 use crate::quire;
 use quire_tests::torture::{Plan, run};

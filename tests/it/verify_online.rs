@@ -1,8 +1,9 @@
-//! Verifying a database while it is written and read.
+//! Verification of a database while it is written and read.
 
+use quiredb::operations::{VerifyOptions, verify_open};
 use quiredb::{
-    Collection, CollectionSettings, Database, Document, Env, ErrorKind, Key, Options, SimEnv,
-    VerifyOptions, Volumes,
+    Collection, CollectionSettings, Database, DatabaseOptions, Document, Env, ErrorKind, Key,
+    SimEnv,
 };
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -10,11 +11,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 fn open(env: &Arc<SimEnv>) -> (Database, Collection) {
-    let options = Options {
+    let options = DatabaseOptions {
         segment_bytes: 2000,
-        ..Options::default()
+        ..DatabaseOptions::default()
     };
-    let database = Database::open_with(env.clone(), Volumes::single("/db"), options).unwrap();
+    let database = Database::builder("/db")
+        .env(env.clone())
+        .options(options)
+        .open()
+        .unwrap();
     let settings = || CollectionSettings {
         partitions: 2,
         ..CollectionSettings::default()
@@ -27,7 +32,9 @@ fn write(collection: &Collection, numbers: std::ops::Range<u32>) {
     for number in numbers {
         let text = format!(r#"{{"n":{number},"text":"letter number {number}"}}"#);
         let document = Document::from_json(text.as_bytes()).unwrap();
-        collection.put(&Key::from(number % 50), &document).unwrap();
+        collection
+            .put_at(&Key::from(number % 50), &document)
+            .unwrap();
     }
 }
 
@@ -57,20 +64,19 @@ fn writes_flushes_and_compactions_go_on_meanwhile_and_the_rate_is_kept() {
     let options = VerifyOptions {
         rate_bytes: Some(1000),
     };
-    let report = database
-        .verify(&options, &mut |done, total| {
-            assert!(done >= told && done <= total);
-            told = done;
-            steps += 1;
-            if steps % 10 == 0 {
-                write(&letters, 1000 + steps..1003 + steps);
-            }
-            if steps % 40 == 0 {
-                letters.compact().unwrap();
-            }
-            ControlFlow::Continue(())
-        })
-        .unwrap();
+    let report = verify_open(&database, &options, &mut |done, total| {
+        assert!(done >= told && done <= total);
+        told = done;
+        steps += 1;
+        if steps % 10 == 0 {
+            write(&letters, 1000 + steps..1003 + steps);
+        }
+        if steps % 40 == 0 {
+            letters.compact().unwrap();
+        }
+        ControlFlow::Continue(())
+    })
+    .unwrap();
     assert_eq!(report.damage, []);
     assert_eq!(report.documents, 50);
     // Superseded records that compaction removed meanwhile are not there to be read.
@@ -87,7 +93,7 @@ fn writes_flushes_and_compactions_go_on_meanwhile_and_the_rate_is_kept() {
     assert!(steps > 80, "{steps}");
 
     let mut closed = false;
-    let ended = database.verify(&VerifyOptions::default(), &mut |_, _| {
+    let ended = verify_open(&database, &VerifyOptions::default(), &mut |_, _| {
         if !closed {
             closed = true;
             database.close().unwrap();
@@ -108,7 +114,7 @@ fn records_that_compaction_moves_into_a_segment_that_was_read_are_read_there() {
             _ => 1000 + number % 8,
         };
         let document = Document::from_json(format!(r#"{{"n":{number}}}"#).as_bytes()).unwrap();
-        letters.put(&Key::from(key), &document).unwrap();
+        letters.put_at(&Key::from(key), &document).unwrap();
     }
     let log_files = || {
         let mut files = data_files(&env);
@@ -117,19 +123,18 @@ fn records_that_compaction_moves_into_a_segment_that_was_read_are_read_there() {
     };
     let before = log_files().len();
     let mut damaged = None;
-    let report = database
-        .verify(&VerifyOptions::default(), &mut |_, _| {
-            if damaged.is_none() {
-                letters.compact().unwrap();
-                assert!(log_files().len() < before, "{before} segments");
-                let first = log_files().into_iter().min().unwrap();
-                let length = env.read_all(&first).unwrap().len() as u64;
-                env.flip_bit(&first, length * 6).unwrap();
-                damaged = Some(first);
-            }
-            ControlFlow::Continue(())
-        })
-        .unwrap();
+    let report = verify_open(&database, &VerifyOptions::default(), &mut |_, _| {
+        if damaged.is_none() {
+            letters.compact().unwrap();
+            assert!(log_files().len() < before, "{before} segments");
+            let first = log_files().into_iter().min().unwrap();
+            let length = env.read_all(&first).unwrap().len() as u64;
+            env.flip_bit(&first, length * 6).unwrap();
+            damaged = Some(first);
+        }
+        ControlFlow::Continue(())
+    })
+    .unwrap();
     let damaged = damaged.unwrap();
     let is_named = |path: &Path| {
         let files = report.damage.iter().map(|found| Path::new(&found.file));
@@ -156,19 +161,18 @@ fn damage_to_any_file_is_found_and_named() {
             let env = template.after_crash(1);
             let (database, _letters) = open(&env);
             env.flip_bit(path, byte * 8).unwrap();
-            let report = database
-                .verify(&VerifyOptions::default(), &mut |_, _| {
-                    ControlFlow::Continue(())
-                })
-                .unwrap();
+            let report = verify_open(&database, &VerifyOptions::default(), &mut |_, _| {
+                ControlFlow::Continue(())
+            })
+            .unwrap();
             let named = |name: &Path| {
                 report
                     .damage
                     .iter()
                     .any(|found| Path::new(&found.file) == name)
             };
-            // What lies behind the blocks of the newest segment is not read: it is about to be
-            // written over.
+            // Bytes past the blocks of the newest segment are not read: they are about to be
+            // overwritten.
             let is_newest = path.to_string_lossy().ends_with(".log") && report.damage.is_empty();
             let trailing = is_newest && byte + 400 > length;
             assert!(

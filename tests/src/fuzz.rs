@@ -1,16 +1,16 @@
-//! Fuzz targets: every decoder of bytes from a disk, a socket or a user, fed with bytes that are
-//! almost right.
+//! Fuzz targets: every decoder of bytes from a disk, a socket or a user gets bytes that are almost
+//! right.
 //!
 //! A [`Target`] takes any bytes. It panics if the engine panics, gives a wrong answer, or decodes
-//! what does not encode again to something equal; an error is a right answer. It holds no state:
-//! the same bytes do the same.
+//! something whose encoding does not decode to something equal. An error is a right answer. It has
+//! no state: the same bytes do the same.
 //!
-//! Files have checksums, which a mutation almost never passes. So the first byte of an input for
-//! one of them is no part of the file: where it is odd, whoever runs the target seeds [the
-//! bugs](Target::below_checksums) that leave checksums unchecked. What is read then may be wrong;
-//! it must not panic, hang, or allocate without bound.
+//! Files have checksums, which almost no mutation passes. So the first byte of an input for one of
+//! them is not part of the file: if it is odd, the caller seeds [the bugs](Target::below_checksums)
+//! that leave checksums unchecked. Reads may then be wrong, but must not panic, hang, or allocate
+//! without bound.
 //!
-//! What a target returns stands for the way it went, roughly: inputs that go a new way are kept and
+//! A target returns a rough description of its path: inputs that take a new path are kept and
 //! mutated further.
 
 mod documents;
@@ -26,17 +26,17 @@ pub mod run;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// One decoder, or a few that belong together.
+/// One decoder, or a few related ones.
 pub struct Target {
     /// Its name, and its folder's under `fuzz/corpus`.
     pub name: &'static str,
     /// Runs it on one input.
     pub run: fn(&[u8]) -> Way,
-    /// Inputs to begin with, made by the code that writes such bytes.
+    /// Seed inputs, made by the code that writes such bytes.
     pub seeds: fn() -> Vec<Vec<u8>>,
     /// Whether the first byte says that checksums go unchecked.
     pub has_checksums: bool,
-    /// What a run may allocate at most at one time, in bytes, on its own thread.
+    /// The most bytes that a run may hold at a time, on its own thread.
     pub bytes_max: usize,
 }
 
@@ -78,12 +78,12 @@ pub fn target(name: &str) -> &'static Target {
         .unwrap_or_else(|| panic!("no fuzz target {name:?}"))
 }
 
-/// Stands for the way that a run went.
+/// A rough description of the path of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Way(pub u64);
 
 impl Way {
-    /// The way of a text, such as an error's, whatever the numbers in it.
+    /// The path of a text, such as that of an error, without the numbers in it.
     fn of(text: &str) -> Way {
         let mut hasher = DefaultHasher::new();
         for byte in text.bytes().filter(|byte| !byte.is_ascii_digit()).take(200) {
@@ -92,7 +92,7 @@ impl Way {
         Way(hasher.finish())
     }
 
-    /// The way of a result: what it counts, roughly, or its error.
+    /// The path of a result: its counts, roughly, or its error.
     fn of_result(result: &Result<u64, impl std::fmt::Display>) -> Way {
         match result {
             Ok(count) => {

@@ -1,5 +1,5 @@
-//! A plain HTTP/1.1 client over one connection: enough to ask a server, and nothing that could hide
-//! what it says.
+//! A plain HTTP/1.1 client over one connection: enough to query a server, and nothing that could
+//! hide its answers.
 
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -13,10 +13,10 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects. An answer is waited for two minutes.
+    /// Connects. A read times out after two minutes.
     ///
     /// # Errors
-    /// Nobody listens there.
+    /// No server listens there.
     pub fn open(address: SocketAddr) -> io::Result<Connection> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
@@ -26,10 +26,11 @@ impl Connection {
         })
     }
 
-    /// Sends a request and gives the status and the body of the answer.
+    /// Sends a request, and returns the status and the body of the answer.
     pub fn request(&mut self, method: &str, path: &str, body: &[u8]) -> io::Result<(u16, Vec<u8>)> {
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n",
             body.len()
         );
         let mut message = head.into_bytes();
@@ -38,7 +39,7 @@ impl Connection {
         self.receive(method == "HEAD")
     }
 
-    /// A request whose answer must be JSON.
+    /// Sends a request whose answer must be JSON.
     #[track_caller]
     pub fn json(&mut self, method: &str, path: &str, body: &[u8]) -> (u16, Value) {
         let (status, body) = self.request(method, path, body).unwrap();
@@ -55,7 +56,7 @@ impl Connection {
         self.stream.get_mut().write_all(bytes)
     }
 
-    /// Says that nothing more will be sent.
+    /// Closes the sending side.
     pub fn end(&mut self) -> io::Result<()> {
         self.stream.get_mut().shutdown(std::net::Shutdown::Write)
     }

@@ -1,4 +1,4 @@
-//! What whole-system tests are made of. Nothing here is part of Quire: it is all code of tests.
+//! The library of the whole-system tests. Nothing here is part of Quire.
 
 #![allow(
     clippy::disallowed_methods,

@@ -1,14 +1,14 @@
 //! A whole database on the simulated machine, run against a plain model.
 //!
-//! A [`History`] is data: what is done to a database, and what the machine does to it. [`generate`]
-//! makes one from a seed, a person writes one as [`text`]. [`run`] carries it out on a database and
-//! on a model at once, brings about the faults that it asks for, and checks after each operation
-//! what a client could check. A history that fails is made short by [`reduce`], and kept under
+//! A [`History`] is data: the operations on a database, and the faults of the machine. [`generate`]
+//! makes one from a seed; a person writes one as [`text`]. [`run`] runs it on a database and on a
+//! model at once, injects its faults, and checks after each operation everything that a client
+//! could check. A history that fails is made shorter by [`reduce`], and kept under
 //! `tests/histories/` by [`check_seeds`]. [`exhaustive`] puts a crash or a fault at every single
-//! I/O step of one. [`counters`] is a smaller world beside it, for what documents do not do.
+//! I/O step of one. [`counters`] is a second, smaller world, for what documents do not test.
 //!
-//! The engine under simulation runs on the thread that calls: so do seeded bugs, and one history
-//! does not touch another.
+//! The simulated engine runs on the calling thread, and so do seeded bugs: one history does not
+//! affect another.
 
 mod compare;
 pub mod counters;

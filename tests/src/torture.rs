@@ -1,10 +1,10 @@
-//! The real machine: the real binary on real files, tormented for minutes or hours, and each time
-//! compared with what it had acknowledged. `make torture` runs it.
+//! Torture tests: the real binary on real files of the real machine, under faults for minutes or
+//! hours, compared each time with what it had acknowledged. `make torture` runs them.
 //!
 //! A [`run`](run::run) is rounds of all `kinds` in turn. A round has a seed, which decides what it
-//! does (not when: that is the machine's), and a directory of its own. Most are a `Siege`: clients
-//! write to a server, something happens to it, and what is found afterwards must agree with the
-//! clients' `Book`s.
+//! does (but not when: that depends on the machine), and a directory of its own. Most are a
+//! `Siege`: clients write to a server, a fault happens, and what is found afterwards must agree
+//! with the `Book`s of the clients.
 
 mod book;
 mod cgroup;

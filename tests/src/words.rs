@@ -78,7 +78,7 @@ pub fn text(seed: u64, words: usize) -> String {
         if at > 0 {
             text.push(' ');
         }
-        // Two draws, the smaller: some words are frequent, as in prose.
+        // The smaller of two draws: some words are frequent, as in prose.
         let word = ((state >> 20) % 64).min((state >> 40) % 64);
         text.push_str(WORDS[word as usize]);
     }

@@ -3,10 +3,7 @@
 use super::{Engine, Reader};
 use crate::Result;
 use crate::corpus::{Batch, KEY_FIELD};
-use quiredb::{
-    Collection, CollectionSettings, Database, Document, Durability, Key, Options, OsEnv, Volumes,
-    Write,
-};
+use quiredb::{Collection, CollectionSettings, Database, Document, Durability, Key, Write};
 use std::path::Path;
 
 /// A database with one collection.
@@ -19,11 +16,7 @@ impl Engine for Quire {
     type Reader<'a> = QuireReader<'a>;
 
     fn open(dir: &Path, memory_bytes: u64) -> Result<Quire> {
-        let options = Options {
-            memory_bytes,
-            ..Options::default()
-        };
-        let database = Database::open_with(OsEnv::new()?, Volumes::single(dir), options)?;
+        let database = Database::builder(dir).memory(memory_bytes).open()?;
         let settings = || CollectionSettings {
             key_field: KEY_FIELD.into(),
             ..CollectionSettings::default()
@@ -46,7 +39,13 @@ impl Engine for Quire {
         } else {
             Durability::None
         };
-        for result in self.documents.write_batch(writes, Some(durability)) {
+        for result in self
+            .documents
+            .batch()
+            .writes(writes)
+            .durability(durability)
+            .write()
+        {
             result?;
         }
         Ok(())

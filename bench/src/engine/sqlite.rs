@@ -39,14 +39,15 @@ impl Engine for Sqlite {
     }
 
     fn write(&self, batch: &Batch, durable: bool) -> Result<()> {
-        // Keys are found, and texts checked, before the one writer is asked for.
+        // Keys are found, and texts checked, before the one writer is locked.
         let keys: Vec<String> = batch.documents().map(key_of).collect::<Result<_>>()?;
         let mut writer = self.writer.lock().map_err(|_| "another thread failed")?;
         // FULL syncs the write-ahead log at each commit; OFF leaves it to the system.
         writer.pragma_update(None, "synchronous", if durable { "full" } else { "off" })?;
         let transaction = writer.transaction()?;
         {
-            let sql = "INSERT INTO documents (key, body) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET body = ?2";
+            let sql = "INSERT INTO documents (key, body) VALUES (?1, ?2) \
+                       ON CONFLICT (key) DO UPDATE SET body = ?2";
             let mut insert = transaction.prepare_cached(sql)?;
             for (key, text) in keys.iter().zip(batch.documents()) {
                 insert.execute((key, text))?;
@@ -66,7 +67,7 @@ impl Engine for Sqlite {
         let writer = self.writer.lock().map_err(|_| "another thread failed")?;
         writer.pragma_update(None, "synchronous", "full")?;
         writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()))?;
-        // What earlier checkpoints wrote without a sync is covered by this one, of the same file.
+        // This sync also makes durable what earlier checkpoints wrote to the same file unsynced.
         Ok(File::open(&self.path)?.sync_all()?)
     }
 

@@ -20,7 +20,7 @@ impl Histogram {
         }
     }
 
-    /// Counts an operation that took so many nanoseconds.
+    /// Counts an operation that took this many nanoseconds.
     pub(super) fn add(&mut self, nanos: u64) {
         if let Some(count) = self.counts.get_mut(bucket(nanos)) {
             *count += 1;

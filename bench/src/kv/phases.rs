@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Every so many reads one is timed.
+/// One read in this many is timed.
 const SAMPLE: u64 = 16;
 /// Writes in a transaction, where an engine has no cheaper way to write.
 const TRANSACTION_PUTS: u64 = 1000;

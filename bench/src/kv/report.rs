@@ -4,6 +4,7 @@
 use super::stream::{KEY_BYTES, VALUE_BYTES};
 use crate::Result;
 use crate::measure::{median, spread};
+use crate::results::{Better, Results};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -176,7 +177,7 @@ impl Against {
 const QUIRE: &str = "quire";
 const QUIRE_LOAD: &str = "quire-load";
 
-/// So many times better than the best of some peers in the same round.
+/// How many times better than the best of some peers in the same round.
 const TIMES: [(&str, Against, f64); 15] = [
     ("write, wall s", Against::Lsm, 2.0),
     ("write, CPU s", Against::Lsm, 2.0),
@@ -195,7 +196,7 @@ const TIMES: [(&str, Against, f64); 15] = [
     ("scan, CPU s", Against::All, 1.0),
 ];
 
-/// At most so much.
+/// The most that each may be.
 const AT_MOST: [(&str, f64); 4] = [
     ("write, p99.9 µs", 1000.0),
     ("write, longest ms", 100.0),
@@ -203,12 +204,11 @@ const AT_MOST: [(&str, f64); 4] = [
     ("disk bytes / user bytes", 1.10),
 ];
 
-/// With limited memory, reads need not be so many times better than an LSM-tree's, nor as good as
-/// LMDB's.
+/// With limited memory, reads must be this many times better than an LSM-tree's. They need not be
+/// as good as LMDB's.
 const READ_TIMES_LIMITED: f64 = 1.5;
 
-/// All runs: by engine, round after round. A run that was killed has no more phases than it
-/// reached.
+/// All runs: by engine, round after round. A run that was killed has only the phases before.
 pub(super) struct Report {
     pub(super) engines: Vec<String>,
     pub(super) runs: BTreeMap<String, Vec<Run>>,
@@ -281,6 +281,29 @@ impl Report {
             out += &format!("| {title} | at most {most} | {} | {met} |\n", spread(found));
         }
         out
+    }
+
+    /// Adds every figure, and how many times better Quire is than its peers.
+    pub(super) fn add_to(&self, results: &Results) {
+        for (title, _) in FIGURES {
+            for engine in &self.engines {
+                let values: Vec<_> = self.values(engine, title).into_iter().flatten().collect();
+                if !values.is_empty() {
+                    results.add_titled(title, engine, &values);
+                }
+            }
+        }
+        for (title, most) in AT_MOST {
+            results.aim_titled(title, most);
+        }
+        for (title, against, times) in TIMES {
+            let ratios = self.ratios(title, against);
+            if !ratios.is_empty() {
+                let name = format!("{title}: times better than {}", against.text());
+                results.add(&name, "ratio", Better::More, QUIRE, &ratios);
+                results.aim(&name, "ratio", Better::More, times);
+            }
+        }
     }
 
     /// How many times better Quire is than the best of some peers, round by round.
@@ -364,7 +387,8 @@ mod tests {
         assert!(aims.lines().any(|line| line == row), "{aims}");
         let row = "| bytes written to disk / user bytes | at most 4 | 1.00 (1.00 to 1.00) | yes |";
         assert!(aims.lines().any(|line| line == row), "{aims}");
-        let row = "| write, wall s | 1.00 (1.00 to 1.00) | 1.00 (1.00 to 1.00) | 1.00 (1.00 to 1.00) | killed |";
+        let row = "| write, wall s | 1.00 (1.00 to 1.00) | 1.00 (1.00 to 1.00) \
+                   | 1.00 (1.00 to 1.00) | killed |";
         assert!(report.figures().lines().any(|line| line == row));
     }
 

@@ -1,4 +1,4 @@
-//! The keys and values, and the orders they are asked for in: the same as in
+//! The keys and values, and the orders in which they are read: the same as in
 //! `bench/peers/kv/stream.h`.
 //!
 //! Key `number` is `mix(number + KEYS)`, 8 bytes, big-endian: `mix` is a bijection, so keys differ

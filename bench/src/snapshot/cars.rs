@@ -167,7 +167,7 @@ pub(super) const KINDS: [&str; 5] = [
     "count a region, made anew",
 ];
 
-/// Questions of this kind are made and checked each time that they are asked; all others are ready
+/// Queries of this kind are prepared each time that they are executed; all others are prepared
 /// before.
 pub(super) const MADE_ANEW: usize = 4;
 
@@ -182,7 +182,7 @@ pub(super) struct Question {
     pub(super) years: [u64; 2],
 }
 
-/// So many questions of each kind.
+/// `each` questions of each kind.
 pub(super) fn questions(each: u64, regions: u64) -> Vec<Question> {
     let mut random = Random::new(7);
     let mut all = Vec::new();

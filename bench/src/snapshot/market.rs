@@ -1,14 +1,15 @@
 //! Car adverts in 1,024 partitions: a folder of frozen files beside one index of Lucene.
 //!
-//! Each kind of question is asked several times over by one thread, then by two at once, and the
-//! last round is measured: the latency of each question, and the CPU time of all. Questions are
-//! ready before they are asked, but for those of one kind, and planned and answered anew each time.
+//! The queries of each kind are executed several times by one thread, then by two at once. The last
+//! repetition is measured: the latency of each query, and the CPU time of all. Queries are prepared
+//! before they are executed, except those of one kind, and planned and answered again each time.
 //! Answers are compared: counts, and a number that stands for the hits, their order and their
 //! payloads.
 
 use super::cars::{self, Car, FIELDS, KINDS, MADE_ANEW, Question, SORTED, questions};
 use crate::Result;
 use crate::measure::{Watch, disk_bytes, in_directory, spread, thread_cpu_nanos};
+use crate::results::{Better, Results};
 use quire_frozen::{
     Access, FieldSpec, FolderOptions, FrozenBuilder, FrozenFolder, FrozenOptions, OpenOptions,
     Snapshot,
@@ -24,10 +25,10 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-/// So many files are replaced, one at a time.
+/// The number of files that are replaced, one at a time.
 const REPLACED: usize = 64;
 
-/// How many threads ask at once.
+/// The numbers of threads that execute queries at once.
 const THREADS: [usize; 2] = [1, 2];
 
 /// What to measure.
@@ -42,7 +43,7 @@ pub(crate) struct Plan {
     /// Questions of each kind
     #[arg(long, default_value_t = 200)]
     questions: u64,
-    /// How often each is asked; the last time counts
+    /// How often each is executed; the last time counts
     #[arg(long, default_value_t = 5)]
     repeats: u64,
     /// Rounds, each of which builds everything anew
@@ -166,7 +167,7 @@ fn reopen(folder: &FrozenFolder, dir: &Path) -> Result<Duration> {
         let (path, copy) = (dir.join(&name), dir.join("copy"));
         std::fs::copy(&path, &copy)?;
         std::fs::rename(&copy, &path)?;
-        // What is let go of last gives its blocks back to the disk.
+        // The old file is held until after the measurement: its last holder frees its blocks.
         let before = folder.snapshot();
         let begun = Instant::now();
         if !folder.refresh_file(&name)? {
@@ -231,20 +232,20 @@ impl Task {
             let of_kind: Vec<_> = of_kind.collect();
             for threads in THREADS {
                 let together = Barrier::new(threads);
-                let asked = std::thread::scope(|scope| {
-                    let ask = || self.ask(&market, &of_kind, &together);
-                    let asking: Vec<_> = (0..threads).map(|_| scope.spawn(ask)).collect();
-                    let asked = asking.into_iter();
-                    let asked = asked.map(|one| one.join().map_err(|_| "a thread panicked")?);
-                    asked.collect::<Result<Vec<_>>>()
+                let timed = std::thread::scope(|scope| {
+                    let execute = || self.execute(&market, &of_kind, &together);
+                    let running: Vec<_> = (0..threads).map(|_| scope.spawn(execute)).collect();
+                    let timed = running.into_iter();
+                    let timed = timed.map(|one| one.join().map_err(|_| "a thread panicked")?);
+                    timed.collect::<Result<Vec<_>>>()
                 })?;
-                let mut micros: Vec<_> = asked.iter().flat_map(|one| &one.micros).collect();
+                let mut micros: Vec<_> = timed.iter().flat_map(|one| &one.micros).collect();
                 micros.sort_by(|a, b| a.total_cmp(b));
                 let at = |part: f64| {
                     let index = (micros.len() as f64 * part) as usize;
                     micros.get(index).map_or(f64::NAN, |micros| **micros)
                 };
-                let cpu_nanos: u64 = asked.iter().map(|one| one.cpu_nanos).sum();
+                let cpu_nanos: u64 = timed.iter().map(|one| one.cpu_nanos).sum();
                 let measured = Measured {
                     engine: "quire".to_owned(),
                     kind,
@@ -255,7 +256,7 @@ impl Task {
                     p99_micros: at(0.99),
                     build_cpu_seconds,
                     disk_bytes,
-                    answers: asked
+                    answers: timed
                         .into_iter()
                         .next()
                         .map_or(Vec::new(), |one| one.answers),
@@ -266,47 +267,79 @@ impl Task {
         Ok(())
     }
 
-    /// Asks all questions several times over; the last time, which all threads begin together,
-    /// counts.
-    fn ask(&self, market: &Market, questions: &[&Question], together: &Barrier) -> Result<Asked> {
-        let mut asked = Asked::default();
+    /// Executes all queries several times. The last time, which all threads begin together, counts.
+    fn execute(
+        &self,
+        market: &Market,
+        questions: &[&Question],
+        together: &Barrier,
+    ) -> Result<Timed> {
+        let mut timed = Timed::default();
         let ready = questions.iter().map(|question| prepared(question));
         let ready: Vec<_> = ready.collect::<Result<_>>()?;
         for repeat in 0..self.repeats {
-            asked.micros.clear();
-            asked.answers.clear();
+            timed.micros.clear();
+            timed.answers.clear();
             if repeat + 1 == self.repeats {
                 together.wait();
             }
             let before = thread_cpu_nanos();
             for (question, ready) in questions.iter().zip(&ready) {
                 let begun = Instant::now();
-                asked.answers.push(match question.kind {
+                timed.answers.push(match question.kind {
                     MADE_ANEW => market.answer(&prepared(question)?)?,
                     _ => market.answer(ready)?,
                 });
-                asked.micros.push(begun.elapsed().as_nanos() as f64 / 1e3);
+                timed.micros.push(begun.elapsed().as_nanos() as f64 / 1e3);
             }
-            asked.cpu_nanos = thread_cpu_nanos() - before;
+            timed.cpu_nanos = thread_cpu_nanos() - before;
         }
-        Ok(asked)
+        Ok(timed)
     }
 }
 
 /// What one thread measured.
 #[derive(Debug, Default)]
-struct Asked {
+struct Timed {
     micros: Vec<f64>,
     cpu_nanos: u64,
     answers: Vec<u64>,
 }
 
+/// Adds the figures of every kind of query, thread count and engine.
+fn add_to(results: &Results, all: &BTreeMap<(usize, usize, String), Vec<Measured>>) {
+    for ((kind, threads, engine), rounds) in all {
+        let plural = if *threads == 1 { "" } else { "s" };
+        let name = format!("{}, {threads} thread{plural}", KINDS[*kind]);
+        let add = |name: &str, unit, of: fn(&Measured) -> f64| {
+            let values: Vec<_> = rounds.iter().map(of).collect();
+            results.add(name, unit, Better::Less, engine, &values);
+        };
+        add(&format!("{name}, p50"), "µs", |one| one.p50_micros);
+        add(&format!("{name}, p95"), "µs", |one| one.p95_micros);
+        add(&format!("{name}, p99"), "µs", |one| one.p99_micros);
+        add(&name, "CPU µs", |one| one.cpu_micros);
+        add("built", "CPU s", |one| one.build_cpu_seconds);
+        add("on disk", "MB", |one| one.disk_bytes as f64 / 1e6);
+        let quire = all.get(&(*kind, *threads, "quire".to_owned()));
+        if let (Some(quire), "lucene") = (quire, engine.as_str()) {
+            let pairs = rounds.iter().zip(quire);
+            let ratios: Vec<_> = pairs
+                .map(|(lucene, quire)| lucene.cpu_micros / quire.cpu_micros)
+                .collect();
+            let name = format!("{name}, Lucene's CPU, of Quire's");
+            results.add(&name, "ratio", Better::More, "quire", &ratios);
+            results.aim(&name, "ratio", Better::More, 3.0);
+        }
+    }
+}
+
 impl Plan {
-    pub(crate) fn run(&self) -> Result<()> {
-        in_directory(&self.dir, || self.measure())
+    pub(crate) fn run(&self, results: &Results) -> Result<()> {
+        in_directory(&self.dir, || self.measure(results))
     }
 
-    fn measure(&self) -> Result<()> {
+    fn measure(&self, results: &Results) -> Result<()> {
         let [adverts, questions_file] =
             ["adverts.tsv", "questions.tsv"].map(|name| self.dir.join(name));
         let mut out = BufWriter::new(File::create(&adverts)?);
@@ -356,7 +389,9 @@ impl Plan {
                 }
             }
         }
-        self.table(&all)
+        self.table(&all)?;
+        add_to(results, &all);
+        Ok(())
     }
 
     fn table(&self, all: &BTreeMap<(usize, usize, String), Vec<Measured>>) -> Result<()> {
@@ -365,7 +400,8 @@ impl Plan {
             self.count, self.regions, self.rounds
         );
         println!(
-            "| | threads | engine | p50, µs | p95, µs | p99, µs | CPU, µs | times Quire's CPU | built in CPU s | MB on disk |"
+            "| | threads | engine | p50, µs | p95, µs | p99, µs | CPU, µs | times Quire's CPU \
+             | built in CPU s | MB on disk |"
         );
         println!("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
         for ((kind, threads, engine), rounds) in all {

@@ -1,20 +1,19 @@
-//! What goes wrong in the background (a failed compaction, a dropped connection) is said on
+//! Warnings and errors of background work (a failed compaction, a dropped connection), printed on
 //! standard error.
 //!
-//! A subscriber of fifty lines, since warnings and errors as plain lines are all that a command
-//! needs.
+//! This is a small subscriber of our own: a command needs plain lines only.
 
 use std::fmt::{self, Write as _};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Prints warnings and errors, one a line; ignores spans.
+/// Prints warnings and errors, one a line. It ignores tracing's spans.
 struct Warnings;
 
 /// Sends warnings and errors of all threads to standard error from now on.
 pub(crate) fn report_warnings() {
-    // A second call would find the first one's subscriber in place, which is what it asks for.
+    // A second call finds the subscriber of the first one in place, which is right.
     let _ = tracing::subscriber::set_global_default(Warnings);
 }
 
@@ -39,7 +38,7 @@ impl Subscriber for Warnings {
         };
         let mut line = Line::default();
         event.record(&mut line);
-        crate::output::tell(format_args!(
+        crate::message::print_message(format_args!(
             "quire: {level}: {}{}",
             line.message, line.fields
         ));

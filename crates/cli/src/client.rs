@@ -1,4 +1,4 @@
-//! A server of Quire, as the commands that ask one see it.
+//! Client: requests of a command to a server of Quire.
 
 use crate::Context;
 use crate::commands::serve::read_token;
@@ -10,7 +10,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::time::Duration;
 
-/// How often a server is asked how far it is.
+/// The time between two requests for the progress of a task.
 const POLL: Duration = Duration::from_millis(200);
 
 /// A server of Quire.
@@ -20,7 +20,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// The server at `HOST:PORT`, and the file of the token that it asks for.
+    /// The server at `HOST:PORT`, and the file with the token that it needs.
     ///
     /// # Errors
     /// If there is no such host, or no token in the file.
@@ -31,11 +31,10 @@ impl Client {
         })
     }
 
-    /// Shows how far the task that `path` tells about is, until it has ended; returns what it says
-    /// of the last one.
+    /// Shows the progress of the task at `path` until it has ended. Returns its result.
     ///
     /// # Errors
-    /// As of [`request`](Client::request).
+    /// As for [`request`](Client::request).
     pub(crate) fn wait(&self, context: &Context, path: &str) -> Result<Value> {
         let progress = Progress::bytes(None);
         loop {
@@ -51,10 +50,10 @@ impl Client {
         }
     }
 
-    /// The JSON of its answer.
+    /// Sends a request. Returns the JSON of the answer.
     ///
     /// # Errors
-    /// If there is none, or it is a refusal.
+    /// If there is no answer, or its status is an error.
     pub(crate) fn request(&self, method: &str, path: &str) -> Result<Value> {
         let token = self.token.as_deref();
         let Answer { status, body } = http::request(self.address, method, path, "", token)

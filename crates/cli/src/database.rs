@@ -1,20 +1,20 @@
-//! Opening databases and collections, with errors that say what to do.
+//! Opens databases and collections; the errors have advice.
 
 use crate::Context;
 use crate::error::{Error, Result, causes};
 use crate::size::Size;
-use quiredb::{Collection, Database, ErrorKind, Options, Volumes};
+use quiredb::{Collection, Database, DatabaseOptions, ErrorKind};
 use std::path::Path;
 
-/// Opens a database that is there; never makes one.
+/// Opens an existing database.
 ///
 /// # Errors
-/// If there is none, it is not one, or it is open elsewhere.
+/// If there is none, or it is open in another process.
 pub(crate) fn open_existing(context: &Context, path: &Path) -> Result<Database> {
     open_existing_with(context, path, None)
 }
 
-/// Opens a database that is there, to use so much memory.
+/// Opens an existing database, with a bound on its memory.
 ///
 /// # Errors
 /// As [`open_existing`].
@@ -27,10 +27,10 @@ pub(crate) fn open_existing_with(
     open(context, path, memory, false)
 }
 
-/// Opens a database, or makes one where the directory is absent or empty.
+/// Opens a database; creates it if the directory is absent or empty.
 ///
 /// # Errors
-/// If the directory holds something else, or it is open elsewhere.
+/// If the directory has other files, or the database is open in another process.
 pub(crate) fn open_or_create(
     context: &Context,
     path: &Path,
@@ -39,15 +39,16 @@ pub(crate) fn open_or_create(
     open(context, path, memory, true)
 }
 
-/// Fails where there is no directory of this name.
+/// Fails if there is no directory at `path`.
 ///
 /// # Errors
-/// One that says how a database is made.
+/// With the commands that create a database.
 pub(crate) fn require_directory(context: &Context, path: &Path) -> Result<()> {
     match context.env.exists(path) {
         Ok(true) => Ok(()),
         Ok(false) => Err(Error::Failed(format!(
-            "there is no database at {}: no such directory; `quire load` and `quire create` make one",
+            "there is no database at {}: no such directory; `quire load` and `quire create` make \
+             one",
             path.display()
         ))),
         Err(error) => Err(Error::Failed(causes(&error))),
@@ -55,17 +56,19 @@ pub(crate) fn require_directory(context: &Context, path: &Path) -> Result<()> {
 }
 
 fn open(context: &Context, path: &Path, memory: Option<Size>, create: bool) -> Result<Database> {
-    let mut options = Options {
+    let mut options = DatabaseOptions {
         create_if_missing: create,
-        // A command that looks at a database, which may be a follower's copy, does not delete from
-        // it.
+        // The database may be the copy of a follower: a command that reads it deletes nothing.
         retention: create,
-        ..Options::default()
+        ..DatabaseOptions::default()
     };
     if let Some(Size(bytes)) = memory {
         options.memory_bytes = bytes;
     }
-    Database::open_with(context.env.clone(), Volumes::single(path), options)
+    Database::builder(path)
+        .env(context.env.clone())
+        .options(options)
+        .open()
         .map_err(|source| refused(path, source))
 }
 
@@ -74,8 +77,9 @@ pub(crate) fn refused(path: &Path, source: quiredb::Error) -> Error {
     let path = path.display();
     let context = match source.kind() {
         ErrorKind::Locked => format!(
-            "{path} is open in another process; stop that one, or if it is `quire serve`, ask it over HTTP \
-             (curl http://127.0.0.1:9200/COLLECTION/_doc/KEY; quire backup http://127.0.0.1:9200 NAME)"
+            "{path} is open in another process; stop that one, or if it is `quire serve`, send it \
+             requests over HTTP (curl http://127.0.0.1:9200/COLLECTION/_doc/KEY; \
+             quire backup http://127.0.0.1:9200 NAME)"
         ),
         _ => format!("cannot open the database at {path}"),
     };
@@ -85,7 +89,7 @@ pub(crate) fn refused(path: &Path, source: quiredb::Error) -> Error {
 /// Opens a collection.
 ///
 /// # Errors
-/// If there is none of this name; names those there are.
+/// If there is none of this name; the error lists the names.
 pub(crate) fn collection(database: &Database, path: &Path, name: &str) -> Result<Collection> {
     database.collection(name).map_err(|source| {
         if source.kind() != ErrorKind::NotFound {

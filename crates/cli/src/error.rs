@@ -1,33 +1,33 @@
-//! What can go wrong in a command, and the exit code it ends with.
+//! Errors of a command, and its exit codes.
 
 use std::error::Error as _;
 use std::io;
 use std::process::ExitCode;
 
-/// The result of a command or a part of one.
+/// The result of a command, or of a part of it.
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
-/// Why a command failed. Shown on standard error after `quire: `, causes appended.
+/// Why a command failed. It is printed on standard error after `quire: `, with its causes.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// The command line asks for something that makes no sense: exit code 2.
+    /// The command line is wrong: exit code 2.
     #[error("{0}")]
     Usage(String),
-    /// It was tried and did not work: exit code 1.
+    /// The work failed: exit code 1.
     #[error("{0}")]
     Failed(String),
     /// The database refused or failed: exit code 1.
     #[error("{context}")]
     Engine {
-        /// What was being done, with what to do about it where that is known.
+        /// What failed, with advice if there is any.
         context: String,
-        /// What the database said.
+        /// The error of the database.
         source: quiredb::Error,
     },
-    /// Standard output can't be written to. A closed pipe ends the command quietly.
+    /// Standard output can't be written. A closed pipe ends the command without a message.
     #[error("cannot write to standard output")]
     Output(#[source] io::Error),
-    /// All has been said already: exit code 1.
+    /// Everything is reported already: exit code 1.
     #[error("failed")]
     Reported,
 }
@@ -39,14 +39,14 @@ impl Error {
         move |source| Error::Engine { context, source }
     }
 
-    /// Tells the user and gives the exit code.
+    /// Prints the error, and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Error::Output(source) if source.kind() == io::ErrorKind::BrokenPipe => {
                 return ExitCode::SUCCESS;
             }
             Error::Reported => return ExitCode::from(1),
-            _ => crate::output::tell(format_args!("quire: {}", self.with_causes())),
+            _ => crate::message::print_message(format_args!("quire: {}", self.with_causes())),
         }
         match self {
             Error::Usage(_) => ExitCode::from(2),
@@ -54,7 +54,7 @@ impl Error {
         }
     }
 
-    /// The message, then each cause after a colon, then what to do.
+    /// The message, then each cause after a colon, then advice.
     fn with_causes(&self) -> String {
         match (self, self.source()) {
             (Error::Engine { context, source }, _) => {
@@ -66,7 +66,7 @@ impl Error {
     }
 }
 
-/// What the database said, with its causes, then what to do where that is known.
+/// The error of a database with its causes, then advice if there is any.
 pub(crate) fn with_advice(error: &quiredb::Error) -> String {
     match error.advice() {
         Some(advice) => format!("{}; {advice}", causes(error)),
@@ -74,8 +74,8 @@ pub(crate) fn with_advice(error: &quiredb::Error) -> String {
     }
 }
 
-/// An error's message, then each of its causes after a colon; a cause that its parent has quoted is
-/// not said twice.
+/// The message of an error, then each of its causes after a colon, but for those that are quoted
+/// before.
 pub(crate) fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

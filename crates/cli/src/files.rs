@@ -1,5 +1,5 @@
-//! The user's files: inputs to load, tokens, sources for the demonstration. The only module that
-//! reads files without `Env`, which is for the engine's own.
+//! The user's files: inputs to load, tokens, sources for the demonstration. Only this module reads
+//! files without `Env`, which is for the files of the engine.
 #![allow(
     clippy::disallowed_methods,
     reason = "reads the user's files, which belong to the command, not the engine"
@@ -18,7 +18,15 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// A file's length; none if it has none, such as a pipe.
+/// Opens a file to append to it; creates it if there is none.
+///
+/// # Errors
+/// Of the system.
+pub(crate) fn append(path: &Path) -> io::Result<File> {
+    File::options().append(true).create(true).open(path)
+}
+
+/// The length of a file in bytes; none for a pipe and the like.
 ///
 /// # Errors
 /// Of the system, and if it is a directory.
@@ -47,7 +55,7 @@ pub(crate) fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     Ok(text)
 }
 
-/// A directory's subdirectories and its files, each sorted. Empty if it can't be read.
+/// The subdirectories and the files of a directory, each sorted; empty if it can't be read.
 pub(crate) fn list(directory: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let (mut directories, mut files) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -62,8 +70,8 @@ pub(crate) fn list(directory: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     (directories, files)
 }
 
-/// Every file under a directory with its length and the time of its last change, to see whether
-/// anything has changed. What can't be read now counts as absent: it shows up as a change later.
+/// Every file under a directory, with its length and the time of its last change: two states
+/// differ if a file has changed. A file that can't be read counts as absent.
 pub(crate) fn state(directory: &Path) -> Vec<(PathBuf, u64, Option<SystemTime>)> {
     let mut state = Vec::new();
     let mut directories = vec![directory.to_owned()];
@@ -79,7 +87,7 @@ pub(crate) fn state(directory: &Path) -> Vec<(PathBuf, u64, Option<SystemTime>)>
     state
 }
 
-/// The most memory that this process has held at once, where the system says.
+/// The peak memory of this process in bytes, if the system reports it.
 pub(crate) fn peak_memory_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status

@@ -1,4 +1,4 @@
-//! Calling a server of Quire, as any client would.
+//! HTTP requests to a server of Quire.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,11 +17,11 @@ pub(crate) struct Answer {
     pub(crate) body: String,
 }
 
-/// Sends a request over a connection of its own and reads the answer. `token` is what the server
-/// asks of its callers, if it does.
+/// Sends a request over a new connection and reads the answer. `token` is for a server that needs
+/// one.
 ///
 /// # Errors
-/// Of the connection, and if the answer is no HTTP.
+/// Of the connection, and if the answer is not HTTP.
 pub(crate) fn request(
     address: SocketAddr,
     method: &str,

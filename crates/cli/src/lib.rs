@@ -1,8 +1,7 @@
 //! The `quire` command: load, read and serve document databases from the command line.
 //!
-//! Each subcommand is a file in `commands`; `load` is the pipeline behind `quire load` and `quire
-//! demo`. Standard output carries results and nothing else; messages and progress go to standard
-//! error. Exit codes: 0 done, 1 not found, damaged or failed, 2 a wrong command line.
+//! Each subcommand is a file in `commands`. Results go to standard output; messages and progress go
+//! to standard error. Exit codes: 0 done, 1 not found, damaged or failed, 2 a wrong command line.
 
 mod background;
 mod client;
@@ -12,15 +11,14 @@ mod demo;
 mod error;
 mod files;
 mod http;
-mod load;
+mod input;
+mod message;
 mod output;
 mod progress;
+mod resume;
 mod size;
 mod source;
 mod time;
-
-#[doc(hidden)]
-pub use load::documents_of;
 
 use clap::Parser;
 use commands::Command;
@@ -40,10 +38,10 @@ use std::sync::Arc;
 )]
 #[command(after_help = "\
 Examples:
-  quire demo                                      see it work on real data
+  quire demo                                      try it on data of this machine
   quire load ./db papers papers.ndjson            load a file of one JSON object a line
   quire get ./db papers 2101.00001                print a document
-  quire serve ./db                                answer HTTP on 127.0.0.1:9200
+  quire serve ./db                                serve HTTP on 127.0.0.1:9200
 
 Exit codes: 0 done; 1 not found, damaged or failed; 2 wrong usage.")]
 struct Cli {
@@ -54,7 +52,7 @@ struct Cli {
     command: Command,
 }
 
-/// What every command is given.
+/// What every command uses.
 pub(crate) struct Context {
     /// The machine.
     pub(crate) env: Arc<dyn Env>,
@@ -62,7 +60,7 @@ pub(crate) struct Context {
     pub(crate) out: Output,
 }
 
-/// Does what the command line asks for.
+/// Runs the command of the command line.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     background::report_warnings();
@@ -79,7 +77,7 @@ fn run(cli: Cli) -> error::Result<()> {
         out: Output::new(cli.json),
     };
     let done = cli.command.run(&mut context);
-    // What was found before an error is still shown.
+    // Results before an error are still printed.
     let flushed = context.out.flush();
     done.and(flushed)
 }

@@ -1,12 +1,13 @@
-//! Standard output: results, as text or JSON. Standard error: messages.
+//! Standard output: results, as text or JSON.
 
 use crate::error::{Error, Result};
-use quiredb::{Found, Key, Origin, Written};
+use quiredb::operations::Origin;
+use quiredb::{Found, Key, Written};
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{self, BufWriter, Stdout, Write};
 
-/// How much is written at once.
+/// Bytes that are written together.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Standard output, buffered.
@@ -16,7 +17,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// For results as JSON, or for people.
+    /// For results as JSON, or as text for people.
     pub(crate) fn new(json: bool) -> Output {
         Output {
             json,
@@ -24,29 +25,29 @@ impl Output {
         }
     }
 
-    /// Whether results are asked for as JSON.
+    /// Whether results are printed as JSON.
     pub(crate) fn is_json(&self) -> bool {
         self.json
     }
 
-    /// A line of text.
+    /// Prints a line of text.
     pub(crate) fn line(&mut self, text: impl Display) -> Result<()> {
         writeln!(self.writer, "{text}").map_err(Error::Output)
     }
 
-    /// A line of JSON.
+    /// Prints a line of JSON.
     pub(crate) fn json_line(&mut self, value: &impl Serialize) -> Result<()> {
         serde_json::to_writer(&mut self.writer, value)
             .map_err(|error| Error::Output(error.into()))?;
         self.writer.write_all(b"\n").map_err(Error::Output)
     }
 
-    /// A document as it went in; with `--json`, in an object with its key and version.
+    /// Prints a document as it was written; with `--json`, in an object with key and version.
     pub(crate) fn found(&mut self, found: &Found) -> Result<()> {
         self.found_as(&Origin::of(found), &found.document.to_json())
     }
 
-    /// As [`found`](Output::found), with this JSON for the document's.
+    /// As [`found`](Output::found), with `document` as the JSON of the document.
     pub(crate) fn found_as(&mut self, found: &Origin, document: &str) -> Result<()> {
         if !self.json {
             return self.line(document);
@@ -60,7 +61,7 @@ impl Output {
         ))
     }
 
-    /// The same for a document of which no key is known.
+    /// As [`found`](Output::found), for a document without a known key.
     pub(crate) fn found_bare(&mut self, document: &str) -> Result<()> {
         if !self.json {
             return self.line(document);
@@ -68,7 +69,7 @@ impl Output {
         self.line(format_args!("{{\"found\":true,\"document\":{document}}}"))
     }
 
-    /// What a write did.
+    /// Prints the effect of a write.
     pub(crate) fn written(&mut self, key: &Key, written: &Written) -> Result<()> {
         let effect = effect(written);
         if self.json {
@@ -85,13 +86,13 @@ impl Output {
         ))
     }
 
-    /// Sends out what is buffered.
+    /// Writes the buffer out.
     pub(crate) fn flush(&mut self) -> Result<()> {
         self.writer.flush().map_err(Error::Output)
     }
 }
 
-/// A write's effect in one word.
+/// The effect of a write in one word.
 fn effect(written: &Written) -> &'static str {
     match written.effect {
         quiredb::Effect::Created => "created",
@@ -101,7 +102,7 @@ fn effect(written: &Written) -> &'static str {
     }
 }
 
-/// A key as JSON: a string in quotes, an integer bare.
+/// A key as JSON: a string or an integer.
 pub(crate) fn key_json(key: &Key) -> String {
     match key.as_str() {
         Some(text) => serde_json::Value::from(text).to_string(),
@@ -109,15 +110,10 @@ pub(crate) fn key_json(key: &Key) -> String {
     }
 }
 
-/// `text` cut to `width` characters, with dots where it was cut.
+/// `text` cut to `width` characters, with dots at the cut.
 pub(crate) fn shortened(text: &str, width: usize) -> String {
     match text.char_indices().nth(width) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
     }
-}
-
-/// A message on standard error. One that can't be written is lost: there is nowhere else to say it.
-pub(crate) fn tell(message: impl Display) {
-    let _ = writeln!(io::stderr(), "{message}");
 }

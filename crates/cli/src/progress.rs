@@ -1,13 +1,13 @@
-//! Progress bars, on a terminal only.
+//! Progress bars.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fmt::Display;
 
-/// A bar on standard error: silent where that is not a terminal.
+/// A bar on standard error; hidden if that is not a terminal.
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// Over so many bytes; of unknown length if none.
+    /// A bar over this many bytes; none if the length is unknown.
     pub(crate) fn bytes(total: Option<u64>) -> Progress {
         let (bar, template) = match total {
             Some(total) => (
@@ -22,7 +22,7 @@ impl Progress {
         Progress::styled(bar, template)
     }
 
-    /// Over so many documents.
+    /// A bar over this many documents.
     pub(crate) fn documents(total: u64) -> Progress {
         let template = "{wide_bar} {percent}% of {human_len} documents  {msg}";
         Progress::styled(ProgressBar::new(total), template)
@@ -36,7 +36,7 @@ impl Progress {
         Progress(bar)
     }
 
-    /// So many bytes, or documents, are done.
+    /// Shows that this many bytes, or documents, are done.
     pub(crate) fn at(&self, done: u64, message: impl FnOnce() -> String) {
         if !self.0.is_hidden() {
             self.0.set_position(done);
@@ -44,17 +44,17 @@ impl Progress {
         }
     }
 
-    /// Sets the total, where it is only known later.
+    /// Sets the total bytes, if they are known only later.
     pub(crate) fn total(&self, bytes: u64) {
         self.0.set_length(bytes);
     }
 
-    /// A message above the bar.
-    pub(crate) fn tell(&self, message: impl Display) {
-        self.0.suspend(|| crate::output::tell(message));
+    /// Prints a message above the bar.
+    pub(crate) fn print(&self, message: impl Display) {
+        self.0.suspend(|| crate::message::print_message(message));
     }
 
-    /// Takes the bar off the screen.
+    /// Removes the bar.
     pub(crate) fn finish(&self) {
         self.0.finish_and_clear();
     }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::time::Duration;
 
 /// A number of bytes from the command line: `512MiB`, `1.5GB`, `65536`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +42,7 @@ impl FromStr for Size {
     }
 }
 
-/// `number` times `scale`, exactly where `number` is whole.
+/// `number` times `scale`, exactly if `number` is whole.
 fn scaled(number: &str, scale: u64) -> Option<u64> {
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(scale);
@@ -124,7 +123,7 @@ impl FromStr for Rate {
     }
 }
 
-/// A count with its thousands set apart: `63,666`.
+/// A count with commas between the thousands: `63,666`.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -140,16 +139,6 @@ pub(crate) fn count(number: u64) -> String {
 /// `1 document`, `2 documents`.
 pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
-}
-
-/// How much each second, rounded; 0 for no time at all.
-pub(crate) fn per_second(amount: u64, time: Duration) -> u64 {
-    let seconds = time.as_secs_f64();
-    if seconds > 0.0 {
-        (amount as f64 / seconds).round() as u64
-    } else {
-        0
-    }
 }
 
 #[cfg(test)]

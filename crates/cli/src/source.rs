@@ -1,29 +1,30 @@
-//! What is queried: a live collection, or what was frozen.
+//! The source of a query: a live collection, or frozen files.
 
 use crate::Context;
 use crate::database;
 use crate::error::{Error, Result, causes};
+use quiredb::operations::{FrozenDocument, FrozenView, Origin};
 use quiredb::query::{Answer, Error as QueryError, Hit, Options, Prepared, UnknownFields};
-use quiredb::{Database, FrozenDocument, FrozenView, Origin, View};
+use quiredb::{Database, View};
 use std::path::Path;
 
-/// Documents that are queried, open.
+/// An open source.
 pub(crate) enum Source {
-    /// Of a live collection, as of one moment.
+    /// A live collection, as of one moment.
     Live {
         /// Keeps it open.
         _database: Database,
         view: View,
     },
-    /// Of a frozen file, or a folder of them.
+    /// A frozen file, or a folder of them.
     Frozen(FrozenView),
 }
 
 impl Source {
-    /// Opens a collection of the database at `path`; without one, what is frozen there.
+    /// Opens a collection of the database at `path`; without a collection, the frozen files there.
     ///
     /// # Errors
-    /// If there is no such thing.
+    /// If there is none.
     pub(crate) fn open(context: &Context, path: &Path, collection: Option<&str>) -> Result<Source> {
         let Some(name) = collection else {
             return Source::open_frozen(context, path);
@@ -53,11 +54,11 @@ impl Source {
         }
         FrozenView::open(&context.env, path)
             .map(Source::Frozen)
-            .map_err(Error::engine("cannot open what is frozen"))
+            .map_err(Error::engine("cannot open the frozen files"))
     }
 
-    /// Answers a query. A field that a frozen file does not know is told about, since it may be one
-    /// that was not frozen.
+    /// Answers a query. Reports a field that a frozen file does not have, which may be one that was
+    /// not frozen.
     ///
     /// # Errors
     /// Of the query, and of damage.
@@ -73,8 +74,9 @@ impl Source {
                     Err(quiredb::Error::Query(QueryError::UnknownField { path }))
                         if options.unknown_fields == UnknownFields::MatchNothing =>
                     {
-                        crate::output::tell(format_args!(
-                            "quire: no document has a field {path:?}, or it was not frozen: it has no values here"
+                        crate::message::print_message(format_args!(
+                            "quire: no document has a field {path:?}, or it was not frozen: it \
+                             has no values here"
                         ));
                         frozen.query(query, options)
                     }

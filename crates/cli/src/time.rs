@@ -1,4 +1,4 @@
-//! Moments as people write them.
+//! Points in time, as people write them.
 
 use std::fmt;
 
@@ -16,8 +16,8 @@ impl fmt::Display for Moment {
             seconds.div_euclid(SECONDS_A_DAY),
             seconds.rem_euclid(SECONDS_A_DAY),
         );
-        // Counted from 1 March of the year 0, so that a leap day is the last of its year; in eras
-        // of 400 years.
+        // A year begins on 1 March, so that a leap day is its last day. An era has 400 years, and
+        // the first one begins in the year 0.
         let days = days + 719_468;
         let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
         let year_of_era =

@@ -11,10 +11,10 @@ use crate::{Partition, PartitionView, Result};
 use bytes::Bytes;
 use quire_lsm::SmallBytes;
 use quire_model::{Document, Key, Position};
-use quire_store::StoreStats;
+use quire_store::{StoreStats, TreeId};
 use std::ops::Bound;
 
-/// Records are checked so many at a time.
+/// The number of records checked at a time.
 const BATCH: usize = 1024;
 
 /// What a check has seen.
@@ -213,15 +213,18 @@ fn check_totals(
     Ok(())
 }
 
-fn get_many(view: &PartitionView, tree: usize, keys: &[&[u8]]) -> Result<Vec<Option<SmallBytes>>> {
-    Ok(view.store_view().point_view().get_many(tree, keys)?)
+fn get_many(view: &PartitionView, tree: TreeId, keys: &[&[u8]]) -> Result<Vec<Option<SmallBytes>>> {
+    Ok(view
+        .store_view()
+        .point_view(&[tree])?
+        .get_many(tree, keys)?)
 }
 
-fn entries(view: &PartitionView, tree: usize) -> Result<u64> {
+fn entries(view: &PartitionView, tree: TreeId) -> Result<u64> {
     let mut count = 0;
     let scan = view
         .store_view()
-        .tree(tree)
+        .tree(tree)?
         .scan(Bound::Unbounded, Bound::Unbounded);
     for item in scan.map_err(quire_store::Error::from)? {
         item.map_err(quire_store::Error::from)?;

@@ -2,16 +2,16 @@
 
 use crate::record::{Kind, Record, Row};
 use bytes::Bytes;
-use quire_lsm::{Codec, SmallBytes, TreeSnapshot, TreeSpec};
+use quire_lsm::{BlockCodec, SmallBytes, TreeSpec};
 use quire_model::{DocId, Position};
 use quire_seeded::{Bug, seeded};
-use quire_store::{ApplyError, Machine, TreeWriter};
+use quire_store::{ApplyError, Machine, TreeId, TreeSnapshots, TreeWriter};
 
 /// The tree from encoded key to docid (4 bytes, big-endian).
-pub(crate) const KEYS: usize = 0;
+pub(crate) const KEYS: TreeId = TreeId(1);
 /// The tree from docid (4 bytes, big-endian) to the position of its newest record (8 bytes,
 /// little-endian) and that record's length (4 bytes; rows of the first version have none).
-pub(crate) const ROWS: usize = 1;
+pub(crate) const ROWS: TreeId = TreeId(2);
 
 const STATE_VERSION: u8 = 1;
 
@@ -41,15 +41,15 @@ impl Machine for Documents {
     fn trees() -> Vec<TreeSpec> {
         vec![
             TreeSpec {
-                codec: Codec::Lz4,
-                ..TreeSpec::new(1, "keys")
+                codec: BlockCodec::Lz4,
+                ..TreeSpec::new(KEYS.0, "keys")
             },
             // Docids are dense: a lookup of one that does not exist is rare, so a filter would not
             // earn its room.
             TreeSpec {
-                codec: Codec::Lz4,
+                codec: BlockCodec::Lz4,
                 filter_bits_per_key: 0,
-                ..TreeSpec::new(2, "rows")
+                ..TreeSpec::new(ROWS.0, "rows")
             },
         ]
     }
@@ -150,11 +150,11 @@ impl Machine for Documents {
     }
 
     /// A document's newest record is needed, and the record of each deletion: a follower that saw
-    /// the document needs it, and so does whoever rebuilds the trees from a log that still has an
+    /// the document needs it, and so does a rebuild of the trees from a log that still has an
     /// older record of the document.
     fn needed(
         records: &[(Position, Bytes)],
-        trees: &[TreeSnapshot],
+        trees: &TreeSnapshots,
     ) -> Result<Vec<bool>, ApplyError> {
         let decoded: Vec<_> = records
             .iter()

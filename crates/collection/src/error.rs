@@ -19,6 +19,8 @@ pub enum ErrorKind {
     Corrupt,
     /// The partition has no room for another document.
     Full,
+    /// A batch that is to be written whole is larger than a group of records may be.
+    TooLarge,
     /// The store below.
     Store(quire_store::ErrorKind),
 }
@@ -28,10 +30,10 @@ pub enum ErrorKind {
 #[non_exhaustive]
 pub enum Error {
     /// The store.
-    #[error(transparent)]
+    #[error("{0}")]
     Store(#[from] quire_store::Error),
     /// A document or key.
-    #[error(transparent)]
+    #[error("{0}")]
     Model(#[from] quire_model::Error),
     /// A condition did not hold.
     #[error("document {key}: {reason}")]
@@ -65,11 +67,18 @@ pub enum Error {
     },
     /// All docids were given out.
     #[error(
-        "partition {partition} has given out all 4,294,967,295 document numbers; load the collection into one with more partitions"
+        "partition {partition} has given out all 4,294,967,295 document numbers; \
+         load the collection into one with more partitions"
     )]
     DocIdsExhausted {
         /// The partition.
         partition: u32,
+    },
+    /// A batch that is to be written whole has too many bytes.
+    #[error("an atomic batch has records of {bytes_max} bytes at most; write it in parts")]
+    BatchTooLarge {
+        /// The limit.
+        bytes_max: usize,
     },
 }
 
@@ -83,6 +92,7 @@ impl Error {
             Error::NotFound { .. } => ErrorKind::NotFound,
             Error::Corrupt { .. } | Error::Index { .. } => ErrorKind::Corrupt,
             Error::DocIdsExhausted { .. } => ErrorKind::Full,
+            Error::BatchTooLarge { .. } => ErrorKind::TooLarge,
         }
     }
 }

@@ -9,9 +9,9 @@ use quire_model::{DocId, Document, Key, Position};
 use quire_store::PointView;
 use std::hint::black_box;
 
-/// So much of records is brought nearer before they are read: a part of the smallest cache of a
-/// processor's core.
-const TOUCHED_BYTES_MAX: usize = 16 << 10;
+/// The most bytes of records that are prefetched before they are read: a part of the smallest cache
+/// of a processor's core.
+const PREFETCHED_BYTES_MAX: usize = 16 << 10;
 
 /// Looks documents of a partition up.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl<'a> DocumentLookup<'a> {
         self.found(key.clone(), docid, version, &record).map(Some)
     }
 
-    /// The documents under many keys, in the order asked for; each step is done for all of them at
+    /// The documents under many keys, in the order of `keys`; each step is done for all of them at
     /// once.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl<'a> DocumentLookup<'a> {
         }
         let versions = self.versions(&docids)?;
         let records = self.store.records(&versions)?;
-        touch(&records);
+        prefetch(&records);
         let mut found = Vec::new();
         found.resize_with(keys.len(), || None);
         let documents = docids.iter().zip(&versions).zip(&records);
@@ -143,9 +143,9 @@ impl<'a> DocumentLookup<'a> {
 /// Reads a byte of each line of memory that records lie in, so that these are in the processor's
 /// caches when the documents are read: they are brought there side by side, where a document's
 /// reader waits for one after the other.
-fn touch(records: &[Bytes]) {
+fn prefetch(records: &[Bytes]) {
     const LINE_BYTES: usize = 64;
-    let mut lines = TOUCHED_BYTES_MAX / LINE_BYTES;
+    let mut lines = PREFETCHED_BYTES_MAX / LINE_BYTES;
     for record in records {
         for byte in record.iter().step_by(LINE_BYTES).take(lines) {
             black_box(*byte);

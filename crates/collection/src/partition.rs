@@ -1,10 +1,10 @@
 //! One partition of a collection: writes are decided here, one after the other; reads go through
 //! views.
 
-use crate::documents::Documents;
+use crate::documents::{Documents, KEYS, ROWS};
 use crate::lookup::DocumentLookup;
 use crate::record::Record;
-use crate::write::{Decider, key_of};
+use crate::write::{Decider, GROUP_BYTES, key_of};
 use crate::{Change, Error, Found, PartitionView, Result, Write, Written};
 use bytes::Bytes;
 use quire_env::{Env, Gate};
@@ -66,9 +66,9 @@ impl Partition {
         self.number
     }
 
-    /// Decides writes from the front of the batch and does them: applied, but neither durable nor
-    /// visible until [`acknowledge`](Partition::acknowledge) is called with the position. Gives one
-    /// result for each write that was decided, at least one; call again with the rest. What one
+    /// Decides writes from the beginning of the batch and does them: applied, but neither durable
+    /// nor visible until [`acknowledge`](Partition::acknowledge) is called with the position. Gives
+    /// one result for each write that was decided, at least one; call again with the rest. What one
     /// call did survives a crash whole or not at all.
     ///
     /// # Errors
@@ -80,7 +80,28 @@ impl Partition {
         })
     }
 
-    /// Makes everything up to `position` as durable as asked, and visible.
+    /// Decides all writes and does them as one group of records, or does none: as
+    /// [`write`](Partition::write) otherwise.
+    ///
+    /// # Errors
+    /// The store's, `TooLarge` if the records are more than one group may have, and what is wrong
+    /// with the first write that fails. Nothing was written then.
+    pub fn write_whole(&self, writes: &[Write]) -> Result<(Vec<Written>, Position)> {
+        let time_micros = self.shared.env().now_micros();
+        self.store.write_unsynced(|transaction| {
+            let decided = Decider::new(self.number, time_micros, transaction).decide(writes);
+            let is_whole = decided.len() == writes.len();
+            let written = decided.into_iter().collect::<Result<Vec<_>>>()?;
+            match is_whole {
+                true => Ok(written),
+                false => Err(Error::BatchTooLarge {
+                    bytes_max: GROUP_BYTES,
+                }),
+            }
+        })
+    }
+
+    /// Makes everything up to `position` as durable as `durability` says, and visible.
     ///
     /// # Errors
     /// As of [`Store::acknowledge`].
@@ -109,7 +130,8 @@ impl Partition {
     /// # Errors
     /// When the store is closed.
     pub fn view(&self) -> Result<PartitionView> {
-        Ok(PartitionView::new(self.number, self.store.view()?))
+        let view = self.store.view_of(&[KEYS, ROWS])?;
+        Ok(PartitionView::new(self.number, view))
     }
 
     /// The document under `key`, as of now.
@@ -117,16 +139,16 @@ impl Partition {
     /// # Errors
     /// Damage on disk, by file and offset; or when the store is closed.
     pub fn get(&self, key: &Key) -> Result<Option<Found>> {
-        DocumentLookup::new(self.number, self.store.point_view()?).get(key)
+        DocumentLookup::new(self.number, self.store.point_view(&[KEYS, ROWS])?).get(key)
     }
 
-    /// The documents under many keys as of now, in the order asked for; each step is done for all
+    /// The documents under many keys as of now, in the order of `keys`; each step is done for all
     /// of them at once.
     ///
     /// # Errors
     /// As of [`get`](Partition::get).
     pub fn get_many(&self, keys: &[&Key]) -> Result<Vec<Option<Found>>> {
-        DocumentLookup::new(self.number, self.store.point_view()?).get_many(keys)
+        DocumentLookup::new(self.number, self.store.point_view(&[KEYS, ROWS])?).get_many(keys)
     }
 
     /// The last position that views see.

@@ -11,10 +11,11 @@
 //! # Layout (little-endian)
 //! ```text
 //! 0      1       2               10      14           16
-//! | kind | flags | time (µs) i64 | docid | key bytes k | superseded | key | document (to the end; none for a delete) |
+//! | kind | flags | time (µs) i64 | docid | key bytes k | superseded | key | document |
 //!   kind: 1 put, 2 patch, 3 delete
 //!   flags: bit 0 the document was created by this record; bit 1 there is a superseded record
-//!   superseded: if bit 1 is set, the position (u64) and the bytes (u32) of the document's record before this one
+//!   superseded: if bit 1 is set, the position (u64) and the bytes (u32) of the document's record
+//!   before this one; the document goes to the end, and a delete has none
 //!   key, k bytes, as `Key::encode` writes it; document as `Document` is encoded
 //! ```
 

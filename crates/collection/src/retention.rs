@@ -29,11 +29,11 @@ use std::collections::VecDeque;
 use std::ops::Bound;
 use std::time::Duration;
 
-/// Records are judged so many at a time, or fewer of so many bytes.
+/// The number of records judged at a time; fewer, if they are of many bytes.
 const BATCH: usize = 512;
 const BATCH_BYTES: usize = 4 << 20;
 
-/// So many marks are kept for the time of an age.
+/// The number of marks kept for the time of an age.
 const MARKS: i64 = 16;
 
 /// Rows between two looks whether the partition is closed.
@@ -150,7 +150,10 @@ impl Partition {
             .map(|(_, record, _)| docid_bytes(record.docid))
             .collect();
         let docids: Vec<_> = docids.iter().map(<[u8; 4]>::as_slice).collect();
-        let rows = view.store_view().point_view().get_many(ROWS, &docids)?;
+        let rows = view
+            .store_view()
+            .point_view(&[ROWS])?
+            .get_many(ROWS, &docids)?;
         let judged = decoded.into_iter().zip(rows);
         Ok(judged.map(|((position, record, bytes), row)| {
             let row = row.as_deref().and_then(parse_position);
@@ -218,7 +221,7 @@ fn cutoff(now: i64, age: Duration) -> i64 {
 
 /// Bytes of all documents' newest records, from the rows.
 fn add_up(partition: &Partition, view: &PartitionView) -> Result<i64> {
-    let rows = view.store_view().tree(ROWS);
+    let rows = view.store_view().tree(ROWS)?;
     let rows = rows.scan(Bound::Unbounded, Bound::Unbounded);
     let (mut sum, mut seen) = (0, 0);
     for item in rows.map_err(quire_store::Error::from)? {
@@ -226,7 +229,7 @@ fn add_up(partition: &Partition, view: &PartitionView) -> Result<i64> {
         sum += match (Row::decode(&row), parse_position(&row)) {
             (Some(row), _) => i64::from(row.bytes),
             // A row of the first version does not say how long its record is.
-            (None, Some(position)) => view.store_view().point_view().record(position)?.len() as i64,
+            (None, Some(position)) => view.store_view().record(position)?.len() as i64,
             (None, None) => 0,
         };
         seen += 1;

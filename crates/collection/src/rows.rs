@@ -4,16 +4,17 @@
 //! the log, so a scan reads the disk nearly in order, however little of it is in memory; in the
 //! order of keys it would not.
 
-use crate::documents::{parse_docid, parse_position};
+use crate::documents::{ROWS, parse_docid, parse_position};
 use crate::{Error, Found, PartitionView, Result};
 use quire_model::{DocId, Position};
+use std::ops::Bound;
 
-/// Documents are read so many at a time, at first and at most.
+/// The number of documents read at a time, at first and at most.
 const BATCH_MIN: usize = 32;
 const BATCH_MAX: usize = 1024;
 
-/// A batch holds about so many bytes at most (one document more than that, when documents are
-/// large).
+/// A batch holds about this number of bytes at most (one document more than that, when documents
+/// are large).
 const BATCH_BYTES: usize = 1 << 20;
 
 /// Documents in the order of their docids, as of the view they are of.
@@ -21,6 +22,23 @@ pub struct Rows {
     view: PartitionView,
     rows: quire_lsm::Scan,
     batch: usize,
+}
+
+impl PartitionView {
+    /// All documents in the order of their docids.
+    ///
+    /// # Errors
+    /// Damage on disk, by file and offset.
+    pub fn rows(&self) -> Result<Rows> {
+        let rows = self
+            .store_view()
+            .tree(ROWS)?
+            .scan(Bound::Unbounded, Bound::Unbounded);
+        Ok(Rows::new(
+            self.clone(),
+            rows.map_err(quire_store::Error::from)?,
+        ))
+    }
 }
 
 impl std::fmt::Debug for Rows {
@@ -45,7 +63,7 @@ impl Rows {
     /// # Errors
     /// Damage on disk, by file and offset.
     pub fn next_batch(&mut self) -> Result<Vec<(DocId, Found)>> {
-        let lookup = self.view.lookup();
+        let lookup = self.view.lookup()?;
         let mut rows: Vec<(DocId, Position)> = Vec::with_capacity(self.batch);
         for item in self.rows.by_ref().take(self.batch) {
             let (key, row) = item.map_err(quire_store::Error::from)?;

@@ -11,13 +11,13 @@ use quire_model::{Document, Key, Position};
 use quire_store::{Damage, Place, SalvagedTrees, Shared};
 use std::ops::Bound;
 
-/// The index is read so many entries at a time.
+/// The number of entries of the index read at a time.
 const BATCH: usize = 1024;
 
 /// What a salvage comes upon.
 #[derive(Debug, Clone)]
 pub enum Salvaged {
-    /// So many more bytes were read.
+    /// This number of further bytes was read.
     Read(u64),
     /// Something is wrong.
     Damage(Damage),

@@ -1,17 +1,19 @@
 //! Documents of a partition in key order.
 
+use crate::documents::KEYS;
 use crate::{Found, PartitionView, Result};
 use bytes::Bytes;
 use quire_lsm::SmallBytes;
 use quire_model::{DocId, Key};
 use std::collections::VecDeque;
+use std::ops::Bound;
 
-/// Documents are read ahead so many at a time, at first and at most: batches serve a long scan, a
+/// The number of documents read ahead at a time, at first and at most: batches serve a long scan, a
 /// single document serves a scan that stops at once.
 const AHEAD_MIN: usize = 8;
 const AHEAD_MAX: usize = 256;
 
-/// What is read ahead holds about so many bytes at most (one document more than that, when
+/// What is read ahead holds about this number of bytes at most (one document more than that, when
 /// documents are large).
 const AHEAD_BYTES: usize = 1 << 20;
 
@@ -22,6 +24,26 @@ pub struct PartitionScan {
     ahead: VecDeque<Found>,
     ahead_count: usize,
     failed: bool,
+}
+
+impl PartitionView {
+    /// Documents in key order, between two bounds.
+    ///
+    /// # Errors
+    /// Damage on disk, by file and offset.
+    pub fn scan(&self, from: Bound<&Key>, to: Bound<&Key>) -> Result<PartitionScan> {
+        let from = from.map(|key| key.encoded());
+        let to = to.map(|key| key.encoded());
+        let keys = self
+            .store_view()
+            .tree(KEYS)?
+            .scan(
+                from.as_ref().map(AsRef::as_ref),
+                to.as_ref().map(AsRef::as_ref),
+            )
+            .map_err(quire_store::Error::from)?;
+        Ok(PartitionScan::new(self.clone(), keys))
+    }
 }
 
 impl std::fmt::Debug for PartitionScan {
@@ -44,7 +66,7 @@ impl PartitionScan {
     }
 
     fn fill(&mut self) -> Result<()> {
-        let lookup = self.view.lookup();
+        let lookup = self.view.lookup()?;
         let mut encoded: Vec<SmallBytes> = Vec::with_capacity(self.ahead_count);
         let mut docids: Vec<DocId> = Vec::with_capacity(self.ahead_count);
         for item in self.keys.by_ref().take(self.ahead_count) {

@@ -14,14 +14,16 @@
 mod column;
 mod entries;
 mod fields;
+mod index;
 mod inversion;
 mod key;
+mod merger;
 mod postings;
 mod shard;
 #[cfg(test)]
 mod tests;
+mod tree_postings;
 
 pub use fields::IndexedFields;
-pub(crate) use inversion::Inversion;
-pub(crate) use postings::Postings;
-pub(crate) use shard::{Documents, LiveShard};
+pub(crate) use index::{SEARCH, SearchIndex};
+pub(crate) use shard::{Columns, Documents, LiveShard};

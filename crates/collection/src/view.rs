@@ -2,9 +2,8 @@
 
 use crate::documents::{KEYS, ROWS, Totals};
 use crate::lookup::DocumentLookup;
-use crate::{Found, PartitionScan, Result, Rows};
+use crate::{Found, Result};
 use quire_model::{DocId, Key, Position};
-use std::ops::Bound;
 use std::sync::Arc;
 
 /// A consistent read of one partition. It pins memory and files while it is held. Cheap to clone.
@@ -42,57 +41,24 @@ impl PartitionView {
     /// # Errors
     /// Damage on disk, by file and offset.
     pub fn get(&self, key: &Key) -> Result<Option<Found>> {
-        self.lookup().get(key)
+        self.lookup()?.get(key)
     }
 
-    /// The documents under many keys, in the order asked for; each step is done for all of them at
+    /// The documents under many keys, in the order of `keys`; each step is done for all of them at
     /// once.
     ///
     /// # Errors
     /// Damage on disk, by file and offset.
     pub fn get_many(&self, keys: &[&Key]) -> Result<Vec<Option<Found>>> {
-        self.lookup().get_many(keys)
+        self.lookup()?.get_many(keys)
     }
 
-    /// Documents in key order, between two bounds.
-    ///
-    /// # Errors
-    /// Damage on disk, by file and offset.
-    pub fn scan(&self, from: Bound<&Key>, to: Bound<&Key>) -> Result<PartitionScan> {
-        let from = from.map(|key| key.encoded());
-        let to = to.map(|key| key.encoded());
-        let keys = self
-            .view
-            .tree(KEYS)
-            .scan(
-                from.as_ref().map(AsRef::as_ref),
-                to.as_ref().map(AsRef::as_ref),
-            )
-            .map_err(quire_store::Error::from)?;
-        Ok(PartitionScan::new(self.clone(), keys))
-    }
-
-    /// All documents in the order of their docids.
-    ///
-    /// # Errors
-    /// Damage on disk, by file and offset.
-    pub fn rows(&self) -> Result<Rows> {
-        let rows = self
-            .view
-            .tree(ROWS)
-            .scan(Bound::Unbounded, Bound::Unbounded);
-        Ok(Rows::new(
-            self.clone(),
-            rows.map_err(quire_store::Error::from)?,
-        ))
-    }
-
-    /// The documents of docids that this view gave, in the order asked for.
+    /// The documents of docids that this view gave, in the order of `docids`.
     ///
     /// # Errors
     /// Damage on disk, by file and offset; so too a docid without a document.
     pub fn documents(&self, docids: &[DocId]) -> Result<Vec<Found>> {
-        let lookup = self.lookup();
+        let lookup = self.lookup()?;
         let versions = lookup.versions(docids)?;
         let records = lookup.records(&versions)?;
         let found = docids.iter().zip(versions).zip(&records);
@@ -105,7 +71,8 @@ impl PartitionView {
         &self.view
     }
 
-    pub(crate) fn lookup(&self) -> DocumentLookup<'_> {
-        DocumentLookup::new(self.partition, self.view.point_view())
+    pub(crate) fn lookup(&self) -> Result<DocumentLookup<'_>> {
+        let trees = self.view.point_view(&[KEYS, ROWS])?;
+        Ok(DocumentLookup::new(self.partition, trees))
     }
 }

@@ -8,9 +8,9 @@ use quire_seeded::{Bug, seeded};
 use quire_store::Transaction;
 use std::collections::HashMap;
 
-/// A group of records that survives a crash together holds about so many bytes at most; a longer
-/// batch is cut.
-const GROUP_BYTES: usize = 32 << 20;
+/// A group of records that survives a crash together holds about this number of bytes at most; a
+/// longer batch is cut.
+pub(crate) const GROUP_BYTES: usize = 32 << 20;
 
 /// What is known of a key in this batch.
 #[derive(Debug, Clone, Copy)]

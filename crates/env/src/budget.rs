@@ -1,10 +1,10 @@
-//! The memory budget: one number of bytes that everything large in the process is drawn from.
+//! The memory budget: the number of bytes that all large structures of the process share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A budget of bytes, shared by all that charge it. Charging never blocks and never fails: policy
-/// (who waits, who is refused) is the caller's, who looks at [`used`](Budget::used) against
+/// A budget of bytes, shared by all that charge it. Charging never blocks and never fails. The
+/// caller decides who waits and who is refused, from [`used`](Budget::used) and
 /// [`limit`](Budget::limit).
 #[derive(Debug)]
 pub struct Budget {
@@ -38,7 +38,7 @@ impl Budget {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// A charge of `bytes` that is given back when dropped.
+    /// A charge of `bytes`, released when it is dropped.
     pub fn charge(self: &Arc<Self>, bytes: u64) -> Charge {
         let mut charge = Charge {
             budget: Arc::clone(self),
@@ -49,7 +49,7 @@ impl Budget {
     }
 }
 
-/// Bytes drawn from a [`Budget`]; dropped, they are given back.
+/// Bytes charged to a [`Budget`], released when this is dropped.
 #[derive(Debug)]
 pub struct Charge {
     budget: Arc<Budget>,
@@ -62,16 +62,16 @@ impl Charge {
         self.bytes
     }
 
-    /// Holds `bytes` from now on.
+    /// Changes the charge to `bytes`.
     pub fn resize(&mut self, bytes: u64) {
         if bytes > self.bytes {
             let grown = bytes - self.bytes;
             let used = self.budget.used.fetch_add(grown, Ordering::Relaxed) + grown;
             self.budget.peak.fetch_max(used, Ordering::Relaxed);
         } else {
-            self.budget
-                .used
-                .fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+            let shrunk = self.bytes - bytes;
+            let used = self.budget.used.fetch_sub(shrunk, Ordering::Relaxed);
+            debug_assert!(used >= shrunk, "a budget counts every charge once");
         }
         self.bytes = bytes;
     }

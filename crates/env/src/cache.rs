@@ -1,14 +1,14 @@
 //! The block cache: checked, decoded blocks of table files and log segments, one cache for the
 //! process.
 //!
-//! It holds whatever its users make of a block, as an `Arc`. Who keeps a `Weak` of one finds the
-//! block without asking here, for as long as it is held; the block then says by
-//! [`Cached::take_used`] that it was used, and is not the next to go.
+//! It holds what its users make of a block, as an `Arc`. A user that keeps a `Weak` of a block
+//! finds it without a lookup while another holder keeps it alive. The block then reports that use
+//! through [`Cached::take_used`], and is not evicted next.
 //!
 //! # Invariants
-//! 1. The blocks held, with what the map needs for each, take at most the capacity.
-//! 2. What is kept depends on the calls alone, not on the machine or on randomness: a simulated run
-//!    repeats.
+//! 1. The held blocks and their map entries take at most the capacity.
+//! 2. Which blocks are kept depends only on the calls, not on the machine or on random numbers: a
+//!    simulated run repeats.
 
 use crate::Tally;
 use bytes::Bytes;
@@ -19,21 +19,20 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the map itself takes for an entry (key, handle, links), in bytes: part of what the budget
-/// pays for.
+/// Bytes of a map entry (key, handle, links), which count against the budget.
 const ENTRY_BYTES: u64 = 96;
 /// The smallest share of the capacity that has a lock of its own. A block can't be larger than its
 /// share.
 const SHARD_BYTES_MIN: u64 = 4 << 20;
-/// Blocks that one insertion may put back because they were used: it bounds the work of one.
+/// The most blocks that one insertion puts back because they were used, which bounds its work.
 const PUT_BACK_MAX: usize = 8;
-/// Locks at most: enough that threads rarely meet at one.
+/// The most locks: enough that threads rarely contend for one.
 const SHARDS_MAX: u64 = 64;
-/// How large a block is taken to be when the map is made; it grows for smaller ones.
+/// The block size that the map is allocated for; it grows for smaller blocks.
 const BLOCK_BYTES_TYPICAL: u64 = 16 << 10;
 
-/// Names a block: an owner id (one per open file, from [`BlockCache::new_owner`]) and its offset in
-/// that file.
+/// Identifies a block: an owner id (one per open file, from [`BlockCache::new_owner`]) and its
+/// offset in that file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BlockKey {
     /// The open file.
@@ -42,12 +41,12 @@ pub struct BlockKey {
     pub offset: u64,
 }
 
-/// What the cache holds.
+/// A block in the cache.
 pub trait Cached: Any + Send + Sync {
-    /// Bytes of memory that it takes. Always the same.
+    /// Bytes of memory that it takes. This never changes.
     fn bytes(&self) -> u64;
 
-    /// Whether it was used, past the cache, since this was last asked.
+    /// Whether it was used without a lookup since the last call.
     fn take_used(&self) -> bool {
         false
     }
@@ -70,7 +69,7 @@ impl Weighter<BlockKey, Held> for ByBytes {
     }
 }
 
-/// Collects what an insertion puts out.
+/// Collects the blocks that an insertion evicts.
 #[derive(Clone)]
 struct PutOut;
 
@@ -82,7 +81,7 @@ impl Lifecycle<BlockKey, Held> for PutOut {
     }
 }
 
-/// Mixes the two numbers of a key. The same on every run; nobody outside picks the keys.
+/// Mixes the two numbers of a key, the same on every run. No outsider picks the keys.
 #[derive(Default)]
 struct KeyHasher(u64);
 
@@ -107,8 +106,8 @@ impl Hasher for KeyHasher {
 
 /// A cache bounded in bytes, scan-resistant (S3-FIFO as of `quick_cache`). Cheap to share.
 ///
-/// A block of more than about 4 MiB is not kept, nor one of more than the capacity of a smaller
-/// cache. A block that is a slice of a larger buffer keeps all of that alive: hand in buffers of
+/// A block of more than about 4 MiB is not kept, nor one larger than the capacity of a smaller
+/// cache. A slice of a larger buffer keeps that whole buffer alive: insert blocks with buffers of
 /// their own.
 pub struct BlockCache {
     blocks: Cache<BlockKey, Held, ByBytes, BuildHasherDefault<KeyHasher>, PutOut>,
@@ -147,12 +146,12 @@ impl BlockCache {
         })
     }
 
-    /// An owner id never handed out before by this cache.
+    /// A new owner id, unique in this cache.
     pub fn new_owner(&self) -> u64 {
         self.owners.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The block, if it is here and of this type.
+    /// The block, if the cache holds it and it is of this type.
     pub fn get<T: Cached>(&self, key: BlockKey) -> Option<Arc<T>> {
         let held: Arc<dyn Any + Send + Sync> = self.blocks.get(&key)?;
         held.downcast().ok()
@@ -162,8 +161,8 @@ impl BlockCache {
     pub fn insert<T: Cached>(&self, key: BlockKey, block: Arc<T>) {
         let mut out = Vec::new();
         self.blocks.insert_with_lifecycle(key, block, &mut out);
-        // One that was used past the cache is a hit that the map has not seen: it comes back, as it
-        // would be read again.
+        // A block that was used without a lookup is a hit that the map did not see. It is put back,
+        // or it would have to be read again.
         for _ in 0..PUT_BACK_MAX {
             match out.pop() {
                 Some((key, block)) if block.take_used() => {
@@ -175,7 +174,7 @@ impl BlockCache {
         }
     }
 
-    /// Says that a block was found past the cache, by who keeps a `Weak` of it: it counts as a hit.
+    /// Counts a hit without a lookup, of a user that keeps a `Weak` of the block.
     pub fn found_past(&self) {
         self.found_past.add(1);
     }
@@ -195,7 +194,7 @@ impl BlockCache {
         self.blocks.hits() + self.found_past.sum()
     }
 
-    /// Lookups that did not.
+    /// Lookups that did not find theirs.
     pub fn misses(&self) -> u64 {
         self.blocks.misses()
     }

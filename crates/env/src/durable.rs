@@ -1,18 +1,19 @@
-//! What is durable when it returns: a small file replaced, directories made. Written once over
-//! [`Env`]'s single operations, so that the code that runs on the real machine is the code the
-//! simulator crashes at every step.
+//! Operations that are durable when they return: replacing a small file, and making directories.
+//! They are written once over the single operations of [`Env`], so the code that runs on the real
+//! machine is the code that the simulator crashes at every step.
 //!
 //! # Invariants
-//! 1. At any moment, and after any crash, a path that is replaced holds the old bytes whole or the
-//!    new bytes whole: the new ones are durable under another name before the one atomic step, the
-//!    rename, gives them this one.
+//! 1. At any moment, and after any crash, a replaced path holds all of the old bytes or all of the
+//!    new ones. The new bytes are durable under another name before one atomic step, the rename,
+//!    gives them this name.
 //! 2. When `create_dir_all` returns, every name it made has been synced.
 
 use crate::{Env, Error, ErrorKind, Result};
 use quire_seeded::{Bug, seeded};
 use std::path::{Path, PathBuf};
 
-/// Ends the name of a replacement that is not in place yet; one found at start was left by a crash.
+/// The end of the name of a replacement that is not in place yet. One found at start was left by a
+/// crash.
 const TEMPORARY_SUFFIX: &str = ".tmp";
 
 /// [`Env::replace`], for any machine.
@@ -21,8 +22,8 @@ pub(crate) fn replace(env: &dyn Env, path: &Path, contents: &[u8]) -> Result<()>
     let placed =
         write_durably(env, &temporary, contents).and_then(|()| env.rename(&temporary, path));
     if let Err(error) = placed {
-        // Nobody reads it and the next replacement makes it anew: if it can't be removed, the first
-        // error says why.
+        // Nothing reads it, and the next replacement overwrites it. If it can't be removed, the
+        // first error says why.
         let _ = env.remove(&temporary);
         return Err(error);
     }
@@ -32,8 +33,7 @@ pub(crate) fn replace(env: &dyn Env, path: &Path, contents: &[u8]) -> Result<()>
     env.sync_dir(parent_of(path))
 }
 
-/// [`Env::create_dir_all`], for any machine. `make_dir` makes one directory, unless it is there
-/// already.
+/// [`Env::create_dir_all`], for any machine. `make_dir` makes one directory, unless it exists.
 pub(crate) fn create_dir_all(
     env: &dyn Env,
     make_dir: &dyn Fn(&Path) -> Result<()>,
@@ -44,7 +44,8 @@ pub(crate) fn create_dir_all(
         make_dir(path)?;
         return sync_name_of_found(env, path);
     }
-    // First its own name: whoever finds a directory in it takes the names above for durable.
+    // First sync its own name: a caller that finds a directory in it assumes that the names above
+    // are durable.
     create_dir_all(env, make_dir, parent)?;
     make_dir(path)?;
     match seeded(Bug::DirectoryNameUnsynced) {
@@ -53,9 +54,9 @@ pub(crate) fn create_dir_all(
     }
 }
 
-/// Syncs the name of a directory that was there already: whoever made it may have died or failed
-/// before doing so. As nobody makes another in it before that, no name above it can be in that
-/// state. Where we may not, it is not ours to see to.
+/// Syncs the name of a directory that existed already: the process that made it may have died
+/// before it did so. No directory is made inside one whose name is not synced, so no name above it
+/// can be in that state. If this process may not sync it, another owner is responsible.
 fn sync_name_of_found(env: &dyn Env, dir: &Path) -> Result<()> {
     match env.sync_dir(parent_of(dir)) {
         Err(error) if error.kind() == ErrorKind::Denied => Ok(()),
@@ -70,7 +71,8 @@ fn sync_name_of_found(env: &dyn Env, dir: &Path) -> Result<()> {
 /// use std::path::Path;
 ///
 /// assert_eq!(parent_of(Path::new("data/a.quire")), Path::new("data"));
-/// assert_eq!(parent_of(Path::new("a.quire")), Path::new("."), "a bare name is in the working directory");
+/// // A bare name is in the working directory.
+/// assert_eq!(parent_of(Path::new("a.quire")), Path::new("."));
 /// ```
 pub fn parent_of(path: &Path) -> &Path {
     match path.parent() {
@@ -89,7 +91,13 @@ fn temporary_beside(path: &Path) -> Result<PathBuf> {
     };
     let mut name = name.to_os_string();
     name.push(TEMPORARY_SUFFIX);
-    Ok(path.with_file_name(name))
+    let temporary = path.with_file_name(name);
+    assert_eq!(
+        temporary.parent(),
+        path.parent(),
+        "a rename within one directory is atomic"
+    );
+    Ok(temporary)
 }
 
 fn write_durably(env: &dyn Env, path: &Path, contents: &[u8]) -> Result<()> {

@@ -20,7 +20,7 @@ pub enum ErrorKind {
     NoSpace,
     /// Not allowed, or a read-only file system.
     Denied,
-    /// The file ends before the bytes asked for.
+    /// The file ends before the requested bytes.
     UnexpectedEnd,
     /// More bytes than the caller's limit.
     TooLarge,
@@ -48,7 +48,8 @@ pub enum Error {
     },
     /// The lock is held.
     #[error(
-        "{path} is locked: another process, or this one, has it open already; close that first, or use another directory"
+        "{path} is locked: another process, or this one, has it open already; \
+         close that first, or use another directory"
     )]
     Locked {
         /// The lock file.
@@ -64,24 +65,25 @@ pub enum Error {
         /// Its length in bytes.
         found: u64,
     },
-    /// A volume whose directory can't be read.
+    /// The directory of a volume can't be read.
     #[error("volume {volume} at {path} is lost ({source}); is its disk mounted?")]
     VolumeLost {
         /// Its id.
         volume: u16,
         /// Its directory.
         path: PathBuf,
-        /// What happened when it was looked for.
+        /// The error of reading it.
         source: Box<Error>,
     },
-    /// A volume that the database has and that was not given when it was opened.
+    /// A volume of the database that was not given when it was opened.
     #[error(
-        "volume {volume} is not among the {given} directories given; give all of the database's volumes, in their order"
+        "volume {volume} is not among the {given} directories given; \
+         give all of the database's volumes, in their order"
     )]
     NoVolume {
         /// Its id.
         volume: u16,
-        /// How many were given.
+        /// The number of volumes given.
         given: usize,
     },
     /// The caller's mistake.
@@ -112,7 +114,7 @@ impl Error {
         Error::InvalidArgument(what.into())
     }
 
-    /// A file asked to be cut to more than it has.
+    /// A truncation to more bytes than the file has.
     pub(crate) fn cut_beyond_end(path: &Path, len: u64, found: u64) -> Error {
         let path = path.display();
         Error::InvalidArgument(format!(
@@ -127,7 +129,7 @@ impl Error {
             Error::TooLarge { .. } => ErrorKind::TooLarge,
             Error::InvalidArgument(_) => ErrorKind::InvalidArgument,
             Error::Crashed { .. } => ErrorKind::Crashed,
-            // Whatever is found, or not, in its place.
+            // The kind of the volume error does not depend on what is found in its place.
             Error::VolumeLost { source, .. } if source.kind() != ErrorKind::Crashed => {
                 ErrorKind::Io
             }

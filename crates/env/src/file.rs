@@ -5,7 +5,8 @@ use bytes::Bytes;
 use std::fmt;
 use std::path::Path;
 
-/// A file being written: bytes go to its end, and are durable after [`sync`](AppendFile::sync).
+/// A file being written: bytes are added at its end, and are durable after
+/// [`sync`](AppendFile::sync).
 pub trait AppendFile: Send + fmt::Debug {
     /// Where the file is.
     fn path(&self) -> &Path;
@@ -15,27 +16,27 @@ pub trait AppendFile: Send + fmt::Debug {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Appends all of `bytes`. After an error the file may hold any prefix of them past
-    /// [`len`](Self::len), which stays: truncate to it before trying again.
+    /// Appends all of `bytes`. After an error, [`len`](Self::len) is unchanged, and the file may
+    /// hold a prefix of them past it: truncate to `len` before trying again.
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
-    /// Makes sure that the next `bytes` appended find room on the disk, so that a full disk is met
-    /// here, before anything depends on the write. The length stays. A hint where the file system
-    /// can't promise.
+    /// Reserves disk space for the next `bytes` to be appended, so that a full disk is noticed
+    /// here, before anything depends on the write. The length stays. Only a hint where the file
+    /// system can't reserve.
     fn reserve(&mut self, bytes: u64) -> Result<()>;
-    /// Makes all that was appended durable (data and length). After an error, what is durable is
-    /// unknown, and stays so: the system may forget what it failed to write, and answer the next
-    /// call with success. Give the file up.
+    /// Makes all appended bytes durable (data and length). After an error it is unknown which bytes
+    /// are durable, and no later call changes that: the system may drop what it failed to write,
+    /// and report success for the next call. Stop using the file.
     fn sync(&mut self) -> Result<()>;
-    /// Cuts the file to `len` bytes and gives back reserved room past it; with the present length,
-    /// only that, and what a failed append left. Durable after `sync`.
+    /// Cuts the file to `len` bytes, and releases reserved space and bytes of a failed append past
+    /// it; with the present length, only that. Durable after `sync`.
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind) if `len` is more than the length.
     fn truncate(&mut self, len: u64) -> Result<()>;
 }
 
-/// A file being read. Any number of threads at once, no locks.
+/// A file being read, by any number of threads at once, without locks.
 #[allow(
     clippy::len_without_is_empty,
-    reason = "a reader wants the length, to check offsets against"
+    reason = "a reader needs the length to check offsets"
 )]
 pub trait ReadFile: Send + Sync + fmt::Debug {
     /// Where the file is.
@@ -43,7 +44,7 @@ pub trait ReadFile: Send + Sync + fmt::Debug {
     /// Length in bytes, now.
     fn len(&self) -> Result<u64>;
     /// Fills `buffer` from `offset`. [`ErrorKind::UnexpectedEnd`](crate::ErrorKind) if the file
-    /// ends before.
+    /// ends before that.
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
     /// Reads `length` bytes from `offset` into a new buffer. The caller has checked `length`
     /// against [`len`](Self::len) or a limit of its own: it is allocated at once.
@@ -52,13 +53,13 @@ pub trait ReadFile: Send + Sync + fmt::Debug {
         self.read_exact_at(offset, &mut buffer)?;
         Ok(Bytes::from(buffer))
     }
-    /// All bytes of a file that nobody changes, as memory: the real machine maps it, and reads what
-    /// is touched; another one copies it.
+    /// All bytes of an immutable file, as memory. The real machine maps the file, and the system
+    /// reads a page when it is first accessed; another machine copies the file.
     ///
-    /// What is shown of a file that is changed meanwhile is anything. One that is made shorter ends
-    /// the process (SIGBUS) when what is gone is touched. So this is for files that are only ever
-    /// replaced by a rename, in a directory that only those write to who know that;
-    /// [`read_at`](Self::read_at) is for all others.
+    /// The file must not change while it is mapped. If it does, the bytes seen are arbitrary, and
+    /// an access past a new, smaller end kills the process (SIGBUS). So map only files that are
+    /// replaced by a rename and never rewritten, in a directory to which no other program writes.
+    /// Use [`read_at`](Self::read_at) for all others.
     fn map(&self) -> Result<Bytes> {
         let length = self.len()?;
         let length = usize::try_from(length).map_err(|_| Error::TooLarge {
@@ -68,31 +69,18 @@ pub trait ReadFile: Send + Sync + fmt::Debug {
         })?;
         self.read_at(0, length)
     }
-    /// The file as memory, to be read here and there: see [`FileMap`], and for the price
-    /// [`map`](Self::map). From then on reads by calls are not read ahead either: who goes on to
-    /// what follows says so by [`will_need`](Self::will_need).
+    /// The file as memory, for random access: see [`FileMap`], and [`map`](Self::map) for the
+    /// conditions. From then on the system does no read-ahead for other reads of this file either;
+    /// a caller that reads sequentially says so by [`will_need`](Self::will_need).
     fn map_at_random(&self) -> Result<FileMap>;
-    /// Says that `length` bytes from `offset` will be read soon: the system begins to read what it
-    /// does not hold, and this returns at once.
+    /// Prefetches `length` bytes from `offset`: the system starts to read the pages that it does
+    /// not hold, and this returns at once.
     fn will_need(&self, _offset: u64, _length: u64) {}
-    /// Whether a read by this thread may wait for the disk, as far as its last ones tell: then it
-    /// pays to say what it will need, if that is more than one thing.
+    /// Whether a read by this thread may wait for the disk, judging by its last reads. If so, a
+    /// caller that needs more than one range should call [`will_need`](Self::will_need) first.
     fn may_wait(&self) -> bool {
         true
     }
-}
-
-/// What tells a file from another one that had its name before, or from itself before it was
-/// changed. Two that are equal are of one file, unchanged, as far as the machine can tell: while
-/// somebody has the file open, no other one gets its identity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FileStamp {
-    /// Its length.
-    pub bytes: u64,
-    /// Numbers that no other file has now.
-    pub identity: [u64; 2],
-    /// Another number after each change; how fine the machine tells these apart is its own affair.
-    pub changed: i64,
 }
 
 /// Holds a lock until dropped.

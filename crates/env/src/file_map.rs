@@ -1,21 +1,20 @@
-//! A file as memory, to be read here and there.
+//! A file as memory, for random access.
 
+use crate::Result;
 use crate::os::OsMap;
+use crate::part::{ends_early, part};
 use crate::prefetch;
 use crate::sim::SimMap;
-use crate::{Error, Result};
 use bytes::Bytes;
-use std::io;
-use std::path::Path;
 
-/// A file as memory: what is looked at is not copied, and a part that the system does not hold is
-/// read by itself, without what is around it. Where many are not held, they are read by a call,
-/// that is, the thread waits for the disk awake if there is an idle core.
+/// A file as memory. Reading a part copies nothing, and the system reads a missing page alone,
+/// without its neighbours. Where many pages are missing, they are read by a system call: then the
+/// thread busy-polls for the disk if there is an idle core.
 ///
-/// Nobody may change the file. A part that can't be read, or is gone because somebody cut the file,
-/// ends the process (SIGBUS) when it is touched; the simulated machine returns an error instead. So
-/// a part is best read by [`read_exact_at`](crate::ReadFile::read_exact_at) first, which says what
-/// is wrong with the disk, and only then here.
+/// The file must not change. An access to a page that can't be read, or that was cut off, kills the
+/// process (SIGBUS); the simulated machine returns an error instead. So a caller should read a part
+/// by [`read_exact_at`](crate::ReadFile::read_exact_at) first, which returns the error of the disk,
+/// and through the map afterwards.
 #[derive(Debug)]
 pub struct FileMap(Repr);
 
@@ -34,16 +33,16 @@ impl FileMap {
         FileMap(Repr::Sim(map))
     }
 
-    /// What `look` makes of `length` bytes from `offset`.
+    /// Calls `look` with `length` bytes from `offset`, and returns its result.
     ///
     /// # Errors
-    /// [`ErrorKind::UnexpectedEnd`](crate::ErrorKind) if the file ended before when it was mapped;
-    /// those of the machine, if the part was read by a call.
+    /// [`ErrorKind::UnexpectedEnd`](crate::ErrorKind) if the file was shorter than that when it was
+    /// mapped; errors of the machine, if the part was read by a call.
     pub fn look<T>(&self, offset: u64, length: usize, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
         match &self.0 {
             Repr::Os(map) => match part(map.bytes(), offset, length) {
                 Some(part) => {
-                    map.before_look(offset, length)?;
+                    map.before_access(offset, length)?;
                     Ok(look(part))
                 }
                 None => Err(ends_early(map.path())),
@@ -52,8 +51,8 @@ impl FileMap {
         }
     }
 
-    /// Has the processor fetch what is at `offset`, and learn where that page is, for a look that
-    /// comes soon. Nothing is read from the disk.
+    /// Lets the processor fetch the bytes at `offset`, and the address of their page, for an access
+    /// that comes soon. It never reads from the disk.
     #[inline]
     pub fn prefetch(&self, offset: u64) {
         if let Repr::Os(map) = &self.0
@@ -63,10 +62,11 @@ impl FileMap {
         }
     }
 
-    /// `length` bytes from `offset`. They hold the map, and the file with it.
+    /// `length` bytes from `offset`. They keep the map and the file open.
     ///
     /// # Errors
-    /// [`ErrorKind::UnexpectedEnd`](crate::ErrorKind) if the file ended before when it was mapped.
+    /// [`ErrorKind::UnexpectedEnd`](crate::ErrorKind) if the file was shorter than that when it was
+    /// mapped.
     pub fn part(&self, offset: u64, length: usize) -> Result<Bytes> {
         match &self.0 {
             Repr::Os(map) => match part(map.bytes(), offset, length) {
@@ -76,17 +76,4 @@ impl FileMap {
             Repr::Sim(map) => map.look(offset, length, Bytes::copy_from_slice),
         }
     }
-}
-
-/// A part of a file's bytes.
-pub(crate) fn part(bytes: &[u8], offset: u64, length: usize) -> Option<&[u8]> {
-    let start = usize::try_from(offset).ok()?;
-    bytes.get(start..start.checked_add(length)?)
-}
-
-/// The error for a file that is shorter than it was.
-#[cold]
-pub(crate) fn ends_early(path: &Path) -> Error {
-    let end = io::Error::new(io::ErrorKind::UnexpectedEof, "failed to fill whole buffer");
-    Error::io("read", path, end)
 }

@@ -1,9 +1,6 @@
 //! The real machine.
 
-#![allow(
-    clippy::disallowed_methods,
-    reason = "this is where the real machine is reached"
-)]
+#![allow(clippy::disallowed_methods, reason = "this module is the real machine")]
 
 mod busy_poll;
 mod dir;
@@ -24,8 +21,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The real machine. Dropped, its background threads end; jobs that have not started are forgotten,
-/// running ones are waited for.
+/// The real machine. When it is dropped, its background threads end: it waits for running jobs and
+/// drops those that have not started.
 ///
 /// ```
 /// use quire_env::{Env, OsEnv};
@@ -145,7 +142,7 @@ impl Env for OsEnv {
         while !rest.is_empty() {
             match rustix::rand::getrandom(&mut *rest, GetRandomFlags::empty()) {
                 Ok(filled) => rest = rest.get_mut(filled..).unwrap_or_default(),
-                // Every Linux since 3.17 has it, and std's own hash maps need it.
+                // Every Linux since 3.17 has this call, and the hash maps of std need it too.
                 Err(errno) => assert!(
                     errno == Errno::INTR,
                     "the system gives no randomness: {errno}"

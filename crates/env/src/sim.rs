@@ -1,34 +1,38 @@
-//! A simulated machine: files in memory, a clock that moves when it is used, and background jobs
-//! that run when somebody waits. One seed and the calls made decide all that happens, crashes
+//! A simulated machine: files in memory, a clock that moves with each call, and background jobs
+//! that run when a caller waits. The seed and the calls decide everything that happens, crashes
 //! included.
 //!
 //! # What counts as a step, and what as a read
-//! A step is each single change of the disk: creating a file, making or removing a directory,
-//! appending, reserving, truncating, syncing a file or a directory, renaming, removing. A read is
-//! each single look at it: reading bytes, opening a file that exists, listing, asking for a length,
-//! for room, or whether a name exists. What is made of several (`replace`, `create_dir_all`,
-//! `remove_dir_all`, `lock`) counts each. The machine can crash at a step; a step or a read can
-//! fail.
+//! A step is one change of the disk: creating a file, making or removing a directory, appending,
+//! reserving, truncating, syncing a file or a directory, renaming, removing. A read is one query of
+//! the disk: reading bytes, opening a file that exists, listing, getting a length, the free space,
+//! or whether a name exists. Operations made of several (`replace`, `create_dir_all`,
+//! `remove_dir_all`, `lock`) count each of them. The machine can crash at a step; a step or a read
+//! can fail.
 //!
 //! # What a crash leaves
-//! What was synced. Of what was not, what the seed decides: see `sim/file.rs` for bytes and
-//! `sim/tree.rs` for names. Each file and each directory is decided apart, so that what was written
-//! first may be lost and what was written later kept. The step at which the machine crashes may be
-//! carried out in part like all that was not synced.
+//! Everything that was synced. The seed decides what is left of the rest: see `sim/file.rs` for
+//! bytes and `sim/tree.rs` for names. Each file and each directory is decided separately, so bytes
+//! written first may be lost while bytes written later are kept. The step at which the machine
+//! crashes may be carried out in part, like everything that was not synced.
 //!
 //! # What the seed decides
-//! What a crash leaves, how much of a failing append is written, which class of job goes first
-//! where both are due, how much longer than usual a call takes, and the randomness that the program
-//! asks for. The same seed and the same calls give the same [`trace`](SimEnv::trace), byte by byte.
+//! What a crash leaves, how much of a failing append is written, which class of job goes first when
+//! both are due, how much longer than usual a call takes, and the random bytes that the program
+//! gets. The same seed and the same calls give the same [`trace`](SimEnv::trace), byte for byte.
 
 mod damage;
 mod disks;
 mod faults;
 mod file;
+mod gate;
 mod handles;
 mod jobs;
 mod machine;
+mod map;
+mod open_file;
 mod rng;
+mod setup;
 mod tree;
 
 pub use disks::{Absence, Latency};
@@ -38,10 +42,10 @@ use crate::{
     AppendFile, Env, Error, FileLock, FileStamp, Gate, Job, JobClass, ReadFile, Result, durable,
 };
 use faults::Interruption;
-pub(crate) use handles::SimMap;
+use gate::SimGate;
 use handles::{SimAppendFile, SimLock, SimReadFile};
-use jobs::SimGate;
-use machine::{EPOCH_MICROS, Machine, State};
+use machine::{EPOCH_MICROS, SimMachine, State};
+pub(crate) use map::SimMap;
 use rng::Rng;
 use std::fmt;
 use std::path::Path;
@@ -49,15 +53,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use tree::Node;
 
-/// More jobs than this in one go are one that schedules itself for ever.
+/// The most jobs of one run: a job that schedules itself for ever exceeds it.
 const JOBS_MAX: usize = 1_000_000;
 
-/// A simulated machine. To be used from one thread: with more, nothing breaks, but the seed no
-/// longer decides the run.
+/// A simulated machine, to be used from one thread. With more threads nothing breaks, but the seed
+/// no longer decides the run.
 ///
 /// Relative paths start at the root `/`, which always exists. On a machine that has crashed every
-/// call fails with [`ErrorKind::Crashed`](crate::ErrorKind); jobs still run when waited for, so
-/// that whoever waits is told.
+/// call fails with [`ErrorKind::Crashed`](crate::ErrorKind). Jobs still run when a caller waits for
+/// them, so that it gets the error.
 ///
 /// ```
 /// use quire_env::{Env, ErrorKind, SimEnv};
@@ -80,7 +84,7 @@ const JOBS_MAX: usize = 1_000_000;
 /// # }
 /// ```
 pub struct SimEnv {
-    machine: Arc<Machine>,
+    machine: Arc<SimMachine>,
 }
 
 impl fmt::Debug for SimEnv {
@@ -93,20 +97,20 @@ impl fmt::Debug for SimEnv {
     }
 }
 
-/// The machine's life.
+/// The life of a machine.
 impl SimEnv {
     /// A new machine with an empty disk.
     pub fn new(seed: u64) -> Arc<SimEnv> {
-        let machine = Arc::new(Machine::new(seed));
+        let machine = Arc::new(SimMachine::new(seed));
         Arc::new(SimEnv { machine })
     }
 
-    /// Steps so far: also the number of the next one.
+    /// The number of steps so far, which is also the number of the next one.
     pub fn operations(&self) -> u64 {
         self.machine.with(|state| state.steps)
     }
 
-    /// Reads so far: also the number of the next one.
+    /// The number of reads so far, which is also the number of the next one.
     pub fn reads(&self) -> u64 {
         self.machine.with(|state| state.reads)
     }
@@ -122,19 +126,20 @@ impl SimEnv {
         self.machine.with(|state| state.crashed())
     }
 
-    /// The machine after a restart, had it crashed here; `seed` decides what is left, and the new
-    /// machine's life. This one stays as it is, so that one run can be continued in many ways. If
-    /// it has crashed, its jobs are dropped.
+    /// The machine after a restart, had it crashed now. `seed` decides what is left, and the life
+    /// of the new machine. This machine does not change, so one run can be continued in many ways;
+    /// but if it has crashed, its jobs are dropped.
     ///
-    /// The disks keep their size and their speed; faults are over, disks that had vanished are
-    /// back; steps, reads and the trace start anew; the clock goes on.
+    /// The disks keep their size and speed. Faults end, disks that had vanished are back, and
+    /// steps, reads and the trace start again at zero. The clock continues.
     pub fn after_crash(&self, seed: u64) -> Arc<SimEnv> {
         let mut rng = Rng::new(seed);
         let (machine, jobs) = self.machine.with(|state| {
             let tree = state.tree.after_crash(&mut rng);
             let clock_micros = state.clock_micros() + 1_000_000;
             let (capacities, latency) = (state.capacities.clone(), state.latency);
-            let machine = Machine::with_disks(rng.next(), tree, clock_micros, capacities, latency);
+            let machine =
+                SimMachine::with_disks(rng.next(), tree, clock_micros, capacities, latency);
             let shift = state.wall_shift_micros;
             machine.with(|state| state.wall_shift_micros = shift);
             (
@@ -148,8 +153,8 @@ impl SimEnv {
         })
     }
 
-    /// All that happened, a line for each call, in order: equal for equal seeds and equal calls.
-    /// Grows with the run.
+    /// The calls so far, one line each, in order: equal for equal seeds and equal calls. Grows with
+    /// the run.
     pub fn trace(&self) -> Vec<String> {
         self.machine.with(|state| state.trace.clone())
     }
@@ -159,28 +164,29 @@ impl SimEnv {
         self.machine.with(|state| state.advance(by));
     }
 
-    /// Sets the wall clock forward, or back by a negative number, as somebody who mends it or
-    /// breaks it does. The monotonic clock, and with it every job, goes on as before. It stays
-    /// shifted after a crash.
+    /// Shifts the wall clock forward, or back by a negative number, as an administrator might. The
+    /// monotonic clock, and with it every job, does not change. The shift stays after a crash.
     pub fn shift_wall_clock(&self, micros: i64) {
         self.machine.with(|state| {
             state.wall_shift_micros = state.wall_shift_micros.saturating_add(micros);
         });
     }
 
-    /// Runs the jobs that are due, and those that they schedule and are due then. How many ran.
+    /// Runs the jobs that are due, and those that they schedule and that are due then. Returns the
+    /// number of jobs run.
     ///
     /// # Panics
-    /// If there is no end of them.
+    /// If they never end.
     pub fn run_due(&self) -> usize {
         run_all(|| self.machine.run_due_job())
     }
 
-    /// Runs jobs, moving the clock to the time of each, until there is none left. How many ran.
+    /// Runs jobs, moving the clock to the time of each, until none is left. Returns the number of
+    /// jobs run.
     ///
     /// # Panics
-    /// If there is no end of them, as with a duty that schedules itself again:
-    /// [`run_due`](Self::run_due) is for those.
+    /// If they never end, as with a duty that schedules itself again: use
+    /// [`run_due`](Self::run_due) for those.
     pub fn run_until_idle(&self) -> usize {
         run_all(|| self.machine.run_next_job())
     }
@@ -209,7 +215,7 @@ impl SimEnv {
     }
 }
 
-/// Whether an error says that there is nothing of this name.
+/// Whether an error says that the name does not exist.
 fn is_absence(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{NotADirectory, NotFound};
     matches!(error.kind(), NotFound | NotADirectory)
@@ -333,8 +339,8 @@ impl Env for SimEnv {
     fn sync_dir(&self, dir: &Path) -> Result<()> {
         let sync = |state: &mut State, interruption| match interruption {
             Some(Interruption::Fault(errno)) => Err(std::io::Error::from(errno)),
-            // Any part of it may have been done, which is what a crash makes of the names that are
-            // not synced.
+            // Any part of it may be done, and so it is: a crash keeps any part of the names that
+            // are not synced.
             Some(Interruption::Crash) => Ok(()),
             None => state.tree.sync_dir(dir),
         };
@@ -360,10 +366,11 @@ impl Env for SimEnv {
     }
 
     fn free_bytes(&self, dir: &Path) -> Result<u64> {
-        self.machine.look("ask the free room of", dir, "", |state| {
-            state.tree.find(dir)?;
-            Ok(state.free_bytes(dir))
-        })
+        self.machine
+            .look("get the free space of", dir, "", |state| {
+                state.tree.find(dir)?;
+                Ok(state.free_bytes(dir))
+            })
     }
 
     fn now_micros(&self) -> i64 {

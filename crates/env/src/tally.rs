@@ -3,18 +3,18 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Lines that a thread has to itself, one for each of the first threads.
+/// Cache lines that belong to one thread each, for the first threads.
 const LINES_OWN: usize = 16;
-/// Lines that later threads are spread over.
+/// Cache lines that the later threads share.
 const LINES_SHARED: usize = 16;
 
-/// A cache line, with the next one, which processors fetch along with it, left free.
+/// A cache line. The next line stays unused, because processors fetch it too.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Line(AtomicU64);
 
-/// A count to which threads add without waiting for each other: each adds in a place of its own, or
-/// in one that it shares with few.
+/// A count to which threads add without waiting for each other: each adds in a line of its own, or
+/// in one that it shares with few others.
 #[derive(Debug, Default)]
 pub struct Tally {
     own: [Line; LINES_OWN],
@@ -32,8 +32,8 @@ impl Tally {
     pub fn add(&self, count: u64) {
         let thread = THREAD.get();
         if let Some(Line(line)) = self.own.get(thread) {
-            // Nobody else writes to it. An addition that is one operation would keep what comes
-            // next from being begun.
+            // No other thread writes to it. An atomic addition would keep the processor from
+            // starting what comes next.
             let before = line.load(Ordering::Relaxed);
             line.store(before.wrapping_add(count), Ordering::Relaxed);
         } else if let Some(Line(line)) = self.shared.get(thread % LINES_SHARED) {
@@ -41,7 +41,7 @@ impl Tally {
         }
     }
 
-    /// What was added so far.
+    /// The sum of all additions.
     pub fn sum(&self) -> u64 {
         let lines = self.own.iter().chain(&self.shared);
         lines.map(|line| line.0.load(Ordering::Relaxed)).sum()

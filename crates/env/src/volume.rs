@@ -1,14 +1,14 @@
-//! Volumes: the directories a database lives on, each a disk of its own (JBOD).
+//! Volumes: the directories that hold a database, each on a disk of its own (JBOD).
 
 use crate::{Env, Error, Result};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A volume's place in the database's list; stored in manifests, never reused.
+/// The index of a volume in the list of the database; stored in manifests, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VolumeId(pub u16);
 
-/// What a volume is made of.
+/// The kind of disk of a volume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Medium {
     /// Random reads are cheap.
@@ -20,20 +20,20 @@ pub enum Medium {
 /// One directory on one disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volume {
-    /// Its place in the list.
+    /// Its index in the list.
     pub id: VolumeId,
     /// The directory.
     pub path: PathBuf,
-    /// What it is made of.
+    /// The kind of disk.
     pub medium: Medium,
 }
 
-/// Names a file of a partition: the volume it is on and its number, unique within the partition.
+/// Identifies a file of a partition: its volume, and its number, which is unique in the partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId {
-    /// Where.
+    /// The volume.
     pub volume: VolumeId,
-    /// Which.
+    /// The number.
     pub number: u64,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for FileId {
 }
 
 impl Volume {
-    /// The error that it is lost, as `source` shows.
+    /// The error that the volume is lost, with `source` as the reason.
     pub fn lost(&self, source: Error) -> Error {
         Error::VolumeLost {
             volume: self.id.0,
@@ -85,6 +85,13 @@ impl Volumes {
                 "a database needs at least one volume",
             ));
         }
+        assert!(
+            volumes
+                .iter()
+                .enumerate()
+                .all(|(at, volume)| at == usize::from(volume.id.0)),
+            "the id of a volume is its index"
+        );
         Ok(Volumes(volumes))
     }
 
@@ -118,9 +125,9 @@ impl Volumes {
         })
     }
 
-    /// The volume for a new file: of those with the most free room, the first. One that can't be
-    /// asked is passed over; if none can, it is the first, where making the file says what is
-    /// wrong.
+    /// The volume for a new file: the first of those with the most free space. A volume whose free
+    /// space is unknown is used only if it is unknown for all; then it is the first, and creating
+    /// the file reports what is wrong.
     pub fn place(&self, env: &dyn Env) -> VolumeId {
         match self.0.as_slice() {
             [only] => only.id,
@@ -132,10 +139,10 @@ impl Volumes {
         }
     }
 
-    /// Looks whether each volume's directory can be read.
+    /// Checks that the directory of each volume can be read.
     ///
     /// # Errors
-    /// `VolumeLost` for the first that can't be: it says which, and where it was.
+    /// `VolumeLost` for the first that can't: it names the volume and its directory.
     pub fn check(&self, env: &dyn Env) -> Result<()> {
         for volume in &self.0 {
             env.list(&volume.path)
@@ -144,12 +151,12 @@ impl Volumes {
         Ok(())
     }
 
-    /// Looks whether each volume but the first has the directory `subdir`, which was made on all of
-    /// them. The place where a disk is mounted is there without the disk too, but it is empty:
-    /// nothing must be written to it.
+    /// Checks that each volume except the first has the directory `subdir`, which was made on all
+    /// of them. If a disk is not mounted, its mount point still exists and is empty: nothing must
+    /// be written to it.
     ///
     /// # Errors
-    /// `VolumeLost` for the first that has not.
+    /// `VolumeLost` for the first without it.
     pub fn check_subdir(&self, env: &dyn Env, subdir: &Path) -> Result<()> {
         for volume in self.0.iter().skip(1) {
             env.list(&volume.path.join(subdir))
@@ -159,7 +166,7 @@ impl Volumes {
     }
 }
 
-/// The first of those with the most free bytes; those without an answer only if there is no other.
+/// The first of those with the most free bytes. Unknown counts as less than 0.
 fn most_free(volumes: impl Iterator<Item = (VolumeId, Option<u64>)>) -> VolumeId {
     let mut best = (VolumeId(0), None);
     for (id, free) in volumes {
@@ -259,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn volume_that_cannot_be_asked_is_passed_over() -> Result<()> {
+    fn volume_whose_free_space_is_unknown_is_passed_over() -> Result<()> {
         let env = SimEnv::new(0);
         env.create_dir_all(Path::new("/b"))?;
         assert_eq!(list(&["/a", "/b"])?.place(&*env), VolumeId(1));

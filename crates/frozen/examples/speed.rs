@@ -1,5 +1,5 @@
-//! How long building, opening and asking take: `cargo run --release -p quire-frozen --example speed
-//! [DOCUMENTS]`.
+//! How long building, opening and querying take: `cargo run --release -p quire-frozen --example
+//! speed [DOCUMENTS]`.
 //!
 //! A million documents of a few fields, in a file of the temporary directory. Each line is the mean
 //! of many calls on one thread, with everything in memory.
@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         };
         time(&*env, &format!("{access:?}: open"), || open().map(drop))?;
         let file = open()?;
-        ask(&*env, &file, documents)?;
+        query(&*env, &file, documents)?;
     }
     for field in FrozenFile::open(&*env, &path, OpenOptions::default())?
         .inspect()?
@@ -106,7 +106,7 @@ fn between(lower: Value, upper: Value) -> Test {
     })
 }
 
-fn ask(env: &dyn Env, file: &FrozenFile, documents: u32) -> Result<(), Box<dyn Error>> {
+fn query(env: &dyn Env, file: &FrozenFile, documents: u32) -> Result<(), Box<dyn Error>> {
     let f = leaf("f", Test::Eq(digest(3).as_str().into()));
     let g = leaf("g", Test::Eq(digest(4).as_str().into()));
     let id = leaf(

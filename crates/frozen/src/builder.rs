@@ -1,17 +1,18 @@
 //! [`FrozenBuilder`]: documents become a file, in one pass and in bounded memory.
 //!
 //! # Invariants
-//! 1. The file has its name only when it is whole and durable. Until then it is `<name>.tmp`,
-//!    beside it what does not fit in memory, `<name>.tmp-<n>`. A builder that is dropped takes them
-//!    away.
-//! 2. The same documents, fields and options make the same bytes, but that where memory ends may
-//!    decide how values are kept.
+//! 1. The file has its name only when it is whole and durable. Until then it is `<name>.tmp`, and
+//!    data that does not fit in memory is in `<name>.tmp-<n>` beside it. Dropping the builder
+//!    removes these files.
+//! 2. The same documents, fields and options make the same bytes, except that the limit of memory
+//!    may decide how values are encoded.
 
+use crate::block_sink::BlockSink;
 use crate::format::header;
 use crate::gather::Gathering;
 use crate::merge::{FORWARD_MAX, Merging, Run, write_end, write_section};
 use crate::options::check_fields;
-use crate::rows::{BlockSink, ROW_BYTES_MAX, RowsWriter};
+use crate::rows::{ROW_BYTES_MAX, RowsWriter};
 use crate::spool::{Spools, create_anew};
 use crate::table::{SectionKind, TableWriter};
 use crate::{Error, FieldSpec, FrozenOptions, Result};
@@ -25,9 +26,9 @@ use std::sync::Arc;
 
 /// The most documents.
 const DOCUMENTS_MAX: u32 = u32::MAX - 1;
-/// After so many documents the memory is looked at.
+/// The builder checks its memory after this number of documents.
 const LOOK_DOCUMENTS: u32 = 256;
-/// Pieces in which the file is written.
+/// Size of the pieces in which the file is written.
 const PIECE_BYTES: usize = 256 << 10;
 
 /// Builds a frozen partition. A document's docid is its place among those added, from 0.
@@ -41,12 +42,14 @@ const PIECE_BYTES: usize = 256 << 10;
 ///
 /// let env: Arc<dyn Env> = SimEnv::new(1);
 /// let fields = [FieldSpec::full("price"), FieldSpec::filterable("mark")];
-/// let mut builder = FrozenBuilder::create(Arc::clone(&env), Path::new("/cars.quire"), &fields, FrozenOptions::default())?;
+/// let path = Path::new("/cars.quire");
+/// let options = FrozenOptions::default();
+/// let mut builder = FrozenBuilder::create(Arc::clone(&env), path, &fields, options)?;
 /// let car = Document::from_json(br#"{"mark": "saab", "price": 1200}"#)?;
 /// let docid = builder.add(&car, b"a payload of any kind")?;
 /// builder.finish()?;
 ///
-/// let file = FrozenFile::open(&*env, Path::new("/cars.quire"), OpenOptions::default())?;
+/// let file = FrozenFile::open(&*env, path, OpenOptions::default())?;
 /// assert_eq!((file.documents(), docid), (1, 0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -60,17 +63,19 @@ pub struct FrozenBuilder {
     fields: Vec<FieldSpec>,
     paths: Vec<FieldPath>,
     gathered: Vec<Gathering>,
-    /// Documents of the run that is gathered.
+    /// Documents of the run that is being gathered.
     open: u32,
     runs: Vec<Run>,
     count: u32,
     documents: RowsWriter,
     payloads: RowsWriter,
+    /// An error has left a document half added.
+    is_unusable: bool,
     term: Vec<u8>,
     pub(crate) forward_max: u32,
 }
 
-/// The file that is written; removed when dropped, unless it got its name.
+/// The file that is being written. It is removed when dropped, unless it has its name.
 #[derive(Debug)]
 struct Out {
     env: Arc<dyn Env>,
@@ -97,18 +102,18 @@ impl BlockSink for Out {
 impl Drop for Out {
     fn drop(&mut self) {
         if !self.is_named {
-            // What is left behind is overwritten by the next build.
+            // A file that is left behind is overwritten by the next build.
             let _ = self.env.remove(self.file.path());
         }
     }
 }
 
 impl FrozenBuilder {
-    /// Begins a partition that will be at `path`, in the place of what is there then. One builder
-    /// at a time for one path.
+    /// Begins a partition that will be at `path`, where it replaces any file. There may be one
+    /// builder at a time for a path.
     ///
     /// # Errors
-    /// `InvalidArgument` for fields or options that can't be; and what the machine says.
+    /// `InvalidArgument` for fields or options that are not allowed; and errors of the machine.
     pub fn create(
         env: Arc<dyn Env>,
         path: &Path,
@@ -143,6 +148,7 @@ impl FrozenBuilder {
             count: 0,
             documents: rows(),
             payloads: rows(),
+            is_unusable: false,
             term: Vec::new(),
             forward_max: FORWARD_MAX,
             env,
@@ -157,11 +163,11 @@ impl FrozenBuilder {
         self.count
     }
 
-    /// Adds a document, and bytes that are given back as they are; its docid.
+    /// Adds a document, and a payload, which is returned as it is. Returns the docid.
     ///
     /// # Errors
-    /// `TooLarge` for one too many, or a payload over [`ROW_BYTES_MAX`]; and what the machine says.
-    /// The builder is then of no use.
+    /// `TooLarge` for a document too many, or a payload over [`ROW_BYTES_MAX`]; and errors of the
+    /// machine. The builder is then unusable.
     pub fn add(&mut self, document: &Document, payload: &[u8]) -> Result<u32> {
         let paths = std::mem::take(&mut self.paths);
         let mut outcome = Ok(());
@@ -178,6 +184,7 @@ impl FrozenBuilder {
             }
         }
         self.paths = paths;
+        self.is_unusable |= outcome.is_err();
         outcome?;
         let kept = match self.options.documents {
             true => document.as_bytes(),
@@ -186,9 +193,9 @@ impl FrozenBuilder {
         self.end_row(kept, payload)
     }
 
-    /// Adds a value of the next document, which [`end`](Self::end) adds: for values that come
-    /// without a document. `field` is the field's place among those given. Arrays and objects have
-    /// none; a value that is there twice counts once.
+    /// Adds a value of the next document, which [`end`](Self::end) ends: for values without a
+    /// document. `field` is the field's index among those given. Arrays and objects are ignored; a
+    /// value that is added twice counts once.
     ///
     /// # Errors
     /// `InvalidArgument` if there is no such field.
@@ -203,8 +210,8 @@ impl FrozenBuilder {
         }
     }
 
-    /// Adds a document of the values that were [set](Self::set), which is not itself kept; its
-    /// docid.
+    /// Adds a document of the values that were [set](Self::set). The document itself is not stored.
+    /// Returns the docid.
     ///
     /// # Errors
     /// As [`add`](Self::add).
@@ -213,6 +220,7 @@ impl FrozenBuilder {
     }
 
     fn end_row(&mut self, document: &[u8], payload: &[u8]) -> Result<u32> {
+        let was_unusable = std::mem::replace(&mut self.is_unusable, true);
         let too_large = |what, limit: u64, found: u64| Err(Error::TooLarge { what, limit, found });
         if self.count == DOCUMENTS_MAX {
             let limit = DOCUMENTS_MAX.into();
@@ -234,11 +242,11 @@ impl FrozenBuilder {
                 self.end_run(0)?;
             }
         }
+        self.is_unusable = was_unusable;
         Ok(docid)
     }
 
-    /// Writes what is gathered as a run, to memory if it takes no more than `memory_max` bytes
-    /// there.
+    /// Writes the gathered values as a run, which stays in memory up to `memory_max` bytes.
     pub(crate) fn end_run(&mut self, memory_max: usize) -> Result<()> {
         let mut spool = self.spools.with_memory(memory_max).spool();
         let first = self.count - self.open;
@@ -247,6 +255,10 @@ impl FrozenBuilder {
             let by_document = field.sortable || self.count <= self.forward_max;
             fields.push(gathered.write_run(first, by_document, &mut spool)?);
         }
+        assert!(
+            fields.len() == self.fields.len(),
+            "a run has a part for each field"
+        );
         self.runs.push(Run {
             bytes: spool.finish()?,
             documents: std::mem::take(&mut self.open),
@@ -255,12 +267,30 @@ impl FrozenBuilder {
         Ok(())
     }
 
-    /// Writes all that is left, makes the file durable and gives it its name. Its length in bytes.
+    /// Writes the rest, makes the file durable and gives it its name. Returns its length in bytes.
     ///
     /// # Errors
-    /// What the machine says; the name is then as it was, unless making the new one durable failed.
+    /// Errors of the machine; and `InvalidArgument` if adding a document has failed. The name is
+    /// then as before, unless making the new one durable failed.
     pub fn finish(mut self) -> Result<u64> {
+        if self.is_unusable {
+            let what = "an error has left a document half added: build the partition anew";
+            return Err(Error::InvalidArgument(what.into()));
+        }
         self.end_run(self.options.memory_bytes / 4)?;
+        let documents: u64 = self.runs.iter().map(|run| u64::from(run.documents)).sum();
+        assert!(
+            documents == u64::from(self.count),
+            "the runs have all documents"
+        );
+        assert!(
+            self.documents.rows() == self.count,
+            "each document has a row"
+        );
+        assert!(
+            self.payloads.rows() == self.count,
+            "each document has a payload row"
+        );
         self.gathered.clear();
         let mut table = TableWriter::default();
         let mut own = Vec::new();
@@ -293,6 +323,7 @@ impl FrozenBuilder {
         let bytes = self.out.offset();
         let waiting = std::mem::take(&mut self.out.waiting);
         self.out.file.append(&waiting)?;
+        assert!(self.out.file.len() == bytes, "all of the file was appended");
         self.out.file.sync()?;
         self.env.rename(self.out.file.path(), &self.path)?;
         self.out.is_named = true;

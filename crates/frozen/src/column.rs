@@ -13,7 +13,7 @@ pub(crate) struct FrozenColumn<'a> {
     field: FrozenField<'a>,
     codes: quire_index::Column<'a>,
     starts: Option<quire_index::Column<'a>>,
-    /// Opened when a value is asked for: most of what is ordered asks for none.
+    /// Opened when a value is read: most orders read none.
     dictionary: OnceCell<Dictionary<'a>>,
 }
 
@@ -59,7 +59,7 @@ impl<'a> FrozenColumn<'a> {
     /// The codes of documents that have at most one each, plus one; 0 without.
     fn read_single(&self, docs: &[u32], out: &mut Vec<u64>) -> Result<(), IndexDamage> {
         match (docs.first(), docs.last()) {
-            // Neighbours, as when all documents are gone through.
+            // Neighbours, as when all documents are read.
             (Some(first), Some(last)) if (last - first) as usize + 1 == docs.len() => {
                 out.clear();
                 out.resize(docs.len(), 0);

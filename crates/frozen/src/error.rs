@@ -1,4 +1,4 @@
-//! What can go wrong with a frozen partition.
+//! Errors of frozen partitions.
 
 use std::path::{Path, PathBuf};
 

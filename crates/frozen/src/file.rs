@@ -15,15 +15,15 @@ use std::path::Path;
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OpenOptions {
-    /// How its bytes are reached.
+    /// How its bytes are accessed.
     pub access: Access,
     /// Whether all of it is read and compared with its checksums first. Without (the default) each
-    /// part is when it is first touched, and opening takes the same time whatever the file's size.
+    /// part is checked when it is first read, and opening takes constant time.
     pub verify: bool,
 }
 
-/// An open frozen partition. Any number of threads read it at once, without locks; all that is
-/// asked of it is asked through [`quire_query::Shard`].
+/// An open frozen partition. Any number of threads read it at once, without locks. It is queried as
+/// a [`quire_query::Shard`].
 #[derive(Debug)]
 pub struct FrozenFile {
     pub(crate) sections: Sections,
@@ -35,8 +35,8 @@ impl FrozenFile {
     /// Opens a partition.
     ///
     /// # Errors
-    /// `Corrupt` if it is none, or was damaged where it is read; `UnsupportedVersion`; and what the
-    /// machine says.
+    /// `Corrupt` if it is no frozen partition, or damaged in the parts that are read;
+    /// `UnsupportedVersion`; and errors of the machine.
     pub fn open(env: &dyn Env, path: &Path, options: OpenOptions) -> Result<FrozenFile> {
         let file = FrozenFile::of_sections(Sections::open(env, path, options.access)?);
         if options.verify {
@@ -56,7 +56,7 @@ impl FrozenFile {
     /// Reads all of the file and compares it with its checksums.
     ///
     /// # Errors
-    /// `Corrupt`, with the first place that is damaged; and what the machine says.
+    /// `Corrupt`, with the first damaged place; and errors of the machine.
     pub fn verify(&self) -> Result<()> {
         self.sections.verify()?;
         for (kind, rows) in self.rows() {
@@ -114,7 +114,7 @@ impl FrozenFile {
         })? {
             return Ok(None);
         }
-        // Under a checksum, so these are the bytes of a document.
+        // The checksum has proved that these are the bytes of a document.
         let document = Document::from_stored(Bytes::from(bytes));
         let offset = self.sections.trailer().table_offset;
         let damaged = |_| Error::corrupt(self.path(), "document", offset);

@@ -1,14 +1,14 @@
 //! [`FrozenFolder`]: the frozen partitions of a folder, as one database.
 //!
 //! # Invariants
-//! 1. A query keeps the [`Snapshot`] that it began with: whatever becomes of the files, it sees
-//!    each as it was, once.
-//! 2. A file is looked at before it is opened: if another one comes in between, the next look finds
-//!    that.
-//! 3. A file that can't be opened takes nothing away: the one that had its name before is served
-//!    on, if it is open.
+//! 1. A query keeps the [`Snapshot`] that it began with: whatever happens to the files, it sees
+//!    each file once, as it was.
+//! 2. The stamp of a file is read before the file is opened: if another file replaces it in
+//!    between, the next refresh finds that.
+//! 3. If a file can't be opened, the one that had its name before stays in use, if it is open.
 
-use crate::snapshot::{Partition, Snapshot};
+use crate::partition::Partition;
+use crate::snapshot::Snapshot;
 use crate::{Error, ErrorKind, FrozenFile, OpenOptions, Result};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -23,11 +23,11 @@ const SUFFIX: &str = ".quire";
 /// How a folder of files is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FolderOptions {
-    /// How its files are.
+    /// How its files are opened.
     pub files: OpenOptions,
-    /// Fields by which many files are asked again and again are merged in memory, in the
-    /// background, as if the files were one. So many bytes they may take (default 64 MiB; 0: none
-    /// is merged); for a moment twice as much, when files were replaced.
+    /// Fields that queries use again and again on many files are merged in memory, in the
+    /// background, as if the files were one. This is the limit on their bytes (default 64 MiB; 0:
+    /// no field is merged). After files were replaced, they take twice as much for a moment.
     pub merged_bytes_max: u64,
 }
 
@@ -44,8 +44,8 @@ impl Default for FolderOptions {
 /// database.
 ///
 /// To replace a file, write the new one under another name in the same folder and rename it, as
-/// [`FrozenBuilder`](crate::FrozenBuilder) does. [`refresh`](FrozenFolder::refresh) takes all that
-/// changed at once; queries that run go on with what they have.
+/// [`FrozenBuilder`](crate::FrozenBuilder) does. [`refresh`](FrozenFolder::refresh) takes over all
+/// changes at once; running queries keep the files that they began with.
 ///
 /// With [`Access::Read`](crate::Access::Read) each file takes a file descriptor, with
 /// [`Access::Map`](crate::Access::Map) none.
@@ -64,7 +64,8 @@ impl Default for FolderOptions {
 /// let folder = FrozenFolder::open(Arc::clone(&env), dir, FolderOptions::default())?;
 /// for (name, car) in [("a.quire", r#"{"price": 1200}"#), ("b.quire", r#"{"price": 700}"#)] {
 ///     let fields = [FieldSpec::full("price")];
-///     let mut builder = FrozenBuilder::create(Arc::clone(&env), &dir.join(name), &fields, FrozenOptions::default())?;
+///     let (path, options) = (dir.join(name), FrozenOptions::default());
+///     let mut builder = FrozenBuilder::create(Arc::clone(&env), &path, &fields, options)?;
 ///     builder.add(&Document::from_json(car.as_bytes())?, b"")?;
 ///     builder.finish()?;
 /// }
@@ -73,7 +74,8 @@ impl Default for FolderOptions {
 /// let cheap = find(field("price").lt(1_000)).prepare()?;
 /// let snapshot = folder.snapshot();
 /// let answer = snapshot.query(&cheap, &Options::default())?;
-/// assert_eq!(snapshot.document(answer.hits[0])?.map(|car| car.to_json()), Some(r#"{"price":700}"#.to_string()));
+/// let car = snapshot.document(answer.hits[0])?;
+/// assert_eq!(car.map(|car| car.to_json()).as_deref(), Some(r#"{"price":700}"#));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -86,8 +88,8 @@ struct Shared {
     options: FolderOptions,
     snapshot: ArcSwap<Snapshot>,
     failures: ArcSwap<Vec<Failure>>,
-    /// Held by the one who looks at the folder.
-    looking: Mutex<()>,
+    /// Held during a refresh.
+    refreshing: Mutex<()>,
 }
 
 /// A file that could not be opened.
@@ -111,7 +113,7 @@ pub struct Refreshed {
 }
 
 impl FrozenFolder {
-    /// Opens all that can be opened; [`failures`](FrozenFolder::failures) says what could not.
+    /// Opens all files that can be opened; [`failures`](FrozenFolder::failures) has the others.
     ///
     /// # Errors
     /// The folder can't be read.
@@ -123,32 +125,32 @@ impl FrozenFolder {
             options,
             snapshot: ArcSwap::from_pointee(none),
             failures: ArcSwap::default(),
-            looking: Mutex::default(),
+            refreshing: Mutex::default(),
         }));
         folder.refresh()?;
         Ok(folder)
     }
 
-    /// The files as they were found last.
+    /// The files as of the last refresh.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.0.snapshot.load_full()
     }
 
-    /// Shows `ask` the files as they were found last. Unlike [`snapshot`](Self::snapshot) it
-    /// touches nothing that threads share, which is felt in questions of less than a microsecond.
-    pub fn with_snapshot<T>(&self, ask: impl FnOnce(&Snapshot) -> T) -> T {
-        ask(&self.0.snapshot.load())
+    /// Calls `read` with the files as of the last refresh. Unlike [`snapshot`](Self::snapshot) it
+    /// updates no count that threads share, which matters to queries of less than a microsecond.
+    pub fn with_snapshot<T>(&self, read: impl FnOnce(&Snapshot) -> T) -> T {
+        read(&self.0.snapshot.load())
     }
 
-    /// The files that could not be opened when the folder was looked at last.
+    /// The files that could not be opened at the last refresh.
     #[must_use]
     pub fn failures(&self) -> Arc<Vec<Failure>> {
         self.0.failures.load_full()
     }
 
-    /// Looks at the folder again: opens what is new or was replaced, keeps the other files open,
-    /// drops what is gone.
+    /// Lists the folder again: opens files that are new or were replaced, keeps the others open,
+    /// and drops those that are gone.
     ///
     /// # Errors
     /// The folder can't be read; nothing changes then.
@@ -156,12 +158,12 @@ impl FrozenFolder {
         self.0.refresh()
     }
 
-    /// Looks at one file again, by its name in the folder: for whoever knows which one was
-    /// replaced, added or removed. Whether it is another one than before, or gone.
+    /// Refreshes one file, by its name in the folder: for callers that know which one was replaced,
+    /// added or removed. Returns whether it is another file than before, or gone.
     ///
     /// # Errors
-    /// `InvalidArgument` for what is no name of a file that ends with `.quire`. It can't be opened;
-    /// the one that had its name before is served on.
+    /// `InvalidArgument` if the name is not that of a file that ends with `.quire`. Or the file
+    /// can't be opened; the one that had its name before stays in use.
     pub fn refresh_file(&self, name: &str) -> Result<bool> {
         let is_name = Path::new(name).file_name().is_some_and(|own| own == name);
         if !is_name || !name.ends_with(SUFFIX) {
@@ -172,8 +174,8 @@ impl FrozenFolder {
         self.0.refresh_file(name)
     }
 
-    /// Looks at the folder again and again, `every` so often, until what is returned is dropped.
-    /// What goes wrong is among the [`failures`](FrozenFolder::failures).
+    /// Refreshes the folder at intervals of `every`, until the returned value is dropped. Errors
+    /// are among the [`failures`](FrozenFolder::failures).
     pub fn watch(&self, every: Duration) -> Watch {
         let duty = Arc::new(Duty {
             shared: Arc::clone(&self.0),
@@ -218,7 +220,7 @@ impl Duty {
 
 impl Shared {
     fn refresh(&self) -> Result<Refreshed> {
-        let _alone = self.looking.lock();
+        let _alone = self.refreshing.lock();
         let before = self.snapshot.load_full();
         let mut found = Refreshed::default();
         let mut partitions = Vec::with_capacity(before.partitions().len());
@@ -234,7 +236,7 @@ impl Shared {
                     }
                     partitions.push(partition);
                 }
-                // Taken away since the names were read.
+                // It was removed after the folder was listed.
                 Err(error) if is_absence(&error) => {}
                 Err(error) => {
                     partitions.extend(former.cloned());
@@ -257,7 +259,7 @@ impl Shared {
     }
 
     fn refresh_file(&self, name: &str) -> Result<bool> {
-        let _alone = self.looking.lock();
+        let _alone = self.refreshing.lock();
         let before = self.snapshot.load_full();
         let former = before.partition(name);
         let now = match self.look(name, former) {
@@ -281,7 +283,7 @@ impl Shared {
         self.snapshot.store(Arc::new(now));
     }
 
-    /// The file of a name: the one that is open, if it is the same.
+    /// The file of a name: the open one, if it is the same.
     fn look(&self, name: &str, former: Option<&Arc<Partition>>) -> Result<Arc<Partition>> {
         let path = self.dir.join(name);
         let stamp = self.env.stamp(&path)?;

@@ -2,7 +2,7 @@
 //! read first.
 //!
 //! # Invariants
-//! 1. A valid trailer means a whole file: all before it was written before it.
+//! 1. A valid trailer means a whole file: it is written last.
 //! 2. Every byte is under a checksum: the header's own, a section's (in the table), a block's of
 //!    rows (before it), the table's (in the trailer), or the trailer's own.
 //!
@@ -11,8 +11,10 @@
 //! | header (16) | blocks of rows, sections … | table | trailer (48) |
 //!
 //! header   | magic (8) | version (4) | crc of bytes 0..12 (4) |
-//! trailer  0              8              16          20          24            32        36         40      48
-//!          | table offset | table length | table crc | documents | file length | version | crc 0..36 | magic |
+//! trailer  0              8              16          20          24            32
+//!          | table offset | table length | table crc | documents | file length |
+//!          32        36          40      48
+//!          | version | crc 0..36 | magic |
 //!   checksums are CRC-32C; lengths in bytes; magic is B1 'Q' 'F' 'R' 'O' 'Z' 'E' 'N'
 //! ```
 
@@ -45,7 +47,7 @@ pub(crate) fn is_right(written: u32, found: u32) -> bool {
     written == found || seeded(Bug::FrozenChecksumUnchecked)
 }
 
-/// Where the table is, and what it must be.
+/// Where the table is, and its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Trailer {
     pub(crate) table_offset: u64,
@@ -73,6 +75,7 @@ impl Trailer {
         bytes.extend_from_slice(&VERSION.to_le_bytes());
         bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
         bytes.extend_from_slice(&MAGIC);
+        assert!(bytes.len() == TRAILER_BYTES, "the trailer is 48 bytes");
         let mut out = [0; TRAILER_BYTES];
         out.copy_from_slice(&bytes);
         out

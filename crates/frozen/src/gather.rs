@@ -1,15 +1,15 @@
-//! Gathering: the values of one field, of the documents that came since the last run was written.
+//! [`Gathering`]: the values of one field, of the documents since the last run was written.
 //!
 //! # Invariants
-//! 1. A value is held once, under a number that is given when it first comes. What a document has
-//!    is numbers.
-//! 2. A run is sorted by value; under a value the docids ascend, since documents come in their
-//!    order. So runs merge by their values, and the docids of a later run go behind those of an
-//!    earlier one.
+//! 1. A value is held once, under a number that it gets when it first occurs. A document is a list
+//!    of these numbers.
+//! 2. A run is sorted by value. The docids of a value ascend, since documents come in docid order.
+//!    So runs merge by their values, and the docids of a later run follow those of an earlier one.
 //!
 //! # A run's part of a field, in a temporary file
 //! ```text
-//! values     for each, in order: | length | value | docids | the first docid | each next one's distance |
+//! values     for each, in order: | length | value | docids | the first docid | distances of the
+//!            others |
 //! documents  for each, in order: | values | the place of each among the run's values, ascending |
 //!   lengths, counts, docids and places are variable-length integers
 //! ```
@@ -21,12 +21,12 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 
-/// No value: in the place of the only number of a document.
+/// Stands for the only number of a document that has no value.
 const NONE: u32 = u32::MAX >> 1;
 /// Marks the last number of a document.
 const LAST: u32 = 1 << 31;
 
-/// So many values of a document are compared one by one.
+/// Up to this number, the values of a document are compared one by one.
 const FEW: usize = 16;
 
 /// The hash is the key.
@@ -47,28 +47,28 @@ impl Hasher for Same {
     }
 }
 
-/// See the module.
+/// The gathered values of one field.
 #[derive(Debug, Default)]
 pub(crate) struct Gathering {
-    /// The values one behind another, and where each ends.
+    /// The values, concatenated, and where each ends.
     text: Vec<u8>,
     ends: Vec<usize>,
     /// The last value of each hash; before it, those with the same.
     by_hash: HashMap<u64, u32, BuildHasherDefault<Same>>,
     same_hash: Vec<u32>,
     numbers: Vec<u32>,
-    /// Where the numbers of the document that is open begin.
+    /// Where the numbers of the open document begin.
     open: usize,
 }
 
-/// What is known of the values of a run, for whoever decides how to keep them.
+/// Traits of the values of a run, by which their encoding is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Traits {
     /// All are integers.
     pub(crate) integers: bool,
     /// All are of this length.
     pub(crate) length: Option<usize>,
-    /// Bytes of all, and how many of them each begins with like the one before.
+    /// Bytes of all values, and of the prefixes that each shares with the one before.
     pub(crate) bytes: u64,
     pub(crate) shared: u64,
 }
@@ -110,7 +110,7 @@ impl Traits {
     }
 }
 
-/// Where a field's part of a run is, and what it has.
+/// Where a field's part of a run is, and its traits.
 #[derive(Debug, Clone)]
 pub(crate) struct FieldRun {
     pub(crate) values: Range<u64>,
@@ -119,17 +119,17 @@ pub(crate) struct FieldRun {
 }
 
 impl Gathering {
-    /// Adds a value of the document that is open. Twice is once.
+    /// Adds a value of the open document. A value that is added twice counts once.
     pub(crate) fn add(&mut self, term: &[u8]) -> Result<()> {
         let number = self.number(term)?;
         self.add_number(number);
         Ok(())
     }
 
-    /// The same of the value of a number.
+    /// Adds the value of this number.
     pub(crate) fn add_number(&mut self, number: u32) {
         let open = self.numbers.get(self.open..).unwrap_or_default();
-        // Of many, those that are there twice are taken out together.
+        // Of more, duplicates are removed when the document ends.
         if open.len() >= FEW || !open.contains(&number) {
             self.numbers.push(number);
         }
@@ -172,7 +172,7 @@ impl Gathering {
         self.text.get(range).unwrap_or_default()
     }
 
-    /// Ends the document that is open.
+    /// Ends the open document.
     pub(crate) fn end_document(&mut self) {
         if self.numbers.len() > self.open + FEW {
             let mut open = self.numbers.split_off(self.open);
@@ -191,7 +191,7 @@ impl Gathering {
 
     /// Bytes of memory that it takes, about.
     pub(crate) fn memory(&self) -> usize {
-        // A place of the map takes 17 bytes, and an eighth to a half of them are free.
+        // A slot of the map takes 17 bytes, and an eighth to a half of the slots are free.
         self.text.capacity()
             + self.ends.capacity() * (8 + 4)
             + self.by_hash.capacity() * 20
@@ -206,7 +206,7 @@ impl Gathering {
         out: &mut Spool,
     ) -> Result<FieldRun> {
         let gathered = std::mem::take(self);
-        // By the first eight bytes, which decide most comparisons without a look at the values.
+        // By the first eight bytes, which decide most comparisons without reading the values.
         let mut order: Vec<_> = (0..gathered.ends.len() as u32)
             .map(|number| (prefix(gathered.value(number)), number))
             .collect();
@@ -221,6 +221,11 @@ impl Gathering {
             }
         }
         let (ends, docids) = gathered.by_place(first, &places);
+        assert!(ends.len() == order.len(), "each value has its docids");
+        assert!(
+            ends.is_sorted(),
+            "the docids of a value follow those of the one before"
+        );
 
         let start = out.len();
         let (mut traits, mut before, mut from) = (Traits::NONE, &[][..], 0);
@@ -229,6 +234,7 @@ impl Gathering {
             traits = traits.add(value, before);
             before = value;
             let docids = docids.get(from..*end).unwrap_or_default();
+            debug_assert!(docids.is_sorted(), "docids of a value ascend");
             from = *end;
             let bytes = out.bytes();
             put_number(bytes, value.len() as u64);

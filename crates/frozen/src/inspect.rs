@@ -1,5 +1,4 @@
-//! What a file is made of: for whoever wonders where its bytes are, or why a query takes what it
-//! takes.
+//! [`Inspection`]: what a file is made of, to find out where its bytes are, or why a query is slow.
 
 use crate::file::FrozenField;
 use crate::table::SectionKind;
@@ -18,7 +17,7 @@ pub struct Inspection {
     pub documents: u32,
     /// The fields, by path.
     pub fields: Vec<FieldInspection>,
-    /// The documents themselves, if they are kept.
+    /// The documents themselves, if they are stored.
     pub document_rows: Option<RowsInspection>,
     /// The payloads, if there are any.
     pub payload_rows: Option<RowsInspection>,
@@ -42,9 +41,9 @@ pub struct FieldInspection {
     pub distinct: u64,
     /// Values of all documents.
     pub pairs: u64,
-    /// How the values are kept.
+    /// How the values are encoded.
     pub encoding: DictionaryEncoding,
-    /// Values whose documents are kept as a set; the docids of the others are in a list.
+    /// Values whose documents are stored as a set; the docids of the others are in a list.
     pub sets: u64,
     /// Clusters of these sets that are lists, bits and runs.
     pub clusters: [u64; 3],
@@ -64,9 +63,9 @@ pub struct RowsInspection {
     pub stored_bytes: u64,
     /// Bytes of the rows.
     pub raw_bytes: u64,
-    /// Bytes of what says where each row is.
+    /// Bytes of the directory, which says where each row is.
     pub directory_bytes: u64,
-    /// Bytes of zstd's dictionary or of LZ4's front, of those; 0 without.
+    /// Bytes of the dictionary, as part of the directory; 0 without.
     pub dictionary_bytes: u64,
 }
 

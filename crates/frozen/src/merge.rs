@@ -1,21 +1,21 @@
 //! Merging: the runs of one field become its sections.
 //!
-//! The values of all runs are gone through once, in order. That makes the dictionary, the counts,
-//! the docids and the sets; and for each run which code each of its places has, with which the
-//! values of its documents are gone through after.
+//! The values of all runs are merged once, in order. That makes the dictionary, the counts, the
+//! docids and the sets; and for each run the code of each of its values, by which the values of its
+//! documents become codes afterwards.
 
+use crate::block_sink::BlockSink;
 use crate::format::Trailer;
 use crate::gather::{FieldRun, Traits};
 use crate::postings::PostingsWriter;
-use crate::rows::BlockSink;
-use crate::spool::{SpoolReader, Spooled, Spools, put_number};
-use crate::table::{FieldEntry, SectionEntry, SectionKind, TableWriter, front_above, front_below};
+use crate::spool::{Spool, SpoolReader, Spooled, Spools, put_number};
+use crate::table::{FieldEntry, SectionEntry, SectionKind, TableWriter, bound_above, bound_below};
 use crate::{Error, Result};
 use quire_index::{
     BLOCK_ROWS, ColumnWriter, DictionaryEncoding, DictionaryWriter, DocSet, encode_set, term,
 };
 
-/// The codes of so many documents are looked at within a few microseconds.
+/// The codes of this number of documents are read within a few microseconds.
 pub(crate) const FORWARD_MAX: u32 = BLOCK_ROWS as u32;
 
 /// A run, in memory or in a temporary file.
@@ -51,7 +51,7 @@ impl MergedField {
 /// The values of one run, one after another.
 struct Values {
     reader: SpoolReader,
-    /// The one that is next.
+    /// The next one.
     value: Vec<u8>,
     is_at_end: bool,
     docids: u64,
@@ -69,7 +69,7 @@ impl Values {
         Ok(values)
     }
 
-    /// Goes on to the next value. The docids of the last one have been read.
+    /// Goes to the next value. The docids of the last one have been read.
     fn advance(&mut self) -> Result<()> {
         self.is_at_end = self.reader.is_at_end();
         if !self.is_at_end {
@@ -84,7 +84,7 @@ impl Values {
         !self.is_at_end && self.value == value
     }
 
-    /// Calls `each` with the docids of the value that is next.
+    /// Calls `each` with the docids of the next value.
     fn read_docids(&mut self, mut each: impl FnMut(u32)) -> Result<()> {
         let mut docid = 0;
         for _ in 0..self.docids {
@@ -95,7 +95,7 @@ impl Values {
     }
 }
 
-/// Puts the least value that any run goes on with in `value`; false at the end.
+/// Puts the least next value of all runs in `value`; false at the end.
 fn next_value(cursors: &[Values], value: &mut Vec<u8>) -> bool {
     let left = cursors.iter().filter(|one| !one.is_at_end);
     let least = left.map(|one| one.value.as_slice()).min();
@@ -115,15 +115,24 @@ pub(crate) struct Merging<'a> {
     pub(crate) path: &'a str,
     pub(crate) filterable: bool,
     pub(crate) sortable: bool,
-    /// Of so many documents at most, the codes of all may stand in for the docids by value.
+    /// Up to this number of documents, the codes by document may replace the docids by value.
     pub(crate) forward_max: u32,
 }
 
-/// The documents that have a value.
-struct Having {
-    /// One that is not null, as bits.
+/// What the values of all runs merge to.
+struct MergedValues {
+    /// The dictionary.
+    values: Spool,
+    postings: PostingsWriter,
+    /// The documents that have a value that is not null, as bits.
     present: Vec<u64>,
+    /// The documents that have a null.
     null: DocSet,
+    /// For each run the codes of its values.
+    codes: Vec<Spool>,
+    distinct: u64,
+    least: Vec<u8>,
+    greatest: Vec<u8>,
 }
 
 impl Merging<'_> {
@@ -133,74 +142,19 @@ impl Merging<'_> {
             .filter_map(|run| Some((run, run.fields.get(self.field)?)))
     }
 
-    /// Whether filtering by the codes of all documents is quick enough: they then stand in for the
-    /// docids by value, if none has many values and that takes less.
+    /// Whether filtering by the codes of all documents is fast enough. They then replace the docids
+    /// by value, if no document has many values and they take fewer bytes.
     fn may_be_forward(&self) -> bool {
         self.filterable && self.documents <= self.forward_max
     }
 
     /// Makes the sections.
     pub(crate) fn merge(&self) -> Result<MergedField> {
-        let traits = self
-            .runs()
-            .fold(Traits::NONE, |all, (_, run)| all.and(run.traits));
-        let mut dictionary = DictionaryWriter::new(encoding_for(traits));
-        let mut values = self.spools.spool();
-        let mut postings = PostingsWriter::new(self.spools, self.documents);
-        let mut having = Having {
-            present: vec![0; (self.documents as usize).div_ceil(64)],
-            null: DocSet::empty(),
-        };
-        let mut cursors = self
-            .runs()
-            .map(|(run, field)| Values::new(run, field))
-            .collect::<Result<Vec<_>>>()?;
-        // There is one for each run, so they share what a spool may take.
-        let of_runs = self
-            .spools
-            .with_memory(self.spools.memory_max() / self.runs.len().max(1));
-        let mut codes: Vec<_> = cursors.iter().map(|_| (of_runs.spool(), 0u64)).collect();
-        let (mut distinct, mut least, mut greatest) = (0u64, None, Vec::new());
-        let mut value = Vec::new();
-        while next_value(&cursors, &mut value) {
-            dictionary
-                .push(&value, values.bytes())
-                .map_err(|damage| Error::InvalidArgument(damage.to_string()))?;
-            values.settle()?;
-            let is_null = value == term::NULL;
-            let same = cursors.iter().filter(|one| one.is_at(&value));
-            let count = same.map(|one| one.docids).sum();
-            postings.begin(count);
-            for (cursor, (codes, last)) in cursors.iter_mut().zip(&mut codes) {
-                if !cursor.is_at(&value) {
-                    continue;
-                }
-                if self.sortable || self.may_be_forward() {
-                    put_number(codes.bytes(), distinct - *last);
-                    codes.settle()?;
-                    *last = distinct;
-                }
-                cursor.read_docids(|docid| {
-                    postings.docid(docid);
-                    match is_null {
-                        true => drop(having.null.insert(docid)),
-                        false => set_bit(&mut having.present, docid),
-                    }
-                })?;
-                cursor.advance()?;
-            }
-            postings.end()?;
-            if least.is_none() {
-                least = Some(front_below(&value));
-            }
-            greatest.clone_from(&value);
-            distinct += 1;
-        }
-        dictionary.finish(values.bytes());
-
-        let pairs = postings.pairs();
-        let present = DocSet::from_bits(&having.present);
-        let docs = (&present | &having.null).len() as u32;
+        let merged = self.merge_values()?;
+        assert!(merged.least <= merged.greatest, "the dictionary ascends");
+        let pairs = merged.postings.pairs();
+        let present = DocSet::from_bits(&merged.present);
+        let docs = (&present | &merged.null).len() as u32;
         let entry = FieldEntry {
             path: self.path.as_bytes().to_vec(),
             filterable: self.filterable,
@@ -208,20 +162,20 @@ impl Merging<'_> {
             many: pairs > u64::from(docs),
             docs,
             present: present.len() as u32,
-            distinct,
+            distinct: merged.distinct,
             pairs,
-            least: least.unwrap_or_default(),
-            greatest: front_above(&greatest),
+            least: bound_below(&merged.least),
+            greatest: bound_above(&merged.greatest),
         };
-        let mut sections = vec![(SectionKind::Values, values.finish()?)];
+        let mut sections = vec![(SectionKind::Values, merged.values.finish()?)];
         let mut columns = Vec::new();
         if self.sortable || self.may_be_forward() {
-            let codes = codes.into_iter().map(|(spool, _)| spool.finish());
+            let codes = merged.codes.into_iter().map(Spool::finish);
             let codes = codes.collect::<Result<Vec<_>>>()?;
             columns = self.columns(&codes, entry.many)?;
         }
         if self.filterable {
-            let mut postings = postings.finish()?;
+            let mut postings = merged.postings.finish()?;
             let in_postings = |kind| kind == SectionKind::Docids || kind == SectionKind::Sets;
             let posted = postings.iter().filter(|(kind, _)| in_postings(*kind));
             let posted: u64 = posted.map(|(_, section)| section.len()).sum();
@@ -240,7 +194,80 @@ impl Merging<'_> {
             }
         }
         sections.extend(columns);
+        assert!(
+            sections.is_sorted_by(|(a, _), (b, _)| a < b),
+            "sections are in order"
+        );
         Ok(MergedField { entry, sections })
+    }
+
+    /// Merges the values of all runs: each distinct value once, in order.
+    fn merge_values(&self) -> Result<MergedValues> {
+        let traits = self
+            .runs()
+            .fold(Traits::NONE, |all, (_, run)| all.and(run.traits));
+        let mut dictionary = DictionaryWriter::new(encoding_for(traits));
+        let mut cursors = self
+            .runs()
+            .map(|(run, field)| Values::new(run, field))
+            .collect::<Result<Vec<_>>>()?;
+        // There is one for each run, so they share the memory of a spool.
+        let of_runs = self
+            .spools
+            .with_memory(self.spools.memory_max() / self.runs.len().max(1));
+        let mut merged = MergedValues {
+            values: self.spools.spool(),
+            postings: PostingsWriter::new(self.spools, self.documents),
+            present: vec![0; (self.documents as usize).div_ceil(64)],
+            null: DocSet::empty(),
+            codes: cursors.iter().map(|_| of_runs.spool()).collect(),
+            distinct: 0,
+            least: Vec::new(),
+            greatest: Vec::new(),
+        };
+        let mut last_codes = vec![0; cursors.len()];
+        let mut value = Vec::new();
+        while next_value(&cursors, &mut value) {
+            dictionary
+                .push(&value, merged.values.bytes())
+                .map_err(|damage| Error::InvalidArgument(damage.to_string()))?;
+            merged.values.settle()?;
+            let is_null = value == term::NULL;
+            let same = cursors.iter().filter(|one| one.is_at(&value));
+            let count = same.map(|one| one.docids).sum();
+            merged.postings.begin(count);
+            let of_runs = merged.codes.iter_mut().zip(&mut last_codes);
+            for (cursor, (codes, last)) in cursors.iter_mut().zip(of_runs) {
+                if !cursor.is_at(&value) {
+                    continue;
+                }
+                if self.sortable || self.may_be_forward() {
+                    put_number(codes.bytes(), merged.distinct - *last);
+                    codes.settle()?;
+                    *last = merged.distinct;
+                }
+                cursor.read_docids(|docid| {
+                    merged.postings.docid(docid);
+                    match is_null {
+                        true => drop(merged.null.insert(docid)),
+                        false => set_bit(&mut merged.present, docid),
+                    }
+                })?;
+                cursor.advance()?;
+            }
+            merged.postings.end()?;
+            if merged.distinct == 0 {
+                merged.least.clone_from(&value);
+            }
+            merged.greatest.clone_from(&value);
+            merged.distinct += 1;
+        }
+        assert!(
+            merged.distinct == merged.postings.values(),
+            "each value of the dictionary has its postings"
+        );
+        dictionary.finish(merged.values.bytes());
+        Ok(merged)
     }
 
     /// The columns of the codes, by document.
@@ -280,7 +307,7 @@ impl Merging<'_> {
     }
 }
 
-/// The code of each place of a run.
+/// The code of each value of a run.
 fn read_codes(codes: &Spooled) -> Result<Vec<u64>> {
     let mut reader = codes.read(0, codes.len());
     let (mut all, mut last) = (Vec::new(), 0);
@@ -297,13 +324,13 @@ fn set_bit(bits: &mut [u64], docid: u32) {
     }
 }
 
-/// The keeping that takes least, or is read fastest where that costs little.
+/// The encoding that takes fewest bytes, or one that is read faster and costs little more.
 fn encoding_for(traits: Traits) -> DictionaryEncoding {
     let length = traits.length.and_then(|length| u32::try_from(length).ok());
     match length {
         _ if traits.bytes == 0 => DictionaryEncoding::Blocks,
         _ if traits.integers => DictionaryEncoding::Integers,
-        // A block's value costs two bytes more than what it does not share.
+        // A value of a block takes two bytes more than its suffix.
         Some(length)
             if traits.shared < traits.bytes / 5 + 2 * traits.bytes / u64::from(length.max(1)) =>
         {
@@ -313,25 +340,17 @@ fn encoding_for(traits: Traits) -> DictionaryEncoding {
     }
 }
 
-/// Appends a spooled section to whatever takes pieces.
-pub(crate) fn copy(section: &Spooled, mut to: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-    let mut reader = section.read(0, section.len());
-    while !reader.is_at_end() {
-        let piece = reader.piece()?;
-        to(piece)?;
-        let read = piece.len();
-        reader.advance(read);
-    }
-    Ok(())
-}
-
 /// Appends a section to a file.
 pub(crate) fn write_section(section: &Spooled, out: &mut impl BlockSink) -> Result<SectionEntry> {
     let (offset, mut crc) = (out.offset(), 0);
-    copy(section, |piece| {
+    section.copy(|piece| {
         crc = crc32c::crc32c_append(crc, piece);
         out.append(piece)
     })?;
+    assert!(
+        out.offset() == offset + section.len(),
+        "all of the section was appended"
+    );
     Ok(SectionEntry {
         offset,
         bytes: section.len(),
@@ -339,13 +358,17 @@ pub(crate) fn write_section(section: &Spooled, out: &mut impl BlockSink) -> Resu
     })
 }
 
-/// Appends what a file ends with: the table, with the file's own sections, and the trailer.
+/// Appends the end of a file: the table, with the file's own sections, and the trailer.
 pub(crate) fn write_end(
     table: TableWriter,
     own: &[(SectionKind, SectionEntry)],
     documents: u32,
     out: &mut impl BlockSink,
 ) -> Result<()> {
+    assert!(
+        own.is_sorted_by(|(a, _), (b, _)| a < b),
+        "the file's own sections are in order"
+    );
     let table = table.finish(own);
     let trailer = Trailer {
         table_offset: out.offset(),

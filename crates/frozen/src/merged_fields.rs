@@ -1,16 +1,17 @@
-//! Merged fields: a field of all files of a snapshot, indexed in memory as if they were one file.
+//! [`MergedFields`]: fields of all files of a snapshot, indexed in memory as if they were one
+//! file.
 //!
-//! Of many small files, finding a value in each costs far more than looking at the documents that
-//! have it. So a field by which many files are asked again is merged in the background, in the
-//! format of a file that has this field alone: its values once, in order, with the documents of all
-//! files. A query whose fields are all merged asks one shard.
+//! With many small files, searching a value in each costs far more than reading the documents that
+//! have it. So when queries use a field on many files again, the field is merged in the background,
+//! in the format of a file that has this field alone: its values once, in order, with the documents
+//! of all files. A query whose fields are all merged executes on one shard.
 //!
 //! # Invariants
-//! 1. Docids are those of the files, one file behind another.
-//! 2. A field is merged for filtering if no file that has it refuses to filter by it, for sorting
-//!    likewise.
-//! 3. All merged fields together take at most `bytes_max`, and merging one takes no more than is
-//!    left of that, about.
+//! 1. Docids are those of the files, one file after another.
+//! 2. A field is merged for filtering if all files that have it can filter by it; likewise for
+//!    sorting.
+//! 3. All merged fields together take at most `bytes_max`, and merging one takes about as much as
+//!    is left of that at most.
 //!
 //! Source of the idea: the "global ordinals" of Lucene and Elasticsearch, which merge the values
 //! alone.
@@ -20,10 +21,10 @@ use crate::file::FrozenField;
 use crate::format::header;
 use crate::gather::Gathering;
 use crate::merge::{FORWARD_MAX, Merging, Run, write_end};
-use crate::postings::OfValue;
+use crate::partition::Partition;
+use crate::postings::ValueDocs;
 use crate::sections::Sections;
-use crate::shard::count_all;
-use crate::snapshot::Partition;
+use crate::select::count_all;
 use crate::spool::Spools;
 use crate::table::{SectionKind, TableWriter};
 use crate::{Error, FrozenFile, Result};
@@ -44,24 +45,24 @@ use std::time::Duration;
 
 /// Documents whose values are read at once.
 const BATCH_DOCS: u32 = 1024;
-/// Bytes that merging takes for a value of a document, and for a different value of a file, about.
+/// About how many bytes merging takes for a value of a document, and for a distinct value of a
+/// file.
 const PAIR_BYTES: u64 = 12;
 const VALUE_BYTES: u64 = 48;
 
-/// The fields of a snapshot that are merged, and those that are to be.
+/// The fields of a snapshot that are merged, and those that are wanted.
 #[derive(Debug)]
 pub(crate) struct MergedFields {
     env: Arc<dyn Env>,
     partitions: Arc<[Arc<Partition>]>,
-    /// The docid that the first document of each file has; none if there are more documents than
-    /// docids.
+    /// The docid of the first document of each file; none if there are more documents than docids.
     starts: Option<Arc<[u32]>>,
     documents: u32,
     bytes_max: u64,
     /// A file in memory for each.
     ready: ArcSwap<HashMap<Path, ReadyField>>,
     wanted: Mutex<HashMap<Path, Wanted>>,
-    /// Held by the one who merges.
+    /// Held while a field is merged.
     merging: Mutex<()>,
 }
 
@@ -73,17 +74,17 @@ struct ReadyField {
     sortable: bool,
 }
 
-/// What becomes of a field that is not merged.
+/// The state of a field that is not merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wanted {
-    /// One query has asked for it: the next will have it merged.
+    /// One query has needed it: the next one has it merged.
     Once,
     /// It is being merged, or was found not to fit, or could not be read.
     Settled,
 }
 
 impl MergedFields {
-    /// `wanted` are fields that were asked for before.
+    /// `wanted` are fields that queries have needed before.
     pub(crate) fn new(
         env: Arc<dyn Env>,
         partitions: Arc<[Arc<Partition>]>,
@@ -108,14 +109,14 @@ impl MergedFields {
         }
     }
 
-    /// The fields that were asked for.
+    /// The fields that queries have needed.
     pub(crate) fn wanted(&self) -> Vec<Path> {
         self.wanted.lock().keys().cloned().collect()
     }
 
     /// A shard of all documents with these fields, which some file has; none if one of them is not
-    /// merged, or not for this. What is missing is merged in the background when it is asked for a
-    /// second time.
+    /// merged, or not for this use. A missing field is merged in the background when it is needed
+    /// for the second time.
     pub(crate) fn shard(self: &Arc<Self>, uses: &[(&Path, Use)]) -> Option<Arc<dyn Merged>> {
         let starts = Arc::clone(self.starts.as_ref()?);
         let ready = self.ready.load();
@@ -154,7 +155,7 @@ impl MergedFields {
                 let (fields, path) = (Arc::downgrade(self), path.clone());
                 let merge = move || {
                     if let Some(fields) = fields.upgrade() {
-                        // Where a file can't be read, the query that asks it is told.
+                        // If a file can't be read, a query on it reports the error.
                         let _ = fields.merge(&path);
                     }
                 };
@@ -213,7 +214,7 @@ impl MergedFields {
         // All stays in memory.
         let spools = Spools::new(Arc::clone(&self.env), FilePath::new(""), usize::MAX);
         let mut spool = spools.spool();
-        // With codes in any case: that some documents match is found quicker by them.
+        // With codes in any case: they are faster to test whether some documents match.
         let field = gathering.write_run(0, true, &mut spool)?;
         let run = Run {
             bytes: spool.finish()?,
@@ -273,8 +274,8 @@ fn gather_postings(field: &FrozenField<'_>, numbers: &[u32], to: &mut Gathering)
     let mut pairs = Vec::new();
     for (code, number) in (0..).zip(numbers) {
         let docs: DocSet = match field.of_value(code)? {
-            OfValue::Set(set) => set.to_doc_set(),
-            OfValue::List(docs) => docs,
+            ValueDocs::Set(set) => set.to_doc_set(),
+            ValueDocs::List(docs) => docs,
         };
         pairs.extend(docs.iter().map(|doc| (doc, *number)));
     }

@@ -1,4 +1,4 @@
-//! What a frozen partition is to hold, and how.
+//! [`FrozenOptions`] and [`FieldSpec`]: what a frozen partition holds, and how.
 
 use crate::{Error, Result};
 use quire_pack::Codec;
@@ -52,15 +52,15 @@ pub struct FrozenOptions {
     /// How blocks of documents and payloads are packed (default LZ4).
     pub codec: Codec,
     /// Raw bytes at which a block of rows is full (1 to 16 MiB; by default 512, and 4 KiB of zstd).
-    /// Larger blocks are packed better, and make reading a single row dearer. With LZ4 blocks share
-    /// a front of 4 KiB, which gives small ones what they lack.
+    /// Larger blocks pack better, and make reading a single row slower. With LZ4, blocks share a
+    /// dictionary of 4 KiB, so that small ones pack well too.
     pub block_bytes: Option<usize>,
-    /// Whether the documents themselves are kept (default true). Without, a query gets docids,
-    /// values and payloads alone.
+    /// Whether the documents themselves are stored (default true). Without, a query gets only
+    /// docids, values and payloads.
     pub documents: bool,
-    /// Bytes of memory that building may take, about (8 MiB or more; default 256 MiB). What does
-    /// not fit goes to temporary files beside the partition. Besides, it takes a bit for each
-    /// document, and what a single document and a single block take.
+    /// About how many bytes of memory building may take (8 MiB or more; default 256 MiB). Data that
+    /// does not fit goes to temporary files beside the partition. One bit for each document, one
+    /// document and one block come on top.
     pub memory_bytes: usize,
 }
 

@@ -1,15 +1,17 @@
 //! Postings: which documents have which value, by the value's code.
 //!
 //! # Invariants
-//! 1. A value's docids are in the sets if they take fewer bytes there, or in the list, where they
-//!    stand by code and then ascending. So the documents of a range of values are one piece of the
-//!    list, and the sets of those in it that many documents have.
-//! 2. How many documents have a value is known without reading them.
+//! 1. A value's docids are in the sets if they take fewer bytes there, otherwise in the list,
+//!    ordered by code and then by docid. So the documents of a range of values are one slice of the
+//!    list, and the sets of the frequent values in the range.
+//! 2. The number of documents of a value is known without reading them.
 //!
 //! # Layout of the sets (little-endian)
 //! ```text
-//! | sets, one after another: see `set_view.rs` of the index | directory: 24 bytes for each | sets (8) |
-//!   entry  | code of the value (8) | docids in the sets before this one (8) | where the set ends, from the first one's start (8) |
+//! | sets, one after another | directory: 24 bytes for each | sets (8) |
+//!   sets   see `set_view.rs` of the index
+//!   entry  | code of the value (8) | docids in the sets before this one (8) | end of the set (8) |
+//!          ends are from the start of the first set
 //! ```
 
 use crate::Result;
@@ -20,7 +22,7 @@ use quire_index::{Column, ColumnWriter, DocSet, IndexDamage, SetView, encode_set
 use std::ops::Range;
 
 const ENTRY_BYTES: usize = 24;
-/// No set takes less.
+/// The fewest bytes of a set.
 const SET_BYTES_MIN: usize = 14;
 
 /// Writes the postings of a field, value by value.
@@ -60,17 +62,22 @@ impl PostingsWriter {
         }
     }
 
+    /// How many values there are so far.
+    pub(crate) fn values(&self) -> u64 {
+        self.code
+    }
+
     /// How many docids there are, of all values so far.
     pub(crate) fn pairs(&self) -> u64 {
         self.pairs
     }
 
-    /// Begins the next value, which so many documents have.
+    /// Begins the next value, which `docids` documents have.
     pub(crate) fn begin(&mut self, docids: u64) {
         let (counts, spool) = &mut self.counts;
         counts.push(self.pairs, spool.bytes());
         self.pairs += docids;
-        // Surely a set: its docids are never held as a list.
+        // Certainly a set: its docids are never held as a list.
         self.is_large = docids > u64::from(self.documents / 16).max(64);
     }
 
@@ -104,6 +111,10 @@ impl PostingsWriter {
                 list.push((*docid).into(), spool.bytes());
             }
         }
+        debug_assert!(
+            self.pairs_in_sets <= self.pairs,
+            "docids in sets are some of all"
+        );
         self.code += 1;
         self.docids.clear();
         self.set = DocSet::empty();
@@ -116,6 +127,14 @@ impl PostingsWriter {
     pub(crate) fn finish(mut self) -> Result<Vec<(SectionKind, Spooled)>> {
         let (mut counts, mut counts_spool) = self.counts;
         counts.push(self.pairs, counts_spool.bytes());
+        assert!(
+            counts.rows() == self.code + 1,
+            "there is a count for each value, and the sum"
+        );
+        assert!(
+            self.directory.len().is_multiple_of(ENTRY_BYTES),
+            "the directory has whole entries"
+        );
         counts.finish(counts_spool.bytes());
         let (list, mut list_spool) = self.list;
         list.finish(list_spool.bytes());
@@ -131,7 +150,7 @@ impl PostingsWriter {
     }
 }
 
-/// Docids that are held before they go to a set.
+/// Docids that are held before they are added to a set.
 const PIECE_DOCIDS: usize = 1 << 16;
 
 /// The sets of a field, in place.
@@ -189,11 +208,39 @@ impl<'a> Sets<'a> {
 
 /// The documents of one value.
 #[derive(Debug)]
-pub(crate) enum OfValue<'a> {
+pub(crate) enum ValueDocs<'a> {
     /// As they lie in the file.
     Set(SetView<'a>),
-    /// Few, put together.
+    /// Few, collected from the list.
     List(DocSet),
+}
+
+impl ValueDocs<'_> {
+    /// The documents that both have.
+    pub(crate) fn and(self, other: ValueDocs<'_>) -> DocSet {
+        match (self, other) {
+            (ValueDocs::Set(a), ValueDocs::Set(b)) => a.and(b),
+            (ValueDocs::List(mut list), ValueDocs::Set(set))
+            | (ValueDocs::Set(set), ValueDocs::List(mut list)) => {
+                list.and_view(set);
+                list
+            }
+            (ValueDocs::List(mut a), ValueDocs::List(b)) => {
+                a &= &b;
+                a
+            }
+        }
+    }
+
+    /// How many documents both have.
+    pub(crate) fn count_with(&self, other: &ValueDocs<'_>) -> u64 {
+        match (self, other) {
+            (ValueDocs::Set(a), ValueDocs::Set(b)) => a.intersection_len(*b),
+            (ValueDocs::List(list), ValueDocs::Set(set))
+            | (ValueDocs::Set(set), ValueDocs::List(list)) => list.intersection_len_view(*set),
+            (ValueDocs::List(a), ValueDocs::List(b)) => a.intersection_len(b),
+        }
+    }
 }
 
 /// The postings of a field, in place.
@@ -208,16 +255,16 @@ pub(crate) struct Postings<'a> {
 
 impl<'a> Postings<'a> {
     /// The documents of one value.
-    pub(crate) fn of_value(&self, code: u64) -> Result<OfValue<'a>, IndexDamage> {
+    pub(crate) fn of_value(&self, code: u64) -> Result<ValueDocs<'a>, IndexDamage> {
         let place = self.sets.place(code);
         if self.sets.number(place, 0) == Some(code) {
-            return Ok(OfValue::Set(self.sets.set(place)?));
+            return Ok(ValueDocs::Set(self.sets.set(place)?));
         }
         let mut docids = DocSet::empty();
         self.each_in_list(&(code..code + 1), |piece| {
             docids.extend(piece.iter().map(|docid| *docid as u32))
         })?;
-        Ok(OfValue::List(docids))
+        Ok(ValueDocs::List(docids))
     }
 
     /// The documents that have a value of one of some ranges of codes.
@@ -230,7 +277,7 @@ impl<'a> Postings<'a> {
             sets += self.sets_among(codes).len();
             listed += self.listed_among(codes)?;
         }
-        // A docid that has to be sorted costs about what some words of bits cost.
+        // Sorting a docid costs about as much as clearing a few words of bits.
         if sets == 0 && listed < u64::from(self.documents / 512) + 16 {
             let mut few = Vec::with_capacity(listed as usize);
             for codes in ranges {
@@ -258,12 +305,12 @@ impl<'a> Postings<'a> {
         Ok(DocSet::from_bits(&bits))
     }
 
-    /// The places of the sets of some codes.
+    /// The indexes of the sets of some codes.
     fn sets_among(&self, codes: &Range<u64>) -> Range<usize> {
         self.sets.place(codes.start)..self.sets.place(codes.end)
     }
 
-    /// What putting the documents of some codes together costs, in nanoseconds, about.
+    /// About what collecting the documents of some codes costs, in nanoseconds.
     pub(crate) fn cost(&self, codes: &Range<u64>) -> Result<u64, IndexDamage> {
         let (sets, listed) = (self.sets_among(codes), self.listed_among(codes)?);
         let set_bytes = self
@@ -274,8 +321,8 @@ impl<'a> Postings<'a> {
         let in_sets = all
             .saturating_sub(self.counts.get(codes.start)?)
             .saturating_sub(listed);
-        // Clusters of two bytes a docid are lists, which are gone through one by one; bits are
-        // joined 64 at a time.
+        // Clusters of two bytes a docid are lists, which are read one by one; bits are joined 64 at
+        // a time.
         let of_sets = match set_bytes / 2 >= in_sets {
             true => in_sets.saturating_add(in_sets / 4),
             false => set_bytes / 4,
@@ -306,7 +353,7 @@ impl<'a> Postings<'a> {
             .min(self.list.rows()))
     }
 
-    /// Shows `each` the docids of the list, piece by piece.
+    /// Calls `each` with the docids of the list, piece by piece.
     fn each_in_list(
         &self,
         codes: &Range<u64>,

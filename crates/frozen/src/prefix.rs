@@ -1,7 +1,7 @@
-//! [`prefix`]: the first bytes of a byte string as a number, so that most comparisons need look no further.
+//! [`prefix`]: the first bytes of a byte string as a number, which decides most comparisons.
 
-/// The first eight bytes as a number, zeros behind a shorter string: never above that of a greater
-/// one.
+/// The first eight bytes as a number; a shorter string is padded with zeros. A greater string never
+/// has a smaller number.
 pub(crate) fn prefix(bytes: &[u8]) -> u64 {
     let mut first = [0; 8];
     for (to, from) in first.iter_mut().zip(bytes) {

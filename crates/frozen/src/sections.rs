@@ -1,9 +1,9 @@
-//! Sections: the parts of a file, each taken into memory, or into view, when it is first touched.
+//! [`Sections`]: the parts of a file, each loaded or mapped when it is first read.
 //!
 //! # Invariants
-//! 1. What is handed out was compared with its checksum: in memory of our own (`Access::Read`), the
-//!    very bytes; in a map, the bytes as they were then.
-//! 2. A section that was touched is there without a lock, a system call or a look at its checksum.
+//! 1. The bytes that are returned were compared with their checksum: with `Access::Read` the very
+//!    bytes, in our own memory; in a map, the bytes as they were at that time.
+//! 2. Access to a loaded section takes no lock, no system call and no check of a checksum.
 
 use crate::format::{self, HEADER_BYTES, NoTrailer, TRAILER_BYTES, Trailer, VERSION};
 use crate::table::{SectionKind, Table};
@@ -13,17 +13,17 @@ use quire_env::{Env, ReadFile};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// How the bytes of a file are reached.
+/// How the bytes of a file are accessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Access {
-    /// Sections are read into memory when they are first touched, blocks of rows each time.
-    /// Whatever happens to the file afterwards, what is served is what was checked; a file that was
-    /// cut is an error.
+    /// Sections are read into memory when they are first needed, blocks of rows each time. Whatever
+    /// happens to the file afterwards, readers get bytes that were checked; a file that was cut is
+    /// an error.
     #[default]
     Read,
-    /// The file is mapped: nothing is copied, the system keeps what is used, and gives it up where
-    /// memory is short. For files that are only ever replaced by a rename: one that is cut while it
-    /// is open ends the process.
+    /// The file is mapped: nothing is copied, and the system keeps used pages while there is
+    /// memory. For files that are only ever replaced by a rename: reading a file that was cut while
+    /// it was open kills the process (SIGBUS).
     Map,
 }
 
@@ -37,16 +37,16 @@ pub(crate) struct Sections {
     loaded: Box<[OnceLock<Bytes>]>,
 }
 
-/// Where the bytes of a file come from. A map stays without the file that it is of.
+/// Where the bytes of a file come from. A map outlives its file.
 #[derive(Debug)]
 enum Source {
     File(Arc<dyn ReadFile>),
     Map(Bytes),
 }
 
-/// So much of a file's end is read first: trailer and table of most.
+/// Bytes of a file's end that are read first: trailer and table of most files.
 const END_BYTES: u64 = 8 << 10;
-/// Pieces in which a file is read when it is compared with its checksums.
+/// Size of the pieces in which a file is verified.
 const PIECE_BYTES: u64 = 1 << 20;
 
 impl Sections {
@@ -168,7 +168,7 @@ impl Sections {
         match &self.source {
             Source::Map(map) => slice(map, offset, bytes)
                 .ok_or_else(|| Error::corrupt(self.path(), "end of a frozen partition", offset)),
-            // Whatever is asked for lies before the trailer: the table was checked for it.
+            // Every part lies before the table: the table was checked for that.
             Source::File(_) if offset.saturating_add(bytes) > self.trailer.table_offset => {
                 Err(Error::corrupt(self.path(), "place in the file", offset))
             }
@@ -176,7 +176,7 @@ impl Sections {
         }
     }
 
-    /// Shows `read` bytes of the file, as they are; those of a map where they lie.
+    /// Calls `read` with bytes of the file, as they are; those of a map in place.
     pub(crate) fn with_bytes_at<T>(
         &self,
         offset: u64,
@@ -238,7 +238,7 @@ impl Sections {
     }
 }
 
-/// A section's bytes, with what is needed to say where damage is.
+/// A section's bytes, with what is needed to report where damage is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Section<'a> {
     sections: &'a Sections,
@@ -257,7 +257,7 @@ fn slice(map: &Bytes, offset: u64, bytes: u64) -> Option<Bytes> {
     part(map, offset, bytes).map(|part| map.slice_ref(part))
 }
 
-/// A part of a map, where it lies.
+/// A part of a map, in place.
 fn part(map: &[u8], offset: u64, bytes: u64) -> Option<&[u8]> {
     let start = usize::try_from(offset).ok()?;
     map.get(start..start.checked_add(usize::try_from(bytes).ok()?)?)

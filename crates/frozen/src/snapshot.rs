@@ -1,16 +1,17 @@
-//! [`Snapshot`]: open partitions in an order, which never change, and what is known of all of them at once.
+//! [`Snapshot`]: open partitions in an order, which never change, and indexes over all of them.
 //!
 //! # Invariants
 //! 1. Partitions ascend by their names; a partition's place is that of its shard.
-//! 2. What is known of a field is gathered when a query first needs it, from the tables of the
-//!    files: no section is touched.
-//! 3. What is merged of a field answers as the files do.
+//! 2. The zone maps of a field are gathered when a query first needs them, from the tables of the
+//!    files, without reading a section.
+//! 3. A merged field gives the same answers as the files.
 
 use crate::merged_fields::MergedFields;
-use crate::spans::Spans;
+use crate::partition::Partition;
+use crate::zone_maps::ZoneMaps;
 use crate::{FrozenFile, Result};
 use arc_swap::ArcSwap;
-use quire_env::{Env, FileStamp};
+use quire_env::Env;
 use quire_model::Document;
 use quire_query::{
     Answer, Hit, Leaf, Merged, Options, Order, Path, Places, Prepared, Shard, Shards,
@@ -19,22 +20,14 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// A file that is open.
-#[derive(Debug)]
-pub(crate) struct Partition {
-    pub(crate) name: String,
-    pub(crate) stamp: FileStamp,
-    pub(crate) file: FrozenFile,
-}
-
-/// The partitions of a [`FrozenFolder`](crate::FrozenFolder), as they were at some time. Files that
-/// were replaced or removed since stay open as long as it is there. Any number of threads query it
-/// at once, without locks.
+/// The partitions of a [`FrozenFolder`](crate::FrozenFolder), as they were at some time. It keeps
+/// files open that were replaced or removed since. Any number of threads query it at once, without
+/// locks.
 #[derive(Debug)]
 pub struct Snapshot {
     partitions: Arc<[Arc<Partition>]>,
     /// By path, of fields that some document has.
-    spans: ArcSwap<HashMap<Path, Arc<Spans>>>,
+    zone_maps: ArcSwap<HashMap<Path, Arc<ZoneMaps>>>,
     merged: Arc<MergedFields>,
 }
 
@@ -47,6 +40,10 @@ impl Snapshot {
         merged_bytes_max: u64,
         former: Option<&Snapshot>,
     ) -> Snapshot {
+        assert!(
+            partitions.is_sorted_by(|a, b| a.name < b.name),
+            "partitions ascend by their names"
+        );
         let partitions: Arc<[_]> = partitions.into();
         let wanted = former.map(|former| former.merged.wanted());
         let merged = MergedFields::new(
@@ -57,7 +54,7 @@ impl Snapshot {
         );
         Snapshot {
             partitions,
-            spans: ArcSwap::default(),
+            zone_maps: ArcSwap::default(),
             merged: Arc::new(merged),
         }
     }
@@ -87,16 +84,15 @@ impl Snapshot {
     /// Answers a query from all files as if they were one.
     ///
     /// # Errors
-    /// As of [`Prepared::answer_from`]: files that can't have a hit are not asked, so they can't
-    /// fail.
+    /// As [`Prepared::answer_from`]: files that can't have a hit are skipped, so they can't fail.
     pub fn query(&self, query: &Prepared, options: &Options<'_>) -> quire_query::Result<Answer> {
         query.answer_from(self, options)
     }
 
-    /// Shows each hit to a function until it breaks: see [`Prepared::for_each`].
+    /// Passes each hit to a function until it breaks: see [`Prepared::for_each`].
     ///
     /// # Errors
-    /// As of [`query`](Snapshot::query).
+    /// As [`query`](Snapshot::query).
     pub fn for_each(
         &self,
         query: &Prepared,
@@ -106,7 +102,7 @@ impl Snapshot {
         query.for_each_from(self, options, each)
     }
 
-    /// The document of a hit, if documents were kept.
+    /// The document of a hit, if documents are stored.
     ///
     /// # Errors
     /// The file is damaged or can't be read.
@@ -117,7 +113,7 @@ impl Snapshot {
         }
     }
 
-    /// Shows `read` the payload of a hit; false if it has none.
+    /// Calls `read` with the payload of a hit; false if it has none.
     ///
     /// # Errors
     /// The file is damaged or can't be read.
@@ -128,26 +124,26 @@ impl Snapshot {
         }
     }
 
-    /// Asks the spans of a field. Threads that ask at once touch no common count.
-    fn with_spans<T>(&self, path: &Path, ask: impl FnOnce(&Spans) -> T) -> Result<T> {
-        match self.spans.load().get(path) {
-            Some(spans) => Ok(ask(spans)),
-            None => Ok(ask(&*self.gather_spans(path)?)),
+    /// Calls `read` with the zone maps of a field. It updates no count that threads share.
+    fn with_zone_maps<T>(&self, path: &Path, read: impl FnOnce(&ZoneMaps) -> T) -> Result<T> {
+        match self.zone_maps.load().get(path) {
+            Some(zone_maps) => Ok(read(zone_maps)),
+            None => Ok(read(&*self.gather_zone_maps(path)?)),
         }
     }
 
     #[cold]
-    fn gather_spans(&self, path: &Path) -> Result<Arc<Spans>> {
-        let spans = Arc::new(Spans::gather(self.files(), path)?);
-        // What no document has would be without end.
-        if !spans.is_empty() {
-            self.spans.rcu(|all| {
+    fn gather_zone_maps(&self, path: &Path) -> Result<Arc<ZoneMaps>> {
+        let zone_maps = Arc::new(ZoneMaps::gather(self.files(), path)?);
+        // Fields that no document has are not kept: there is no bound on their number.
+        if !zone_maps.is_empty() {
+            self.zone_maps.rcu(|all| {
                 let mut all = HashMap::clone(all);
-                all.insert(path.clone(), Arc::clone(&spans));
+                all.insert(path.clone(), Arc::clone(&zone_maps));
                 all
             });
         }
-        Ok(spans)
+        Ok(zone_maps)
     }
 }
 
@@ -162,12 +158,14 @@ impl Shards for Snapshot {
     }
 
     fn candidates(&self, leaf: &Leaf) -> quire_query::Result<Option<Places>> {
-        Ok(self.with_spans(&leaf.path, |spans| spans.candidates(&leaf.test))?)
+        Ok(self.with_zone_maps(&leaf.path, |zone_maps| zone_maps.candidates(&leaf.test))?)
     }
 
     fn best_first(&self, order: &Order) -> quire_query::Result<Option<Arc<[u32]>>> {
-        let by_ordinal = self.with_spans(&order.path, |spans| spans.best_first(order.direction));
-        Ok(Some(by_ordinal?))
+        let best_first = self.with_zone_maps(&order.path, |zone_maps| {
+            zone_maps.best_first(order.direction)
+        });
+        Ok(Some(best_first?))
     }
 
     fn merged(&self, query: &Prepared) -> quire_query::Result<Option<Arc<dyn Merged>>> {
@@ -175,8 +173,8 @@ impl Shards for Snapshot {
         query.each_use(&mut |path, purpose| uses.push((path, purpose)));
         let mut known = Vec::with_capacity(uses.len());
         for one in uses {
-            // Of a field that no file has there is nothing to merge.
-            if !self.with_spans(one.0, Spans::is_empty)? {
+            // A field that no file has needs no merging.
+            if !self.with_zone_maps(one.0, ZoneMaps::is_empty)? {
                 known.push(one);
             }
         }

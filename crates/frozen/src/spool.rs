@@ -1,9 +1,9 @@
-//! Spool: bytes that are written once and then read, in memory while they are few, in a temporary
-//! file otherwise.
+//! [`Spool`]: bytes that are written once and then read: in memory while they are few, otherwise
+//! in a temporary file.
 //!
 //! # Invariants
-//! 1. A temporary file is removed when nobody needs it; one that a crash left is overwritten by the
-//!    next that has its name.
+//! 1. A temporary file is removed with its last user. One that a crash left is overwritten by the
+//!    next of its name.
 
 use crate::{Error, Result};
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Pieces in which a temporary file is written and read: as many are held as there are runs.
+/// Size of the pieces in which a temporary file is written and read. One is held for each run.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// Makes spools, whose files lie beside the partition that is built.
@@ -85,7 +85,7 @@ pub(crate) struct Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // What is left behind is overwritten by the next build.
+        // A file that is left behind is overwritten by the next build.
         let _ = self.env.remove(&self.path);
     }
 }
@@ -189,6 +189,10 @@ impl Spooled {
 
     /// Reads from `start` up to `end`.
     pub(crate) fn read(&self, start: u64, end: u64) -> SpoolReader {
+        assert!(
+            start <= end && end <= self.len(),
+            "a reader stays within its spool"
+        );
         SpoolReader {
             of: self.clone(),
             next: start,
@@ -198,9 +202,21 @@ impl Spooled {
         }
     }
 
+    /// Calls `to` with all bytes, piece by piece.
+    pub(crate) fn copy(&self, mut to: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let mut reader = self.read(0, self.len());
+        while !reader.is_at_end() {
+            let piece = reader.piece()?;
+            to(piece)?;
+            let read = piece.len();
+            reader.advance(read);
+        }
+        Ok(())
+    }
+
     fn piece(&self, start: u64, end: u64) -> Result<Bytes> {
         match self {
-            // Ours, and written by us: offsets are right.
+            // We wrote these bytes, so the offsets are right.
             Spooled::Memory(bytes) => Ok(bytes.slice(start as usize..end as usize)),
             Spooled::File { file, .. } => Ok(file.read_at(start, (end - start) as usize)?),
         }
@@ -211,7 +227,7 @@ impl Spooled {
 #[derive(Debug)]
 pub(crate) struct SpoolReader {
     of: Spooled,
-    /// Where what is not held begins.
+    /// Where the bytes that are not held begin.
     next: u64,
     end: u64,
     held: Bytes,
@@ -225,7 +241,7 @@ impl SpoolReader {
         self.at == self.held.len() && self.next == self.end
     }
 
-    /// The bytes that are held and not read yet; others, if there are none, or nothing at the end.
+    /// The bytes that are held and not read yet. Loads more if there are none; empty at the end.
     pub(crate) fn piece(&mut self) -> Result<&[u8]> {
         if self.at == self.held.len() {
             let more = (self.end - self.next).min(match self.of {
@@ -239,8 +255,12 @@ impl SpoolReader {
         Ok(self.held.get(self.at..).unwrap_or_default())
     }
 
-    /// Says that so many bytes of a piece were read.
+    /// Marks `count` bytes of the piece as read.
     pub(crate) fn advance(&mut self, count: usize) {
+        debug_assert!(
+            self.at + count <= self.held.len(),
+            "bytes that were read are held"
+        );
         self.at += count;
     }
 

@@ -1,5 +1,5 @@
-//! Table: which fields a file has, what is known of them, and where their sections are. Read whole
-//! when a file is opened.
+//! [`Table`]: the fields of a file, their statistics, and where their sections are. It is read
+//! whole when a file is opened.
 //!
 //! # Invariants
 //! 1. Fields ascend by their path. The sections of a field stand together, in the order of their
@@ -8,16 +8,19 @@
 //!
 //! # Layout (little-endian)
 //! ```text
-//! | fields (4) | sections (4) | kinds of the file's own sections (4) | a field's entry, 48 each | a section's entry, 24 each | text |
-//! field    0              4            6       8      12        16         24      32             36            38
-//!          | path, offset | its length | flags | docs | present | distinct | pairs | least, offset | its length | greatest's length |
-//!          40              44      48
-//!          | first section | kinds |
-//!   offsets are of the text; the greatest value follows the least one there, both as fronts of terms of at most 32 bytes:
-//!   no value is less than the one, or greater than the other
-//!   flags: 1 filterable, 2 sortable, 4 some document has many values; docs: documents with a value; present: with one that
-//!   is not null; pairs: values of all documents; kinds: bit k is set if there is a section of kind k
-//! section  | offset in the file (8) | length (8) | CRC-32C (4) | field, or 2^32 - 1 for the file (4) |
+//! | fields (4) | sections (4) | kinds of the file's own sections (4) |
+//! | a field's entry, 48 each | a section's entry, 24 each | text |
+//! field    0              4             6       8      12        16         24      32
+//!          | path, offset | path length | flags | docs | present | distinct | pairs |
+//!          32             36             38                40              44      48
+//!          | least, offset | least length | greatest length | first section | kinds |
+//!   offsets are of the text; the greatest bound follows the least one there, both as prefixes of
+//!   terms of at most 32 bytes: no value is less than the one, or greater than the other
+//!   flags: 1 filterable, 2 sortable, 4 some document has many values; docs: documents with a
+//!   value; present: with one that is not null; pairs: values of all documents; kinds: bit k is
+//!   set if there is a section of kind k
+//! section  | offset in the file (8) | length (8) | CRC-32C (4) |
+//!          | field, or 2^32 - 1 for the file (4) |
 //! ```
 //! The file's own sections are the last.
 
@@ -97,7 +100,7 @@ impl SectionKind {
     }
 }
 
-/// What is known of a field.
+/// The statistics of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FieldEntry<B> {
     pub(crate) path: B,
@@ -122,23 +125,23 @@ pub(crate) struct SectionEntry {
     pub(crate) crc: u32,
 }
 
-/// A front of `term` that is short, and not greater.
-pub(crate) fn front_below(term: &[u8]) -> Vec<u8> {
+/// A lower bound of `term`: a prefix of at most 32 bytes.
+pub(crate) fn bound_below(term: &[u8]) -> Vec<u8> {
     term.iter().take(BOUND_BYTES_MAX).copied().collect()
 }
 
-/// Bytes that are short, and not less than `term`, or any term that it is a front of.
-pub(crate) fn front_above(term: &[u8]) -> Vec<u8> {
-    let mut front = front_below(term);
-    if front.len() < term.len() {
-        while front.last() == Some(&0xff) {
-            front.pop();
+/// An upper bound of `term`, and of all terms that it is a prefix of, of at most 32 bytes.
+pub(crate) fn bound_above(term: &[u8]) -> Vec<u8> {
+    let mut bound = bound_below(term);
+    if bound.len() < term.len() {
+        while bound.last() == Some(&0xff) {
+            bound.pop();
         }
-        if let Some(last) = front.last_mut() {
+        if let Some(last) = bound.last_mut() {
             *last += 1;
         }
     }
-    front
+    bound
 }
 
 /// Gathers the entries of a table.
@@ -150,6 +153,7 @@ pub(crate) struct TableWriter {
     field_count: u32,
     section_count: u32,
     own_kinds: u32,
+    last_path: Option<Vec<u8>>,
 }
 
 impl TableWriter {
@@ -160,6 +164,13 @@ impl TableWriter {
         field: &FieldEntry<Vec<u8>>,
         sections: &[(SectionKind, SectionEntry)],
     ) {
+        assert!(
+            sections.is_sorted_by(|(a, _), (b, _)| a < b),
+            "sections of a field are in the order of their kinds"
+        );
+        let is_greater = self.last_path.as_deref() < Some(&field.path);
+        assert!(is_greater, "fields are in the order of their paths");
+        self.last_path = Some(field.path.clone());
         let out = &mut self.fields;
         let mut text = |bytes: &[u8]| {
             let at = self.text.len() as u32;
@@ -205,6 +216,13 @@ impl TableWriter {
     /// The table, with the file's own sections.
     pub(crate) fn finish(mut self, own: &[(SectionKind, SectionEntry)]) -> Vec<u8> {
         self.own_kinds = self.sections(NO_FIELD, own);
+        let field_bytes = self.field_count as usize * FIELD_BYTES;
+        assert!(self.fields.len() == field_bytes, "each field has an entry");
+        let section_bytes = self.section_count as usize * SECTION_BYTES;
+        assert!(
+            self.sections.len() == section_bytes,
+            "each section has an entry"
+        );
         let mut out = Vec::new();
         for number in [self.field_count, self.section_count, self.own_kinds] {
             out.extend_from_slice(&number.to_le_bytes());
@@ -313,7 +331,7 @@ impl Table {
         self.sections
     }
 
-    /// What is known of a field.
+    /// The statistics of a field.
     pub(crate) fn field(&self, field: usize) -> Option<&FieldEntry<Bytes>> {
         self.fields.get(field).map(|field| &field.entry)
     }

@@ -1,4 +1,4 @@
-//! A frozen partition answers as a model that looks at every document.
+//! A frozen partition gives the same answers as a model that reads every document.
 
 use super::*;
 use proptest::collection::vec;
@@ -85,7 +85,7 @@ fn test() -> impl Strategy<Value = Test> {
     let bound = |value: Value, kind: u8| match kind % 3 {
         0 => Bound::Included(Box::from(value.term())),
         1 => Bound::Excluded(Box::from(value.term())),
-        // The front of a term.
+        // A prefix of a term.
         _ => Bound::Included(Box::from(&value.term()[..1])),
     };
     let range = (value(), value(), any::<[u8; 2]>()).prop_map(move |(a, b, kinds)| {
@@ -228,7 +228,7 @@ fn column_of(shard: &dyn Shard, path: &str) -> quire_query::Result<Vec<String>> 
     Ok(out)
 }
 
-/// Asks a frozen partition what a model knows; the first thing that is not so fails, whatever is
+/// Compares a frozen partition with a model; the first difference fails, whatever is
 /// damaged is an error.
 fn compare(
     frozen: &FrozenFile,
@@ -415,8 +415,9 @@ fn large_document(docid: u32) -> Document {
     } else {
         "usual"
     };
+    let rest = format!(r#""f":"{f}","id":"{random:08}-{docid}""#);
     let json = format!(
-        r#"{{"a":{},"tags":{tags:?},"o":{{"x":"value {}"}},"f":"{f}","id":"{random:08}-{docid}","s":{}}}"#,
+        r#"{{"a":{},"tags":{tags:?},"o":{{"x":"value {}"}},{rest},"s":{}}}"#,
         random % 8,
         random % 3000,
         docid / 1000,

@@ -109,7 +109,7 @@ impl DictionaryWriter {
         Ok(())
     }
 
-    /// Appends what is left of the dictionary to `out`.
+    /// Appends the rest of the dictionary to `out`: all but the values themselves.
     pub fn finish(mut self, out: &mut Vec<u8>) {
         let (kind, width) = match self.encoding {
             DictionaryEncoding::Blocks => (0, 0),
@@ -308,8 +308,8 @@ impl<'a> Dictionary<'a> {
             if kept > same {
                 continue;
             }
-            // It differs from the last one before that one differed from `wanted`: it is greater.
-            // Or it goes on from there.
+            // If it differs from the last one at a byte where that one still equals `wanted`, it is
+            // greater than `wanted`. Otherwise the comparison continues from there.
             if kept < same {
                 return Ok((code, false));
             }

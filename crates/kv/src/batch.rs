@@ -1,11 +1,11 @@
 //! Batch: changes that are written together.
 
 use crate::Result;
-use crate::record::{Change, VALUE_BYTES_MAX, check_length, ends, micros, timed};
+use crate::range::{KeyRange, ends};
+use crate::record::{Change, VALUE_BYTES_MAX, check_length, micros, timed};
 use quire_log::RECORD_BYTES_MAX;
 use quire_lsm::{DEADLINE_BYTES, Op};
 use std::borrow::Cow;
-use std::ops::RangeBounds;
 use std::time::Duration;
 
 /// Changes that are written together: readers see all of them or none, and so does a crash. Up to
@@ -29,8 +29,8 @@ impl Batch {
     ///
     /// # Errors
     /// `Invalid` for an empty key, `TooLarge`; the batch is then as it was.
-    pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.add(Change::new(key, Op::Put(value))?)
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.add(Change::new(key.as_ref(), Op::Put(value.as_ref()))?)
     }
 
     /// Sets `key` to `value` for a time, which begins when the batch is written: as
@@ -38,10 +38,16 @@ impl Batch {
     ///
     /// # Errors
     /// As of [`put`](Batch::put).
-    pub fn put_for(&mut self, key: &[u8], value: &[u8], time: Duration) -> Result<()> {
+    pub fn put_for(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        time: Duration,
+    ) -> Result<()> {
+        let value = value.as_ref();
         check_length("value", VALUE_BYTES_MAX, value.len())?;
         let timed = timed(micros(time), value);
-        self.add(Change::new(key, Op::PutUntil(&timed))?)?;
+        self.add(Change::new(key.as_ref(), Op::PutUntil(&timed))?)?;
         self.lives.push(self.record.len() - timed.len());
         Ok(())
     }
@@ -50,8 +56,8 @@ impl Batch {
     ///
     /// # Errors
     /// As of [`put`](Batch::put).
-    pub fn delete(&mut self, key: &[u8]) -> Result<()> {
-        self.add(Change::new(key, Op::Delete)?)
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.add(Change::new(key.as_ref(), Op::Delete)?)
     }
 
     /// Changes the value of `key` by an operand of the [`Merger`](crate::Merger) that the keys and
@@ -59,8 +65,8 @@ impl Batch {
     ///
     /// # Errors
     /// As of [`put`](Batch::put).
-    pub fn merge(&mut self, key: &[u8], operand: &[u8]) -> Result<()> {
-        self.add(Change::new(key, Op::Merge(operand))?)?;
+    pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.add(Change::new(key.as_ref(), Op::Merge(operand.as_ref()))?)?;
         self.merges = true;
         Ok(())
     }
@@ -69,7 +75,7 @@ impl Batch {
     ///
     /// # Errors
     /// `TooLarge`; the batch is then as it was.
-    pub fn delete_range<'k>(&mut self, range: impl RangeBounds<&'k [u8]>) -> Result<()> {
+    pub fn delete_range(&mut self, range: impl KeyRange) -> Result<()> {
         match ends(&range)? {
             Some((from, to)) => self.add(Change::new(&from, Op::DeleteRange(&to))?),
             None => Ok(()),
@@ -103,13 +109,19 @@ impl Batch {
         self.merges = false;
     }
 
-    /// What it is in the log if it is written at this moment, which is asked only if something
-    /// lives for a time.
+    /// Its record in the log if it is written at `now`, which is read only if a value lives for a
+    /// time.
     pub(crate) fn record(&self, now: impl FnOnce() -> u64) -> Cow<'_, [u8]> {
         if self.lives.is_empty() {
             return Cow::Borrowed(&self.record);
         }
         let (mut record, now) = (self.record.clone(), now());
+        debug_assert!(
+            self.lives
+                .iter()
+                .all(|at| at + DEADLINE_BYTES <= record.len()),
+            "each deadline is in the record"
+        );
         for at in &self.lives {
             let time = record.get_mut(*at..);
             if let Some(time) = time.and_then(|rest| rest.first_chunk_mut::<DEADLINE_BYTES>()) {

@@ -3,9 +3,8 @@
 //!
 //! A lease holds memtables and files. Each is listed from when it is made until it is dropped, so
 //! that the age of the oldest is known. With a limit of age a job in the background empties those
-//! that are past it: what they held goes, although whoever kept them still has them, and using one
-//! is an error from then on. One that is in use right then is emptied by its user, so that the job
-//! waits for nobody.
+//! that are past it: their memtables and files are released, and using one is an error from then
+//! on. One that is in use right then is emptied by its user, so that the job waits for nobody.
 
 use crate::{Error, Result};
 use parking_lot::Mutex;
@@ -39,7 +38,7 @@ trait Expire: Send + Sync {
 /// A value on lease.
 pub(crate) struct Lease<T> {
     value: Mutex<Option<T>>,
-    /// Set before the value is taken back: whoever uses it then takes it back afterwards.
+    /// Set before the value is taken back: a thread that uses it then takes it back afterwards.
     expired: AtomicBool,
     leases: Arc<Leases>,
     number: u64,

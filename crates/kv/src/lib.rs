@@ -1,7 +1,7 @@
 //! Keys and values: one ordered, durable tree, without documents.
 //!
 //! A [`Kv`] is a directory. Keys are bytes, 1 to 64 KiB, in bytewise order; values are bytes, up to
-//! 32 MiB. A write is durable when it is acknowledged, unless asked otherwise ([`Durability`]); a
+//! 32 MiB. A write is durable when it is acknowledged, unless [`Durability`] says otherwise; a
 //! [`Batch`] survives a crash whole or not at all. Reads take no lock, and a [`View`] is one
 //! consistent state.
 //!
@@ -24,7 +24,7 @@
 //! assert_eq!(stock.get(b"pear")?, None);
 //! assert_eq!(before.get(b"pear")?.as_deref(), Some(&b"7"[..]));
 //!
-//! let keys = stock.iter_rev(&b"b"[..]..)?.map(|pair| Ok(pair?.0));
+//! let keys = stock.range_rev("b"..)?.map(|pair| Ok(pair?.0));
 //! assert_eq!(keys.collect::<quire_kv::Result<Vec<_>>>()?.len(), 1);
 //! stock.close()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -41,12 +41,16 @@ mod error;
 mod kv;
 mod lease;
 mod load;
+mod merging;
+mod opening;
 mod options;
 mod pairs;
+mod range;
 mod read;
 mod record;
 mod stats;
 mod verify;
+mod writer;
 
 #[cfg(test)]
 mod tests;
@@ -57,11 +61,15 @@ pub use error::{Error, Result};
 pub use kv::Kv;
 pub use load::BulkLoad;
 pub use options::KvOptions;
+pub use range::KeyRange;
 pub use read::{Iter, View};
 pub use record::VALUE_BYTES_MAX;
 pub use stats::KvStats;
 pub use verify::verify;
+pub use writer::{WriteOptions, Writer};
 
 pub use quire_log::Codec as LogCodec;
-pub use quire_lsm::{BytesMerger as Merger, Codec, KEY_BYTES_MAX, MergeError, SmallBytes};
+pub use quire_lsm::{
+    BlockCodec as Codec, BytesMerger as Merger, KEY_BYTES_MAX, MergeError, SmallBytes,
+};
 pub use quire_store::{Damage, Durability, ErrorKind, Verified};

@@ -1,7 +1,8 @@
 //! Bulk load: many pairs at once, past log and memtables.
 
+use crate::Result;
+use crate::opening::Opening;
 use crate::record::Change;
-use crate::{Kv, Result};
 use quire_env::FileLock;
 use quire_lsm::{Load, Op};
 use std::sync::Arc;
@@ -33,15 +34,22 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct BulkLoad {
     load: Load,
-    /// Whoever opens the directory next gives the names of the load's files to others, so the load
-    /// goes first.
+    /// Dropped after the load: the next opening gives the names of the load's files to others.
     lock: Option<Arc<dyn FileLock>>,
-    kv: Kv,
+    opening: Arc<Opening>,
 }
 
 impl BulkLoad {
-    pub(crate) fn new(kv: Kv, load: Load, lock: Option<Arc<dyn FileLock>>) -> BulkLoad {
-        BulkLoad { load, lock, kv }
+    pub(crate) fn new(
+        opening: Arc<Opening>,
+        load: Load,
+        lock: Option<Arc<dyn FileLock>>,
+    ) -> BulkLoad {
+        BulkLoad {
+            load,
+            lock,
+            opening,
+        }
     }
 
     /// Sets `key` to `value`, over what the load was given for it before.
@@ -49,7 +57,8 @@ impl BulkLoad {
     /// # Errors
     /// Of kind `Invalid` for an empty key, `TooLarge`: the pair is left out. `Full` or `Io`: the
     /// load is of no use then.
-    pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
         Change::new(key, Op::Put(value))?;
         Ok(self.load.put(key, value)?)
     }
@@ -58,10 +67,10 @@ impl BulkLoad {
     /// Writers wait for a moment, in which what they wrote last is flushed.
     ///
     /// # Errors
-    /// As of [`Kv::flush`]: nothing was added. Of kind `Invalid` after a `put` that said `Full` or
-    /// `Io`.
+    /// As of [`Kv::flush`](crate::Kv::flush): nothing was added. Of kind `Invalid` after a `put`
+    /// that said `Full` or `Io`.
     pub fn finish(self) -> Result<()> {
-        let done = self.kv.finish_load(self.load);
+        let done = self.opening.finish_load(self.load);
         drop(self.lock);
         done
     }

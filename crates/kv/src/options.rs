@@ -42,7 +42,7 @@ pub struct KvOptions {
     /// read where the system has them in memory, by a map of the file, and not copied into memory
     /// of our own. Each is checked each time. Reads take about half as long where data is larger
     /// than the cache and the system holds it, and some more where all fits into the cache; but a
-    /// disk that can't read again what it has read before, or a file that somebody cuts, then ends
+    /// disk that can't read again what it has read before, or a file that is truncated, then ends
     /// the process (SIGBUS) instead of being an error. Default true.
     pub map: bool,
     /// Which part of the keys that are not there the filter of a table file lets through, above 0:
@@ -51,9 +51,9 @@ pub struct KvOptions {
     pub filter_false_positives: f64,
     /// What older versions and deleted keys may take of the table files at most, in percent of what
     /// is live, 1 or more; what is being written comes on top. For keys that are written again and
-    /// again: all is merged into one run each time that so much has been written. None, the
-    /// default: merging goes by the sizes of runs alone, which writes least, and what is in vain
-    /// may come to as much as what is live.
+    /// again: all is merged into one run each time that this much has been written. None, the
+    /// default: merging goes by the sizes of runs alone, which writes least, and garbage may take
+    /// as much as what is live.
     pub space_percent: Option<u32>,
     /// How the log is packed. Its records live for minutes, so the default is not at all.
     pub log_codec: LogCodec,

@@ -4,12 +4,10 @@ use crate::record::Changes;
 use bytes::Bytes;
 use quire_lsm::{Op, TreeSpec};
 use quire_model::Position;
-use quire_store::{ApplyError, Machine, TreeWriter};
+use quire_store::{ApplyError, Machine, TreeId, TreeWriter};
 
 /// The only tree.
-pub(crate) const PAIRS: usize = 0;
-/// Its number in files.
-const PAIRS_ID: u32 = 1;
+pub(crate) const PAIRS: TreeId = TreeId(1);
 
 /// The machine: it has no state of its own.
 #[derive(Debug)]
@@ -18,7 +16,7 @@ pub(crate) struct Pairs;
 impl Pairs {
     /// The tree, before options shape it.
     pub(crate) fn tree() -> TreeSpec {
-        TreeSpec::new(PAIRS_ID, "pairs")
+        TreeSpec::new(PAIRS.0, "pairs")
     }
 }
 

@@ -1,12 +1,13 @@
 //! Reading: a state that stays as it is, and going through keys in order.
 
 use crate::lease::{Lease, Leases};
+use crate::range::{KeyRange, Prefix};
 use crate::{Result, SmallBytes};
 use quire_lsm::{Scan, TreeSnapshot};
-use std::ops::{Bound, ControlFlow, RangeBounds};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Keys and values as they were at one moment. It holds memtables and files, so let it go.
+/// Keys and values as they were at one moment. It holds memtables and files until it is dropped.
 #[derive(Debug, Clone)]
 pub struct View {
     tree: Arc<Lease<TreeSnapshot>>,
@@ -29,8 +30,8 @@ impl View {
     /// # Errors
     /// Damage on disk, by file and offset; what the machine or the merger says; of kind `Gone` if
     /// the view was kept for too long.
-    pub fn get(&self, key: &[u8]) -> Result<Option<SmallBytes>> {
-        Ok(self.tree()?.get(key)?)
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<SmallBytes>> {
+        Ok(self.tree()?.get(key.as_ref())?)
     }
 
     /// What `look` makes of the value of `key`, where it lies: as of
@@ -38,8 +39,12 @@ impl View {
     ///
     /// # Errors
     /// As of [`get`](View::get).
-    pub fn visit<T>(&self, key: &[u8], look: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
-        Ok(self.tree()?.reader().visit(key, look)?)
+    pub fn visit<T>(
+        &self,
+        key: impl AsRef<[u8]>,
+        look: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>> {
+        Ok(self.tree()?.reader().visit(key.as_ref(), look)?)
     }
 
     /// The values of many keys, in their order.
@@ -50,25 +55,38 @@ impl View {
         Ok(self.tree()?.get_many(keys)?)
     }
 
-    /// The pairs of a range of keys, in their order. It holds what the view holds, on its own.
+    /// The pairs of a range of keys, in their order: as of [`Kv::range`](crate::Kv::range). The
+    /// iterator holds what the view holds, on its own.
     ///
     /// # Errors
     /// As of [`get`](View::get).
-    pub fn iter<'k>(&self, range: impl RangeBounds<&'k [u8]>) -> Result<Iter> {
+    pub fn range(&self, range: impl KeyRange) -> Result<Iter> {
         Iter::ascending(self.tree.leases(), &self.tree()?, &range)
     }
 
-    /// The pairs of [`iter`](View::iter), last first.
+    /// The pairs of [`range`](View::range), last first.
     ///
     /// # Errors
     /// As of [`get`](View::get).
-    pub fn iter_rev<'k>(&self, range: impl RangeBounds<&'k [u8]>) -> Result<Iter> {
+    pub fn range_rev(&self, range: impl KeyRange) -> Result<Iter> {
         Iter::descending(self.tree.leases(), &self.tree()?, &range)
     }
-}
 
-fn bounds<'k>(range: &impl RangeBounds<&'k [u8]>) -> (Bound<&'k [u8]>, Bound<&'k [u8]>) {
-    (range.start_bound().cloned(), range.end_bound().cloned())
+    /// The pairs whose keys begin with `prefix`, in their order.
+    ///
+    /// # Errors
+    /// As of [`get`](View::get).
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter> {
+        self.range(Prefix::new(prefix.as_ref()))
+    }
+
+    /// The pairs of [`prefix`](View::prefix), last first.
+    ///
+    /// # Errors
+    /// As of [`get`](View::get).
+    pub fn prefix_rev(&self, prefix: impl AsRef<[u8]>) -> Result<Iter> {
+        self.range_rev(Prefix::new(prefix.as_ref()))
+    }
 }
 
 /// Pairs of keys and values in order. It ends after an error.
@@ -79,31 +97,30 @@ pub struct Iter {
 }
 
 impl Iter {
-    pub(crate) fn ascending<'k>(
+    pub(crate) fn ascending(
         leases: &Arc<Leases>,
         tree: &TreeSnapshot,
-        range: &impl RangeBounds<&'k [u8]>,
+        range: &impl KeyRange,
     ) -> Result<Iter> {
-        let (from, to) = bounds(range);
+        let (from, to) = range.bounds();
         let scan = Some(leases.lease(tree.scan(from, to)?));
         Ok(Iter { scan })
     }
 
-    pub(crate) fn descending<'k>(
+    pub(crate) fn descending(
         leases: &Arc<Leases>,
         tree: &TreeSnapshot,
-        range: &impl RangeBounds<&'k [u8]>,
+        range: &impl KeyRange,
     ) -> Result<Iter> {
-        let (from, to) = bounds(range);
+        let (from, to) = range.bounds();
         let scan = Some(leases.lease(tree.scan_back(from, to)?));
         Ok(Iter { scan })
     }
 }
 
 impl Iter {
-    /// Hands the pairs that are left to `each`, until it breaks: where they lie, so it costs less
-    /// than to take them one by one. What it is on then was handed over; the iterator goes on after
-    /// it.
+    /// Shows the pairs that are left to `each`, until it breaks; the iterator goes on after the
+    /// last that was shown. Pairs are shown where they lie, which costs less than to copy them.
     ///
     /// ```
     /// use quire_kv::{Kv, KvOptions};
@@ -116,7 +133,7 @@ impl Iter {
     /// stock.put(b"pear", b"7")?;
     ///
     /// let mut bytes = 0;
-    /// let all: ControlFlow<()> = stock.iter(..)?.visit(|key, value| {
+    /// let all: ControlFlow<()> = stock.range(..)?.visit(|key, value| {
     ///     bytes += key.len() + value.len();
     ///     ControlFlow::Continue(())
     /// })?;

@@ -1,10 +1,13 @@
 //! Record: one write, of one change or of many that go together.
 //!
-//! # Layout (`v` is a variable-length integer: seven bits a byte, lowest first, the top bit set on all but the last)
+//! # Layout
 //! ```text
 //! record: | change … |                                  at least one
 //! change: | key length × 4 + kind v | value length v | key | value |
 //! ```
+//! `v` is a variable-length integer: seven bits a byte, lowest first, the top bit set on all but
+//! the last.
+//!
 //! Kinds: 0 put, 1 delete (its value is empty), 2 merge (its value is the operand), 3 what the
 //! first byte of the value says:
 //! - 1: put the rest of it: a deadline, in microseconds since 1970 UTC (8 bytes, little-endian),
@@ -17,7 +20,6 @@
 use crate::{Error, KEY_BYTES_MAX, Result};
 use quire_lsm::{DEADLINE_BYTES, Op};
 use smallvec::SmallVec;
-use std::ops::{Bound, RangeBounds};
 use std::time::Duration;
 
 /// The longest value or operand, in bytes.
@@ -46,9 +48,6 @@ const UNTIL: u8 = 1;
 
 /// A record being made.
 pub(crate) type Record = SmallVec<[u8; SHORT_BYTES]>;
-
-/// An end of a range.
-type End = SmallVec<[u8; 64]>;
 
 /// One change of one key, or of a range of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,54 +117,6 @@ impl<'a> Change<'a> {
         out.extend(self.lead().iter().copied());
         out.extend(self.value().iter().copied());
     }
-}
-
-/// The keys of a range: the first there can be, and the first after them, which is empty if there
-/// is no end. `None` if the range has none.
-///
-/// # Errors
-/// `TooLarge` for an end of it that is longer than a key.
-pub(crate) fn ends<'k>(range: &impl RangeBounds<&'k [u8]>) -> Result<Option<(End, End)>> {
-    let (start, end) = (range.start_bound(), range.end_bound());
-    for bound in [start, end] {
-        if let Bound::Included(key) | Bound::Excluded(key) = bound {
-            check_length("key", KEY_BYTES_MAX, key.len())?;
-        }
-    }
-    let first = match start {
-        Bound::Unbounded => SmallVec::from_slice(FIRST_KEY),
-        Bound::Included(key) => (*key).max(FIRST_KEY).into(),
-        Bound::Excluded(key) => match successor(key) {
-            Some(next) => next,
-            None => return Ok(None),
-        },
-    };
-    let after = match end {
-        Bound::Unbounded => SmallVec::new(),
-        Bound::Included(key) => successor(key).unwrap_or_default(),
-        Bound::Excluded(key) => (*key).max(FIRST_KEY).into(),
-    };
-    let some = after.is_empty() || first < after;
-    Ok(some.then_some((first, after)))
-}
-
-/// No key is before it.
-const FIRST_KEY: &[u8] = &[0];
-
-/// The key after `key`; `None` if it is the last there can be.
-fn successor(key: &[u8]) -> Option<End> {
-    let mut next = SmallVec::from_slice(key);
-    if next.len() < KEY_BYTES_MAX {
-        next.push(0);
-        return Some(next);
-    }
-    while let Some(last) = next.pop() {
-        if let Some(last) = last.checked_add(1) {
-            next.push(last);
-            return Some(next);
-        }
-    }
-    None
 }
 
 pub(crate) fn check_length(what: &'static str, limit: usize, found: usize) -> Result<()> {
@@ -300,39 +251,6 @@ mod tests {
             .unwrap()
             .encode(&mut record);
         assert_eq!(record.as_slice(), b"\x20\x0101234567v");
-    }
-
-    #[test]
-    fn a_range_has_the_keys_that_its_bounds_say_also_beside_the_longest() {
-        let of = |from, to| {
-            let ends = ends(&(from, to)).unwrap();
-            ends.map(|(from, to)| (from.to_vec(), to.to_vec()))
-        };
-        let some = |from: &[u8], to: &[u8]| Some((from.to_vec(), to.to_vec()));
-        let (included, excluded) = (Bound::<&[u8]>::Included, Bound::<&[u8]>::Excluded);
-        let all = Bound::Unbounded;
-        assert_eq!(of(all, all), some(&[0], b""));
-        assert_eq!(of(included(b""), excluded(b"b")), some(&[0], b"b"));
-        assert_eq!(of(included(b"a"), included(b"a")), some(b"a", b"a\0"));
-        assert_eq!(of(excluded(b"a"), excluded(b"b")), some(b"a\0", b"b"));
-        for (from, to) in [
-            (included(b"b"), excluded(b"b")),
-            (included(b"c"), included(b"b")),
-            (excluded(b"b"), included(b"b")),
-            (all, included(b"")),
-            (all, excluded(b"")),
-            (all, excluded(b"\0")),
-        ] {
-            assert_eq!(of(from, to), None, "{from:?} to {to:?}");
-        }
-        let (longest, last) = (vec![7; KEY_BYTES_MAX], vec![255; KEY_BYTES_MAX]);
-        let mut next = longest.clone();
-        *next.last_mut().unwrap() = 8;
-        assert_eq!(of(excluded(&longest), included(&last)), some(&next, b""));
-        assert_eq!(of(excluded(&last), all), None);
-        let longer = vec![7; KEY_BYTES_MAX + 1];
-        let too_long = ends(&(included(&longer), all)).unwrap_err();
-        assert_eq!(too_long.kind(), crate::ErrorKind::TooLarge);
     }
 
     proptest! {

@@ -38,7 +38,7 @@ pub struct KvStats {
     pub flushes: u64,
     /// Compactions done.
     pub compactions: u64,
-    /// Views and iterators that somebody has.
+    /// Views and iterators that are not dropped yet.
     pub views: u64,
     /// The age of the oldest of them: it holds the files and memtables of its time.
     pub view_age: Option<Duration>,

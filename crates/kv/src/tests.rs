@@ -2,6 +2,7 @@
 
 use crate::{
     Batch, Codec, Durability, ErrorKind, Iter, Kv, KvOptions, LogCodec, MergeError, Merger, View,
+    WriteOptions,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -61,7 +62,7 @@ enum Change {
     Delete(Vec<u8>),
     Merge(Vec<u8>, Vec<u8>),
     DeleteRange(Bound<Vec<u8>>, Bound<Vec<u8>>),
-    /// For so many seconds.
+    /// For this many seconds.
     PutFor(Vec<u8>, Vec<u8>, u64),
 }
 
@@ -86,8 +87,8 @@ enum Step {
         close: bool,
     },
     View,
-    LetGo,
-    /// So many seconds.
+    DropView,
+    /// This many seconds.
     Pass(u64),
 }
 
@@ -113,7 +114,8 @@ fn any_change() -> impl Strategy<Value = Change> {
         4 => (any_key(), value()).prop_map(|(key, value)| Change::Put(key, value)),
         2 => any_key().prop_map(Change::Delete),
         2 => (any_key(), operand()).prop_map(|(key, operand)| Change::Merge(key, operand)),
-        2 => (any_key(), value(), 0..20u64).prop_map(|(key, value, time)| Change::PutFor(key, value, time)),
+        2 => (any_key(), value(), 0..20u64)
+            .prop_map(|(key, value, time)| Change::PutFor(key, value, time)),
         1 => (any_bound(), any_bound()).prop_map(|(from, to)| Change::DeleteRange(from, to)),
     ]
 }
@@ -128,7 +130,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Compact),
         2 => any::<bool>().prop_map(|close| Step::Reopen { close }),
         2 => Just(Step::View),
-        1 => Just(Step::LetGo),
+        1 => Just(Step::DropView),
         3 => (0..10u64).prop_map(Step::Pass),
     ]
 }
@@ -280,10 +282,10 @@ fn read(mut pairs: Iter) -> Pairs {
     }
 }
 
-/// The view says what the model says, in every way there is to ask.
+/// Every way to read the view gives what the model has.
 fn check(view: &View, model: &Model, probes: &[Vec<u8>; 2]) {
     let all: Pairs = model.clone().into_iter().collect();
-    assert_eq!(read(view.iter(..).unwrap()), all);
+    assert_eq!(read(view.range(..).unwrap()), all);
     let [a, b] = probes;
     let (low, high) = (a.min(b).as_slice(), a.max(b).as_slice());
     for ends in [
@@ -294,9 +296,26 @@ fn check(view: &View, model: &Model, probes: &[Vec<u8>; 2]) {
     ] {
         let inside = |key: &[u8]| std::ops::RangeBounds::<&[u8]>::contains(&ends, &key);
         let mut expected: Pairs = all.iter().filter(|(key, _)| inside(key)).cloned().collect();
-        assert_eq!(read(view.iter(ends).unwrap()), expected, "{ends:?}");
+        assert_eq!(read(view.range(ends).unwrap()), expected, "{ends:?}");
         expected.reverse();
-        assert_eq!(read(view.iter_rev(ends).unwrap()), expected, "{ends:?}");
+        assert_eq!(read(view.range_rev(ends).unwrap()), expected, "{ends:?}");
+    }
+    for prefix in [
+        &[][..],
+        b"\xff",
+        low,
+        low.get(..1).unwrap_or_default(),
+        high,
+    ] {
+        let inside = all.iter().filter(|(key, _)| key.starts_with(prefix));
+        let mut expected: Pairs = inside.cloned().collect();
+        assert_eq!(read(view.prefix(prefix).unwrap()), expected, "{prefix:?}");
+        expected.reverse();
+        assert_eq!(
+            read(view.prefix_rev(prefix).unwrap()),
+            expected,
+            "{prefix:?}"
+        );
     }
     let keys: Vec<_> = model.keys().chain(probes).map(Vec::as_slice).collect();
     for (key, found) in keys.iter().zip(view.multi_get(&keys).unwrap()) {
@@ -312,11 +331,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
     #[test]
     fn keys_and_values_agree_with_a_map(
-        steps in vec(any_step(), 1..60), all_options in vec(any_options(), 4), probes in [any_key(), any_key()],
+        steps in vec(any_step(), 1..60),
+        all_options in vec(any_options(), 4),
+        probes in [any_key(), any_key()],
     ) {
         let env = SimEnv::new(1);
         let mut openings = all_options.iter().cycle();
-        let mut open = || Kv::open_on(env.clone(), "/db", openings.next().unwrap().clone()).unwrap();
+        let mut open = || {
+            let options = openings.next().unwrap().clone();
+            Kv::open_on(env.clone(), "/db", options).unwrap()
+        };
         let (mut kv, mut model) = (open(), Model::new());
         let mut deadlines = Deadlines::default();
         let mut views: Vec<(View, Model)> = Vec::new();
@@ -324,7 +348,8 @@ proptest! {
             match step {
                 Step::One(one) => {
                     let mut next = model.clone();
-                    let expected = deadlines.change(&mut next, one, env.now_micros()).map(|()| model = next);
+                    let expected = deadlines.change(&mut next, one, env.now_micros());
+                    let expected = expected.map(|()| model = next);
                     let done = match one {
                         Change::Put(key, value) => kv.put(key, value),
                         Change::PutFor(key, value, time) => {
@@ -371,7 +396,7 @@ proptest! {
                     views.truncate(2);
                     views.push((kv.view().unwrap(), model.clone()));
                 }
-                Step::LetGo => drop(views.pop()),
+                Step::DropView => drop(views.pop()),
             }
             check(&kv.view().unwrap(), &model, &probes);
             let keys = probes.each_ref().map(Vec::as_slice);
@@ -394,7 +419,9 @@ fn what_the_log_holds_is_dropped_once_the_tree_has_it() {
         let kv = open(&env);
         for number in 0..6_000u32 {
             let key = (model.len() as u32 ^ number.reverse_bits()).to_be_bytes();
-            kv.put_with(&key, &value, Durability::None).unwrap();
+            kv.with(WriteOptions::new().durability(Durability::None))
+                .put(key, &value)
+                .unwrap();
             model.insert(key.to_vec(), value.clone());
         }
         kv.settle().unwrap();
@@ -414,7 +441,7 @@ fn what_the_log_holds_is_dropped_once_the_tree_has_it() {
 }
 
 #[test]
-fn keys_that_are_written_again_take_no_more_room_than_asked_for() {
+fn keys_that_are_written_again_take_no_more_room_than_the_options_say() {
     let most = |space_percent| {
         let env = SimEnv::new(5);
         let options = KvOptions {
@@ -428,7 +455,7 @@ fn keys_that_are_written_again_take_no_more_room_than_asked_for() {
         for round in 0..80_u32 {
             for key in (round % 8 * 125..).take(125) {
                 let key = key.wrapping_mul(0x9e37_79b9).to_be_bytes();
-                kv.put(&key, &[round as u8; 96]).unwrap();
+                kv.put(key, [round as u8; 96]).unwrap();
             }
             kv.settle().unwrap();
             most = most.max(kv.stats().tree.table_bytes);
@@ -451,7 +478,7 @@ fn what_can_not_be_stored_is_refused_and_nothing_is_written() {
     assert_eq!(kind(kv.delete(b"")), ErrorKind::Invalid);
     assert_eq!(kind(kv.merge(b"", b"v")), ErrorKind::Invalid);
     assert_eq!(
-        kind(kv.put(&key(crate::KEY_BYTES_MAX + 1), b"")),
+        kind(kv.put(key(crate::KEY_BYTES_MAX + 1), b"")),
         ErrorKind::TooLarge
     );
     assert_eq!(kind(kv.put(b"k", &long)), ErrorKind::TooLarge);
@@ -460,9 +487,9 @@ fn what_can_not_be_stored_is_refused_and_nothing_is_written() {
     batch.put(b"a", largest).unwrap();
     assert_eq!(kind(batch.put(b"b", largest)), ErrorKind::TooLarge);
     assert_eq!(batch.len(), 1);
-    assert_eq!(read(kv.iter(..).unwrap()), []);
+    assert_eq!(read(kv.range(..).unwrap()), []);
 
-    kv.put(&key(crate::KEY_BYTES_MAX), b"longest").unwrap();
+    kv.put(key(crate::KEY_BYTES_MAX), b"longest").unwrap();
     kv.close().unwrap();
     assert_eq!(kind(kv.put(b"k", b"v")), ErrorKind::Closed);
     assert_eq!(kv.get(b"k").unwrap_err().kind(), ErrorKind::Closed);
@@ -476,7 +503,7 @@ fn what_can_not_be_stored_is_refused_and_nothing_is_written() {
     let locked = Kv::open_on(env.clone(), "/db", options()).unwrap_err();
     assert_eq!(locked.kind(), ErrorKind::Locked);
     assert_eq!(
-        kv.get(&key(crate::KEY_BYTES_MAX)).unwrap().as_deref(),
+        kv.get(key(crate::KEY_BYTES_MAX)).unwrap().as_deref(),
         Some(&b"longest"[..])
     );
 }
@@ -531,7 +558,7 @@ fn what_is_past_its_deadline_is_gone_with_what_it_was_put_over_and_is_not_read_f
         let random = at.wrapping_mul(0x9e37_79b9).to_be_bytes();
         [b"z", random.repeat(8).as_slice()].concat()
     };
-    (0..2_000).for_each(|at| kv.put(&filler(at), &filler(at)).unwrap());
+    (0..2_000).for_each(|at| kv.put(filler(at), filler(at)).unwrap());
     kv.flush().unwrap();
     for key in [b"a", b"b", b"c"] {
         kv.put_for(key, b"new", minute).unwrap();
@@ -558,9 +585,9 @@ fn what_is_past_its_deadline_is_gone_with_what_it_was_put_over_and_is_not_read_f
             .count(),
         1
     );
-    assert_eq!(kv.iter(..&b"e"[..]).unwrap().count(), 2);
+    assert_eq!(kv.range(..&b"e"[..]).unwrap().count(), 2);
     assert_eq!(view.get(b"a").unwrap().as_deref(), Some(&b"new"[..]));
-    assert_eq!(view.iter_rev(..&b"e"[..]).unwrap().count(), 4);
+    assert_eq!(view.range_rev(..&b"e"[..]).unwrap().count(), 4);
     kv.merge(b"c", b"anew").unwrap();
     assert_eq!(get(b"c").as_deref(), Some(&b"anew"[..]));
 
@@ -617,12 +644,12 @@ fn views_that_are_kept_too_long_are_told_of_and_give_back_what_they_hold() {
     let kv = Kv::open_on(env.clone(), "/db", limited).unwrap();
     assert_eq!((kv.stats().views, kv.stats().view_age), (0, None));
     for key in [b"a", b"b", b"c"] {
-        kv.put(key, &[1; 100]).unwrap();
+        kv.put(key, [1; 100]).unwrap();
         kv.flush().unwrap();
     }
     let view = kv.view().unwrap();
-    let mut pairs = view.iter(..).unwrap();
-    let mut pairs_back = kv.iter_rev(..).unwrap();
+    let mut pairs = view.range(..).unwrap();
+    let mut pairs_back = kv.range_rev(..).unwrap();
     assert!(pairs.next().unwrap().is_ok() && pairs_back.next().unwrap().is_ok());
     kv.compact().unwrap();
     let tables = || {
@@ -642,7 +669,7 @@ fn views_that_are_kept_too_long_are_told_of_and_give_back_what_they_hold() {
     env.advance(Duration::from_secs(1));
     env.run_due();
     assert_eq!(view.get(b"a").unwrap_err().kind(), ErrorKind::Gone);
-    assert_eq!(view.iter(..).unwrap_err().kind(), ErrorKind::Gone);
+    assert_eq!(view.range(..).unwrap_err().kind(), ErrorKind::Gone);
     assert_eq!(pairs.next().unwrap().unwrap_err().kind(), ErrorKind::Gone);
     assert!(pairs.next().is_none(), "it ends after an error");
     assert_eq!(
@@ -657,7 +684,7 @@ fn views_that_are_kept_too_long_are_told_of_and_give_back_what_they_hold() {
     assert!(young.get(b"a").is_err());
 
     // One that comes of age while it hands out a pair is emptied after that.
-    let mut pairs = kv.iter(..).unwrap();
+    let mut pairs = kv.range(..).unwrap();
     kv.put(b"a", b"new").unwrap();
     kv.compact().unwrap();
     assert_eq!(tables(), 2);
@@ -672,4 +699,101 @@ fn views_that_are_kept_too_long_are_told_of_and_give_back_what_they_hold() {
     assert_eq!(visited.unwrap_err().kind(), ErrorKind::Gone);
     assert_eq!((visits, tables(), kv.stats().views), (1, 1, 0));
     assert!(pairs.next().is_none());
+}
+
+#[test]
+fn ranges_and_prefixes_of_strings_and_bytes_have_their_keys() {
+    let kv = open(&SimEnv::new(1));
+    for key in [
+        &b"a"[..],
+        b"user:",
+        b"user:anna",
+        b"user:ben",
+        b"user;",
+        b"\xff",
+        b"\xff\xff",
+    ] {
+        kv.put(key, "x").unwrap();
+    }
+    let view = kv.view().unwrap();
+    let keys = |pairs: crate::Result<Iter>| -> Vec<String> {
+        let keys = read(pairs.unwrap()).into_iter().map(|(key, _)| key);
+        keys.map(|key| String::from_utf8_lossy(&key).into_owned())
+            .collect()
+    };
+    let users = ["user:", "user:anna", "user:ben"];
+    let backwards = ["user:ben", "user:anna", "user:"];
+    assert_eq!(keys(kv.prefix("user:")), users);
+    assert_eq!(keys(view.prefix(b"user:")), users);
+    assert_eq!(keys(kv.prefix_rev("user:")), backwards);
+    assert_eq!(keys(view.prefix_rev(String::from("user:"))), backwards);
+    assert_eq!(keys(kv.prefix("user:anna and more")), [""; 0]);
+    assert_eq!(kv.prefix("").unwrap().count(), 7);
+    // No key comes after these: there is no end to look for.
+    assert_eq!(kv.prefix(b"\xff").unwrap().count(), 2);
+    assert_eq!(view.prefix_rev([255, 255]).unwrap().count(), 1);
+
+    assert_eq!(keys(kv.range("a".."user:anna")), ["a", "user:"]);
+    assert_eq!(
+        keys(view.range("a"..="user:anna")),
+        ["a", "user:", "user:anna"]
+    );
+    assert_eq!(
+        keys(kv.range_rev(&b"user:ben"[..]..&b"v"[..])),
+        ["user;", "user:ben"]
+    );
+    assert_eq!(keys(view.range_rev(..&b"user:"[..])), ["a"]);
+    assert_eq!(keys(kv.range(..=String::from("user:"))), ["a", "user:"]);
+    assert_eq!(
+        keys(kv.range("b".."a")),
+        [""; 0],
+        "it ends before it begins"
+    );
+    let after = (Bound::Excluded("user:ben"), Bound::Included("user;"));
+    assert_eq!(keys(view.range(after)), ["user;"]);
+    kv.delete_range("user:".."user;").unwrap();
+    assert_eq!(kv.range(..).unwrap().count(), 4);
+}
+
+/// A write by a writer.
+type Write<'a> = &'a dyn Fn(crate::Writer<'_>) -> crate::Result<()>;
+
+#[test]
+fn write_options_hold_for_each_kind_of_write() {
+    let env = SimEnv::new(1);
+    let options = KvOptions {
+        durability: Durability::None,
+        ..options()
+    };
+    let kv = Kv::open_on(env.clone(), "/db", options).unwrap();
+    // The first write makes a segment of the log, whose name is synced in the background.
+    kv.put("first", "0").unwrap();
+    env.run_until_idle();
+    let syncs = || {
+        env.trace()
+            .iter()
+            .filter(|line| line.contains(" sync "))
+            .count()
+    };
+    let writes: [(&str, Write<'_>); 6] = [
+        ("put", &|write| write.put("a", "1")),
+        ("put_for", &|write| {
+            write.put_for("b", "1", Duration::from_secs(60))
+        }),
+        ("merge", &|write| write.merge("a", "2")),
+        ("delete", &|write| write.delete("b")),
+        ("delete_range", &|write| write.delete_range("c"..)),
+        ("write", &|write| {
+            let mut batch = Batch::new();
+            batch.put("c", "3")?;
+            write.write(&batch)
+        }),
+    ];
+    for (name, write) in writes {
+        let before = syncs();
+        write(kv.with(WriteOptions::new())).unwrap();
+        assert_eq!(syncs(), before, "{name}: as of the opening");
+        write(kv.with(WriteOptions::new().durability(Durability::Sync))).unwrap();
+        assert!(syncs() > before, "{name}: synced");
+    }
 }

@@ -14,7 +14,7 @@ pub enum ErrorKind {
     NotFound,
     /// The record was there and has been dropped.
     Dropped,
-    /// The record was there, was superseded by a later one, and compaction has removed it.
+    /// The record was superseded by a later one, and compaction has removed it.
     Superseded,
     /// Bytes on disk are not what was written, or a file is missing.
     Corrupt,
@@ -48,35 +48,36 @@ pub enum Error {
     Corrupt {
         /// The segment file.
         path: PathBuf,
-        /// Where in the file.
+        /// Byte offset in the file.
         offset: u64,
         /// What is wrong there.
         what: &'static str,
-        /// The first and last position it concerns, where that is known.
+        /// The first and last position that it affects, where that is known.
         positions: Option<(Position, Position)>,
     },
     /// No record has this position yet.
     #[error("no record at position {position}: the last is {last}")]
     NotFound {
-        /// The position asked for.
+        /// The requested position.
         position: Position,
-        /// The last that the log holds.
+        /// The last position that the log holds.
         last: Position,
     },
     /// The record has been dropped.
     #[error("the record at position {position} has been dropped: the first kept is {first}")]
     Dropped {
-        /// The position asked for.
+        /// The requested position.
         position: Position,
-        /// The first that the log holds.
+        /// The first position that the log holds.
         first: Position,
     },
     /// The record was superseded by a later one, and compaction has removed it.
     #[error(
-        "the record at position {position} was superseded by a later one, and its bytes have been reclaimed"
+        "the record at position {position} was superseded by a later one, \
+         and its bytes have been reclaimed"
     )]
     Superseded {
-        /// The position asked for.
+        /// The requested position.
         position: Position,
     },
     /// A record or group over the limit.
@@ -86,17 +87,17 @@ pub enum Error {
         what: &'static str,
         /// The limit.
         limit: u64,
-        /// What was asked for.
+        /// The size that was given.
         found: u64,
     },
     /// The caller's mistake.
     #[error("invalid argument: {0}")]
     InvalidArgument(String),
-    /// An earlier write failed, so what reached the disk is unknown.
+    /// An earlier write failed, so it is unknown which bytes are on the disk.
     #[error("the log takes no more writes after a failed write or sync; reopen it to recover")]
     Poisoned,
-    /// What an earlier opening wrote, and may have failed to sync, could not be made durable.
-    /// Nothing has changed.
+    /// Blocks that an earlier opening wrote, and may have failed to sync, could not be made
+    /// durable. Nothing has changed.
     #[error("what was written before this opening is not safe from a power cut yet: {0}")]
     NotSecured(#[source] Box<Error>),
     /// A segment of another log.
@@ -114,7 +115,8 @@ pub enum Error {
     },
     /// Written by a newer version.
     #[error(
-        "{path} has log format {found}, and this version reads up to {supported}; use a newer version"
+        "{path} has log format {found}, and this version reads up to {supported}; \
+         use a newer version"
     )]
     UnsupportedVersion {
         /// The segment file.

@@ -12,17 +12,20 @@ pub const GROUP_BYTES_MAX: usize = 64 << 20;
 pub const GROUP_RECORDS_MAX: usize = 1 << 20;
 /// The largest block target, in raw bytes.
 pub(crate) const BLOCK_BYTES_MAX: usize = 16 << 20;
-/// The largest segment target: offsets in a segment are 32 bits wide, and reserved room and a group
-/// come on top of it.
+/// The largest segment target. Offsets in a segment are 32 bits wide, and reserved space and one
+/// group come on top of the target.
 pub(crate) const SEGMENT_BYTES_MAX: u64 = 2 << 30;
-/// The most room reserved at a time.
+/// The most disk space reserved at a time.
 pub(crate) const RESERVE_BYTES_MAX: u64 = 1 << 30;
-/// A segment is sealed at this many records: positions in a segment are 32 bits wide, relative to
-/// its base.
+/// A segment is sealed at this number of records: a position in a segment is stored relative to its
+/// base, in 32 bits.
 pub(crate) const SEGMENT_RECORDS_MAX: u64 = 1 << 31;
 
-/// Which log a segment belongs to: made once, at random, by whoever creates the log; kept in every
-/// segment.
+/// Encoded bytes are written to a file in chunks of about this size.
+pub(crate) const WRITE_BYTES: usize = 1 << 20;
+
+/// Which log a segment belongs to. The creator of the log picks it at random once; every segment
+/// header holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LogIdentity(pub [u8; 16]);
 
@@ -36,23 +39,23 @@ impl fmt::Display for LogIdentity {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogOptions {
     /// Raw bytes at which a block is full (1 to 16 MiB; default 16 KiB). Larger blocks compress
-    /// better, and make reading a single record dearer.
+    /// better, and make a read of one record more expensive.
     pub block_bytes: usize,
-    /// File bytes at which a segment is sealed (1 to 2 GiB; default 256 MiB). The newest segment is
-    /// read whole at recovery after a crash, and a sealed one is dropped or copied whole.
+    /// File bytes at which a segment is sealed (1 to 2 GiB; default 256 MiB). Recovery after a
+    /// crash reads the newest segment whole; sealed segments are dropped and copied whole.
     pub segment_bytes: u64,
     /// How new blocks are compressed (default LZ4).
     pub codec: Codec,
-    /// Bytes of full blocks that may wait in memory while another thread syncs (default 4 MiB);
-    /// past that an append waits. One group more may come on top.
+    /// Bytes of full blocks that may wait in memory while another thread syncs (default 4 MiB).
+    /// Past that an append waits. One more group may come on top.
     pub pending_bytes_max: usize,
-    /// Bytes of disk reserved ahead of the writes, at a time (at most 1 GiB; default 8 MiB): less
-    /// where the disk is nearly full. What is left is given back when a segment is sealed.
+    /// Bytes of disk space reserved ahead of the writes, at a time (at most 1 GiB; default 8 MiB);
+    /// less if the disk is nearly full. Sealing a segment returns what is left.
     pub reserve_bytes: u64,
-    /// Whether nothing is synced but by [`sync`](crate::Log::sync),
-    /// [`sync_aside`](crate::Log::sync_aside) and [`close`](crate::Log::close) (default no): the
-    /// next segment is begun before the one before it is durable. For a log whose segments are soon
-    /// dropped: what is dropped before the system has written it is never written.
+    /// Whether the log rotates to the next segment before the last one is durable (default no).
+    /// Then only [`sync`](crate::Log::sync), [`sync_aside`](crate::Log::sync_aside) and
+    /// [`close`](crate::Log::close) sync. For a log whose segments are soon dropped: a segment
+    /// dropped before the system wrote it back is never written to the disk.
     pub rotate_unsynced: bool,
 }
 
@@ -70,7 +73,7 @@ impl Default for LogOptions {
 }
 
 impl LogOptions {
-    /// Refuses what the format can't hold.
+    /// Refuses settings that the format can't hold.
     pub(crate) fn check(&self) -> Result<()> {
         check_blocks(self.block_bytes, self.codec)?;
         if self.segment_bytes == 0 || self.segment_bytes > SEGMENT_BYTES_MAX {

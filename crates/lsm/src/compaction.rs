@@ -64,7 +64,7 @@ impl CompactionPolicy for SpaceBounded {
     }
 }
 
-/// A flush writes at most so many times its bytes: more would have memory wait for it.
+/// A flush writes at most this many times its bytes: writing more would hold up writers.
 const FLUSH_FACTOR_MAX: u64 = 4;
 
 /// With how many of the runs, of these sizes in bytes and newest first, a flush of about `bytes` is

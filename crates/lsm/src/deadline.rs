@@ -2,12 +2,13 @@
 //!
 //! # Layout
 //! ```text
-//! | deadline (8 bytes, little-endian) | value … |       microseconds since 1970 UTC by the machine's wall clock
+//! | deadline (8 bytes, little-endian) | value … |
+//!   microseconds since 1970 UTC by the machine's wall clock
 //! ```
-//! An entry of [`EntryKind::PutUntil`](crate::entry::EntryKind) has this in place of a value, in memtables and
-//! in blocks. It counts as a tombstone for whoever looks at the deadline or later; a flush or a
-//! compaction makes one of it then, so that nothing older shows. If the clock goes back, an entry
-//! that was not made a tombstone yet is a value again, and none that was.
+//! An entry of [`EntryKind::PutUntil`](crate::entry_kind::EntryKind) has this in place of a value,
+//! in memtables and in blocks. From the deadline on, reads take it for a tombstone, and a flush or
+//! a compaction writes a tombstone in its place, so that nothing older shows. If the clock goes
+//! back, an entry that is not a tombstone yet is a value again.
 
 use crate::{Error, Result};
 use quire_env::Env;

@@ -2,39 +2,7 @@
 
 use crate::SmallBytes;
 use crate::deadline::{self, DEADLINE_BYTES};
-
-/// What an entry says of its key. The numbers are stored in table files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EntryKind {
-    /// It has this value.
-    Put = 0,
-    /// It has no value, whatever older entries say.
-    Delete = 1,
-    /// Its value changes by this operand.
-    Merge = 2,
-    /// It has this value until a deadline, which comes first: see [`deadline`]. From then on it has
-    /// none, whatever older entries say.
-    PutUntil = 3,
-}
-
-impl EntryKind {
-    /// The kind stored as `number`.
-    pub(crate) fn from_number(number: u64) -> Option<EntryKind> {
-        match number {
-            0 => Some(EntryKind::Put),
-            1 => Some(EntryKind::Delete),
-            2 => Some(EntryKind::Merge),
-            3 => Some(EntryKind::PutUntil),
-            _ => None,
-        }
-    }
-
-    /// Whether an entry of this kind may have a value of so many bytes: a deadline takes some.
-    #[inline]
-    pub(crate) fn may_be_of(self, bytes: u64) -> bool {
-        self != EntryKind::PutUntil || bytes >= DEADLINE_BYTES as u64
-    }
-}
+use crate::entry_kind::EntryKind;
 
 /// Looks at a value where it lies.
 pub(crate) type Visitor<'a> = dyn FnMut(&[u8]) + 'a;
@@ -88,7 +56,7 @@ impl Entry {
         }
     }
 
-    /// The value it gives its key, once nothing older is left to fold; `now` is asked only if it
+    /// The value it gives its key, once nothing older is left to fold; `now` is read only if it
     /// has a deadline.
     #[inline]
     pub(crate) fn into_value(self, now: impl FnOnce() -> u64) -> Option<SmallBytes> {
@@ -133,7 +101,7 @@ impl<'a> EntryRef<'a> {
         }
     }
 
-    /// The value that it gives its key at a moment, which is asked only if it has a deadline.
+    /// The value that it gives its key at `now`, which is read only if it has a deadline.
     #[inline]
     pub(crate) fn value_at(self, now: impl FnOnce() -> u64) -> Option<&'a [u8]> {
         match self.kind {

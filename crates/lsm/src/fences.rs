@@ -9,11 +9,11 @@
 
 use smallvec::SmallVec;
 
-/// A prefix of so many bytes needs no memory of its own.
+/// A prefix of up to this many bytes needs no allocation.
 const PREFIX_BYTES: usize = 16;
 
-/// So many words are counted through: of a few hundred that are evenly spread, most lie as near to
-/// where they would be.
+/// This many words are compared one by one: of a few hundred that are evenly spread, most lie as
+/// near to where they would be.
 const CHUNK: usize = 32;
 
 /// How many of `count` things are less, where those that are come first: by halving, without a
@@ -89,7 +89,7 @@ pub(crate) struct Fences<T> {
     slope: u64,
 }
 
-/// Side by side: whoever finds the word has read the other too.
+/// Side by side: reading the word brings the other into the cache too.
 #[derive(Debug, Clone, Copy)]
 struct Fence<T> {
     word: u32,
@@ -214,7 +214,8 @@ mod tests {
             let ours = keys.iter().map(|(key, _)| key.clone());
             for probe in probes.iter().map(with_prefix).chain(probes.clone()).chain(ours) {
                 let expected = keys.partition_point(|(key, _)| *key < probe);
-                prop_assert_eq!(fences.count_less(&probe, |index| &keys[index].0, |_| ()), expected);
+                let found = fences.count_less(&probe, |index| &keys[index].0, |_| ());
+                prop_assert_eq!(found, expected);
                 prop_assert_eq!(fences.with(expected), keys.get(expected).map(|key| key.1));
             }
         }

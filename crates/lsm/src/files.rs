@@ -1,7 +1,7 @@
 //! Table files of one partition: their numbers, names and places.
 //!
-//! A further volume is only written to where its directory is there: whoever made the partition
-//! made it, and the place where a disk is mounted, without the disk, must not be taken for it.
+//! A further volume is written to only if its directory exists: it was made with the partition. A
+//! mount point without its disk must not be taken for the volume.
 //!
 //! A table lies on one volume, at `{volume}/{subdir}/{number:010}.table`. Numbers are unique within
 //! the partition and never used twice while a file of that number is there.
@@ -21,7 +21,7 @@ pub struct TableFiles {
     volumes: Volumes,
     subdir: PathBuf,
     next_number: AtomicU64,
-    /// Whether the first volume's directory is known to be there, durably: asking again costs a
+    /// Whether the first volume's directory is known to be there, durably: finding out costs a
     /// sync.
     ready: AtomicBool,
 }

@@ -1,7 +1,8 @@
 //! Folding: the entries of one key become one entry, or an accumulator.
 
 use crate::deadline::{self, DEADLINE_BYTES};
-use crate::entry::{Entry, EntryKind, EntryRef};
+use crate::entry::{Entry, EntryRef};
+use crate::entry_kind::EntryKind;
 use crate::merger::{self, DynMerger, MergeError, Merger};
 use crate::{Error, Result, SmallBytes, VALUE_BYTES_MAX};
 use quire_seeded::{Bug, seeded};
@@ -184,6 +185,10 @@ impl Folder {
             }
         };
         folded.map_err(|source| self.refused(source))?;
+        debug_assert!(
+            !bottom || kind != EntryKind::Merge,
+            "at the bottom nothing is left to fold"
+        );
         self.check_value(out.len())?;
         Ok(Entry {
             kind,

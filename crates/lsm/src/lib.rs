@@ -18,12 +18,12 @@
 //!    for a key at a position, and the fold of the entries from the newest down to the first value
 //!    or tombstone is the key's state.
 //! 2. Versions live in memtables only. A [`TreeSnapshot`] pins the memtables and runs that were
-//!    current when it was taken, so a flush or a compaction keeps one version per key and never
-//!    asks who is looking.
+//!    current when it was taken, so a flush or a compaction keeps one version per key and needs
+//!    not know of readers.
 //! 3. A table file is written once, synced with its directory, and only then named by a
 //!    [`TreeEdit`]. It is deleted when an installed edit has replaced it and the last snapshot that
 //!    holds it is gone.
-//! 4. Every byte read from a table file has passed its CRC-32C; the sum also covers the file's own
+//! 4. Every byte read from a table file has passed its CRC-32C; the sum includes the file's own
 //!    salt and the bytes' offset, so right bytes in the wrong place are refused too.
 //!
 //! # Example
@@ -64,11 +64,12 @@
 //! # }
 //! ```
 
+mod block_codec;
 mod compaction;
-mod damage;
 mod deadline;
 mod direction;
 mod entry;
+mod entry_kind;
 mod error;
 mod fences;
 mod files;
@@ -77,6 +78,7 @@ mod memtable;
 mod merge;
 mod merger;
 mod meta;
+mod op;
 mod pager;
 mod range_deletions;
 mod range_tombstones;
@@ -85,25 +87,26 @@ mod small_bytes;
 mod source;
 mod spec;
 mod table;
+mod table_damage;
 #[cfg(test)]
 mod testing;
 mod tree;
 mod varint;
 
+pub use block_codec::BlockCodec;
 pub use compaction::{CompactionPolicy, Geometric, SpaceBounded};
-pub use damage::Damage;
 pub use deadline::{DEADLINE_BYTES, wall_clock_micros};
 pub use error::{Error, ErrorKind, Result};
 pub use files::TableFiles;
 pub use merger::{BytesMerger, DynMerger, FoldBytes, MergeError, Merger};
 pub use meta::{RunMeta, TableMeta};
+pub use op::{KEY_BYTES_MAX, Op, VALUE_BYTES_MAX};
 pub use pager::{FilterPager, FilterPagerStats};
 pub use range_tombstones::RangeTombstones;
 pub use small_bytes::SmallBytes;
-pub use spec::{
-    Codec, KEY_BYTES_MAX, Op, TreeContext, TreeSpec, VALUE_BYTES_MAX, filter_bits_per_key,
-};
+pub use spec::{TreeContext, TreeSpec, filter_bits_per_key};
 pub use table::{TableCheck, TableCopy, TablePieces, TableVerify, verify_table};
+pub use table_damage::TableDamage;
 pub use tree::{
     Compaction, FoldedValue, Load, Scan, Superseded, Tree, TreeEdit, TreeReader, TreeSnapshot,
     TreeStats,

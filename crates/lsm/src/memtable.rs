@@ -7,23 +7,24 @@
 //! An operand over an entry of the same memtable is folded into it when written, so a key has at
 //! most one entry here at any position. The older versions stay, for snapshots at older positions.
 //!
-//! Keys are found one by one through a hash index, in order through sorted chunks of them.
-//! Ranges that were deleted are beside them: see [`erased`]. An operand over what a range deletes
+//! Keys are found one by one through a hash index, in order through sorted chunks of them. Ranges
+//! that were deleted are beside them: see [`deleted_ranges`]. An operand over what a range deletes
 //! is folded at once too, so no operand here lies over a deleted range.
 
 mod cells;
-mod erased;
+mod deleted_ranges;
 mod hash_index;
 mod order;
 mod pages;
 
 use crate::direction::Start;
-use crate::entry::{Entry, EntryKind, EntryRef};
+use crate::entry::{Entry, EntryRef};
+use crate::entry_kind::EntryKind;
 use crate::fold::Folder;
 use crate::range_tombstones::RangeTombstones;
 use crate::{Error, Op, Result, table};
 use cells::{Cells, Copied, Growth, NONE, Text};
-use erased::Erased;
+use deleted_ranges::DeletedRanges;
 use hash_index::{HashIndex, Taken};
 use order::{KeyCursor, Keys, Tail};
 use quire_env::{Budget, Charge};
@@ -35,7 +36,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 /// Keys looked up side by side: as many as there may be misses under way.
-const TOUCHED_AT_ONCE: usize = 16;
+const PREFETCHED_AT_ONCE: usize = 16;
 
 /// Bytes charged to the budget at once.
 const CHARGE_STEP: u64 = 64 << 10;
@@ -44,7 +45,7 @@ pub(crate) struct Memtable {
     cells: Cells,
     keys: Keys,
     index: HashIndex,
-    erased: Erased,
+    deleted: DeletedRanges,
     bytes: AtomicU64,
     writer: Mutex<Writer>,
 }
@@ -73,7 +74,7 @@ impl Memtable {
             cells: Cells::new(),
             keys: Keys::new(),
             index: HashIndex::new(),
-            erased: Erased::new(),
+            deleted: DeletedRanges::new(),
             bytes: AtomicU64::new(0),
             writer: Mutex::new(Writer {
                 growth: Growth::new(),
@@ -113,13 +114,13 @@ impl Memtable {
             Op::PutUntil(timed) => (EntryKind::PutUntil, timed),
             Op::Merge(operand) => {
                 let version = known.map_or(NONE, |key| self.cells.latest(key));
-                let before = self.entry(key, version, self.erased.at(position));
+                let before = self.entry(key, version, self.deleted.at(position));
                 folded = folder.write(key, before.as_ref(), operand)?;
                 (folded.kind, &*folded.value)
             }
             Op::DeleteRange(to) => {
                 let mark = writer.growth.next_cell();
-                let grown = self.erased.add(position, key, to, mark);
+                let grown = self.deleted.add(position, key, to, mark);
                 self.grown(&mut writer, position, grown);
                 return Ok(());
             }
@@ -151,6 +152,7 @@ impl Memtable {
         if bytes > writer.charge.bytes() {
             writer.charge.resize(bytes.next_multiple_of(CHARGE_STEP));
         }
+        debug_assert!(bytes <= writer.charge.bytes(), "all memory is charged");
     }
 
     /// The position of the newest write, or of the newest before this memtable.
@@ -180,15 +182,15 @@ impl Memtable {
     }
 
     /// As [`get`](Self::get), and a tombstone for a key that it deletes by a range.
-    pub(crate) fn get_or_erased(&self, key: &[u8], hash: u64, at: Position) -> Option<Entry> {
+    pub(crate) fn get_or_deleted(&self, key: &[u8], hash: u64, at: Position) -> Option<Entry> {
         let known = self.find(key, hash);
         let version = known.map_or(NONE, |key| self.cells.visible(key, at));
-        self.entry(key, version, self.erased.at(at))
+        self.entry(key, version, self.deleted.at(at))
     }
 
     /// What a version of `key` says, or a tombstone if one of the ranges is newer.
-    fn entry(&self, key: &[u8], version: u32, erased: Option<&RangeTombstones>) -> Option<Entry> {
-        match is_erased(key, version, erased) {
+    fn entry(&self, key: &[u8], version: u32, deleted: Option<&RangeTombstones>) -> Option<Entry> {
+        match is_deleted(key, version, deleted) {
             true => Some(Entry::delete()),
             false => self.cells.entry(version),
         }
@@ -196,17 +198,17 @@ impl Memtable {
 
     /// Whether it deletes ranges.
     #[inline]
-    pub(crate) fn erases(&self) -> bool {
-        !self.erased.is_empty()
+    pub(crate) fn deletes_ranges(&self) -> bool {
+        !self.deleted.is_empty()
     }
 
     /// Reads what finding the keys of these hashes will read, so that it lies in the processor's
     /// caches by then. Of one key each step waits for the memory that the step before named; here
     /// the same step of many keys waits at once ("group prefetching": Chen, Ailamaki, Gibbons,
     /// Mowry 2004).
-    pub(crate) fn touch(&self, hashes: &[u64]) {
-        let mut numbers = [0; TOUCHED_AT_ONCE];
-        for hashes in hashes.chunks(TOUCHED_AT_ONCE) {
+    pub(crate) fn prefetch(&self, hashes: &[u64]) {
+        let mut numbers = [0; PREFETCHED_AT_ONCE];
+        for hashes in hashes.chunks(PREFETCHED_AT_ONCE) {
             self.index.guess(hashes, &mut numbers);
             for number in &mut numbers {
                 *number = self.cells.latest(*number);
@@ -229,7 +231,7 @@ impl Memtable {
             memtable: Arc::clone(self),
             at,
             keys: self.keys.cursor(&self.cells, start),
-            erased: self.erased.at(at).cloned(),
+            deleted: self.deleted.at(at).cloned(),
             key: Copied::new(),
             version: NONE,
             value: Copied::new(),
@@ -241,8 +243,8 @@ impl Memtable {
 
 /// Whether a version, or that there is none, is older than the deletion of a range that has the
 /// key.
-fn is_erased(key: &[u8], version: u32, erased: Option<&RangeTombstones>) -> bool {
-    erased.is_some_and(|erased| erased.mark(key).is_some_and(|mark| version < mark))
+fn is_deleted(key: &[u8], version: u32, deleted: Option<&RangeTombstones>) -> bool {
+    deleted.is_some_and(|deleted| deleted.mark(key).is_some_and(|mark| version < mark))
 }
 
 /// Goes through the keys of a memtable in order, or in the reverse order, as visible at one
@@ -253,7 +255,7 @@ pub(crate) struct MemtableCursor {
     at: Position,
     keys: KeyCursor,
     /// The ranges that were deleted up to `at`: what they are newer than it passes over.
-    erased: Option<RangeTombstones>,
+    deleted: Option<RangeTombstones>,
     /// The key it is on.
     key: Copied,
     /// What is visible of that; `NONE` past the end.
@@ -264,8 +266,8 @@ pub(crate) struct MemtableCursor {
 
 impl MemtableCursor {
     /// The ranges that the memtable deletes: of these, older places say nothing.
-    pub(crate) fn erased(&self) -> RangeTombstones {
-        self.erased.clone().unwrap_or_default()
+    pub(crate) fn range_tombstones(&self) -> RangeTombstones {
+        self.deleted.clone().unwrap_or_default()
     }
 
     /// Goes on from another place.
@@ -311,7 +313,7 @@ impl MemtableCursor {
             if let Some((_, value)) = cells.version(self.version) {
                 self.key.clear();
                 cells.key(key).copy_to(&mut self.key);
-                if is_erased(&self.key, self.version, self.erased.as_ref()) {
+                if is_deleted(&self.key, self.version, self.deleted.as_ref()) {
                     self.version = NONE;
                     self.keys.advance(cells);
                     continue;

@@ -11,7 +11,8 @@
 
 use crate::Result;
 use crate::direction::{Direction, Start};
-use crate::entry::{Entry, EntryKind, EntryRef};
+use crate::entry::{Entry, EntryRef};
+use crate::entry_kind::EntryKind;
 use crate::fold::{Folder, Stack};
 use crate::range_deletions::RangeDeletions;
 use crate::range_tombstones::RangeTombstone;
@@ -282,6 +283,12 @@ impl Merge {
 
     /// The entries of the last `heads` sources that count.
     fn stack(&self, heads: usize, newest_deletion: usize) -> Stack<'_> {
+        debug_assert!(
+            self.heads
+                .last()
+                .is_some_and(|newest| newest.age <= newest_deletion),
+            "the newest entry of a key that is shown is not deleted by a range"
+        );
         let mut stack = Stack::default();
         for head in self.heads.iter().rev().take(heads) {
             // What lies below a value or tombstone is passed over unread.
@@ -314,6 +321,10 @@ impl Merge {
     /// Moves the last `heads` sources on, all of which are on one key. Each goes behind those that
     /// are left, as its next key comes later.
     fn step_group(&mut self, heads: usize) -> Result<()> {
+        debug_assert!(
+            heads <= self.heads.len(),
+            "the sources of a group are there"
+        );
         for _ in 0..heads {
             self.step()?;
         }
@@ -360,7 +371,7 @@ impl Merge {
     }
 
     /// Passes over the keys whose newest entry is older than a deletion of a range. Returns the age
-    /// of the newest deletion of the key that is next then.
+    /// of the newest deletion of the next key.
     fn pass_deleted(&mut self) -> Result<usize> {
         let mut passed = 0;
         while let (Some(deletions), Some(next)) = (&mut self.deletions, self.heads.last()) {

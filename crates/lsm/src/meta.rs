@@ -4,12 +4,12 @@
 //! All integers are variable-length (LEB128) except the digest; the manifest around them has the
 //! checksum.
 //! ```text
-//! table: volume | number | bytes | entries | tombstones | operands | digest (8 bytes, little-endian)
-//!        | length, smallest key | length, largest key
+//! table: volume | number | bytes | entries | tombstones | operands
+//!        | digest (8 bytes, little-endian) | length, smallest key | length, largest key
 //! run:   id | length, first key | tables | that many tables
 //! ```
 
-use crate::{Damage, varint};
+use crate::{TableDamage, varint};
 use quire_env::{FileId, VolumeId};
 
 /// A table file, as it must be found.
@@ -29,7 +29,7 @@ pub struct TableMeta {
     pub smallest: Vec<u8>,
     /// Its last key.
     pub largest: Vec<u8>,
-    /// Covers every block's checksum and the file's random salt: no two files share it.
+    /// Over every block's checksum and the file's random salt: no two files share it.
     pub digest: u64,
 }
 
@@ -55,12 +55,12 @@ impl TableMeta {
     /// Takes an encoded table from `bytes` at `*at`, and moves `*at` past it.
     ///
     /// # Errors
-    /// [`Damage`] if the bytes end first or make no table.
-    pub fn decode(bytes: &[u8], at: &mut usize) -> Result<TableMeta, Damage> {
+    /// [`TableDamage`] if the bytes end first or make no table.
+    pub fn decode(bytes: &[u8], at: &mut usize) -> Result<TableMeta, TableDamage> {
         let start = *at;
         let volume = varint::get(bytes, at)?;
         let volume = u16::try_from(volume)
-            .map_err(|_| Damage::new("volume of a table", start, u16::MAX, volume))?;
+            .map_err(|_| TableDamage::new("volume of a table", start, u16::MAX, volume))?;
         let number = varint::get(bytes, at)?;
         let length = varint::get(bytes, at)?;
         let entries = varint::get(bytes, at)?;
@@ -70,7 +70,7 @@ impl TableMeta {
         let digest = bytes
             .get(*at..)
             .and_then(|rest| rest.first_chunk::<8>())
-            .ok_or_else(|| Damage::new("digest of a table", *at, 8u64, left))?;
+            .ok_or_else(|| TableDamage::new("digest of a table", *at, 8u64, left))?;
         *at += digest.len();
         let smallest = varint::get_bytes(bytes, at)?.to_vec();
         let largest = varint::get_bytes(bytes, at)?.to_vec();
@@ -116,8 +116,8 @@ impl RunMeta {
     /// Takes an encoded run from `bytes` at `*at`, and moves `*at` past it.
     ///
     /// # Errors
-    /// [`Damage`] if the bytes end first or make no run.
-    pub fn decode(bytes: &[u8], at: &mut usize) -> Result<RunMeta, Damage> {
+    /// [`TableDamage`] if the bytes end first or make no run.
+    pub fn decode(bytes: &[u8], at: &mut usize) -> Result<RunMeta, TableDamage> {
         let id = varint::get(bytes, at)?;
         let from = varint::get_bytes(bytes, at)?.to_vec();
         let tables = tables(bytes, at)?;
@@ -128,7 +128,7 @@ impl RunMeta {
     ///
     /// # Errors
     /// As for [`decode`](Self::decode).
-    pub fn decode_whole(bytes: &[u8], at: &mut usize) -> Result<RunMeta, Damage> {
+    pub fn decode_whole(bytes: &[u8], at: &mut usize) -> Result<RunMeta, TableDamage> {
         let id = varint::get(bytes, at)?;
         let (from, tables) = (Vec::new(), tables(bytes, at)?);
         Ok(RunMeta { id, from, tables })
@@ -141,7 +141,7 @@ impl RunMeta {
     }
 }
 
-fn tables(bytes: &[u8], at: &mut usize) -> Result<Vec<TableMeta>, Damage> {
+fn tables(bytes: &[u8], at: &mut usize) -> Result<Vec<TableMeta>, TableDamage> {
     let count = varint::get(bytes, at)?;
     // Grown table by table: a count is not worth an allocation before that many tables are seen.
     let mut tables = Vec::new();

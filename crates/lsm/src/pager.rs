@@ -2,31 +2,31 @@
 //!
 //! A page that is not in memory answers "maybe": a read never waits for one. What a page is worth
 //! is measured: the requests for it, of late, times the part of them to which the answer is "no".
-//! Where a page is absent, the search that was made in its stead tells what it would have said. So
-//! the filter of an oldest run, of which every key that is asked for is there, turns out to be
-//! worth nothing: its pages are not asked, and make room where there is too little for all. One
-//! that rests in memory is asked again as soon as a search finds nothing.
+//! Where a page is absent, the search that is made instead tells what it would have said. The
+//! filter of an oldest run that has every key which is read is worth nothing: its pages are not
+//! queried, and are evicted first. One that rests in memory is queried again as soon as a search
+//! finds nothing.
 //!
 //! # Invariants
 //! 1. The pages in memory take at most the budget, in [frames](frames) that readers do not hold.
 //! 2. A page comes into memory from a background job alone, checked. A page that can't be read
-//!    stays absent; the error is kept for whoever asks, and checking the file finds it again.
-//! 3. A job is due only if somebody asked for a page that is absent, or much for any: an idle
+//!    stays absent; [`FilterPager::error`] gives the error, and checking the file finds it again.
+//! 3. A job is due only if a page was queried that is absent, or one was queried often: an idle
 //!    process has none. What it does depends on the requests and the machine's clock alone.
 
 mod choose;
 mod frames;
+mod job;
 #[cfg(test)]
 mod tests;
 
 use crate::table::PagedFilter;
 pub(crate) use choose::Candidate;
-use frames::Frames;
-pub(crate) use frames::{Held, Line, PAGE_BYTES, PAGE_LINES, Place};
+pub(crate) use frames::{FramePlace, Frames, Held, Line, PAGE_BYTES, PAGE_LINES};
+pub(crate) use job::Job;
 use parking_lot::Mutex;
-use quire_env::{Env, JobClass};
+use quire_env::Env;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ pub struct FilterPagerStats {
     pub resident_pages: u64,
     /// Pages read since the beginning.
     pub loaded: u64,
-    /// Pages let go of since the beginning.
+    /// Pages evicted since the beginning.
     pub evicted: u64,
     /// Pages that could not be read.
     pub failed: u64,
@@ -67,8 +67,8 @@ pub struct FilterPagerStats {
 pub struct FilterPager {
     env: Arc<dyn Env>,
     budget_bytes: u64,
-    frames: Frames,
-    scheduled: AtomicBool,
+    frames: Arc<Frames>,
+    job: Arc<Job>,
     inner: Mutex<Inner>,
 }
 
@@ -92,58 +92,40 @@ impl fmt::Debug for FilterPager {
 impl FilterPager {
     /// A pager that keeps at most `bytes` of pages in memory.
     pub fn new(env: Arc<dyn Env>, bytes: u64) -> Arc<FilterPager> {
-        Arc::new(FilterPager {
-            env,
-            budget_bytes: bytes,
-            frames: Frames::new(bytes),
-            scheduled: AtomicBool::new(false),
-            inner: Mutex::default(),
+        Arc::new_cyclic(|pager: &Weak<FilterPager>| {
+            let pager = Weak::clone(pager);
+            let run = move || pager.upgrade().is_some_and(|pager| pager.run());
+            FilterPager {
+                job: Job::new(Arc::clone(&env), INTERVAL_MIN, Box::new(run)),
+                env,
+                budget_bytes: bytes,
+                frames: Arc::new(Frames::new(bytes)),
+                inner: Mutex::default(),
+            }
         })
     }
 
     /// Where pages in memory lie.
-    pub(crate) fn frames(&self) -> &Frames {
+    pub(crate) fn frames(&self) -> &Arc<Frames> {
         &self.frames
     }
 
-    /// Looks after `filter`, too, as long as that is there.
+    /// What is to be woken when a page is queried that is absent, or one is queried much: there may
+    /// be something to do.
+    pub(crate) fn job(&self) -> &Arc<Job> {
+        &self.job
+    }
+
+    /// Looks after the pages of `filter`, too, until it is dropped.
     pub(crate) fn register(&self, filter: &Arc<PagedFilter>) {
-        self.inner.lock().filters.push(Arc::downgrade(filter));
-    }
-
-    /// Says that a page is asked for which is absent, or that one is asked for much: there may be
-    /// something to do.
-    pub(crate) fn wake(self: &Arc<Self>) {
-        if self.scheduled.load(Ordering::Relaxed) || self.scheduled.swap(true, Ordering::Relaxed) {
-            return;
+        if filter.pages() > 0 {
+            self.inner.lock().filters.push(Arc::downgrade(filter));
         }
-        let after = {
-            let inner = self.inner.lock();
-            let pages = u32::try_from(inner.stats.pages).unwrap_or(u32::MAX);
-            let interval = INTERVAL_MIN.max(INTERVAL_PER_PAGE.saturating_mul(pages));
-            (inner.looked + interval).saturating_sub(self.env.monotonic())
-        };
-        self.schedule(after);
     }
 
-    fn schedule(self: &Arc<Self>, after: Duration) {
-        // It does not keep the machine, which this holds, from being dropped.
-        let pager = Arc::downgrade(self);
-        let job = Box::new(move || {
-            if let Some(pager) = pager.upgrade() {
-                let more = pager.run();
-                match more {
-                    true => pager.schedule(Duration::ZERO),
-                    false => pager.scheduled.store(false, Ordering::Relaxed),
-                }
-            }
-        });
-        self.env.schedule(JobClass::Flush, after, job);
-    }
-
-    /// Looks at all pages, lets go of those that others are worth more than, and loads those. True
-    /// if there is more to load. Run by a background job of its own; a caller that can't wait for
-    /// that may run it too.
+    /// Looks at all pages, evicts those that others are worth more than, and loads those. True if
+    /// there is more to load. A background job runs it; a caller that can't wait for that may run
+    /// it too.
     pub fn run(&self) -> bool {
         let mut inner = self.inner.lock();
         let now = self.env.monotonic();
@@ -159,6 +141,7 @@ impl FilterPager {
             }
         }
         let chosen = choose::choose(&pages, self.budget_bytes);
+        assert_eq!(pages.len(), chosen.len(), "each page is chosen or not");
         let of = |page: &Candidate| filters.get(page.name.0).map(|filter| (filter, page.name.1));
         let all = || pages.iter().zip(&chosen);
         for (page, _) in all().filter(|(page, chosen)| page.resident && !**chosen) {
@@ -189,6 +172,10 @@ impl FilterPager {
                 None => {}
             }
         }
+        assert!(
+            self.frames.used_bytes() <= self.budget_bytes,
+            "pages take no more than the budget"
+        );
         let useful: f64 = pages.iter().map(|page| f64::from(page.usefulness())).sum();
         let here: f64 = all()
             .filter(|(_, chosen)| **chosen)
@@ -200,6 +187,9 @@ impl FilterPager {
         stats.usefulness = share(useful, stats.requests);
         stats.resident_usefulness = share(here, useful);
         stats.pages = pages.len() as u64;
+        let count = u32::try_from(pages.len()).unwrap_or(u32::MAX);
+        let interval = INTERVAL_MIN.max(INTERVAL_PER_PAGE.saturating_mul(count));
+        self.job.not_before(now + interval);
         more
     }
 

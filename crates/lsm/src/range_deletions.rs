@@ -1,4 +1,4 @@
-//! RangeDeletions: which sources of a merge delete a key by a range.
+//! Range deletions: which sources of a merge delete a key by a range.
 
 use crate::range_tombstones::{RangeTombstone, RangeTombstones, Window, union};
 
@@ -46,7 +46,7 @@ impl RangeDeletions {
         self.age
     }
 
-    /// The keys beside the last one asked for that the answer holds for too.
+    /// The keys about the last one for which the answer is the same.
     pub(crate) fn window(&self) -> Option<&Window> {
         self.window.as_ref()
     }

@@ -1,13 +1,13 @@
-//! RangeTombstones: ranges of keys that were deleted, apart from each other and in order.
+//! Range tombstones: deleted ranges of keys, in order, none of which overlap.
 //!
-//! A treap of nodes that never change (Seidel, Aragon 1996): a span that is added replaces what it
-//! overlaps, on a path of new nodes, and whoever holds the spans of before keeps them. So adding,
-//! and finding the span of a key, take logarithmic time however the ranges overlap.
+//! A treap of nodes that never change (Seidel, Aragon 1996). Adding a range makes new nodes on one
+//! path, and a clone from before keeps the old ones. Adding a range, and finding the range of a
+//! key, take logarithmic time however the ranges overlap.
 //!
 //! # Invariants
-//! 1. No two spans overlap: of ranges that do, the one added last has what both cover.
-//! 2. A span has its first key, which is not empty, and ends before its last, which is; an empty
-//!    one there is no end.
+//! 1. No two ranges overlap: of two that would, the one added last has the keys of both.
+//! 2. A range goes from its first key up to, and without, its last. An empty last key means that
+//!    the range has no end.
 
 use crate::SmallBytes;
 use std::ops::Deref;
@@ -36,16 +36,16 @@ struct Node {
 pub(crate) struct RangeTombstone {
     pub(crate) from: SmallBytes,
     pub(crate) to: SmallBytes,
-    /// What is told of its keys.
+    /// A number that the caller gave it.
     pub(crate) mark: u32,
 }
 
-/// What is known of a key and of all keys beside it: those from `from` to `to`, as of a span.
+/// What is known of a key and of all keys beside it: those from `from` up to `to`.
 #[derive(Debug, Clone)]
 pub(crate) struct Window {
     from: SmallBytes,
     to: SmallBytes,
-    /// That of the span, if there is one.
+    /// That of the range, if there is one.
     pub(crate) mark: Option<u32>,
 }
 
@@ -107,7 +107,7 @@ impl RangeTombstones {
         nodes * NODE_BYTES + (from.len() + to.len()) as u64
     }
 
-    /// Adds spans that come after all of these. Returns false, and adds nothing, if they do not.
+    /// Adds ranges that come after all of these. Returns false, and adds nothing, if they do not.
     pub(crate) fn append(&mut self, later: &RangeTombstones) -> bool {
         let apart = match (self.last(), later.first()) {
             (Some(last), Some(first)) => ends_by(&last.to, &first.from),
@@ -142,7 +142,7 @@ impl RangeTombstones {
         Some(&node.tombstone)
     }
 
-    /// The number of the span that has `key`, if one has.
+    /// The number of the range that has `key`, if one has.
     pub fn mark(&self, key: &[u8]) -> Option<u32> {
         let mut next = &self.root;
         while let Some(node) = next {
@@ -178,7 +178,7 @@ impl RangeTombstones {
         window
     }
 
-    /// The spans in order.
+    /// The ranges in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &RangeTombstone> {
         let mut path = Vec::new();
         let mut next = self.root.as_deref();
@@ -231,7 +231,7 @@ fn split(link: Link, key: &[u8], nodes: &mut u64) -> (Link, Link) {
     (Some(before), Some(after))
 }
 
-/// RangeTombstones, and others that come after them, together.
+/// Ranges, and others that come after them, together.
 fn join(left: Link, right: Link, nodes: &mut u64) -> Link {
     let (Some(first), Some(second)) = (&left, &right) else {
         return left.or(right);
@@ -283,7 +283,7 @@ impl Window {
     }
 }
 
-/// The ranges that any of `all` has, in order, those that touch as one.
+/// The ranges that any of `all` has, in order. Adjacent ones become one.
 pub(crate) fn union<'a>(all: impl Iterator<Item = &'a RangeTombstones>) -> Vec<RangeTombstone> {
     let mut tombstones: Vec<RangeTombstone> =
         all.flat_map(RangeTombstones::iter).cloned().collect();
@@ -333,7 +333,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn spans_say_of_every_key_what_the_last_range_said(
+        fn each_key_has_the_mark_of_the_last_range_that_has_it(
             ranges in vec((any_key(), prop_oneof![4 => any_key(), 1 => Just(vec![])]), 1..30),
         ) {
             let keys = keys();

@@ -3,14 +3,14 @@
 //! The ranges that a run deletes are deleted from older runs. Its own entries within them are
 //! newer, and none is an operand.
 //!
-//! A run that is being merged begins at the key up to which the compaction has got: what its first
-//! table has before that key, entries and ranges, is in the merged run by now, and counts no more.
+//! A run that is being merged begins at the key up to which the compaction has come. What its first
+//! table has before that key, entries and ranges, is in the merged run, and reads pass over it.
 
 use crate::direction::{Direction, Start};
 use crate::entry::{Entry, EntryRef, Visit};
 use crate::fences::Fences;
 use crate::range_tombstones::RangeTombstones;
-use crate::table::{Access, Asking, Counters, Origin, Table, TableCursor};
+use crate::table::{Access, Counters, FilterQuery, Origin, Table, TableCursor};
 use crate::{Error, Result, RunMeta, SmallBytes, TreeContext, TreeSpec};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -93,6 +93,7 @@ impl Run {
     /// # Errors
     /// None that its tables do not give already.
     pub(crate) fn after(&self, spec: &TreeSpec, key: &[u8]) -> Result<Run> {
+        assert!(&*self.from <= key, "a compaction goes on, and never back");
         let is_over = |table: &&Arc<Table>| {
             table.meta().largest.as_slice() < key && table.range_tombstones().after(key).is_empty()
         };
@@ -169,7 +170,7 @@ impl Run {
         }
         Some(LookUp {
             table,
-            asking: table.asking(hash),
+            query: table.query(hash),
         })
     }
 
@@ -195,22 +196,22 @@ impl Run {
 #[derive(Debug)]
 pub(crate) struct LookUp<'a> {
     table: &'a Table,
-    asking: Asking<'a>,
+    query: FilterQuery<'a>,
 }
 
 impl LookUp<'_> {
-    /// Has the processor fetch what the filter will be asked.
+    /// Prefetches the line of the filter.
     pub(crate) fn prefetch(&self) {
-        self.asking.prefetch();
+        self.query.prefetch();
     }
 
     /// Has the system begin to read what [`get`](Self::get) will, and says whether the key may be
     /// there.
     pub(crate) fn announce(&self, key: &[u8], hash: u64) -> bool {
-        self.table.announce(key, hash, &self.asking)
+        self.table.announce(key, hash, &self.query)
     }
 
-    /// What the run says of the key; a value may be lent.
+    /// What the run says of the key; a value may be shown to the visitor.
     ///
     /// # Errors
     /// As of [`Table::get`].
@@ -220,7 +221,7 @@ impl LookUp<'_> {
         hash: u64,
         visit: &mut Visit<'_>,
     ) -> Result<Option<Entry>> {
-        self.table.get(key, hash, &self.asking, visit)
+        self.table.get(key, hash, &self.query, visit)
     }
 }
 
@@ -306,8 +307,8 @@ impl RunCursor {
         Ok(self.word())
     }
 
-    /// Hands the entry it is on to `each`, and values that come next in the same block, as far as
-    /// their keys' words come before `end` on the way. It stays on the last that it handed over.
+    /// Shows `each` the entry it is on, and values that come next in the same block, while their
+    /// keys' words come before `end` on the way. It stays on the last that it showed.
     #[inline]
     pub(crate) fn visit(
         &mut self,

@@ -6,11 +6,11 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// So many are kept in place: what is left of the room that shared ones take.
+/// Up to this many are kept in place: as much as fits where shared ones have their pointer.
 const SHORT_MAX: usize = 30;
 
-/// A key or value. Copying one of up to 30 bytes touches no count that other threads touch, and
-/// reading it no other memory.
+/// A key or value. Copying one of up to 30 bytes changes no count that threads share,
+/// and reading it reads no other memory.
 #[derive(Clone)]
 pub struct SmallBytes(Repr);
 
@@ -53,6 +53,11 @@ impl SmallBytes {
     /// A part of a block: many share the block's memory.
     pub(crate) fn part(block: &Arc<Block>, range: Range<usize>) -> SmallBytes {
         let (start, length) = (range.start as u32, range.len() as u32);
+        debug_assert_eq!(
+            block.slice(range.clone()).len(),
+            range.len(),
+            "a part lies in its block"
+        );
         let part = || {
             SmallBytes(Repr::Part {
                 block: Arc::clone(block),
@@ -136,7 +141,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bytes_come_back_as_they_were_and_only_short_ones_allocate_nothing(bytes in vec(any::<u8>(), 0..60)) {
+        fn bytes_come_back_as_they_were_and_only_short_ones_allocate_nothing(
+            bytes in vec(any::<u8>(), 0..60),
+        ) {
             let copies = [
                 SmallBytes::copy_from_slice(&bytes),
                 SmallBytes::from(bytes.clone()),

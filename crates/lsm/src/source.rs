@@ -2,7 +2,8 @@
 
 use crate::Result;
 use crate::direction::Start;
-use crate::entry::{Entry, EntryKind, EntryRef};
+use crate::entry::{Entry, EntryRef};
+use crate::entry_kind::EntryKind;
 use crate::fences;
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::range_tombstones::RangeTombstones;
@@ -31,10 +32,15 @@ impl Source {
         Ok(Source::Run(Box::new(cursor)))
     }
 
+    /// All of these runs, each read once.
+    pub(crate) fn of_runs(runs: &[Arc<Run>]) -> Result<Vec<Source>> {
+        runs.iter().map(Source::of_run).collect()
+    }
+
     /// The ranges that it deletes from older sources.
     pub(crate) fn range_tombstones(&self) -> RangeTombstones {
         match self {
-            Source::Memtable(cursor) => cursor.erased(),
+            Source::Memtable(cursor) => cursor.range_tombstones(),
             Source::Run(cursor) => cursor.range_tombstones(),
         }
     }
@@ -94,9 +100,8 @@ impl Source {
         }
     }
 
-    /// Hands the entry it is on to `each`, and values that come next, as far as they are at hand
-    /// and their keys' words come before `end` on the way. It stays on the last that it handed
-    /// over.
+    /// Shows `each` the entry it is on, and values that come next in the same block, while their
+    /// keys' words come before `end` on the way. It stays on the last that it showed.
     #[inline]
     pub(crate) fn visit(
         &mut self,

@@ -8,8 +8,9 @@
 //!
 //! # Layout
 //! ```text
-//! | header | data block … | filter page … | index block … | top index block | properties block | footer |
-//!          24             filter offset   index offset    top offset        properties offset  end - 48
+//! | header | data block … | filter page … | index block … | top index | properties | footer |
+//!          24             filter offset   index offset    top offset  |            end - 48
+//!                                                                     properties offset
 //! ```
 //! A table that deletes ranges of keys has them in a frame of its own before the filter pages: see
 //! [`ranges`].
@@ -22,23 +23,24 @@
 //! - Filter pages are as [`filter`] says, properties as [`properties`], header and footer as
 //!   [`footer`].
 //!
-//! A point read asks one filter page, searches the top index (pinned), one index block and one data
-//! block. All but the top index come through the block cache, where they are kept checked and
+//! A point read queries one filter page, searches the top index (pinned), one index block and one
+//! data block. All but the top index come through the block cache, where they are kept checked and
 //! decoded, and are found by the slots of the [`node`] above them while they are there; or, if the
 //! tree is mapped, data blocks are looked at where they lie ([`mapped`]). Filter pages are in
-//! [`pages`], as the pager has them.
+//! [`paged_filter`], as the pager has them.
 
 mod block;
 mod blocks;
 mod copy;
 mod cursor;
+mod file;
 mod filter;
 mod footer;
 mod frame;
 mod index;
 mod mapped;
 mod node;
-mod pages;
+mod paged_filter;
 mod properties;
 mod ranges;
 mod reader;
@@ -51,7 +53,7 @@ pub use copy::{TableCopy, TablePieces};
 pub(crate) use cursor::TableCursor;
 pub(crate) use filter::{bits_per_key, hash};
 pub(crate) use mapped::Origin;
-pub(crate) use pages::{Asking, PagedFilter};
+pub(crate) use paged_filter::{FilterQuery, PagedFilter};
 pub(crate) use reader::{Counters, Table};
 pub use verify::{TableCheck, TableVerify, verify_table};
 pub(crate) use writer::TableWriter;

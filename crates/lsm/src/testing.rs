@@ -1,7 +1,7 @@
 //! What the tests of this crate share: a simulated machine with a place for tables, every codec,
 //! and three mergers.
 
-use crate::{BytesMerger, Codec, FilterPager, MergeError, Merger, TableFiles, TreeContext};
+use crate::{BlockCodec, BytesMerger, FilterPager, MergeError, Merger, TableFiles, TreeContext};
 use proptest::prelude::*;
 use quire_env::{BlockCache, Budget, Env, SimEnv, Volumes};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,11 +25,11 @@ pub(crate) fn context(env: &Arc<SimEnv>) -> TreeContext {
 }
 
 /// Each codec, zstd at any level.
-pub(crate) fn any_codec() -> impl Strategy<Value = Codec> {
+pub(crate) fn any_codec() -> impl Strategy<Value = BlockCodec> {
     prop_oneof![
-        Just(Codec::None),
-        Just(Codec::Lz4),
-        (1u8..20).prop_map(|level| Codec::Zstd { level })
+        Just(BlockCodec::None),
+        Just(BlockCodec::Lz4),
+        (1u8..20).prop_map(|level| BlockCodec::Zstd { level })
     ]
 }
 

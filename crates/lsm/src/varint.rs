@@ -1,7 +1,7 @@
 //! Variable-length integers: seven bits a byte, lowest first, the top bit set on all but the last
 //! (LEB128).
 
-use crate::Damage;
+use crate::TableDamage;
 
 /// The most bytes a u64 takes.
 pub(crate) const VARINT_BYTES_MAX: usize = 10;
@@ -18,8 +18,8 @@ pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
 /// The value at `*at` in `bytes`; moves `*at` past it.
 ///
 /// # Errors
-/// [`Damage`] if the bytes end first, or the value does not fit a u64; `*at` is then as it was.
-pub(crate) fn get(bytes: &[u8], at: &mut usize) -> Result<u64, Damage> {
+/// [`TableDamage`] if the bytes end first, or the value is over a u64; `*at` is then as it was.
+pub(crate) fn get(bytes: &[u8], at: &mut usize) -> Result<u64, TableDamage> {
     let mut value = 0u64;
     for index in 0..VARINT_BYTES_MAX {
         let Some(&byte) = bytes.get(*at + index) else {
@@ -36,7 +36,7 @@ pub(crate) fn get(bytes: &[u8], at: &mut usize) -> Result<u64, Damage> {
             return Ok(value);
         }
     }
-    Err(Damage::new(
+    Err(TableDamage::new(
         "variable-length integer",
         *at,
         VARINT_BYTES_MAX,
@@ -47,8 +47,8 @@ pub(crate) fn get(bytes: &[u8], at: &mut usize) -> Result<u64, Damage> {
 /// A length at `*at`, and that many bytes after it; moves `*at` past both.
 ///
 /// # Errors
-/// [`Damage`] if the bytes end first; `*at` is then as it was.
-pub(crate) fn get_bytes<'a>(bytes: &'a [u8], at: &mut usize) -> Result<&'a [u8], Damage> {
+/// [`TableDamage`] if the bytes end first; `*at` is then as it was.
+pub(crate) fn get_bytes<'a>(bytes: &'a [u8], at: &mut usize) -> Result<&'a [u8], TableDamage> {
     let mut next = *at;
     let length = get(bytes, &mut next)?;
     let left = bytes.len() - next;
@@ -60,7 +60,7 @@ pub(crate) fn get_bytes<'a>(bytes: &'a [u8], at: &mut usize) -> Result<&'a [u8],
             *at = next + found.len();
             Ok(found)
         }
-        None => Err(Damage::new("length", *at, left, length)),
+        None => Err(TableDamage::new("length", *at, left, length)),
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
         assert!(get_bytes(&bytes, &mut at).is_err());
         assert_eq!(
             get_bytes(&[2, 1], &mut at),
-            Err(Damage::new("length", 0, 1, 2))
+            Err(TableDamage::new("length", 0, 1, 2))
         );
         assert_eq!(at, 0);
     }

@@ -72,6 +72,7 @@ pub(crate) enum Width {
 
 impl Width {
     /// The smallest width that holds `value`.
+    #[inline]
     pub(crate) fn of(value: usize) -> Width {
         match value {
             0..=0xff => Width::One,
@@ -80,11 +81,13 @@ impl Width {
         }
     }
 
+    #[inline]
     pub(crate) fn bytes(self) -> usize {
         1 << self as usize
     }
 
     /// Element `index` of a table of this width at `at`.
+    #[inline]
     pub(crate) fn read(self, bytes: &[u8], at: usize, index: usize) -> Option<usize> {
         let at = at.checked_add(index.checked_mul(self.bytes())?)?;
         Some(match self {
@@ -96,12 +99,14 @@ impl Width {
 }
 
 /// Buckets in the index of an object of `count` (over [`SCAN_FIELDS_MAX`]) fields.
+#[inline]
 pub(crate) fn buckets(count: usize) -> usize {
     debug_assert!(count > SCAN_FIELDS_MAX, "only larger objects have an index");
     count.next_power_of_two() / 2
 }
 
 /// The bucket of `name`, of `buckets` (a power of two).
+#[inline]
 pub(crate) fn bucket(name: &[u8], buckets: usize) -> usize {
     debug_assert!(
         buckets.is_power_of_two(),
@@ -111,6 +116,7 @@ pub(crate) fn bucket(name: &[u8], buckets: usize) -> usize {
 }
 
 /// An entry's name and value.
+#[inline]
 pub(crate) fn split_entry(entry: &[u8]) -> Option<(&[u8], &[u8])> {
     let (name_bytes, rest) = read_leb128(entry)?;
     rest.split_at_checked(name_bytes)

@@ -45,7 +45,8 @@ impl Codec {
         let bytes = dictionary_bytes as usize;
         if bytes != 0 && !(DICTIONARY_BYTES_MIN..=DICTIONARY_BYTES_MAX).contains(&bytes) {
             return Err(format!(
-                "dictionary_bytes is {bytes}, and must be 0 or from {DICTIONARY_BYTES_MIN} to {DICTIONARY_BYTES_MAX}"
+                "dictionary_bytes is {bytes}, and must be 0 or from {DICTIONARY_BYTES_MIN} to \
+                 {DICTIONARY_BYTES_MAX}"
             ));
         }
         Ok(())

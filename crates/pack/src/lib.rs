@@ -1,7 +1,7 @@
 //! Bytes made smaller, and read again: LZ4, zstd, and dictionaries of what many pieces have in
 //! common. No I/O.
 //!
-//! How a piece is packed, how long it was, and its checksum are for whoever keeps it to note.
+//! How a piece is packed, how long it was, and its checksum are for its keeper to note.
 
 mod codec;
 mod dictionary;

@@ -59,7 +59,7 @@ impl fmt::Debug for Packer {
 }
 
 impl Packer {
-    /// For pieces in `codec`; zstd uses the dictionary, which whoever reads them has to have.
+    /// For pieces in `codec`; zstd uses the dictionary, which their reader needs too.
     #[must_use]
     pub fn new(codec: Codec, dictionary: Option<&Dictionary>) -> Packer {
         let zstd = match codec {
@@ -78,8 +78,8 @@ impl Packer {
         }
     }
 
-    /// For pieces in LZ4 as if each stood behind `front`, which whoever reads them has to have. LZ4
-    /// refers back 64 KiB at most.
+    /// For pieces in LZ4 as if each stood behind `front`, which their reader needs too. LZ4 refers
+    /// back 64 KiB at most.
     #[must_use]
     pub fn lz4_behind(front: Bytes) -> Packer {
         Packer {
@@ -133,7 +133,7 @@ impl Packer {
 }
 
 /// The `raw_length` bytes that were packed as `stored`; `None` if it holds anything else. That many
-/// are allocated: whoever asks has checked the number, or has a limit.
+/// are allocated: the caller has checked the number, or has a limit.
 #[must_use]
 pub fn unpack(
     packing: Packing,
@@ -167,7 +167,7 @@ pub fn unpack_lz4_behind(front: &[u8], stored: &[u8], raw: &mut [u8]) -> Option<
 
 /// Contexts that nobody uses now.
 static SPARE: Mutex<Vec<DCtx<'static>>> = Mutex::new(Vec::new());
-/// So many are kept.
+/// This many are kept.
 const SPARE_MAX: usize = 16;
 
 fn unpack_zstd(stored: &[u8], raw: &mut [u8], dictionary: Option<&Dictionary>) -> Option<usize> {

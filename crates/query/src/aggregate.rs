@@ -1,8 +1,8 @@
-//! What an aggregate has gathered so far: the same from columns of shards and from documents.
+//! [`Gathered`]: the state of an aggregate, from columns of shards and from documents alike.
 //!
 //! # Invariants
-//! 1. What was gathered does not depend on the order in which it came, nor on how the documents are
-//!    split into shards.
+//! 1. The state does not depend on the order of the documents, nor on how they are split into
+//!    shards.
 
 use crate::batches::Batches;
 use crate::exact_sum::ExactSum;
@@ -16,10 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Ordinals below this are counted in an array.
 const ARRAY_ORDINALS_MAX: u64 = 1 << 16;
 
-/// Larger ordinals are gathered, so many at a time, sorted, and counted by runs.
+/// Larger ordinals are gathered up to this number, sorted, and counted by runs.
 const GATHERED_ORDINALS_MAX: usize = 1 << 16;
 
-/// What was gathered for one aggregate.
+/// The state of one aggregate.
 #[derive(Debug)]
 pub(crate) enum Gathered {
     Count(u64),
@@ -73,8 +73,8 @@ impl Gathered {
         }
     }
 
-    /// Adds the values that a column has of some documents, whose docids come ascending; `many`
-    /// says that some may have several.
+    /// Adds the values that a column has of some documents; `many` says that a document may have
+    /// several.
     pub(crate) fn add_column(
         &mut self,
         column: &dyn Column,
@@ -85,8 +85,8 @@ impl Gathered {
         let mut batches = Batches::new(docs);
         let mut ordinals = Ordinals::default();
         if many && let Gathered::Histogram(..) = self {
-            // Several values of a document may be in one interval, so it takes documents, not
-            // counts.
+            // Several values of a document may be in one interval, so counts of values do not do:
+            // the values of each document are read together.
             while let Some(batch) = batches.next() {
                 column.ordinals(batch, &mut ordinals)?;
                 for of_document in ordinals.iter() {
@@ -105,7 +105,7 @@ impl Gathered {
         counter.finish(self, meter)
     }
 
-    /// Adds a value that so many documents have.
+    /// Adds a value that `documents` documents have.
     fn add(&mut self, value: &[u8], documents: u64, meter: &mut Meter) -> Result<()> {
         if value == term::NULL {
             return Ok(());
@@ -156,7 +156,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// What it says.
+    /// The result.
     pub(crate) fn finish(self) -> Aggregated {
         match self {
             Gathered::Count(count) => Aggregated::Count(count),
@@ -173,6 +173,7 @@ impl Gathered {
                 terms.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
                 terms.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
                 let given: u64 = terms.iter().map(|(_, count)| count).sum();
+                assert!(given <= all, "the terms given are some of all");
                 Aggregated::Terms {
                     terms,
                     others: all - given,
@@ -206,7 +207,7 @@ fn add_count(
     Ok(())
 }
 
-/// The n of the interval that a number is in.
+/// The n of the interval that contains a number.
 fn interval_of(value: &OrderedValue<'_>, width: f64) -> Option<Value> {
     Some(Value::from((number(value)? / width).floor()))
 }
@@ -217,7 +218,7 @@ fn value_of(column: &dyn Column, ordinal: u64) -> Result<Option<Value>> {
     Ok(Value::from_term(&term))
 }
 
-/// Counts how often each ordinal of a column comes.
+/// Counts how often each ordinal of a column occurs.
 struct OrdinalCounter<'c> {
     column: &'c dyn Column,
     /// By ordinal; empty if ordinals are too large for it.
@@ -265,6 +266,7 @@ impl<'c> OrdinalCounter<'c> {
                 self.add(*ordinal, run.len() as u64, into, meter)?;
             }
         }
+        debug_assert!(gathered.is_sorted(), "runs are of sorted ordinals");
         gathered.clear();
         self.gathered = gathered;
         Ok(())

@@ -1,33 +1,33 @@
-//! [`Answer`]: what a query gives, and what it may take.
+//! [`Answer`]: the result of a query.
 
 use crate::{Explain, Value};
 
 /// A document that matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hit {
-    /// The place of its shard among those asked.
+    /// The index of its shard.
     pub shard: u32,
     /// Its docid there.
     pub doc: u32,
 }
 
-/// What a query gives.
+/// The result of a query.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Answer {
-    /// The page of hits; empty if they were shown to a function instead.
+    /// The page of hits; empty if they were passed to a function instead.
     pub hits: Vec<Hit>,
-    /// How many match, if that was asked.
+    /// How many match, if the query counts.
     pub count: Option<u64>,
-    /// What the aggregates say, as they were asked.
+    /// The results of the aggregates, in the query's order.
     pub aggregates: Vec<(String, Aggregated)>,
-    /// How the answer was found, if that was asked.
+    /// How the answer was found, if [`Options::clock`](crate::Options::clock) is set.
     pub explain: Option<Box<Explain>>,
 }
 
-/// What an aggregate says.
+/// The result of an aggregate.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Aggregated {
-    /// So many documents, or different values.
+    /// The number of documents, or of distinct values.
     Count(u64),
     /// The smallest or largest value; none if there is none.
     Value(Option<Value>),
@@ -35,7 +35,7 @@ pub enum Aggregated {
     Number(Option<f64>),
     /// Values by how many documents have them.
     Terms {
-        /// The values that most have: most first, then by value.
+        /// The most frequent values: most frequent first, then by value.
         terms: Vec<(Value, u64)>,
         /// The counts of all other values, added up.
         others: u64,

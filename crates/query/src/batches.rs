@@ -1,11 +1,11 @@
-//! [`Batches`]: docids a thousand at a time, as columns are read.
+//! [`Batches`]: docids, a thousand at a time, as columns are read.
 
 use quire_index::{DocSet, Iter};
 
 /// Docids in a batch.
 const BATCH_DOCS: usize = 1024;
 
-/// Cuts the docids of a set into batches, all in the same room.
+/// Cuts the docids of a set into batches, which share one buffer.
 pub(crate) struct Batches<'a> {
     docs: Iter<'a>,
     batch: Vec<u32>,
@@ -22,6 +22,7 @@ impl<'a> Batches<'a> {
     /// The next batch; none at the end.
     pub(crate) fn next(&mut self) -> Option<&[u32]> {
         let count = self.docs.next_many(&mut self.batch);
+        debug_assert!(count <= BATCH_DOCS, "a batch has a bound");
         self.batch.get(..count).filter(|batch| !batch.is_empty())
     }
 }

@@ -34,8 +34,8 @@ pub trait Column {
     /// Appends the term of the value that an ordinal, which came from this column, stands for.
     fn term(&self, ordinal: u64, out: &mut Vec<u8>) -> Result<()>;
 
-    /// The ordinal, met or not, from which on values are `term` or greater: those of lesser values
-    /// are below it.
+    /// The ordinal that separates the values: those below `term` have smaller ordinals, the others
+    /// have this one or greater. No value need have it.
     fn ordinal_of(&self, term: &[u8]) -> Result<u64>;
 }
 
@@ -49,15 +49,19 @@ pub struct Ordinals {
 }
 
 impl Ordinals {
-    /// Takes all out.
+    /// Removes all.
     pub fn clear(&mut self) {
         self.ends.clear();
         self.ordinals.clear();
     }
 
-    /// Ends the ordinals of a document: those pushed since the one before.
+    /// Ends a document: its ordinals are those pushed since the one before ended.
     pub fn end_document(&mut self) {
         // A batch has far fewer.
+        debug_assert!(
+            u32::try_from(self.ordinals.len()).is_ok(),
+            "a batch is small"
+        );
         self.ends
             .push(u32::try_from(self.ordinals.len()).unwrap_or(u32::MAX));
     }

@@ -9,17 +9,17 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The text or the query makes no sense, or asks for more than a query may.
+    /// The text or the query makes no sense, or exceeds the limits of a query.
     Invalid,
     /// A field that nothing has, where that was to be an error.
     UnknownField,
-    /// A field is not indexed for what was asked of it.
+    /// A field is not indexed for this use.
     Unsupported,
     /// The query would hold more memory than it may.
     TooLarge,
     /// A shard could not be read; see the source.
     Shard,
-    /// Who asked wanted no answer any more.
+    /// The caller stopped the query.
     Stopped,
 }
 
@@ -62,8 +62,8 @@ pub enum Error {
     },
     /// The query would hold too much.
     #[error(
-        "{what} would take more than the {bytes_max} bytes of memory that a query may hold; ask for less, narrow the \
-         filter, or raise the limit"
+        "{what} would take more than the {bytes_max} bytes of memory that a query may hold; \
+         request less, narrow the filter, or raise the limit"
     )]
     TooLarge {
         /// What grew too large.
@@ -71,12 +71,12 @@ pub enum Error {
         /// The limit.
         bytes_max: usize,
     },
-    /// Who asked wanted no answer any more: see [`Options::stop`](crate::Options::stop).
+    /// The caller stopped the query: see [`Options::stop`](crate::Options::stop).
     #[error("the query was stopped")]
     Stopped,
     /// A shard could not be read.
-    #[error(transparent)]
-    Shard(Arc<dyn std::error::Error + Send + Sync>),
+    #[error("{0}")]
+    Shard(#[source] Arc<dyn std::error::Error + Send + Sync>),
 }
 
 impl Error {

@@ -1,13 +1,13 @@
-//! Which documents of a shard match a plan, or how many.
+//! [`Evaluator`]: which documents of a shard match a plan, or how many.
 
 use crate::explain::{How, Trace};
-use crate::plan::{Kind, Step};
+use crate::plan::{Step, StepKind};
 use crate::timer::Timer;
 use crate::{Leaf, Result, Shard};
 use quire_index::DocSet;
 use smallvec::SmallVec;
 
-/// One shard, being asked.
+/// Executes plans on one shard.
 pub(crate) struct Evaluator<'s, 'c> {
     pub(crate) shard: &'s dyn Shard,
     /// Documents in it.
@@ -23,21 +23,21 @@ impl Evaluator<'_, '_> {
         }
         let start = self.timer.now();
         let counted = match &step.kind {
-            Kind::All => Some(self.docs),
-            Kind::None => Some(0),
-            Kind::Leaf(leaf) => self.shard.count(&[leaf])?,
-            Kind::Not(one) => {
+            StepKind::All => Some(self.docs),
+            StepKind::None => Some(0),
+            StepKind::Leaf(leaf) => self.shard.count(&[leaf])?,
+            StepKind::Not(one) => {
                 let count = self.count(one, Trace::child(&mut trace, one.place))?;
                 Some(self.docs.saturating_sub(count))
             }
-            Kind::And(steps) | Kind::Or(steps) if let [only] = steps.as_slice() => {
+            StepKind::And(steps) | StepKind::Or(steps) if let [only] = steps.as_slice() => {
                 Some(self.count(only, Trace::child(&mut trace, only.place))?)
             }
-            Kind::And(steps) => match leaves(steps) {
+            StepKind::And(steps) => match leaves(steps) {
                 Some(leaves) => self.shard.count(&leaves)?,
                 None => None,
             },
-            Kind::Or(_) => None,
+            StepKind::Or(_) => None,
         };
         let Some(count) = counted else {
             return Ok(self.matches(step, trace)?.len());
@@ -52,15 +52,15 @@ impl Evaluator<'_, '_> {
     pub(crate) fn matches(&self, step: &Step<'_>, mut trace: Option<&mut Trace>) -> Result<DocSet> {
         let start = self.timer.now();
         let set = match &step.kind {
-            Kind::All => self.shard.docs()?,
-            Kind::None => DocSet::empty(),
-            Kind::Leaf(leaf) => self.shard.matches(leaf, step.estimate.found)?,
-            Kind::Not(one) => {
+            StepKind::All => self.shard.docs()?,
+            StepKind::None => DocSet::empty(),
+            StepKind::Leaf(leaf) => self.shard.matches(leaf, step.estimate.found)?,
+            StepKind::Not(one) => {
                 let mut set = self.shard.docs()?;
                 set -= &self.matches(one, Trace::child(&mut trace, one.place))?;
                 set
             }
-            Kind::And(steps) => {
+            StepKind::And(steps) => {
                 let mut steps = steps.iter();
                 let mut set = match steps.next() {
                     Some(first) => self.matches(first, Trace::child(&mut trace, first.place))?,
@@ -71,7 +71,7 @@ impl Evaluator<'_, '_> {
                 }
                 set
             }
-            Kind::Or(steps) => {
+            StepKind::Or(steps) => {
                 let mut set = DocSet::empty();
                 for step in steps {
                     set |= &self.matches(step, Trace::child(&mut trace, step.place))?;
@@ -97,23 +97,23 @@ impl Evaluator<'_, '_> {
         }
         let start = self.timer.now();
         match &step.kind {
-            Kind::All => {}
-            Kind::None => *set = DocSet::empty(),
-            Kind::Leaf(leaf) => self.shard.retain(leaf, step.estimate.found, set)?,
-            Kind::Not(one) => {
+            StepKind::All => {}
+            StepKind::None => *set = DocSet::empty(),
+            StepKind::Leaf(leaf) => self.shard.retain(leaf, step.estimate.found, set)?,
+            StepKind::Not(one) => {
                 let mut out = set.clone();
                 self.retain(one, &mut out, Trace::child(&mut trace, one.place))?;
                 *set -= &out;
             }
-            Kind::And(steps) => {
+            StepKind::And(steps) => {
                 for step in steps {
                     self.retain(step, set, Trace::child(&mut trace, step.place))?;
                 }
             }
-            Kind::Or(steps) => {
+            StepKind::Or(steps) => {
                 let mut kept = DocSet::empty();
                 for step in steps {
-                    // What is kept already need not be tested again.
+                    // Documents that are kept already are not tested again.
                     let mut more = &*set - &kept;
                     self.retain(step, &mut more, Trace::child(&mut trace, step.place))?;
                     kept |= &more;
@@ -131,7 +131,7 @@ impl Evaluator<'_, '_> {
 /// The leaves, if all are.
 fn leaves<'q>(steps: &[Step<'q>]) -> Option<SmallVec<[&'q Leaf; 4]>> {
     let leaves = steps.iter().map(|step| match &step.kind {
-        Kind::Leaf(leaf) => Some(*leaf),
+        StepKind::Leaf(leaf) => Some(*leaf),
         _ => None,
     });
     leaves.collect()

@@ -17,7 +17,7 @@ const LIMBS: usize = (1074 + 1024 + 128_usize).div_ceil(64);
 
 type Limbs = [u64; LIMBS];
 
-/// A sum that is exact until it is asked for.
+/// A sum that is rounded only when it is read.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ExactSum {
     positive: Box<Limbs>,
@@ -34,7 +34,7 @@ impl Default for ExactSum {
 }
 
 impl ExactSum {
-    /// Adds a number so many times; false if the value is not a finite number.
+    /// Adds a number `times` times; false if the value is not a finite number.
     pub(crate) fn add(&mut self, value: &OrderedValue<'_>, times: u64) -> bool {
         let (negative, magnitude, exponent) = match *value {
             OrderedValue::Int(value) => (value < 0, value.unsigned_abs(), 0),
@@ -79,6 +79,7 @@ impl ExactSum {
             *limb = carry as u64;
             carry >>= 64;
         }
+        debug_assert!(carry == 0, "the sum fits its limbs");
         true
     }
 
@@ -102,6 +103,7 @@ fn difference(larger: &Limbs, smaller: &Limbs) -> Limbs {
         *limb = second;
         borrow = under || under_too;
     }
+    assert!(!borrow, "a difference is not below zero");
     out
 }
 
@@ -200,7 +202,7 @@ mod tests {
                 .collect();
             let reversed: Vec<_> = finite.iter().rev().copied().collect();
             prop_assert_eq!(floats(&finite), floats(&reversed));
-            // So many times, and all but one of them back.
+            // Adds it `times` times, and subtracts it once less.
             let mut sum = ExactSum::default();
             sum.add(&OrderedValue::Float(value), times);
             sum.add(&OrderedValue::Float(-value), times - 1);

@@ -1,9 +1,9 @@
-//! Answering a query from shards.
+//! Answering a query from shards: which shards, one by one or merged.
 //!
-//! Each shard is planned by its statistics, then asked once, by [`Run::ask`], for all that the
-//! query wants of it. What it gives is added to what the shards before gave. Shards that statistics
-//! rule out are not asked at all; in an ordered query those with the best values are asked first,
-//! so that the others can be outranked.
+//! A [`Run`] plans the query for each shard by the shard's statistics, executes it once for
+//! everything that the query needs, and adds the result to what the shards before gave. It skips
+//! shards that statistics rule out. An ordered query executes on the shards with the best values
+//! first, so that the others can be skipped.
 
 use crate::meter::Meter;
 use crate::prepared::Prepared;
@@ -15,7 +15,7 @@ use crate::{Answer, Error, Found, Hit, Leaf, Options, Result, Shard, Shards, Unk
 use std::ops::ControlFlow;
 
 impl Prepared {
-    /// Asks shards, in whose order hits without another order come.
+    /// Answers the query from shards. Hits without another order come in the order of the shards.
     ///
     /// # Errors
     /// `UnknownField` by option; `Unsupported` if a shard can't filter or sort by a field;
@@ -24,16 +24,16 @@ impl Prepared {
         self.answer_from(&shards, options)
     }
 
-    /// As [`answer`](Prepared::answer), of shards of which more is known.
+    /// As [`answer`](Prepared::answer), from shards of which more is known.
     ///
     /// # Errors
-    /// As of [`answer`](Prepared::answer); but what is left out can't fail.
+    /// As [`answer`](Prepared::answer); but shards that are skipped can't fail.
     pub fn answer_from(&self, shards: &dyn Shards, options: &Options<'_>) -> Result<Answer> {
         let mut hits = Vec::new();
         let mut meter = Meter::new(options.memory_bytes_max);
         let mut full = Ok(());
         let mut answer = self.for_each_from(shards, options, &mut |hit| {
-            full = meter.take(size_of::<Hit>(), "giving so many hits at once");
+            full = meter.take(size_of::<Hit>(), "returning all hits at once");
             hits.push(hit);
             match full {
                 Ok(()) => ControlFlow::Continue(()),
@@ -45,12 +45,12 @@ impl Prepared {
         Ok(answer)
     }
 
-    /// Shows each hit to a function, in order, until it breaks; the answer has all but the hits.
-    /// What is to be counted or aggregated is so to the end. Nothing is allocated for a hit;
-    /// without an order, nor kept.
+    /// Passes each hit to a function, in order, until it breaks; the answer has all but the hits.
+    /// Counts and aggregates are complete even then. No memory is allocated for a hit, and without
+    /// an order no hit is kept.
     ///
     /// # Errors
-    /// As of [`answer`](Prepared::answer).
+    /// As [`answer`](Prepared::answer).
     pub fn for_each(
         &self,
         shards: &[&dyn Shard],
@@ -60,10 +60,10 @@ impl Prepared {
         self.for_each_from(&shards, options, each)
     }
 
-    /// As [`for_each`](Prepared::for_each), of shards of which more is known.
+    /// As [`for_each`](Prepared::for_each), from shards of which more is known.
     ///
     /// # Errors
-    /// As of [`answer`](Prepared::answer); but what is left out can't fail.
+    /// As [`answer`](Prepared::answer); but shards that are skipped can't fail.
     pub fn for_each_from(
         &self,
         shards: &dyn Shards,
@@ -85,11 +85,11 @@ impl Prepared {
         };
         let choosing = timer.since(start);
         let mut answer = match &merged {
-            None => self.ask(shards, places.as_deref(), options, each)?,
+            None => self.execute(shards, places.as_deref(), options, each)?,
             Some(merged) => {
                 let shard: &dyn Shard = merged.shard();
                 let mut each = |hit: Hit| each(merged.hit(hit.doc));
-                self.ask(&&[shard][..], None, options, &mut each)?
+                self.execute(&&[shard][..], None, options, &mut each)?
             }
         };
         if let Some(explain) = &mut answer.explain {
@@ -103,8 +103,8 @@ impl Prepared {
         Ok(answer)
     }
 
-    /// Asks the shards at `places`, or all.
-    fn ask(
+    /// Executes on the shards at `places`, or on all.
+    fn execute(
         &self,
         shards: &dyn Shards,
         places: Option<&[u32]>,
@@ -118,6 +118,10 @@ impl Prepared {
             Some(places) => places.to_vec(),
             None => (0..shards.count()).collect(),
         };
+        assert!(
+            places.last().is_none_or(|last| *last < shards.count()),
+            "a place is below the number of shards"
+        );
         let mut run = Run::new(self, shards, options);
         if let Some(explain) = &mut run.explain {
             explain.pruned = u64::from(shards.count()).saturating_sub(places.len() as u64);
@@ -132,7 +136,7 @@ impl Prepared {
         Ok(run.finish())
     }
 
-    /// The only predicate of a query that asks how many documents fulfil it, and nothing else:
+    /// The only predicate of a query that counts the documents which fulfil it, and nothing else:
     /// there is nothing to plan.
     fn only_counted(&self, options: &Options<'_>) -> Option<&Leaf> {
         let query = &self.query;
@@ -191,5 +195,6 @@ fn each_shard(shards: &dyn Shards) -> impl Iterator<Item = &dyn Shard> {
     (0..shards.count()).filter_map(|place| shards.shard(place))
 }
 
-/// So many shards are asked as one, if they can be. Fewer are quickly asked one by one.
+/// From this number of shards on, the query executes on all of them as one, if they can be merged.
+/// Fewer are fast one by one.
 const MANY: u64 = 8;

@@ -8,48 +8,49 @@ use std::time::Duration;
 /// How an answer was found. [`Display`](fmt::Display) shows it to people.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Explain {
-    /// Shards asked.
+    /// How many shards there are.
     pub shards: u64,
-    /// Whether they were asked as one, by indexes over all of them.
+    /// Whether the query was executed on all of them as one, by indexes over all.
     pub is_merged: bool,
-    /// Those that were passed over, as their statistics said that nothing in them matches.
+    /// Shards that were skipped because, by their statistics, nothing in them matches.
     pub pruned: u64,
-    /// Those whose hits were passed over, as their statistics said that better ones were known.
+    /// Shards whose hits were skipped because, by their statistics, better ones were known.
     pub outranked: u64,
     /// Documents in all shards.
     pub documents: u64,
-    /// Those that were tested for coming first in the query's order, where no others had to be.
+    /// Documents that were tested because they come first in the query's order, where testing them
+    /// was enough.
     pub first: u64,
-    /// Asking for estimates and choosing.
+    /// Time for estimates and plans.
     pub planning: Duration,
-    /// Finding which documents match.
+    /// Time for finding which documents match.
     pub filtering: Duration,
-    /// Finding the first ones in order.
+    /// Time for finding the first ones in order.
     pub ordering: Duration,
-    /// Aggregating.
+    /// Time for aggregates.
     pub aggregating: Duration,
     /// The filter, part by part.
     pub filter: Trace,
 }
 
-/// What became of a part of a filter, in all shards together.
+/// How a part of a filter was evaluated, in all shards together.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Trace {
     /// The predicate, or `AND`, `OR`, `NOT`.
     pub what: String,
-    /// Documents that statistics said match, at least.
+    /// The estimated number of matching documents, at least.
     pub at_least: u64,
-    /// Documents that statistics said match, at most.
+    /// The estimated number of matching documents, at most.
     pub at_most: u64,
-    /// How many shards counted it without making a set.
+    /// How many shards counted it without building a set.
     pub counted: u64,
-    /// How many shards made its set.
+    /// How many shards built its set.
     pub built: u64,
-    /// How many shards tested documents that matched the rest.
+    /// How many shards tested it on documents that matched the other parts.
     pub tested: u64,
-    /// Documents that matched, of those that were looked at.
+    /// Documents that matched, of those that were examined.
     pub rows: u64,
-    /// Time taken, with its parts'.
+    /// Time taken, including its parts'.
     pub time: Duration,
     /// Its parts.
     pub parts: Vec<Trace>,
@@ -95,7 +96,7 @@ impl Trace {
         }
     }
 
-    /// The trace of the part at `place`, if there is any trace.
+    /// The trace of the part at `place`, if the query is traced.
     pub(crate) fn child<'t>(
         trace: &'t mut Option<&mut Trace>,
         place: usize,
@@ -130,14 +131,14 @@ impl Trace {
             ("built", self.built),
             ("tested", self.tested),
         ];
-        let mut was_asked = false;
+        let mut was_executed = false;
         for (way, shards) in ways.iter().filter(|(_, shards)| *shards > 0) {
             write!(f, ", {way} in {}", counted(*shards, "shard"))?;
-            was_asked = true;
+            was_executed = true;
         }
-        match was_asked {
+        match was_executed {
             true => writeln!(f, ", {} found, {:?}", self.rows, self.time)?,
-            false => writeln!(f, ", not asked")?,
+            false => writeln!(f, ", not executed")?,
         }
         self.parts
             .iter()
@@ -152,7 +153,11 @@ impl fmt::Display for Explain {
             "{} in {}{}; {} pruned, {} outranked{}",
             counted(self.documents, "document"),
             counted(self.shards, "shard"),
-            if self.is_merged { ", asked as one" } else { "" },
+            if self.is_merged {
+                ", queried as one"
+            } else {
+                ""
+            },
             self.pruned,
             self.outranked,
             match self.first {
@@ -169,7 +174,7 @@ impl fmt::Display for Explain {
     }
 }
 
-/// So many things.
+/// A number with its noun, in the plural unless it is 1.
 fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

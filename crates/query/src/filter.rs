@@ -1,13 +1,13 @@
-//! [`Filter`]: which documents, and the words to say it with.
+//! [`Filter`]: which documents match, and [`field`], which makes filters.
 
 use crate::{Order, Path, Value};
 use quire_model::ordered::Direction;
 use std::ops::{Bound, Not, RangeBounds};
 
-/// Which documents a query is about.
+/// Which documents match a query.
 ///
-/// A predicate on a field holds if any value that the document has at the path fulfils it. `Not` is
-/// the complement: a document without the field matches `not price = 1`. A range never matches a
+/// A predicate on a field holds if it holds for any value that the document has at the path. `Not`
+/// is the complement: a document without the field matches `not price = 1`. A range never matches a
 /// value of another type than its bounds'.
 ///
 /// [`field`] makes filters.
@@ -15,13 +15,14 @@ use std::ops::{Bound, Not, RangeBounds};
 pub enum Filter {
     /// Every document.
     All,
-    /// A value that equals this one. Null is a value too: a field that is there and null.
+    /// A value that equals this one. Null is a value too, that of a field which is present and
+    /// null.
     Eq(Path, Value),
     /// A value that equals one of these.
     In(Path, Vec<Value>),
     /// One value between both bounds, which are of one type.
     Range(Path, Bound<Value>, Bound<Value>),
-    /// A string that begins so.
+    /// A string with this prefix.
     Prefix(Path, String),
     /// A value that is not null.
     Exists(Path),
@@ -81,13 +82,13 @@ impl Not for Filter {
     }
 }
 
-/// A field, to say something about.
+/// A field, to make filters and orders of.
 #[must_use]
 pub fn field(path: &str) -> Field {
     Field(Path::new(path))
 }
 
-/// A field, to say something about: see [`field`].
+/// A field, to make filters and orders of: see [`field`].
 #[derive(Debug, Clone)]
 pub struct Field(Path);
 
@@ -97,7 +98,7 @@ impl Field {
         Filter::Eq(self.0, value.into())
     }
 
-    /// It does not have this value; so too where there is no such field.
+    /// It does not have this value; true also for a document without the field.
     pub fn ne(self, value: impl Into<Value>) -> Filter {
         !self.eq(value)
     }
@@ -139,7 +140,7 @@ impl Field {
         Filter::Range(self.0, own(range.start_bound()), own(range.end_bound()))
     }
 
-    /// It has a string that begins so.
+    /// It has a string with this prefix.
     pub fn starts_with(self, prefix: impl Into<String>) -> Filter {
         Filter::Prefix(self.0, prefix.into())
     }

@@ -1,25 +1,25 @@
 //! The first hits of a shard in an order, found among the documents that come first in it.
 //!
-//! Where many documents match and few are wanted, a few times as many as are wanted are expected
-//! among the first documents of the order's field: these alone are tested. If fewer hits than
-//! wanted are among them, all documents are asked after all, so what is expected decides about time
-//! alone. The test of a part of the documents is never more than a fraction of the whole.
+//! Where many documents match and few are needed, testing the first documents of the order's field
+//! is enough: as many as are expected to hold a few times the needed hits. If they hold fewer hits
+//! than needed, the whole shard is evaluated, so a wrong expectation costs time alone, never a
+//! wrong answer. The documents tested are never more than a fraction of the shard.
 
 use crate::evaluate::Evaluator;
 use crate::explain::Trace;
-use crate::plan::{Kind, Step};
+use crate::plan::{Step, StepKind};
 use crate::{Order, Result};
 use quire_index::DocSet;
 
-/// So many times as many hits as are wanted are to be expected among the first documents.
+/// The first documents are expected to hold the needed hits this many times over.
 const SLACK: f64 = 2.2;
 
-/// The first documents are tested if they are at most one in so many of those that would have to
-/// be.
+/// The first documents are tested if they are at most one in this number of the documents that
+/// would have to be tested otherwise.
 const PART: f64 = 3.0;
 
-/// Documents that match, the first `hits_max` of the shard among them, and how many were tested for
-/// that; none if all that match are to be found instead.
+/// Documents that match, with the first `hits_max` of the shard among them, and how many were
+/// tested. None if the whole shard has to be evaluated.
 pub(crate) fn first_matches(
     evaluator: &Evaluator<'_, '_>,
     step: &Step<'_>,
@@ -29,7 +29,7 @@ pub(crate) fn first_matches(
 ) -> Result<Option<(DocSet, u64)>> {
     let docs = evaluator.docs as f64;
     let needed = docs * SLACK * hits_max as f64 / expected(step, docs);
-    // Not so either where nothing is expected.
+    // Also false where no hit is expected: `needed` is then infinite or not a number.
     let is_worth_it = needed * PART <= step.estimate.at_most as f64;
     if hits_max == 0 || !is_worth_it {
         return Ok(None);
@@ -61,17 +61,17 @@ pub(crate) fn first_among(
     Ok(first.filter(|first| first.len() >= hits_max))
 }
 
-/// About how many documents match, if the parts of a filter have nothing to do with each other.
+/// About how many documents match, if the parts of a filter are independent of each other.
 fn expected(step: &Step<'_>, docs: f64) -> f64 {
     let (at_least, at_most) = (step.estimate.at_least as f64, step.estimate.at_most as f64);
     let expected = match &step.kind {
-        Kind::All | Kind::None | Kind::Leaf(_) => f64::midpoint(at_least, at_most),
-        Kind::Not(one) => docs - expected(one, docs),
-        Kind::And(steps) => {
+        StepKind::All | StepKind::None | StepKind::Leaf(_) => f64::midpoint(at_least, at_most),
+        StepKind::Not(one) => docs - expected(one, docs),
+        StepKind::And(steps) => {
             let parts = steps.iter().map(|step| expected(step, docs) / docs);
             docs * parts.product::<f64>()
         }
-        Kind::Or(steps) => {
+        StepKind::Or(steps) => {
             let others = steps.iter().map(|step| 1.0 - expected(step, docs) / docs);
             docs * (1.0 - others.product::<f64>())
         }

@@ -1,8 +1,8 @@
-//! [`Leaf`]: a predicate on one path, as a shard is asked it.
+//! [`Leaf`]: a predicate on one path, which a shard can answer.
 //!
 //! # Invariants
-//! 1. All that a shard compares are [terms](quire_index::term), bytewise: types, prefixes and open
-//!    ends are bounds like others.
+//! 1. A shard compares [terms](quire_index::term) alone, bytewise: types, prefixes and open ends
+//!    are bounds like others.
 //! 2. An `In` has at least two values, sorted, each once. A range has a lower bound below its upper
 //!    one.
 
@@ -17,31 +17,31 @@ use std::ops::{Bound, ControlFlow};
 pub struct Leaf {
     /// The field.
     pub path: Path,
-    /// What one of its values fulfils.
+    /// The test that one of its values passes.
     pub test: Test,
 }
 
-/// What a value is to fulfil.
+/// A test of one value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Test {
-    /// To equal this one.
+    /// It equals this one.
     Eq(Value),
-    /// To equal one of these, which are two or more, sorted, each once.
+    /// It equals one of these, which are two or more, sorted, each once.
     In(Vec<Value>),
-    /// To lie between two bounds.
+    /// It lies between two bounds.
     Range(TermRange),
-    /// Not to be null.
+    /// It is not null.
     Exists,
 }
 
 /// Two bounds, borrowed.
 pub type TermBounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
-/// The front that all terms but null are from.
+/// A lower bound of all terms but null.
 const AFTER_NULL: &[u8] = &[0x02];
 
 impl Leaf {
-    /// Whether it holds for a document, found by looking at it; `scratch` is room for a term.
+    /// Whether it holds for a document, which is read for it; `scratch` is a buffer for a term.
     #[must_use]
     pub fn accepts(&self, document: ObjectRef<'_>, scratch: &mut Vec<u8>) -> bool {
         let found = self.path.visit(document, &mut |value| {
@@ -57,7 +57,7 @@ impl Leaf {
 }
 
 impl Test {
-    /// Whether the value of this term fulfils it.
+    /// Whether the value of this term passes.
     #[must_use]
     pub fn accepts(&self, term: &[u8]) -> bool {
         match self {
@@ -70,7 +70,7 @@ impl Test {
         }
     }
 
-    /// Bounds of all terms that can fulfil it; for a range and `Exists` all terms between them do.
+    /// Bounds of all terms that can pass; for a range and `Exists` all terms between them do.
     #[must_use]
     pub fn bounds(&self) -> TermBounds<'_> {
         match self {
@@ -115,7 +115,7 @@ impl fmt::Display for Leaf {
     }
 }
 
-/// Whether the value is none that a query may have.
+/// Whether the value is a NaN, which no query may have.
 pub(crate) fn is_nan(value: &Value) -> bool {
     value.term().is_empty()
 }

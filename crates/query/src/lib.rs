@@ -1,10 +1,10 @@
 //! Filters, orders and aggregates over shards of documents. No storage, no I/O.
 //!
-//! - [`Query`]: what is asked, said with [`find`] and [`field`]; [`Filter::parse`] reads the WHERE
-//!   grammar of SQL.
-//! - [`Shard`]: documents with indexes, and all that a query asks of them. A shard knows predicates
-//!   on one field alone ([`Leaf`]); and, or, not, orders, pages and aggregates are made here.
-//! - [`Shards`]: many of them that are asked together, where it may be known which can be left out.
+//! - [`Query`]: a filter, an order, a page and aggregates, written with [`find`] and [`field`];
+//!   [`Filter::parse`] reads the WHERE grammar of SQL.
+//! - [`Shard`]: documents with indexes. A shard answers predicates on one field ([`Leaf`]); and,
+//!   or, not, orders, pages and aggregates are computed here.
+//! - [`Shards`]: many shards that are queried together, some of which can be skipped.
 //! - [`Scan`]: the same answers from documents that have no index.
 //! - [`ModelShard`]: a shard in memory without any index, which others are tested against.
 //!
@@ -13,20 +13,22 @@
 //! use quire_query::{Filter, ModelShard, Options, field, find};
 //!
 //! let cars = [r#"{"mark":"audi","price":9000}"#, r#"{"mark":"fiat","price":[500,700]}"#];
-//! let cars: Vec<_> = cars.iter().map(|car| Document::from_json(car.as_bytes())).collect::<Result<_, _>>()?;
+//! let cars = cars.iter().map(|car| Document::from_json(car.as_bytes()));
+//! let cars = cars.collect::<Result<Vec<_>, _>>()?;
 //! let shard = ModelShard::from_iter(cars);
 //!
-//! let cheap = find(field("price").lt(1_000)).order_by(field("price").ascending()).limit(10).with_count();
+//! let cheap = find(field("price").lt(1_000)).order_by(field("price").ascending());
+//! let cheap = cheap.limit(10).with_count();
 //! let answer = cheap.prepare()?.answer(&[&shard], &Options::default())?;
 //! assert_eq!((answer.count, answer.hits[0].doc), (Some(1), 1));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # What values are
-//! A document's values at a [`Path`] are the scalars that it reaches, through objects and arrays: a
-//! set, so what is there twice counts once. They are compared as [terms](quire_index::term): 42 and
-//! 42.0 are equal, and null < booleans < numbers < strings. Null is a value, which
-//! [`Filter::Exists`] and aggregates pass over.
+//! A document's values at a [`Path`] are the scalars found there, through objects and arrays. They
+//! are a set: a value that is there twice counts once. They are compared as
+//! [terms](quire_index::term): 42 and 42.0 are equal, and null < booleans < numbers < strings. Null
+//! is a value, which [`Filter::Exists`] and aggregates ignore.
 
 mod aggregate;
 mod answer;

@@ -2,17 +2,16 @@
 
 use crate::{Filter, Path};
 
-/// Something said about all documents that match, or those among them that a filter of its own
-/// picks.
+/// A measure of all documents that match the query, or of those that match a filter of its own too.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Aggregate {
-    /// What.
+    /// The measure.
     pub what: Measure,
     /// Only of documents that match this too.
     pub filter: Option<Filter>,
 }
 
-/// What an [`Aggregate`] says. Nulls are passed over; of an array, each different value counts.
+/// What an [`Aggregate`] computes. Nulls are ignored; of an array, each distinct value counts.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Measure {
     /// How many documents.
@@ -23,7 +22,7 @@ pub enum Measure {
     Max(Path),
     /// The sum of the numbers, exact but for one rounding at the end.
     Sum(Path),
-    /// The sum of the numbers by how many there are.
+    /// The mean of the numbers.
     Avg(Path),
     /// How many different values.
     Distinct(Path),
@@ -31,7 +30,7 @@ pub enum Measure {
     Terms {
         /// The field.
         path: Path,
-        /// How many values are given at most.
+        /// How many values are returned at most.
         limit: u64,
     },
     /// How many documents have a number in each interval `[n × interval, (n + 1) × interval)`,

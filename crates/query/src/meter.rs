@@ -2,10 +2,10 @@
 
 use crate::{Error, Result};
 
-/// What a place in an ordered map or a heap takes beside what is in it, about.
+/// About what an entry of an ordered map or a heap takes beside its content.
 pub(crate) const ENTRY_BYTES: usize = 64;
 
-/// Counts what a query holds, and says when that is too much.
+/// Counts the bytes that a query holds, up to its limit.
 #[derive(Debug)]
 pub(crate) struct Meter {
     used: usize,
@@ -17,10 +17,10 @@ impl Meter {
         Meter { used: 0, bytes_max }
     }
 
-    /// Takes so many bytes.
+    /// Takes bytes.
     ///
     /// # Errors
-    /// `TooLarge` if that is more than there may be; `what` says for what.
+    /// `TooLarge` if the query then holds more than it may; `what` is what they are for.
     pub(crate) fn take(&mut self, bytes: usize, what: &'static str) -> Result<()> {
         self.used = self.used.saturating_add(bytes);
         match self.used > self.bytes_max {
@@ -34,6 +34,7 @@ impl Meter {
 
     /// Gives bytes back.
     pub(crate) fn give(&mut self, bytes: usize) {
+        debug_assert!(bytes <= self.used, "bytes that are given back were taken");
         self.used = self.used.saturating_sub(bytes);
     }
 }

@@ -1,7 +1,7 @@
 //! [`ModelShard`]: documents in memory, without any index.
 //!
-//! It is what other shards are tested against, so it is simple before all: every answer looks at
-//! every document.
+//! Other shards are tested against it, so it is as simple as can be: every answer reads every
+//! document.
 
 use crate::values::{Values, values};
 use crate::{
@@ -14,8 +14,7 @@ use quire_model::ordered::Direction;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// A shard of documents in memory. A docid is the document's place; there may be places without
-/// one.
+/// A shard of documents in memory. A docid is an index, which may have no document.
 #[derive(Debug, Clone, Default)]
 pub struct ModelShard {
     documents: Vec<Option<Document>>,
@@ -35,7 +34,7 @@ impl FromIterator<Option<Document>> for ModelShard {
 }
 
 impl ModelShard {
-    /// Values of each document, by docid; none for a place without one.
+    /// Values of each document, by docid; empty for a docid without a document.
     fn values(&self, path: &Path) -> Vec<Values> {
         let documents = self.documents.iter();
         documents
@@ -125,7 +124,7 @@ impl Shard for ModelShard {
     }
 }
 
-/// A value's ordinal is its place among all different ones.
+/// A value's ordinal is its index among all distinct ones.
 struct ModelColumn {
     of_docs: Vec<Values>,
     values: Vec<Value>,

@@ -6,21 +6,21 @@ use std::time::Duration;
 /// A clock: time since some fixed moment.
 pub type Clock<'a> = &'a (dyn Fn() -> Duration + Sync);
 
-/// Whether a query is to end: nobody waits for its answer any more.
+/// Whether a query is to stop, for example because its client has gone.
 pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
-/// How a query is to be answered.
+/// How a query is answered.
 #[derive(Clone, Copy)]
 pub struct Options<'a> {
-    /// What is done about a field that no document has.
+    /// How a field that no document has is treated.
     pub unknown_fields: UnknownFields,
-    /// How much memory the query may hold, in bytes, beyond the sets of docids: what is sorted,
-    /// counted by value, or given at once.
+    /// Memory that the query may hold, in bytes, beside its sets of docids: for hits that are
+    /// sorted or returned at once, and values that are counted.
     pub memory_bytes_max: usize,
-    /// If there is one, the answer explains itself; it tells how long each step took.
+    /// If there is one, the answer explains itself, with the time that each step took.
     pub clock: Option<Clock<'a>>,
-    /// Asked before each shard, or before each batch of documents where there is no index: true
-    /// ends the query with an error, of kind [`Stopped`](crate::ErrorKind::Stopped).
+    /// Called before each shard, or before each batch of documents where there is no index: true
+    /// ends the query with an error of kind [`Stopped`](crate::ErrorKind::Stopped).
     pub stop: Option<Stop<'a>>,
 }
 
@@ -49,7 +49,7 @@ impl std::fmt::Debug for Options<'_> {
 
 impl Options<'_> {
     /// # Errors
-    /// `Stopped` if the query is to end.
+    /// `Stopped` if the query is to stop.
     pub fn check_stop(&self) -> Result<()> {
         match self.stop {
             Some(stop) if stop() => Err(Error::Stopped),
@@ -58,7 +58,7 @@ impl Options<'_> {
     }
 }
 
-/// What is done about a field of a filter, an order or an aggregate that no document has.
+/// How a field of a filter, an order or an aggregate is treated that no document has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UnknownFields {
     /// It has no values, as in a document without it.

@@ -22,7 +22,7 @@ impl Order {
         self.value_in(document.root(), &mut Vec::new())
     }
 
-    /// The same; `scratch` is room for a term.
+    /// The same; `scratch` is a buffer for a term.
     pub(crate) fn value_in(&self, root: ObjectRef<'_>, scratch: &mut Vec<u8>) -> Option<Value> {
         let mut values = values(&self.path, root, scratch);
         match self.direction {

@@ -1,10 +1,10 @@
-//! [`Page`]: the hits of a query without an order, as they come.
+//! [`Page`]: the hits of a query without an order, in the order of shards and docids.
 
 use crate::Hit;
 use quire_index::DocSet;
 use std::ops::ControlFlow;
 
-/// Which hits are still wanted, of a query without an order.
+/// Which hits are still needed.
 pub(crate) struct Page<'e> {
     pub(crate) skip: u64,
     pub(crate) left: u64,
@@ -20,6 +20,7 @@ impl Page<'_> {
             if self.left == 0 {
                 return;
             }
+            debug_assert!(self.skip == 0, "hits follow the skipped ones");
             self.left -= 1;
             if (self.each)(Hit { shard, doc }).is_break() {
                 self.left = 0;

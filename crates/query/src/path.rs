@@ -14,9 +14,9 @@ const PATH_NAMES_MAX: usize = 64;
 
 /// Dotted names of a field: `author.name` is field `name` of the object in field `author`.
 ///
-/// Arrays on the way and at the end are gone through, however deep: a document has as many values
-/// at a path as there are scalars to be reached by it. They are a set: one that is there twice
-/// counts once. A field whose name has a dot in it is not reached.
+/// Arrays on the way and at the end are expanded, however deep: a document's values at a path are
+/// all scalars found there. They are a set: one that is there twice counts once. No path names a
+/// field whose name has a dot in it.
 ///
 /// Any text can be made a path. A query that has one with an empty name in it, or one that is too
 /// long, is an error.
@@ -36,7 +36,7 @@ impl Path {
         &self.0
     }
 
-    /// Shows `visit` each scalar that `object` has at this path, in the order of the document,
+    /// Calls `visit` with each scalar that `object` has at this path, in the order of the document,
     /// until it breaks.
     pub fn visit<'a>(
         &self,
@@ -46,8 +46,8 @@ impl Path {
         visit_object(object, &self.0, visit)
     }
 
-    /// Shows `visit` each path that `object` has a scalar at and that a query can name; again where
-    /// it has another one there.
+    /// Calls `visit` with each path that `object` has a scalar at and that a query can name, once
+    /// for each scalar.
     pub fn each_in(object: ObjectRef<'_>, visit: &mut dyn FnMut(&str)) {
         Path::each_value_in(object, &mut |path, _| visit(path));
     }
@@ -137,7 +137,7 @@ fn visit_items<'a>(
     ControlFlow::Continue(())
 }
 
-/// `path` leads to the object, by so many `names`; it is left as it was.
+/// `path`, of `names` names, leads to the object. It is the same afterwards.
 fn each_in_object<'a>(
     object: ObjectRef<'a>,
     names: usize,
@@ -195,8 +195,11 @@ mod tests {
     }
 
     #[test]
-    fn every_scalar_that_a_path_reaches_is_a_value() {
-        let document = r#"{"a":1,"b":[2,[3,{"c":4}],{"c":[5,null]}],"d":{"e":[{"f":"x"},{"f":"y"},7]},"g.h":8,"i":{}}"#;
+    fn every_scalar_at_a_path_is_a_value() {
+        let document = concat!(
+            r#"{"a":1,"b":[2,[3,{"c":4}],{"c":[5,null]}],"#,
+            r#""d":{"e":[{"f":"x"},{"f":"y"},7]},"g.h":8,"i":{}}"#,
+        );
         assert_eq!(values(document, "a"), ["1"]);
         assert_eq!(values(document, "b"), ["2", "3"]);
         assert_eq!(values(document, "b.c"), ["4", "5", "null"]);
@@ -208,7 +211,10 @@ mod tests {
 
     #[test]
     fn every_path_that_leads_to_a_scalar_is_found() {
-        let document = r#"{"a":1,"b":[2,[3,{"c":4}],{"c":[5,null]}],"d":{"e":[{"f":"x"},7]},"g.h":8,"":9,"i":{},"j":[]}"#;
+        let document = concat!(
+            r#"{"a":1,"b":[2,[3,{"c":4}],{"c":[5,null]}],"#,
+            r#""d":{"e":[{"f":"x"},7]},"g.h":8,"":9,"i":{},"j":[]}"#,
+        );
         let document = Document::from_json(document.as_bytes()).unwrap();
         let mut paths = Vec::new();
         Path::each_in(document.root(), &mut |path| paths.push(path.to_string()));

@@ -1,36 +1,36 @@
-//! Which parts of a filter a shard is asked for, and in which order.
+//! Plans: which parts of a filter are executed on a shard, and in which order.
 //!
 //! # Invariants
-//! 1. The bounds of a step hold: at least and at most so many documents match it. What they settle
-//!    is not asked.
-//! 2. `All` and `None` are there at the root alone.
+//! 1. The bounds of a step hold: the number of documents that match it is between them. A step that
+//!    its bounds decide is not executed.
+//! 2. `All` and `None` occur at the root alone.
 
 use crate::explain::Trace;
 use crate::tree::Node;
 use crate::{Cost, Estimate, Found, Leaf, Result, Shard};
 use smallvec::SmallVec;
 
-/// A part of a filter, as one shard is asked it.
+/// A part of a filter, planned for one shard.
 #[derive(Debug)]
 pub(crate) struct Step<'q> {
-    /// Its place among its parent's children in the filter.
+    /// Its index among its parent's children in the filter.
     pub(crate) place: usize,
     pub(crate) estimate: Estimate,
-    pub(crate) kind: Kind<'q>,
+    pub(crate) kind: StepKind<'q>,
 }
 
 #[derive(Debug)]
-pub(crate) enum Kind<'q> {
+pub(crate) enum StepKind<'q> {
     All,
     None,
     Leaf(&'q Leaf),
     Not(Box<Step<'q>>),
-    /// The one to begin with first.
+    /// In the order of execution.
     And(Vec<Step<'q>>),
     Or(Vec<Step<'q>>),
 }
 
-/// Plans `node` for a shard of so many documents.
+/// Plans `node` for a shard of `docs` documents.
 pub(crate) fn plan<'q>(
     node: &'q Node,
     place: usize,
@@ -39,7 +39,7 @@ pub(crate) fn plan<'q>(
     mut trace: Option<&mut Trace>,
 ) -> Result<Step<'q>> {
     let (estimate, kind) = match node {
-        Node::All => (Estimate::exactly(docs, Cost::Stored), Kind::All),
+        Node::All => (Estimate::exactly(docs, Cost::Stored), StepKind::All),
         Node::None => return plan_leaf(None, place, shard, docs, trace),
         Node::Leaf(leaf) => return plan_leaf(Some(leaf), place, shard, docs, trace),
         Node::Not(one) => {
@@ -50,10 +50,10 @@ pub(crate) fn plan<'q>(
                 cost: one.estimate.cost,
                 found: Found::default(),
             };
-            (estimate, Kind::Not(Box::new(one)))
+            (estimate, StepKind::Not(Box::new(one)))
         }
         Node::And(and) => {
-            let mut joined: SmallVec<[usize; 8]> = SmallVec::new();
+            let (mut joined, mut planned) = (SmallVec::<[usize; 8]>::new(), 0);
             let mut all = Conjunction::new(docs);
             for (join, place) in and.joins.iter().zip(and.nodes.len()..) {
                 if shard.field(&join.path)?.is_some_and(|info| !info.many) {
@@ -66,9 +66,14 @@ pub(crate) fn plan<'q>(
                 if !all.is_nothing && !joined.contains(&place) {
                     let trace = Trace::child(&mut trace, place);
                     all.add(plan(node, place, shard, docs, trace)?);
+                    planned += 1;
                 }
             }
-            (all.estimate, Kind::And(all.in_order()))
+            debug_assert!(
+                all.is_nothing || planned + joined.len() == and.nodes.len(),
+                "each part is planned once, alone or joined"
+            );
+            (all.estimate, StepKind::And(all.in_order()))
         }
         Node::Or(nodes) => {
             let mut steps = Vec::new();
@@ -79,8 +84,8 @@ pub(crate) fn plan<'q>(
                 at_most = at_most.saturating_add(step.estimate.at_most);
                 cost = cost.max(step.estimate.cost);
                 match step.kind {
-                    Kind::None => {}
-                    Kind::All => break,
+                    StepKind::None => {}
+                    StepKind::All => break,
                     _ => steps.push(step),
                 }
             }
@@ -92,7 +97,7 @@ pub(crate) fn plan<'q>(
                     cost,
                     found: Found::default(),
                 },
-                Kind::Or(steps),
+                StepKind::Or(steps),
             )
         }
     };
@@ -108,25 +113,25 @@ fn plan_leaf<'q>(
     trace: Option<&mut Trace>,
 ) -> Result<Step<'q>> {
     let (estimate, kind) = match leaf {
-        Some(leaf) => (shard.estimate(leaf)?, Kind::Leaf(leaf)),
-        None => (Estimate::exactly(0, Cost::Stored), Kind::None),
+        Some(leaf) => (shard.estimate(leaf)?, StepKind::Leaf(leaf)),
+        None => (Estimate::exactly(0, Cost::Stored), StepKind::None),
     };
     Ok(settle(estimate, kind, place, docs, trace))
 }
 
-/// A step, or what its bounds settle without asking.
+/// A step; `All` or `None` if its bounds decide it.
 fn settle<'q>(
     mut estimate: Estimate,
-    mut kind: Kind<'q>,
+    mut kind: StepKind<'q>,
     place: usize,
     docs: u64,
     trace: Option<&mut Trace>,
 ) -> Step<'q> {
     estimate.at_most = estimate.at_most.min(docs);
     if estimate.at_most == 0 {
-        kind = Kind::None;
+        kind = StepKind::None;
     } else if estimate.at_least >= docs {
-        kind = Kind::All;
+        kind = StepKind::All;
     }
     if let Some(trace) = trace {
         trace.planned(&estimate);
@@ -138,7 +143,7 @@ fn settle<'q>(
     }
 }
 
-/// What all of some steps match, as they are added.
+/// The conjunction of steps, as they are added.
 struct Conjunction<'q> {
     steps: Vec<Step<'q>>,
     estimate: Estimate,
@@ -159,19 +164,19 @@ impl<'q> Conjunction<'q> {
 
     fn add(&mut self, step: Step<'q>) {
         let (all, one) = (&mut self.estimate, &step.estimate);
-        // As if the documents that miss any of them were all different.
+        // The worst case: no document misses more than one of the steps.
         let missing = self.docs.saturating_sub(one.at_least);
         all.at_least = all.at_least.saturating_sub(missing);
         all.at_most = all.at_most.min(one.at_most);
         all.cost = all.cost.max(one.cost);
         match step.kind {
-            Kind::All => {}
-            Kind::None => self.is_nothing = true,
+            StepKind::All => {}
+            StepKind::None => self.is_nothing = true,
             _ => self.steps.push(step),
         }
     }
 
-    /// The steps, the one to begin with first.
+    /// The steps in the order of execution.
     fn in_order(mut self) -> Vec<Step<'q>> {
         let docs = self.docs;
         self.steps.sort_by_key(|step| work(step, docs));
@@ -179,11 +184,11 @@ impl<'q> Conjunction<'q> {
     }
 }
 
-/// What a conjunct costs to begin with: about its documents, and all of them where it is a scan or
-/// a complement.
+/// What a conjunction costs that begins with this step: about the step's documents, and all
+/// documents of the shard where it is a scan or a complement.
 fn work(step: &Step<'_>, docs: u64) -> u64 {
     let extra = match (&step.kind, step.estimate.cost) {
-        (Kind::Not(_), _) | (_, Cost::Scanned) => docs,
+        (StepKind::Not(_), _) | (_, Cost::Scanned) => docs,
         (_, Cost::Built | Cost::Stored) => 0,
     };
     step.estimate.at_most.saturating_add(extra)

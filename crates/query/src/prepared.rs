@@ -1,4 +1,5 @@
-//! [`Prepared`]: a query that was checked, ready to be asked of any number of shards, any number of times.
+//! [`Prepared`]: a query that was checked. It can be executed any number of times, on any number
+//! of shards.
 
 use crate::aggregate::Gathered;
 use crate::tree::{Node, TreeBuilder};
@@ -31,7 +32,7 @@ pub enum Use {
 }
 
 impl Query {
-    /// Checks the query and makes it ready. It can be asked again and again.
+    /// Checks the query and makes it ready to be executed any number of times.
     ///
     /// # Errors
     /// `Invalid` if it makes no sense, or is larger than a query may be.
@@ -62,6 +63,10 @@ impl Query {
             let filter = filter.take();
             among.push(filter.map(|filter| builder.add(filter)).transpose()?);
         }
+        assert!(
+            among.len() == self.aggregates.len(),
+            "each aggregate may have a filter"
+        );
         Ok(Prepared {
             query: self,
             root,
@@ -85,7 +90,7 @@ impl Prepared {
         is_about
     }
 
-    /// How many hits are looked for, those that are passed over too.
+    /// How many hits are needed, including those that are skipped.
     pub(crate) fn hits_max(&self) -> u64 {
         match self.query.limit {
             Some(0) => 0,
@@ -94,7 +99,7 @@ impl Prepared {
         }
     }
 
-    /// What is gathered for each aggregate, to begin with.
+    /// The initial state of each aggregate.
     pub(crate) fn gather(&self) -> Vec<Gathered> {
         let aggregates = self.query.aggregates.iter();
         aggregates
@@ -102,8 +107,10 @@ impl Prepared {
             .collect()
     }
 
-    /// The answer but for its hits, of what matched and what was gathered.
+    /// The answer without its hits.
     pub(crate) fn concluded(&self, matched: u64, gathered: Vec<Gathered>) -> Answer {
+        let aggregates = self.query.aggregates.len();
+        assert!(gathered.len() == aggregates, "each aggregate has a state");
         let names = self.query.aggregates.iter().map(|(name, _)| name.clone());
         Answer {
             count: self.query.count.then_some(matched),

@@ -4,15 +4,18 @@ use crate::Path;
 use quire_model::{ObjectRef, ValueRef};
 
 /// Appends `object` as JSON with the fields at `paths` alone, in the document's order. A field that
-/// is an object is given whole; of an array that a path goes through, the objects in it with what
-/// the path names of each, and nothing else. An object with nothing to give is left out, but for
-/// the document itself.
+/// is an object is written whole. Of an array on a path, the objects in it are written, each with
+/// the fields that the path names. An object without such fields is left out, except the document
+/// itself.
 ///
 /// ```
 /// use quire_model::Document;
 /// use quire_query::{Path, write_fields};
 ///
-/// let car = Document::from_json(br#"{"mark":"audi","price":9,"at":{"city":"Ulm","zip":"89"},"offers":[{"by":"a","price":8}]}"#)?;
+/// let car = br#"{
+///     "mark":"audi","price":9,"at":{"city":"Ulm","zip":"89"},"offers":[{"by":"a","price":8}]
+/// }"#;
+/// let car = Document::from_json(car)?;
 /// let mut json = Vec::new();
 /// write_fields(car.root(), &["price".into(), "at.city".into(), "offers.by".into()], &mut json);
 /// assert_eq!(json, br#"{"price":9,"at":{"city":"Ulm"},"offers":[{"by":"a"}]}"#);
@@ -98,7 +101,10 @@ mod tests {
 
     #[test]
     fn only_what_the_paths_name_is_written() {
-        let json = r#"{"a":1.10,"ab":2,"o":{"p":{"q":1,"r":[2]},"s":3},"l":[{"x":1,"y":2},4,[{"x":5}],{"y":6}],"e":{}}"#;
+        let json = concat!(
+            r#"{"a":1.10,"ab":2,"o":{"p":{"q":1,"r":[2]},"s":3},"#,
+            r#""l":[{"x":1,"y":2},4,[{"x":5}],{"y":6}],"e":{}}"#,
+        );
         for (paths, right) in [
             (&["a"][..], r#"{"a":1.10}"#),
             (&["ab", "a", "a"], r#"{"a":1.10,"ab":2}"#),

@@ -1,9 +1,8 @@
-//! [`Query`]: what is asked.
+//! [`Query`]: a filter, an order, a page and aggregates.
 
 use crate::{Aggregate, Filter, Order, Path};
 
-/// A question to documents: which, in which order, how many of them, and what is to be said about
-/// all.
+/// A query: which documents, in which order, how many of them, and aggregates of all that match.
 ///
 /// ```
 /// use quire_query::{Aggregate, field, find};
@@ -25,15 +24,15 @@ pub struct Query {
     pub filter: Filter,
     /// The first order decides, then the second, …, then shard and docid. See [`Order`].
     pub order: Vec<Order>,
-    /// How many hits are passed over.
+    /// How many hits are skipped.
     pub skip: u64,
-    /// How many hits are given at most; all if `None`.
+    /// How many hits are returned at most; all if `None`.
     pub limit: Option<u64>,
     /// Whether all that match are counted, whatever the limit.
     pub count: bool,
-    /// Which fields of a hit are given; all if `None`.
+    /// Which fields of a hit are returned; all if `None`.
     pub fields: Option<Vec<Path>>,
-    /// What is said about all that match, under names.
+    /// Aggregates of all that match, by name.
     pub aggregates: Vec<(String, Aggregate)>,
 }
 
@@ -65,14 +64,14 @@ impl Query {
         self
     }
 
-    /// Passes over this many hits.
+    /// Skips this many hits.
     #[must_use]
     pub fn skip(mut self, skip: u64) -> Query {
         self.skip = skip;
         self
     }
 
-    /// Gives at most this many hits.
+    /// Returns at most this many hits.
     #[must_use]
     pub fn limit(mut self, limit: u64) -> Query {
         self.limit = Some(limit);
@@ -86,7 +85,7 @@ impl Query {
         self
     }
 
-    /// Gives these fields of each hit alone.
+    /// Returns only these fields of each hit.
     #[must_use]
     pub fn select<P: Into<Path>>(mut self, fields: impl IntoIterator<Item = P>) -> Query {
         self.fields = Some(fields.into_iter().map(Into::into).collect());

@@ -6,7 +6,7 @@ use crate::explain::Trace;
 use crate::first::{first_among, first_matches};
 use crate::meter::Meter;
 use crate::page::Page;
-use crate::plan::{Kind, Step, plan};
+use crate::plan::{Step, StepKind, plan};
 use crate::prepared::Prepared;
 use crate::sort::{Sorting, TopHits, best, is_outranked};
 use crate::timer::Timer;
@@ -18,22 +18,22 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
-/// Shards are few if they are less than one in so many: these are put in order one by one.
+/// If candidates are fewer than one in this number of shards, they are sorted one by one.
 const FEW: u64 = 16;
 
-/// What is wanted of the documents of a shard that match.
-enum Wanted<'p, 'e> {
-    /// How many they are alone.
+/// What a query needs of the documents of a shard that match.
+enum Needed<'p, 'e> {
+    /// Only their number.
     Count,
     /// Those that belong on the page.
     Page(&'p mut Page<'e>),
-    /// Those that come first.
+    /// Those that come first in the query's order.
     First,
-    /// What aggregates say.
+    /// Only aggregates.
     Aggregates,
 }
 
-/// A query being answered.
+/// One execution of a query.
 pub(crate) struct Run<'q> {
     prepared: &'q Prepared,
     shards: &'q dyn Shards,
@@ -44,7 +44,7 @@ pub(crate) struct Run<'q> {
     /// Documents that match.
     matched: u64,
     top: TopHits,
-    /// No other shard has hits that these are ordered among.
+    /// There is one shard alone, so hits are not compared with those of others.
     is_alone: bool,
     gathered: Vec<Gathered>,
 }
@@ -98,14 +98,14 @@ impl<'q> Run<'q> {
                 continue;
             };
             let is_skipped = step.estimate.at_most <= page.skip;
-            let wanted = match (page.left == 0, self.gathered.is_empty()) {
-                (true, true) => Wanted::Count,
-                (true, false) => Wanted::Aggregates,
-                (false, true) if is_skipped => Wanted::Count,
-                (false, _) => Wanted::Page(&mut page),
+            let needed = match (page.left == 0, self.gathered.is_empty()) {
+                (true, true) => Needed::Count,
+                (true, false) => Needed::Aggregates,
+                (false, true) if is_skipped => Needed::Count,
+                (false, _) => Needed::Page(&mut page),
             };
-            let only_counted = matches!(wanted, Wanted::Count);
-            let matched = self.ask(shard, place, &step, docs, wanted)?;
+            let only_counted = matches!(needed, Needed::Count);
+            let matched = self.execute_on(shard, place, &step, docs, needed)?;
             if only_counted && page.left > 0 {
                 page.skip = page.skip.saturating_sub(matched);
             }
@@ -129,7 +129,7 @@ impl<'q> Run<'q> {
         };
         self.is_alone = waiting.len() == 1;
         let is_about_all = !self.is_page_alone();
-        for (asked, place) in waiting.iter().enumerate() {
+        for (executed, place) in waiting.iter().enumerate() {
             let Some(shard) = self.shards.shard(*place) else {
                 continue;
             };
@@ -137,24 +137,24 @@ impl<'q> Run<'q> {
                 || self.top.worst().is_some()
                     && is_outranked(best(shard, first)?.as_deref(), first.direction, &self.top);
             if is_outranked && !is_about_all {
-                // So are all behind it, which have no better values: they are not even planned.
+                // So are all behind it, which have no better values: they need no plan.
                 if let Some(explain) = &mut self.explain {
-                    explain.outranked += (waiting.len() - asked) as u64;
+                    explain.outranked += (waiting.len() - executed) as u64;
                 }
                 break;
             }
             let Some((step, docs)) = self.plan(shard)? else {
                 continue;
             };
-            let wanted = match (is_outranked, self.gathered.is_empty()) {
-                (true, true) => Wanted::Count,
-                (true, false) => Wanted::Aggregates,
-                (false, _) => Wanted::First,
+            let needed = match (is_outranked, self.gathered.is_empty()) {
+                (true, true) => Needed::Count,
+                (true, false) => Needed::Aggregates,
+                (false, _) => Needed::First,
             };
             if is_outranked && let Some(explain) = &mut self.explain {
                 explain.outranked += 1;
             }
-            self.ask(shard, *place, &step, docs, wanted)?;
+            self.execute_on(shard, *place, &step, docs, needed)?;
         }
         let top = std::mem::replace(&mut self.top, Top::new(0));
         let skip = usize::try_from(query.skip).unwrap_or(usize::MAX);
@@ -166,17 +166,17 @@ impl<'q> Run<'q> {
         Ok(())
     }
 
-    /// Places by the best value that a shard has, the best first.
+    /// Places of shards, ordered by the shard's best value, the best first.
     fn best_first(&self, places: Vec<u32>, order: &Order) -> Result<Vec<u32>> {
         if places.len() as u64 * FEW >= self.shards.count().into()
-            && let Some(by_ordinal) = self.shards.best_first(order)?
+            && let Some(best_first) = self.shards.best_first(order)?
         {
-            let by_ordinal = by_ordinal.iter().copied();
-            return Ok(match places.len() == by_ordinal.len() {
-                true => by_ordinal.collect(),
+            let best_first = best_first.iter().copied();
+            return Ok(match places.len() == best_first.len() {
+                true => best_first.collect(),
                 false => {
-                    let is_wanted = |place: &u32| places.binary_search(place).is_ok();
-                    by_ordinal.filter(is_wanted).collect()
+                    let is_candidate = |place: &u32| places.binary_search(place).is_ok();
+                    best_first.filter(is_candidate).collect()
                 }
             });
         }
@@ -190,13 +190,13 @@ impl<'q> Run<'q> {
         Ok(waiting.into_iter().map(|(_, place)| place).collect())
     }
 
-    /// The plan for a shard and how many documents it has; none if nothing in it can match.
+    /// The plan for a shard, and how many documents the shard has; none if nothing in it can match.
     fn plan(&mut self, shard: &'q dyn Shard) -> Result<Option<(Step<'q>, u64)>> {
         let start = self.timer.now();
         let docs = shard.doc_count()?;
         let trace = self.explain.as_mut().map(|explain| &mut explain.filter);
         let step = plan(&self.prepared.root, 0, shard, docs, trace)?;
-        let is_pruned = matches!(step.kind, Kind::None);
+        let is_pruned = matches!(step.kind, StepKind::None);
         if let Some(explain) = &mut self.explain {
             explain.pruned += u64::from(is_pruned);
             explain.planning += self.timer.since(start);
@@ -204,20 +204,20 @@ impl<'q> Run<'q> {
         Ok((!is_pruned).then_some((step, docs)))
     }
 
-    /// Asks a shard for all that is wanted of it, and gives how many documents match.
-    fn ask(
+    /// Executes the plan on a shard, and returns how many documents match.
+    fn execute_on(
         &mut self,
         shard: &dyn Shard,
         place: u32,
         step: &Step<'_>,
         docs: u64,
-        wanted: Wanted<'_, '_>,
+        needed: Needed<'_, '_>,
     ) -> Result<u64> {
         self.options.check_stop()?;
         let timer = self.timer;
         let evaluator = Evaluator { shard, docs, timer };
         let start = timer.now();
-        if let Wanted::Count = wanted {
+        if let Needed::Count = needed {
             let trace = self.explain.as_mut().map(|explain| &mut explain.filter);
             let count = evaluator.count(step, trace)?;
             self.matched += count;
@@ -226,12 +226,12 @@ impl<'q> Run<'q> {
             }
             return Ok(count);
         }
-        let set = self.matches(&evaluator, step, &wanted)?;
+        let set = self.matches(&evaluator, step, &needed)?;
         let filtered = timer.now();
         self.matched += set.len();
-        match wanted {
-            Wanted::Page(page) => page.show(place, &set),
-            Wanted::First => {
+        match needed {
+            Needed::Page(page) => page.show(place, &set),
+            Needed::First => {
                 let (orders, hits_max) = (&self.prepared.query.order, self.prepared.hits_max());
                 let sorting = Sorting {
                     orders,
@@ -245,7 +245,7 @@ impl<'q> Run<'q> {
                 let sorted = first.as_ref().unwrap_or(&set);
                 sorting.shard(shard, place, sorted, &mut self.top, &mut self.meter)?;
             }
-            Wanted::Count | Wanted::Aggregates => {}
+            Needed::Count | Needed::Aggregates => {}
         }
         let sorted = timer.now();
         self.aggregate(&evaluator, &set)?;
@@ -257,15 +257,15 @@ impl<'q> Run<'q> {
         Ok(set.len())
     }
 
-    /// The documents that match, or those of them that come first, if no others are wanted.
+    /// The documents that match, or only those that come first, if the query needs no others.
     fn matches(
         &mut self,
         evaluator: &Evaluator<'_, '_>,
         step: &Step<'_>,
-        wanted: &Wanted<'_, '_>,
+        needed: &Needed<'_, '_>,
     ) -> Result<DocSet> {
         let (query, hits_max) = (&self.prepared.query, self.prepared.hits_max());
-        let is_first_alone = matches!(wanted, Wanted::First) && self.is_page_alone();
+        let is_first_alone = matches!(needed, Needed::First) && self.is_page_alone();
         let mut trace = self.explain.as_mut().map(|explain| &mut explain.filter);
         if let Some(order) = query.order.first().filter(|_| is_first_alone) {
             let trace = trace.as_deref_mut();
@@ -280,7 +280,7 @@ impl<'q> Run<'q> {
         evaluator.matches(step, trace)
     }
 
-    /// Whether nothing is asked about all documents that match.
+    /// Whether the query needs only its page, and no count or aggregate of all that match.
     fn is_page_alone(&self) -> bool {
         !self.prepared.query.count && self.gathered.is_empty()
     }

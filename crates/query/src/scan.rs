@@ -1,8 +1,8 @@
-//! [`Scan`]: answering a query from documents that are shown one after the other, without any index.
+//! [`Scan`]: answering a query from documents, one after another, without any index.
 //!
-//! What is gathered is what shards give ([`Prepared::answer`]), so the answer is the same. No
-//! document is kept: the page of an ordered query is a list of docids, for whoever shows the
-//! documents to read them again.
+//! A scan gathers what shards give ([`Prepared::answer`]), so the answer is the same. It keeps no
+//! document: the page of an ordered query is a list of docids, by which the caller reads the
+//! documents again.
 
 use crate::aggregate::Gathered;
 use crate::explain::{How, Trace};
@@ -17,7 +17,7 @@ use quire_model::{Document, ObjectRef};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// A query being answered from documents: see [`Prepared::scan`].
+/// One execution of a query on documents: see [`Prepared::scan`].
 #[derive(Debug)]
 pub struct Scan<'q> {
     prepared: &'q Prepared,
@@ -26,7 +26,7 @@ pub struct Scan<'q> {
     meter: Meter,
     seen: u64,
     matched: u64,
-    /// Hits that are still passed over, and still wanted, of a query without an order.
+    /// Hits that are still skipped, and still needed, of a query without an order.
     skip: u64,
     left: u64,
     top: TopHits,
@@ -37,16 +37,18 @@ pub struct Scan<'q> {
 }
 
 impl Prepared {
-    /// Begins to answer from documents, each of which is then [seen](Scan::see) once.
+    /// Begins a scan. The caller then passes each document to [`Scan::see`] once.
     ///
     /// ```
     /// use quire_model::Document;
     /// use quire_query::{Hit, Options, field, find};
     ///
-    /// let dear = find(field("price").gte(10)).order_by(field("price").descending()).with_count().prepare()?;
+    /// let dear = find(field("price").gte(10)).order_by(field("price").descending());
+    /// let dear = dear.with_count().prepare()?;
     /// let mut scan = dear.scan(&Options::default());
-    /// for (doc, json) in [r#"{"price":12}"#, r#"{"price":7}"#, r#"{"price":30}"#].iter().enumerate() {
-    ///     scan.see(Hit { shard: 0, doc: doc as u32 }, &Document::from_json(json.as_bytes())?)?;
+    /// let cars = [r#"{"price":12}"#, r#"{"price":7}"#, r#"{"price":30}"#];
+    /// for (doc, json) in (0..).zip(cars) {
+    ///     scan.see(Hit { shard: 0, doc }, &Document::from_json(json.as_bytes())?)?;
     /// }
     /// let answer = scan.finish()?;
     /// assert_eq!(answer.count, Some(2));
@@ -85,11 +87,11 @@ impl Prepared {
 }
 
 impl Scan<'_> {
-    /// Takes a document in; true if it is a hit on the page of a query without an order, in the
-    /// order they are shown.
+    /// Takes a document in. True if it is a hit on the page of a query without an order, whose hits
+    /// come in the order of these calls.
     ///
     /// # Errors
-    /// `TooLarge` if more would be held than may be.
+    /// `TooLarge` if the query would hold more memory than it may.
     pub fn see(&mut self, hit: Hit, document: &Document) -> Result<bool> {
         let root = document.root();
         self.seen += 1;
@@ -109,18 +111,18 @@ impl Scan<'_> {
         Ok(is_hit)
     }
 
-    /// Whether the answer is there: no document that is still to come would change it.
+    /// Whether the answer is complete: no further document would change it.
     #[must_use]
     pub fn is_done(&self) -> bool {
         let is_counted = self.prepared.query.count || !self.gathered.is_empty();
         self.left == 0 && self.top.is_nothing() && !is_counted && self.missing.is_empty()
     }
 
-    /// The answer. Its hits are those of an ordered query; the others were said to be hits when
-    /// they were seen.
+    /// The answer. It has the hits of an ordered query; [`see`](Scan::see) has returned true for
+    /// those of a query without an order.
     ///
     /// # Errors
-    /// `UnknownField` by option: no document had a field that the query speaks of.
+    /// `UnknownField` by option: no document had a field of the query.
     pub fn finish(self) -> Result<Answer> {
         if let Some(path) = self.missing.first() {
             let path = path.to_string();
@@ -132,7 +134,7 @@ impl Scan<'_> {
         let time = self.timer.since(self.start);
         let explain = self.timer.0.map(|_| {
             let mut filter = Trace {
-                what: "every document looked at".into(),
+                what: "every document read".into(),
                 at_most: self.seen,
                 ..Trace::default()
             };

@@ -1,31 +1,31 @@
-//! [`Shard`]: documents that can be queried, wherever they are kept.
+//! [`Shard`]: documents that can be queried, wherever they are stored.
 
 use crate::{Column, Leaf, Order, Path, Result};
 use quire_index::DocSet;
 use quire_model::Document;
 use std::borrow::Cow;
 
-/// Documents with indexes: what the planner asks, and all that it knows.
+/// Documents with indexes: all that the planner and the executor know of them.
 ///
-/// Docids are below [`doc_end`](Shard::doc_end) and never change while the shard is there. Only the
-/// planner knows and, or, not: a shard answers a [`Leaf`] at a time. A field that the shard does
-/// not know has no values: no document matches. One that it has, but can't filter or sort by, is an
-/// error of kind [`Unsupported`](crate::ErrorKind::Unsupported).
+/// Docids are below [`doc_end`](Shard::doc_end) and never change during the life of the shard. Only
+/// the planner knows and, or, not: a shard answers one [`Leaf`] at a time. A field that the shard
+/// does not know has no values: no document matches. A field that it has, but can't filter or sort
+/// by, is an error of kind [`Unsupported`](crate::ErrorKind::Unsupported).
 ///
-/// A query may ask one shard from many threads at once.
+/// Many threads may query one shard at once.
 pub trait Shard: Send + Sync {
     /// One more than the highest docid.
     fn doc_end(&self) -> u32;
 
-    /// How many documents there are: as many as docids, unless some of these have none.
+    /// How many documents there are: as many as docids, unless some docids have no document.
     ///
     /// # Errors
-    /// The shard can't be read; so too in what follows.
+    /// The shard can't be read. This holds for all methods.
     fn doc_count(&self) -> Result<u64> {
         Ok(self.doc_end().into())
     }
 
-    /// The documents that there are: [`DocSet::full`] unless some docids have none.
+    /// All documents: [`DocSet::full`] unless some docids have no document.
     fn docs(&self) -> Result<DocSet> {
         Ok(DocSet::full(self.doc_end()))
     }
@@ -33,32 +33,35 @@ pub trait Shard: Send + Sync {
     /// What is known of a field; none if no document has it. Reads no values.
     fn field(&self, path: &Path) -> Result<Option<FieldInfo<'_>>>;
 
-    /// How many documents match, within bounds, and what it costs to know which. Reads no values;
-    /// quick: it is asked of every leaf in every shard, most of which are then passed over.
+    /// How many documents match, within bounds, and the cost of finding them. It reads no values
+    /// and must be fast: the planner calls it for every leaf in every shard, and then skips most
+    /// shards.
     ///
     /// # Errors
-    /// [`NotFilterable`](crate::Error::NotFilterable) too; what was estimated can be answered.
+    /// [`NotFilterable`](crate::Error::NotFilterable) too; a leaf with an estimate can be answered.
     fn estimate(&self, leaf: &Leaf) -> Result<Estimate>;
 
-    /// How many documents match all of some leaves (one or more), if that can be had for less than
-    /// the sets.
+    /// How many documents match all of some leaves (one or more), if counting is cheaper than
+    /// building the sets.
     fn count(&self, leaves: &[&Leaf]) -> Result<Option<u64>> {
         let _ = leaves;
         Ok(None)
     }
 
-    /// The documents that match. `found` is of an estimate for the same leaf, or by default.
+    /// The documents that match. `found` comes from an estimate of the same leaf, or is the
+    /// default.
     fn matches(&self, leaf: &Leaf, found: Found) -> Result<DocSet>;
 
-    /// Keeps the documents that match: by the set, or by looking at these documents alone where
-    /// they are few.
+    /// Keeps the documents that match: by the leaf's set, or by testing each document where `docs`
+    /// are few.
     fn retain(&self, leaf: &Leaf, found: Found, docs: &mut DocSet) -> Result<()> {
         *docs &= &self.matches(leaf, found)?;
         Ok(())
     }
 
-    /// Documents that come before all others by a field: about so many, or all that have a value,
-    /// and with each all whose value is the same. None if they can't be had for about their number.
+    /// The documents that come first by a field: about `docs` of them, or all that have a value.
+    /// Documents with equal values are either all in the set or none of them. None if the shard
+    /// can't find them at a cost of about their number.
     fn first(&self, order: &Order, docs: u64) -> Result<Option<DocSet>> {
         let _ = (order, docs);
         Ok(None)
@@ -83,7 +86,8 @@ pub trait Shard: Send + Sync {
     /// The document; none if there is none under this docid, or if the shard keeps no documents.
     fn document(&self, doc: u32) -> Result<Option<Document>>;
 
-    /// Shows `read` the bytes that were given along with the document; false if there are none.
+    /// Calls `read` with the bytes that were stored along with the document; false if there are
+    /// none.
     fn payload(&self, doc: u32, read: &mut dyn FnMut(&[u8])) -> Result<bool> {
         let _ = (doc, read);
         Ok(false)
@@ -101,7 +105,7 @@ pub struct FieldInfo<'a> {
     pub many: bool,
     /// How many documents have a value, null included.
     pub docs: u64,
-    /// The terms of its smallest and its largest value; they may be wider than what is there.
+    /// The terms of its smallest and its largest value, or wider bounds.
     pub range: Option<TermPair<'a>>,
     /// How many different values, if that is known.
     pub distinct: Option<u64>,
@@ -113,23 +117,23 @@ pub type TermPair<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
 /// How many documents a leaf matches, and at what cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Estimate {
-    /// So many at least.
+    /// At least this many.
     pub at_least: u64,
-    /// So many at most.
+    /// At most this many.
     pub at_most: u64,
     /// What [`Shard::matches`] costs.
     pub cost: Cost,
-    /// Given back when the leaf is asked.
+    /// Passed back to the shard when the leaf is executed.
     pub found: Found,
 }
 
-/// What a shard found when it estimated a leaf, and need not look for again: numbers that mean
-/// something to itself alone.
+/// What a shard found when it estimated a leaf, so that it need not search again. The numbers have
+/// a meaning to the shard alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Found(pub Option<[u64; 2]>);
 
 impl Estimate {
-    /// Exactly so many.
+    /// Exactly this many.
     #[must_use]
     pub fn exactly(docs: u64, cost: Cost) -> Estimate {
         Estimate {
@@ -141,13 +145,13 @@ impl Estimate {
     }
 }
 
-/// What the documents that match a leaf cost, the cheapest first.
+/// What finding the documents that match a leaf costs, the cheapest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cost {
-    /// The set is there.
+    /// The set is stored.
     Stored,
-    /// It is put together, for about the size of the answer.
+    /// The set is built, at a cost of about its size.
     Built,
-    /// The values of all documents are looked at.
+    /// The values of all documents are read.
     Scanned,
 }

@@ -1,15 +1,14 @@
-//! [`Shards`]: shards that are asked together, and what is known of all of them at once.
+//! [`Shards`]: shards that are queried together, and what is known of all of them at once.
 //!
-//! A query that few of many shards can answer should cost what these few cost: what can match
-//! nothing is then left out without being touched. How that is known is the affair of who keeps the
-//! shards.
+//! If only a few of many shards can have matches, a query should cost what these few cost: the
+//! others are skipped without any access to them. The owner of the shards knows which they are.
 
 use crate::tree::{And, Node};
 use crate::{Hit, Leaf, Order, Prepared, Result, Shard};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Places of shards, ascending, each once. Most questions that can tell have few.
+/// Places of shards, ascending, each once. Few, for most queries.
 pub type Places = SmallVec<[u32; 8]>;
 
 /// Shards in an order, in which their hits come where a query has no other. A shard's place is its
@@ -21,8 +20,8 @@ pub trait Shards: Sync {
     /// The shard at a place; none past the last.
     fn shard(&self, place: u32) -> Option<&dyn Shard>;
 
-    /// The places of the shards that may have documents which match: no other one is asked. None if
-    /// that is not known, or if they are nearly all.
+    /// The places of the shards that may have documents which match: the query executes on no other
+    /// one. None if that is not known, or if they are nearly all.
     ///
     /// # Errors
     /// A shard can't be read.
@@ -31,8 +30,8 @@ pub trait Shards: Sync {
         Ok(None)
     }
 
-    /// The places of all shards by the best value that one has by an order, the best first, those
-    /// without any last. None if that is not known.
+    /// The places of all shards, ordered by the best value that a shard has: the best first, shards
+    /// without a value last. None if that is not known.
     ///
     /// # Errors
     /// A shard can't be read.
@@ -41,9 +40,8 @@ pub trait Shards: Sync {
         Ok(None)
     }
 
-    /// All shards as one, if the fields that the query is about are known for all of them together:
-    /// it is then asked instead of many of them. None of these fields may be an error to use in a
-    /// shard.
+    /// All shards as one, if the fields of the query are indexed for all of them together. The
+    /// query then executes on it instead. None of these fields may be an error to use in a shard.
     ///
     /// # Errors
     /// A shard can't be read.
@@ -53,17 +51,16 @@ pub trait Shards: Sync {
     }
 }
 
-/// The documents of all shards as one shard: those of each in their order, behind those of the
-/// shards before.
+/// The documents of all shards as one shard: shard after shard, each in its own order.
 pub trait Merged: Send + Sync {
-    /// What is asked.
+    /// The one shard.
     fn shard(&self) -> &dyn Shard;
 
-    /// Where a document is.
+    /// The shard and the docid there of a document.
     fn hit(&self, doc: u32) -> Hit;
 }
 
-/// A list, of which nothing else is known.
+/// A list of shards without indexes over all of them.
 impl Shards for &[&dyn Shard] {
     fn count(&self) -> u32 {
         u32::try_from(self.len()).unwrap_or(u32::MAX)
@@ -77,10 +74,19 @@ impl Shards for &[&dyn Shard] {
 /// The places of the shards that may have documents which match a filter; none if all may.
 pub(crate) fn candidates(node: &Node, shards: &dyn Shards) -> Result<Option<Places>> {
     match node {
-        // What does not match may be in any.
+        // Documents that do not match may be in any shard.
         Node::All | Node::Not(_) => Ok(None),
         Node::None => Ok(Some(Places::new())),
-        Node::Leaf(leaf) => shards.candidates(leaf),
+        Node::Leaf(leaf) => {
+            let places = shards.candidates(leaf)?;
+            debug_assert!(
+                places
+                    .iter()
+                    .all(|places| places.is_sorted_by(|a, b| a < b)),
+                "places ascend"
+            );
+            Ok(places)
+        }
         Node::And(And { nodes, .. }) => {
             let mut all: Option<Places> = None;
             for node in nodes {

@@ -3,9 +3,9 @@
 //!
 //! # Layout
 //! ```text
-//! sort key   for each order | term | ascending; complemented, descending; or | 0xff | without a value
+//! sort key   for each order | term |, complemented if descending; or | 0xff | without a value
 //! ```
-//! No term is the front of another, and none begins with 0xff or 0x00: keys compare bytewise, order
+//! No term is a prefix of another, and none begins with 0xff or 0x00: keys compare bytewise, order
 //! after order.
 
 use crate::batches::Batches;
@@ -28,11 +28,11 @@ pub(crate) type TopHits = Top<(SortKey, Hit)>;
 /// The largest ordinal that can be.
 const ORDINAL_MAX: u64 = NO_ORDINAL - 1;
 
-/// What a hit beyond its key takes of memory.
+/// Memory that a hit takes beside its key.
 const HIT_BYTES: usize = size_of::<(SortKey, Hit)>();
 
-/// What sorting is called in an error.
-const SORTING: &str = "sorting so many hits";
+/// The name of sorting in an error.
+const SORTING: &str = "sorting all hits";
 
 /// Appends a value, or that there is none, to a sort key.
 pub(crate) fn push_key(key: &mut SortKey, term: Option<&[u8]>, direction: Direction) {
@@ -53,7 +53,7 @@ fn first_term(key: &[u8], direction: Direction) -> Option<Vec<u8>> {
     })
 }
 
-/// The value that a shard's hits begin with at best; none if none has one.
+/// The best value that a hit of a shard can have; none if no document has a value.
 pub(crate) fn best<'s>(shard: &'s dyn Shard, order: &Order) -> Result<Option<Cow<'s, [u8]>>> {
     let range = shard.field(&order.path)?.and_then(|info| info.range);
     Ok(range.map(|(least, most)| match order.direction {
@@ -62,12 +62,12 @@ pub(crate) fn best<'s>(shard: &'s dyn Shard, order: &Order) -> Result<Option<Cow
     }))
 }
 
-/// Whether hits that begin with `best` come after all that are kept.
+/// Whether hits whose first value is `best` come after all that are kept.
 pub(crate) fn is_outranked(best: Option<&[u8]>, direction: Direction, top: &TopHits) -> bool {
     let Some((worst, _)) = top.worst() else {
         return false;
     };
-    // A worst hit without a value has none below it; nor is one that is equal outranked.
+    // No hit comes after one without a value; and one with an equal value may come before it.
     match (first_term(worst, direction), best, direction) {
         (None, ..) => false,
         (Some(_), None, _) => true,
@@ -96,7 +96,7 @@ struct OrderColumn<'s> {
 }
 
 impl OrderColumn<'_> {
-    /// Replaces `out` by a number for each document, which order them.
+    /// Replaces `out` by a number for each document. The numbers order the documents.
     fn keys(&self, docs: &[u32], out: &mut Vec<u64>) -> Result<()> {
         let Some(column) = &self.column else {
             out.clear();
@@ -149,15 +149,15 @@ impl OrderColumn<'_> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sorting<'q> {
     pub(crate) orders: &'q [Order],
-    /// So many are kept.
+    /// How many hits are kept.
     pub(crate) hits_max: u64,
-    /// One shard alone is asked: its ordinals order all hits, and no value need be read.
+    /// There is one shard alone: its ordinals order all hits, and no value is read.
     pub(crate) is_alone: bool,
 }
 
 impl Sorting<'_> {
-    /// Offers the hits of one shard to `top`: its own first ones are found by ordinals, and only of
-    /// these the values are read.
+    /// Offers the hits of one shard to `top`. The first ones of the shard are found by ordinals;
+    /// only their values are read.
     pub(crate) fn shard(
         &self,
         shard: &dyn Shard,
@@ -186,11 +186,48 @@ impl Sorting<'_> {
         let entries = usize::try_from(docs.len().min(self.hits_max)).unwrap_or(usize::MAX);
         let bytes = entries.saturating_mul(entry_bytes);
         meter.take(bytes, SORTING)?;
+        let own = self.first_in_shard(first, others, docs, key_max)?;
+        let mut term = Vec::new();
+        for (place_among, (numbers, doc)) in (0u64..).zip(own.into_sorted()) {
+            let mut key = SortKey::new();
+            debug_assert!(
+                numbers.len() == columns.len(),
+                "a hit has a number for each order"
+            );
+            if self.is_alone {
+                key.extend(place_among.to_be_bytes());
+            } else {
+                for (column, number) in columns.iter().zip(numbers) {
+                    column.push_key(number, &mut key, &mut term)?;
+                }
+            }
+            // They come in order: if one is not among the first, none behind it is.
+            if !offer(top, key, Hit { shard: place, doc }, meter)? {
+                break;
+            }
+        }
+        meter.give(bytes);
+        Ok(())
+    }
+
+    /// The first documents of a shard, by their numbers in each order. Documents whose first number
+    /// is above `key_max` are left out.
+    fn first_in_shard(
+        &self,
+        first: &OrderColumn<'_>,
+        others: &[OrderColumn<'_>],
+        docs: &DocSet,
+        key_max: u64,
+    ) -> Result<Top<(Numbers, u32)>> {
         let mut own: Top<(Numbers, u32)> = Top::new(self.hits_max);
         let mut batches = Batches::new(docs);
         let (mut numbers, mut few, mut of_few) = (Vec::new(), Vec::new(), Vec::new());
         while let Some(batch) = batches.next() {
             first.keys(batch, &mut numbers)?;
+            assert!(
+                numbers.len() == batch.len(),
+                "a column gives one ordinal for each document"
+            );
             few.clear();
             of_few.clear();
             for (doc, number) in batch.iter().zip(&numbers) {
@@ -204,6 +241,10 @@ impl Sorting<'_> {
             }
             for other in others {
                 other.keys(&few, &mut numbers)?;
+                assert!(
+                    numbers.len() == few.len(),
+                    "a column gives one ordinal for each document"
+                );
                 for (own, number) in of_few.iter_mut().zip(&numbers) {
                     own.push(*number);
                 }
@@ -212,23 +253,7 @@ impl Sorting<'_> {
                 own.offer((numbers, *doc));
             }
         }
-        let mut term = Vec::new();
-        for (place_among, (numbers, doc)) in (0u64..).zip(own.into_sorted()) {
-            let mut key = SortKey::new();
-            if self.is_alone {
-                key.extend(place_among.to_be_bytes());
-            } else {
-                for (column, number) in columns.iter().zip(numbers) {
-                    column.push_key(number, &mut key, &mut term)?;
-                }
-            }
-            // They come in order: where one is too late, so are all behind it.
-            if !offer(top, key, Hit { shard: place, doc }, meter)? {
-                break;
-            }
-        }
-        meter.give(bytes);
-        Ok(())
+        Ok(own)
     }
 }
 

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Bound;
 
-/// Terms between two bounds, bytewise. The bounds are fronts of terms and need not be terms.
+/// Terms between two bounds, bytewise. The bounds are prefixes of terms and need not be terms.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TermRange {
     /// The lower bound.
@@ -101,8 +101,8 @@ impl TermRange {
         let value = Value::from(prefix);
         let term = value.term();
         // A term of a string ends with two bytes of its own.
-        let front = term.get(..term.len().saturating_sub(2)).unwrap_or(term);
-        let mut after = front.to_vec();
+        let prefix = term.get(..term.len().saturating_sub(2)).unwrap_or(term);
+        let mut after = prefix.to_vec();
         while after.last() == Some(&0xff) {
             after.pop();
         }
@@ -110,7 +110,7 @@ impl TermRange {
             *last += 1;
         }
         TermRange {
-            lower: Bound::Included(front.into()),
+            lower: Bound::Included(prefix.into()),
             upper: Bound::Excluded(after.into()),
         }
     }
@@ -126,7 +126,7 @@ impl TermRange {
         }
     }
 
-    /// The prefix that it was made of, if it was.
+    /// The string prefix that it was made of, if it was.
     fn prefix(&self) -> Option<Value> {
         let (Bound::Included(lower), Bound::Excluded(upper)) = (&self.lower, &self.upper) else {
             return None;

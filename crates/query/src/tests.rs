@@ -237,9 +237,9 @@ fn a_query_that_would_hold_too_much_is_an_error() {
 }
 
 #[test]
-fn a_query_that_is_stopped_is_an_error_and_asks_no_more() {
-    let asked = std::sync::atomic::AtomicU32::new(0);
-    let stop = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 1;
+fn a_query_that_is_stopped_is_an_error_and_executes_no_more() {
+    let checks = std::sync::atomic::AtomicU32::new(0);
+    let stop = || checks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 1;
     let options = Options {
         stop: Some(&stop),
         ..Options::default()
@@ -248,11 +248,11 @@ fn a_query_that_is_stopped_is_an_error_and_asks_no_more() {
     let shards = [one.clone(), other, one];
     let error = answer(&shards, &find_all(), &options).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Stopped);
-    assert_eq!(asked.into_inner(), 2);
+    assert_eq!(checks.into_inner(), 2);
 }
 
 #[test]
-fn an_explanation_says_what_was_asked_and_what_was_not() {
+fn an_explanation_says_what_was_executed_and_what_was_not() {
     let clock = || Duration::from_micros(7);
     let options = Options {
         clock: Some(&clock),
@@ -296,11 +296,11 @@ fn the_first_hits_are_found_among_the_first_documents_if_they_are_there() {
         let docs: Vec<_> = answer.hits.iter().map(|hit| hit.doc).collect();
         (docs, answer.explain.unwrap().first)
     };
-    // Half of the first are expected to match; ties are looked at together, and stand by docid.
+    // Half of the first are expected to match; ties are tested together, and ordered by docid.
     assert_eq!(newest("even = true"), (vec![996, 998, 994, 990], 19));
     // Half of all match, and none among the first.
     assert_eq!(newest("late = true"), (vec![498, 499, 495, 496], 0));
-    // So few match that the first are not worth a look.
+    // Too few match for testing the first ones to pay.
     assert_eq!(newest("n = 100"), (vec![300, 301, 302], 0));
 }
 

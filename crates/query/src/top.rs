@@ -17,8 +17,8 @@ impl<T: Ord> Top<T> {
         }
     }
 
-    /// The largest that is kept, if no more are kept than there are: what is not smaller need not
-    /// be offered.
+    /// The largest that is kept, once `limit` are kept: items that are not smaller need not be
+    /// offered.
     pub(crate) fn worst(&self) -> Option<&T> {
         match self.heap.len() >= self.limit {
             true => self.heap.peek(),
@@ -31,13 +31,17 @@ impl<T: Ord> Top<T> {
         self.limit == 0
     }
 
-    /// Keeps `item` if it is among the smallest, and gives back what it pushed out, or `item`
-    /// itself.
+    /// Keeps `item` if it is among the smallest. Returns the item that it replaced, or `item`
+    /// itself if it is not kept.
     pub(crate) fn offer(&mut self, item: T) -> Option<T> {
         if self.heap.len() < self.limit {
             self.heap.push(item);
             return None;
         }
+        debug_assert!(
+            self.heap.len() == self.limit,
+            "the heap never exceeds its limit"
+        );
         match self.heap.peek_mut() {
             Some(mut worst) if item < *worst => Some(std::mem::replace(&mut *worst, item)),
             _ => Some(item),

@@ -1,10 +1,10 @@
-//! A filter made ready: checked, its values as terms, simplified.
+//! [`Node`]: a filter that was checked and simplified, its values as terms.
 //!
 //! # Invariants
 //! 1. `And` and `Or` have two children at least, and none of their own kind; `Not` has no `Not`
 //!    below it.
-//! 2. `All` and `None` are there at the root alone.
-//! 3. Nesting is at most [`DEPTH_MAX`], so what walks the tree may recurse.
+//! 2. `All` and `None` occur at the root alone.
+//! 3. Nesting is at most [`DEPTH_MAX`], so recursion over the tree is bounded.
 
 use crate::leaf::is_nan;
 use crate::{Error, Filter, Leaf, Path, Result, TermRange, Test, Value};
@@ -20,7 +20,7 @@ pub const PREDICATES_MAX: usize = 10_000;
 /// How many values the lists of a query may have, all together.
 pub const IN_VALUES_MAX: usize = 1_000_000;
 
-/// A filter, ready to be asked.
+/// A filter, ready to be planned.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Node {
     All,
@@ -49,7 +49,7 @@ pub(crate) struct Join {
     pub(crate) leaf: Option<Leaf>,
 }
 
-/// Makes the filters of one query ready.
+/// Checks and simplifies the filters of one query.
 #[derive(Debug, Default)]
 pub(crate) struct TreeBuilder {
     predicates: usize,
@@ -60,7 +60,9 @@ impl TreeBuilder {
     /// # Errors
     /// `Invalid` if the filter is nested too deep, has too many parts, or makes no sense.
     pub(crate) fn add(&mut self, filter: Filter) -> Result<Node> {
-        self.node(filter, 0)
+        let node = self.node(filter, 0)?;
+        debug_assert!(node.is_root(), "a filter is simplified");
+        Ok(node)
     }
 
     fn node(&mut self, filter: Filter, depth: usize) -> Result<Node> {
@@ -202,8 +204,8 @@ fn one_of(mut values: Vec<Value>) -> Option<Test> {
     }
 }
 
-/// Makes one list of all values that are looked for in one field: `a = 1 OR a = 2 OR b = 3` is `a
-/// IN (1, 2) OR b = 3`.
+/// Joins all values that one field is compared with: `a = 1 OR a = 2 OR b = 3` becomes `a IN (1, 2)
+/// OR b = 3`.
 fn join_values(nodes: Vec<Node>) -> Vec<Node> {
     let mut lists: BTreeMap<Path, Vec<Value>> = BTreeMap::new();
     let mut others = Vec::new();
@@ -257,7 +259,33 @@ fn joins(nodes: &[Node]) -> Vec<Join> {
 }
 
 impl Node {
-    /// Shows `visit` each leaf.
+    /// Whether the invariants of the module hold for a root.
+    fn is_root(&self) -> bool {
+        matches!(self, Node::All | Node::None) || self.is_simplified()
+    }
+
+    fn is_simplified(&self) -> bool {
+        match self {
+            Node::All | Node::None => false,
+            Node::Leaf(leaf) => match &leaf.test {
+                Test::In(values) => values.len() > 1 && values.is_sorted_by(|a, b| a < b),
+                Test::Eq(_) | Test::Range(_) | Test::Exists => true,
+            },
+            Node::Not(one) => !matches!(**one, Node::Not(_)) && one.is_simplified(),
+            Node::And(And { nodes, joins }) => {
+                let simplified =
+                    |node: &Node| !matches!(node, Node::And(_)) && node.is_simplified();
+                let places = |join: &Join| join.places.is_sorted_by(|a, b| a < b);
+                nodes.len() > 1 && nodes.iter().all(simplified) && joins.iter().all(places)
+            }
+            Node::Or(nodes) => {
+                let simplified = |node: &Node| !matches!(node, Node::Or(_)) && node.is_simplified();
+                nodes.len() > 1 && nodes.iter().all(simplified)
+            }
+        }
+    }
+
+    /// Calls `visit` with each leaf.
     pub(crate) fn each_leaf<'a>(&'a self, visit: &mut dyn FnMut(&'a Leaf)) {
         match self {
             Node::All | Node::None => {}
@@ -269,7 +297,7 @@ impl Node {
         }
     }
 
-    /// Whether a document matches, found by looking at it.
+    /// Whether a document matches; the document itself is read.
     pub(crate) fn accepts(&self, document: ObjectRef<'_>, term: &mut Vec<u8>) -> bool {
         match self {
             Node::All => true,

@@ -38,6 +38,7 @@ impl Value {
 
     /// The value of bytes that are a term.
     pub(crate) fn of_term(term: &[u8]) -> Value {
+        debug_assert!(term::decode(term).is_some(), "the bytes are one term");
         Value(term.into())
     }
 

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 /// The values that a document has at a path, ascending, each once.
 pub(crate) type Values = SmallVec<[Value; 2]>;
 
-/// The values that a document has at a path; `scratch` is room for a term.
+/// The values that a document has at a path; `scratch` is a buffer for a term.
 pub(crate) fn values(path: &Path, root: ObjectRef<'_>, scratch: &mut Vec<u8>) -> Values {
     let mut values = Values::new();
     let _ = path.visit(root, &mut |value| {

@@ -1,81 +1,66 @@
 //! Quire: a document database for large, ever-changing sets of documents.
 //!
-//! A [`Database`] is a directory of [`Collection`]s; a collection holds JSON [`Document`]s by
+//! A [`Database`] is a directory of [`Collection`]s. A collection holds JSON [`Document`]s by
 //! primary [`Key`], spread over partitions. Every write is a record in a partition's log, and its
-//! position there is the document's version. Writes are durable when they are acknowledged, unless
-//! asked otherwise ([`Durability`]); reads never wait for writes, and a [`View`] is one consistent
+//! position there is the document's version. A write is durable when it is acknowledged, unless
+//! another [`Durability`] is chosen. Reads never wait for writes, and a [`View`] is one consistent
 //! state.
 //!
 //! ```
-//! use quiredb::{CollectionSettings, Database, Document, Key};
+//! use quiredb::{Database, Document, Key};
 //! # let dir = tempfile::tempdir()?;
 //! # let path = dir.path().join("library");
 //!
-//! let database = Database::open(&path)?;
-//! let books = database.create_collection("books", CollectionSettings::default())?;
-//! let book = Document::from_json(br#"{"_id":"moby-dick","title":"Moby-Dick; or, The Whale","year":1851}"#)?;
-//! let written = books.put(&books.key_of(&book)?, &book)?;
+//! let database = Database::builder(&path).memory(64 << 20).open()?;
+//! let books = database.collection_or_create("books", Default::default)?;
+//! let book = Document::from_json(br#"{"_id":"moby-dick","title":"Moby-Dick","year":1851}"#)?;
+//! let written = books.put(&book)?;
 //!
 //! let found = books.get(&Key::parse("moby-dick")?)?.expect("it was just written");
 //! assert_eq!(found.document, book);
 //! assert_eq!(found.version, written.version);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! Documents can be values of your own types ([`Collection::put_as`], [`Collection::get_as`]):
+//!
+//! ```
+//! use quiredb::{Database, Key};
+//! use serde::{Deserialize, Serialize};
+//! # let dir = tempfile::tempdir()?;
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Book {
+//!     #[serde(rename = "_id")]
+//!     id: String,
+//!     year: u16,
+//! }
+//!
+//! let database = Database::open(dir.path())?;
+//! let books = database.collection_or_create("books", Default::default)?;
+//! books.write().if_absent().put_as(&Book { id: "emma".into(), year: 1815 })?;
+//! let emma: Option<Book> = books.get_as(&Key::parse("emma")?)?;
+//! assert_eq!(emma.expect("it was just written").year, 1815);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`query`] has what queries are made of, [`operations`] what is done with a database as a whole
+//! (backup, verify, follow and others), [`frozen`] immutable files of documents, and [`kv`] keys
+//! and values without documents.
 
-mod backup;
-mod catalog;
-mod codec;
-mod collection;
-mod database;
-mod error;
-mod follow;
-mod freeze;
-mod frozen_view;
-mod page;
-mod rate_limiter;
-mod read;
-mod repair;
-mod restore;
-mod retention;
-mod scrub;
-mod settings;
-mod stats;
-mod tail;
-mod verify;
-
-#[cfg(test)]
-mod tests;
-
-pub use backup::{BackupOptions, BackupReport, PartitionPosition, SnapshotInfo, snapshots};
-pub use codec::Codec;
-pub use collection::Collection;
-pub use database::Database;
-pub use error::{Error, ErrorKind, Result};
-pub use follow::{
-    Applied, FollowerDir, Frame, Head, IncomingCopy, Lag, LeaderCopy, LeaderStream, Records,
-    Replica,
-};
-pub use freeze::{FIELDS_MAX, FreezeOptions, FreezeProgress, FreezeReport};
-pub use frozen_view::{FrozenDocument, FrozenView, Origin};
-pub use page::{ID, Page};
-pub use read::{Scan, View};
-pub use repair::{LostKey, RepairEvent, RepairReport, repair};
-pub use restore::{RestoreReport, restore};
-pub use scrub::ScrubStats;
-pub use settings::{CollectionSettings, Options};
-pub use stats::{CollectionStats, DatabaseStats, FilterStats};
-pub use tail::Tail;
-pub use verify::{Damage, VerifyOptions, VerifyReport, verify, verify_with};
+pub mod frozen;
+pub mod kv;
+pub mod operations;
+pub mod query;
 
 pub use quire_collection::{Action, Change, Condition, Effect, Found, Write, Written};
-pub use quire_env::{Env, Gate, Medium, OsEnv, SimEnv, Volumes};
-/// Frozen partitions, and what they are made with.
-pub use quire_frozen as frozen;
-/// Keys and values without documents: one ordered, durable tree in a directory of its own.
-pub use quire_kv as kv;
+pub use quire_database::{
+    Batch, Codec, Collection, CollectionSettings, CollectionStats, Damage, Database,
+    DatabaseBuilder, DatabaseOptions, DatabaseStats, Error, ErrorKind, FilterStats, ID, Page,
+    Result, Scan, ScrubStats, Tail, View, WriteBuilder, from_document, to_document,
+};
+pub use quire_env::{Env, Medium, OsEnv, SimEnv, Volumes};
 pub use quire_model::{
     ArrayRef, DOCUMENT_BYTES_MAX, Document, KEY_BYTES_MAX, Key, ObjectRef, Position, ValueRef,
 };
-/// Filters, orders and aggregates, and what they are made with.
-pub use quire_query as query;
 pub use quire_store::{DELAY_BOUNDS_MICROS, Delays, Durability};

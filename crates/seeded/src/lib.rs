@@ -1,11 +1,10 @@
 //! Bugs that tests seed into the engine, to show that they would be found.
 //!
-//! Each [`Bug`] is a mistake that somebody could make, at the one place in the engine where it
-//! would be made: `if !seeded(Bug::LogUnsynced) { file.sync()?; }`. Without the feature `on`,
-//! which tests alone switch on, [`seeded`] is a constant `false`, and nothing of a bug is
-//! compiled.
+//! Each [`Bug`] is a mistake that a programmer could make, at the one place in the engine where it
+//! would be made: `if !seeded(Bug::LogUnsynced) { file.sync()?; }`. Without the feature `on`, which
+//! only tests switch on, [`seeded`] is a constant `false`, and no code of a bug is compiled.
 
-/// Makes the enum, the list of all that it holds, and what each is in words.
+/// Makes the enum, the list of all its values, and the sentence that describes each.
 macro_rules! bugs {
     ($($(#[doc = $words:literal])+ $name:ident,)+) => {
         /// A mistake, seeded at one place in the engine.
@@ -15,10 +14,10 @@ macro_rules! bugs {
         }
 
         impl Bug {
-            /// Every bug there is.
+            /// Every bug.
             pub const ALL: &[Bug] = &[$(Bug::$name,)+];
 
-            /// What it is, in a sentence.
+            /// A sentence that describes it.
             pub const fn words(self) -> &'static str {
                 match self {
                     $(Bug::$name => concat!($($words),+).trim_ascii(),)+
@@ -30,86 +29,85 @@ macro_rules! bugs {
 
 bugs! {
     // env: small files and directories.
-    /// A file that replaces another is renamed before its bytes are synced.
+    /// A file that replaces another one is renamed before its bytes are synced.
     ReplacementUnsynced,
-    /// A file that replaced another: its directory is not synced after the rename.
+    /// The directory is not synced after the rename of a file that replaces another one.
     ReplacementNameUnsynced,
-    /// A new directory's name is not synced in its parent.
+    /// The name of a new directory is not synced in its parent.
     DirectoryNameUnsynced,
 
     // log: bytes.
-    /// Blocks, headers and footers of the log are taken as they are, whatever their checksums.
+    /// The log does not check the checksums of blocks, headers and footers.
     LogChecksumUnchecked,
     /// A block of the log says that the file was durable up to the block itself.
     DurableOffsetTooFar,
-    /// The footer of a segment names the position of its last record where the next one's should
-    /// be.
+    /// The footer of a segment says that the segment ends one record early.
     FooterOneRecordShort,
 
     // log: durability and recovery.
-    /// The log's file is not synced for a write under `sync`.
+    /// A write under `sync` does not sync the file of the log.
     LogUnsynced,
-    /// A position counts as durable before the sync, whatever the sync says then.
+    /// A position counts as durable before the sync, also if the sync fails.
     DurableBeforeSync,
-    /// A sync that failed is forgotten: the next one's success is believed.
+    /// A failed sync is ignored: the success of the next one is trusted.
     FailedSyncForgotten,
-    /// No room is reserved before a record is accepted, so a full disk shows when it is too late.
+    /// No disk space is reserved before a record is accepted, so a full disk is noticed too late.
     RoomNotReserved,
     /// A new segment gets its name before its bytes are synced.
     SegmentUnsynced,
-    /// A new segment's name is not synced.
+    /// The name of a new segment is not synced.
     SegmentNameUnsynced,
-    /// Recovery relies on the names of segments that it found, synced or not.
+    /// Recovery relies on names of segments that may not be synced.
     FoundSegmentNameBelieved,
-    /// Recovery relies on the blocks that it found, though a sync of their file may have failed.
+    /// Recovery relies on blocks of a file whose sync may have failed.
     FoundBlocksBelieved,
-    /// Blocks that recovery had no room to carry over count as durable.
+    /// Blocks that recovery had no disk space to carry over count as durable.
     UnprovenBelieved,
-    /// Recovery cuts the log at a damaged block, though a later one proves that it was durable.
+    /// Recovery cuts the log at a damaged block, though a later block proves that it was durable.
     DamageTakenForTornTail,
-    /// Recovery keeps the first blocks of a group whose end is not there.
+    /// Recovery keeps the first blocks of a group whose last block is missing.
     HalfGroupKept,
-    /// After recovery, the last record's position is given out again.
+    /// After recovery, the next record gets the position of the last one.
     PositionUsedTwice,
 
     // log: compaction.
     /// A compacted segment gets its name before its bytes are synced.
     CompactedUnsynced,
-    /// Segments are removed before the one that they were compacted into has its name.
+    /// Segments are removed before the segment that replaces them has its name.
     CompactedRemovedFirst,
-    /// Recovery takes segments that a compaction was kept from removing for segments of the log.
+    /// Recovery keeps segments that were compacted into another one and not removed yet.
     LeftoversBelieved,
-    /// Blocks of the log that are carried over to a new segment leave the dictionary that they need
-    /// behind.
+    /// Blocks are carried over to a new segment without the dictionary that they need.
     DictionaryNotCarried,
-    /// A view reads the log's segments of now, and not those of when it was made.
+    /// A view reads the present segments of the log, not those of when it was made.
     ViewReadsNewestLog,
 
     // lsm: tables.
-    /// Blocks and ends of a table are taken as they are, whatever their checksums.
+    /// The checksums of the blocks and footers of tables are not checked.
     TableChecksumUnchecked,
-    /// A table is named by a manifest before its bytes are synced.
+    /// A manifest names a table before the bytes of the table are synced.
     TableUnsynced,
-    /// A table is named by a manifest before its name is synced in its directory.
+    /// A manifest names a table before the name of the table is synced in its directory.
     TableNameUnsynced,
     /// A key that does not fit in a block of a table any more is in no block.
     FirstKeyOfBlockLost,
-    /// An index key is that of the next block: the block's first key is looked for in the one
+    /// An index key is that of the next block, so the first key of a block is searched in the block
     /// before.
     SeparatorOneTooFar,
-    /// A search in a block goes on one restart, or ends one entry, after the right one.
+    /// A search in a block starts one restart point late, or ends one entry late.
     RestartOneTooFar,
-    /// A filter is built with a bit fewer per key than it is asked for.
+    /// A filter is built with one bit per key fewer than requested.
     FilterBitMissing,
-    /// A filter is asked on the page before the right one.
+    /// A filter is searched in the page before the right one.
     FilterPageOneOff,
-    /// The block cache knows a table by its number, which tables of other partitions have too.
+    /// The block cache identifies a table by its file number, which tables of other partitions have
+    /// too.
     CacheKeyedByFileNumber,
 
     // lsm: merging, flushing, scanning.
     /// A merge drops a tombstone though older runs have the key.
     TombstoneDroppedEarly,
-    /// A flush or a merge drops the deletion of a range though older runs have keys of it.
+    /// A flush or a merge drops a range tombstone though older runs have keys of the range.
     RangeDroppedEarly,
     /// A compaction takes the oldest of its runs for the newest.
     RunsMergedOldestFirst,
@@ -119,57 +117,59 @@ bugs! {
     OldestOperandSkipped,
     /// A merge operand is taken for the whole value though older runs have the key.
     OperandResolvedEarly,
-    /// A flush after one that failed writes the newest memtable alone.
+    /// A flush after a failed one writes only the newest memtable.
     OlderMemtableNotFlushed,
-    /// A scan up to and with a key ends before it.
+    /// A scan that should include its last key ends before it.
     ScanEndsOneShort,
 
     // lsm: the memtable, between threads.
-    /// A version of a key is published without order: a reader may find it before what it holds.
+    /// A version of a key is published without memory ordering: a reader may find it before its
+    /// contents.
     VersionPublishedUnordered,
-    /// A reader finds the newest version of a key without order: it may not see what the version
-    /// holds.
+    /// A reader loads the newest version of a key without memory ordering: it may not see the
+    /// contents.
     VersionFoundUnordered,
-    /// A key is counted without order: a reader may go through it before it is there.
+    /// A key is counted without memory ordering: a reader may visit it before it is there.
     KeyCountedUnordered,
-    /// A reader looks whether a filter page is still there without order: its words may be
-    /// another's.
+    /// A reader checks without memory ordering that a filter page is still there: it may have read
+    /// words of another page.
     FilterPageFoundUnordered,
-    /// A larger table takes the place of the hash index before it is filled.
+    /// A larger hash index replaces the old one before it is filled.
     LargerIndexEmpty,
 
     // lsm: the switch from one version of a tree to the next, between threads.
-    /// The memtables of a flush are dropped before their run is there.
+    /// The memtables of a flush are dropped before their run is published.
     MemtablesDroppedBeforeRun,
-    /// A flush looks for memtables before it claims them: another may have written them out
+    /// A flush chooses memtables before it claims them: another flush may have written them
     /// meanwhile.
     FlushLooksBeforeClaim,
-    /// Files that were replaced are removed at once, and not with their last holder.
+    /// Replaced files are removed at once, and not with their last holder.
     ReplacedFilesRemovedAtOnce,
 
     // frozen: the file.
-    /// The parts of a frozen partition are taken as they are, whatever their checksums.
+    /// The checksums of the parts of a frozen partition are not checked.
     FrozenChecksumUnchecked,
 
     // store: manifest, flush, close.
-    /// A manifest or a catalog is taken as it is, whatever its checksum.
+    /// The checksums of manifests and catalogs are not checked.
     ManifestChecksumUnchecked,
-    /// A flush does not sync the log first: the tables hold records that a crash takes from the
+    /// A flush does not sync the log first: the tables hold records that a crash removes from the
     /// log.
     FlushAheadOfLog,
-    /// A flush names the log's last position, and not the last that is in the tables.
+    /// A flush records the last position of the log, not the last one in the tables.
     FlushNamesLogEnd,
     /// A manifest says that its tables hold one record more than they do.
     AppliedOneTooFar,
-    /// A replay begins with the last record that is in the tables already.
+    /// A replay begins with the last record that is already in the tables.
     RecordAppliedTwice,
-    /// A flush leaves the machine's state in the manifest as it was.
+    /// A flush leaves the old state of the state machine in the manifest.
     StateNotReplaced,
-    /// The files of a manifest whose replacement failed are removed, though it may be in place.
+    /// The files of a manifest whose replacement failed are removed, though the manifest may be in
+    /// place.
     DoubtfulManifestGivenUp,
-    /// Opening removes files that the manifest does not name before that manifest is durable.
+    /// Opening removes files that the manifest does not name before the manifest is durable.
     FoundManifestBelieved,
-    /// A log that ends before what the manifest knows durable is opened all the same.
+    /// A log that ends before a position that the manifest calls durable is opened.
     ShortLogAccepted,
     /// Closing does not sync the log.
     CloseWithoutSync,
@@ -183,40 +183,64 @@ bugs! {
     SoonerSyncIgnored,
     /// A view reads the newest memtable entries, not those of its position.
     ViewSeesLaterWrites,
-    /// A view is made of what it finds, though a flush has put later writes into files meanwhile.
+    /// A view is made of the current files, though a flush has put later writes into them
+    /// meanwhile.
     ViewOfLaterFlush,
 
     // store: compaction of the log.
-    /// What a compaction of the log keeps is judged by the newest writes, and not by those in the
-    /// trees' files.
+    /// A compaction of the log decides by the newest writes which records are live, not by those in
+    /// the files of the trees.
     LivenessOfNewestTrees,
     /// Segments are compacted whose records the next opening has to replay.
     UnflushedSegmentCompacted,
-    /// The end of the log is noted with the dead bytes of now, and not with those of the manifest's
-    /// position.
+    /// The manifest stores the present dead bytes of the log, not those at its position.
     DeadBytesOfNow,
 
+    // store: trees that are added to it and dropped.
+    /// A tree that is being built is read as if it were complete.
+    BuildingTreeRead,
+    /// A flush names the new runs of the trees that `apply` writes alone.
+    RunsOfAddedTreeLost,
+    /// A manifest says that more of a tree is built than its files hold.
+    ProgressAheadOfData,
+    /// A derived tree follows changes by what records were replaced with, and not by what they
+    /// replaced.
+    ChangesOfNewView,
+    /// The files of a dropped tree are removed before the manifest that does not name them is
+    /// there.
+    DroppedTreeFilesRemovedFirst,
+
     // collection and quiredb.
-    /// A write is decided without the writes before it in its batch.
+    /// A write of a batch is decided without the writes before it in the batch.
     BatchDecidedApart,
     /// Two documents that one batch creates get the same number.
     DocidGivenTwice,
-    /// A document's row outlives it.
+    /// The row of a document stays after the document is deleted.
     RowLeft,
     /// A compaction of the log drops the records of deletions.
     DeletionForgotten,
-    /// Results of a batch are put where they stand in their partition's part.
+    /// Results of a batch are returned in the order of their partition, not of the batch.
     ResultsInOtherPlaces,
-    /// A scan ends when the first partition has no more.
+    /// A scan ends when the first partition has no more documents.
     ScanEndsWithFirstPartition,
-    /// A dropped collection's files go before its name does.
+    /// The files of a dropped collection are removed before its name.
     DroppedFilesRemovedFirst,
     /// Opening relies on a catalog whose name may not be synced.
     FoundCatalogBelieved,
 }
 
 impl Bug {
-    /// Those that only show between threads, where `loom` finds them: of the memtable, and of the
+    /// Those of trees that are added to a store and dropped: its tests find them, with a crash and
+    /// a fault at every step.
+    pub const OF_ADDED_TREES: &[Bug] = &[
+        Bug::BuildingTreeRead,
+        Bug::RunsOfAddedTreeLost,
+        Bug::ProgressAheadOfData,
+        Bug::ChangesOfNewView,
+        Bug::DroppedTreeFilesRemovedFirst,
+    ];
+
+    /// The bugs that only show between threads, and that `loom` finds: of the memtable, and of the
     /// frames of filter pages.
     pub const UNDER_LOOM: [&[Bug]; 2] = [
         &[
@@ -228,8 +252,8 @@ impl Bug {
         &[Bug::FilterPageFoundUnordered],
     ];
 
-    /// Those that only show between threads, where `shuttle` finds them: in the tests of `lsm`, and
-    /// in those of `store`.
+    /// The bugs that only show between threads, and that `shuttle` finds: in the tests of `lsm`,
+    /// and in those of `store`.
     pub const UNDER_SHUTTLE: [&[Bug]; 2] = [
         &[
             Bug::MemtablesDroppedBeforeRun,
@@ -257,7 +281,7 @@ mod on {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     thread_local! {
-        /// A bit for each bug.
+        /// One bit for each bug.
         static SEEDED: Cell<u128> = const { Cell::new(0) };
     }
 
@@ -271,18 +295,18 @@ mod on {
         1 << bug as u128
     }
 
-    /// Seeds a bug on this thread until the answer is dropped. Under simulation the whole engine
-    /// runs on one thread.
+    /// Seeds a bug on this thread until the returned guard is dropped. Under simulation the whole
+    /// engine runs on one thread.
     #[must_use = "the bug goes when this is dropped"]
     pub fn seed_bug(bug: Bug) -> Seeded {
         SEEDED.set(SEEDED.get() | bit(bug));
         Seeded(bug)
     }
 
-    /// Runs `check` with each of these bugs alone.
+    /// Runs `check` with each of these bugs alone, and expects it to panic.
     ///
     /// # Panics
-    /// If it does not with one of them.
+    /// If `check` does not panic with one of them.
     pub fn assert_each_is_found(bugs: &[Bug], check: impl Fn()) {
         for bug in bugs {
             let _seeded = seed_bug(*bug);

@@ -1,46 +1,48 @@
-//! Collections: create, look at, drop, flush.
+//! Collections: create, describe, change, drop, flush, compact.
 
+pub(crate) mod selection;
 mod settings;
 
-use axum::http::StatusCode;
 use quiredb::{Collection, ErrorKind};
 use serde_json::{Map, Value, json};
 
-use crate::answer::Answer;
-use crate::call::Call;
-use crate::failure::{Failure, Outcome};
-use crate::fields::glob;
-use crate::params::Params;
-use crate::state::{Server, invalid_name};
+use self::selection::{Selection, shards};
+use crate::engine::Engine;
+use crate::http::answer::Answer;
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
 
 /// `PUT /{collection}`
-pub(crate) async fn create(call: Call) -> Outcome<Answer> {
-    let (server, index) = (call.server.clone(), call.collection());
+pub(crate) async fn create(call: Call<Engine>) -> Outcome<Answer> {
+    let (engine, index) = (call.state.clone(), call.collection());
     let body = call.take_small_body().await?;
     let settings = settings::parse(&body.bytes)?;
-    let work = move |server: &Server| match server.database().create_collection(&index, settings) {
+    let work = move |engine: &Engine| match engine.database().create_collection(&index, settings) {
         Ok(_) => Ok(Answer::ok(
             &json!({"acknowledged": true, "shards_acknowledged": true, "index": index}),
         )),
         Err(error) => Err(match error.kind() {
             ErrorKind::AlreadyExists => Failure::index_exists(&index),
-            ErrorKind::Invalid => invalid_name(&error, &index),
+            ErrorKind::Invalid => Failure::invalid_index_name(&error, &index),
             _ => Failure::engine(&error, Some(&index)),
         }),
     };
-    server.write(work).await?
+    engine.write(work).await?
 }
 
 /// `GET /{collection}`
-pub(crate) async fn get(call: Call) -> Outcome<Answer> {
+pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
     call.params
         .only("flat_settings", &["false"], "settings are nested")?;
-    call.params
-        .only("include_defaults", &["false"], "all settings are there")?;
+    call.params.only(
+        "include_defaults",
+        &["false"],
+        "all settings are always shown",
+    )?;
     let selection = Selection::of(&call)?;
-    let work = move |server: &Server| {
+    let work = move |engine: &Engine| {
         let mut all = Map::new();
-        for collection in selection.collections(server)? {
+        for collection in selection.collections(engine)? {
             all.insert(
                 collection.name().to_owned(),
                 settings::describe(&collection),
@@ -48,38 +50,38 @@ pub(crate) async fn get(call: Call) -> Outcome<Answer> {
         }
         Ok(Answer::ok(&Value::Object(all)))
     };
-    call.server.read(work).await?
+    call.state.read(work).await?
 }
 
-/// `PUT /{collection}/_settings`: new segments are made as the settings say from then on.
-pub(crate) async fn change_settings(call: Call) -> Outcome<Answer> {
-    let (server, index) = (call.server.clone(), call.collection());
+/// `PUT /{collection}/_settings`: segments made from then on follow the new settings.
+pub(crate) async fn change_settings(call: Call<Engine>) -> Outcome<Answer> {
+    let (engine, index) = (call.state.clone(), call.collection());
     let body = call.take_small_body().await?;
-    let work = move |server: &Server| {
+    let work = move |engine: &Engine| {
         let refused = |error: quiredb::Error| match error.kind() {
             ErrorKind::NotFound => Failure::index_not_found(&index),
             ErrorKind::Invalid => Failure::illegal_argument(error.to_string()),
             _ => Failure::engine(&error, Some(&index)),
         };
-        let collection = server.database().collection(&index).map_err(refused)?;
+        let collection = engine.database().collection(&index).map_err(refused)?;
         let settings = settings::parse_change(&body.bytes, &collection.settings())?;
-        let changed = server.database().change_settings(&index, settings);
+        let changed = engine.database().change_settings(&index, settings);
         changed.map_err(refused)?;
         Ok(Answer::ok(&json!({"acknowledged": true})))
     };
-    server.write(work).await?
+    engine.write(work).await?
 }
 
 /// `DELETE /{collection}`
-pub(crate) async fn delete(call: Call) -> Outcome<Answer> {
+pub(crate) async fn delete(call: Call<Engine>) -> Outcome<Answer> {
     let index = call.collection();
     if index == "_all" || index.contains(['*', ',']) {
         return Err(Failure::illegal_argument(format!(
-            "collections are dropped one at a time: name one, not [{index}]"
+            "collections are dropped one at a time: name one instead of [{index}]"
         )));
     }
     let ignore_missing = call.params.flag("ignore_unavailable")?.unwrap_or(false);
-    let work = move |server: &Server| match server.database().drop_collection(&index) {
+    let work = move |engine: &Engine| match engine.database().drop_collection(&index) {
         Ok(()) => Ok(Answer::ok(&json!({"acknowledged": true}))),
         Err(error) => match error.kind() {
             ErrorKind::NotFound | ErrorKind::Invalid if ignore_missing => {
@@ -89,132 +91,54 @@ pub(crate) async fn delete(call: Call) -> Outcome<Answer> {
             _ => Err(Failure::engine(&error, Some(&index))),
         },
     };
-    call.server.write(work).await?
+    call.state.write(work).await?
 }
 
-/// `GET|POST /_refresh`: succeeds if the collections exist. A read sees every write that was
-/// acknowledged before it.
-pub(crate) async fn refresh(call: Call) -> Outcome<Answer> {
+/// `GET|POST /_refresh`: succeeds if the collections exist. It does nothing, because a read sees
+/// every write that was acknowledged before it.
+pub(crate) async fn refresh(call: Call<Engine>) -> Outcome<Answer> {
     let selection = Selection::of(&call)?;
-    let work = move |server: &Server| {
-        let collections = selection.collections(server)?;
+    let work = move |engine: &Engine| {
+        let collections = selection.collections(engine)?;
         Ok(Answer::ok(&json!({"_shards": shards(&collections)})))
     };
-    call.server.read(work).await?
+    call.state.read(work).await?
 }
 
 /// `GET|POST /_flush`
-pub(crate) async fn flush(call: Call) -> Outcome<Answer> {
+pub(crate) async fn flush(call: Call<Engine>) -> Outcome<Answer> {
     call.params.flag("force")?;
     call.params.flag("wait_if_ongoing")?;
     let selection = Selection::of(&call)?;
     on_each(call, selection, Collection::flush).await
 }
 
-/// `POST /_forcemerge`: gives back the room of what was overwritten and deleted, all of it,
-/// whatever part was asked for.
-pub(crate) async fn force_merge(call: Call) -> Outcome<Answer> {
+/// `POST /_forcemerge`: frees the disk space of all overwritten and deleted documents, whatever the
+/// parameters say.
+pub(crate) async fn force_merge(call: Call<Engine>) -> Outcome<Answer> {
     for flag in ["flush", "only_expunge_deletes", "primary_only"] {
         call.params.flag(flag)?;
     }
     call.params.number::<u64>("max_num_segments")?;
-    let why = "the answer comes when it is done";
+    let why = "the request is answered when the merge is done";
     call.params
         .only("wait_for_completion", &["", "true"], why)?;
     let selection = Selection::of(&call)?;
     on_each(call, selection, Collection::compact).await
 }
 
-/// Does something with each of the collections.
+/// Runs an operation on each of the collections.
 async fn on_each(
-    call: Call,
+    call: Call<Engine>,
     selection: Selection,
-    act: fn(&Collection) -> quiredb::Result<()>,
+    run: fn(&Collection) -> quiredb::Result<()>,
 ) -> Outcome<Answer> {
-    let work = move |server: &Server| {
-        let collections = selection.collections(server)?;
+    let work = move |engine: &Engine| {
+        let collections = selection.collections(engine)?;
         for collection in &collections {
-            act(collection).map_err(|error| Failure::engine(&error, Some(collection.name())))?;
+            run(collection).map_err(|error| Failure::engine(&error, Some(collection.name())))?;
         }
         Ok(Answer::ok(&json!({"_shards": shards(&collections)})))
     };
-    call.server.write(work).await?
-}
-
-fn shards(collections: &[Collection]) -> Value {
-    let partitions: u64 = collections
-        .iter()
-        .map(|collection| u64::from(collection.settings().partitions))
-        .sum();
-    json!({"total": partitions, "successful": partitions, "failed": 0})
-}
-
-/// The partitions of collections that were all asked.
-pub(crate) fn searched(collections: &[Collection]) -> Value {
-    let mut shards = shards(collections);
-    if let Some(object) = shards.as_object_mut() {
-        object.shift_insert(2, "skipped".to_owned(), 0.into());
-    }
-    shards
-}
-
-/// The collections that a request is about: names and patterns between commas; all of them if it
-/// names none.
-pub(crate) struct Selection {
-    names: Vec<String>,
-    ignore_missing: bool,
-}
-
-impl Selection {
-    pub(crate) fn of(call: &Call) -> Outcome<Selection> {
-        let ignore_missing = call.params.flag("ignore_unavailable")?.unwrap_or(false);
-        check_wildcards(&call.params)?;
-        let names = call
-            .place("collection")
-            .unwrap_or("_all")
-            .split(',')
-            .map(str::to_owned)
-            .collect();
-        Ok(Selection {
-            names,
-            ignore_missing,
-        })
-    }
-
-    /// # Errors
-    /// 404 for a name without a collection. A pattern may match none.
-    pub(crate) fn collections(&self, server: &Server) -> Outcome<Vec<Collection>> {
-        let all = server.database().collections();
-        let mut chosen = Vec::new();
-        for name in &self.names {
-            let pattern = if name == "_all" { "*" } else { name };
-            let is_pattern = pattern.contains('*');
-            let mut matched = all
-                .iter()
-                .filter(|name| glob(pattern.as_bytes(), name.as_bytes()))
-                .peekable();
-            if matched.peek().is_none() && !is_pattern && !self.ignore_missing {
-                return Err(Failure::index_not_found(name));
-            }
-            chosen.extend(matched);
-        }
-        chosen.sort_unstable();
-        chosen.dedup();
-        // One that was dropped meanwhile is as if it had not been there.
-        let opened = chosen.into_iter().map(|name| server.collection(name));
-        let opened = opened.filter_map(|collection| match collection {
-            Err(failure) if failure.status == StatusCode::NOT_FOUND => None,
-            other => Some(other),
-        });
-        opened.collect()
-    }
-}
-
-fn check_wildcards(params: &Params) -> Outcome<()> {
-    params.only(
-        "expand_wildcards",
-        &["all", "open", "open,closed", "open,hidden"],
-        "no collection is closed or hidden",
-    )?;
-    params.flag("allow_no_indices").map(|_| ())
+    call.state.write(work).await?
 }

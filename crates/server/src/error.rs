@@ -1,4 +1,4 @@
-//! Why a server can't be started or run. What a caller gets over HTTP is in `failure.rs`.
+//! Why a server can't be started or run. Errors of requests are in `http/failure.rs`.
 
 use std::net::SocketAddr;
 
@@ -6,9 +6,10 @@ use std::net::SocketAddr;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The address can be reached by others and no token is set.
+    /// Other machines can connect to the address, and no token is set.
     #[error(
-        "refusing to listen on {address} without a token: it can be reached from other machines; set a token or listen on 127.0.0.1"
+        "refusing to listen on {address} without a token: other machines can connect to it; set a \
+         token or listen on 127.0.0.1"
     )]
     TokenRequired {
         /// The address.

@@ -1,26 +1,32 @@
 //! Server for Quire: the document part of the OpenSearch REST API over HTTP, and the memcached
 //! protocol, so that existing clients and shippers work unchanged.
 //!
-//! [`serve()`] runs it on listeners; [`router`] and [`memcached()`] call it in process. What it
-//! promises:
+//! [`serve()`] runs it on listeners; [`router`] and [`memcached()`] call it in process.
 //!
-//! 1. **An acknowledged write is seen.** A 2xx answer to a write means it is as durable as the
-//!    collection's setting says, and every read that begins after it sees it; `refresh` changes
+//! # Invariants
+//! 1. **An acknowledged write is seen.** A 2xx answer to a write means that it is as durable as the
+//!    collection's setting says. Every read that begins after it sees it; `refresh` changes
 //!    nothing.
-//! 2. **A document comes back as it went in**: every field, in its order, numbers as written.
-//! 3. **What can't be honoured is refused by name**, with a 400: a parameter, a setting, a query, a
-//!    script. Nothing is skipped silently, except what could not have changed an answer, such as
-//!    the number of replicas.
-//! 4. **Memory is bounded** whatever clients do: bodies and long answers share one bound
-//!    ([`ServerOptions::buffer_bytes_max`]), bulk bodies are applied as they arrive, multi-get
-//!    answers are made as they are read, connections are counted, and whoever neither sends nor
-//!    reads is cut off.
-//! 5. **The engine never runs on the threads that drive connections**: reads and writes have
-//!    bounded sets of threads of their own, and each memcached connection has its own.
+//! 2. **A document comes back as it was put**: every field, in its order, numbers as written.
+//! 3. **What is not supported is refused by name**, with a 400: a parameter, a setting, a query, a
+//!    script. Nothing is ignored silently, except what could not change an answer, such as the
+//!    number of replicas.
+//! 4. **Memory is bounded** whatever clients do. Bodies and long answers share one bound
+//!    ([`ServerOptions::buffer_bytes_max`]). Bulk bodies are applied as they arrive, and answers to
+//!    multi-gets and searches are made as the client reads them. The number of connections is
+//!    bounded, and a client that neither sends nor reads is disconnected.
+//! 5. **The engine never runs on the threads that drive connections**: reads, searches and writes
+//!    each have a bounded set of threads, and each memcached connection has a thread.
 //!
-//! Versions: `_version` and `_seq_no` are both the document's position in its partition's log,
-//! `_primary_term` is 1. They grow with every write but are not dense, and those of documents in
+//! Versions: `_version` and `_seq_no` are both the document's position in its partition's log;
+//! `_primary_term` is 1. They grow with every write but are not dense. Versions of documents in
 //! different partitions can't be compared.
+//!
+//! # Modules
+//! `serve` opens the ports, `dispatch` finds the route of a request in `routes` and calls its
+//! handler. The handlers are in `documents`, `bulk`, `search`, `collections`, `admin`, `jobs` and
+//! `follow`. Each gets what it uses of `state`; most get only the `engine`, the way to the
+//! database. `http` and `net` are what all of them share, and `memcached` is the other protocol.
 //!
 //! ```no_run
 //! use quire_server::{ServerOptions, bind, serve};
@@ -38,46 +44,28 @@
 //! # }
 //! ```
 
-mod accept;
-mod ack;
-mod answer;
-mod auth;
-mod backup;
-mod body;
-mod buffers;
+mod admin;
 mod bulk;
-mod call;
-mod cat;
-mod changes;
-mod cluster;
 mod collections;
-mod connections;
+mod dispatch;
 mod documents;
+mod engine;
 mod error;
-mod failure;
-mod fields;
 mod follow;
-mod io;
-mod lines;
-mod lookup;
+mod http;
+mod ids;
+mod jobs;
 mod memcached;
-mod merge;
 mod metrics;
-mod mget;
-mod openapi;
+mod net;
 mod options;
-mod params;
-mod pretty;
 mod routes;
 mod search;
 mod serve;
 mod state;
-mod task;
-mod update;
-mod verify;
 
 pub use error::{Error, ErrorKind, Result};
-pub use follow::{FollowOptions, Follower, Response, request, serve_follower};
+pub use follow::{FollowOptions, Follower, Response, request};
 pub use memcached::memcached;
 pub use options::{MemcachedOptions, ServerOptions};
-pub use serve::{Listeners, bind, router, serve};
+pub use serve::{Listeners, bind, router, serve, serve_follower};

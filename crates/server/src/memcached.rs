@@ -1,25 +1,29 @@
-//! The memcached protocol: text and meta commands over documents, so that what reads Memcached
-//! today reads Quire.
+//! The memcached protocol: text and meta commands over documents, so that programs which read
+//! Memcached can read Quire.
 //!
-//! - A key addresses a document: `collection:key`, or a key of one collection that is set
+//! - A key addresses a document: it is `collection:key`, or a key of the one collection that is set
 //!   ([`MemcachedOptions::collection`](crate::MemcachedOptions)).
 //! - A value is the document's JSON, or one field of it
 //!   ([`MemcachedOptions::field`](crate::MemcachedOptions)).
-//! - The cas unique is the document's version, and `cas` a write on condition that it is still that
-//!   one.
+//! - The cas unique is the document's version. `cas` writes if the document still has that version.
 //! - Documents do not expire: an exptime that is not 0 is refused, a negative one removes.
 //!
-//! From the socket inwards: `port` accepts, `connection` reads and writes, `parse` makes requests
-//! of bytes, `session` does them in batches, `write` decides what a write comes to, `value` finds
-//! values in documents, `outcome` has the answers.
+//! From the socket inwards: `port` accepts, `connection` reads and writes, `parse` turns bytes into
+//! requests, `session` executes them in batches, `keyspace` looks documents up, `write` decides and
+//! commits writes, `value` finds values in documents, `outcome` formats answers.
 
 mod admission;
 mod connection;
 mod counters;
+mod flow;
+mod keyspace;
 mod meta;
+mod mode;
 mod outcome;
 mod parse;
-mod port;
+pub(crate) mod port;
+pub(crate) mod port_state;
+mod refusal;
 mod request;
 mod session;
 mod stats;
@@ -32,20 +36,19 @@ use std::sync::Arc;
 
 use quiredb::Database;
 
+use self::connection::Connection;
+use self::port_state::PortState;
+use crate::engine::Engine;
+use crate::http::buffers::Buffers;
 use crate::options::ServerOptions;
-use crate::state::Server;
-use connection::Connection;
 
-pub(crate) use counters::Counters;
-pub(crate) use port::Port;
-
-/// Serves one client of the memcached protocol, in process: requests from `reader`, answers to
-/// `writer`, until the reader ends or the client does. Blocks. Bounds of connections and sockets
-/// are [`serve`](crate::serve())'s; all others hold here too.
+/// Serves one client of the memcached protocol in process: reads requests from `reader` and writes
+/// answers to `writer`, until `reader` ends or the client quits. Blocks. The bounds on connections
+/// and sockets are [`serve`](crate::serve())'s and do not hold here; all others do.
 ///
 /// # Errors
-/// [`Error::InvalidOption`](crate::Error), as an [`io::Error`]; what `reader` and `writer` fail
-/// with.
+/// [`Error::InvalidOption`](crate::Error), as an [`io::Error`]; the errors of `reader` and
+/// `writer`.
 ///
 /// ```
 /// use quire_server::{MemcachedOptions, ServerOptions, memcached};
@@ -69,7 +72,9 @@ pub fn memcached(
     writer: impl io::Write,
 ) -> io::Result<()> {
     options.check(options.listen).map_err(io::Error::other)?;
-    let server = Arc::new(Server::new(database, options, None));
-    Connection::new(server, reader, writer).run(&|_| true)?;
+    let engine = Engine::new(database, &options);
+    let buffers = Buffers::new(options.buffer_bytes_max);
+    let state = PortState::new(&options, engine, buffers, None);
+    Connection::new(Arc::new(state), reader, writer).run(&|_| true)?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! How a server is run: where it listens, who may call, and the bounds it keeps.
+//! The options of a server: where it listens, who may call, and its bounds.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -7,64 +7,61 @@ use std::time::Duration;
 
 use crate::{Error, Result};
 
-/// The fewest bytes of request buffers a server can work with: one document of the largest size and
-/// its envelope, twice.
+/// The smallest bound on request buffers: twice the largest document with its envelope.
 const BUFFER_BYTES_LEAST: usize = 48 << 20;
 
-/// How a server is run. Each bound has a default that suits a machine of a few cores.
+/// The options of a server. The defaults of the bounds suit a machine with a few cores.
 #[derive(Clone)]
 pub struct ServerOptions {
-    /// Where to listen. Default `127.0.0.1:9200`. Any address that is not a loopback one needs a
+    /// Where to listen. Default `127.0.0.1:9200`. An address that is no loopback address needs a
     /// `token`.
     pub listen: SocketAddr,
     /// What a caller must send as `Authorization: Bearer <token>`: visible ASCII without spaces.
-    /// Default none, which lets in every program of this machine, but no page of a web browser that
-    /// it did not serve itself.
+    /// Default none: every program of this machine may call, but no page of another site in a web
+    /// browser.
     pub token: Option<String>,
-    /// The largest request body in bytes, counted after decompression. Default 100 MiB, as
-    /// OpenSearch. Only a bulk body can come near it: any other is one document or a list of keys
-    /// and ends at 17 MiB.
+    /// The largest bulk body in bytes, counted after decompression. Default 100 MiB, as in
+    /// OpenSearch. Any other body is one document or a list of keys, and at most 17 MiB.
     pub body_bytes_max: u64,
-    /// Bytes of requests and of answers to bulk requests held in memory, all connections together.
-    /// Default 64 MiB, at least 48 MiB. A request that finds no room waits up to `request_timeout`;
-    /// one that outgrows it is refused with 429.
+    /// Bytes of requests and of long answers held in memory, for all connections together. Default
+    /// 64 MiB, at least 48 MiB. A request that begins while no memory is free waits up to
+    /// `request_timeout`; one that grows beyond the bound is refused with 429.
     pub buffer_bytes_max: usize,
     /// Connections open at once. Default 1,024. More wait to be accepted.
     pub connections_max: usize,
     /// Reads of the database running at once; each holds a thread while it runs. Default 64. More
     /// wait.
     pub reads_max: usize,
-    /// Searches, and counts with a query, running at once, beside those reads: each looks at every
-    /// document, and holds up to 16 MiB of `buffer_bytes_max`. Default 2. More wait, up to
-    /// `request_timeout`.
+    /// Searches, and counts with a query, running at once; they are not counted as reads. Each
+    /// reads every document, and holds up to 16 MiB of `buffer_bytes_max`. Default 2. More wait, up
+    /// to `request_timeout`.
     pub searches_max: usize,
     /// Writes of the database running at once; each holds a thread until it is durable. Default
-    /// 256: writers that wait together share a sync. Reads never wait behind them.
+    /// 256, because writes that wait together share a sync. Reads never wait for writes.
     pub writes_max: usize,
-    /// The longest an ordinary request takes to arrive, and the longest the database takes to
-    /// answer. Default 60 s. After it the caller gets 503; a write that has begun may still be
-    /// applied.
+    /// The longest time for an ordinary request to arrive, and for the database to answer. Default
+    /// 60 s. After it the caller gets 503; a write that has begun may still be applied.
     pub request_timeout: Duration,
-    /// The longest wait for a client: for its next request or the rest of a header, for the next
-    /// piece of a bulk body, and for it to read more of an answer. Default 60 s. After it the
-    /// connection is closed.
+    /// The longest wait for a client to send its next request, the rest of a header or the next
+    /// piece of a bulk body, or to read more of an answer. Default 60 s. After it the connection is
+    /// closed.
     pub idle_timeout: Duration,
-    /// The directory below which callers may have backups made. Default none: they may not.
+    /// The directory below which callers may make backups. Default none: they may not.
     pub backup_dir: Option<PathBuf>,
-    /// How long requests in flight may go on after shutdown began. Default 30 s.
+    /// How long requests in flight may continue after shutdown has begun. Default 30 s.
     pub shutdown_timeout: Duration,
     /// The memcached protocol. Default none: it is not served.
     pub memcached: Option<MemcachedOptions>,
 }
 
-/// How the memcached protocol is served. Bounds, and the token, are those of [`ServerOptions`].
+/// The options of the memcached port. Its bounds and its token are those of [`ServerOptions`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemcachedOptions {
-    /// Where to listen. Default `127.0.0.1:11211`. Any address that is not a loopback one needs a
+    /// Where to listen. Default `127.0.0.1:11211`. An address that is no loopback address needs a
     /// token.
     pub listen: SocketAddr,
-    /// The collection that every key is one of, whole, whatever colons it has. Default none: then a
-    /// key is `collection:key`.
+    /// The collection of all keys; a colon in a key then has no meaning. Default none: a key is
+    /// `collection:key`.
     pub collection: Option<String>,
     /// The field whose text is the value. Default none: the value is the document, as JSON.
     pub field: Option<String>,
@@ -122,10 +119,10 @@ impl fmt::Debug for ServerOptions {
 }
 
 impl ServerOptions {
-    /// Whether these options can be served on `address`.
+    /// Checks that a server with these options may listen on `address`.
     ///
     /// # Errors
-    /// [`Error::TokenRequired`] if others could reach the address and no token is set;
+    /// [`Error::TokenRequired`] if other machines could connect to it and no token is set;
     /// [`Error::InvalidOption`] names an option that is out of its bounds.
     pub(crate) fn check(&self, address: SocketAddr) -> Result<()> {
         match &self.token {
@@ -179,8 +176,8 @@ impl ServerOptions {
     }
 }
 
-/// Whether only this machine can reach the address; an IPv4 address written as an IPv6 one counts
-/// as what it is.
+/// Whether only this machine can connect to the address. An IPv4 address that is written as an IPv6
+/// address is checked as IPv4.
 pub(crate) fn is_loopback(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }

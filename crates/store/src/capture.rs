@@ -4,8 +4,8 @@
 //! # Order
 //! 1. Of each store: keep the log's segments from being dropped, copy the manifest, hold its table
 //!    files.
-//! 2. Hold the writers of all stores; end each log's last block; let the writers go. Nothing here
-//!    touches a disk.
+//! 2. Hold the writers of all stores; end each log's last block; release the writers. Nothing here
+//!    waits for a disk.
 //! 3. Of each store: make the log durable up to that position, hold the files it is in.
 //!
 //! What is copied then is immutable: tables, and the log's bytes up to the end of a block. The
@@ -62,7 +62,7 @@ impl FileName {
     }
 }
 
-/// A file to be copied, or the front of one. It never changes.
+/// A file to be copied, or the first bytes of one. It never changes.
 #[derive(Debug)]
 pub enum FileCopy {
     /// The manifest: its path, sequence number and bytes.
@@ -204,12 +204,17 @@ pub fn capture<M: Machine, R>(
 impl<M: Machine> Inner<M> {
     /// The manifest, and the table files that it names.
     fn files_now(&self) -> Vec<FileCopy> {
-        // A flush or a compaction installs its files before it lets go of the manifest.
+        // A flush or a compaction installs its files before it releases the manifest.
         let manifest = self.manifest.lock();
-        let bytes = Bytes::from(manifest.encode());
+        let mut copied = manifest.clone();
+        // Of trees that were not opened no file is held, so none can be copied.
+        copied
+            .trees
+            .retain(|tree| self.trees.find(tree.id).is_some());
+        let bytes = Bytes::from(copied.encode());
         let path = manifest::path(&self.dir);
         let mut files = vec![FileCopy::Manifest(path, manifest.sequence, bytes)];
-        let tables = self.trees.iter().flat_map(quire_lsm::Tree::copies);
+        let tables = self.trees.iter().flat_map(|slot| slot.tree.copies());
         files.extend(tables.map(FileCopy::Table));
         files
     }

@@ -42,14 +42,15 @@ pub enum Error {
     #[error(transparent)]
     Env(#[from] quire_env::Error),
     /// The log.
-    #[error(transparent)]
+    #[error("{0}")]
     Log(#[from] quire_log::Error),
     /// A tree.
-    #[error(transparent)]
+    #[error("{0}")]
     Tree(#[from] quire_lsm::Error),
     /// The log could not be synced after a write.
     #[error(
-        "{path}: what was just written could not be made durable, and may or may not be there after the database is reopened: {source}"
+        "{path}: what was just written could not be made durable, and may or may not be there \
+         after the database is reopened: {source}"
     )]
     NotSynced {
         /// The partition's directory.
@@ -69,7 +70,8 @@ pub enum Error {
     },
     /// The log ends before what was durable once: acknowledged records are missing.
     #[error(
-        "{path}: the log ends at position {last}, but was durable up to {synced}: log files are missing or were cut"
+        "{path}: the log ends at position {last}, but was durable up to {synced}: \
+         log files are missing or were cut"
     )]
     LogTooShort {
         /// The partition's directory.
@@ -89,6 +91,14 @@ pub enum Error {
         /// What the machine said.
         reason: String,
     },
+    /// A derived tree can't be made of what the trees or the log hold.
+    #[error("a derived tree can't be made of what is there at position {position}: {reason}")]
+    Derived {
+        /// The record, or the view's position.
+        position: Position,
+        /// What is wrong.
+        reason: String,
+    },
     /// There is a manifest where a new store was to be made.
     #[error("{path} holds a partition already")]
     Exists {
@@ -97,7 +107,8 @@ pub enum Error {
     },
     /// Writers waited for memory that flushes can't free.
     #[error(
-        "writes are refused: memory is full and can't be written out ({reason}); free some disk space and try again"
+        "writes are refused: memory is full and can't be written out ({reason}); \
+         free some disk space and try again"
     )]
     MemoryFull {
         /// Why the flush did not succeed.
@@ -120,6 +131,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// The error of a [`DerivedTrees`](crate::DerivedTrees) that meets what makes no sense.
+    pub fn derived(position: Position, reason: String) -> Error {
+        Error::Derived { position, reason }
+    }
+
     /// What a caller can act on.
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -132,9 +148,8 @@ impl Error {
                 quire_log::ErrorKind::Closed => ErrorKind::Closed,
                 _ => ErrorKind::Io,
             },
-            Error::Manifest { .. } | Error::LogTooShort { .. } | Error::Record { .. } => {
-                ErrorKind::Corrupt
-            }
+            Error::Manifest { .. } | Error::LogTooShort { .. } => ErrorKind::Corrupt,
+            Error::Record { .. } | Error::Derived { .. } => ErrorKind::Corrupt,
             Error::Exists { .. } => ErrorKind::AlreadyExists,
             Error::MemoryFull { .. } => ErrorKind::Full,
             Error::ReadOnly { .. } => ErrorKind::ReadOnly,

@@ -5,19 +5,22 @@
 //! replaces the manifest; (5) lets readers see the files and drops the memtables. A crash between
 //! any two steps loses nothing: before (4) the old manifest and the log still give everything, and
 //! the new files are orphans. Where the log is a write-ahead log and no more, (6) the segments that
-//! hold nothing after the position are dropped; if it is rotate_unsynced too, (2) is left out, as the tables
-//! have it all.
+//! hold nothing after the position are dropped; if it rotates unsynced too, (2) is left out, as the
+//! tables have it all. Derived trees follow up to the position, and are frozen there, after (2).
 
-use crate::log_compaction::superseded_bytes_max;
-use crate::manifest;
+use crate::deriver::Deriver;
+use crate::manifest::{self, Manifest, Progress, TreeFiles};
 use crate::shared::Flushable;
-use crate::space::Space;
+use crate::space::{Space, superseded_bytes_max};
 use crate::store::{Inner, Store, Writer};
-use crate::{Error, ErrorKind, Machine, Result};
+use crate::trees::{Slot, TreeUse};
+use crate::{Error, ErrorKind, Machine, Result, TreeId};
 use quire_env::JobClass;
-use quire_lsm::{Compaction, Superseded, Tree, TreeEdit};
+use quire_lsm::{Compaction, Superseded, TreeEdit};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
+use quire_sync::MutexGuard;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -25,18 +28,45 @@ use std::time::Duration;
 /// How long after a failed flush the next is tried.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// How long is waited, twice as long each time, for whoever holds what was superseded.
-const LET_GO_WAIT_MIN: Duration = Duration::from_micros(100);
-const LET_GO_WAIT_MAX: Duration = Duration::from_millis(10);
+/// How long a flush waits, twice as long each time, for readers that hold what was superseded.
+const RELEASE_WAIT_MIN: Duration = Duration::from_micros(100);
+const RELEASE_WAIT_MAX: Duration = Duration::from_millis(10);
 
 /// On close, a log tail longer than this is flushed, so that the next open need not replay it.
 const CLOSE_FLUSH_BYTES: u64 = 4 << 20;
 
 /// A flush's position and the machine's state there.
+#[derive(Debug)]
 pub(crate) struct Cut {
     position: Position,
     state: Vec<u8>,
     space: Space,
+    /// How far each derived tree is.
+    derived: Vec<(TreeId, Progress)>,
+}
+
+/// What a manifest says otherwise than the one before it.
+#[derive(Debug, Default)]
+pub(crate) struct ManifestChange {
+    /// Trees have other runs.
+    pub(crate) edits: Vec<(TreeId, TreeEdit)>,
+    /// The trees are at another position.
+    pub(crate) cut: Option<Cut>,
+    /// Trees that are new.
+    pub(crate) added: Vec<TreeFiles>,
+    /// Trees that are no more.
+    pub(crate) dropped: Vec<TreeId>,
+    /// Derived trees that have nothing in them any more.
+    pub(crate) emptied: Vec<TreeId>,
+}
+
+impl ManifestChange {
+    pub(crate) fn edit(tree: TreeId, edit: TreeEdit) -> ManifestChange {
+        ManifestChange {
+            edits: vec![(tree, edit)],
+            ..ManifestChange::default()
+        }
+    }
 }
 
 impl<M: Machine> Store<M> {
@@ -72,8 +102,8 @@ impl<M: Machine> Store<M> {
         self.inner.compact_log_whole()
     }
 
-    /// Writes all memtables out and does the compactions that the policy asks for, until it asks
-    /// for none: what is on disk then is what will be there as long as nothing is written.
+    /// Writes all memtables out and does the compactions that the policy picks, until it picks
+    /// none: what is on disk then is what will be there as long as nothing is written.
     ///
     /// # Errors
     /// As of [`flush`](Store::flush).
@@ -120,7 +150,11 @@ impl<M: Machine> Store<M> {
             // All is durable in the log: what had no room would only have made the next opening
             // faster.
             Err(error) if error.kind() == ErrorKind::Full => {
-                tracing::warn!(partition = %inner.dir.display(), %error, "no room to write memtables out at the close");
+                tracing::warn!(
+                    partition = %inner.dir.display(),
+                    %error,
+                    "no room to write memtables out at the close"
+                );
                 Ok(())
             }
             flushed => flushed,
@@ -146,21 +180,35 @@ impl<M: Machine> Inner<M> {
                 path: self.dir.clone(),
             });
         }
+        // Before the cut: derived trees must not get past it.
+        let deriver = self.deriving.lock();
         let cut = self.freeze(&mut self.writer.lock());
-        self.flush_cut(cut)
+        self.flush_cut(cut, deriver)
     }
 
     /// Flushes what was frozen. Called with the lock of the one flush.
-    pub(crate) fn flush_cut(&self, cut: Cut) -> Result<()> {
+    pub(crate) fn flush_cut(
+        &self,
+        mut cut: Cut,
+        mut deriver: MutexGuard<'_, Deriver>,
+    ) -> Result<()> {
         let rotate_unsynced = self.options.log.rotate_unsynced && !M::LOG_IS_KEPT;
         if !rotate_unsynced && !seeded(Bug::FlushAheadOfLog) {
             self.log.sync_aside(cut.position)?;
         }
         self.publish(cut.position);
+        self.derive_to(&mut deriver, cut.position);
+        let view = deriver.view.as_ref();
+        assert!(
+            view.is_none_or(|view| view.position() == cut.position),
+            "derived trees are flushed at the position of the others"
+        );
+        cut.derived = self.freeze_derived(&deriver);
+        drop(deriver);
         let mut edits = Vec::new();
-        for (index, tree) in self.trees.iter().enumerate() {
-            match tree.flush() {
-                Ok(Some(edit)) => edits.push((index, edit)),
+        for slot in self.trees.iter() {
+            match slot.tree.flush() {
+                Ok(Some(edit)) => edits.push((slot.id, edit)),
                 Ok(None) => {}
                 Err(error) => {
                     self.abandon(edits);
@@ -168,10 +216,18 @@ impl<M: Machine> Inner<M> {
                 }
             }
         }
-        if edits.is_empty() && self.manifest.lock().applied == cut.position {
+        if edits.is_empty() && self.is_flushed(&cut) {
             return Ok(());
         }
-        self.commit(edits, Some(cut))?;
+        let derived = cut.derived.clone();
+        self.commit(ManifestChange {
+            edits,
+            cut: Some(cut),
+            ..ManifestChange::default()
+        })?;
+        if !derived.is_empty() {
+            self.note_flushed(&derived);
+        }
         self.counters.flushes.fetch_add(1, Ordering::Relaxed);
         self.schedule_compaction();
         if M::LOG_IS_KEPT {
@@ -180,9 +236,19 @@ impl<M: Machine> Inner<M> {
         self.drop_obsolete_log()
     }
 
+    /// Whether the manifest says already what a flush without files has to say.
+    fn is_flushed(&self, cut: &Cut) -> bool {
+        let manifest = self.manifest.lock();
+        let is_known = |(id, progress): &(TreeId, Progress)| {
+            let mut trees = manifest.trees.iter();
+            trees.any(|tree| tree.id == *id && tree.derived.as_ref() == Some(progress))
+        };
+        manifest.applied == cut.position && cut.derived.iter().all(is_known)
+    }
+
     /// Drops all of the log that no opening will replay, the newest segment too.
     fn drop_whole_log(&self) -> Result<()> {
-        self.log.roll()?;
+        self.log.rotate()?;
         self.drop_obsolete_log()
     }
 
@@ -195,10 +261,11 @@ impl<M: Machine> Inner<M> {
         Ok(())
     }
 
-    /// Freezes all memtables. Called with the lock of the one flush.
+    /// Freezes the memtables that `apply` writes. Called with the lock of the one flush, and with
+    /// that on derived trees.
     pub(crate) fn freeze(&self, writer: &mut Writer<M>) -> Cut {
-        for tree in &self.trees {
-            tree.freeze();
+        for slot in self.trees.applied() {
+            slot.tree.freeze();
         }
         writer.unflushed_bytes = 0;
         writer.superseded_bytes = 0;
@@ -212,6 +279,7 @@ impl<M: Machine> Inner<M> {
             },
             state: writer.machine.encode(),
             space,
+            derived: Vec::new(),
         }
     }
 
@@ -219,78 +287,126 @@ impl<M: Machine> Inner<M> {
     /// durable already: a disk without room for the note loses nothing else.
     fn note_end(&self) {
         if self.manifest.lock().synced < self.log.durable()
-            && let Err(error) = self.commit(Vec::new(), None)
+            && let Err(error) = self.commit(ManifestChange::default())
         {
-            tracing::warn!(partition = %self.dir.display(), %error, "the end of the log could not be noted");
+            tracing::warn!(
+                partition = %self.dir.display(),
+                %error,
+                "the end of the log could not be noted"
+            );
         }
     }
 
-    fn abandon(&self, edits: Vec<(usize, TreeEdit)>) {
-        for (index, edit) in edits {
-            self.trees[index].abandon(edit);
+    fn abandon(&self, edits: Vec<(TreeId, TreeEdit)>) {
+        for (id, edit) in edits {
+            if let Some(slot) = self.trees.find(id) {
+                slot.tree.abandon(edit);
+            }
         }
     }
 
-    /// Writes the manifest that holds `edits`, then lets readers see them.
-    pub(crate) fn commit(&self, edits: Vec<(usize, TreeEdit)>, cut: Option<Cut>) -> Result<()> {
+    /// Writes the manifest that makes `change`, then lets readers see it.
+    pub(crate) fn commit(&self, change: ManifestChange) -> Result<()> {
         let mut manifest = self.manifest.lock();
-        let mut next = manifest.clone();
-        next.sequence += 1;
-        next.synced = self.log.durable();
-        next.next_file = self.files.next_number();
-        for (index, edit) in &edits {
-            let tree = &self.trees[*index];
-            if let Some(files) = next
-                .trees
-                .iter_mut()
-                .find(|files| files.id == tree.spec().id)
-            {
-                files.runs = tree.preview(edit);
-            }
-        }
-        if let Some(cut) = cut {
-            next.applied = cut.position;
-            if seeded(Bug::AppliedOneTooFar) {
-                next.applied = cut.position.next();
-            }
-            if !seeded(Bug::StateNotReplaced) {
-                next.state = cut.state;
-            }
-            next.space = cut.space;
-        } else if seeded(Bug::DeadBytesOfNow) {
-            next.space = self.writer.lock().space.clone();
-        }
+        let next = self.next_manifest(&manifest, &change);
+        assert!(
+            next.applied >= manifest.applied,
+            "a manifest never takes records back out of the trees' files"
+        );
         let path = manifest::path(&self.dir);
         if let Err(error) = self.shared.env().replace(&path, &next.encode()) {
             // The new manifest may be in place although its name is not durable. Only if the old
             // one still stands is it safe to take the new files away.
-            match manifest::Manifest::read(&**self.shared.env(), &self.dir) {
+            match Manifest::read(&**self.shared.env(), &self.dir) {
                 Ok(standing)
                     if standing.sequence == manifest.sequence
                         || seeded(Bug::DoubtfulManifestGivenUp) =>
                 {
-                    self.abandon(edits);
+                    self.abandon(change.edits);
                 }
                 _ => self.read_only.store(true, Ordering::Release),
             }
             return Err(error.into());
         }
         *manifest = next;
-        let superseded = edits
-            .into_iter()
-            .map(|(index, edit)| self.trees[index].install(edit))
-            .collect();
+        let mut superseded = Vec::new();
+        for (id, edit) in change.edits {
+            let slot = self.trees.find(id);
+            superseded.extend(slot.map(|slot| slot.tree.install(edit)));
+        }
+        let emptied = change.emptied.into_iter().map(|id| (id, TreeUse::Building));
+        let dropped = change.dropped.into_iter().map(|id| (id, TreeUse::Dropped));
+        for (id, used) in emptied.chain(dropped) {
+            if let Some(slot) = self.trees.find(id) {
+                slot.set(used);
+                superseded.push(slot.tree.discard());
+            }
+        }
         drop(manifest);
-        self.let_go(superseded);
+        self.renew_derived_view();
+        self.release(superseded);
         Ok(())
     }
 
-    /// Waits, but not for long, until nobody in the middle of a write or a look-up holds these, and
-    /// lets go of them here: it would be that write which frees a whole memtable and the room of
-    /// files. What a snapshot holds goes with the snapshot.
-    fn let_go(&self, mut superseded: Vec<Superseded>) {
-        let mut wait = LET_GO_WAIT_MIN;
-        while wait < LET_GO_WAIT_MAX {
+    /// The manifest after `manifest`.
+    fn next_manifest(&self, manifest: &Manifest, change: &ManifestChange) -> Manifest {
+        let mut next = manifest.clone();
+        next.sequence += 1;
+        next.synced = self.log.durable();
+        next.next_file = self.files().next_number();
+        for (id, edit) in &change.edits {
+            let files = next.trees.iter_mut().find(|files| files.id == *id);
+            let slot = self.trees.find(*id);
+            assert!(
+                files.is_some() && slot.is_some(),
+                "a tree is named by the manifest before anything is written to it"
+            );
+            let (Some(files), Some(slot)) = (files, slot) else {
+                continue;
+            };
+            if files.derived.is_none() || !seeded(Bug::RunsOfAddedTreeLost) {
+                files.runs = slot.tree.preview(edit);
+            }
+        }
+        next.trees.extend(change.added.iter().cloned());
+        next.trees
+            .retain(|files| !change.dropped.contains(&files.id));
+        let emptied = |files: &&mut TreeFiles| change.emptied.contains(&files.id);
+        for files in next.trees.iter_mut().filter(emptied) {
+            files.derived = Some(Progress::none());
+            files.runs.clear();
+        }
+        if let Some(cut) = &change.cut {
+            next.applied = cut.position;
+            if seeded(Bug::AppliedOneTooFar) {
+                next.applied = cut.position.next();
+            }
+            if !seeded(Bug::StateNotReplaced) {
+                next.state.clone_from(&cut.state);
+            }
+            next.space = cut.space.clone();
+            for (id, progress) in &cut.derived {
+                if let Some(files) = next.trees.iter_mut().find(|files| files.id == *id) {
+                    files.derived = Some(progress.clone());
+                }
+            }
+        } else if seeded(Bug::DeadBytesOfNow) {
+            next.space = self.writer.lock().space.clone();
+        }
+        let ids: BTreeSet<_> = next.trees.iter().map(|tree| tree.id).collect();
+        assert!(
+            ids.len() == next.trees.len(),
+            "a manifest names each tree once"
+        );
+        next
+    }
+
+    /// Waits for a short time until no write and no lookup holds these, and frees them here: else
+    /// it would be that write which frees a whole memtable and the room of files. What a snapshot
+    /// holds is freed with the snapshot.
+    fn release(&self, mut superseded: Vec<Superseded>) {
+        let mut wait = RELEASE_WAIT_MIN;
+        while wait < RELEASE_WAIT_MAX {
             superseded = superseded
                 .into_iter()
                 .filter_map(Superseded::try_drop)
@@ -305,17 +421,17 @@ impl<M: Machine> Inner<M> {
 
     /// Does a step of a compaction, unless the store is closed meanwhile. Returns whether it was
     /// done.
-    fn compact(&self, index: usize, compaction: Compaction) -> Result<bool> {
+    fn compact(&self, slot: &Slot, compaction: Compaction) -> Result<bool> {
         let stop = || self.closed.load(Ordering::Acquire);
-        let Some(edit) = self.trees[index].compact(compaction, &stop)? else {
+        let Some(edit) = slot.tree.compact(compaction, &stop)? else {
             return Ok(false);
         };
         if stop() {
-            self.trees[index].abandon(edit);
+            slot.tree.abandon(edit);
             return Ok(false);
         }
         let ended = u64::from(!edit.is_unfinished());
-        self.commit(vec![(index, edit)], None)?;
+        self.commit(ManifestChange::edit(slot.id, edit))?;
         self.counters
             .compactions
             .fetch_add(ended, Ordering::Relaxed);
@@ -325,11 +441,11 @@ impl<M: Machine> Inner<M> {
     fn compact_trees_whole(&self) -> Result<()> {
         let alone = self.compacting.write();
         self.check_open()?;
-        for (index, tree) in self.trees.iter().enumerate() {
-            self.finish_compactions(index)?;
-            if let Some(compaction) = tree.full_compaction() {
-                self.compact(index, compaction)?;
-                self.finish_compactions(index)?;
+        for slot in self.trees.iter() {
+            self.finish_compactions(slot)?;
+            if let Some(compaction) = slot.tree.full_compaction() {
+                self.compact(slot, compaction)?;
+                self.finish_compactions(slot)?;
             }
         }
         drop(alone);
@@ -339,9 +455,9 @@ impl<M: Machine> Inner<M> {
     }
 
     /// Goes on with the compactions of a tree that were begun.
-    fn finish_compactions(&self, index: usize) -> Result<()> {
-        while let Some(compaction) = self.trees[index].unfinished_compaction() {
-            if !self.compact(index, compaction)? {
+    fn finish_compactions(&self, slot: &Slot) -> Result<()> {
+        while let Some(compaction) = slot.tree.unfinished_compaction() {
+            if !self.compact(slot, compaction)? {
                 break;
             }
         }
@@ -352,20 +468,20 @@ impl<M: Machine> Inner<M> {
         !self.closed.load(Ordering::Acquire) && !self.read_only.load(Ordering::Acquire)
     }
 
-    /// A step of a compaction that a tree's policy asks for.
-    fn pick_compaction(&self) -> Option<(usize, Compaction)> {
+    /// A step of a compaction that a tree's policy picks.
+    fn pick_compaction(&self) -> Option<(&Slot, Compaction)> {
         if !self.may_compact() {
             return None;
         }
-        let picked = |(index, tree): (usize, &Tree)| Some((index, tree.pick_compaction()?));
-        self.trees.iter().enumerate().find_map(picked)
+        let mut slots = self.trees.iter();
+        slots.find_map(|slot| Some((slot, slot.tree.pick_compaction()?)))
     }
 
-    /// Does the first step of a compaction that a tree's policy asks for, or else the log's.
+    /// Does the first step of a compaction that a tree's policy picks, or else the log's.
     /// Returns whether there was one.
     fn compact_next(&self) -> Result<bool> {
         match self.pick_compaction() {
-            Some((index, compaction)) => self.compact(index, compaction),
+            Some((slot, compaction)) => self.compact(slot, compaction),
             None => {
                 let _one = self.compacting_log.lock();
                 self.compact_log()
@@ -401,7 +517,11 @@ impl<M: Machine> Inner<M> {
             inner.flush_due.store(false, Ordering::Release);
             inner.shared.flush_ended();
             if let Err(error) = result {
-                tracing::error!(partition = %inner.dir.display(), %error, "memtables could not be flushed");
+                tracing::error!(
+                    partition = %inner.dir.display(),
+                    %error,
+                    "memtables could not be flushed"
+                );
                 if !inner.read_only.load(Ordering::Acquire) {
                     inner.schedule_flush(RETRY);
                 }
@@ -435,7 +555,11 @@ impl<M: Machine> Inner<M> {
                 Err(error) => {
                     // Nothing is lost: the inputs stand. The next flush tries again.
                     inner.compaction_failed.store(true, Ordering::Release);
-                    tracing::error!(partition = %inner.dir.display(), %error, "a compaction failed");
+                    tracing::error!(
+                        partition = %inner.dir.display(),
+                        %error,
+                        "a compaction failed"
+                    );
                 }
             }
         });
@@ -447,9 +571,9 @@ impl<M: Machine> Inner<M> {
         let Some(compacting) = self.compacting.try_read() else {
             return Ok(false);
         };
-        if let Some((index, compaction)) = self.pick_compaction() {
+        if let Some((slot, compaction)) = self.pick_compaction() {
             self.schedule_next_compaction();
-            return self.compact(index, compaction);
+            return self.compact(slot, compaction);
         }
         drop(compacting);
         match self.compacting_log.try_lock() {
@@ -466,7 +590,7 @@ impl<M: Machine> Flushable for Inner<M> {
         }
         self.trees
             .iter()
-            .map(|tree| tree.memtable_bytes() + tree.frozen_bytes())
+            .map(|slot| slot.tree.memtable_bytes() + slot.tree.frozen_bytes())
             .sum()
     }
 

@@ -3,7 +3,7 @@
 //!
 //! # Invariants
 //! 1. A record goes to the position that it has in the other store, which is the one after the
-//!    last: the log of a follower is a front of the other's log.
+//!    last: the log of a follower is a prefix of the other's log.
 //! 2. Records that the machine would refuse are refused before the log has them.
 
 use crate::{Durability, Error, Machine, Result, Store};

@@ -4,9 +4,9 @@
 //! # Invariants
 //! 1. Reads past the block cache, and changes nothing.
 //! 2. A table that a compaction took away meanwhile is no damage: there is nothing to inspect. Of a
-//!    segment that was compacted into another, that other one is read. So whoever inspects all
-//!    files in their order, but none that comes at or before the last one read, reads every record
-//!    in the file that it is in then.
+//!    segment that was compacted into another, that other one is read. So a caller that inspects
+//!    all files in their order, but none that comes at or before the last one read, reads every
+//!    record in the file that it is in then.
 
 use crate::store::Store;
 use crate::verify::{Damage, damaged, log_damage, table_damage};
@@ -21,11 +21,11 @@ use std::path::PathBuf;
 pub struct StoreFile {
     /// Its length in bytes; of the newest segment, about that.
     pub bytes: u64,
-    name: FileName,
+    name: FileInfo,
 }
 
 #[derive(Debug, Clone)]
-enum FileName {
+enum FileInfo {
     Segment(SegmentInfo),
     Table { tree: String, meta: TableMeta },
 }
@@ -35,8 +35,8 @@ impl StoreFile {
     /// were made.
     pub fn order(&self) -> (bool, u64) {
         match &self.name {
-            FileName::Segment(segment) => segment_order(segment),
-            FileName::Table { meta, .. } => table_order(meta),
+            FileInfo::Segment(segment) => segment_order(segment),
+            FileInfo::Table { meta, .. } => table_order(meta),
         }
     }
 }
@@ -60,7 +60,7 @@ fn table_order(table: &TableMeta) -> (bool, u64) {
 /// What an inspection comes upon.
 #[derive(Debug, Clone)]
 pub enum Inspected {
-    /// So many more bytes were read.
+    /// This number of further bytes was read.
     Read(u64),
     /// Something is wrong.
     Damage(Damage),
@@ -101,15 +101,16 @@ impl<M: Machine> Store<M> {
             .into_iter()
             .map(|segment| StoreFile {
                 bytes: segment.file_bytes,
-                name: FileName::Segment(segment),
+                name: FileInfo::Segment(segment),
             })
             .collect();
-        for tree in &inner.trees {
+        for slot in inner.trees.iter() {
+            let tree = &slot.tree;
             for meta in tree.runs().into_iter().flat_map(|run| run.tables) {
                 let tree = tree.spec().name.clone();
                 files.push(StoreFile {
                     bytes: meta.bytes,
-                    name: FileName::Table { tree, meta },
+                    name: FileInfo::Table { tree, meta },
                 });
             }
         }
@@ -125,16 +126,16 @@ impl<M: Machine> Store<M> {
         let inner = &*self.inner;
         inner.check_open()?;
         let (tree, meta) = match &file.name {
-            FileName::Segment(segment) => {
+            FileInfo::Segment(segment) => {
                 let inspection = inner.log.inspect(segment.base);
                 return Ok(inspection.map(|(segment, log)| FileInspection {
                     order: segment_order(&segment),
                     reading: Reading::Segment(Box::new(log)),
                 }));
             }
-            FileName::Table { tree, meta } => (tree, meta),
+            FileInfo::Table { tree, meta } => (tree, meta),
         };
-        let path = inner.files.path(meta.file)?;
+        let path = inner.files().path(meta.file)?;
         let lost = format!(
             "{} entries of the {tree} tree; the log can give them again",
             meta.entries
@@ -164,7 +165,7 @@ impl<M: Machine> Store<M> {
 
     /// Whether a table is one of the store's still.
     fn is_current(&self, meta: &TableMeta) -> bool {
-        let runs = self.inner.trees.iter().flat_map(|tree| tree.runs());
+        let runs = self.inner.trees.iter().flat_map(|slot| slot.tree.runs());
         runs.flat_map(|run| run.tables)
             .any(|table| table.file == meta.file)
     }

@@ -3,25 +3,32 @@
 //!
 //! A write is decided against the newest state, appended to the log as one group of records, and
 //! applied to the trees' memtables; it becomes visible to views when it is as durable as its writer
-//! asked. A flush writes the memtables out as table files and then a manifest that names them
+//! said. A flush writes the memtables out as table files and then a manifest that names them
 //! together with the one position at which all trees agree. Opening reads the manifest and applies
 //! the log from that position on: there is no other write-ahead log, and nothing in the trees that
 //! the log could not give again.
 //!
-//! What the records mean is the [`Machine`]'s business; this crate never looks inside.
+//! What the records mean is the [`Machine`]'s business; this crate never looks inside. Beside the
+//! trees that it writes there can be trees that are derived from them in the background, added and
+//! dropped while the store is open: see [`DerivedTrees`].
 
 mod admission;
 mod capture;
+mod change_trees;
 mod delays;
+mod derived;
+mod deriver;
 mod durability;
 mod error;
 mod flush;
+mod follow;
 mod ingest;
 mod inspect;
 mod load;
 mod log_compaction;
 mod machine;
 mod manifest;
+mod open;
 mod options;
 mod place;
 mod publish;
@@ -30,11 +37,13 @@ mod reclaim;
 mod salvage;
 mod sealed;
 mod sealing;
+mod segment_age;
 mod shared;
 mod ship;
 mod space;
 mod stats;
 mod store;
+mod trees;
 mod verify;
 mod view;
 mod write;
@@ -44,6 +53,7 @@ mod tests;
 
 pub use capture::{Capture, FileCopy, FileName, Pieces, capture, move_manifest};
 pub use delays::{DELAY_BOUNDS_MICROS, Delays};
+pub use derived::{DerivedTrees, Difference, TreeBatch};
 pub use durability::Durability;
 pub use error::{Error, ErrorKind, Result};
 pub use inspect::{FileInspection, Inspected, StoreFile};
@@ -56,8 +66,9 @@ pub use shared::Shared;
 pub use ship::{LogExtent, Shipped};
 pub use stats::StoreStats;
 pub use store::Store;
+pub use trees::{TreeFigures, TreeId, TreeState};
 pub use verify::{Damage, Verified, verify};
-pub use view::{PointView, View};
+pub use view::{BaseView, PointView, TreeSnapshots, View};
 pub use write::Transaction;
 
 pub use quire_log::Codec;

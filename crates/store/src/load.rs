@@ -6,41 +6,45 @@
 //! was written before, older than all that is written after, and a crash between any two steps
 //! leaves all of it or nothing: files that no manifest names are orphans.
 
+use crate::flush::ManifestChange;
 use crate::store::Inner;
-use crate::{Error, Machine, Result, Store};
+use crate::trees::Slot;
+use crate::{Error, Machine, Result, Store, TreeId};
 use quire_lsm::{Load, TreeEdit};
 use std::sync::atomic::Ordering;
 
 impl<M: Machine> Store<M> {
-    /// Begins to load pairs into the tree numbered `tree`. A memtable's share of the memory is for
+    /// Begins to load pairs into the tree `tree`. A memtable's share of the memory is for
     /// sorting them.
     ///
     /// # Errors
     /// `Closed`, `ReadOnly`; `Invalid` where the log is what counts, or for a tree that is not
     /// there.
-    pub fn load(&self, tree: usize) -> Result<Load> {
+    pub fn load(&self, tree: TreeId) -> Result<Load> {
         let inner = &*self.inner;
         inner.check_writable()?;
-        let tree = inner.trees.get(tree).filter(|_| !M::LOG_IS_KEPT);
-        let tree = tree.ok_or_else(|| Error::Invalid("no tree to load pairs into".into()))?;
-        Ok(tree.load(inner.shared.memtables().limit() / 4))
+        let slot = inner.trees.get_applied(tree).ok();
+        let slot = slot.filter(|_| !M::LOG_IS_KEPT);
+        let slot = slot.ok_or_else(|| Error::Invalid("no tree to load pairs into".into()))?;
+        Ok(slot.tree.load(inner.shared.memtables().limit() / 4))
     }
 
-    /// Adds what was loaded for the tree numbered `tree`, over everything that was written before.
+    /// Adds what was loaded for the tree `tree`, over everything that was written before.
     /// It is durable when this returns.
     ///
     /// # Errors
     /// As of [`flush`](Store::flush), and nothing of it was added; `Invalid` after a pair that
     /// could not be taken.
-    pub fn finish_load(&self, tree: usize, load: Load) -> Result<()> {
+    pub fn finish_load(&self, tree: TreeId, load: Load) -> Result<()> {
         let inner = &*self.inner;
         inner.check_writable()?;
         if load.pairs() == 0 {
             return Ok(());
         }
         let stop = || inner.closed.load(Ordering::Acquire);
-        match inner.trees[tree].finish_load(load, &stop)? {
-            Some(edit) => inner.add(tree, edit),
+        let slot = inner.trees.get_applied(tree)?;
+        match slot.tree.finish_load(load, &stop)? {
+            Some(edit) => inner.add(slot, edit),
             None => Err(Error::Closed),
         }
     }
@@ -48,20 +52,22 @@ impl<M: Machine> Store<M> {
 
 impl<M: Machine> Inner<M> {
     /// Adds a run over everything that was written before.
-    fn add(&self, tree: usize, edit: TreeEdit) -> Result<()> {
+    fn add(&self, slot: &Slot, edit: TreeEdit) -> Result<()> {
         // Writers do not wait for this one.
         if let Err(error) = self.flush() {
-            self.trees[tree].abandon(edit);
+            slot.tree.abandon(edit);
             return Err(error);
         }
         let added = {
             let _one = self.flushing.lock();
+            let deriver = self.deriving.lock();
             let mut writer = self.writer.lock();
             let cut = self.freeze(&mut writer);
-            match self.check_writable().and_then(|()| self.flush_cut(cut)) {
-                Ok(()) => self.commit(vec![(tree, edit)], None),
+            let flushed = self.check_writable();
+            match flushed.and_then(|()| self.flush_cut(cut, deriver)) {
+                Ok(()) => self.commit(ManifestChange::edit(slot.id, edit)),
                 Err(error) => {
-                    self.trees[tree].abandon(edit);
+                    slot.tree.abandon(edit);
                     Err(error)
                 }
             }

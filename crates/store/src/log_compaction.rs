@@ -12,45 +12,24 @@
 //! on; a compaction by force tries again, and fails if it still is.
 
 use crate::reclaim::{Candidate, pick, pick_all};
-use crate::space::{Space, Superseded};
+use crate::space::{Space, SupersededBytes};
 use crate::store::Inner;
-use crate::{Error, Machine, Result, StoreOptions};
+use crate::trees::Slot;
+use crate::{Error, Machine, Result, TreeSnapshots};
 use bytes::Bytes;
 use quire_log::SegmentInfo;
-use quire_lsm::{Tree, TreeSnapshot};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
 use std::sync::atomic::Ordering;
 
-/// Memtables are not flushed for fewer superseded bytes than this.
-const SUPERSEDED_BYTES_MIN: u64 = 16 << 20;
-
-/// Records are judged so many at a time, where a segment is counted.
+/// The number of records judged at a time, where a segment is counted.
 const BATCH: usize = 1024;
 
 /// The trees and the sums at the manifest's position.
 struct Applied {
     position: Position,
-    trees: Vec<TreeSnapshot>,
+    trees: TreeSnapshots,
     space: Space,
-}
-
-/// At how many superseded bytes memtables are flushed, so that these can be reclaimed: at a tenth
-/// of what is live.
-pub(crate) fn superseded_bytes_max(
-    options: &StoreOptions,
-    space: &Space,
-    segments: &[SegmentInfo],
-) -> u64 {
-    if options.log_live_percent == 0 {
-        return u64::MAX;
-    }
-    let live = |segment: &SegmentInfo| {
-        let dead_bytes = space.dead_bytes(segment);
-        segment.record_bytes.saturating_sub(dead_bytes)
-    };
-    let live: u64 = segments.iter().map(live).sum();
-    (live / 10).max(SUPERSEDED_BYTES_MIN)
 }
 
 impl<M: Machine> Inner<M> {
@@ -65,7 +44,7 @@ impl<M: Machine> Inner<M> {
             })
         };
         match reclaimable {
-            true => Ok(self.log.roll()?),
+            true => Ok(self.log.rotate()?),
             false => Ok(()),
         }
     }
@@ -73,7 +52,7 @@ impl<M: Machine> Inner<M> {
     /// Removes all that is not needed from all segments that are eligible now. Called with the lock
     /// on those of the log.
     pub(crate) fn compact_log_whole(&self) -> Result<()> {
-        // A read that came back short looks like damage: whoever asks wants to know.
+        // A read that came back short looks like damage: a compaction by force tries again.
         self.unreadable.lock().clear();
         self.train()?;
         self.count_all()?;
@@ -87,7 +66,7 @@ impl<M: Machine> Inner<M> {
         Ok(())
     }
 
-    /// Does what the policy asks for next, if anything. Returns whether there was something. Called
+    /// Does what the policy picks next, if anything. Returns whether there was something. Called
     /// with the lock on those of the log.
     pub(crate) fn compact_log_next(&self) -> Result<bool> {
         if self.train()? {
@@ -184,14 +163,14 @@ impl<M: Machine> Inner<M> {
     fn applied(&self) -> Applied {
         // A flush is installed under this lock, so that none comes between.
         let manifest = self.manifest.lock();
-        let snapshot = |tree: &Tree| match seeded(Bug::LivenessOfNewestTrees) {
-            true => tree.snapshot(Position(u64::MAX)),
+        let snapshot = |slot: &Slot| match seeded(Bug::LivenessOfNewestTrees) {
+            true => (slot.id, slot.tree.snapshot(Position(u64::MAX))),
             // Without memtables: they could not be freed before the compaction ends.
-            false => tree.snapshot_of_runs(),
+            false => (slot.id, slot.tree.snapshot_of_runs()),
         };
         Applied {
             position: manifest.applied,
-            trees: self.trees.iter().map(snapshot).collect(),
+            trees: TreeSnapshots(self.trees.applied().iter().map(snapshot).collect()),
             space: manifest.space.clone(),
         }
     }
@@ -232,6 +211,7 @@ impl<M: Machine> Inner<M> {
             .map(|segment| segment.removed_bytes)
             .sum();
         self.settle(&applied.space, base, next, removed);
+        self.renew_derived_view();
         let counters = &self.counters;
         counters
             .segments_compacted
@@ -286,7 +266,7 @@ impl<M: Machine> Inner<M> {
     /// It has turned out what was superseded, from `base` up to `next`, when the sums were `then`.
     fn settle(&self, then: &Space, base: Position, next: Position, superseded: u64) {
         let then = then.of(base, next);
-        let found = Superseded {
+        let found = SupersededBytes {
             bytes: superseded,
             counted: true,
         };
@@ -296,7 +276,13 @@ impl<M: Machine> Inner<M> {
         if then.counted {
             let dir = self.dir.display();
             let counted = then.bytes;
-            tracing::error!(partition = %dir, %base, counted, superseded, "obsolete bytes were counted wrong");
+            tracing::error!(
+                partition = %dir,
+                %base,
+                counted,
+                superseded,
+                "obsolete bytes were counted wrong"
+            );
             let miscounted = &self.counters.segments_miscounted;
             miscounted.fetch_add(1, Ordering::Relaxed);
         }

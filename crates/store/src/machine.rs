@@ -1,8 +1,9 @@
 //! The seam between the store and what its records mean.
 
-use crate::Result;
+use crate::trees::Slot;
+use crate::{Result, TreeId, TreeSnapshots};
 use bytes::Bytes;
-use quire_lsm::{Op, Tree, TreeSnapshot, TreeSpec};
+use quire_lsm::{Op, TreeSpec};
 use quire_model::Position;
 use std::cell::RefCell;
 use std::fmt;
@@ -23,8 +24,9 @@ pub trait Machine: Sized + Send + 'static {
     /// them obsolete.
     const LOG_IS_KEPT: bool = true;
 
-    /// The trees, in the order that [`TreeWriter`] and [`View::tree`](crate::View::tree) number
-    /// them.
+    /// The trees that a new store is made with: [`apply`](Machine::apply) writes them from the
+    /// first record on, so they are always complete. How each is shaped may be said at each opening
+    /// ([`StoreOptions::trees`](crate::StoreOptions::trees)).
     fn trees() -> Vec<TreeSpec>;
 
     /// The machine before the first record.
@@ -53,7 +55,7 @@ pub trait Machine: Sized + Send + 'static {
     ) -> std::result::Result<(), ApplyError>;
 
     /// Whether [`apply`](Machine::apply) would take these records one after the other, the first of
-    /// them at position `first`: asked before records of another store are written to the log.
+    /// them at position `first`. Called before records of another store are written to the log.
     ///
     /// # Errors
     /// Which one makes no sense, and why.
@@ -73,7 +75,7 @@ pub trait Machine: Sized + Send + 'static {
     /// then.
     fn needed(
         records: &[(Position, Bytes)],
-        trees: &[TreeSnapshot],
+        trees: &TreeSnapshots,
     ) -> std::result::Result<Vec<bool>, ApplyError> {
         let _ = trees;
         Ok(vec![true; records.len()])
@@ -97,7 +99,7 @@ impl From<quire_lsm::Error> for ApplyError {
 
 /// What a record made obsolete.
 #[derive(Debug, Default)]
-pub(crate) struct Superseded {
+pub(crate) struct Obsoleted {
     /// Records, and their bytes.
     pub(crate) records: Vec<(Position, u64)>,
     /// Whether there were more that the record does not name.
@@ -107,9 +109,9 @@ pub(crate) struct Superseded {
 /// Writes of one record to the trees, all at the record's position.
 #[derive(Debug)]
 pub struct TreeWriter<'a> {
-    pub(crate) trees: &'a [Tree],
+    pub(crate) trees: &'a [Slot],
     pub(crate) position: Position,
-    superseded: RefCell<Superseded>,
+    superseded: RefCell<Obsoleted>,
 }
 
 impl TreeWriter<'_> {
@@ -118,8 +120,8 @@ impl TreeWriter<'_> {
         self.position
     }
 
-    /// Says that this record makes an earlier one obsolete: the one at `position`, of so many
-    /// bytes. Each is named once.
+    /// Says that this record makes an earlier one obsolete: the one at `position`, which
+    /// has `bytes` bytes. Each is named once.
     pub fn supersede(&self, position: Position, bytes: u64) {
         self.superseded.borrow_mut().records.push((position, bytes));
     }
@@ -136,7 +138,7 @@ impl TreeWriter<'_> {
     /// As of [`Tree::write`].
     pub fn put(
         &self,
-        tree: usize,
+        tree: TreeId,
         key: &[u8],
         value: &[u8],
     ) -> std::result::Result<(), ApplyError> {
@@ -149,7 +151,7 @@ impl TreeWriter<'_> {
     /// As of [`Tree::write`].
     pub fn put_until(
         &self,
-        tree: usize,
+        tree: TreeId,
         key: &[u8],
         timed: &[u8],
     ) -> std::result::Result<(), ApplyError> {
@@ -160,7 +162,7 @@ impl TreeWriter<'_> {
     ///
     /// # Errors
     /// As of [`Tree::write`].
-    pub fn delete(&self, tree: usize, key: &[u8]) -> std::result::Result<(), ApplyError> {
+    pub fn delete(&self, tree: TreeId, key: &[u8]) -> std::result::Result<(), ApplyError> {
         self.write(tree, key, Op::Delete)
     }
 
@@ -171,7 +173,7 @@ impl TreeWriter<'_> {
     /// As of [`Tree::write`].
     pub fn delete_range(
         &self,
-        tree: usize,
+        tree: TreeId,
         from: &[u8],
         to: &[u8],
     ) -> std::result::Result<(), ApplyError> {
@@ -184,30 +186,28 @@ impl TreeWriter<'_> {
     /// As of [`Tree::write`].
     pub fn merge(
         &self,
-        tree: usize,
+        tree: TreeId,
         key: &[u8],
         operand: &[u8],
     ) -> std::result::Result<(), ApplyError> {
         self.write(tree, key, Op::Merge(operand))
     }
 
-    fn write(&self, tree: usize, key: &[u8], op: Op<'_>) -> std::result::Result<(), ApplyError> {
-        let tree = self
-            .trees
-            .get(tree)
-            .ok_or_else(|| ApplyError::Record(format!("no tree {tree}")))?;
-        Ok(tree.write(key, self.position, op)?)
+    fn write(&self, tree: TreeId, key: &[u8], op: Op<'_>) -> std::result::Result<(), ApplyError> {
+        let slot = self.trees.iter().find(|slot| slot.id == tree);
+        let slot = slot.ok_or_else(|| ApplyError::Record(format!("no tree {tree}")))?;
+        Ok(slot.tree.write(key, self.position, op)?)
     }
 }
 
 /// Applies one record, with the store's word for what can go wrong. Returns what it made obsolete.
 pub(crate) fn apply<M: Machine>(
     machine: &mut M,
-    trees: &[Tree],
+    trees: &[Slot],
     position: Position,
     record: &[u8],
     path: &std::path::Path,
-) -> Result<Superseded> {
+) -> Result<Obsoleted> {
     let writer = TreeWriter {
         trees,
         position,

@@ -4,8 +4,12 @@
 //! 1. It is replaced whole ([`Env::replace`]): after any crash it is the old one or the new one.
 //! 2. Every table file it names was synced, with its directory, before it was written.
 //! 3. The log held every record up to `synced`, durably, before it was written, and `applied` is at
-//!    most that, unless the log is rotate_unsynced and needs no records that the tables have. So a log that
-//!    ends sooner has lost its end: after a clean close no cut goes unnoticed.
+//!    most that, unless the log rotates unsynced and needs no records that the tables have. So a
+//!    log that ends sooner has lost its end: after a clean close no cut goes unnoticed.
+//! 4. A tree is named before anything is written to its files. Its runs hold what the records up to
+//!    `applied` make of it; of a derived tree, what those up to `built` make of what lies before
+//!    its cursor. Where `built` is not `applied`, the tree was not opened by who wrote the
+//!    manifest, or has nothing that could be used: it is built anew.
 //!
 //! # Layout (little-endian)
 //! ```text
@@ -14,13 +18,17 @@
 //!   crc is CRC-32C of all bytes before it
 //! body: identity 16 | sequence u64 | applied u64 | synced u64 | next file number u64
 //!       | state length u32, state | tree count u32, trees | segment count u32, segments
-//! tree: id u32 | name length u16, name | run count u32, runs (newest first, as quire-lsm encodes them)
+//! tree: id u32 | name length u16, name | state u8 | derived, if state is 1 or 2
+//!       | run count u32, runs (newest first, as quire-lsm encodes them)
+//! state: 0 written by apply | 1 derived, being built | 2 derived, complete
+//! derived: built u64 | cursor length u32, cursor (empty if complete)
 //! segment: base u64 | superseded bytes u64 | counted u8 (see `space.rs`)
 //! ```
-//! Up to version 2 runs have no first keys; version 1 has no segments either.
+//! Up to version 3 trees have no state: apply writes all. Up to version 2 runs have no first keys;
+//! version 1 has no segments either.
 
-use crate::space::{Space, Superseded};
-use crate::{Error, Result};
+use crate::space::{Space, SupersededBytes};
+use crate::{Error, Result, TreeId};
 use quire_env::Env;
 use quire_lsm::RunMeta;
 use quire_model::Position;
@@ -28,7 +36,9 @@ use quire_seeded::{Bug, seeded};
 use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8; 8] = b"QUIREMAN";
-const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
+/// The last version without states of trees, which is read still.
+const VERSION_OF_APPLIED_TREES: u32 = 3;
 /// The last version without first keys of runs, which is read still.
 const VERSION_OF_WHOLE_RUNS: u32 = 2;
 /// The version without segments too.
@@ -43,11 +53,35 @@ pub(crate) const MANIFEST_BYTES_MAX: u64 = 256 << 20;
 /// The name of the manifest in a partition's directory.
 pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
 
+/// The longest cursor of a tree that is being built.
+pub(crate) const CURSOR_BYTES_MAX: usize = 1 << 20;
+
+/// How far a derived tree is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// The records up to here are in it.
+    pub(crate) built: Position,
+    /// Only what lies before this is in it; none if all is.
+    pub(crate) cursor: Option<Vec<u8>>,
+}
+
+impl Progress {
+    /// Nothing is built.
+    pub(crate) fn none() -> Progress {
+        Progress {
+            built: Position(0),
+            cursor: Some(Vec::new()),
+        }
+    }
+}
+
 /// The files of one tree.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TreeFiles {
-    pub(crate) id: u32,
+    pub(crate) id: TreeId,
     pub(crate) name: String,
+    /// How far it is, if it is derived; none if apply writes it.
+    pub(crate) derived: Option<Progress>,
     /// Newest first.
     pub(crate) runs: Vec<RunMeta>,
 }
@@ -83,9 +117,10 @@ impl Manifest {
         put_bytes_u32(&mut body, &self.state);
         body.extend_from_slice(&(self.trees.len() as u32).to_le_bytes());
         for tree in &self.trees {
-            body.extend_from_slice(&tree.id.to_le_bytes());
+            body.extend_from_slice(&tree.id.0.to_le_bytes());
             body.extend_from_slice(&(tree.name.len() as u16).to_le_bytes());
             body.extend_from_slice(tree.name.as_bytes());
+            put_state(&mut body, tree.derived.as_ref());
             body.extend_from_slice(&(tree.runs.len() as u32).to_le_bytes());
             for run in &tree.runs {
                 run.encode(&mut body);
@@ -169,6 +204,22 @@ pub(crate) fn path(dir: &Path) -> PathBuf {
     dir.join(MANIFEST_NAME)
 }
 
+const APPLIED: u8 = 0;
+const BUILDING: u8 = 1;
+const COMPLETE: u8 = 2;
+
+fn put_state(out: &mut Vec<u8>, derived: Option<&Progress>) {
+    let Some(Progress { built, cursor }) = derived else {
+        return out.push(APPLIED);
+    };
+    out.push(match cursor {
+        Some(_) => BUILDING,
+        None => COMPLETE,
+    });
+    out.extend_from_slice(&built.0.to_le_bytes());
+    put_bytes_u32(out, cursor.as_deref().unwrap_or_default());
+}
+
 fn put_bytes_u32(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
     out.extend_from_slice(bytes);
@@ -178,7 +229,7 @@ fn cut_short(at: usize) -> (String, usize) {
     ("the manifest's body is cut short".to_string(), at)
 }
 
-/// Reads a byte string front to back; errors give the offset in the file.
+/// Reads a byte string from its beginning to its end; errors give the offset in the file.
 struct Reader<'a> {
     rest: &'a [u8],
     /// Offset of the end of `rest` in the file.
@@ -233,12 +284,20 @@ impl<'a> Reader<'a> {
         let tree_count = self.u32().map_err(cut_short)?;
         let mut trees = Vec::new();
         for _ in 0..tree_count {
-            let id = self.u32().map_err(cut_short)?;
+            let at = self.offset();
+            let id = TreeId(self.u32().map_err(cut_short)?);
+            if trees.iter().any(|tree: &TreeFiles| tree.id == id) {
+                return Err((format!("tree {id} is named twice"), at));
+            }
             let name_bytes = self.u16().map_err(cut_short)?;
             let at = self.offset();
             let name = self.take(usize::from(name_bytes)).map_err(cut_short)?;
             let name = String::from_utf8(name.to_vec())
                 .map_err(|_| ("a tree's name is not UTF-8".to_string(), at))?;
+            let derived = match version {
+                ..=VERSION_OF_APPLIED_TREES => None,
+                _ => self.state()?,
+            };
             let run_count = self.u32().map_err(cut_short)?;
             let mut runs = Vec::new();
             for _ in 0..run_count {
@@ -255,7 +314,12 @@ impl<'a> Reader<'a> {
                 })?);
                 self.rest = self.rest.get(used..).unwrap_or_default();
             }
-            trees.push(TreeFiles { id, name, runs });
+            trees.push(TreeFiles {
+                id,
+                name,
+                derived,
+                runs,
+            });
         }
         let space = match version {
             VERSION_WITHOUT_SEGMENTS => Space::new([]),
@@ -276,13 +340,33 @@ impl<'a> Reader<'a> {
         })
     }
 
+    fn state(&mut self) -> std::result::Result<Option<Progress>, (String, usize)> {
+        let at = self.offset();
+        let [state] = self.array::<1>().map_err(cut_short)?;
+        if state == APPLIED {
+            return Ok(None);
+        }
+        if state != BUILDING && state != COMPLETE {
+            return Err((format!("{state} is no state of a tree"), at));
+        }
+        let built = Position(self.number()?);
+        let at = self.offset();
+        let cursor_bytes = self.u32().map_err(cut_short)? as usize;
+        if cursor_bytes > CURSOR_BYTES_MAX {
+            return Err((format!("a cursor of {cursor_bytes} bytes"), at));
+        }
+        let cursor = self.take(cursor_bytes).map_err(cut_short)?.to_vec();
+        let cursor = (state == BUILDING).then_some(cursor);
+        Ok(Some(Progress { built, cursor }))
+    }
+
     fn space(&mut self) -> std::result::Result<Space, (String, usize)> {
         let mut segments = Vec::new();
         for _ in 0..self.u32().map_err(cut_short)? {
             let base = Position(self.number()?);
             let bytes = self.number()?;
             let counted = self.array::<1>().map_err(cut_short)? != [0];
-            segments.push((base, Superseded { bytes, counted }));
+            segments.push((base, SupersededBytes { bytes, counted }));
         }
         Ok(Space::new(segments))
     }
@@ -302,8 +386,9 @@ mod tests {
             state: vec![1, 2, 3],
             trees: vec![
                 TreeFiles {
-                    id: 1,
+                    id: TreeId(1),
                     name: "keys".into(),
+                    derived: None,
                     runs: vec![RunMeta {
                         id: 3,
                         from: b"key".to_vec(),
@@ -311,40 +396,92 @@ mod tests {
                     }],
                 },
                 TreeFiles {
-                    id: 2,
+                    id: TreeId(2),
                     name: "rows".into(),
+                    derived: None,
+                    runs: Vec::new(),
+                },
+                TreeFiles {
+                    id: TreeId(7),
+                    name: "index".into(),
+                    derived: Some(Progress {
+                        built: Position(42),
+                        cursor: Some(b"cursor".to_vec()),
+                    }),
+                    runs: Vec::new(),
+                },
+                TreeFiles {
+                    id: TreeId(8),
+                    name: "complete".into(),
+                    derived: Some(Progress {
+                        built: Position(42),
+                        cursor: None,
+                    }),
                     runs: Vec::new(),
                 },
             ],
             space: Space::new(
-                [(1, 90, true), (30, 7, false)]
-                    .map(|(base, bytes, counted)| (Position(base), Superseded { bytes, counted })),
+                [(1, 90, true), (30, 7, false)].map(|(base, bytes, counted)| {
+                    (Position(base), SupersededBytes { bytes, counted })
+                }),
             ),
         }
     }
 
+    /// The bytes of a manifest of an older version, written out as that version wrote them.
+    fn of_version(version: u32, manifest: &Manifest) -> Vec<u8> {
+        let mut body = manifest.identity.to_vec();
+        let numbers = [
+            manifest.sequence,
+            manifest.applied.0,
+            manifest.synced.0,
+            manifest.next_file,
+        ];
+        body.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        put_bytes_u32(&mut body, &manifest.state);
+        body.extend((manifest.trees.len() as u32).to_le_bytes());
+        for tree in &manifest.trees {
+            body.extend(tree.id.0.to_le_bytes());
+            body.extend((tree.name.len() as u16).to_le_bytes());
+            body.extend(tree.name.as_bytes());
+            body.extend((tree.runs.len() as u32).to_le_bytes());
+            for run in &tree.runs {
+                match version {
+                    // Id and count of tables; both are below 128.
+                    1 | 2 => body.extend([run.id as u8, run.tables.len() as u8]),
+                    _ => run.encode(&mut body),
+                }
+            }
+        }
+        if version > 1 {
+            body.extend((manifest.space.iter().len() as u32).to_le_bytes());
+            for (base, superseded) in manifest.space.iter() {
+                body.extend(base.0.to_le_bytes());
+                body.extend(superseded.bytes.to_le_bytes());
+                body.push(u8::from(superseded.counted));
+            }
+        }
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(version.to_le_bytes());
+        bytes.extend((body.len() as u64).to_le_bytes());
+        bytes.extend(body);
+        let crc = crc32c::crc32c(&bytes);
+        bytes.extend_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
     #[test]
-    fn manifests_without_segments_and_first_keys_are_read() {
-        let mut manifest = Manifest {
-            space: Space::new([]),
-            ..sample()
-        };
-        let from = std::mem::take(&mut manifest.trees[0].runs[0].from);
-        assert_eq!(from, b"key");
-        // The run of id 3, before its count of tables: an empty first key.
-        let first_key = [1, 0, 0, 0, 3, 0, 0];
-        for version in [1, 2] {
-            let mut bytes = manifest.encode();
-            let end = bytes.len() - CRC_BYTES - [4, 0][version - 1];
-            bytes.truncate(end);
-            let mut windows = bytes.windows(first_key.len());
-            let at = windows.position(|window| window == first_key).unwrap();
-            bytes.remove(at + 5);
-            bytes[8] = version as u8;
-            let length = (bytes.len() - HEADER_BYTES) as u64;
-            bytes[12..20].copy_from_slice(&length.to_le_bytes());
-            let crc = crc32c::crc32c(&bytes);
-            bytes.extend_from_slice(&crc.to_le_bytes());
+    fn manifests_of_older_versions_are_read_and_their_trees_are_complete() {
+        for version in 1..VERSION {
+            let mut manifest = sample();
+            manifest.trees.truncate(2);
+            if version < 3 {
+                manifest.trees[0].runs[0].from.clear();
+            }
+            if version < 2 {
+                manifest.space = Space::new([]);
+            }
+            let bytes = of_version(version, &manifest);
             let read = Manifest::decode(Path::new("MANIFEST"), &bytes).unwrap();
             assert_eq!(read, manifest, "version {version}");
         }
@@ -357,6 +494,14 @@ mod tests {
             Manifest::decode(Path::new("MANIFEST"), &manifest.encode()).unwrap(),
             manifest
         );
+    }
+
+    #[test]
+    fn a_tree_that_is_named_twice_is_an_error() {
+        let mut manifest = sample();
+        manifest.trees[1].id = manifest.trees[0].id;
+        let read = Manifest::decode(Path::new("MANIFEST"), &manifest.encode());
+        assert_eq!(read.unwrap_err().kind(), crate::ErrorKind::Corrupt);
     }
 
     #[test]

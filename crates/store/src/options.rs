@@ -1,7 +1,9 @@
 //! How a store is opened.
 
+use crate::DerivedTrees;
 use quire_log::{Codec, LogOptions};
 use quire_lsm::TreeSpec;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Settings of a store.
@@ -12,6 +14,13 @@ pub struct StoreOptions {
     /// Trees that are to be shaped otherwise than [`Machine::trees`](crate::Machine::trees) says,
     /// by their ids.
     pub trees: Vec<TreeSpec>,
+    /// The derived trees that the store is opened with. Those that its manifest does not name are
+    /// not there before [`Store::add_trees`](crate::Store::add_trees); those that it names and that
+    /// are not given here stay on disk, are not read, and are built anew once they are given again.
+    pub derived: Vec<Arc<dyn DerivedTrees>>,
+    /// Record bytes after which derived trees are brought up to date in the background: at most
+    /// about this much is not in them yet. A flush brings them up to date too. Default 1 MiB.
+    pub derived_lag_bytes: u64,
     /// Record bytes after which memtables are flushed even if they are small, so that opening
     /// replays a bounded part of the log. More makes larger, fewer flushes; less makes opening
     /// after a crash faster. Default 256 MiB.
@@ -41,6 +50,8 @@ impl Default for StoreOptions {
         StoreOptions {
             log: LogOptions::default(),
             trees: Vec::new(),
+            derived: Vec::new(),
+            derived_lag_bytes: 1 << 20,
             replay_bytes_max: 256 << 20,
             log_live_percent: 80,
             segment_age: None,

@@ -1,89 +1,119 @@
 //! Reading: views, point views and the log's tail, each as of one published position.
 
 use crate::store::{Inner, Store};
-use crate::view::TREES;
-use crate::{Error, Machine, PointView, Result, View};
+use crate::trees::{Slot, TreeUse};
+use crate::view::{DerivedSnapshot, Readers};
+use crate::{BaseView, Error, Machine, PointView, Result, TreeId, TreeSnapshots, View};
 use quire_lsm::{TreeReader, TreeSnapshot};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
 use smallvec::SmallVec;
+use std::sync::atomic::Ordering;
+
+/// To find this number of trees of a view needs no memory.
+const FOUND: usize = 4;
 
 impl<M: Machine> Store<M> {
-    /// A consistent read of everything acknowledged so far. Waits for no write, and for whoever
-    /// publishes one a moment at most.
+    /// A consistent read of everything acknowledged so far, of all trees that `apply` writes. Waits
+    /// for no write, and for whatever publishes one a moment at most.
     ///
     /// # Errors
     /// [`Error::Closed`].
     pub fn view(&self) -> Result<View<M::Summary>> {
+        let trees = self.inner.trees.applied().iter().map(|slot| slot.id);
+        let trees: SmallVec<[TreeId; FOUND]> = trees.collect();
+        self.view_of(&trees)
+    }
+
+    /// As [`view`](Self::view), of these trees alone, derived ones too: nothing of the others is
+    /// held.
+    ///
+    /// # Errors
+    /// [`Error::Closed`]; `Invalid` if there is no such tree.
+    pub fn view_of(&self, trees: &[TreeId]) -> Result<View<M::Summary>> {
         let inner = &*self.inner;
         inner.check_open()?;
+        let mut applied: SmallVec<[&Slot; FOUND]> = SmallVec::new();
+        let mut derived: SmallVec<[&Slot; FOUND]> = SmallVec::new();
+        for id in trees {
+            match inner.trees.get_applied(*id) {
+                Ok(slot) => applied.push(slot),
+                Err(_) => derived.push(inner.trees.get(*id)?),
+            }
+        }
         loop {
+            // Before the published position: derived trees are never past that.
+            let built = inner.derived_position();
             let published = inner.publisher.current();
-            // Before the trees: what compaction has taken from these segments was superseded by
-            // what is in the trees' files, so that the check of these covers the log too.
-            let log = inner.log.view();
-            if let Some(trees) = inner.snapshots(published.position) {
+            if let Some(base) = inner.view_of_slots(&applied, published.position)
+                && let Some(derived) = snapshots_of_derived(&derived, built)
+            {
                 return Ok(View {
-                    position: published.position,
-                    summary: published.summary.clone(),
-                    trees,
-                    log,
+                    base,
+                    summary: published.summary,
+                    derived,
                 });
             }
         }
     }
 
-    /// The trees of a [`view`](Self::view), in the order of [`Machine::trees`], without the log: no
-    /// segment is held.
+    /// A tree of a [`view`](Self::view) alone, without the log: no segment is held.
     ///
     /// # Errors
-    /// [`Error::Closed`].
-    pub fn view_of_trees(&self) -> Result<Vec<TreeSnapshot>> {
+    /// [`Error::Closed`]; `Invalid` for a tree that `apply` does not write.
+    pub fn tree_snapshot(&self, tree: TreeId) -> Result<TreeSnapshot> {
         let inner = &*self.inner;
         inner.check_open()?;
+        let slot = inner.trees.get_applied(tree)?;
         loop {
-            if let Some(trees) = inner.snapshots(inner.publisher.position()) {
-                return Ok(trees);
+            let position = inner.publisher.position();
+            let snapshot = slot.tree.snapshot(seen_at(position));
+            if in_time(snapshot.flushed(), position) {
+                return Ok(snapshot);
             }
         }
     }
 
-    /// A consistent read as of [`view`](Self::view), for a few lookups at once.
+    /// A consistent read of some trees, for a few lookups at once.
     ///
     /// # Errors
-    /// [`Error::Closed`].
-    pub fn point_view(&self) -> Result<PointView<'_>> {
+    /// [`Error::Closed`]; `Invalid` for a tree that `apply` does not write.
+    pub fn point_view(&self, trees: &[TreeId]) -> Result<PointView<'_>> {
         let inner = &*self.inner;
         inner.check_open()?;
         loop {
             let position = inner.publisher.position();
             // In the order in which a view is made, and for its reasons.
             let log = inner.log.reader();
-            let trees: SmallVec<[_; TREES]> = inner
-                .trees
+            let mut readers = Readers::new();
+            for id in trees {
+                let reader = inner.trees.get_applied(*id)?.tree.reader(seen_at(position));
+                readers.push((*id, reader));
+            }
+            if readers
                 .iter()
-                .map(|tree| tree.reader(seen_at(position)))
-                .collect();
-            if trees.iter().all(|tree| in_time(tree.flushed(), position)) {
+                .all(|(_, tree)| in_time(tree.flushed(), position))
+            {
                 return Ok(PointView {
                     position,
-                    trees,
+                    trees: readers,
                     log,
                 });
             }
         }
     }
 
-    /// A tree of [`point_view`](Self::point_view) alone, by its number in [`Machine::trees`].
+    /// A tree of [`point_view`](Self::point_view) alone.
     ///
     /// # Errors
-    /// [`Error::Closed`].
-    pub fn point_view_at(&self, tree: usize) -> Result<TreeReader<'_>> {
+    /// As of [`point_view`](Self::point_view).
+    pub fn point_view_at(&self, tree: TreeId) -> Result<TreeReader<'_>> {
         let inner = &*self.inner;
         inner.check_open()?;
+        let slot = inner.trees.get_applied(tree)?;
         loop {
             let position = inner.publisher.position();
-            let reader = inner.trees[tree].reader(seen_at(position));
+            let reader = slot.tree.reader(seen_at(position));
             if in_time(reader.flushed(), position) {
                 return Ok(reader);
             }
@@ -118,15 +148,65 @@ impl<M: Machine> Store<M> {
 }
 
 impl<M: Machine> Inner<M> {
-    /// The trees at `position`, which was published before. A flush that was installed since may
+    /// The position that derived trees are at, for readers.
+    pub(crate) fn derived_position(&self) -> Position {
+        Position(self.derived.load(Ordering::Acquire))
+    }
+
+    /// All trees that `apply` writes, as of what is published.
+    pub(crate) fn base_view(&self) -> Result<BaseView> {
+        loop {
+            self.check_open()?;
+            if let Some(view) = self.base_view_at(self.publisher.position()) {
+                return Ok(view);
+            }
+        }
+    }
+
+    /// All trees that `apply` writes, as of `position`.
+    pub(crate) fn base_view_at(&self, position: Position) -> Option<BaseView> {
+        let slots: SmallVec<[&Slot; FOUND]> = self.trees.applied().iter().collect();
+        self.view_of_slots(&slots, position)
+    }
+
+    /// Some trees at `position`, which was published before. A flush that was installed since may
     /// have put later records into the files: `None` then. What it flushed was published first, so
     /// a try with the next position sees it.
-    fn snapshots(&self, position: Position) -> Option<Vec<TreeSnapshot>> {
+    fn view_of_slots(&self, slots: &[&Slot], position: Position) -> Option<BaseView> {
+        // Before the trees: what compaction has taken from these segments was superseded by what is
+        // in the trees' files, so that the check of these holds for the log too.
+        let log = self.log.view();
         let at = seen_at(position);
-        let trees: Vec<_> = self.trees.iter().map(|tree| tree.snapshot(at)).collect();
-        let all = trees.iter().all(|tree| in_time(tree.flushed(), position));
-        all.then_some(trees)
+        let snapshots = slots.iter().map(|slot| (slot.id, slot.tree.snapshot(at)));
+        let trees = TreeSnapshots(snapshots.collect());
+        let mut all = trees.0.iter();
+        let in_time = all.all(|(_, tree)| in_time(tree.flushed(), position));
+        in_time.then_some(BaseView {
+            position,
+            trees,
+            log,
+        })
     }
+}
+
+/// Derived trees as they are when all are built up to `built`; `None` if that has changed
+/// meanwhile.
+fn snapshots_of_derived(slots: &[&Slot], built: Position) -> Option<Vec<DerivedSnapshot>> {
+    let snapshot = |slot: &&Slot| {
+        // After `built`: a tree that a step to that position has left broken is not used.
+        let seen = slot.seen();
+        let snapshot = match seen.used() {
+            TreeUse::Derived => Some((built, slot.tree.snapshot(built))),
+            _ => None,
+        };
+        let flushed = snapshot.as_ref().map(|(_, tree)| tree.flushed());
+        let is_current = slot.seen() == seen && flushed.is_none_or(|at| in_time(at, built));
+        is_current.then_some(DerivedSnapshot {
+            id: slot.id,
+            built: snapshot,
+        })
+    };
+    slots.iter().map(snapshot).collect()
 }
 
 /// Whether a tree whose files hold all up to `flushed` can show `position` alone.
@@ -134,7 +214,7 @@ fn in_time(flushed: Position, position: Position) -> bool {
     flushed <= position || seeded(Bug::ViewOfLaterFlush)
 }
 
-/// What trees are asked for when a view is made at `position`.
+/// The position of the snapshots that a view at `position` is made of.
 fn seen_at(position: Position) -> Position {
     match seeded(Bug::ViewSeesLaterWrites) {
         true => Position(u64::MAX),

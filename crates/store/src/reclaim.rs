@@ -8,8 +8,8 @@
 use quire_model::Position;
 use std::ops::Range;
 
-/// A segment as it is may stand for so many positions at most.
-const SPAN_MAX: u64 = 1 << 31;
+/// The most positions that one segment may stand for.
+const POSITIONS_MAX: u64 = 1 << 31;
 
 /// A segment that may be compacted.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -61,9 +61,11 @@ pub(crate) fn pick(
         let [Some(first), Some(last)] = ends else {
             return false;
         };
-        let span = last.next.max(added.next).0 - first.base.min(added.base).0;
+        let positions = last.next.max(added.next).0 - first.base.min(added.base).0;
         let size = added.file_bytes_after();
-        let fits = bytes + size <= segment_bytes && size <= segment_bytes / 2 && span <= SPAN_MAX;
+        let fits = bytes + size <= segment_bytes
+            && size <= segment_bytes / 2
+            && positions <= POSITIONS_MAX;
         if fits {
             bytes += size;
         }
@@ -91,7 +93,7 @@ pub(crate) fn pick_all(candidates: &[Candidate], segment_bytes: u64) -> Vec<Rang
             && *bytes + size <= segment_bytes
             && candidates
                 .get(group.start)
-                .is_some_and(|first| segment.next.0 - first.base.0 <= SPAN_MAX)
+                .is_some_and(|first| segment.next.0 - first.base.0 <= POSITIONS_MAX)
         {
             group.end = at + 1;
             *bytes += size;
@@ -117,7 +119,7 @@ mod tests {
     /// Live and dead bytes of each segment.
     type Sizes = &'static [(u64, u64)];
 
-    /// Segments of 100 positions each, of so many live and dead bytes.
+    /// Segments of 100 positions each, with these live and dead bytes.
     fn segments(sizes: &[(u64, u64)]) -> Vec<Candidate> {
         let candidate = |(at, (live, dead)): (usize, &(u64, u64))| Candidate {
             base: Position(1 + at as u64 * 100),

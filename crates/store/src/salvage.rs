@@ -3,17 +3,19 @@
 //!
 //! # Invariants
 //! 1. Only reads.
-//! 2. The trees are given only if the manifest and every table file that it names are whole: then
-//!    they say what the whole log up to one position had made of them, whatever became of the log.
+//! 2. The trees that `apply` writes are given only if the manifest and all their table files are
+//!    whole: then they say what the whole log up to one position had made of them, whatever became
+//!    of the log. Derived trees can be built anew, so nothing is salvaged from them.
 
 use crate::manifest::{self, Manifest};
-use crate::verify::{Damage, log_damage, manifest_damage, table_damage, table_files};
-use crate::{Error, Machine, Place, Result, Shared};
+use crate::verify::{Damage, log_damage, lost_entries, manifest_damage, table_damage, table_files};
+use crate::{Error, Machine, Place, Result, Shared, TreeId, TreeSnapshots};
 use bytes::Bytes;
 use quire_env::{Env, ErrorKind as EnvErrorKind};
 use quire_log::{Finding, Inspection, LogIdentity};
 use quire_lsm::{Tree, TreeContext, TreeSnapshot, verify_table};
 use quire_model::Position;
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +23,7 @@ use std::sync::Arc;
 /// What a salvage comes upon.
 #[derive(Debug, Clone)]
 pub enum Salvaged {
-    /// So many more bytes were read.
+    /// This number of further bytes was read.
     Read(u64),
     /// Something is wrong.
     Damage(Damage),
@@ -36,7 +38,7 @@ pub enum Salvaged {
 #[derive(Debug, Clone)]
 pub struct SalvagedTrees {
     position: Position,
-    trees: Vec<TreeSnapshot>,
+    trees: TreeSnapshots,
 }
 
 impl SalvagedTrees {
@@ -45,9 +47,9 @@ impl SalvagedTrees {
         self.position
     }
 
-    /// A tree, by its number in [`Machine::trees`].
-    pub fn tree(&self, index: usize) -> Option<&TreeSnapshot> {
-        self.trees.get(index)
+    /// A tree, if it is among them.
+    pub fn tree(&self, tree: TreeId) -> Option<&TreeSnapshot> {
+        self.trees.get(tree)
     }
 }
 
@@ -146,10 +148,11 @@ fn salvage_trees<M: Machine>(
 ) -> Result<Option<SalvagedTrees>> {
     let env = shared.env();
     let files = Arc::new(table_files(env, place, manifest));
-    let before = found.len();
+    let mut whole = true;
     for tree in &manifest.trees {
+        let before = found.len();
         for table in tree.runs.iter().flat_map(|run| &run.tables) {
-            let lost = format!("{} entries of the {} tree", table.entries, tree.name);
+            let lost = lost_entries(tree, table);
             match files.path(table.file) {
                 Err(error) => note(found, error, place.dir(), lost)?,
                 Ok(path) => {
@@ -160,8 +163,9 @@ fn salvage_trees<M: Machine>(
             }
             progress(table.bytes);
         }
+        whole &= found.len() == before || tree.derived.is_some();
     }
-    if found.len() > before {
+    if !whole {
         return Ok(None);
     }
     let context = TreeContext {
@@ -171,12 +175,13 @@ fn salvage_trees<M: Machine>(
         filters: Arc::clone(shared.filters()),
         budget: Arc::clone(shared.memtables()),
     };
-    let mut trees = Vec::new();
+    let mut trees = SmallVec::new();
     for spec in M::trees() {
-        let runs = manifest.trees.iter().find(|tree| tree.id == spec.id);
+        let id = TreeId(spec.id);
+        let runs = manifest.trees.iter().find(|tree| tree.id == id);
         let runs = runs.map(|tree| tree.runs.clone()).unwrap_or_default();
         match Tree::open(spec, context.clone(), runs) {
-            Ok(tree) => trees.push(tree.snapshot(manifest.applied)),
+            Ok(tree) => trees.push((id, tree.snapshot(manifest.applied))),
             Err(error) => {
                 note(found, error, place.dir(), "what the trees say".into())?;
                 return Ok(None);
@@ -185,7 +190,7 @@ fn salvage_trees<M: Machine>(
     }
     Ok(Some(SalvagedTrees {
         position: manifest.applied,
-        trees,
+        trees: TreeSnapshots(trees),
     }))
 }
 

@@ -12,57 +12,6 @@ use quire_env::JobClass;
 use quire_model::Position;
 use std::time::Duration;
 
-/// When the newest segment is sealed.
-#[derive(Debug)]
-pub(crate) struct Sealing {
-    age: Option<Duration>,
-    /// The base of the newest segment, and when its first record was written.
-    newest: Option<(Position, Duration)>,
-    /// A job will look.
-    scheduled: bool,
-}
-
-impl Sealing {
-    pub(crate) fn new(age: Option<Duration>) -> Sealing {
-        Sealing {
-            age,
-            newest: None,
-            scheduled: false,
-        }
-    }
-
-    /// For the newest segment too, once more is written to it.
-    pub(crate) fn set_age(&mut self, age: Option<Duration>) {
-        self.age = age;
-        // A job that is on its way may come too late.
-        self.scheduled = false;
-    }
-
-    /// Takes note of a record in the segment that begins with `base`. How long from now a job is to
-    /// look; `None` if one will, or need not.
-    fn note(&mut self, base: Position, now: Duration) -> Option<Duration> {
-        let age = self.age?;
-        if self.newest.is_none_or(|(newest, _)| newest != base) {
-            self.newest = Some((base, now));
-        }
-        let is_scheduled = std::mem::replace(&mut self.scheduled, true);
-        (!is_scheduled).then_some(age)
-    }
-
-    /// What a job finds: the segment to be sealed, or how long from now it is to look again.
-    fn look(&mut self, now: Duration) -> Option<Result<Position, Duration>> {
-        self.scheduled = false;
-        let (age, (base, began)) = (self.age?, self.newest?);
-        let left = (began + age).saturating_sub(now);
-        if left.is_zero() {
-            self.newest = None;
-            return Some(Ok(base));
-        }
-        self.scheduled = true;
-        Some(Err(left))
-    }
-}
-
 impl<M: Machine> Inner<M> {
     /// Sees to it that the segment that a new record is in is sealed in time.
     pub(crate) fn note_for_sealing(&self, position: Position) {
@@ -96,11 +45,15 @@ impl<M: Machine> Inner<M> {
         if !is_newest || self.check_open().is_err() {
             return;
         }
-        match self.log.roll() {
+        match self.log.rotate() {
             Ok(()) => self.schedule_compaction(),
             Err(error) => {
                 // It is sealed when it is large enough, or when it is old enough once more.
-                tracing::warn!(partition = %self.dir.display(), %error, "a segment could not be sealed");
+                tracing::warn!(
+                    partition = %self.dir.display(),
+                    %error,
+                    "a segment could not be sealed"
+                );
             }
         }
     }

@@ -54,8 +54,8 @@ impl Shared {
         Shared::with_memtables(env, memory_bytes, memory_bytes / 4, lock)
     }
 
-    /// As [`new`](Shared::new), with so many of the bytes for memtables; two thirds of the others
-    /// are for the block cache and filter pages.
+    /// As [`new`](Shared::new), with `memtable_bytes` of the bytes for memtables; two thirds of the
+    /// others are for the block cache and filter pages.
     pub fn with_memtables(
         env: Arc<dyn Env>,
         memory_bytes: u64,

@@ -77,8 +77,8 @@ impl<M: Machine> Store<M> {
                 // What came before the gap can be used all the same.
                 break;
             }
-            // Of records that were compacted it is not known where groups end; those of a group are
-            // never so many.
+            // Of records that were compacted it is not known where groups end; no group has this
+            // number of records.
             let is_full =
                 bytes + record.len() > GROUP_BYTES_MAX || records.len() == GROUP_RECORDS_MAX;
             if is_full {

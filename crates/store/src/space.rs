@@ -15,13 +15,17 @@
 //!    segment carried over into another) it is marked as not counted, and still grows; counting the
 //!    segment once settles what it began with.
 
+use crate::StoreOptions;
 use quire_log::SegmentInfo;
 use quire_model::Position;
 use std::collections::BTreeMap;
 
+/// Memtables are not flushed for fewer superseded bytes than this.
+const SUPERSEDED_BYTES_MIN: u64 = 16 << 20;
+
 /// What was superseded among the positions of one segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Superseded {
+pub(crate) struct SupersededBytes {
     /// Bytes of records.
     pub(crate) bytes: u64,
     /// Whether that is all of them.
@@ -31,18 +35,18 @@ pub(crate) struct Superseded {
 /// Superseded bytes by the base of the segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Space {
-    segments: BTreeMap<Position, Superseded>,
+    segments: BTreeMap<Position, SupersededBytes>,
 }
 
 impl Space {
     /// The sums that a manifest holds.
-    pub(crate) fn new(segments: impl IntoIterator<Item = (Position, Superseded)>) -> Space {
+    pub(crate) fn new(segments: impl IntoIterator<Item = (Position, SupersededBytes)>) -> Space {
         Space {
             segments: segments.into_iter().collect(),
         }
     }
 
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (Position, Superseded)> + '_ {
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (Position, SupersededBytes)> + '_ {
         self.segments.iter().map(|(base, sum)| (*base, *sum))
     }
 
@@ -71,12 +75,16 @@ impl Space {
     fn forget(&mut self, segment: &SegmentInfo) {
         let sum = self.of(segment.base, segment.next);
         let counted = false;
-        self.set(segment.base, segment.next, Superseded { counted, ..sum });
+        self.set(
+            segment.base,
+            segment.next,
+            SupersededBytes { counted, ..sum },
+        );
     }
 
     /// Takes note that a record of `bytes` was superseded in the segment that begins at `base`.
     pub(crate) fn add(&mut self, base: Position, bytes: u64) {
-        let none = Superseded {
+        let none = SupersededBytes {
             bytes: 0,
             counted: true,
         };
@@ -85,14 +93,14 @@ impl Space {
     }
 
     /// What was superseded among the positions from `base` up to `next`.
-    pub(crate) fn of(&self, base: Position, next: Position) -> Superseded {
-        let none = Superseded {
+    pub(crate) fn of(&self, base: Position, next: Position) -> SupersededBytes {
+        let none = SupersededBytes {
             bytes: 0,
             counted: true,
         };
         // The newest segment may be empty.
         let sums = self.segments.range(base..next.max(base.next()));
-        sums.fold(none, |all, (_, sum)| Superseded {
+        sums.fold(none, |all, (_, sum)| SupersededBytes {
             bytes: all.bytes.saturating_add(sum.bytes),
             counted: all.counted && sum.counted,
         })
@@ -105,7 +113,7 @@ impl Space {
     }
 
     /// Replaces the sums from `base` up to `next` by one.
-    pub(crate) fn set(&mut self, base: Position, next: Position, sum: Superseded) {
+    pub(crate) fn set(&mut self, base: Position, next: Position, sum: SupersededBytes) {
         self.segments.retain(|at, _| *at < base || *at >= next);
         self.segments.insert(base, sum);
     }
@@ -123,9 +131,15 @@ impl Space {
 
     /// Takes note that of what was superseded when the sums were those of `then`, from `base` up to
     /// `next`, it has turned out that there were `bytes`.
-    pub(crate) fn settle(&mut self, then: Superseded, base: Position, next: Position, bytes: u64) {
+    pub(crate) fn settle(
+        &mut self,
+        then: SupersededBytes,
+        base: Position,
+        next: Position,
+        bytes: u64,
+    ) {
         let since = self.of(base, next).bytes.saturating_sub(then.bytes);
-        let sum = Superseded {
+        let sum = SupersededBytes {
             bytes: bytes.saturating_add(since),
             counted: true,
         };
@@ -133,12 +147,30 @@ impl Space {
     }
 }
 
+/// At how many superseded bytes memtables are flushed, so that these can be reclaimed: at a tenth
+/// of what is live.
+pub(crate) fn superseded_bytes_max(
+    options: &StoreOptions,
+    space: &Space,
+    segments: &[SegmentInfo],
+) -> u64 {
+    if options.log_live_percent == 0 {
+        return u64::MAX;
+    }
+    let live = |segment: &SegmentInfo| {
+        let dead_bytes = space.dead_bytes(segment);
+        segment.record_bytes.saturating_sub(dead_bytes)
+    };
+    let live: u64 = segments.iter().map(live).sum();
+    (live / 10).max(SUPERSEDED_BYTES_MIN)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn sum(bytes: u64, counted: bool) -> Superseded {
-        Superseded { bytes, counted }
+    fn sum(bytes: u64, counted: bool) -> SupersededBytes {
+        SupersededBytes { bytes, counted }
     }
 
     #[test]

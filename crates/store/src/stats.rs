@@ -1,7 +1,7 @@
 //! Figures about one store.
 
+use crate::TreeFigures;
 use quire_log::LogStats;
-use quire_lsm::TreeStats;
 use quire_model::Position;
 
 /// Figures about one store, since it was opened where they count events.
@@ -13,8 +13,8 @@ pub struct StoreStats {
     pub applied: Position,
     /// The log.
     pub log: LogStats,
-    /// Each tree, by name.
-    pub trees: Vec<(String, TreeStats)>,
+    /// Each tree that the manifest names.
+    pub trees: Vec<TreeFigures>,
     /// Records written.
     pub records: u64,
     /// Writes (groups of records) done.

@@ -1,17 +1,17 @@
-//! One partition's store: what it is made of, and opening it.
+//! One partition's store: what it is made of.
 
-use crate::log_compaction::superseded_bytes_max;
-use crate::manifest::{self, Manifest, TreeFiles};
+use crate::deriver::Deriver;
+use crate::manifest::Manifest;
 use crate::publish::Publisher;
-use crate::sealing::Sealing;
-use crate::shared::{Flushable, Shared};
+use crate::segment_age::Sealing;
+use crate::shared::Shared;
 use crate::space::Space;
-use crate::{Error, ErrorKind, LogSettings, Machine, Place, Result, StoreOptions, StoreStats};
+use crate::trees::Trees;
+use crate::{Error, LogSettings, Machine, Result, StoreOptions, StoreStats};
 use quire_env::{Gate, JobClass};
 use quire_log::Log;
-use quire_lsm::{TableFiles, Tree, TreeContext};
+use quire_lsm::{TableFiles, TreeContext};
 use quire_model::Position;
-use quire_seeded::{Bug, seeded};
 use quire_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use quire_sync::{Mutex, RwLock};
 use std::collections::BTreeSet;
@@ -49,8 +49,9 @@ pub(crate) struct Inner<M: Machine> {
     pub(crate) dir: PathBuf,
     pub(crate) options: StoreOptions,
     pub(crate) log: Arc<Log>,
-    pub(crate) trees: Vec<Tree>,
-    pub(crate) files: Arc<TableFiles>,
+    pub(crate) trees: Trees,
+    /// What trees are opened with.
+    pub(crate) context: TreeContext,
     pub(crate) writer: Mutex<Writer<M>>,
     pub(crate) publisher: Publisher<M::Summary>,
     /// Told whenever something new is visible.
@@ -58,8 +59,8 @@ pub(crate) struct Inner<M: Machine> {
     pub(crate) manifest: Mutex<Manifest>,
     /// Held by the one flush that runs.
     pub(crate) flushing: Mutex<()>,
-    /// Shared by the steps of compactions that trees pick themselves; held alone by whoever wants
-    /// none of them beside.
+    /// Shared by the steps of compactions that trees pick themselves; held alone by what must have
+    /// none of them beside it. Taken before `flushing`.
     pub(crate) compacting: RwLock<()>,
     /// Held by the one compaction of the log that runs.
     pub(crate) compacting_log: Mutex<()>,
@@ -68,6 +69,13 @@ pub(crate) struct Inner<M: Machine> {
     pub(crate) uncounted_until: AtomicU64,
     /// Segments that compaction found damaged, by base.
     pub(crate) unreadable: Mutex<BTreeSet<Position>>,
+    /// The derived trees. Taken after `flushing`, and before `writer` and `manifest`.
+    pub(crate) deriving: Mutex<Deriver>,
+    /// The position that derived trees are at, for readers.
+    pub(crate) derived: AtomicU64,
+    pub(crate) derive_due: AtomicBool,
+    /// Why the job that builds derived trees last failed, if it has not succeeded since.
+    pub(crate) derive_error: Mutex<Option<String>>,
     pub(crate) flush_due: AtomicBool,
     pub(crate) compaction_due: AtomicBool,
     /// Set when a compaction failed, until it is to be tried again.
@@ -85,7 +93,7 @@ pub(crate) struct Inner<M: Machine> {
     pub(crate) background_error: Mutex<Option<String>>,
 }
 
-/// What only the one who writes touches.
+/// What only the writer accesses.
 #[derive(Debug)]
 pub(crate) struct Writer<M> {
     pub(crate) machine: M,
@@ -94,12 +102,14 @@ pub(crate) struct Writer<M> {
     pub(crate) applied: Position,
     /// Record bytes since the memtables were last frozen.
     pub(crate) unflushed_bytes: u64,
+    /// Record bytes since derived trees were last to be brought up to date.
+    pub(crate) underived_bytes: u64,
     /// Record bytes since the log was last to be written back.
     pub(crate) unwritten_bytes: u64,
     /// Record bytes superseded since then: they can be reclaimed only once the memtables are
     /// flushed.
     pub(crate) superseded_bytes: u64,
-    /// At so many the memtables are flushed.
+    /// At this number of them the memtables are flushed.
     pub(crate) superseded_bytes_max: u64,
     /// What the records up to `applied` have superseded.
     pub(crate) space: Space,
@@ -120,175 +130,6 @@ pub(crate) struct Counters {
 }
 
 impl<M: Machine> Store<M> {
-    /// Makes a new, empty store; [`open`](Store::open) it then. Durable when it returns.
-    ///
-    /// # Errors
-    /// [`Error::Exists`] if one is there.
-    pub fn create(shared: &Shared, place: &Place) -> Result<()> {
-        let env = shared.env();
-        let dir = place.dir();
-        if Store::<M>::exists(shared, place)? {
-            return Err(Error::Exists { path: dir });
-        }
-        for volume in place.volumes.iter() {
-            env.create_dir_all(&volume.path.join(place.tables_subdir()))?;
-        }
-        let trees = M::trees()
-            .into_iter()
-            .map(|spec| TreeFiles {
-                id: spec.id,
-                name: spec.name,
-                runs: Vec::new(),
-            })
-            .collect();
-        let manifest = Manifest {
-            identity: place.identity,
-            sequence: 1,
-            applied: Position(0),
-            synced: Position(0),
-            next_file: 1,
-            state: M::new().encode(),
-            trees,
-            space: Space::new([]),
-        };
-        Ok(env.replace(&manifest::path(&dir), &manifest.encode())?)
-    }
-
-    /// Whether a store was made at this place: it has a manifest, or a log, which is made after the
-    /// manifest.
-    ///
-    /// # Errors
-    /// Those of the machine.
-    pub fn exists(shared: &Shared, place: &Place) -> Result<bool> {
-        let env = shared.env();
-        Ok(env.exists(&manifest::path(&place.dir()))? || env.exists(&place.log_dir())?)
-    }
-
-    /// Opens a store: its manifest, then every record of the log after the position where its trees
-    /// agree.
-    ///
-    /// `changed` is notified whenever something new is visible.
-    ///
-    /// # Errors
-    /// Damage to the manifest, the log or a table's index is an error that names the file; nothing
-    /// is changed then.
-    pub fn open(
-        shared: Arc<Shared>,
-        place: Place,
-        options: StoreOptions,
-        changed: Arc<dyn Gate>,
-    ) -> Result<Store<M>> {
-        let env = Arc::clone(shared.env());
-        let dir = place.dir();
-        let mut manifest = Manifest::read(&*env, &dir)?;
-        // One whose writer could not sync its name must not give way to the one before it: files
-        // that only that one names are removed below.
-        if !seeded(Bug::FoundManifestBelieved) {
-            env.sync_dir(&dir)?;
-        }
-        if manifest.identity != place.identity {
-            return Err(Error::Manifest {
-                path: manifest::path(&dir),
-                what: "the manifest belongs to another partition or database".into(),
-                offset: 20,
-            });
-        }
-        let machine = M::decode(&manifest.state).map_err(|what| Error::Manifest {
-            path: manifest::path(&dir),
-            what: format!("the state at position {}: {what}", manifest.applied),
-            offset: 20,
-        })?;
-        place.volumes.check_subdir(&*env, &place.tables_subdir())?;
-        let files = Arc::new(TableFiles::new(
-            Arc::clone(&env),
-            place.volumes.clone(),
-            place.tables_subdir(),
-            manifest.next_file,
-        ));
-        remove_orphans(&files, &manifest)?;
-        let context = TreeContext {
-            files: Arc::clone(&files),
-            env: Arc::clone(&env),
-            cache: Arc::clone(shared.cache()),
-            filters: Arc::clone(shared.filters()),
-            budget: Arc::clone(shared.memtables()),
-        };
-        let mut trees = Vec::new();
-        for spec in M::trees() {
-            let runs = manifest
-                .trees
-                .iter()
-                .find(|tree| tree.id == spec.id)
-                .map(|tree| tree.runs.clone());
-            let shaped = options.trees.iter().find(|shaped| shaped.id == spec.id);
-            let spec = shaped.cloned().unwrap_or(spec);
-            trees.push(Tree::open(spec, context.clone(), runs.unwrap_or_default())?);
-        }
-        let (log, _recovery) = Log::open_after(
-            Arc::clone(&env),
-            &place.log_dir(),
-            quire_log::LogIdentity(place.identity),
-            Arc::clone(shared.cache()),
-            options.log.clone(),
-            match M::LOG_IS_KEPT {
-                true => Position(0),
-                false => manifest.applied,
-            },
-        )?;
-        if log.last() < manifest.synced && !seeded(Bug::ShortLogAccepted) {
-            return Err(Error::LogTooShort {
-                path: dir,
-                last: log.last(),
-                synced: manifest.synced,
-            });
-        }
-        let segments = log.segments();
-        manifest.space.open(&segments, manifest.applied);
-        let sealing = Sealing::new(options.segment_age);
-        let inner = Arc::new_cyclic(|me| Inner {
-            me: Weak::clone(me),
-            publisher: Publisher::new(manifest.applied, machine.summary()),
-            writer: Mutex::new(Writer {
-                machine,
-                applied: manifest.applied,
-                unflushed_bytes: 0,
-                unwritten_bytes: 0,
-                superseded_bytes: 0,
-                superseded_bytes_max: superseded_bytes_max(&options, &manifest.space, &segments),
-                space: manifest.space.clone(),
-            }),
-            manifest: Mutex::new(manifest),
-            shared,
-            dir,
-            options,
-            log: Arc::new(log),
-            trees,
-            files,
-            changed,
-            flushing: Mutex::new(()),
-            compacting: RwLock::new(()),
-            compacting_log: Mutex::new(()),
-            uncounted_until: AtomicU64::new(0),
-            unreadable: Mutex::new(BTreeSet::new()),
-            flush_due: AtomicBool::new(false),
-            compaction_due: AtomicBool::new(false),
-            compaction_failed: AtomicBool::new(false),
-            log_compaction_held: AtomicBool::new(false),
-            sync_due: Mutex::new(None),
-            write_back_due: AtomicBool::new(false),
-            sealing: Mutex::new(sealing),
-            closed: AtomicBool::new(false),
-            read_only: AtomicBool::new(false),
-            counters: Counters::default(),
-            background_error: Mutex::new(None),
-        });
-        inner.replay()?;
-        let flushable: Weak<dyn Flushable> = inner.me.clone();
-        inner.shared.register(flushable);
-        inner.schedule_compaction();
-        Ok(Store { inner })
-    }
-
     /// Changes settings of the log. What is on disk stays as it is.
     ///
     /// # Errors
@@ -306,15 +147,14 @@ impl<M: Machine> Store<M> {
         let inner = &*self.inner;
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (log_dead_bytes, segments_uncounted) = inner.log_dead_bytes();
+        let applied = inner.manifest.lock().applied;
+        let flush_error = inner.background_error.lock().clone();
+        let background_error = flush_error.or_else(|| inner.derive_error.lock().clone());
         StoreStats {
             position: self.position(),
-            applied: inner.manifest.lock().applied,
+            applied,
             log: inner.log.stats(),
-            trees: M::trees()
-                .into_iter()
-                .map(|spec| spec.name)
-                .zip(inner.trees.iter().map(Tree::stats))
-                .collect(),
+            trees: self.trees(),
             records: load(&inner.counters.records),
             writes: load(&inner.counters.writes),
             stalls: load(&inner.counters.stalls),
@@ -327,7 +167,7 @@ impl<M: Machine> Store<M> {
             segments_miscounted: load(&inner.counters.segments_miscounted),
             segments_compacted: load(&inner.counters.segments_compacted),
             log_bytes_reclaimed: load(&inner.counters.log_bytes_reclaimed),
-            background_error: inner.background_error.lock().clone(),
+            background_error,
             visible_delays: inner.publisher.delays.counts(),
             visible_delay_micros: inner.publisher.delays.micros(),
         }
@@ -371,58 +211,11 @@ impl<M: Machine> Inner<M> {
     }
 
     pub(crate) fn memtable_bytes(&self) -> u64 {
-        self.trees.iter().map(Tree::memtable_bytes).sum()
+        let bytes = self.trees.iter().map(|slot| slot.tree.memtable_bytes());
+        bytes.sum()
     }
 
-    /// Applies what the log holds after the manifest's position.
-    fn replay(&self) -> Result<()> {
-        let applied = self.manifest.lock().applied;
-        let from = match seeded(Bug::RecordAppliedTwice) {
-            true => applied.max(Position(1)),
-            false => applied.next(),
-        };
-        let memtables = self.shared.memtables();
-        let mut flush_at = memtables.limit() / 4;
-        let most = memtables.limit() + flush_at;
-        for item in self.log.scan(from) {
-            let (position, record) = item?;
-            let full = {
-                let mut writer = self.writer.lock();
-                self.apply(&mut writer, position, &record)?;
-                let summary = writer.machine.summary();
-                self.publisher.applied(position, summary, None);
-                self.memtable_bytes() >= flush_at
-            };
-            if full {
-                self.publish(position);
-                match self.flush() {
-                    // A full disk can be read all the same. Whoever wrote this had no more memory,
-                    // but for a last batch.
-                    Err(error) if error.kind() == ErrorKind::Full && memtables.used() < most => {
-                        flush_at = self.memtable_bytes() + memtables.limit() / 8;
-                    }
-                    flushed => flushed?,
-                }
-            }
-        }
-        self.publish(self.log.last());
-        Ok(())
+    pub(crate) fn files(&self) -> &TableFiles {
+        &self.context.files
     }
-}
-
-/// Removes table files that no manifest names: what a crash left of a flush or a compaction.
-fn remove_orphans(files: &TableFiles, manifest: &Manifest) -> Result<()> {
-    let named: std::collections::HashSet<_> = manifest
-        .trees
-        .iter()
-        .flat_map(|tree| &tree.runs)
-        .flat_map(|run| &run.tables)
-        .map(|table| table.file)
-        .collect();
-    for file in files.list()? {
-        if !named.contains(&file) {
-            files.remove(file)?;
-        }
-    }
-    Ok(())
 }

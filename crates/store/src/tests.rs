@@ -2,7 +2,7 @@
 
 use crate::{
     ApplyError, Durability, Error, ErrorKind, LogSettings, Machine, Place, Shared, Store,
-    StoreOptions, TreeWriter,
+    StoreOptions, TreeId, TreeWriter,
 };
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -18,6 +18,7 @@ use std::time::Duration;
 #[cfg(feature = "shuttle")]
 mod checked;
 mod follow;
+mod trees;
 
 /// Counts: the value is a u64, an operand is added to it.
 #[derive(Debug)]
@@ -66,8 +67,8 @@ struct Words {
     total: u64,
 }
 
-const COUNTS: usize = 0;
-const LAST: usize = 1;
+const COUNTS: TreeId = TreeId(1);
+const LAST: TreeId = TreeId(2);
 
 impl Machine for Words {
     type Summary = u64;
@@ -206,10 +207,13 @@ fn contents_of(view: &crate::View<u64>) -> crate::Result<Model> {
         model.total,
         "the summary is the one at the view's position"
     );
-    for item in view.tree(COUNTS).scan(Bound::Unbounded, Bound::Unbounded)? {
+    for item in view
+        .tree(COUNTS)?
+        .scan(Bound::Unbounded, Bound::Unbounded)?
+    {
         let (key, count) = item?;
         let last = view
-            .tree(LAST)
+            .tree(LAST)?
             .get(&key)?
             .expect("a word in one tree is in the other");
         model.words.insert(
@@ -218,7 +222,7 @@ fn contents_of(view: &crate::View<u64>) -> crate::Result<Model> {
         );
     }
     let last = view
-        .tree(LAST)
+        .tree(LAST)?
         .scan(Bound::Unbounded, Bound::Unbounded)?
         .count();
     assert_eq!(last, model.words.len());
@@ -523,7 +527,7 @@ fn a_segment_is_sealed_when_it_is_old_and_never_when_it_is_empty() {
     // One that was sealed by its size is not sealed again, and its successor has an age of its own.
     write(&store, &["word"], Durability::Sync).unwrap();
     pass(AGE / 2);
-    store.inner.log.roll().unwrap();
+    store.inner.log.rotate().unwrap();
     write(&store, &["word"], Durability::Sync).unwrap();
     pass(AGE / 2);
     assert_eq!(segments(), 5);
@@ -579,7 +583,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         Just(Durability::Async(std::time::Duration::from_millis(5)))
     ];
     let step = prop_oneof![
-        12 => (prop::collection::vec(any::<u8>(), 1..6), durability).prop_map(|(words, d)| Step::Write(words, d)),
+        12 => (prop::collection::vec(any::<u8>(), 1..6), durability)
+            .prop_map(|(words, d)| Step::Write(words, d)),
         2 => Just(Step::Flush),
         1 => Just(Step::Compact),
         3 => Just(Step::RunJobs),
@@ -606,7 +611,10 @@ proptest! {
     /// After any history the store equals apply() over a prefix of what was written, whole writes
     /// only, that holds everything that was acknowledged under `sync`.
     #[test]
-    fn any_history_leaves_a_prefix_with_all_that_was_synced(steps in steps(), seed in any::<u64>()) {
+    fn any_history_leaves_a_prefix_with_all_that_was_synced(
+        steps in steps(),
+        seed in any::<u64>(),
+    ) {
         let mut env = SimEnv::new(seed);
         let mut store = open(&env).unwrap();
         // Every write tried since the last recovery, and how many of them must survive.
@@ -657,10 +665,13 @@ proptest! {
                 env = env.after_crash(seed.wrapping_add(tried.len() as u64));
                 store = open(&env).unwrap();
                 let found = contents(&store).unwrap();
-                let survived = (synced..=tried.len())
-                    .find(|count| Model::of(tried[..*count].iter().flatten().map(String::as_str)) == found);
+                let model = |count: usize| {
+                    Model::of(tried[..count].iter().flatten().map(String::as_str))
+                };
+                let survived = (synced..=tried.len()).find(|count| model(*count) == found);
                 let Some(survived) = survived else {
-                    return Err(TestCaseError::fail(format!("{found:?} is no prefix of {tried:?} from {synced} on")));
+                    let what = format!("{found:?} is no prefix of {tried:?} from {synced} on");
+                    return Err(TestCaseError::fail(what));
                 };
                 tried.truncate(survived);
                 synced = survived;

@@ -1,10 +1,10 @@
 //! Verifying a closed store: every byte of its manifest, log and table files.
 
-use crate::manifest::{self, Manifest};
+use crate::manifest::{self, Manifest, TreeFiles};
 use crate::{Error, Place, Result, Shared};
 use quire_env::{Env, ErrorKind as EnvErrorKind};
 use quire_log::LogIdentity;
-use quire_lsm::{TableFiles, verify_table};
+use quire_lsm::{TableFiles, TableMeta, verify_table};
 use quire_model::Position;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -156,7 +156,7 @@ fn verify_log(
 }
 
 /// Damage of a log, with what it loses in words.
-pub(crate) fn log_damage(damage: quire_log::Damage) -> Damage {
+pub(crate) fn log_damage(damage: quire_log::LogDamage) -> Damage {
     let lost = match damage.lost {
         Some((first, last)) if first == last => format!("the record at position {first}"),
         Some((first, last)) => format!("the records at positions {first} to {last}"),
@@ -194,10 +194,7 @@ fn verify_tables(
     for tree in &manifest.trees {
         for table in tree.runs.iter().flat_map(|run| &run.tables) {
             let path = files.path(table.file)?;
-            let lost = format!(
-                "{} entries of the {} tree; the log can give them again",
-                table.entries, tree.name
-            );
+            let lost = lost_entries(tree, table);
             if let Err(error) = verify_table(&**env, &path, table) {
                 if !damaged(&error) {
                     return Err(error.into());
@@ -210,6 +207,16 @@ fn verify_tables(
         }
     }
     Ok(())
+}
+
+/// What a table file that can't be read loses, in words.
+pub(crate) fn lost_entries(tree: &TreeFiles, table: &TableMeta) -> String {
+    let again = match tree.derived {
+        None => "the log can give them again",
+        Some(_) => "the tree can be dropped and built again",
+    };
+    let (entries, name) = (table.entries, &tree.name);
+    format!("{entries} entries of the {name} tree; {again}")
 }
 
 /// What is wrong with the table file at `path`.

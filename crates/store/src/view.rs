@@ -1,24 +1,28 @@
 //! A consistent read: to keep, or for a few lookups.
 
-use crate::Result;
+use crate::trees::no_tree;
+use crate::{Result, TreeId, TreeState};
 use bytes::Bytes;
 use quire_log::{LogReader, LogView};
 use quire_lsm::{SmallBytes, TreeReader, TreeSnapshot};
 use quire_model::Position;
 use smallvec::SmallVec;
 
-/// Lookups at one position, which are over soon: of what was current when it was made, or of a
-/// [`View`]. It is bound to the store or the view, and making one touches no count that other
-/// threads touch.
+/// This number of trees needs no memory of its own in a [`PointView`].
+const TREES: usize = 2;
+
+/// Lookups in some trees at one position, which are over soon: of what was current when it was
+/// made, or of a [`View`]. It is bound to the store or the view, and making one changes no count
+/// that other threads change.
 #[derive(Debug)]
 pub struct PointView<'a> {
     pub(crate) position: Position,
-    pub(crate) trees: SmallVec<[TreeReader<'a>; TREES]>,
+    pub(crate) trees: Readers<'a>,
     pub(crate) log: LogReader<'a>,
 }
 
-/// So many trees of a store need no memory of their own in a [`PointView`].
-pub(crate) const TREES: usize = 2;
+/// Trees, by their ids.
+pub(crate) type Readers<'a> = SmallVec<[(TreeId, TreeReader<'a>); TREES]>;
 
 impl PointView<'_> {
     /// The last record that it sees.
@@ -26,20 +30,25 @@ impl PointView<'_> {
         self.position
     }
 
-    /// The value of a key in a tree, by its number in [`Machine::trees`](crate::Machine::trees).
-    ///
-    /// # Errors
-    /// As of [`TreeReader::get`].
-    pub fn get(&self, tree: usize, key: &[u8]) -> Result<Option<SmallBytes>> {
-        Ok(self.trees[tree].get(key)?)
+    fn tree(&self, tree: TreeId) -> Result<&TreeReader<'_>> {
+        let found = self.trees.iter().find(|(id, _)| *id == tree);
+        found.map(|(_, tree)| tree).ok_or_else(|| no_tree(tree))
     }
 
-    /// The values of many keys in a tree, in the order asked for.
+    /// The value of a key in a tree.
     ///
     /// # Errors
-    /// As of [`TreeReader::get`].
-    pub fn get_many(&self, tree: usize, keys: &[&[u8]]) -> Result<Vec<Option<SmallBytes>>> {
-        Ok(self.trees[tree].get_many(keys)?)
+    /// `Invalid` for a tree that it was not made of; as of [`TreeReader::get`].
+    pub fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<SmallBytes>> {
+        Ok(self.tree(tree)?.get(key)?)
+    }
+
+    /// The values of many keys in a tree, in the order of the keys.
+    ///
+    /// # Errors
+    /// As of [`get`](Self::get).
+    pub fn get_many(&self, tree: TreeId, keys: &[&[u8]]) -> Result<Vec<Option<SmallBytes>>> {
+        Ok(self.tree(tree)?.get_many(keys)?)
     }
 
     /// The record at a position.
@@ -50,7 +59,7 @@ impl PointView<'_> {
         Ok(self.log.read(position)?)
     }
 
-    /// The records at many positions, in the order asked for, read in disk order.
+    /// The records at many positions, in the order of `positions`, read in disk order.
     ///
     /// # Errors
     /// As of [`Log::read`](quire_log::Log::read), for the first that fails.
@@ -59,20 +68,104 @@ impl PointView<'_> {
     }
 }
 
-/// A consistent read: exactly the records up to its position, in every tree. It pins the memtables
-/// and files that it needs, so one that is kept long holds memory and disk.
+/// Trees that `apply` writes, and the log, as of one position.
+#[derive(Debug, Clone)]
+pub struct BaseView {
+    pub(crate) position: Position,
+    pub(crate) trees: TreeSnapshots,
+    pub(crate) log: LogView,
+}
+
+/// Trees as of one position, by their ids.
+#[derive(Debug, Clone)]
+pub struct TreeSnapshots(pub(crate) SmallVec<[(TreeId, TreeSnapshot); TREES]>);
+
+impl TreeSnapshots {
+    /// A tree, if it is among them.
+    pub fn get(&self, tree: TreeId) -> Option<&TreeSnapshot> {
+        let found = self.0.iter().find(|(id, _)| *id == tree);
+        found.map(|(_, tree)| tree)
+    }
+}
+
+impl BaseView {
+    /// The last record that it sees.
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// A tree.
+    ///
+    /// # Errors
+    /// `Invalid` for one that is not in the view.
+    pub fn tree(&self, tree: TreeId) -> Result<&TreeSnapshot> {
+        self.trees.get(tree).ok_or_else(|| no_tree(tree))
+    }
+
+    /// Some trees of the view, for lookups.
+    ///
+    /// # Errors
+    /// `Invalid` for one that is not in the view.
+    pub fn point_view(&self, trees: &[TreeId]) -> Result<PointView<'_>> {
+        let reader = |id: &TreeId| Ok((*id, self.tree(*id)?.reader()));
+        Ok(PointView {
+            position: self.position,
+            trees: trees.iter().map(reader).collect::<Result<_>>()?,
+            log: self.log.reader(),
+        })
+    }
+
+    /// The record at a position.
+    ///
+    /// # Errors
+    /// As of [`Log::read`](quire_log::Log::read).
+    pub fn record(&self, position: Position) -> Result<Bytes> {
+        Ok(self.log.read(position)?)
+    }
+
+    /// The records at many positions, in the order of `positions`, read in disk order.
+    ///
+    /// # Errors
+    /// As of [`Log::read`](quire_log::Log::read), for the first that fails.
+    pub fn records(&self, positions: &[Position]) -> Result<Vec<Bytes>> {
+        Ok(self.log.read_many(positions)?)
+    }
+
+    /// The records that the view sees and the log held when it was made, from a position on, in
+    /// order.
+    pub fn log_from(
+        &self,
+        from: Position,
+    ) -> impl Iterator<Item = Result<(Position, Bytes)>> + use<> {
+        let first = from.max(self.log.first());
+        let scan = self.log.scan(first).until(self.position);
+        scan.map(|item| Ok(item?))
+    }
+}
+
+/// A derived tree as a view has it.
+#[derive(Debug, Clone)]
+pub(crate) struct DerivedSnapshot {
+    pub(crate) id: TreeId,
+    /// The tree as of the position up to which it is built; none if it is not complete.
+    pub(crate) built: Option<(Position, TreeSnapshot)>,
+}
+
+/// A consistent read: exactly the records up to its position, in every tree that `apply` writes,
+/// and in a derived tree exactly those up to the position that
+/// [`tree_state`](View::tree_state) says. It pins the memtables and files that it needs, so one
+/// that is kept long holds memory and disk.
 #[derive(Debug)]
 pub struct View<S> {
-    pub(crate) position: Position,
+    pub(crate) base: BaseView,
     pub(crate) summary: S,
-    pub(crate) trees: Vec<TreeSnapshot>,
-    pub(crate) log: LogView,
+    pub(crate) derived: Vec<DerivedSnapshot>,
 }
 
 impl<S> View<S> {
     /// The last record that it sees.
     pub fn position(&self) -> Position {
-        self.position
+        self.base.position
     }
 
     /// The machine's summary at its position.
@@ -80,18 +173,52 @@ impl<S> View<S> {
         &self.summary
     }
 
-    /// A tree, by its number in [`Machine::trees`](crate::Machine::trees).
-    pub fn tree(&self, index: usize) -> &TreeSnapshot {
-        &self.trees[index]
+    /// A tree.
+    ///
+    /// # Errors
+    /// `Invalid` for one that the view was not made of, or that is not complete.
+    pub fn tree(&self, tree: TreeId) -> Result<&TreeSnapshot> {
+        if let Some(found) = self.base.trees.get(tree) {
+            return Ok(found);
+        }
+        let found = self.derived.iter().find(|derived| derived.id == tree);
+        let built = found.and_then(|derived| derived.built.as_ref());
+        let (_, snapshot) = built.ok_or_else(|| no_tree(tree))?;
+        Ok(snapshot)
     }
 
-    /// The view, for lookups.
-    pub fn point_view(&self) -> PointView<'_> {
-        PointView {
-            position: self.position,
-            trees: self.trees.iter().map(TreeSnapshot::reader).collect(),
-            log: self.log.reader(),
+    /// What a tree of the view can be used for; `None` for one that the view was not made of.
+    pub fn tree_state(&self, tree: TreeId) -> Option<TreeState> {
+        if self.base.trees.get(tree).is_some() {
+            let built = self.position();
+            return Some(TreeState::Complete { built });
         }
+        let found = self.derived.iter().find(|derived| derived.id == tree)?;
+        Some(match found.built {
+            Some((built, _)) => TreeState::Complete { built },
+            None => TreeState::Building,
+        })
+    }
+
+    /// The trees that `apply` writes, and the log.
+    pub fn base(&self) -> &BaseView {
+        &self.base
+    }
+
+    /// Some trees of the view that `apply` writes, for lookups.
+    ///
+    /// # Errors
+    /// `Invalid` for one that is not in the view.
+    pub fn point_view(&self, trees: &[TreeId]) -> Result<PointView<'_>> {
+        self.base.point_view(trees)
+    }
+
+    /// The record at a position.
+    ///
+    /// # Errors
+    /// As of [`Log::read`](quire_log::Log::read).
+    pub fn record(&self, position: Position) -> Result<Bytes> {
+        self.base.record(position)
     }
 
     /// All records that the view sees and the log held when it was made, from the first on, in
@@ -105,8 +232,6 @@ impl<S> View<S> {
         &self,
         from: Position,
     ) -> impl Iterator<Item = Result<(Position, Bytes)>> + use<S> {
-        let first = from.max(self.log.first());
-        let scan = self.log.scan(first).until(self.position);
-        scan.map(|item| Ok(item?))
+        self.base.log_from(from)
     }
 }

@@ -1,9 +1,9 @@
 //! Writing: a write is decided, appended to the log, applied to the trees, made durable and
-//! published; at the pace that memory allows.
+//! published. Writers are slowed down while memory is short.
 
 use crate::machine::apply;
 use crate::store::{Inner, Store, Writer};
-use crate::{Durability, Error, Machine, Result, admission};
+use crate::{Durability, Error, Machine, Result, TreeId, admission};
 use quire_env::JobClass;
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// How long a writer waits at the memory limit for a flush, while flushes make progress.
 const MEMORY_WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// The log is written back in the background after so many bytes of records.
+/// The log is written back in the background after this number of bytes of records.
 const WRITE_BACK_BYTES: u64 = 4 << 20;
 
 /// A write being decided: the newest state to read, and the records to append.
@@ -30,8 +30,9 @@ impl<M: Machine> Transaction<'_, M> {
     ///
     /// # Errors
     /// As of [`TreeReader::get`](quire_lsm::TreeReader::get).
-    pub fn get(&self, tree: usize, key: &[u8]) -> Result<Option<quire_lsm::SmallBytes>> {
-        Ok(self.inner.trees[tree].reader(Position(u64::MAX)).get(key)?)
+    pub fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<quire_lsm::SmallBytes>> {
+        let slot = self.inner.trees.get_applied(tree)?;
+        Ok(slot.tree.reader(Position(u64::MAX)).get(key)?)
     }
 
     /// As [`get`](Self::get), also past its deadline, with the deadline if it has one.
@@ -40,10 +41,11 @@ impl<M: Machine> Transaction<'_, M> {
     /// As of [`get`](Self::get).
     pub fn get_with_deadline(
         &self,
-        tree: usize,
+        tree: TreeId,
         key: &[u8],
     ) -> Result<Option<(quire_lsm::SmallBytes, Option<u64>)>> {
-        let tree = self.inner.trees[tree].reader(Position(u64::MAX));
+        let slot = self.inner.trees.get_applied(tree)?;
+        let tree = slot.tree.reader(Position(u64::MAX));
         Ok(tree.get_with_deadline(key)?)
     }
 
@@ -94,9 +96,9 @@ impl<M: Machine> Store<M> {
         Ok(result)
     }
 
-    /// The first half of [`write`](Store::write): applied, not yet durable nor visible. Whoever
-    /// calls it calls [`acknowledge`](Store::acknowledge) with the position it returns; so several
-    /// stores can be written before the first is synced.
+    /// The first half of [`write`](Store::write): applied, not yet durable nor visible. The caller
+    /// then calls [`acknowledge`](Store::acknowledge) with the position that this returns; so
+    /// several stores can be written before the first is synced.
     ///
     /// # Errors
     /// As of [`write`](Store::write).
@@ -119,7 +121,7 @@ impl<M: Machine> Store<M> {
         })
     }
 
-    /// Does what appends records, at the pace that the memory for memtables allows.
+    /// Does what appends records, and then slows the writer down if memory for memtables is short.
     pub(crate) fn with_writer<R, E: From<Error>>(
         &self,
         write: impl FnOnce(&mut Writer<M>) -> std::result::Result<(R, Position), E>,
@@ -138,7 +140,7 @@ impl<M: Machine> Store<M> {
         Ok(written)
     }
 
-    /// Makes everything up to `position` as durable as asked, and visible.
+    /// Makes everything up to `position` as durable as `durability` says, and visible.
     ///
     /// # Errors
     /// As of [`write`](Store::write).
@@ -230,7 +232,23 @@ impl<M: Machine> Inner<M> {
         {
             self.schedule_flush(Duration::ZERO);
         }
+        if self.derived_lags(writer) {
+            self.schedule_derive(Duration::ZERO);
+        }
         Ok(last)
+    }
+
+    /// Whether derived trees are to be brought up to date before the next flush. Called with the
+    /// writer's lock.
+    fn derived_lags(&self, writer: &mut Writer<M>) -> bool {
+        let lags = writer.underived_bytes >= self.options.derived_lag_bytes;
+        if lags {
+            writer.underived_bytes = 0;
+        }
+        lags && self
+            .deriving
+            .try_lock()
+            .is_none_or(|deriver| deriver.view.is_some())
     }
 
     /// Applies one record, the next.
@@ -242,7 +260,7 @@ impl<M: Machine> Inner<M> {
     ) -> Result<()> {
         let superseded = apply(
             &mut writer.machine,
-            &self.trees,
+            self.trees.applied(),
             position,
             record,
             &self.dir,
@@ -263,6 +281,7 @@ impl<M: Machine> Inner<M> {
             }
         }
         writer.unflushed_bytes += record.len() as u64;
+        writer.underived_bytes += record.len() as u64;
         writer.applied = position;
         Ok(())
     }
@@ -328,7 +347,7 @@ impl<M: Machine> Inner<M> {
             .fetch_max(micros, Ordering::Relaxed);
     }
 
-    /// Has the log written back in the background, unless that is due already.
+    /// Schedules a job that writes the log back, unless one is due already.
     fn schedule_write_back(&self) {
         if self.write_back_due.swap(true, Ordering::AcqRel) {
             return;
@@ -340,12 +359,16 @@ impl<M: Machine> Inner<M> {
             }
             // A failure poisons the log, and the next write says so.
             if let Err(error) = inner.log.write_back() {
-                tracing::error!(partition = %inner.dir.display(), %error, "the log could not be written back");
+                tracing::error!(
+                    partition = %inner.dir.display(),
+                    %error,
+                    "the log could not be written back"
+                );
             }
         });
     }
 
-    /// Sees to it that the log is synced at the latest `delay` from now.
+    /// Schedules a sync of the log, `delay` from now at the latest.
     fn schedule_sync(&self, delay: Duration) {
         let due = self.shared.env().monotonic().saturating_add(delay);
         {
@@ -364,7 +387,11 @@ impl<M: Machine> Inner<M> {
             }
             // A failure poisons the log, and the next write says so.
             if let Err(error) = inner.log.sync_aside(inner.log.last()) {
-                tracing::error!(partition = %inner.dir.display(), %error, "the log could not be synced");
+                tracing::error!(
+                    partition = %inner.dir.display(),
+                    %error,
+                    "the log could not be synced"
+                );
             }
         });
     }

@@ -127,7 +127,7 @@ impl<P> Deref for Guard<P> {
 }
 
 /// As of `arc_swap`. Under loom a thread may see an old pointer, unless it knows of something that
-/// came after the new one was stored; so none is let go of. Under shuttle it sees the newest, and
+/// came after the new one was stored; so none is dropped. Under shuttle it sees the newest, and
 /// with it the older ones go when their last holder does.
 pub struct ArcSwap<T> {
     #[cfg(feature = "loom")]
@@ -211,8 +211,8 @@ impl<T> ArcSwap<T> {
     }
 }
 
-/// Runs a scenario so many times, each time with the threads' steps in another order: half of them
-/// with a step of any thread next, half with threads that go on until they wait, but for a few
+/// Runs a scenario this many times, each time with the threads' steps in another order: half of
+/// them with a step of any thread next, half with threads that go on until they wait, but for a few
 /// changes of which goes first (PCT: Burckhardt and others 2010, "A randomized scheduler with
 /// probabilistic guarantees of finding bugs"). The same every time: what failed fails again.
 ///

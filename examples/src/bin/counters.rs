@@ -1,9 +1,9 @@
-//! Counters that many threads raise at once, without a lock: each write names the version it was
-//! made from, and is tried again when somebody else was faster.
+//! Counters that many threads increase at once without a lock. Each write names the version that it
+//! was computed from, and is tried again if another write came before it.
 //!
 //! `cargo run -p quire-examples --bin counters -- /tmp/counters`
 
-use quiredb::{Collection, Database, Document, ErrorKind, Key, Position, Result, ValueRef, Write};
+use quiredb::{Collection, Database, Document, ErrorKind, Key, Position, Result, ValueRef};
 
 const THREADS: usize = 4;
 const TIMES: usize = 25;
@@ -35,12 +35,11 @@ fn add_one(pages: &Collection, key: &Key) -> Result<()> {
     loop {
         let (version, views) = views(pages, key)?;
         let document = Document::from_json(format!(r#"{{"views":{}}}"#, views + 1).as_bytes())?;
-        let write = Write::put(key.clone(), document);
         let write = match version {
-            Some(version) => write.if_version(version),
-            None => write.if_absent(),
+            Some(version) => pages.write().if_version(version),
+            None => pages.write().if_absent(),
         };
-        match pages.write(write) {
+        match write.put_at(key, &document) {
             Err(error) if error.kind() == ErrorKind::Conflict => {}
             done => return done.map(|_| ()),
         }

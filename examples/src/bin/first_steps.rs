@@ -2,28 +2,27 @@
 //!
 //! `cargo run -p quire-examples --bin first_steps -- /tmp/library`
 
-use quiredb::{Database, Document, Key, Result, Write};
+use quiredb::{Database, Document, Key, Result};
 
 fn main() -> Result<()> {
     let path = std::env::args()
         .nth(1)
         .unwrap_or_else(|| "library".to_string());
-    let database = Database::open(&path)?;
+    let database = Database::builder(&path).memory(64 << 20).open()?;
     let books = database.collection_or_create("books", Default::default)?;
 
     // Documents are JSON objects. They come back as they went in: every field, their order, numbers
-    // as written.
+    // as written. The key of each is its field `_id`.
     let shelf = [
         r#"{"_id":"moby-dick","title":"Moby-Dick; or, The Whale","year":1851,"price":12.50}"#,
         r#"{"_id":"emma","title":"Emma","year":1815,"price":8.00}"#,
         r#"{"_id":"dracula","title":"Dracula","year":1897,"price":9.99}"#,
     ];
-    let mut batch = Vec::new();
+    let mut batch = books.batch();
     for json in shelf {
-        let document = Document::from_json(json.as_bytes())?;
-        batch.push(Write::put(books.key_of(&document)?, document));
+        batch.put(&Document::from_json(json.as_bytes())?)?;
     }
-    for result in books.write_batch(batch, None) {
+    for result in batch.write() {
         println!("acknowledged, version {}", result?.version);
     }
 

@@ -1,6 +1,6 @@
 //! Follows a collection: every change from the beginning, then each new one as it is acknowledged.
-//! This is how a cache, a search index or another store is kept in step, and it can go on where it
-//! left off.
+//! A cache, a search index or another store can follow a collection in this way, and continue from
+//! where it stopped.
 //!
 //! `cargo run -p quire-examples --bin follow_changes -- /tmp/prices`
 
@@ -15,7 +15,7 @@ fn main() -> Result<()> {
     let database = Database::open(&path)?;
     let prices = database.collection_or_create("prices", Default::default)?;
 
-    // The copy that is kept in step, and how far it has got in each partition.
+    // The copy that follows, and the position that it has applied in each partition.
     let mut copy = BTreeMap::new();
     let mut seen = vec![Position(0); prices.settings().partitions as usize];
 
@@ -32,7 +32,7 @@ fn main() -> Result<()> {
     database.close()
 }
 
-/// Applies what is new to the copy, and remembers how far it got.
+/// Applies new changes to the copy, and records their positions.
 fn follow(
     prices: &Collection,
     seen: &mut Vec<Position>,
@@ -57,7 +57,5 @@ fn follow(
 fn set_price(prices: &Collection, name: &str, price: &str) -> Result<()> {
     let document =
         Document::from_json(format!(r#"{{"_id":"{name}","price":{price}}}"#).as_bytes())?;
-    prices
-        .put(&prices.key_of(&document)?, &document)
-        .map(|_| ())
+    prices.put(&document).map(|_| ())
 }

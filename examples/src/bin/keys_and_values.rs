@@ -3,10 +3,11 @@
 //!
 //! `cargo run -p quire-examples --bin keys_and_values -- /tmp/pages`
 
-use quiredb::kv::{Batch, Durability, Kv, KvOptions, MergeError, Merger, Result};
+use quiredb::kv::{Batch, Durability, Kv, KvOptions, MergeError, Merger, Result, WriteOptions};
 use std::sync::Arc;
+use std::time::Duration;
 
-/// Adds numbers of eight bytes: a merge counts without a read and a write of the caller's.
+/// Adds numbers of eight bytes. With a merge the caller counts without reading first.
 #[derive(Debug)]
 struct Add;
 
@@ -55,31 +56,29 @@ fn main() -> Result<()> {
     };
     let pages = Kv::open(&path, options)?;
 
-    // Together or not at all; synced at the latest after 100 ms.
+    // The batch is atomic, and synced within 100 ms.
     let mut batch = Batch::new();
     for (page, views) in [("/about", 3_u64), ("/blog/1", 40), ("/blog/2", 2)] {
-        batch.merge(page.as_bytes(), &views.to_be_bytes())?;
+        batch.merge(page, views.to_be_bytes())?;
     }
-    batch.put(b"day", b"saturday")?;
-    pages.write_with(
-        &batch,
-        "async(100)"
-            .parse::<Durability>()
-            .unwrap_or(Durability::Sync),
-    )?;
+    batch.put("day", "saturday")?;
+    let soon = Durability::Async(Duration::from_millis(100));
+    pages
+        .with(WriteOptions::new().durability(soon))
+        .write(&batch)?;
 
     let saturday = pages.view()?;
-    pages.merge(b"/blog/2", &5_u64.to_be_bytes())?;
-    pages.put(b"day", b"sunday")?;
-    pages.delete(b"/about")?;
+    pages.merge("/blog/2", 5_u64.to_be_bytes())?;
+    pages.put("day", "sunday")?;
+    pages.delete("/about")?;
 
-    // '0' comes after '/': all keys that begin with "/".
-    for pair in pages.iter_rev(&b"/"[..]..&b"0"[..])? {
+    // The keys that begin with "/", last first.
+    for pair in pages.prefix_rev("/")? {
         let (page, views) = pair?;
         let views = number(&views).unwrap_or_default();
         println!("{} {views}", String::from_utf8_lossy(&page));
     }
-    for day in [pages.get(b"day")?, saturday.get(b"day")?]
+    for day in [pages.get("day")?, saturday.get("day")?]
         .into_iter()
         .flatten()
     {

@@ -1,5 +1,4 @@
-//! Files whose bytes are not those that were written: an error or the right answer, never a wrong
-//! one.
+//! Damaged files: an error or the right answer, never a wrong one.
 
 use super::{assert_says, copy, files};
 use crate::quire::{self, Server};
@@ -14,8 +13,8 @@ fn line(n: u64) -> String {
     format!("{{\"_id\":\"{n}\",\"text\":\"{}\"}}\n", words::text(n, 60))
 }
 
-/// A database of two collections, `docs` and `other`, closed. Its trees are in table files, or the
-/// log alone has all.
+/// A database of two collections, `docs` and `other`, closed. Its data is in table files, or only
+/// in the log.
 fn database(dir: &Path, flushed: bool) -> PathBuf {
     let database = dir.join("db");
     let input: String = (0..DOCUMENTS).map(line).collect();
@@ -50,7 +49,7 @@ fn flip(file: &Path, at: usize) {
 }
 
 #[test]
-fn a_damaged_catalog_is_named_and_nothing_else_is_touched() {
+fn a_damaged_catalog_is_named_and_nothing_else_is_changed() {
     let dir = tempfile::tempdir().unwrap();
     let database = database(dir.path(), true);
     let db = database.to_str().unwrap();
@@ -123,7 +122,8 @@ fn a_damaged_file_gives_the_right_answer_or_an_error_and_verify_finds_it() {
     assert!(errors > 0);
 }
 
-/// Gets documents: right, or an error with the file's name. Gives how many were errors.
+/// Gets documents: each is right, or an error with the name of the file. Returns the number of
+/// errors.
 fn gets_of_damaged(database: &Path, part: &Path, at: usize) -> u32 {
     let db = database.to_str().unwrap();
     let file = database.join(part);
@@ -145,8 +145,8 @@ fn gets_of_damaged(database: &Path, part: &Path, at: usize) -> u32 {
     errors
 }
 
-/// Verifies: the damage is told with its file, where in it, and what is lost. False if all
-/// documents are there: the end of a log is what a crash may have left, and written again.
+/// Verifies: the damage is reported with its file, its offset, and what is lost. False if all
+/// documents are there: damage at the end of a log looks like a torn tail, which is rewritten.
 fn find_damage(database: &Path, part: &Path, at: usize, len: u64) -> bool {
     let file = database.join(part);
     let name = file.to_str().unwrap();

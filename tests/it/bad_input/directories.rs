@@ -1,4 +1,4 @@
-//! Directories that are no database, or one that another process has open.
+//! Directories that are not a database, or one that another process has open.
 
 use super::{assert_says, files};
 use crate::quire::{self, Server};
@@ -76,7 +76,7 @@ fn a_database_is_open_in_one_process_at_a_time() {
                 db,
                 "is locked",
                 "is open in another process; stop that one",
-                "ask it over HTTP",
+                "requests over HTTP",
             ],
         );
     }

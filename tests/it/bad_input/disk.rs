@@ -1,4 +1,5 @@
-//! A disk that takes nothing more: read-only or full. Both need to mount, and so run as root only.
+//! A disk that accepts no writes: read-only or full. Both tests need to mount, and so run as root
+//! only.
 
 use super::{assert_says, copy, files};
 use crate::quire::{self, Server};
@@ -15,7 +16,7 @@ struct Mount {
 }
 
 impl Mount {
-    /// None, with a word, where it can't be done.
+    /// `None`, with a message, if it can't be done.
     fn new(arguments: &[&str]) -> Option<Mount> {
         let mount = Mount {
             dir: tempfile::tempdir().unwrap(),
@@ -33,12 +34,12 @@ impl Mount {
         }
     }
 
-    /// A file system of so many MiB, empty.
+    /// An empty file system of `mib` MiB.
     fn small(mebibytes: u32) -> Option<Mount> {
         Mount::new(&["-t", "tmpfs", "-o", &format!("size={mebibytes}m"), "tmpfs"])
     }
 
-    /// A directory once more, to be read only.
+    /// A directory mounted again, read-only.
     fn read_only(of: &Path) -> Option<Mount> {
         let mount = Mount::new(&["--bind", of.to_str().unwrap()])?;
         mount.remount("ro").then_some(mount)
@@ -68,7 +69,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // Lazily: a process that is just being ended may still have files open.
+        // Unmounts lazily: a process that is ending may still have files open.
         let _ = Command::new("umount")
             .arg("--rotate_unsynced")
             .arg(self.path())
@@ -99,7 +100,7 @@ fn a_read_only_directory_is_read_and_writes_say_why_not() {
         lines(0..300).as_bytes(),
     );
     assert_eq!(loaded.code, Some(0), "{loaded:?}");
-    // One that was left in a hurry, too: opening it has something to recover.
+    // Also a database that was not closed: opening it has something to recover.
     let left = Server::start(&dir.path().join("left"), &[]);
     assert_eq!(left.request("PUT", "/docs/_doc/7", &source(7)).0, 201);
     drop(left);
@@ -206,7 +207,7 @@ fn a_load_to_a_full_disk_keeps_what_it_acknowledged() {
     println!("{acknowledged} documents were acknowledged until the disk was full");
     assert!((5_000..40_000).contains(&acknowledged));
 
-    // Reading goes on, here and elsewhere.
+    // Reads still succeed, here and elsewhere.
     assert_eq!(quire::ok(&["get", db, "docs", "17"]), lines(17..18));
     quire::ok(&["verify", db]);
     let elsewhere = tempfile::tempdir().unwrap();
@@ -274,11 +275,11 @@ fn a_server_on_a_full_disk_refuses_writes_serves_gets_and_goes_on_when_there_is_
             written.push(acknowledged);
         }
         refusals += u32::from(answer["errors"] == json!(true));
-        let asked = first / 2;
-        let (status, answer) = connection.json("GET", &format!("/docs/_doc/{asked}"), b"");
+        let wanted = first / 2;
+        let (status, answer) = connection.json("GET", &format!("/docs/_doc/{wanted}"), b"");
         assert_eq!(
             status,
-            if written[asked as usize] { 200 } else { 404 },
+            if written[wanted as usize] { 200 } else { 404 },
             "{answer}"
         );
     }

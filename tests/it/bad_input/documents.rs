@@ -1,10 +1,10 @@
-//! Documents that can't be taken.
+//! Documents that are refused.
 
 use super::assert_says;
 use crate::quire::{self, Server};
 use serde_json::{Value, json};
 
-/// A document that can't be taken: what it is, its bytes, and words of the error.
+/// A refused document: what it is, its bytes, and words of the error.
 struct BadDocument {
     name: &'static str,
     text: Vec<u8>,
@@ -189,7 +189,7 @@ fn a_server_refuses_bad_documents_one_by_one_and_goes_on() {
         let said = answer.to_string().replace("\\\"", "\"");
         assert_says(&said, case.said);
 
-        // In a bulk request it fails alone.
+        // In a bulk request only this document fails.
         let mut body = format!("{{\"index\":{{\"_id\":\"before-{at}\"}}}}\n{{}}\n").into_bytes();
         body.extend_from_slice(b"{\"index\":{\"_id\":\"bad\"}}\n");
         body.extend_from_slice(&case.text);

@@ -1,4 +1,4 @@
-//! A bulk request whose sender is gone in the midst of its body.
+//! A bulk request whose client disconnects in the middle of the body.
 
 use crate::http::Connection;
 use crate::quire::{self, Server};

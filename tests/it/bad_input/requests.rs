@@ -1,4 +1,4 @@
-//! Commands and requests that ask for what is not there or can't be.
+//! Commands and requests for things that do not exist or are not possible.
 
 use super::assert_says;
 use crate::quire::{self, Server};
@@ -358,7 +358,7 @@ fn requests_that_can_not_be_done_say_why_and_change_nothing() {
     );
     assert_eq!(server.request("GET", "/more", "").0, 404);
 
-    // What is hardly HTTP at all takes nothing but its own connection.
+    // Input that is hardly HTTP closes its own connection and nothing else.
     for bytes in [
         &b"\x16\x03\x01 hello\r\n\r\n"[..],
         b"GET /docs HTTP/9.9\r\n\r\n",

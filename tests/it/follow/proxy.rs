@@ -1,4 +1,4 @@
-//! A bad line to a server: it cuts answers and flips bits in them, until it is told to be honest.
+//! A bad connection to a server: it cuts answers and flips bits in them, until it is told to stop.
 
 use crate::kill::mixed;
 use std::io::{Read, Write};
@@ -33,7 +33,7 @@ impl Proxy {
         std::thread::spawn(move || {
             for (n, client) in listener.incoming().enumerate() {
                 let (client, shared) = (client.unwrap(), Arc::clone(&accepting));
-                // A connection that breaks is what this is for.
+                // A broken connection is the purpose here.
                 std::thread::spawn(move || drop(shared.carry(client, n as u64)));
             }
         });
@@ -44,12 +44,12 @@ impl Proxy {
         self.address
     }
 
-    /// From the next connection on, answers come as they are.
+    /// From the next connection on, answers are not changed.
     pub(super) fn be_honest(&self) {
         self.shared.honest.store(true, Ordering::Relaxed);
     }
 
-    /// How many answers were cut or had a bit flipped.
+    /// The number of answers that were cut or had a bit flipped.
     pub(super) fn spoilt(&self) -> u64 {
         self.shared.spoilt.load(Ordering::Relaxed)
     }
@@ -61,7 +61,7 @@ impl Shared {
         let (mut from, mut to) = (client.try_clone()?, server.try_clone()?);
         std::thread::spawn(move || std::io::copy(&mut from, &mut to));
         let random = mixed(self.seed.wrapping_add(n));
-        // The head is left as it is: a status that lies is another matter.
+        // The head is not changed: a wrong status is tested elsewhere.
         let at = 300 + random % (40 << (random % 11));
         let mut carried = 0;
         let mut buffer = vec![0; 16 << 10];

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
-/// Where servers differ, on purpose.
+/// The intended differences between servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
-    /// A value that is set to what it is keeps its version.
+    /// A value set to itself keeps its version.
     Quire,
     /// A counter that gets shorter is filled up with spaces, but for when somebody reads it; one of
     /// 2^63 or more is taken for no number where a minus sign lies anywhere after it in memory
@@ -24,14 +24,14 @@ struct Item {
     version: u64,
 }
 
-/// What a server holds.
+/// The contents of a server.
 pub(super) struct Model {
     dialect: Dialect,
     items: BTreeMap<String, Item>,
     changes: u64,
 }
 
-/// What must come back.
+/// The expected answer.
 #[derive(Debug)]
 enum Expected {
     Line(String),
@@ -44,7 +44,7 @@ enum Expected {
 /// A connection.
 pub(super) struct Session {
     stream: BufReader<TcpStream>,
-    /// By key: uniques that were seen, and the versions they stand for.
+    /// By key: the uniques seen, and their versions.
     seen: BTreeMap<String, Vec<(u64, u64)>>,
 }
 
@@ -72,7 +72,7 @@ impl Model {
         self.items.insert(key.to_owned(), item);
     }
 
-    /// A storage command; `version` is the one asked for.
+    /// A storage command; `version` is the one in the request.
     fn store(
         &mut self,
         command: &str,
@@ -95,7 +95,7 @@ impl Model {
         "STORED"
     }
 
-    /// What a counter comes to. `None`: there is nothing; `Some(None)`: it is no number.
+    /// The new value of a counter. `None`: no such key; `Some(None)`: not a number.
     fn counted(&self, key: &str, up: bool, by: u64) -> Option<Option<u64>> {
         let item = self.items.get(key)?;
         let text = std::str::from_utf8(&item.value).ok();
@@ -117,13 +117,14 @@ impl Session {
         }
     }
 
-    /// Sends so many random commands, cut anywhere, and compares all answers.
+    /// Sends `count` random commands, cut anywhere, and compares all answers.
     pub(super) fn converse(&mut self, model: &mut Model, random: &mut Random, count: u64) {
         let (mut sent, mut expected) = (Vec::new(), Vec::new());
         for _ in 0..count {
             self.command(model, random, &mut sent, &mut expected);
         }
-        // Nothing that has no reply is still on its way when the other connection's turn comes.
+        // No command without a reply is still under way when the turn of the other connection
+        // comes.
         sent.extend(b"mn\r\n");
         expected.push(Expected::Line("MN".to_owned()));
         let mut rest = sent.as_slice();
@@ -167,7 +168,7 @@ impl Session {
         String::from_utf8(line.to_vec()).unwrap()
     }
 
-    /// One random command, and what the model says to it.
+    /// One random command, and the answer of the model.
     fn command(
         &self,
         model: &mut Model,
@@ -314,7 +315,7 @@ fn any_key(random: &mut Random) -> String {
     ["a", "b:c", "7", "-7", "\u{e9}", "f", "g", "h"][random.below(8) as usize].to_owned()
 }
 
-/// Bytes of any kind; of values that others are not joined to, often a number.
+/// Bytes of any kind; often a number for values that others are not appended to.
 fn any_value(random: &mut Random, may_be_number: bool) -> Vec<u8> {
     match random.below(4) {
         0 | 1 if may_be_number => {

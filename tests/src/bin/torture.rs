@@ -1,9 +1,7 @@
-//! Torments the `quire` binary on the real machine; `make torture` runs it. See CONTRIBUTING.md.
+//! Runs the torture tests of the `quire` binary on the real machine; `make torture` starts it. See
+//! CONTRIBUTING.md.
 
-#![allow(
-    clippy::disallowed_methods,
-    reason = "tests reach the machine themselves"
-)]
+#![allow(clippy::disallowed_methods, reason = "tests call the machine directly")]
 
 use clap::Parser;
 use quire_tests::torture::{Plan, Result, Summary, While, own_name, run, take_down};
@@ -12,27 +10,28 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// Torment the quire binary: kills, power cuts, faults; check after each that nothing acknowledged
+/// Torture the quire binary: kills, power cuts, faults; check after each that nothing acknowledged
 /// was lost
 #[derive(Debug, Parser)]
 #[command(name = "torture")]
 struct Arguments {
-    /// The binary to torment
+    /// The binary to test
     #[arg(long, default_value = "target/release/quire")]
     quire: PathBuf,
-    /// For so long; the round that is running then ends first
+    /// How long to run; the round that is running then ends first
     #[arg(long, value_name = "MINUTES", default_value_t = 10.0)]
     minutes: f64,
-    /// At most so many rounds
+    /// The most rounds
     #[arg(long, value_name = "N", default_value_t = u64::MAX)]
     rounds: u64,
-    /// Only this kind; may be given more than once
+    /// Only this kind of round; may be given more than once
     #[arg(long, value_name = "KIND")]
     kind: Vec<String>,
-    /// The first round's seed; with --kind and --rounds 1, a round again [default: by the clock]
+    /// The seed of the first round; with --kind and --rounds 1, repeats a round [default: by the
+    /// clock]
     #[arg(long)]
     seed: Option<u64>,
-    /// Where to work, on the disk to be used; files of rounds that failed are kept in it
+    /// The directory to work in, on the disk to be used; files of failed rounds are kept in it
     #[arg(long, default_value = "target/torture")]
     dir: PathBuf,
     /// End with the summary as one line of JSON on standard output
@@ -85,7 +84,7 @@ fn torment(arguments: &Arguments) -> Result<Summary> {
     run(&plan, &STOP, &|line| eprintln!("{line}"))
 }
 
-/// The first Ctrl-C or SIGTERM ends the run as soon as all is taken down; the second at once.
+/// The first Ctrl-C or SIGTERM ends the run after cleaning up; the second ends it at once.
 async fn stop_on_signal(dir: PathBuf) {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut interrupt), Ok(mut terminate)) = (

@@ -70,9 +70,13 @@ fn texts() -> impl Iterator<Item = String> {
     let deep = format!("{{\"a\":{}1{}}}", "[".repeat(60), "]".repeat(60));
     [
         "{}".to_string(),
-        r#"{"_id":1,"t":true,"f":false,"n":null,"i":-9223372036854775808,"u":18446744073709551615}"#.to_string(),
+        "{\"_id\":1,\"t\":true,\"f\":false,\"n\":null,\"i\":-9223372036854775808,\
+         \"u\":18446744073709551615}"
+            .to_string(),
         r#"{"x":1.10,"y":-0,"z":1e-300,"w":123456789.000}"#.to_string(),
-        r#"{"s":"é \u00e9 \ud83d\ude00 \n\"\\","":"","long":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}"#.to_string(),
+        "{\"s\":\"é \\u00e9 \\ud83d\\ude00 \\n\\\"\\\\\",\"\":\"\",\
+         \"long\":\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"}"
+            .to_string(),
         r#"{"a":[1,"b",[],{},[[null]],{"c":[{}]}],"o":{"p":{"q":{"r":0}}}}"#.to_string(),
         format!("{{{}}}", wide.join(",")),
         deep,
@@ -103,8 +107,8 @@ fn encoded(input: &[u8]) -> Way {
     if let Ok(document) = &decoded {
         check(document);
     }
-    // Taken for what was stored, it need not make sense, but can be gone through in bounded time
-    // and memory.
+    // Read as stored bytes, it need not make sense, but must be processed in bounded time and
+    // memory.
     if let Ok(stored) = Document::from_stored(input.to_vec().into()) {
         assert!(stored.to_json().len() <= 64 * input.len());
         let found = stored.fields().filter_map(|(name, _)| stored.get(name));
@@ -138,7 +142,7 @@ fn json(input: &[u8]) -> Way {
     first.and(patch).and(merged)
 }
 
-/// A document is what its bytes say and what its text says.
+/// The bytes and the text of a document agree.
 fn check(document: &Document) {
     assert_eq!(
         Document::from_bytes(document.bytes()).as_ref(),
@@ -147,7 +151,7 @@ fn check(document: &Document) {
     let text = document.to_json();
     assert_eq!(Document::from_json(text.as_bytes()).as_ref(), Ok(document));
     let parsed: Result<serde_json::Value, _> = serde_json::from_str(&text);
-    // The other parser takes fewer levels.
+    // The other parser accepts fewer levels.
     assert!(
         parsed.is_ok() || text.contains("[[") || text.contains(":{"),
         "{text}"

@@ -1,12 +1,12 @@
-//! Files of a database: each is put in its place on a simulated machine, and read as a database
-//! reads it.
+//! Files of a database: each is placed on a simulated machine, and read as a database reads it.
 
 use super::{Target, Way, is_below_checksums};
 use quire_env::{BlockCache, Budget, Env, SimEnv};
 use quire_log::{Codec, Log, LogIdentity, LogOptions};
 use quire_lsm::{FilterPager, Op, RunMeta, TableFiles, Tree, TreeContext, TreeSpec};
 use quiredb::{
-    CollectionSettings, Database, Document, Durability, Key, Options, Position, Volumes, Write,
+    CollectionSettings, Database, DatabaseOptions, Document, Durability, Key, Position, Volumes,
+    Write,
 };
 use std::ops::Bound;
 use std::path::Path;
@@ -56,7 +56,7 @@ const LOG_PATH: &str = "/log/00000000000000000001.log";
 const TABLE_PATH: &str = "/t/0000000002.table";
 const MANIFEST_PATH: &str = "/db/c00000001/p0000/MANIFEST";
 const CATALOG_PATH: &str = "/db/CATALOG";
-/// Records or entries that are read at most: without checksums, a file may claim any number.
+/// The most records or entries that are read: without checksums, a file may claim any number.
 const READ_MAX: usize = 5_000;
 
 /// A file as an input: with checksums.
@@ -69,7 +69,7 @@ pub(super) fn of_input(input: &[u8]) -> &[u8] {
     input.get(1..).unwrap_or_default()
 }
 
-/// Puts a file in its place, durably.
+/// Places a file, durably.
 pub(super) fn place(env: &dyn Env, path: &str, bytes: &[u8]) {
     let path = Path::new(path);
     env.create_dir_all(path.parent().unwrap()).unwrap();
@@ -87,7 +87,7 @@ fn open_log(env: &Arc<SimEnv>, codec: Codec) -> quire_log::Result<Log> {
     Log::open(env.clone(), Path::new("/log"), identity, cache, options).map(|(log, _)| log)
 }
 
-/// Segments closed and not, of one block and of many, in LZ4 and in zstd; and a compacted one with
+/// Segments: closed and not, of one block and of many, in LZ4 and in zstd; and a compacted one with
 /// a dictionary.
 fn log_seeds() -> Vec<Vec<u8>> {
     let zstd = Codec::Zstd {
@@ -111,7 +111,7 @@ fn log_seeds() -> Vec<Vec<u8>> {
             }
             log.sync(log.last()).unwrap();
             if close && codec == zstd && records > 1 {
-                log.roll().unwrap();
+                log.rotate().unwrap();
                 assert!(log.train_dictionary().unwrap());
                 let next = log.last().next();
                 let mut keep = |records: &[_]| quire_log::Result::Ok(vec![true; records.len()]);
@@ -126,13 +126,14 @@ fn log_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Verified, opened, read in each way, written to and opened again: answers agree with each other.
+/// Verifies, opens and reads the log in each way, writes to it and opens it again: all answers
+/// agree.
 fn log(input: &[u8]) -> Way {
     let env = SimEnv::new(1);
     place(&*env, LOG_PATH, of_input(input));
     let mut damage = Vec::new();
     let identity = Some(LogIdentity(*b"fuzzing the log!"));
-    let on_damage = &mut |found: quire_log::Damage| damage.push(found.what);
+    let on_damage = &mut |found: quire_log::LogDamage| damage.push(found.what);
     let verified = quire_log::verify(&*env, Path::new("/log"), identity, on_damage, &mut |_| {});
     let outcome = read_log(&env);
     if !is_below_checksums(input) {
@@ -190,7 +191,7 @@ fn tree_context(env: &Arc<SimEnv>) -> TreeContext {
 fn tree_spec() -> TreeSpec {
     TreeSpec {
         block_bytes: 300,
-        // Reads look at blocks that do not pack where they lie, from the second look on.
+        // Reads use blocks that do not compress in place, from the second read on.
         mapped: true,
         ..TreeSpec::new(3, "fuzz")
     }
@@ -200,7 +201,7 @@ fn table_key(n: u32) -> Vec<u8> {
     format!("key/{:05}", n * 3).into_bytes()
 }
 
-/// A table of 120 keys, deleted ones and ranges among them, and what a manifest says about it.
+/// A table of 120 keys, some deleted, with range tombstones, and its entry in a manifest.
 fn table_file() -> &'static (Vec<u8>, RunMeta) {
     static FILE: OnceLock<(Vec<u8>, RunMeta)> = OnceLock::new();
     FILE.get_or_init(|| {
@@ -213,7 +214,7 @@ fn table_file() -> &'static (Vec<u8>, RunMeta) {
             tree.freeze();
             tree.install(tree.flush().unwrap().unwrap());
         };
-        // Deletions are only kept where an older run may have the key; this one is too large to be
+        // Deletions are kept only where an older run may have the key; this run is too large to be
         // merged with the other.
         for n in 0..500_u32 {
             write(0, &n.to_be_bytes(), Op::Put(&[0; 2_000]));
@@ -245,7 +246,7 @@ fn table_file() -> &'static (Vec<u8>, RunMeta) {
     })
 }
 
-/// Opened, read by key and in order, verified: what is right is the same in each way.
+/// Opens the table, reads it by key and in order, and verifies it: all answers agree.
 fn table(input: &[u8]) -> Way {
     let env = SimEnv::new(1);
     let (whole, run) = table_file();
@@ -305,8 +306,13 @@ pub(super) fn template() -> &'static Arc<SimEnv> {
                     Document::from_json(text.as_bytes()).unwrap(),
                 )
             };
-            let batch = (round * 10..round * 10 + 20).map(put).collect();
-            for result in collection.write_batch(batch, Some(Durability::None)) {
+            let batch = (round * 10..round * 10 + 20).map(put);
+            for result in collection
+                .batch()
+                .writes(batch)
+                .durability(Durability::None)
+                .write()
+            {
                 result.unwrap();
             }
             collection.flush().unwrap();
@@ -319,21 +325,29 @@ pub(super) fn template() -> &'static Arc<SimEnv> {
 }
 
 pub(super) fn open_database(env: &Arc<SimEnv>) -> quiredb::Result<Database> {
-    let options = Options {
+    let options = DatabaseOptions {
         memory_bytes: 16 << 20,
         create_if_missing: env.files().is_empty(),
-        ..Options::default()
+        ..DatabaseOptions::default()
     };
-    Database::open_with(env.clone(), Volumes::single("/db"), options)
+    Database::builder("/db")
+        .env(env.clone())
+        .options(options)
+        .open()
 }
 
-/// The database with one of its files replaced: opened, read, verified, written to.
+/// Opens, reads, verifies and writes to the database with one of its files replaced.
 fn database_with(path: &str, input: &[u8]) -> Way {
     let env = template().after_crash(1);
     let whole = env.read_all(Path::new(path)).unwrap();
     let bytes = of_input(input);
     place(&*env, path, bytes);
-    let verified = quiredb::verify(env.clone(), Volumes::single("/db"), &mut |_, _| {});
+    let verified = quiredb::operations::verify(
+        env.clone(),
+        Volumes::single("/db"),
+        &Default::default(),
+        &mut |_, _| {},
+    );
     let outcome = read_database(&env);
     if !is_below_checksums(input) {
         assert_eq!(outcome.is_ok(), bytes == whole, "{outcome:?}");
@@ -362,7 +376,7 @@ pub(super) fn read_database(env: &Arc<SimEnv>) -> quiredb::Result<u64> {
                 found += 1;
             }
             collection.get(&Key::from(7))?;
-            collection.put(&Key::from(7), &Document::from_json(b"{}")?)?;
+            collection.put_at(&Key::from(7), &Document::from_json(b"{}")?)?;
             collection.flush()?;
             collection.compact()?;
             Ok(found)

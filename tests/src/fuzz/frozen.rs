@@ -1,5 +1,4 @@
-//! Frozen partitions: a file is put in its place on a simulated machine, and asked all that a query
-//! may ask.
+//! Frozen partitions: a file is placed on a simulated machine, and gets all queries.
 
 use super::files::{file, of_input, place};
 use super::{Target, Way, is_below_checksums};
@@ -25,7 +24,7 @@ pub(super) const FROZEN: Target = Target {
 
 const PATH: &str = "/d/p.quire";
 const FIELDS: [&str; 4] = ["n", "tags", "text", "nothing"];
-/// A file may say that it has any number of documents, and a set of all of them takes a bit each.
+/// A file may claim any number of documents, and a set of all of them takes a bit each.
 const DOCUMENTS_MAX: u32 = 1 << 20;
 const READ_MAX: u32 = 100;
 
@@ -121,7 +120,8 @@ fn leaves() -> Vec<Leaf> {
         .collect()
 }
 
-/// Opened, verified and asked: what verifying finds right was written so, and answers rightly.
+/// Opens, verifies and queries the file: if verification finds no damage, it is what was written,
+/// and the answers are right.
 fn frozen(input: &[u8]) -> Way {
     let env = SimEnv::new(1);
     let bytes = of_input(input);
@@ -135,7 +135,7 @@ fn frozen(input: &[u8]) -> Way {
         .inspect()
         .map(|inspection| inspection.fields.len() as u64);
     let verified = opened.verify().map(|()| 1);
-    let outcome = ask(&opened);
+    let outcome = query(&opened);
     if !is_below_checksums(input) {
         let is_whole = files().iter().any(|whole| whole == bytes);
         assert_eq!(verified.is_ok(), is_whole, "{verified:?}");
@@ -149,8 +149,8 @@ fn frozen(input: &[u8]) -> Way {
         .and(Way::of_result(&inspected))
 }
 
-/// How many documents leaves match, of all that is asked.
-fn ask(opened: &FrozenFile) -> quire_query::Result<u64> {
+/// The number of documents that all queries match.
+fn query(opened: &FrozenFile) -> quire_query::Result<u64> {
     let documents = opened.documents();
     if documents > DOCUMENTS_MAX {
         return Ok(0);
@@ -185,7 +185,7 @@ fn ask(opened: &FrozenFile) -> quire_query::Result<u64> {
         let path = FieldPath::new(name);
         let read = || {
             let column = match opened.column(&path) {
-                // One that is there to filter by alone.
+                // A condition that only filters.
                 Err(quire_query::Error::NotSortable { .. }) if name == "text" => return Ok(0),
                 column => column?,
             };

@@ -1,6 +1,7 @@
-//! What `quire load` reads: NDJSON and CSV.
+//! The inputs of `quire load`: NDJSON and CSV.
 
 use super::{Target, Way};
+use quire_pipeline::{Format, documents_of};
 
 /// A file to load; the first byte says which kind.
 pub(super) const LOAD: Target = Target {
@@ -14,7 +15,8 @@ pub(super) const LOAD: Target = Target {
             ),
             (
                 1,
-                "id,na\"me,note\n1,Ann,\n\n2,\"O'Neil, Bob\",\"two\nlines \"\"quoted\"\"\"\n3,\u{e9},x\n",
+                "id,na\"me,note\n1,Ann,\n\n2,\"O'Neil, Bob\",\"two\nlines \"\"quoted\"\"\"\n3,\
+                 \u{e9},x\n",
             ),
             (1, "_id,a\r\n1\r\n2,b,c\r\n4,d"),
         ];
@@ -26,14 +28,18 @@ pub(super) const LOAD: Target = Target {
     bytes_max: 64 << 20,
 };
 
-/// Lines ascend (rows that end with a lone CR share one), nothing is made up, and whatever is a
-/// document is one that could be written again as a line.
+/// Line numbers ascend (rows that end with a lone CR share one), nothing is invented, and every
+/// document can be written again as a line.
 fn load(input: &[u8]) -> Way {
     let Some((kind, input)) = input.split_first() else {
         return Way(0);
     };
     let is_csv = kind % 2 == 1;
-    let read = quire_cli::documents_of(is_csv, input);
+    let format = match is_csv {
+        true => Format::Csv,
+        false => Format::Ndjson,
+    };
+    let read = documents_of(format, input);
     let mut bad = Way(0);
     if let Ok(documents) = &read {
         let lines = input.iter().filter(|byte| b"\r\n".contains(byte)).count() as u64 + 1;
@@ -43,7 +49,7 @@ fn load(input: &[u8]) -> Way {
             match document {
                 Ok(document) => {
                     let line = document.to_json();
-                    let again = quire_cli::documents_of(false, line.as_bytes()).unwrap();
+                    let again = documents_of(Format::Ndjson, line.as_bytes()).unwrap();
                     assert_eq!(again, [(1, Ok(document.clone()))]);
                 }
                 Err(reason) => bad = Way::of(reason),

@@ -1,4 +1,4 @@
-//! What a client of the memcached port sends, to a session in process.
+//! The input of the memcached port, to a session in process.
 
 use super::http::database;
 use super::{Target, Way};
@@ -12,11 +12,16 @@ pub(super) const MEMCACHED: Target = Target {
     run,
     seeds: || {
         let inputs = [
-            "set a 5 0 3\r\nabc\r\ngets a 7\r\nadd a 0 0 1 noreply\r\nx\r\ncas a 0 0 1 2\r\ny\r\nappend a 0 0 1\r\nz\r\n",
-            "set n 0 0 2\r\n10\r\nincr n 5\r\ndecr n 100\r\ntouch n 0\r\ngat 0 n\r\ndelete n\r\ntouch 7 -1\r\nget 7\r\n",
-            "ms a 2 c F7 k Oxyz\r\nab\r\nmg a v f s t k c\r\nms YQ== 1 b MA q\r\nx\r\nma a D2 MD v\r\nmd a q\r\nmn\r\n",
-            "set docs:9 0 0 7\r\n{\"a\":1}\r\nget docs:9 docs:1\r\nreplace docs:1 0 0 2\r\n{}\r\nmg docs:7 v c\r\nincr docs:7 1\r\n",
-            "stats\r\nversion\r\nverbosity 1\r\nflush_all noreply\r\nset k 0 60 3\r\nabc\r\nset k 0 0 -1\r\nquit\r\n",
+            "set a 5 0 3\r\nabc\r\ngets a 7\r\nadd a 0 0 1 noreply\r\nx\r\ncas a 0 0 1 2\r\ny\r\n\
+             append a 0 0 1\r\nz\r\n",
+            "set n 0 0 2\r\n10\r\nincr n 5\r\ndecr n 100\r\ntouch n 0\r\ngat 0 n\r\ndelete n\r\n\
+             touch 7 -1\r\nget 7\r\n",
+            "ms a 2 c F7 k Oxyz\r\nab\r\nmg a v f s t k c\r\nms YQ== 1 b MA q\r\nx\r\nma a D2 MD \
+             v\r\nmd a q\r\nmn\r\n",
+            "set docs:9 0 0 7\r\n{\"a\":1}\r\nget docs:9 docs:1\r\nreplace docs:1 0 0 2\r\n{}\r\n\
+             mg docs:7 v c\r\nincr docs:7 1\r\n",
+            "stats\r\nversion\r\nverbosity 1\r\nflush_all noreply\r\nset k 0 60 3\r\nabc\r\nset k \
+             0 0 -1\r\nquit\r\n",
         ];
         let cases = inputs
             .iter()
@@ -29,7 +34,7 @@ pub(super) const MEMCACHED: Target = Target {
     bytes_max: 64 << 20,
 };
 
-/// Hands out so many bytes at a time.
+/// Returns this number of bytes at a time.
 struct Pieces<'a>(&'a [u8], usize);
 
 impl Read for Pieces<'_> {
@@ -42,7 +47,7 @@ impl Read for Pieces<'_> {
     }
 }
 
-/// The answers are lines, never a failure of the server, and the same however the requests arrive.
+/// The answers are lines, never an internal error, and the same for any split of the input.
 fn run(input: &[u8]) -> Way {
     let Some((first, requests)) = input.split_first() else {
         return Way(0);
@@ -67,15 +72,14 @@ fn run(input: &[u8]) -> Way {
     for line in text.lines().filter(|line| line.starts_with("SERVER_ERROR")) {
         assert!(line.ends_with("object too large for cache"), "{line}");
     }
-    // Versions depend on which requests came together, as does what was read when `stats` was
-    // asked.
+    // Versions depend on which requests came together, and so does the output of `stats`.
     let cut = answers(usize::from(first / 2 % 16) + 1);
     if !text.contains("STAT ") {
         let without_digits = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
         let cut = String::from_utf8_lossy(&cut);
         assert_eq!(without_digits(&cut), without_digits(&text));
     }
-    // Which kinds of answers there were, whatever their order.
+    // The kinds of answers, in any order.
     let kinds: BTreeSet<&str> = text.lines().filter(|line| is_known(line)).collect();
     Way::of(&kinds.into_iter().collect::<String>())
 }

@@ -1,5 +1,5 @@
-//! Changes to bytes, as they happen to files and as they find mistakes: bits flipped, bytes set,
-//! blocks moved, numbers that lie at limits, two inputs spliced.
+//! Mutations of bytes, as they happen to files and as they find bugs: bits flipped, bytes set,
+//! blocks moved, numbers at limits, two inputs spliced.
 
 use crate::sim::rng::Rng;
 
@@ -58,7 +58,7 @@ const WORDS: [&str; 24] = [
     "\u{0}",
 ];
 
-/// `input` changed in one to eight places; `other` is another input to take from.
+/// Changes `input` in one to eight places; `other` is another input to take bytes from.
 pub(super) fn mutate(input: &[u8], other: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut bytes = input.to_vec();
     for _ in 0..1 << below(rng, 4) {

@@ -1,9 +1,10 @@
-//! What Quire writes beside its data: the snapshots of a backup, and the note of the scrubber.
+//! Files besides the data: the snapshots of a backup, and the note of the scrubber.
 
 use super::files::{file, of_input, open_database, place, read_database, template};
 use super::{Target, Way, is_below_checksums};
 use quire_env::{Env, SimEnv};
-use quiredb::{BackupOptions, Database, Volumes};
+use quiredb::operations::{BackupOptions, backup};
+use quiredb::{Database, Volumes};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -41,7 +42,7 @@ fn back_up(env: &Arc<SimEnv>) -> quiredb::Result<u64> {
         rate_bytes: None,
         keep: Some(2),
     };
-    let made = database.backup(Path::new(BACKUP), &options, &mut |_, _| {
+    let made = backup(&database, Path::new(BACKUP), &options, &mut |_, _| {
         ControlFlow::Continue(())
     });
     database.close()?;
@@ -60,7 +61,7 @@ fn backed_up() -> &'static (Arc<SimEnv>, PathBuf) {
     })
 }
 
-/// Listed, restored, and added to: what was restored is a database that can be read.
+/// Lists, restores and extends the backup: what is restored is a database that can be read.
 fn snapshot(input: &[u8]) -> Way {
     let (backed_up, path) = backed_up();
     let env = backed_up.after_crash(1);
@@ -68,10 +69,11 @@ fn snapshot(input: &[u8]) -> Way {
     let bytes = of_input(input);
     place(&*env, path.to_str().unwrap(), bytes);
     let machine: Arc<dyn Env> = env.clone();
-    let listed = quiredb::snapshots(Arc::clone(&machine), Path::new(BACKUP));
+    let listed = quiredb::operations::snapshots(Arc::clone(&machine), Path::new(BACKUP));
     env.remove_dir_all(Path::new("/db")).unwrap();
     let volumes = Volumes::single("/db");
-    let restored = quiredb::restore(machine, Path::new(BACKUP), None, &volumes, &mut |_, _| ());
+    let restored =
+        quiredb::operations::restore(machine, Path::new(BACKUP), None, &volumes, &mut |_, _| ());
     let outcome = restored.and_then(|_| {
         let read = read_database(&env);
         back_up(&env).and(read)
@@ -95,7 +97,7 @@ fn scrubbed() -> &'static Arc<SimEnv> {
     })
 }
 
-/// Lets time pass. How many passes there have been in all.
+/// Lets time pass. Returns the number of passes in all.
 fn pass(env: &SimEnv, database: &Database) -> u64 {
     for _ in 0..40 {
         env.advance(A_WHILE / 40);
@@ -104,7 +106,7 @@ fn pass(env: &SimEnv, database: &Database) -> u64 {
     database.scrub_stats().unwrap().passes
 }
 
-/// Scrubbing goes on or begins anew.
+/// Scrubbing continues, or starts again.
 fn scrub(input: &[u8]) -> Way {
     let env = scrubbed().after_crash(1);
     let whole = env.read_all(Path::new(SCRUB_PATH)).unwrap();

@@ -64,7 +64,8 @@ fn query(input: &[u8]) -> Way {
             case.queries.len() as u64
         }),
     };
-    // What was found instead of something, or is quoted, is of any kind, and no way of its own.
+    // Quoted text and text found instead of an expected token may be anything, and is not part of
+    // the path.
     let done = done.map_err(|error| {
         let text = error.to_string();
         let front = text.split(['"', '\'']).next().unwrap_or_default();
@@ -77,7 +78,7 @@ fn query(input: &[u8]) -> Way {
     Way(u64::from(selector % 4)).and(Way::of_result(&done))
 }
 
-/// What was written is read as what it was written from.
+/// Written queries are read back equal.
 fn reads_again<T: Display>(one: &T, parse: impl Fn(&str) -> quire_query::Result<T>) {
     let text = one.to_string();
     match parse(&text) {
@@ -86,7 +87,7 @@ fn reads_again<T: Display>(one: &T, parse: impl Fn(&str) -> quire_query::Result<
     }
 }
 
-/// A filter that can be asked gives what its definition says.
+/// A filter gives what its definition says.
 fn answers(filter: &Filter) {
     let documents = [
         r#"{"a":1,"b":"it's","c":{"odd name":null}}"#,

@@ -1,9 +1,8 @@
 //! Fuzzing on stable Rust: inputs of a corpus, mutated for a while from a seed, and each checked
-//! for what must not happen.
+//! for failures.
 //!
-//! Without the compiler's help it is not seen which code an input reaches. What stands for it is
-//! the [way](super::Way) that a target says it went: the error that it ended with, or roughly how
-//! much it read.
+//! Without help of the compiler the coverage of an input is not known. The [path](super::Way) that
+//! a target reports takes its place: the error that it ended with, or roughly how much it read.
 
 use super::mutate::mutate;
 use super::{Target, Way};
@@ -17,41 +16,41 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What one input may take. Most take less than a millisecond.
+/// The most time of one input. Most take less than a millisecond.
 const INPUT_TIME_MAX: Duration = Duration::from_secs(20);
-/// Inputs kept in memory for going a new way.
+/// The most inputs kept in memory because they took a new path.
 const KEPT_MAX: usize = 2_000;
-/// The largest that is written to the corpus, and how many of a run.
+/// The largest input that is written to the corpus, and the most of them in a run.
 const CORPUS_BYTES_MAX: usize = 4 << 10;
 const CORPUS_FILES_MAX: usize = 24;
-/// Tries at making a failing input shorter.
+/// Tries to shorten a failing input.
 const REDUCE_MAX: usize = 400;
 
-/// How to run.
+/// The settings of a run.
 pub struct Settings {
-    /// For how long each target is fed with mutations, after its corpus.
+    /// How long each target gets mutations, after its corpus.
     pub time: Duration,
-    /// Decides the mutations.
+    /// The seed of the mutations.
     pub seed: u64,
-    /// Keep in the corpus' folder what goes a new way.
+    /// Whether to keep inputs with a new path in the folder of the corpus.
     pub keep: bool,
-    /// Plants the bugs that leave checksums unchecked, until the answer is dropped.
+    /// Seeds the bugs that leave checksums unchecked, until the returned value is dropped.
     pub seed_bugs: fn() -> Box<dyn Any>,
-    /// Bytes that this thread has allocated at most at one time since this was last called.
+    /// The most bytes that this thread held at a time since the last call.
     pub peak_bytes: fn() -> usize,
 }
 
-/// What a run did.
+/// The result of a run.
 pub struct Report {
     /// Inputs run.
     pub executions: u64,
-    /// Ways seen.
+    /// The number of paths seen.
     pub ways: usize,
-    /// What went wrong, and the file that the input was written to.
+    /// The failure, and the file that the input was written to.
     pub failure: Option<String>,
 }
 
-/// Runs a target on its corpus, then on mutations of it until time is up or something goes wrong.
+/// Runs a target on its corpus, then on mutations of it until the time is up or it fails.
 pub fn fuzz(target: &Target, settings: &Settings) -> Report {
     let mut fuzzing = Fuzzing {
         target,
@@ -102,7 +101,7 @@ impl Fuzzing<'_> {
         Ok(())
     }
 
-    /// Runs one input; keeps it if it goes a new way. `name` is where it is, if it is in a file.
+    /// Runs one input, and keeps it if it takes a new path. `name` is its file, if it has one.
     fn feed(&mut self, input: Vec<u8>, name: &str) -> Result<(), String> {
         self.executions += 1;
         match check(self.target, self.settings, &input) {
@@ -131,7 +130,7 @@ impl Fuzzing<'_> {
     }
 }
 
-/// Runs one input: the way it went, or what went wrong.
+/// Runs one input. Returns its path, or the failure.
 pub fn check(target: &Target, settings: &Settings, input: &[u8]) -> Result<Way, String> {
     let begun = Instant::now();
     (settings.peak_bytes)();
@@ -154,14 +153,14 @@ thread_local! {
     static LAST_PANIC: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// From now on, panics are not printed but kept for the report of whoever fuzzes on their thread.
+/// From now on, panics are not printed but kept for the report of the fuzzer on their thread.
 pub fn keep_panics() {
     std::panic::set_hook(Box::new(|panic| {
         LAST_PANIC.set(panic.to_string());
     }));
 }
 
-/// Cuts pieces out of a failing input as long as it fails.
+/// Cuts pieces out of a failing input while it still fails.
 fn reduce(target: &Target, settings: &Settings, mut input: Vec<u8>) -> Vec<u8> {
     let (mut tries, mut length) = (0, input.len() / 2);
     while length > 0 && tries < REDUCE_MAX {

@@ -1,12 +1,13 @@
-//! What a database says, beside what the model says: documents, logs, verifications and answers.
+//! Comparisons of a database with the model: documents, logs, verifications and answers.
 
 use super::document;
 use super::history;
 use super::model::{self, Answer, Collection, Decider, Record, State};
 use quire_env::SimEnv;
+use quiredb::operations::VerifyReport;
 use quiredb::{
     Change, CollectionSettings, Database, Document, Durability, Effect, ErrorKind, Found, Key,
-    Options, Position, Result, VerifyReport, View, Volumes, Write, Written,
+    Position, Result, View, Volumes, Write, Written,
 };
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
@@ -42,15 +43,20 @@ pub(crate) fn verify_env<'a>(
     Ok(())
 }
 
-/// What a verification of a closed database finds.
+/// The result of a verification of a closed database.
 ///
 /// # Errors
 /// If it can't be done.
 pub(crate) fn may_verify(env: &Arc<SimEnv>, volumes: &Volumes) -> Result<VerifyReport> {
-    quiredb::verify(env.clone(), volumes.clone(), &mut |_, _| {})
+    quiredb::operations::verify(
+        env.clone(),
+        volumes.clone(),
+        &Default::default(),
+        &mut |_, _| {},
+    )
 }
 
-/// A database that was written what the log of a collection holds, in its order, answers as the
+/// Checks that a database into which the log of a collection was written, in order, answers as the
 /// collection must.
 ///
 /// # Errors
@@ -60,7 +66,7 @@ pub(crate) fn rebuild(
     positions: &[u64],
     expected: &State,
 ) -> Result<()> {
-    let database = Database::open_with(SimEnv::new(0), Volumes::single("/new"), Options::default());
+    let database = Database::builder("/new").env(SimEnv::new(0)).open();
     let rebuilt = database
         .unwrap()
         .create_collection(
@@ -74,7 +80,11 @@ pub(crate) fn rebuild(
             Some(document) => Write::put(key, document),
             None => Write::delete(key),
         };
-        let written = rebuilt.write_batch(vec![write], Some(Durability::None));
+        let written = rebuilt
+            .batch()
+            .writes(vec![write])
+            .durability(Durability::None)
+            .write();
         assert!(written[0].is_ok(), "{written:?}");
     }
     rebuilt.flush().unwrap();
@@ -86,8 +96,8 @@ pub(crate) fn rebuild(
     Ok(())
 }
 
-/// A view of what was made of a log shows these documents; where superseded versions had been
-/// removed, under versions of their own.
+/// Checks that a view of a database made from a log shows these documents. Where superseded
+/// versions had been removed, versions differ.
 pub(crate) fn check_documents(view: &View, expected: &State) {
     let found = view.scan(..).unwrap().map(|found| entry(found.unwrap()));
     let without_versions = |(key, (_, document))| (key, document);
@@ -109,10 +119,10 @@ pub(crate) fn positions_of(view: &View) -> Vec<u64> {
     view.positions().iter().map(|position| position.0).collect()
 }
 
-/// A view shows exactly this.
+/// Checks that a view shows exactly these documents.
 ///
 /// # Errors
-/// If it can't be read. What was read till then is right.
+/// If it can't be read. What was read before the error is right.
 pub(crate) fn check_view(view: &View, expected: &State) -> Result<()> {
     assert_eq!(view.count(), expected.len() as u64, "count");
     check_scan(view, .., expected)?;
@@ -128,7 +138,7 @@ pub(crate) fn check_view(view: &View, expected: &State) -> Result<()> {
     check_scan(view, ..=middle, expected)
 }
 
-/// A scan of a range shows what there is of it, in the order of keys.
+/// Checks that a scan of a range shows the documents in it, in the order of keys.
 fn check_scan(view: &View, range: impl RangeBounds<Key> + Clone, expected: &State) -> Result<()> {
     let found = view.scan(range.clone())?.collect::<Result<Vec<Found>>>()?;
     assert!(
@@ -159,9 +169,9 @@ pub(crate) fn assert_same(found: &State, expected: &State, what: &str) {
     }
 }
 
-/// The log gives every record, in order, but for those that were superseded and that compaction has
-/// removed: what was written is what can be rebuilt. If it was compacted just now, as `whole` says,
-/// it gives none of them.
+/// Checks that the log returns every record, in order, except superseded ones that compaction has
+/// removed: then everything can be rebuilt from it. If it was compacted just now, as `whole` says,
+/// it returns no superseded record.
 ///
 /// # Errors
 /// If it can't be read.
@@ -183,14 +193,16 @@ pub(crate) fn check_tail(
             };
             assert!(
                 right,
-                "the log of partition {number} holds {found:?} at {position}, not {written:?}, needed: {needed}"
+                "the log of partition {number} holds {found:?} at {position}, not {written:?}, \
+                 needed: {needed}"
             );
         }
     }
     Ok(())
 }
 
-/// The records of a partition's log, after `seen` and up to `last`; none where one was removed.
+/// The records of the log of a partition, after `seen` and up to `last`; `None` where one was
+/// removed.
 ///
 /// # Errors
 /// If it can't be read.
@@ -200,7 +212,7 @@ pub(crate) fn records_after(
     seen: u64,
     last: u64,
 ) -> Result<Vec<Option<Record>>> {
-    // The others are skipped: nobody has that many.
+    // The others are skipped: no partition has that many.
     let mut from = vec![Position(u64::MAX - 1); collection.settings().partitions as usize];
     from[partition] = Position(seen);
     let mut records = Vec::new();

@@ -1,10 +1,10 @@
 //! A second, small world: a store alone, whose values change by merging.
 //!
 //! Documents are only put and deleted, so applying a record twice, or folding in the wrong order,
-//! need not show in them. A counter changes by a function of what it was, and no two of those may
-//! be lost, doubled or exchanged. Ranges of thousands of counters change by one short record, so
-//! that tables of many blocks, index blocks and filter pages cost little; blocks and segments of
-//! the log are tiny, so that groups and recoveries go over many of them.
+//! may not show in them. A counter changes by a function of its old value, and no two such changes
+//! may be lost, doubled or exchanged. One short record changes a range of thousands of counters, so
+//! tables of many blocks, index blocks and filter pages are cheap to make. Blocks and segments of
+//! the log are tiny, so groups and recoveries extend over many of them.
 
 mod generate;
 mod machine;
@@ -19,7 +19,7 @@ pub use generate::generate;
 use machine::Record;
 use world::{Case, Order, World};
 
-/// A store's options, and what is done to it.
+/// The options of a store, and the operations on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct History {
     seed: u64,
@@ -30,7 +30,7 @@ pub struct History {
     ops: Vec<Op>,
 }
 
-/// One thing that happens.
+/// One operation or fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Op {
     Write(Vec<Record>, Durability),
@@ -40,7 +40,7 @@ enum Op {
     Check,
     View,
     LookAtViews,
-    /// Time passes, and background jobs that are due in it run.
+    /// Time passes, and the background jobs that are due in it run.
     Run(Duration),
     Advance(Duration),
     Reopen {
@@ -65,18 +65,18 @@ enum Op {
 /// Runs a history on a new machine and a new model, comparing them as it goes and at the end.
 ///
 /// # Errors
-/// The first thing that was wrong: an answer, an error, a panic.
+/// The first failure: a wrong answer, an error, a panic.
 pub fn run(history: &History) -> Result<(), Failure> {
     attempt(World::new(history), |world| world.run(&history.ops))
 }
 
-/// At every I/O step of a history a fault; then the store is opened again, and the machine crashes
-/// at each of the first `recovery_max` steps of that, or the disk has had no room left for that.
-/// And at every step a crash, then a fault at each step of the recovery, then another crash. Gives
-/// how many cases there were.
+/// Injects a fault at every I/O step of a history, then opens the store again, and crashes the
+/// machine at each of the first `recovery_max` steps of that, or leaves the disk full for that.
+/// Also crashes at every step, then injects a fault at each step of the recovery, then crashes
+/// again. Returns the number of cases.
 ///
 /// # Errors
-/// The first case that fails, named.
+/// The first case that fails, with its name.
 pub fn fail_twice(history: &History, recovery_max: u64) -> Result<u64, Failure> {
     let mut cases = 0;
     for step in 0..World::new(history).steps(&history.ops) {
@@ -109,7 +109,7 @@ pub fn fail_twice(history: &History, recovery_max: u64) -> Result<u64, Failure> 
     Ok(cases)
 }
 
-/// A short history with a bit of everything, for [`fail_twice`].
+/// A short history with some of every operation, for [`fail_twice`].
 pub fn short() -> History {
     let change = |first: u16, count: u16| Record::Change {
         keys: first..first + count,
@@ -148,7 +148,7 @@ pub fn short() -> History {
 fn attempt(mut world: World, act: impl FnOnce(&mut World)) -> Result<(), Failure> {
     let outcome = quietly(|| act(&mut world));
     let (step, trace) = (world.step, world.trace());
-    // What is left of a run that failed may fail again when it is dropped.
+    // A failed run may fail again when its world is dropped.
     let _ = quietly(|| drop(world));
     outcome.map_err(|(message, place)| Failure {
         step,

@@ -1,13 +1,13 @@
-//! Keys and documents of histories, each from a few small numbers, so that a failing history is
-//! short to write.
+//! Keys and documents of histories, each made from a few small numbers, so that a failing history
+//! is short to write.
 
 use quiredb::Key;
 use serde_json::{Map, Value, json};
 
-/// How many keys there are.
+/// The number of keys.
 pub const KEYS: u8 = 24;
 
-/// Key number `index`: integers of both signs, short strings, strings as long as a key may be.
+/// Key number `index`: integers of both signs, short strings, strings of the largest size of a key.
 pub(crate) fn key(index: u8) -> Key {
     let index = index % KEYS;
     let number = i64::from(index) * 37 - 300;
@@ -31,7 +31,7 @@ pub(crate) fn noise(seed: u64, bytes: usize) -> String {
     (0..bytes).map(letter).collect()
 }
 
-/// A document that no other write of the history writes: `serial` is the write's number.
+/// A document that no other write of the history writes: `serial` is the number of the write.
 pub(crate) fn document(serial: u64, bytes: usize) -> Value {
     json!({
         "n": serial,
@@ -41,8 +41,8 @@ pub(crate) fn document(serial: u64, bytes: usize) -> Value {
     })
 }
 
-/// A merge patch: changes a field, a nested one, adds one and removes one, as the bits of `shape`
-/// say; 0 is empty.
+/// A merge patch that changes a field and a nested one, adds one and removes one, as the bits of
+/// `shape` say; 0 is empty.
 pub(crate) fn patch(serial: u64, shape: u8) -> Value {
     let mut patch = Map::new();
     if shape & 1 != 0 {

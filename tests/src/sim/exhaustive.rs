@@ -5,10 +5,10 @@ use super::run::{Failure, RunStats, attempt};
 use super::world::World;
 use quire_env::Fault;
 
-/// I/O steps of a history on a machine that is well, without what is checked at the end.
+/// I/O steps of a history without faults, and without the checks at its end.
 ///
 /// # Errors
-/// If the history fails as it is.
+/// If the history fails without faults.
 pub fn steps_of(history: &History) -> Result<u64, Failure> {
     let world = attempt(World::new(history), |world| {
         assert!(!world.run_until_crash(&history.ops), "it crashes by itself");
@@ -16,8 +16,7 @@ pub fn steps_of(history: &History) -> Result<u64, Failure> {
     Ok(world.env.operations())
 }
 
-/// A crash at every step, each followed by `seeds` restarts with another part of what was not
-/// synced left.
+/// Crashes at every step, each time with `seeds` restarts that keep different unsynced bytes.
 ///
 /// # Errors
 /// The first case that fails, named.
@@ -35,8 +34,8 @@ pub fn crash_at_every_step(history: &History, seeds: u64) -> Result<RunStats, Fa
     Ok(stats)
 }
 
-/// A crash at one step in `stride`, and another at each of the first `second_max` steps of the
-/// recovery from it.
+/// Crashes at one step in `stride`, and again at each of the first `second_max` steps of the
+/// recovery.
 ///
 /// # Errors
 /// As of [`crash_at_every_step`].
@@ -68,7 +67,7 @@ fn crash_at(
     Ok(world.into_crashed())
 }
 
-/// At every step a fault: of the device or for want of room, once or with all steps that follow.
+/// Injects a fault at every step: an I/O error or a full disk, once or from then on.
 ///
 /// # Errors
 /// As of [`crash_at_every_step`].
@@ -95,8 +94,8 @@ pub fn fault_at_every_step(history: &History) -> Result<RunStats, Failure> {
     Ok(stats)
 }
 
-/// At every step a fault, and right after the operation that met it the database is opened again
-/// and the machine crashes: what was seen after the fault, and was durable for all one knew, is
+/// Injects a fault at every step. Right after the operation that met it, opens the database again
+/// and crashes the machine: everything that was seen after the fault, and was believed durable, is
 /// there after the crash.
 ///
 /// # Errors
@@ -128,8 +127,8 @@ pub fn fault_then_crash(history: &History, seeds: u64) -> Result<RunStats, Failu
     Ok(stats)
 }
 
-/// At every step the disk begins to fail; after the operation that met it, it is well again, and
-/// what was left open is written to. Then the machine crashes.
+/// At every step the disk begins to fail. After the operation that met it the disk works again, and
+/// the open files are written to. Then the machine crashes.
 ///
 /// # Errors
 /// As of [`crash_at_every_step`].

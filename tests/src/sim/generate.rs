@@ -1,9 +1,9 @@
-//! Random histories: a seed names one, for ever.
+//! Random histories: a seed names one, always the same.
 //!
-//! What makes mistakes show is an unlucky order of few things. So keys are few, sizes lie near the
-//! bounds of sectors, blocks and segments, faults come right before what they can hurt, and each
-//! history has a temper of its own: of each kind of operation it has none, some, or many, so that
-//! one kind can pile up without another that would clear it away.
+//! Bugs show when few things happen in an unlucky order. So keys are few, sizes lie near the limits
+//! of sectors, blocks and segments, and faults come right before the operations that they can hurt.
+//! Each history has its own temper: no, some, or many operations of each kind, so that one kind can
+//! pile up without another that would undo it.
 //!
 //! Source, of the tempers: Groce et al. 2012, "Swarm testing".
 
@@ -15,22 +15,22 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Which trouble a history may hold.
+/// The faults that a history may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Profile {
-    /// Crashes alone: then every error is a failure.
+    /// Only crashes: then every error is a failure.
     Crashes,
-    /// A disk that fills up, too: then every error is `Full`, and goes away with its cause.
+    /// Also a disk that fills up: then every error is `Full`, and goes away with its cause.
     FullDisk,
     /// Everything: devices that fail at any call, syncs that fail.
     Faults,
 }
 
 impl Profile {
-    /// Each.
+    /// All profiles.
     pub const ALL: [Profile; 3] = [Profile::Crashes, Profile::FullDisk, Profile::Faults];
 
-    /// In a word.
+    /// A name of one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Profile::Crashes => "crashes",
@@ -124,7 +124,8 @@ const WEIGHTS: [(Kind, [u64; 3]); 30] = [
     (Kind::Heal, [0, 2, 3]),
 ];
 
-/// What changes the files of a database at many places: a fault right before it hits one of them.
+/// The operations that change files of a database at many places: a fault right before hits one of
+/// them.
 const WORK: [Kind; 7] = [
     Kind::Backup,
     Kind::Flush,
@@ -135,9 +136,9 @@ const WORK: [Kind; 7] = [
     Kind::Reopen,
 ];
 
-/// The history of this name.
+/// The history of this seed.
 pub fn generate(seed: u64, profile: Profile) -> History {
-    // Profiles give the same seed unlike histories.
+    // Profiles give different histories for the same seed.
     let mut rng = Rng::new(Rng::new(seed).next() ^ profile as u64);
     let temper = Temper::new(&mut rng, profile);
     let count = match rng.one_in(8) {
@@ -161,7 +162,7 @@ pub fn generate(seed: u64, profile: Profile) -> History {
         },
         ..History::default()
     };
-    // Drawn apart, so that they change nothing else of a history.
+    // Drawn separately, so that they change nothing else of a history.
     let mut storage = Rng::new(!history.seed);
     if storage.one_in(3) {
         history.zstd_level = storage.within(1..=4);
@@ -176,7 +177,7 @@ pub fn generate(seed: u64, profile: Profile) -> History {
     history
 }
 
-/// What one history is like.
+/// The temper of one history.
 struct Temper {
     weights: [u64; WEIGHTS.len()],
     keys: u64,
@@ -184,9 +185,9 @@ struct Temper {
     /// How often a write is under `sync`, under `async` with a short and with a long delay, and
     /// under `none`.
     durabilities: [u64; 4],
-    /// Once in so many, a document is large.
+    /// One in this number of documents is large.
     large_one_in: u64,
-    /// Once in so many, an operation is on the other collection.
+    /// One in this number of operations is on the other collection.
     beta_one_in: u64,
 }
 
@@ -209,7 +210,7 @@ impl Temper {
         }
     }
 
-    /// Adds an operation, and after one that plans trouble often something that runs into it.
+    /// Adds an operation. After one that plans a fault it often adds one that meets it.
     fn add(&self, rng: &mut Rng, ops: &mut Vec<Op>) {
         let kind = WEIGHTS[rng.weighted(self.weights.iter().copied())].0;
         ops.push(self.op(rng, kind));
@@ -312,7 +313,7 @@ impl Temper {
         }
     }
 
-    /// The size of a document's text.
+    /// The size of the text of a document.
     fn bytes(&self, rng: &mut Rng) -> u32 {
         let bytes = if rng.one_in(self.large_one_in) {
             match rng.within(0..=9) {
@@ -320,8 +321,8 @@ impl Temper {
                 _ => rng.within(2_000..=20_000),
             }
         } else if rng.one_in(8) {
-            // Around a sector, a block of a table and one of the log, the rest of a document
-            // included.
+            // Around the sizes of a sector, a block of a table and a block of the log, less the
+            // rest of the document.
             rng.one_of(&[512, 4_096, 16_384]) - rng.within(0..=250)
         } else {
             rng.within(0..=300)
@@ -330,24 +331,24 @@ impl Temper {
     }
 }
 
-/// How many steps there are before trouble: a few, so that what comes next runs into it.
+/// The number of steps before the trouble: a few, so that the next operations meet it.
 fn steps(rng: &mut Rng) -> u32 {
     let max = rng.one_of(&[4, 12, 12, 80]);
     rng.within(0..=max) as u32
 }
 
-/// Mostly less than the next few writes take.
+/// Usually less than the next few writes need.
 fn room(rng: &mut Rng) -> u32 {
     let max = rng.one_of(&[4_000, 4_000, 9_000_000]);
     rng.within(0..=max) as u32
 }
 
-/// One that a history does not have is none to it.
+/// A fault that a history can't have does nothing in it.
 fn volume(rng: &mut Rng) -> u32 {
     rng.one_of(&[1, 1, 2, 3])
 }
 
-/// Short in a script.
+/// Short to write in a script.
 fn seed(rng: &mut Rng) -> u64 {
     rng.within(0..=999)
 }

@@ -1,19 +1,20 @@
-//! Histories: what is done to a database, and what the machine does to it, as plain data.
+//! Histories: the operations on a database, and the faults of the machine, as plain data.
 
-use quiredb::{Codec, CollectionSettings, Durability, Medium, Options, Volumes};
+use quiredb::{Codec, CollectionSettings, DatabaseOptions, Durability, Medium, Volumes};
 use std::path::PathBuf;
 
 /// The most volumes of a history.
 pub const VOLUMES_MAX: u32 = VOLUME_DIRS.len() as u32;
 const VOLUME_DIRS: [&str; 3] = ["/db", "/disk2", "/disk3"];
 
-/// A machine, a database's options, and what happens. As text it is a script: see
+/// A machine, the options of a database, and the operations. As text it is a script: see
 /// [`text`](super::text).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct History {
-    /// Of the machine: it decides the order of background jobs, and what becomes of unsynced bytes.
+    /// The seed of the machine: it decides the order of background jobs, and what a crash does to
+    /// unsynced bytes.
     pub seed: u64,
-    /// How many directories the database lives on, each a disk to it; 1 to [`VOLUMES_MAX`].
+    /// The number of directories of the database, each a disk; 1 to [`VOLUMES_MAX`].
     pub volumes: u32,
     /// Of a collection that is made by the first write to it.
     pub partitions: u32,
@@ -29,12 +30,12 @@ pub struct History {
     pub dictionary_bytes: u64,
     /// As of [`CollectionSettings`].
     pub segment_age_secs: u64,
-    /// What happens, in order.
+    /// The operations, in order.
     pub ops: Vec<Op>,
 }
 
 impl Default for History {
-    /// The least memory, one volume, one partition, and nothing happens.
+    /// The least memory, one volume, one partition, and no operations.
     fn default() -> History {
         History {
             seed: 0,
@@ -74,12 +75,12 @@ impl History {
         }
     }
 
-    pub(crate) fn options(&self) -> Options {
-        Options {
+    pub(crate) fn options(&self) -> DatabaseOptions {
+        DatabaseOptions {
             memory_bytes: self.memory_bytes,
             replay_bytes_max: self.replay_bytes_max,
             segment_bytes: self.segment_bytes,
-            ..Options::default()
+            ..DatabaseOptions::default()
         }
     }
 }
@@ -87,9 +88,9 @@ impl History {
 /// Which collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Name {
-    /// The one that most is done to.
+    /// The collection of most operations.
     Alpha,
-    /// The other one.
+    /// The other collection.
     Beta,
 }
 
@@ -97,7 +98,7 @@ impl Name {
     /// Both.
     pub const ALL: [Name; 2] = [Name::Alpha, Name::Beta];
 
-    /// As the database knows it.
+    /// Its name in the database.
     pub fn as_str(self) -> &'static str {
         match self {
             Name::Alpha => "alpha",
@@ -106,14 +107,14 @@ impl Name {
     }
 }
 
-/// One thing that happens.
+/// One operation or fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Op {
     /// A batch of writes; a collection that does not exist is made first.
     Write {
         /// Where.
         name: Name,
-        /// When they are acknowledged.
+        /// Their durability.
         durability: Durability,
         /// At least one.
         writes: Vec<Write>,
@@ -124,79 +125,79 @@ pub enum Op {
     Flush(Name),
     /// Merges every tree into one run.
     Compact(Name),
-    /// Makes a collection with so many partitions.
+    /// Makes a collection with this number of partitions.
     Create(Name, u32),
     /// Drops a collection.
     Drop(Name),
     /// Compares everything that can be read with the model.
     Check(Name),
-    /// Takes a view, to be looked at later.
+    /// Takes a view, to be read later.
     View(Name),
-    /// Compares all views held with the model as it was, and lets go of the first.
+    /// Compares all held views with the model of their time, and drops the first.
     LookAtViews,
     /// Closes the database, reads and checks every byte of it, compares the counts, and opens it
-    /// again. Nothing on a machine that is not well.
+    /// again. Does nothing while the machine has faults.
     Verify,
-    /// As [`Op::Verify`], of a copy with one bit changed, chosen by the seed: that is found, or it
-    /// does no harm. Whatever the copy answers is right.
+    /// As [`Op::Verify`], on a copy with one bit changed, chosen by the seed: either the
+    /// verification finds it, or it does no harm. Every answer of the copy is right.
     VerifyRotten {
         /// See above.
         seed: u64,
     },
-    /// Writes all that the log holds, in its order, to a new database, and compares that with the
+    /// Writes all that the log holds, in order, to a new database, and compares that with the
     /// model.
     Rebuild(Name),
     /// Backs the database up, into a backup that grows by a snapshot each time.
     Backup,
-    /// Restores what was backed up, each on a copy of the machine as a crash would leave it, and
-    /// compares it with the model as it was.
+    /// Restores the backups, each on a copy of the machine as a crash would leave it, and compares
+    /// them with the model of their time.
     Restore {
         /// Of the crash.
         seed: u64,
     },
-    /// Closes the database and repairs a copy, although nothing is damaged: what comes out is the
-    /// same. Nothing on a machine that is not well.
+    /// Closes the database and repairs a copy, although nothing is damaged: the result is the same.
+    /// Does nothing while the machine has faults.
     Repair,
     /// Background jobs that are due run.
     RunDue,
     /// Some seconds pass, with all background jobs that are due in them.
     RunAll,
-    /// So many milliseconds pass.
+    /// This number of milliseconds pass.
     Advance(u32),
     /// The database is opened again, after a close or after being dropped.
     Reopen(End),
-    /// The machine stops now; the seed decides what is left of what was not synced.
+    /// The machine stops now; the seed decides what is left of unsynced data.
     Crash {
         /// See above.
         seed: u64,
     },
-    /// The machine stops at an I/O step to come.
+    /// The machine stops at a later I/O step.
     CrashIn {
-        /// So many steps are carried out before.
+        /// The number of steps before it.
         steps: u32,
         /// As of [`Op::Crash`].
         seed: u64,
     },
-    /// An I/O step to come fails.
+    /// A later I/O step fails.
     FailIn {
-        /// So many steps are carried out before.
+        /// The number of steps before it.
         steps: u32,
-        /// For want of room, rather than by a failing device.
+        /// Whether the disk is full, rather than failing.
         full: bool,
-        /// With all that come after it.
+        /// Whether all later ones fail too.
         lasting: bool,
     },
-    /// A read to come fails.
+    /// A later read fails.
     FailReadIn {
-        /// So many are carried out before.
+        /// The number of reads before it.
         reads: u32,
-        /// It finds less than it asked for, rather than a failing device.
+        /// Whether the read ends early, rather than failing with an I/O error.
         short: bool,
-        /// With all that come after it.
+        /// Whether all later ones fail too.
         lasting: bool,
     },
-    /// A bit changes in a file, both chosen by the seed. Healing undoes it, as do opening again and
-    /// a crash.
+    /// A bit changes in a file, both chosen by the seed. Healing, opening again and a crash undo
+    /// it.
     Rot {
         /// See above.
         seed: u64,
@@ -204,22 +205,22 @@ pub enum Op {
     /// The disk of a volume, counted from 1, fails at every call. Healing brings it back with what
     /// was synced; files that were open fail until the database is opened again.
     Vanish(u32),
-    /// Calls take so many microseconds more, and up to as many again.
+    /// Calls take this number of microseconds more, and up to as many again.
     Slow(u32),
     /// Syncs fail from now on.
     FailSyncs,
-    /// The disk has so many bytes of room left.
+    /// The disk has this number of free bytes left.
     Fill(u32),
-    /// The disk of a volume, counted from 1, has so many bytes of room left.
+    /// The disk of a volume, counted from 1, has this number of free bytes left.
     FillVolume(u32, u32),
-    /// The machine is well again, and its disk large.
+    /// All faults end, and the disk is large.
     Heal,
 }
 
-/// How a database ends before it is opened again.
+/// How a database is left before it is opened again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// It is closed, and the close is asked whether it succeeded.
+    /// It is closed, and the close must report whether it succeeded.
     Close,
     /// It is dropped, with all handles to it.
     Drop,
@@ -230,16 +231,17 @@ pub enum End {
 pub struct Write {
     /// The number of a key, below [`KEYS`](super::KEYS).
     pub key: u8,
-    /// What is done to its document.
+    /// The change of its document.
     pub action: Action,
-    /// If what holds.
+    /// The condition of the write.
     pub condition: Condition,
 }
 
-/// What a write does.
+/// The change that a write makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Puts a document with a text of so many bytes; no two that a history puts are the same.
+    /// Puts a document with a text of this number of bytes. All documents that a history puts
+    /// differ.
     Put {
         /// See above.
         bytes: u32,
@@ -253,15 +255,15 @@ pub enum Action {
     Delete,
 }
 
-/// What must hold for a write to be done.
+/// The condition of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
     /// Nothing.
     Always,
     /// There is no such document.
     IfAbsent,
-    /// It has the version that it has.
+    /// It has its present version.
     IfCurrent,
-    /// It has a version that it does not have.
+    /// It has another version than its present one.
     IfStale,
 }

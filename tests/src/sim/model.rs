@@ -1,10 +1,10 @@
-//! The plain model: what each partition's log holds, and which of it must be there.
+//! The plain model: what the log of each partition holds, and which of it must be there.
 //!
-//! A partition is a list of records; the record at index i has position i + 1. What a view at
-//! position k must show is the state after the first k records, so every question about a database
-//! has one right answer, whatever was done to the files below. What a crash may leave is a first
-//! part of the records, with all that was promised durable, and never a part of a batch. A batch
-//! that failed may have been written or not; that shows later.
+//! A partition is a list of records; the record at index i has position i + 1. A view at position k
+//! must show the state after the first k records, so every query has one right answer, whatever
+//! happened to the files. A crash may leave a prefix of the records, with all that was promised
+//! durable, and never a part of a batch. A failed batch may have been written or not; that shows
+//! later.
 
 use super::document;
 use quiredb::{Durability, Key};
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Documents (as compact JSON) by key, each with its version.
 pub(crate) type State = BTreeMap<Key, (u64, Arc<str>)>;
 
-/// A document's record; without a document, its removal.
+/// The record of a document; without a document, its deletion.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Record {
     pub(crate) key: Key,
@@ -27,9 +27,9 @@ pub(crate) struct Record {
 #[derive(Debug, Clone)]
 pub(crate) struct Collection {
     pub(crate) partitions: Vec<Partition>,
-    /// Whether it is there for certain; not so after a creation or removal that failed.
+    /// Whether it certainly exists; unknown after a creation or removal that failed.
     pub(crate) certain: bool,
-    /// Whether it was closed by a removal that failed: then what is not durable may be gone.
+    /// Whether a failed removal closed it: then what is not durable may be lost.
     pub(crate) was_closed: bool,
 }
 
@@ -42,7 +42,7 @@ impl Collection {
         }
     }
 
-    /// What a view at these positions must show.
+    /// The documents that a view at these positions must show.
     pub(crate) fn state_at(&self, positions: &[u64]) -> State {
         let states = self
             .partitions
@@ -57,24 +57,24 @@ impl Collection {
 #[derive(Debug, Clone)]
 struct InDoubt {
     writes: Vec<Write>,
-    /// Whether single writes of it may have failed by themselves, as they could not read.
+    /// Whether some of its writes may have failed on their own, as they could not read.
     in_part: bool,
-    /// Whether it was to be durable before it was seen.
+    /// Whether it was to be durable before it was visible.
     sync: bool,
 }
 
 /// A partition: see the module.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Partition {
-    /// What was acknowledged: views show all of it.
+    /// The acknowledged records: views show all of them.
     pub(crate) records: Vec<Record>,
     /// Positions where batches end.
     ends: BTreeSet<u64>,
-    /// Batches that failed, so that they may follow the records, each whole or not at all.
+    /// Failed batches, any of which may follow the records, each whole or not at all.
     in_doubt: Vec<InDoubt>,
-    /// A crash leaves at least this.
+    /// The last position that a crash must leave.
     pub(crate) durable: u64,
-    /// Positions up to which it becomes durable by background work alone, and by when.
+    /// Positions that become durable by background work alone, and the time by which they do.
     pub(crate) durable_by: Vec<(u64, Duration)>,
 }
 
@@ -103,8 +103,8 @@ impl Partition {
         state
     }
 
-    /// Whether the record at a position must be in the log, compacted or not: it is its document's
-    /// newest, or removed it.
+    /// Whether the record at a position must be in the log, compacted or not: it is the newest of
+    /// its document, or its deletion.
     pub(crate) fn is_needed(&self, position: u64) -> bool {
         let (before, after) = self.records.split_at(position as usize);
         let Some(record) = before.last() else {
@@ -113,13 +113,13 @@ impl Partition {
         record.document.is_none() || after.iter().all(|later| later.key != record.key)
     }
 
-    /// How many records must be in the log.
+    /// The number of records that must be in the log.
     pub(crate) fn needed(&self) -> u64 {
         let needed = (1..=self.last()).filter(|position| self.is_needed(*position));
         needed.count() as u64
     }
 
-    /// Adds a batch's records, which were acknowledged.
+    /// Adds the records of an acknowledged batch.
     pub(crate) fn write(&mut self, records: Vec<Record>) {
         if !records.is_empty() {
             self.records.extend(records);
@@ -127,8 +127,8 @@ impl Partition {
         }
     }
 
-    /// Notes a batch of which it is not known whether it was written; `in_part` if some of its
-    /// writes may be missing.
+    /// Notes a batch that may have been written or not; `in_part` if some of its writes may be
+    /// missing.
     pub(crate) fn doubt(&mut self, writes: Vec<Write>, durability: Durability, in_part: bool) {
         let mut decider = Decider::new(self);
         for write in &writes {
@@ -143,7 +143,7 @@ impl Partition {
         }
     }
 
-    /// Which of the records that follow are those of a batch in doubt: as they were written.
+    /// The following records that are those of a batch in doubt, as they were written.
     fn matching(&self, batch: &InDoubt, rest: &[Option<Record>]) -> Vec<Record> {
         let mut decider = Decider::new(self);
         for write in &batch.writes {
@@ -159,10 +159,9 @@ impl Partition {
         }
     }
 
-    /// Takes note that the partition goes on with `more` records after its last: each batch in
-    /// doubt is there, in order, or it is not. Those that were `seen` while the database was open
-    /// were as durable by then as was asked. A record that is missing was superseded by one that is
-    /// not, and removed.
+    /// Notes that the partition continues with `more` records after its last: each batch in doubt
+    /// is there, in order, or is not. Those `seen` while the database was open were then as durable
+    /// as was requested. A missing record was superseded by one that is there, and removed.
     pub(crate) fn found(&mut self, more: &[Option<Record>], seen: bool, when: &str) {
         let mut rest = more;
         while !rest.is_empty() {
@@ -182,19 +181,20 @@ impl Partition {
         }
     }
 
-    /// Takes note that all there will ever be is there by now.
+    /// Notes that no batch in doubt can appear any more.
     pub(crate) fn no_more(&mut self) {
         self.in_doubt.clear();
     }
 
-    /// Takes note that background work has been done up to `now`.
+    /// Notes that background work was done up to `now`.
     pub(crate) fn background_done(&mut self, now: Duration) {
         for (position, _) in self.durable_by.extract_if(.., |(_, due)| *due <= now) {
             self.durable = self.durable.max(position);
         }
     }
 
-    /// Checks that a crash may have cut the partition to `position`, and forgets what is after it.
+    /// Checks that a crash may have cut the partition to `position`, and drops the records after
+    /// it.
     pub(crate) fn cut(&mut self, position: u64, when: &str) {
         assert!(
             position >= self.durable,
@@ -214,7 +214,7 @@ impl Partition {
     }
 }
 
-/// Whether what was found begins with these records, but for those that later ones supersede.
+/// Whether what was found begins with these records, except those that later ones supersede.
 fn begins_with(found: &[Option<Record>], records: &[Record]) -> bool {
     let superseded = |at: usize, record: &Record| {
         let mut later = found[at + 1..].iter().flatten();
@@ -228,7 +228,7 @@ fn begins_with(found: &[Option<Record>], records: &[Record]) -> bool {
         })
 }
 
-/// What a write must answer.
+/// The answer that a write must get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
     Created(u64),
@@ -307,7 +307,7 @@ impl Decider {
             (Action::Patch(patch), Some((version, old))) => {
                 let mut new = serde_json::from_str(&old).unwrap();
                 document::merge(&mut new, patch);
-                // Compared as text: the order of fields is part of a document.
+                // Compared as text: the order of fields belongs to a document.
                 match new.to_string() {
                     new if *new == *old => Answer::Unchanged(version),
                     new => Answer::Updated(self.record(&write.key, Some(new.into()))),

@@ -1,18 +1,18 @@
-//! Making a history that fails as short as it can be while it still fails.
+//! Reduces a failing history to a short one that still fails.
 //!
-//! Operations are taken away, many at a time at first; then each is made simpler; then the
-//! settings. Whatever still fails is gone on from, until nothing helps any more or there were
-//! enough tries.
+//! Operations are removed, many at a time at first; then each is simplified; then the settings are.
+//! Each smaller history that still fails is the next start, until nothing helps or the number of
+//! tries is used up.
 //!
 //! Source: Zeller, Hildebrandt 2002, "Simplifying and isolating failure-inducing input".
 
 use super::history::{Action, Condition, History, Op, Write};
 use quiredb::Durability;
 
-/// How many histories are tried at most.
+/// The most histories that are tried.
 const TRIES_MAX: usize = 4_000;
 
-/// The shortest history found for which `still_fails` is true, beginning with `history`, for which
+/// The shortest history found for which `still_fails` is true, starting with `history`, for which
 /// it must be.
 pub fn reduce(history: &History, still_fails: impl FnMut(&History) -> bool) -> History {
     let mut search = Search {
@@ -31,7 +31,7 @@ struct Search<F> {
 }
 
 impl<F: FnMut(&History) -> bool> Search<F> {
-    /// Goes on from this one if it still fails.
+    /// Continues from this one if it still fails.
     fn accept(&mut self, candidate: History) -> bool {
         if self.tries_left == 0 || candidate == self.best {
             return false;
@@ -49,8 +49,8 @@ impl<F: FnMut(&History) -> bool> Search<F> {
         let before = self.best.ops.len();
         let mut size = before.div_ceil(2);
         while size > 0 {
-            // From the end: what comes after the failure goes first, and the rest depends on what
-            // comes before it.
+            // From the end: operations after the failure go first, and later ones depend on earlier
+            // ones.
             let mut end = self.best.ops.len();
             while end > 0 {
                 let start = end.saturating_sub(size);
@@ -68,7 +68,7 @@ impl<F: FnMut(&History) -> bool> Search<F> {
     fn simplify_ops(&mut self) -> bool {
         let mut any = false;
         for index in 0..self.best.ops.len() {
-            // What is simpler still is tried from there.
+            // Simpler forms are tried from there.
             while simpler(&self.best.ops[index]).into_iter().any(|op| {
                 let mut candidate = self.best.clone();
                 candidate.ops[index] = op;

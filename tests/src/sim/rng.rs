@@ -1,4 +1,4 @@
-//! Randomness from a seed: the same for ever for the same seed, so that a seed names a history.
+//! Random numbers from a seed: always the same for the same seed, so that a seed names a history.
 
 use std::ops::RangeInclusive;
 
@@ -30,7 +30,7 @@ impl Rng {
         }
     }
 
-    /// True once in `n` times.
+    /// True with a chance of 1 in `n`.
     pub(crate) fn one_in(&mut self, n: u64) -> bool {
         self.next().is_multiple_of(n)
     }
@@ -40,8 +40,7 @@ impl Rng {
         choices[self.within(0..=choices.len() as u64 - 1) as usize]
     }
 
-    /// The index of one of these weights, as likely as it is heavy. One of them must weigh
-    /// something.
+    /// An index, drawn with these weights. One of them must be above 0.
     pub(crate) fn weighted(&mut self, weights: impl Iterator<Item = u64> + Clone) -> usize {
         let mut left = self.within(1..=weights.clone().sum());
         for (index, weight) in weights.enumerate() {

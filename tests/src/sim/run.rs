@@ -1,4 +1,4 @@
-//! Running a history, whatever comes of it.
+//! Runs a history, and catches its panics.
 
 use super::history::History;
 use super::world::World;
@@ -8,7 +8,7 @@ use std::ops::AddAssign;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
-/// What was done in one or more runs.
+/// The totals of one or more runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RunStats {
     /// Histories.
@@ -19,7 +19,7 @@ pub struct RunStats {
     pub io_steps: u64,
     /// Crashes.
     pub crashes: u64,
-    /// Calls that failed because a fault was asked for.
+    /// Calls that failed by an injected fault.
     pub faults: u64,
     /// Openings of a database that was not closed.
     pub recoveries: u64,
@@ -28,7 +28,7 @@ pub struct RunStats {
 }
 
 impl RunStats {
-    /// What a machine's trace tells.
+    /// The totals in the trace of a machine.
     pub(crate) fn of_trace(trace: &[String]) -> RunStats {
         let mut stats = RunStats::default();
         for line in trace {
@@ -63,7 +63,8 @@ impl fmt::Display for RunStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} histories, {} operations, {} I/O steps, {} crashes, {} faults, {} recoveries, {} bytes written",
+            "{} histories, {} operations, {} I/O steps, {} crashes, {} faults, {} recoveries, {} \
+             bytes written",
             self.histories,
             self.operations,
             self.io_steps,
@@ -75,16 +76,16 @@ impl fmt::Display for RunStats {
     }
 }
 
-/// A history whose run went wrong.
+/// A history that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// Index of the operation at which it did; as many as there are if it was at the end.
+    /// Index of the operation that failed; the number of operations if the end did.
     pub step: usize,
     /// What went wrong.
     pub message: String,
-    /// Where in the source that was found: `file:line`.
+    /// The place in the source that found it: `file:line`.
     pub place: String,
-    /// All that the machines had done by then, a line for each call.
+    /// The trace of the machines until then.
     pub trace: Vec<String>,
 }
 
@@ -101,13 +102,12 @@ impl fmt::Display for Failure {
 /// Runs a history on a new machine and a new model, comparing them as it goes and at the end.
 ///
 /// # Errors
-/// The first thing that was wrong: an answer, an error, a panic.
+/// The first failure: a wrong answer, an error, a panic.
 pub fn run(history: &History) -> Result<RunStats, Failure> {
     attempt(World::new(history), |world| world.run(&history.ops)).map(|world| world.stats())
 }
 
-/// Runs a history and gives all that its machines have done, a line for each call. The same for the
-/// same history.
+/// Runs a history, and returns the trace of its machines. The same for the same history.
 ///
 /// # Errors
 /// As of [`run`].
@@ -115,14 +115,14 @@ pub fn trace(history: &History) -> Result<Vec<String>, Failure> {
     attempt(World::new(history), |world| world.run(&history.ops)).map(|world| world.trace())
 }
 
-/// Does something in a world, and gives the world back if all was right.
+/// Does something in a world, and returns the world if all was right.
 pub(crate) fn attempt(mut world: World, act: impl FnOnce(&mut World)) -> Result<World, Failure> {
     let outcome = quietly(|| act(&mut world));
     let Err((message, place)) = outcome else {
         return Ok(world);
     };
     let (step, trace) = (world.step, world.trace());
-    // What is left of a run that failed may fail again when it is dropped.
+    // A failed run may fail again when its world is dropped.
     let _ = quietly(|| drop(world));
     Err(Failure {
         step,
@@ -137,7 +137,7 @@ thread_local! {
     static CAUGHT: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Runs `act`; gives the message and the place of a panic, of which nothing is printed.
+/// Runs `act`, and returns the message and the place of a panic, without printing it.
 ///
 /// # Errors
 /// If it panicked.
@@ -150,7 +150,7 @@ pub fn quietly(act: impl FnOnce()) -> Result<(), (String, String)> {
                 .location()
                 .map(|place| format!("{}:{}", place.file(), place.line()));
             let quiet = CAUGHT.with_borrow_mut(|caught| match caught {
-                // Of several, the first is the cause.
+                // The first of several panics is the cause.
                 Some(first) if first.is_empty() => {
                     *first = place.unwrap_or_default();
                     true

@@ -1,4 +1,4 @@
-//! Running many seeds, and keeping what fails.
+//! Runs many seeds, and keeps what fails.
 
 use super::generate::{Profile, generate};
 use super::history::History;
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The seeds that `QUIRE_SEEDS=FROM..TO` asks for, or these.
+/// The seeds in `QUIRE_SEEDS=FROM..TO`, or these.
 ///
 /// # Panics
-/// If it asks for something else.
+/// If the variable is not of this form.
 pub fn seeds_wanted(otherwise: Range<u64>) -> Range<u64> {
     let Ok(text) = std::env::var("QUIRE_SEEDS") else {
         return otherwise;
@@ -26,8 +26,7 @@ pub fn seeds_wanted(otherwise: Range<u64>) -> Range<u64> {
     range.unwrap_or_else(|| panic!("QUIRE_SEEDS={text}: expected FROM..TO, such as 0..10000"))
 }
 
-/// Runs the histories of these seeds, as many at a time as there are cores, and gives what was done
-/// in all.
+/// Runs the histories of these seeds, one per core at a time, and returns the totals.
 ///
 /// # Panics
 /// If one fails. It is then reduced, kept as `tests/histories/HASH.txt`, and shown.
@@ -67,13 +66,13 @@ pub fn check_seeds(seeds: Range<u64>, profile: Profile) -> RunStats {
     stats
 }
 
-/// Reduces a history that fails, keeps it, and says so.
+/// Reduces a history that fails, keeps it, and prints where.
 fn keep(seed: u64, profile: Profile) -> String {
     let history = generate(seed, profile);
     let Err(failure) = run(&history) else {
         return format!("seed {seed} of {profile} failed, and does not fail again");
     };
-    // What fails in another place is another mistake.
+    // A failure in another place is another bug.
     let same = |history: &History| run(history).is_err_and(|other| other.place == failure.place);
     let short = reduce(&history, same);
     let failure = run(&short).err().unwrap_or(failure);
@@ -101,8 +100,8 @@ fn script(short: &History, failure: &Failure, seed: u64, profile: Profile) -> St
     script + &short.to_string()
 }
 
-/// Histories that once failed, by file name; below `short` those for
-/// [`exhaustive`](super::exhaustive) runs. `QUIRE_HISTORY`, if set, names the one that is wanted.
+/// Histories that failed once, by file name; below `short` those for
+/// [`exhaustive`](super::exhaustive) runs. `QUIRE_HISTORY`, if set, selects one.
 ///
 /// # Panics
 /// If one can't be read.

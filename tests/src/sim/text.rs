@@ -15,7 +15,8 @@
 //! segment-age-secs 60
 //!
 //! write alpha sync: put 3 bytes 200; patch 4 shape 5; delete 6 if-absent
-//! write beta async(5): put 1 bytes 0 if-stale    # or none; a condition is if-absent, if-current or if-stale
+//! # a durability is sync, async(N) or none; a condition is if-absent, if-current or if-stale
+//! write beta async(5): put 1 bytes 0 if-stale
 //! create beta partitions 2
 //! sync alpha              # and so: flush, compact, drop, check, view, rebuild
 //! look at views
@@ -46,12 +47,12 @@ use quiredb::Durability;
 use std::fmt;
 use std::str::FromStr;
 
-/// What is wrong with a script.
+/// An error in a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError {
     /// Counted from 1.
     pub line: usize,
-    /// What stands there, and what should.
+    /// What the script has there, and what it should have.
     pub what: String,
 }
 
@@ -182,7 +183,7 @@ impl FromStr for History {
 
 fn parse_line(history: &mut History, line: &str) -> Result<(), String> {
     let line = line.split('#').next().unwrap_or_default();
-    // Marks are words of their own.
+    // Marks are separate words.
     let line = line.replace(':', " : ").replace(';', " ; ");
     let mut words = Words(line.split_whitespace().collect());
     let Some(first) = words.next() else {
@@ -348,7 +349,7 @@ fn parse_write(words: &mut Words<'_>) -> Result<Write, String> {
     })
 }
 
-/// The words of a line that are left.
+/// The remaining words of a line.
 struct Words<'a>(std::collections::VecDeque<&'a str>);
 
 impl<'a> Words<'a> {

@@ -1,15 +1,14 @@
-//! A world: a simulated machine, a database on it, and the model of what the database must say.
+//! A world: a simulated machine, a database on it, and the model of its answers.
 //!
 //! # What is checked
-//! 1. An answer is the model's. An error is one that the [trouble](trouble::Trouble) there is may
-//!    cause.
-//! 2. What was acknowledged is seen by every view after it; positions never go back.
-//! 3. What a crash leaves is a first part of each log that ends where a batch does, with all that
-//!    was promised to stay.
-//! 4. A batch that failed is there whole or not at all; which of the two shows once, and stays.
+//! 1. An answer is that of the model. An error is one that the present [trouble](trouble::Trouble)
+//!    may cause.
+//! 2. Every later view shows what was acknowledged; positions never go back.
+//! 3. A crash leaves a prefix of each log that ends where a batch does, with all that was promised
+//!    durable.
+//! 4. A failed batch is there whole or not at all; once a reader has seen which, that stays.
 //! 5. A view shows the same for as long as it is held.
-//! 6. On a machine that is well again the database opens, can be written, and verifies without
-//!    damage.
+//! 6. After all faults end, the database opens, can be written, and verifies without damage.
 
 mod backup;
 mod collections;
@@ -27,7 +26,7 @@ use super::model::{Collection, Partition, State};
 use super::run::RunStats;
 use backup::Snapshot;
 use quire_env::{Env, SimEnv};
-use quiredb::{CollectionSettings, Database, Options, View, Volumes};
+use quiredb::{CollectionSettings, Database, DatabaseOptions, View, Volumes};
 use rot::Rotten;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -39,9 +38,9 @@ use trouble::{Reads, Trouble};
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct World {
-    /// The machine as it is now: another after each restart.
+    /// The present machine: another one after each restart.
     pub(crate) env: Arc<SimEnv>,
-    options: Options,
+    options: DatabaseOptions,
     volumes: Volumes,
     /// Of collections that are made.
     settings: CollectionSettings,
@@ -52,23 +51,23 @@ pub(crate) struct World {
     /// The highest number that a snapshot can have.
     snapshot_max: u64,
     trouble: Trouble,
-    /// What reads may meet, for as long as there is trouble.
+    /// The faults that reads may meet, as long as there are any.
     reads: Reads,
     rotten: Vec<Rotten>,
-    /// A disk is gone.
+    /// A disk has vanished.
     vanished: bool,
-    /// The disk was given little room. That outlasts a crash.
+    /// The disk has little free space. That outlasts a crash.
     filled: bool,
-    /// How many errors there were, all of them due to the trouble.
+    /// The number of errors, all of them caused by faults.
     excused: Cell<u64>,
     /// The seed of the crash that is planned.
     crash_seed: u64,
-    /// All is compared after each step. In most worlds it is not: what looks also settles what was
+    /// Compare everything after each step. Most worlds do not: a comparison also settles what was
     /// in doubt, and fills the cache.
     watched: bool,
     /// Numbers writes.
     serial: u64,
-    /// Index of the operation that is carried out.
+    /// Index of the operation that is running.
     pub(crate) step: usize,
     /// Of the machines before this one.
     past: RunStats,
@@ -145,7 +144,7 @@ impl World {
         false
     }
 
-    /// Everything that must hold at the end of any history: all can be read, verified, closed,
+    /// Checks what must hold at the end of any history: everything can be read, verified, closed,
     /// opened and written to.
     pub(crate) fn finish(&mut self) {
         self.heal();
@@ -157,14 +156,14 @@ impl World {
         self.check_all();
     }
 
-    /// All that the machines of this world have done.
+    /// The trace of all machines of this world.
     pub(crate) fn trace(&self) -> Vec<String> {
         let mut trace = self.traces.clone();
         trace.extend(self.env.trace());
         trace
     }
 
-    /// What was done until now.
+    /// The totals until now.
     pub(crate) fn stats(&self) -> RunStats {
         let mut stats = self.past;
         stats += RunStats::of_trace(&self.env.trace());
@@ -172,7 +171,7 @@ impl World {
         stats
     }
 
-    /// Carries out one operation on the database and on the model, and compares what they answer.
+    /// Runs one operation on the database and on the model, and compares their answers.
     pub(crate) fn perform(&mut self, op: &Op) {
         self.past.operations += 1;
         match op {
@@ -250,8 +249,8 @@ impl World {
         }
     }
 
-    /// Lets the jobs that are due run, and those that they give rise to within seconds. (Not "until
-    /// there is none": on a machine that fails or has crashed, jobs are tried again for ever.)
+    /// Runs the jobs that are due, and those that they schedule within seconds. It does not run all
+    /// jobs: on a machine that fails or has crashed, jobs are retried for ever.
     fn run_all(&mut self) {
         for _ in 0..4 {
             self.run_due();

@@ -1,13 +1,13 @@
-//! What one client asked of a database and was answered; and whether what is found after a crash
-//! agrees with it.
+//! The requests of one client and their answers, and whether what is found after a crash agrees
+//! with them.
 //!
-//! A client has keys of its own and asks one thing at a time, so its writes to a partition stand in
-//! that partition's log in the order they were asked. After any crash a partition is what a prefix
-//! of its log makes of it. So for each client and partition there must be a number `k`: the first
-//! `k` writes have been done, the others have not. Each key narrows down what `k` can be; no `k`
-//! left is a broken promise. Under `sync`, and without a crash, `k` takes in every write that was
-//! acknowledged. What was answered with an error other than "full" may have been done or not. A
-//! batch has one `k` in each partition, as it is one group of its log.
+//! A client has its own keys and sends one request at a time, so its writes to a partition are in
+//! the log of that partition in the order of the requests. After any crash a partition has the
+//! state after a prefix of its log. So for each client and partition there must be a number `k`:
+//! the first `k` writes are done, the others are not. Each key restricts `k`; if no `k` is left, a
+//! promise was broken. Under `sync`, and without a crash, `k` includes every acknowledged write. A
+//! write answered with an error other than "full" may be done or not. A batch has one `k` in each
+//! partition, as it is one group of the log.
 
 use super::content;
 use super::trouble::{Result, failed};
@@ -15,10 +15,10 @@ use quiredb::Key;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Acknowledged, with the document's version where that was told.
+    /// Acknowledged, with the version of the document if the answer had it.
     Done(Option<u64>),
     /// Answered with an error that says that nothing was written.
     Refused,
@@ -26,7 +26,7 @@ pub(crate) enum Outcome {
     Unknown,
 }
 
-/// A document that was found: which one, and its version.
+/// A document that was found: its number and its version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) n: u64,
@@ -36,12 +36,12 @@ pub(crate) struct Held {
 /// Everything found in a database, by key.
 pub(crate) type Contents = BTreeMap<String, Held>;
 
-/// How much of what was acknowledged must be found.
+/// Which acknowledged writes must be found.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Promise {
-    /// All of it: under `sync`, or if nothing crashed.
+    /// All of them: under `sync`, or if nothing crashed.
     All,
-    /// What was acknowledged before this moment.
+    /// Those acknowledged before this moment.
     Before(Instant),
     /// A prefix, of any length.
     Prefix,
@@ -50,7 +50,7 @@ pub(crate) enum Promise {
 #[derive(Debug)]
 struct Write {
     key: String,
-    /// The document, or that there is none.
+    /// The document; `None` for a deletion.
     n: Option<u64>,
     /// Writes of one batch have one number.
     batch: u64,
@@ -58,17 +58,17 @@ struct Write {
     answered: Instant,
 }
 
-/// One client's writes since the database was last compared with them.
+/// The writes of one client since the last comparison.
 #[derive(Debug)]
 pub(crate) struct Book {
     client: u64,
     partitions: u32,
-    /// As found at the last comparison.
+    /// What the last comparison found.
     base: Contents,
     writes: Vec<Write>,
-    /// By key, which of the writes are its.
+    /// By key, the indexes of its writes.
     of_key: BTreeMap<String, Vec<usize>>,
-    /// Partitions that said that they take no more writes.
+    /// Partitions that reported that they take no more writes.
     read_only: BTreeSet<u32>,
 }
 
@@ -84,8 +84,9 @@ impl Book {
         }
     }
 
-    /// Notes a write that is about to be asked for; gives its number, for [`answer`](Book::answer).
-    pub(crate) fn ask(&mut self, key: &str, n: Option<u64>, batch: u64) -> usize {
+    /// Notes a write that is about to be sent, and returns its number, for
+    /// [`answer`](Book::answer).
+    pub(crate) fn request(&mut self, key: &str, n: Option<u64>, batch: u64) -> usize {
         let number = self.writes.len();
         self.of_key.entry(key.to_owned()).or_default().push(number);
         self.writes.push(Write {
@@ -98,15 +99,15 @@ impl Book {
         number
     }
 
-    /// Notes what a write was answered with.
+    /// Notes the answer to a write.
     ///
     /// # Errors
-    /// It was acknowledged by a partition that had said to take no more writes.
+    /// If it was acknowledged by a partition that had reported that it takes no more writes.
     pub(crate) fn answer(&mut self, number: usize, outcome: Outcome) -> Result<()> {
         self.answered(number, outcome, Instant::now())
     }
 
-    /// As [`answer`](Book::answer), of an answer that came at another time.
+    /// As [`answer`](Book::answer), for an answer at another time.
     ///
     /// # Errors
     /// As of [`answer`](Book::answer).
@@ -115,7 +116,7 @@ impl Book {
         write.outcome = outcome;
         write.answered = at;
         let partition = partition_of(&write.key, self.partitions);
-        // That there was nothing to delete can be said without writing.
+        // A partition can answer without writing that there was nothing to delete.
         let is_written = write.n.is_some() || outcome != Outcome::Done(None);
         let is_done = matches!(outcome, Outcome::Done(_)) && is_written;
         if is_done && self.read_only.contains(&partition) {
@@ -128,22 +129,22 @@ impl Book {
         Ok(())
     }
 
-    /// Notes that the partition of this write said that it takes no more.
+    /// Notes that the partition of this write reported that it takes no more.
     pub(crate) fn is_read_only(&mut self, number: usize) {
         let key = &self.writes[number].key;
         self.read_only.insert(partition_of(key, self.partitions));
     }
 
-    /// How many writes were acknowledged since the last comparison.
+    /// The number of writes acknowledged since the last comparison.
     pub(crate) fn acknowledged(&self) -> u64 {
         let done = |write: &&Write| matches!(write.outcome, Outcome::Done(_));
         self.writes.iter().filter(done).count() as u64
     }
 
-    /// Whether a key may hold what a read found now; the client has nothing else under way.
+    /// Checks that a key may hold what a read found now; the client has no other request under way.
     ///
     /// # Errors
-    /// It may not.
+    /// If it may not.
     pub(crate) fn check_read(&self, key: &str, found: Option<Held>) -> Result<()> {
         for number in self.of_key.get(key).into_iter().flatten().rev() {
             let write = &self.writes[*number];
@@ -164,12 +165,12 @@ impl Book {
         }
     }
 
-    /// Compares what was found in the whole database, after a crash or at rest, with the writes so
-    /// far. If they agree, what was found is what later comparisons begin with. Gives how many
-    /// acknowledged writes were compared.
+    /// Compares the contents of the whole database, after a crash or at rest, with the writes so
+    /// far. If they agree, later comparisons start from these contents. Returns the number of
+    /// acknowledged writes compared.
     ///
     /// # Errors
-    /// They do not agree; the message says where.
+    /// If they do not agree; the message says where.
     pub(crate) fn settle(&mut self, all: &Contents, promise: Promise) -> Result<u64> {
         let prefix = content::prefix(self.client);
         let own = all.range(prefix.clone()..);
@@ -218,7 +219,7 @@ impl Book {
             .iter()
             .rposition(|write| must(write))
             .map_or(0, |at| at + 1);
-        // For each k, how many keys allow it.
+        // For each `k`, the number of keys that allow it.
         let mut allows = vec![0_i64; writes.len() + 2];
         for (key, numbers) in &by_key {
             let found = own.get(*key).copied();
@@ -226,7 +227,8 @@ impl Book {
             if !ranges.iter().any(|(_, most)| *most >= least) {
                 let history = self.history(key, numbers, &writes);
                 return failed(format!(
-                    "{key} in partition {partition} is {found:?}: acknowledged writes are gone, or it was never that: {history}"
+                    "{key} in partition {partition} is {found:?}: acknowledged writes are gone, \
+                     or it was never that: {history}"
                 ));
             }
             for (from, most) in ranges {
@@ -244,7 +246,8 @@ impl Book {
             nearest = nearest.max(allowed_by);
         }
         failed(format!(
-            "partition {partition} is no prefix of what client {} wrote to it: {} writes, {least} of them must be there; at most {nearest} of {} \
+            "partition {partition} is no prefix of what client {} wrote to it: \
+             {} writes, {least} of them must be there; at most {nearest} of {} \
              keys agree on how far it got",
             self.client,
             writes.len(),
@@ -286,8 +289,7 @@ impl Book {
         let mut batches: BTreeMap<(u64, u32), Halves<'_>> = BTreeMap::new();
         for (number, write) in self.writes.iter().enumerate() {
             let is_last = self.of_key.get(&write.key).and_then(|of_key| of_key.last());
-            // Of a key that was written again, nothing is known; deletes and their absence look
-            // alike.
+            // A key that was written again proves nothing; deletes and missing keys look alike.
             let Some(n) = write.n.filter(|_| is_last == Some(&number)) else {
                 continue;
             };
@@ -305,14 +307,15 @@ impl Book {
         for ((_, partition), (done, left)) in batches {
             if let (Some(done), Some(left)) = (done, left) {
                 return failed(format!(
-                    "a batch is there in part: in partition {partition}, {done} was written and {left} was not"
+                    "a batch is there in part: in partition {partition}, {done} was written and \
+                     {left} was not"
                 ));
             }
         }
         Ok(())
     }
 
-    /// The last things done to a key, for a message.
+    /// The last writes to a key, for a message.
     fn history(&self, key: &str, numbers: &[usize], writes: &[&Write]) -> String {
         let mut history = format!("it was {:?}", self.base.get(key));
         for at in numbers.iter().rev().take(6).rev() {
@@ -350,7 +353,7 @@ fn shown(n: Option<u64>, outcome: Outcome) -> String {
     }
 }
 
-/// The partition of a key, by the same rule as the database's.
+/// The partition of a key, by the rule of the database.
 fn partition_of(key: &str, partitions: u32) -> u32 {
     let hash = Key::parse(key).map_or(0, |key| key.hash64());
     ((u128::from(hash) * u128::from(partitions)) >> 64) as u32

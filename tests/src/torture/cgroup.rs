@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-/// A control group of the round's own; removed when dropped.
+/// A control group of one round; removed when dropped.
 #[derive(Debug)]
 pub(crate) struct ControlGroup {
     path: PathBuf,
@@ -16,7 +16,7 @@ pub(crate) struct ControlGroup {
 }
 
 impl ControlGroup {
-    /// A group under the controller `memory`, that may use so many bytes, page cache included.
+    /// A group under the controller `memory` that may use `bytes` bytes, page cache included.
     ///
     /// # Errors
     /// `Skipped` if this machine has no such controller.
@@ -29,14 +29,14 @@ impl ControlGroup {
         };
         group.set(limit, &bytes.to_string())?;
         if group.is_v2 {
-            // Where there is no swap there is no such file.
+            // Without swap there is no such file.
             let _ = group.set("memory.swap.max", "0");
         }
         Ok(group)
     }
 
-    /// A group under the controller for disks, whose writes to a device are so many a second at
-    /// most, and so many bytes.
+    /// A group under the controller for disks, which limits the writes to a device per second, in
+    /// number and in bytes.
     ///
     /// # Errors
     /// `Skipped` if this machine has no such controller.
@@ -92,7 +92,7 @@ impl ControlGroup {
         })
     }
 
-    /// What to run a command by, so that it is in the group from its first instruction.
+    /// The command that runs another one, so that it is in the group from its first instruction.
     pub(crate) fn wrapper(&self) -> Vec<OsString> {
         let script = format!(
             "echo $$ > '{}' && exec \"$@\"",
@@ -101,10 +101,10 @@ impl ControlGroup {
         vec!["sh".into(), "-c".into(), script.into(), "sh".into()]
     }
 
-    /// How many processes were killed because the group was out of memory.
+    /// The number of processes killed because the group was out of memory.
     ///
     /// # Errors
-    /// The system does not tell.
+    /// The system does not report it.
     pub(crate) fn out_of_memory_kills(&self) -> Result<u64> {
         let file = if self.is_v2 {
             "memory.events"
@@ -123,7 +123,8 @@ impl Drop for ControlGroup {
     }
 }
 
-/// Removes a group; whether it is gone. Its processes have been killed, and may be ending still.
+/// Removes a group, and returns whether it is gone. Its processes have been killed, and may still
+/// be ending.
 pub(crate) fn remove(path: &Path) -> bool {
     for _ in 0..100 {
         if std::fs::remove_dir(path).is_ok() {
@@ -134,7 +135,7 @@ pub(crate) fn remove(path: &Path) -> bool {
     false
 }
 
-/// Where a controller's groups are, and whether they are of version 2.
+/// The directory of the groups of a controller, and whether they are of version 2.
 fn root_of(controller: &str) -> Option<(PathBuf, bool)> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
     let mut unified = None;
@@ -157,7 +158,7 @@ fn root_of(controller: &str) -> Option<(PathBuf, bool)> {
         .then_some((unified, true))
 }
 
-/// All groups whose names begin so.
+/// All groups whose names begin with this.
 pub(crate) fn all(prefix: &str) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for controller in ["memory", "blkio", "io"] {

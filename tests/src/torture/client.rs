@@ -1,4 +1,4 @@
-//! A client of a server: writes and reads documents of its own, one request after the other, and
+//! A client of a server. It writes and reads its own documents, one request after the other, and
 //! checks each answer.
 
 use super::book::{Book, Held, Outcome};
@@ -11,10 +11,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Which errors a server may answer with.
+/// The errors that a server may answer with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Allowed {
-    /// None: nothing stands in its way.
+    /// None: the machine has no faults.
     Nothing,
     /// Writes may be refused because the disk is full.
     Full,
@@ -25,11 +25,11 @@ pub(crate) enum Allowed {
 /// What a client writes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Style {
-    /// It has so many keys.
+    /// The number of its keys.
     pub(crate) keys: u64,
-    /// Texts have up to so many words.
+    /// The most words of a text.
     pub(crate) words_max: u64,
-    /// Batches have up to so many documents.
+    /// The most documents of a batch.
     pub(crate) batch_max: u64,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Client {
     pub(crate) told: Told,
 }
 
-/// What the answers said so far.
+/// The totals of the answers so far.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Told {
     pub(crate) writes: u64,
@@ -57,7 +57,7 @@ pub(crate) struct Told {
     pub(crate) bytes: u64,
 }
 
-/// Whether a client goes on.
+/// Whether a client continues.
 type Goes = std::ops::ControlFlow<()>;
 const ON: Goes = Goes::Continue(());
 const END: Goes = Goes::Break(());
@@ -75,7 +75,7 @@ impl Client {
         }
     }
 
-    /// Writes and reads until told to stop, or the server is gone.
+    /// Writes and reads until it is stopped, or the server is gone.
     ///
     /// # Errors
     /// A wrong answer, or an error that is not allowed.
@@ -105,7 +105,7 @@ impl Client {
         content::key(self.number, self.random.below(self.style.keys))
     }
 
-    /// A new document, or none.
+    /// A new document, or a deletion.
     fn document(&mut self) -> (Option<u64>, String) {
         if self.random.one_in(8) {
             return (None, String::new());
@@ -121,17 +121,17 @@ impl Client {
     fn write(&mut self, connection: &mut Connection, allowed: Allowed) -> Result<Goes> {
         let (key, (n, body)) = (self.any_key(), self.document());
         self.batches += 1;
-        let number = self.book.ask(&key, n, self.batches);
+        let number = self.book.request(&key, n, self.batches);
         let method = if n.is_some() { "PUT" } else { "DELETE" };
         let path = format!("/docs/_doc/{key}");
-        let Some((status, answer)) = ask(connection, method, &path, body.as_bytes())? else {
+        let Some((status, answer)) = send(connection, method, &path, body.as_bytes())? else {
             return Ok(END);
         };
         self.judge(number, status, &answer, allowed)?;
         Ok(ON)
     }
 
-    /// A batch of documents, each of another key.
+    /// A batch of documents with different keys.
     fn bulk(&mut self, connection: &mut Connection, allowed: Allowed) -> Result<Goes> {
         self.batches += 1;
         let count = (1 + self.random.below(self.style.batch_max)).min(self.style.keys);
@@ -140,7 +140,7 @@ impl Client {
         for at in first..first + count {
             let key = content::key(self.number, at % self.style.keys);
             let (n, document) = self.document();
-            numbers.push(self.book.ask(&key, n, self.batches));
+            numbers.push(self.book.request(&key, n, self.batches));
             match n {
                 Some(_) => body.push_str(&format!(
                     "{{\"index\":{{\"_id\":\"{key}\"}}}}\n{document}\n"
@@ -148,12 +148,12 @@ impl Client {
                 None => body.push_str(&format!("{{\"delete\":{{\"_id\":\"{key}\"}}}}\n")),
             }
         }
-        let Some((status, answer)) = ask(connection, "POST", "/docs/_bulk", body.as_bytes())?
+        let Some((status, answer)) = send(connection, "POST", "/docs/_bulk", body.as_bytes())?
         else {
             return Ok(END);
         };
         let Some(items) = answer["items"].as_array().filter(|_| status == 200) else {
-            // Refused as a whole, some of it perhaps applied.
+            // Refused as a whole; a part of it may have been applied.
             self.told.errors += 1;
             return match allowed {
                 Allowed::Nothing => failed(format!("a bulk was answered with {status} {answer}")),
@@ -178,7 +178,7 @@ impl Client {
         Ok(ON)
     }
 
-    /// Notes what became of a write.
+    /// Notes the outcome of a write.
     fn judge(
         &mut self,
         number: usize,
@@ -209,11 +209,11 @@ impl Client {
         }
     }
 
-    /// Gets one of the client's keys.
+    /// Reads one of the keys of the client.
     fn read(&mut self, connection: &mut Connection, allowed: Allowed) -> Result<Goes> {
         let key = self.any_key();
         let path = format!("/docs/_doc/{key}");
-        let Some((status, answer)) = ask(connection, "GET", &path, b"")? else {
+        let Some((status, answer)) = send(connection, "GET", &path, b"")? else {
             return Ok(END);
         };
         self.told.reads += 1;
@@ -223,7 +223,7 @@ impl Client {
                 self.book.check_read(&key, found)?;
                 Ok(ON)
             }
-            // What opens for a get the first time may meet a call that says "no space".
+            // A get may have to open a file first, and meet a call that reports a full disk.
             429 | 500..=599 if allowed == Allowed::Errors => {
                 self.told.errors += 1;
                 Ok(ON)
@@ -232,7 +232,7 @@ impl Client {
         }
     }
 
-    /// Gets all the client's keys from a server that nothing stands in the way of.
+    /// Reads all keys of the client from a server on a machine without faults.
     ///
     /// # Errors
     /// A wrong answer, or an error.
@@ -245,7 +245,7 @@ impl Client {
                 .collect();
             let body = serde_json::json!({"ids": keys}).to_string();
             let (status, answer) =
-                match ask(&mut connection, "POST", "/docs/_mget", body.as_bytes())? {
+                match send(&mut connection, "POST", "/docs/_mget", body.as_bytes())? {
                     Some(answer) => answer,
                     None => return failed("the server closed the connection"),
                 };
@@ -265,13 +265,13 @@ impl Client {
     }
 }
 
-/// What the answer to a get says that there is.
+/// The document in the answer to a get.
 ///
 /// # Errors
 /// It is another document, or not whole.
 pub(crate) fn held(key: &str, answer: &Value) -> Result<Option<Held>> {
     if answer["_id"].as_str() != Some(key) {
-        return failed(format!("{key} was asked for and answered with {answer}"));
+        return failed(format!("{key} was requested and answered with {answer}"));
     }
     if answer["found"].as_bool() == Some(false) {
         return Ok(None);
@@ -289,7 +289,7 @@ pub(crate) fn held(key: &str, answer: &Value) -> Result<Option<Held>> {
 }
 
 /// Sends a request; `None` if the server is gone.
-fn ask(
+fn send(
     connection: &mut Connection,
     method: &str,
     path: &str,

@@ -1,5 +1,5 @@
-//! Documents whose content follows from who wrote them and when: whatever a database gives back can
-//! be checked without having kept it.
+//! Documents whose content depends only on who wrote them and when, so any document can be checked
+//! without a copy of it.
 
 use super::random::mixed;
 use super::trouble::{Result, failed};
@@ -7,7 +7,7 @@ use crate::words;
 use serde::Deserialize;
 use std::borrow::Cow;
 
-/// The `n`-th document of a client, as the members of a JSON object, with a text of so many words.
+/// The `n`-th document of a client, as the members of a JSON object, with a text of `words` words.
 pub(crate) fn members(client: u64, n: u64, words: usize) -> String {
     format!(
         "\"client\":{client},\"n\":{n},\"words\":{words},\"text\":\"{}\"",
@@ -30,7 +30,7 @@ pub(crate) struct Document<'a> {
 }
 
 impl Document<'_> {
-    /// Fails if it is not, whole, a document that its client could have written.
+    /// Fails unless it is a whole document that its client could have written.
     pub(crate) fn check(&self, key: &str) -> Result<()> {
         if !key.starts_with(&prefix(self.client)) {
             return failed(format!("{key} holds a document of client {}", self.client));

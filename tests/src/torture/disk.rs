@@ -1,15 +1,15 @@
-//! A disk of the round's own: a file system on a loop device, which can lose its power.
+//! A disk for one round: a file system on a loop device, which can have a power cut.
 //!
-//! A power cut is the file system's own shutdown (`xfs_io -x -c shutdown`): from that moment
-//! nothing more reaches the device, all input and output fails, and what was in the page cache is
-//! gone. So what is found after it is mounted again is what was synced, and what the file system
-//! had written out by itself. The device is a file, so a cut does not test that the disk honours a
-//! flush; it tests that Quire asks for every one that it needs.
+//! A power cut is the shutdown call of the file system (`xfs_io -x -c shutdown`). From that moment
+//! nothing is written to the device, all I/O fails, and the page cache is lost. So after the next
+//! mount the disk holds what was synced, and what the file system had written back by itself. The
+//! device is a file, so a cut does not test that the disk honours a flush; it tests that Quire
+//! requests every flush that it needs.
 //!
-//! ext4 and xfs let an fsync that is under way at their shutdown return without an error, though
-//! its data is lost (any program that writes, syncs and notes it sees that, once in some tens of
-//! cuts). A power cut would leave nobody to hear that answer. So what is answered after a cut began
-//! does not count as acknowledged: [`Disk::cut`] gives the moment.
+//! With ext4 and xfs, an fsync that is under way at the shutdown may return without an error though
+//! its data is lost (any program that writes, syncs and notes that sees this once in some tens of
+//! cuts). After a real power cut no program would see that answer. So an answer after a cut began
+//! does not count as an acknowledgement: [`Disk::cut`] returns the moment.
 
 use super::process::{system, text_of};
 use super::trouble::{Result, Trouble, While, failed};
@@ -43,7 +43,7 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// Makes a disk of so many MiB in a directory: `disk.img`, mounted on `mnt`. xfs needs 300.
+    /// Makes a disk of `mib` MiB in a directory: `disk.img`, mounted on `mnt`. xfs needs 300.
     ///
     /// # Errors
     /// `Skipped` if this machine can't: not root, no loop devices, or a program is missing.
@@ -59,7 +59,7 @@ impl Disk {
         file.set_len(mib << 20).during("make the disk's image")?;
         let device = system("losetup", &["--show", "-f", text_of(&image)?])
             .map_err(|error| Trouble::Skipped(format!("no loop device can be had ({error})")))?;
-        // From here on it is taken down when dropped, mounted or not.
+        // From here on dropping it takes it down, mounted or not.
         let disk = Disk { device, mount };
         let options: &[&str] = match file_system {
             FileSystem::Ext4 => &["-q", "-E", "nodiscard,lazy_itable_init=0"],
@@ -81,7 +81,7 @@ impl Disk {
     fn unmount(&self) -> Result<()> {
         let mount = text_of(&self.mount)?;
         let mut result = Ok(());
-        // Who had files open on it may be ending still.
+        // A process that had files open on it may still be ending.
         for _ in 0..50 {
             match system("umount", &[mount]) {
                 Ok(_) => return Ok(()),
@@ -92,9 +92,9 @@ impl Disk {
         result
     }
 
-    /// Cuts the power. What the file system's own journal holds in memory is written out first if
-    /// `flushes_journal`: so its metadata may be newer on disk than the data. Gives the moment it
-    /// began.
+    /// Cuts the power. If `flushes_journal`, the journal that the file system holds in memory is
+    /// written first, so its metadata may be newer on disk than the data. Returns the moment when
+    /// the cut began.
     ///
     /// # Errors
     /// It can't be cut.
@@ -109,7 +109,7 @@ impl Disk {
         Ok(begun)
     }
 
-    /// Gives it power again. Whoever used it has ended.
+    /// Mounts it again. The processes that used it have ended.
     ///
     /// # Errors
     /// It can't be mounted again.
@@ -126,7 +126,7 @@ impl Disk {
         let name = self.device.trim_start_matches("/dev/");
         let numbers = std::fs::read_to_string(format!("/sys/block/{name}/dev"));
         Ok(numbers
-            .during("ask the device's numbers")?
+            .during("get the numbers of the device")?
             .trim()
             .to_owned())
     }
@@ -141,8 +141,8 @@ impl Drop for Disk {
     }
 }
 
-/// Whether something is mounted there. `mountpoint` would ask the file system itself, which fails
-/// after a cut.
+/// Whether a file system is mounted there. `mountpoint` would query the file system itself, which
+/// fails after a cut.
 fn is_mounted(path: &Path) -> bool {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     mounts
@@ -170,9 +170,9 @@ pub(crate) fn need_program(name: &str) -> Result<()> {
 }
 
 /// # Errors
-/// There is less room than so many MiB where the round works.
+/// Fewer than `mib` MiB are free where the round works.
 pub(crate) fn need_room(dir: &Path, mib: u64) -> Result<()> {
-    let room = rustix::fs::statvfs(dir).during("ask how much room there is")?;
+    let room = rustix::fs::statvfs(dir).during("get the free space")?;
     match room.f_bavail.saturating_mul(room.f_frsize) >> 20 {
         free if free < mib => failed(format!(
             "{mib} MiB are needed in {}, {free} are free",

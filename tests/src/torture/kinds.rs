@@ -1,4 +1,4 @@
-//! The kinds of torment.
+//! The kinds of rounds.
 
 mod calls;
 mod full;
@@ -14,7 +14,7 @@ use super::random::Random;
 use super::round::Round;
 use super::trouble::Result;
 
-/// One kind of torment.
+/// One kind of round.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
@@ -67,8 +67,8 @@ pub(crate) const KINDS: [Kind; 8] = [
     },
 ];
 
-/// What clients write: few keys many times over, or so many that memtables fill, in small and in
-/// large batches.
+/// What clients write: few keys many times, or enough keys to fill memtables, in small and in large
+/// batches.
 fn any_style(random: &mut Random) -> Style {
     Style {
         keys: random.pick(&[20, 200, 4_000]),
@@ -77,7 +77,7 @@ fn any_style(random: &mut Random) -> Style {
     }
 }
 
-/// How much memory a database gets: as little as it takes, so that it flushes and compacts all the
+/// The memory of a database: the least that it accepts, so that it flushes and compacts all the
 /// time, or the default.
 fn any_memory(random: &mut Random) -> &'static [&'static str] {
     random.pick(&[&["--memory", "16MiB"] as &[&str], &[]])

@@ -1,9 +1,8 @@
-//! What an earlier run left behind because it was killed: processes, mounts, loop devices, control
-//! groups, files.
+//! What a killed run left: processes, mounts, loop devices, control groups, files.
 //!
-//! A run's directory is `quire-torture-PID`, and so begin the names of its control groups. What
-//! bears the number of a process that is no more is nobody's. Processes, mounts and loop devices
-//! are looked for under the directory where this run works, and nowhere else.
+//! The directory of a run is `quire-torture-PID`, and the names of its control groups begin with
+//! that too. If no process has that number any more, its files have no owner. Processes, mounts and
+//! loop devices are searched only under the directory where this run works.
 
 use super::cgroup;
 use super::process::system;
@@ -15,12 +14,12 @@ use std::time::Duration;
 
 const PREFIX: &str = "quire-torture-";
 
-/// What the directory of this process, and its control groups, are named.
+/// The name of the directory of this process, and the prefix of its control groups.
 pub fn own_name() -> String {
     format!("{PREFIX}{}", std::process::id())
 }
 
-/// Removes what runs left behind that are no more. Says what it removed.
+/// Removes what ended runs left. Returns what it removed.
 ///
 /// # Errors
 /// A directory can't be listed or removed.

@@ -43,11 +43,11 @@ impl Loader {
         }
     }
 
-    /// Loads until `strike` has been done, which gets the process, or up to `bytes_max` of
-    /// documents. Gives how it ended; `None` if by SIGKILL.
+    /// Loads until `strike` returns, which gets the process, or up to `bytes_max` of documents.
+    /// Returns how it ended; `None` if by SIGKILL.
     ///
     /// # Errors
-    /// It ended by another signal, or what it said makes no sense.
+    /// It ended by another signal, or its output makes no sense.
     pub(crate) fn load(
         &mut self,
         quire: &Quire,
@@ -84,7 +84,7 @@ impl Loader {
                         fed.push(Line { key, n });
                     }
                     bytes += lines.len() as u64;
-                    // A process that has ended takes no more; some of this it may have taken.
+                    // A process that has ended takes no more; it may have taken some of this.
                     if stdin.write_all(lines.as_bytes()).is_err() {
                         break;
                     }
@@ -92,7 +92,7 @@ impl Loader {
                 (fed, bytes)
             });
             let listener = threads.spawn(move || {
-                // So many were acknowledged, and when that was said.
+                // The number of documents acknowledged, and when.
                 let mut told: Vec<(u64, Instant)> = Vec::new();
                 for line in stdout
                     .map(BufReader::new)
@@ -123,8 +123,8 @@ impl Loader {
         self.bytes += bytes;
         let mut told = told.into_iter().peekable();
         for (at, line) in fed.iter().enumerate() {
-            let number = self.book.ask(&line.key, Some(line.n), line.n);
-            // The first time that it was said of this one.
+            let number = self.book.request(&line.key, Some(line.n), line.n);
+            // The first report of this document.
             while told.next_if(|(count, _)| *count <= at as u64).is_some() {}
             if let Some((_, when)) = told.peek() {
                 self.book.answered(number, Outcome::Done(None), *when)?;

@@ -1,8 +1,8 @@
-//! The `quire` binary, run by a round: commands to their end, and servers. None outlives what it
-//! was given.
+//! The `quire` binary, run by a round: commands to their end, and servers. No process outlives its
+//! owner.
 //!
-//! What they say on standard error goes to one file of the round. A panic there is a failure,
-//! however well all else went.
+//! Their standard error goes to one file of the round. A panic there is a failure, even if
+//! everything else succeeded.
 
 use super::trouble::{Result, Trouble, While, failed};
 use std::ffi::OsString;
@@ -16,10 +16,10 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// No command takes this long, on a disk however slow.
+/// The most time that a command may take, even on a slow disk.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// A server has that long to stop or to start.
+/// The most time that a server may take to stop or to start.
 const SERVER_LIMIT: Duration = Duration::from_secs(90);
 
 /// How to run the binary.
@@ -33,7 +33,7 @@ pub(crate) struct Quire {
     messages: PathBuf,
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) status: ExitStatus,
@@ -57,8 +57,7 @@ impl Quire {
         }
     }
 
-    /// A command that is in a process group of its own, so that a Ctrl-C meant for this program
-    /// leaves it to this program.
+    /// A command in a process group of its own, so that a Ctrl-C for this program does not end it.
     pub(crate) fn command(&self, arguments: &[&str]) -> Result<Command> {
         let mut words = self.wrapper.iter().map(OsString::as_os_str);
         let mut command = match words.next() {
@@ -82,10 +81,10 @@ impl Quire {
         Ok(command)
     }
 
-    /// Runs a command to its end, handing out its lines as they come.
+    /// Runs a command to its end, and passes on its lines as they come.
     ///
     /// # Errors
-    /// It does not end, or ends by a signal; an error of `each` comes first.
+    /// It does not end, or ends by a signal; an error of `each` takes precedence.
     pub(crate) fn lines(
         &self,
         arguments: &[&str],
@@ -190,7 +189,7 @@ impl Quire {
             .trim_start_matches("http://")
             .parse()
             .during("read the server's address")?;
-        // What it may say later is of no use, but must have somewhere to go.
+        // Its later output is not needed, but must be read.
         let mut stdout = stdout.into_inner();
         thread::spawn(move || io::copy(&mut stdout, &mut io::sink()));
         Ok(Some(Server { child, address }))
@@ -225,7 +224,7 @@ impl Quire {
         }
     }
 
-    /// The end of what was said on standard error.
+    /// The end of its standard error.
     pub(crate) fn last_words(&self) -> String {
         let mut messages = Vec::new();
         let _ = File::open(&self.messages).and_then(|mut file| file.read_to_end(&mut messages));
@@ -293,8 +292,8 @@ impl Drop for Killed {
     }
 }
 
-/// Does something that ends when a process ends, and kills the process after a while. Whether it
-/// had to.
+/// Runs `act`, which ends when a process ends, and kills the process after a while. Returns whether
+/// it had to.
 fn watched<T>(pid: u32, limit: Duration, work: impl FnOnce() -> T) -> (T, bool) {
     let (done, waiting) = mpsc::channel::<()>();
     thread::scope(|threads| {
@@ -318,7 +317,7 @@ fn signal(pid: u32, name: &str) {
         .status();
 }
 
-/// Runs a program of the system that must succeed, and gives its output.
+/// Runs a program of the system that must succeed, and returns its output.
 ///
 /// # Errors
 /// It is not there, or fails.

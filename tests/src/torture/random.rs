@@ -1,4 +1,4 @@
-//! Where a round's choices come from: one seed, SplitMix64.
+//! The random choices of a round: one seed, SplitMix64.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ impl Random {
         self.any().checked_rem(bound).unwrap_or(0)
     }
 
-    /// Whether a thing that happens once in `times` happens now.
+    /// True with a chance of 1 in `times`.
     pub(crate) fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
@@ -35,7 +35,7 @@ impl Random {
     }
 }
 
-/// A number that looks like any other, always the same for the same one.
+/// A number that looks random, always the same for the same input.
 pub(crate) fn mixed(number: u64) -> u64 {
     let z = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

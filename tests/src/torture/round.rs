@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct Round<'a> {
     pub(crate) random: Random,
-    /// All that the round makes is in here, but for control groups. What is left of it when the
-    /// round failed is kept.
+    /// Everything that the round makes is in here, except control groups. The directory of a failed
+    /// round is kept.
     pub(crate) dir: PathBuf,
-    /// What names of the round's control groups begin with.
+    /// The prefix of the names of its control groups.
     pub(crate) group: String,
     pub(crate) quire: Quire,
     pub(crate) tally: Tally,
@@ -23,7 +23,7 @@ pub(crate) struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// Lets time pass.
+    /// Sleeps.
     ///
     /// # Errors
     /// The run is to stop.

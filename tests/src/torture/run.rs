@@ -14,27 +14,27 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// After so many failures a run ends: each keeps its files.
+/// A run ends after this number of failures: each keeps its files.
 const FAILURES_MAX: u64 = 10;
 
-/// What a run is to do.
+/// The settings of a run.
 #[derive(Debug)]
 pub struct Plan {
     /// The `quire` binary.
     pub quire: PathBuf,
-    /// Where to work.
+    /// The directory to work in.
     pub dir: PathBuf,
-    /// For how long; rounds begin until then.
+    /// How long to run; rounds begin until then.
     pub time: Duration,
-    /// At most so many rounds.
+    /// The most rounds.
     pub rounds: u64,
-    /// The kinds, by name; none is all.
+    /// The kinds, by name; none means all.
     pub kinds: Vec<String>,
-    /// The first round's seed; those of the rounds after follow from it.
+    /// The seed of the first round; those of later rounds follow from it.
     pub seed: u64,
 }
 
-/// What a run did.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Summary {
     seconds: f64,
@@ -55,11 +55,11 @@ struct Failure {
     kept: PathBuf,
 }
 
-/// Runs rounds until the time is up, or `stop` is set. Each round is told to `tell` in a line.
+/// Runs rounds until the time is up, or `stop` is set. Passes a line about each round to `tell`.
 ///
 /// # Errors
-/// The run can't be begun: a kind is unknown, or its directory can't be made. What goes wrong in a
-/// round is in the summary.
+/// The run can't begin: a kind is unknown, or its directory can't be made. Failures of a round are
+/// in the summary.
 pub fn run(plan: &Plan, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<Summary> {
     let kinds = chosen(&plan.kinds)?;
     std::fs::create_dir_all(&plan.dir).during(plan.dir.display())?;
@@ -81,8 +81,7 @@ pub fn run(plan: &Plan, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<Summar
         is_stopped: false,
     };
     let simulates = is_wanted(&plan.kinds, simulated::NAME);
-    // Histories in the time that the rest leaves; or, if nothing else is wanted, the rest of the
-    // time.
+    // Histories in the remaining time; or, if nothing else is selected, in all of the time.
     let over = AtomicBool::new(false);
     let limit = match kinds.is_empty() {
         true => plan.rounds,
@@ -153,7 +152,7 @@ fn rounds(
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        // Short enough to be typed again.
+        // Short enough to type.
         seed = mixed(seed.wrapping_add(1)) >> 32;
     }
 }
@@ -180,7 +179,7 @@ fn is_wanted(names: &[String], name: &str) -> bool {
     names.is_empty() || names.iter().any(|wanted| wanted == name)
 }
 
-/// Runs one round and notes what became of it.
+/// Runs one round, and notes its result.
 #[expect(clippy::too_many_arguments, reason = "all of a run, taken apart")]
 fn one(
     kind: &Kind,
@@ -209,7 +208,7 @@ fn one(
     let seconds = begun.elapsed().as_secs_f64();
     match result {
         Err(Trouble::Stopped) => return,
-        // A request that a stop came between may have failed by it.
+        // A request that was under way at a stop may have failed by it.
         Err(_) if stop.load(Ordering::Relaxed) => return,
         Err(Trouble::Skipped(why)) => {
             tell(&format!("{:<8} skipped: {why}", kind.name));
@@ -247,7 +246,8 @@ fn one(
                 ..
             } = round.tally;
             tell(&format!(
-                "{:<8} seed {seed}: {seconds:.1} s, {crashes} crashes, {faults} faults, {recoveries} recoveries, {operations} writes checked",
+                "{:<8} seed {seed}: {seconds:.1} s, {crashes} crashes, {faults} faults, \
+                 {recoveries} recoveries, {operations} writes checked",
                 kind.name
             ));
         }
@@ -258,7 +258,7 @@ fn one(
     let _ = std::fs::remove_dir_all(&round.dir);
 }
 
-/// The directory of a run, taken down and removed at its end.
+/// The directory of a run, cleaned up and removed at its end.
 struct WorkDir(PathBuf);
 
 impl Drop for WorkDir {
@@ -287,7 +287,7 @@ impl Summary {
         total
     }
 
-    /// For people: a table, what was skipped, and how to repeat what failed.
+    /// The text for people: a table, what was skipped, and how to repeat what failed.
     pub fn text(&self) -> String {
         let mut lines = vec![head()];
         lines.extend(self.tallies.iter().map(|(name, tally)| tally.row(name)));
@@ -313,7 +313,7 @@ impl Summary {
         lines.join("\n")
     }
 
-    /// For programs.
+    /// The JSON for programs.
     pub fn json(&self) -> serde_json::Value {
         json!({
             "clean": self.is_clean(),

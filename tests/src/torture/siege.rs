@@ -1,5 +1,5 @@
-//! A database under torment: those who write to it, and the comparison of what it holds with what
-//! they were told.
+//! A database under faults: the clients that write to it, and the comparison of its contents with
+//! their answers.
 
 use super::book::{Contents, Held, Promise};
 use super::client::{Allowed, Client, Style, Told};
@@ -28,7 +28,7 @@ pub(crate) struct Siege {
 }
 
 impl Siege {
-    /// A database that is not there yet, and so many clients.
+    /// A database that does not exist yet, and the number of its clients.
     pub(crate) fn new(
         round: &mut Round<'_>,
         database: PathBuf,
@@ -74,10 +74,10 @@ impl Siege {
         quire.ok(&words).map(drop)
     }
 
-    /// Lets the clients work on a server until `strike` has been done.
+    /// Lets the clients work on a server until `strike` returns.
     ///
     /// # Errors
-    /// Those of `strike`, and a wrong answer.
+    /// Errors of `strike`, and a wrong answer.
     pub(crate) fn serve(
         &mut self,
         server: &mut Server,
@@ -105,11 +105,11 @@ impl Siege {
         struck
     }
 
-    /// Loads documents by the command until `strike` has been done. How it ended, if not by
+    /// Loads documents by the command until `strike` returns. Returns how it ended, if not by
     /// SIGKILL.
     ///
     /// # Errors
-    /// Those of `strike`; it ended by another signal.
+    /// Errors of `strike`; it ended by another signal.
     pub(crate) fn load(
         &mut self,
         quire: &Quire,
@@ -129,7 +129,7 @@ impl Siege {
     pub(crate) fn check(&mut self, round: &mut Round<'_>, promise: Promise) -> Result<()> {
         let database = text_of(&self.database)?.to_owned();
         if round.random.one_in(3) {
-            // The recovery itself is killed, or comes to its end and is followed by another.
+            // The recovery itself is killed, or ends and another one follows.
             if let Some(mut server) = round.quire.try_serve(&self.database, &[])? {
                 round.rest(round.random.clone().millis(0, 20))?;
                 server.kill()?;
@@ -160,7 +160,7 @@ impl Siege {
         }
     }
 
-    /// The documents that `quire scan` gives before it ends, and how that is.
+    /// The documents that `quire scan` prints before it ends, and how it ends.
     ///
     /// # Errors
     /// A document is not as its client wrote it.
@@ -183,7 +183,7 @@ impl Siege {
         Ok((contents, status))
     }
 
-    /// Compares what was found with what every client wrote.
+    /// Compares the contents with the writes of every client.
     ///
     /// # Errors
     /// They do not agree.
@@ -201,7 +201,7 @@ impl Siege {
         Ok(())
     }
 
-    /// Adds what clients sent and read since the last time.
+    /// Adds the counts of what clients sent and read since the last time.
     fn count(&mut self, round: &mut Round<'_>) {
         let mut told = Told {
             bytes: self.loader.bytes,
@@ -216,7 +216,7 @@ impl Siege {
         self.counted = told;
     }
 
-    /// Every key read from a server at rest; it holds so many documents.
+    /// Reads every key from a server at rest; it holds `documents` documents.
     ///
     /// # Errors
     /// A wrong answer.
@@ -243,7 +243,7 @@ impl Siege {
         Ok(())
     }
 
-    /// What the clients were told so far.
+    /// The totals of all clients so far.
     pub(crate) fn told(&self) -> Told {
         let mut told = Told::default();
         for client in &self.clients {
@@ -267,7 +267,7 @@ struct Found<'a> {
 }
 
 /// What a database promises after a crash, by its durability. `async` is due within its time, which
-/// a busy machine may stretch: what is older than a second by then must be there.
+/// may take longer on a busy machine: writes older than a second must be there.
 pub(crate) fn promise(durability: &str, crashed: std::time::Instant) -> Promise {
     match durability {
         "sync" => Promise::All,
@@ -278,7 +278,7 @@ pub(crate) fn promise(durability: &str, crashed: std::time::Instant) -> Promise 
     }
 }
 
-/// Fails unless something was done: a round that tests nothing must not pass for one that does.
+/// Fails unless something was done: a round that tests nothing must not pass.
 ///
 /// # Errors
 /// Nothing was done.

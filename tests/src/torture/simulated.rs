@@ -1,23 +1,22 @@
-//! Simulated histories with seeds that nobody has tried, for as long as there is time. See
-//! [`sim`](crate::sim).
+//! Simulated histories with new seeds, as long as there is time. See [`sim`](crate::sim).
 
 use super::tally::Tally;
 use crate::sim::{History, Profile, generate, reduce, run};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What this is called among the kinds of torment.
+/// Its name among the kinds.
 pub(crate) const NAME: &str = "simulated";
 
 /// What it does, in a few words.
 pub(crate) const ABOUT: &str = "histories on the simulated machine, beside all others";
 
-/// After so many failures it ends: each takes long to make short.
+/// It ends after this number of failures: each takes long to reduce.
 const FAILURES_MAX: usize = 3;
 
-/// Runs the histories of `seed` and of those that follow, until there are enough of them or it is
-/// over. Gives what was done, and the seeds that failed with what went wrong; their histories, made
-/// short, are [`kept`].
+/// Runs the histories of `seed` and of those that follow, until there are enough of them or the
+/// time is over. Returns the totals, and the seeds that failed with their errors; their reduced
+/// histories are [`kept`].
 pub(crate) fn work(
     seed: u64,
     histories_max: u64,
@@ -46,7 +45,7 @@ pub(crate) fn work(
             }
             Err(failure) => {
                 tally.failures += 1;
-                // What fails in another place is another mistake.
+                // A failure in another place is another bug.
                 let same = |history: &History| {
                     run(history).is_err_and(|other| other.place == failure.place)
                 };
@@ -70,7 +69,7 @@ fn profile_of(seed: u64) -> Profile {
     Profile::ALL[(seed % Profile::ALL.len() as u64) as usize]
 }
 
-/// Where the history of a seed that failed is kept.
+/// The file of the history of a seed that failed.
 pub(crate) fn kept(base: &Path, seed: u64) -> PathBuf {
     base.join(format!("failed-{NAME}-{seed}"))
 }

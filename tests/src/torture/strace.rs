@@ -1,8 +1,8 @@
 //! System calls that fail: `strace -e inject=`, around a process from its first instruction.
 //!
-//! A call that is chosen is not carried out and returns an error, as if the machine had failed.
-//! What would be a lie no machine tells is left out: a file that is there is never said not to be,
-//! and no write is said to be done that is not.
+//! A chosen call is not carried out and returns an error, as if the machine had failed. Lies that
+//! no machine tells are excluded: a file that exists is never reported as missing, and no write
+//! that was not done is reported as done.
 
 use super::disk::need_program;
 use super::random::Random;
@@ -26,17 +26,17 @@ const FAULTS: [(&str, &[&str]); 10] = [
     ("ftruncate", &["EIO"]),
 ];
 
-/// What fails, and where that is told.
+/// The calls that fail, and the file that lists them.
 #[derive(Debug)]
 pub(crate) struct Faults {
-    /// As strace takes it.
+    /// The argument of strace.
     inject: String,
     trace: PathBuf,
 }
 
 impl Faults {
-    /// Any calls, at any time: once, now and then, or from then on. strace counts the calls of each
-    /// thread by itself.
+    /// Any calls, at any time: once, repeatedly, or from then on. strace counts the calls of each
+    /// thread separately.
     ///
     /// # Errors
     /// `Skipped` if there is no strace, or it may not trace.
@@ -54,7 +54,7 @@ impl Faults {
         let first = 1 + random.below(most);
         let when = match random.below(3) {
             0 => first.to_string(),
-            // A call that is interrupted again and again is tried for ever, and should be.
+            // A call that is interrupted every time is retried for ever, as it should be.
             1 if error != "EINTR" => format!("{first}+"),
             _ => format!("{first}+{}", 2 + random.below(most)),
         };
@@ -64,8 +64,8 @@ impl Faults {
         })
     }
 
-    /// What to run a command by. strace is its grandchild: the process that was started is the
-    /// command.
+    /// The command that runs another one under strace. strace is its grandchild: the process that
+    /// was started is the command.
     pub(crate) fn wrapper(&self) -> Vec<OsString> {
         let calls = self.inject.split(':').next().unwrap_or_default();
         let mut words: Vec<OsString> = ["strace", "-D", "-f", "-qq", "--seccomp-bpf", "-A", "-o"]
@@ -84,7 +84,7 @@ impl Faults {
         &self.inject
     }
 
-    /// How many calls were made to fail so far.
+    /// The number of calls made to fail so far.
     pub(crate) fn count(&self) -> u64 {
         let trace = std::fs::read(&self.trace).unwrap_or_default();
         let trace = String::from_utf8_lossy(&trace);

@@ -1,4 +1,4 @@
-//! What a run has done so far: for each kind of torment, and in all.
+//! The totals of a run: for each kind of round, and in all.
 
 use serde::Serialize;
 use std::ops::AddAssign;
@@ -12,8 +12,7 @@ pub(crate) struct Tally {
     pub(crate) histories: u64,
     /// Processes killed, and power cuts.
     pub(crate) crashes: u64,
-    /// Errors given to a process that it had not earned: by a system call, a full disk, a flipped
-    /// bit.
+    /// Errors injected into a process: by a system call, a full disk, a flipped bit.
     pub(crate) faults: u64,
     /// Databases opened after a crash or a fault and compared with what was acknowledged.
     pub(crate) recoveries: u64,
@@ -40,7 +39,7 @@ impl AddAssign for Tally {
     }
 }
 
-/// The names of the columns, and how wide they are.
+/// The names and widths of the columns.
 const COLUMNS: [(&str, usize); 10] = [
     ("rounds", 7),
     ("skipped", 8),

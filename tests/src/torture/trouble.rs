@@ -5,13 +5,13 @@ use std::fmt::Display;
 /// Why a round ends before its time.
 #[derive(Debug, thiserror::Error)]
 pub enum Trouble {
-    /// A promise was broken, or what the round needs to go on did not work: a failure of the run.
+    /// A promise was broken, or something that the round needs did not work: a failure of the run.
     #[error("{0}")]
     Failed(String),
     /// This machine can't do it.
     #[error("skipped: {0}")]
     Skipped(String),
-    /// The run was told to stop.
+    /// The run was stopped.
     #[error("stopped")]
     Stopped,
 }
@@ -24,7 +24,7 @@ pub(crate) fn failed<T>(what: impl Display) -> Result<T> {
     Err(Trouble::Failed(what.to_string()))
 }
 
-/// Puts what was being done before what went wrong.
+/// Adds what was being done to an error.
 pub trait While<T> {
     /// `what` was being done.
     ///

@@ -1,5 +1,5 @@
-//! fjall: one keyspace. Each write goes to the system before it returns, and reaches the disk when
-//! the journal is synced.
+//! fjall: one keyspace. Each write goes to the operating system before it returns, and to the disk
+//! when the journal is synced.
 
 use super::{Engine, Reader, Row, Sizes, Writer};
 use crate::Result;

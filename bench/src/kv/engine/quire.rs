@@ -1,5 +1,5 @@
-//! Quire's keys and values. A write reaches the log's buffer in memory before it returns, and the
-//! system soon after.
+//! Quire's keys and values. A write is in the log's buffer in memory before it returns, and goes to
+//! the operating system soon after.
 
 use super::{Engine, Reader, Row, Sizes, Writer};
 use crate::Result;
@@ -40,7 +40,7 @@ impl Engine for Quire {
     }
 
     fn scan(&self, row: Row<'_>) -> Result<()> {
-        let visited = self.0.iter(..)?.visit(|key, value| match row(key, value) {
+        let visited = self.0.range(..)?.visit(|key, value| match row(key, value) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(error),
         })?;

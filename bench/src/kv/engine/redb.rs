@@ -1,5 +1,5 @@
-//! redb: a B+-tree in a file, without a log. Many writes share a transaction that is not durable;
-//! every so many transactions one is, or the pages that they freed could not be used again.
+//! redb: a B+-tree in a file, without a log. Many writes share a transaction that is not durable.
+//! One transaction in [`DURABLE_EVERY`] is durable: otherwise freed pages could not be used again.
 
 use super::{Engine, Reader, Row, Sizes, Writer};
 use crate::Result;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const ROWS: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("rows");
 
-/// Of so many transactions, one is durable.
+/// One transaction in this many is durable.
 const DURABLE_EVERY: u64 = 100;
 
 /// A database with one table.

@@ -1,4 +1,4 @@
-//! `quire alter`: other settings for a collection that is there.
+//! `quire alter`: changes the settings of a collection.
 
 use super::storage::{self, Storage};
 use crate::Context;
@@ -7,15 +7,16 @@ use crate::error::{Error, Result};
 use quiredb::{CollectionSettings, Durability};
 use std::path::PathBuf;
 
-/// Change a collection's settings; what is on disk is rewritten by later compactions only
+/// Change the settings of a collection; files on disk change with later compactions only
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  quire alter ./db papers --codec zstd --dictionary 64KiB")]
 pub(crate) struct Alter {
-    /// The database's directory
+    /// The directory of the database
     db: PathBuf,
     /// The collection
     collection: String,
-    /// When writes are acknowledged, where they do not say: sync, async, async(MS) or none
+    /// When writes without a durability of their own are acknowledged: sync, async, async(MS) or
+    /// none
     #[arg(long)]
     durability: Option<Durability>,
     #[command(flatten)]

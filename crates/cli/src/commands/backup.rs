@@ -6,35 +6,36 @@ use crate::http;
 use crate::progress::Progress;
 use crate::size::{Rate, Size, counted};
 use crate::{Context, database};
-use quiredb::{BackupOptions, BackupReport, Database, ErrorKind};
+use quiredb::operations::{BackupOptions, BackupReport, backup};
+use quiredb::{Database, ErrorKind};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// Add a snapshot of a database to a backup; only what is new is copied
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A snapshot is the whole database at one moment. Writes go on meanwhile. A backup that is interrupted leaves the
-snapshots before it whole; the next one goes on with what was copied.
+A snapshot is the whole database at one moment. Writes continue meanwhile. An interrupted
+backup leaves the earlier snapshots whole; the next backup uses the files that it copied.
 
 Examples:
   quire backup ./db /backups/db
   quire backup ./db /backups/db --keep 7 --rate 100MB/s
-  quire backup http://127.0.0.1:9200 nightly      the server makes it, below its --backup-dir
+  quire backup http://127.0.0.1:9200 nightly      the server makes it, in its --backup-dir
 
   quire backups /backups/db                       the snapshots in it
   quire restore /backups/db ./copy                a database of the newest one")]
 pub(crate) struct Backup {
-    /// The database's directory, or http://HOST:PORT of the server that has it open
+    /// The directory of the database, or http://HOST:PORT of its server
     db: String,
-    /// The backup's directory, made if absent; of a server, the name of one below its --backup-dir
+    /// The directory of the backup, created if absent; for a server, a name in its --backup-dir
     dest: PathBuf,
-    /// Keep so many snapshots, the new one included, and remove older ones [default: all]
+    /// Keep this many snapshots, the new one included, and remove older ones [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
-    /// Copy at most so much a second: 64MB/s, or none for no limit [default: 32MiB/s]
+    /// The bytes to copy in a second, at most: 64MB/s, or none for no limit [default: 32MiB/s]
     #[arg(long)]
     rate: Option<Rate>,
-    /// A file that holds the token that the server asks for
+    /// A file with the token of the server
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 }
@@ -42,7 +43,7 @@ pub(crate) struct Backup {
 impl Backup {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         match self.db.strip_prefix("http://") {
-            Some(server) => self.ask(context, server.trim_end_matches('/')),
+            Some(server) => self.make_on_server(context, server.trim_end_matches('/')),
             None if self.db.starts_with("https://") => Err(Error::Usage(
                 "a server of Quire speaks http, not https; give http://HOST:PORT".into(),
             )),
@@ -53,7 +54,7 @@ impl Backup {
         }
     }
 
-    /// Makes it here.
+    /// Makes the backup in this process.
     fn make(&self, context: &mut Context) -> Result<()> {
         let path = Path::new(&self.db);
         let database = database::open_existing(context, path)?;
@@ -68,7 +69,7 @@ impl Backup {
             context.out.line(sentence(&report))?;
         }
         closed?;
-        judge(&report)
+        fail_if_damaged(&report)
     }
 
     fn make_of(&self, database: &Database) -> Result<BackupReport> {
@@ -80,7 +81,7 @@ impl Backup {
             options.rate_bytes = rate;
         }
         let progress = Progress::bytes(None);
-        let made = database.backup(&self.dest, &options, &mut |done, total| {
+        let made = backup(&database, &self.dest, &options, &mut |done, total| {
             progress.total(total);
             progress.at(done, String::new);
             ControlFlow::Continue(())
@@ -89,8 +90,8 @@ impl Backup {
         made.map_err(Error::engine(format!("cannot back {} up", self.db)))
     }
 
-    /// Has a server make it.
-    fn ask(&self, context: &mut Context, server: &str) -> Result<()> {
+    /// Makes the backup on a server.
+    fn make_on_server(&self, context: &mut Context, server: &str) -> Result<()> {
         let client = Client::new(server, self.token_file.as_deref())?;
         let Some(name) = self.dest.to_str() else {
             return Err(Error::Usage("the backup's name must be UTF-8".into()));
@@ -137,7 +138,7 @@ fn sentence(report: &BackupReport) -> String {
     if !report.removed_snapshots.is_empty() {
         let removed = report.removed_snapshots.len() as u64;
         text.push_str(&format!(
-            "; {} removed, {} given back",
+            "; {} removed, {} freed",
             counted(removed, "older snapshot", "older snapshots"),
             Size(report.removed_bytes)
         ));
@@ -145,12 +146,13 @@ fn sentence(report: &BackupReport) -> String {
     text
 }
 
-/// The new snapshot is whole; others may not be.
-fn judge(report: &BackupReport) -> Result<()> {
+/// The new snapshot is whole; the command fails if others are damaged.
+fn fail_if_damaged(report: &BackupReport) -> Result<()> {
     match report.damaged_snapshots.as_slice() {
         [] => Ok(()),
         damaged => Err(Error::Failed(format!(
-            "the new snapshot is whole, but older ones are damaged, and nothing is removed while they are there: {}",
+            "the new snapshot is whole, but older ones are damaged, and nothing is removed while \
+             they are there: {}",
             damaged.join("; ")
         ))),
     }

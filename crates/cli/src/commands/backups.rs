@@ -5,26 +5,26 @@ use crate::Context;
 use crate::error::Result;
 use crate::size::{Size, count, counted};
 use crate::time::Moment;
-use quiredb::SnapshotInfo;
+use quiredb::operations::SnapshotInfo;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// List the snapshots of a backup, oldest first
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Bytes are those of a restored database; snapshots share what they have in common. After each collection stands how many
-records its partitions had taken in all; --json tells the position of each partition.
+The bytes are those of a restored database; snapshots share files. The number after a collection
+is the count of records that its partitions had written; --json has the position of each one.
 
 Example:
   quire backups /backups/db")]
 pub(crate) struct Backups {
-    /// The backup's directory
+    /// The directory of the backup
     dir: PathBuf,
 }
 
 impl Backups {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
-        let snapshots = quiredb::snapshots(context.env.clone(), &self.dir)
+        let snapshots = quiredb::operations::snapshots(context.env.clone(), &self.dir)
             .map_err(|source| unreadable(&self.dir, source))?;
         for snapshot in &snapshots {
             if context.out.is_json() {

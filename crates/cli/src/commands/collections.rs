@@ -1,4 +1,4 @@
-//! `quire collections`: which collections there are.
+//! `quire collections`: lists the collections of a database.
 
 use crate::Context;
 use crate::database;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  quire collections ./db")]
 pub(crate) struct Collections {
-    /// The database's directory
+    /// The directory of the database
     db: PathBuf,
 }
 
@@ -19,7 +19,7 @@ impl Collections {
         for name in database.collections() {
             if context.out.is_json() {
                 let collection = database::collection(&database, &self.db, &name)?;
-                // A name holds nothing that JSON escapes.
+                // A name has no characters that JSON escapes.
                 let settings = collection.settings().to_json();
                 context.out.line(format_args!(
                     "{{\"name\":\"{name}\",\"settings\":{settings}}}"

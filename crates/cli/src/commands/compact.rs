@@ -1,4 +1,4 @@
-//! `quire compact`: gives back the room of what was overwritten and deleted, now.
+//! `quire compact`: frees the disk space of overwritten and deleted documents, now.
 
 use crate::Context;
 use crate::database;
@@ -8,18 +8,19 @@ use quiredb::Collection;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Give back the room of what was overwritten and deleted
+/// Free the disk space of overwritten and deleted documents
 #[derive(Debug, clap::Args)]
 #[command(
-    long_about = "Give back the room of what was overwritten and deleted.\n\n\
-        It goes on in the background while a database is open; this does all of it at once: every tree becomes one run, \
-        and the log keeps what documents need. Versions that were superseded can't be read afterwards.",
+    long_about = "Free the disk space of overwritten and deleted documents.\n\n\
+        An open database does this in the background. This command does all of it at once: every \
+        tree becomes one run, and the log keeps only the newest versions. Superseded versions \
+        can't be read afterwards.",
     after_help = "Example:\n  quire compact ./db papers"
 )]
 pub(crate) struct Compact {
-    /// The database's directory
+    /// The directory of the database
     db: PathBuf,
-    /// The collection; all of them without it
+    /// The collection [default: all]
     collection: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `quire count`: how many documents a collection holds.
+//! `quire count`: counts the documents of a collection.
 
 use crate::Context;
 use crate::database;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  quire count ./db papers")]
 pub(crate) struct Count {
-    /// The database's directory
+    /// The directory of the database
     db: PathBuf,
     /// The collection
     collection: String,

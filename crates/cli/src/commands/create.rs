@@ -1,4 +1,4 @@
-//! `quire create`: a new collection, with its settings.
+//! `quire create`: creates a collection with its settings.
 
 use super::storage::{self, Storage};
 use crate::Context;
@@ -17,18 +17,18 @@ Examples:
   quire create ./db events --codec zstd --dictionary 64KiB
   quire create ./db readings --retention-age 30d --retention-size 100GiB")]
 pub(crate) struct Create {
-    /// The database's directory
+    /// The directory of the database
     db: PathBuf,
-    /// The collection's name: a to z, 0 to 9, _ - and . ; it starts with a letter or a digit
+    /// Its name: a to z, 0 to 9, _ - and . ; it starts with a letter or a digit
     collection: String,
-    /// The field that holds each document's key [default: _id]
+    /// The field that holds the key of each document [default: _id]
     #[arg(long, value_name = "FIELD")]
     key: Option<String>,
-    /// How many parts the collection is split into, 1 to 1024; fixed for good [default: one a core]
+    /// The number of partitions, 1 to 1024; fixed for good [default: one for each core]
     #[arg(long, value_name = "P")]
     partitions: Option<u32>,
-    /// When writes are acknowledged, where they do not say: sync, async, async(MS) or none
-    /// [default: sync]
+    /// When writes without a durability of their own are acknowledged: sync, async, async(MS) or
+    /// none [default: sync]
     #[arg(long)]
     durability: Option<Durability>,
     #[command(flatten)]

@@ -1,9 +1,10 @@
-//! `quire delete`: documents removed by key.
+//! `quire delete`: deletes documents by key.
 
+use super::key::parse_key;
 use crate::Context;
 use crate::database;
 use crate::error::{Error, Result};
-use crate::output::tell;
+use crate::message::print_message;
 use quiredb::{Effect, Key, Position, Write};
 use std::path::PathBuf;
 
@@ -14,16 +15,21 @@ Examples:
   quire delete ./db papers 2101.00001 2101.00002
   quire delete ./db papers 2101.00001 --if-version 17
 
-Exit code 1 if a key has no document, or another version than --if-version says.")]
+Exit code 1 if a key has no document, or its version is not that of --if-version.")]
 pub(crate) struct Delete {
-    /// The database's directory
+    /// The directory of the database
     db: PathBuf,
     /// The collection
     collection: String,
     /// The keys
-    #[arg(required = true, value_name = "KEY", value_parser = super::parse_key, allow_negative_numbers = true)]
+    #[arg(
+        required = true,
+        value_name = "KEY",
+        value_parser = parse_key,
+        allow_negative_numbers = true
+    )]
     keys: Vec<Key>,
-    /// Only if the document's version is this one
+    /// Delete only if this is the version of the document
     #[arg(long, value_name = "VERSION")]
     if_version: Option<u64>,
 }
@@ -42,11 +48,12 @@ impl Delete {
                 write = write.if_version(Position(version));
             }
             let written = collection
-                .write(write)
+                .write()
+                .run(write)
                 .map_err(Error::engine(format!("cannot delete {key}")))?;
             if written.effect == Effect::Unchanged {
                 missing = true;
-                tell(format_args!(
+                print_message(format_args!(
                     "quire: no document {key} in {}",
                     self.collection
                 ));

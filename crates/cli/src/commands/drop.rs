@@ -1,4 +1,4 @@
-//! `quire drop`: a collection removed with all its documents.
+//! `quire drop`: removes a collection and all its documents.
 
 use crate::Context;
 use crate::database;
@@ -10,11 +10,11 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  quire drop ./db papers --yes")]
 pub(crate) struct Drop {
-    /// The database's directory
+    /// The directory of the database
     db: PathBuf,
     /// The collection
     collection: String,
-    /// Do it: there is no way back
+    /// Confirm: nothing can undo this
     #[arg(long)]
     yes: bool,
 }

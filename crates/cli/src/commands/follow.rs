@@ -1,32 +1,33 @@
-//! `quire follow`: a copy of a database that is served elsewhere, which stays one, and serves
-//! reads.
+//! `quire follow`: copies a database that another server has, keeps the copy current, and serves
+//! reads of it.
 
 use super::serve::{Serving, read_token, runtime};
 use crate::error::{Error, Result};
-use crate::output::tell;
+use crate::message::print_message;
 use crate::{Context, database};
 use quire_server::{FollowOptions, Follower, serve_follower};
-use quiredb::Options;
+use quiredb::DatabaseOptions;
 use std::path::PathBuf;
 
-/// Copy a database that is served elsewhere, keep up with it, and serve reads of it
+/// Copy the database of another server, keep the copy current, and serve reads of it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   quire follow ./copy --from http://127.0.0.1:9200 --listen 127.0.0.1:9201
-  quire follow ./copy --from http://db1:9200 --from-token-file token --listen 0.0.0.0:9200 --token-file token
+  quire follow ./copy --from http://db1:9200 --from-token-file token \\
+        --listen 0.0.0.0:9200 --token-file token
   quire stats http://127.0.0.1:9201                            how far behind it is
 
-It prints where it listens as `quire serve` does. Requests wait until the first copy is whole; after that, whatever becomes of
-the leader, what there is can be read. Writes are refused. If the follower turns out to be no copy of the leader, nothing is changed, and
-it ends with an error.")]
+It prints its address as `quire serve` does. Requests wait until the first copy is complete. After
+that the copy can be read, also while the leader is down. Writes are refused. If the directory has
+a database that is not a copy of the leader, it does not change, and the command fails.")]
 pub(crate) struct Follow {
-    /// The follower's directory; made if absent
+    /// The directory of the copy; created if absent
     dir: PathBuf,
     /// The leader: a running `quire serve`, or a follower
     #[arg(long, value_name = "http://HOST:PORT")]
     from: String,
-    /// A file that holds the token that the leader asks of its callers
+    /// A file with the token of the leader
     #[arg(long, value_name = "FILE")]
     from_token_file: Option<PathBuf>,
     #[command(flatten)]
@@ -41,7 +42,7 @@ impl Follow {
             .as_deref()
             .map(read_token)
             .transpose()?;
-        let mut database = Options::default();
+        let mut database = DatabaseOptions::default();
         if let Some(memory) = self.serving.memory {
             database.memory_bytes = memory.0;
         }
@@ -66,7 +67,7 @@ impl Follow {
             })
         })?;
         if !self.serving.quiet {
-            tell("quire: stopped; everything is durable");
+            print_message("quire: stopped; everything is durable");
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! `quire freeze`: a collection, as of one moment, becomes frozen files with indexes.
+//! `quire freeze`: writes a collection, as of one moment, to frozen files with indexes.
 
 use crate::Context;
 use crate::database;
@@ -6,7 +6,10 @@ use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::size::{Size, count, counted};
 use quiredb::frozen::FieldSpec;
-use quiredb::{Codec, FreezeOptions, FreezeProgress, FreezeReport, View};
+use quiredb::operations::{
+    FreezeOptions, FreezeProgress, FreezeReport, freeze as freeze_whole, freeze_by_partition,
+};
+use quiredb::{Codec, View};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,12 +17,13 @@ use std::path::{Path, PathBuf};
 /// How the name of a frozen file ends.
 const SUFFIX: &str = "quire";
 
-/// Freeze a collection: its documents in an immutable file with indexes, for fast queries
+/// Freeze a collection: write its documents to an immutable file with indexes
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The file has the documents as of one moment; writes go on meanwhile. It takes its name when it is whole, in the place of one
-that is there. Without --full, --filter and --sort every field that a document has is frozen for both, at most 1,000 of them;
-each document is then read twice. docs/FREEZING.md says more.
+The file has the documents as of one moment; writes continue meanwhile. When it is complete, it
+gets its name and replaces a file of that name. Without --full, --filter and --sort every field is
+indexed for both uses, at most 1,000 fields; each document is then read twice.
+See docs/FREEZING.md.
 
 Examples:
   quire freeze ./db cars ./cars.quire
@@ -29,13 +33,13 @@ Examples:
   quire query ./cars.quire --where \"mark = 'audi'\" --order 'price desc'
   quire inspect ./cars.quire")]
 pub(crate) struct Freeze {
-    /// The database's directory
+    /// The directory of the database
     db: PathBuf,
     /// The collection
     collection: String,
-    /// The file to make, NAME.quire; with --by-partition, the folder
+    /// The file to write, NAME.quire; with --by-partition, the folder
     out: PathBuf,
-    /// A new folder, with a file for each partition of the collection
+    /// Write a new folder, with a file for each partition of the collection
     #[arg(long)]
     by_partition: bool,
     /// Fields to filter by, to sort by and to aggregate, separated by commas
@@ -50,7 +54,7 @@ pub(crate) struct Freeze {
     /// How documents are compressed: none, lz4, zstd or zstd(LEVEL), 1 to 19
     #[arg(long, default_value_t = Codec::default())]
     codec: Codec,
-    /// Memory to build in, 8MiB or more; what does not fit goes to temporary files beside OUT
+    /// Memory for building, 8MiB or more; the rest goes to temporary files beside OUT
     #[arg(long, value_name = "SIZE", default_value = "256MiB")]
     memory: Size,
 }
@@ -60,7 +64,8 @@ impl Freeze {
         let is_named = self.out.extension().is_some_and(|end| end == SUFFIX);
         if !self.by_partition && !is_named {
             return Err(Error::Usage(format!(
-                "{} does not end with .{SUFFIX}: name the file so, or use --by-partition for a folder",
+                "{} does not end with .{SUFFIX}: give the file that ending, or use --by-partition \
+                 for a folder",
                 self.out.display()
             )));
         }
@@ -85,7 +90,7 @@ impl Freeze {
         ))
     }
 
-    /// The fields that are named; none if there are none.
+    /// The fields that the options name; none if they name none.
     fn fields(&self) -> Option<Vec<FieldSpec>> {
         let mut fields = BTreeMap::<&str, FieldSpec>::new();
         for (names, filterable, sortable) in [
@@ -107,10 +112,10 @@ impl Freeze {
     }
 }
 
-/// Freezes a view, with a bar on the screen.
+/// Freezes a view, and shows a progress bar.
 ///
 /// # Errors
-/// Of damage, of options, of the disk.
+/// Of damage, of the options, of the disk.
 pub(crate) fn freeze(
     view: &View,
     out: &Path,
@@ -119,12 +124,12 @@ pub(crate) fn freeze(
 ) -> Result<FreezeReport> {
     let bar = Progress::documents(view.count());
     let mut progress = |progress| match progress {
-        FreezeProgress::Looked(documents) => bar.at(documents, || "which fields there are".into()),
+        FreezeProgress::Looked(documents) => bar.at(documents, || "finding the fields".into()),
         FreezeProgress::Frozen(documents) => bar.at(documents, || "freezing".into()),
     };
     let report = match by_partition {
-        true => view.freeze_by_partition(out, options, &mut progress),
-        false => view.freeze(out, options, &mut progress),
+        true => freeze_by_partition(view, out, options, &mut progress),
+        false => freeze_whole(view, out, options, &mut progress),
     };
     bar.finish();
     report.map_err(Error::engine("cannot freeze"))

@@ -1,30 +1,37 @@
-//! `quire get`: documents by key.
+//! `quire get`: prints documents by key.
 
+use super::key::parse_key;
 use crate::Context;
 use crate::database;
 use crate::error::{Error, Result};
-use crate::output::{key_json, tell};
+use crate::message::print_message;
+use crate::output::key_json;
 use quiredb::Key;
 use std::path::PathBuf;
 
-/// Keys are looked up this many at a time, which bounds the documents in memory.
+/// The count of keys that are looked up together; it bounds the documents in memory.
 const KEYS_AT_ONCE: usize = 64;
 
-/// Print documents by key, one a line, as they went in
+/// Print documents by key, one a line, as they were written
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   quire get ./db papers 2101.00001
   quire get ./db papers 2101.00001 2101.00002 --json      with key and version
 
-Exit code 1 if a key has no document; the others are printed all the same.")]
+Exit code 1 if a key has no document; the other documents are printed.")]
 pub(crate) struct Get {
-    /// The database's directory
+    /// The directory of the database
     db: PathBuf,
     /// The collection
     collection: String,
     /// The keys
-    #[arg(required = true, value_name = "KEY", value_parser = super::parse_key, allow_negative_numbers = true)]
+    #[arg(
+        required = true,
+        value_name = "KEY",
+        value_parser = parse_key,
+        allow_negative_numbers = true
+    )]
     keys: Vec<Key>,
 }
 
@@ -43,7 +50,7 @@ impl Get {
                     continue;
                 }
                 missing = true;
-                tell(format_args!(
+                print_message(format_args!(
                     "quire: no document {key} in {}",
                     self.collection
                 ));

@@ -1,19 +1,19 @@
-//! `quire inspect`: what a frozen file is made of.
+//! `quire inspect`: shows the parts of a frozen file.
 
 use crate::Context;
 use crate::error::{Error, Result};
 use crate::size::{Size, counted};
-use quiredb::FrozenView;
 use quiredb::frozen::{FieldInspection, FrozenFile, Inspection, RowsInspection};
+use quiredb::operations::FrozenView;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Show what frozen files are made of: fields, values, encodings, sizes
+/// Show the parts of frozen files: fields, values, encodings, sizes
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Of each field: what it is for, how many documents have a value, how many different values there are, and the bytes of values
-(the dictionary), of the index (by value, which documents) and of the column (by document, which values).
---json says how each is encoded too.
+For each field: its uses, the count of documents with a value, the count of different values, and
+the bytes of the dictionary (values), of the index (documents by value), and of the column (values
+by document). --json has the encodings too.
 
 Examples:
   quire inspect ./cars.quire
@@ -21,7 +21,7 @@ Examples:
 pub(crate) struct Inspect {
     /// The file, or a folder of them
     path: PathBuf,
-    /// Read all of it and compare it with its checksums
+    /// Read every byte and check every checksum
     #[arg(long)]
     verify: bool,
 }
@@ -126,7 +126,7 @@ fn table(file: &FrozenFile, all: &Inspection) -> Vec<String> {
     }
     for row in &rows {
         let cells = row.iter().zip(widths).enumerate();
-        let cells = cells.map(|(place, (cell, width))| match place {
+        let cells = cells.map(|(column, (cell, width))| match column {
             0 | 1 => format!("{cell:width$}"),
             _ => format!("{cell:>width$}"),
         });

@@ -1,20 +1,23 @@
 //! `quire load`: files or standard input into a collection.
 
-use crate::error::{Error, Result};
-use crate::load::{BadDocument, Event, Format, Input, LoadOptions, Resume, Stop, Summary, load};
-use crate::output::tell;
+use crate::error::{Error, Result, causes, with_advice};
+use crate::input::{Format, InputArgument};
+use crate::message::print_message;
 use crate::progress::Progress;
-use crate::size::{Size, count, counted, per_second};
+use crate::resume::Resume;
+use crate::size::{Size, count, counted};
 use crate::{Context, database, files};
+use quire_pipeline::{BadDocument, Event, OnBad, Options, Summary};
 use quiredb::{Collection, CollectionSettings, Database, Durability, ErrorKind};
 use serde::Serialize;
+use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// Bad documents told one by one; of the others only the number.
-const BAD_TOLD_MAX: u64 = 20;
+/// Bad documents that are shown one by one; of the others only the count is.
+const BAD_SHOWN_MAX: u64 = 20;
 
-/// Load documents from files or standard input, creating database and collection where absent
+/// Load documents from files or standard input; creates the database and the collection
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,22 +25,22 @@ Examples:
   quire load ./db products a.csv b.csv --key sku
   zstd -dc papers.ndjson.zst | quire load ./db papers -
   quire load ./db papers *.ndjson --durability none --resume papers.state
-  quire load ./db papers dump.ndjson --durability none --on-error skip
+  quire load ./db papers dump.ndjson --on-error skip --bad-report bad.ndjson
 
-A document replaces the one of the same key. What can't be read stops the load with its file, line and reason;
-everything before it is kept. With --json, a line {\"acknowledged\":N} says that the first N documents are as durable
-as --durability asks for; the last line sums up.")]
+A document replaces the one of the same key. A bad document stops the load with its file, line and
+reason; the documents before it are kept. With --json, a line {\"acknowledged\":N} means that the
+first N documents are as durable as --durability says; the last line sums up.")]
 pub(crate) struct Load {
-    /// The database's directory
+    /// The directory of the database
     db: PathBuf,
     /// The collection
     collection: String,
-    /// The files; `-` or none reads standard input. Formats by name: .ndjson, .jsonl, .json and
-    /// .csv
+    /// The files; `-` or none is standard input. The name gives the format: .ndjson, .jsonl, .json
+    /// or .csv
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The field that holds each document's key; fixed when the collection is created [default:
-    /// _id]
+    /// The field that holds the key of each document; fixed when the collection is created
+    /// [default: _id]
     #[arg(long, value_name = "FIELD")]
     key: Option<String>,
     /// The format of all inputs, whatever their names
@@ -47,21 +50,27 @@ pub(crate) struct Load {
     /// which is sync]
     #[arg(long)]
     durability: Option<Durability>,
-    /// How many parts a new collection is split into, 1 to 1024; fixed for good [default: one a
-    /// core]
+    /// The number of partitions of a new collection, 1 to 1024; fixed for good [default: one for
+    /// each core]
     #[arg(long, value_name = "P")]
     partitions: Option<u32>,
     /// What to do about a bad document
     #[arg(long, value_enum, default_value = "stop")]
     on_error: OnError,
-    /// Write after so many bytes of input …
+    /// With --on-error skip: stop when more than N documents are bad
+    #[arg(long, value_name = "N")]
+    bad_max: Option<u64>,
+    /// With --on-error skip: append a line of JSON about each bad document to this file
+    #[arg(long, value_name = "FILE")]
+    bad_report: Option<PathBuf>,
+    /// A batch is written when it has this much text …
     #[arg(long, value_name = "SIZE", default_value = "1MiB")]
     batch_bytes: Size,
-    /// … or so many documents
+    /// … or this many documents
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     batch_documents: usize,
-    /// Keeps in this file how far the inputs are durable; a load of the same inputs that was
-    /// interrupted goes on from there
+    /// Keep in this file how much of the inputs is durable; a load of the same inputs that was
+    /// interrupted continues from there
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
     /// Memory that the database may use [default: 256MiB]
@@ -72,9 +81,9 @@ pub(crate) struct Load {
 /// What to do about a bad document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum OnError {
-    /// End there; what is before it is kept
+    /// Stop; the documents before it are kept
     Stop,
-    /// Tell, and go on with the next one
+    /// Report it, and continue with the next document
     Skip,
 }
 
@@ -82,40 +91,42 @@ impl Load {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         let inputs = self.inputs()?;
         let total = total_bytes(&inputs)?;
-        if !(1..=64 << 20).contains(&self.batch_bytes.0)
-            || !(1..=1_000_000).contains(&self.batch_documents)
-        {
-            return Err(Error::Usage(
-                "a batch is 1 byte to 64 MiB and 1 to 1,000,000 documents".to_owned(),
-            ));
-        }
-        let mut options = LoadOptions {
-            durability: self.durability,
-            skip_bad: self.on_error == OnError::Skip,
-            batch_bytes: usize::try_from(self.batch_bytes.0).unwrap_or(usize::MAX),
-            batch_documents: self.batch_documents,
-            ..LoadOptions::default()
-        };
+        let mut options = self.options()?;
+        let bad_report = self.bad_report.as_deref().map(BadReport::open);
+        let bad_report = bad_report.transpose()?;
         let database = database::open_or_create(context, &self.db, self.memory)?;
         let collection = self.collection(&database)?;
         let open = |path| Resume::open(context.env.clone(), path, &collection, &inputs);
         let resume = self.resume.as_deref().map(open).transpose();
         let mut resume = resume.map_err(Error::Usage)?;
         if let Some(resume) = &resume {
-            options.from = resume.place();
+            options.from = resume.position();
             if resume.before().0 > 0 {
-                tell(format_args!(
-                    "quire: going on after {}",
+                print_message(format_args!(
+                    "quire: continuing after {}",
                     counted(resume.before().0, "document", "documents")
                 ));
             }
         }
+        let inputs = inputs.into_iter().map(InputArgument::into_input).collect();
+        let mut watcher = Watcher {
+            collection: &collection,
+            progress: Progress::bytes(total),
+            prints_json: context.out.is_json(),
+            bytes_before: resume.as_ref().map_or(0, |resume| resume.before().1),
+            resume: resume.as_mut(),
+            bad_report,
+            bad: 0,
+        };
+        let observe = &mut |event: &Event<'_>| watcher.observe(event);
         let mut summary =
-            run_with_progress(context, &collection, inputs, &options, total, &mut resume);
+            quire_pipeline::load(&collection, &*context.env, inputs, &options, observe);
+        watcher.finish();
         if let Some(resume) = resume
             && let Err(error) = resume.end(&collection, summary.stopped.is_none())
         {
-            summary.stopped.get_or_insert(Stop::Engine(error));
+            let stopped = quire_pipeline::Error::Database(error);
+            summary.stopped.get_or_insert(stopped);
         }
         let closed = database
             .close()
@@ -124,7 +135,36 @@ impl Load {
         result.and(closed)
     }
 
-    fn inputs(&self) -> Result<Vec<Input>> {
+    /// The options of the pipeline.
+    fn options(&self) -> Result<Options> {
+        if !(1..=64 << 20).contains(&self.batch_bytes.0)
+            || !(1..=1_000_000).contains(&self.batch_documents)
+        {
+            return Err(Error::Usage(
+                "a batch is 1 byte to 64 MiB and 1 to 1,000,000 documents".to_owned(),
+            ));
+        }
+        let skips = self.on_error == OnError::Skip;
+        if !skips && (self.bad_max.is_some() || self.bad_report.is_some()) {
+            return Err(Error::Usage(
+                "--bad-max and --bad-report need --on-error skip".to_owned(),
+            ));
+        }
+        Ok(Options {
+            durability: self.durability,
+            on_bad: match skips {
+                true => OnBad::Skip {
+                    max: self.bad_max.unwrap_or(u64::MAX),
+                },
+                false => OnBad::Stop,
+            },
+            batch_bytes: usize::try_from(self.batch_bytes.0).unwrap_or(usize::MAX),
+            batch_documents: self.batch_documents,
+            ..Options::default()
+        })
+    }
+
+    fn inputs(&self) -> Result<Vec<InputArgument>> {
         let stdin = [PathBuf::from("-")];
         let files = if self.files.is_empty() {
             &stdin[..]
@@ -138,12 +178,12 @@ impl Load {
         }
         files
             .iter()
-            .map(|file| Input::from_argument(file, self.format).map_err(Error::Usage))
+            .map(|file| InputArgument::new(file, self.format).map_err(Error::Usage))
             .collect()
     }
 
-    /// The collection, made where there is none. What is fixed at creation must agree where there
-    /// is one.
+    /// The collection, created if there is none. If there is one, it must agree with the options
+    /// that are fixed at its creation.
     fn collection(&self, database: &Database) -> Result<Collection> {
         let name = &self.collection;
         let settings = || {
@@ -160,7 +200,8 @@ impl Load {
         let settings = collection.settings();
         if let Some(key) = self.key.as_ref().filter(|key| **key != settings.key_field) {
             return Err(Error::Usage(format!(
-                "{name} keeps its keys in the field `{}`, not `{key}`; the field is fixed when a collection is created",
+                "{name} has its keys in the field `{}`, not `{key}`; the field is fixed when a \
+                 collection is created",
                 settings.key_field
             )));
         }
@@ -169,7 +210,8 @@ impl Load {
             .filter(|partitions| *partitions != settings.partitions)
         {
             return Err(Error::Usage(format!(
-                "{name} has {} partitions, not {partitions}; their number is fixed when a collection is created",
+                "{name} has {} partitions, not {partitions}; their number is fixed when a \
+                 collection is created",
                 settings.partitions
             )));
         }
@@ -177,9 +219,8 @@ impl Load {
     }
 }
 
-/// Bytes of all inputs, where each is known. Finds files that are not there before anything is
-/// loaded.
-fn total_bytes(inputs: &[Input]) -> Result<Option<u64>> {
+/// The bytes of all inputs, if each is known. Finds missing files before anything is loaded.
+fn total_bytes(inputs: &[InputArgument]) -> Result<Option<u64>> {
     let mut total = Some(0);
     for input in inputs {
         let size = input
@@ -190,70 +231,98 @@ fn total_bytes(inputs: &[Input]) -> Result<Option<u64>> {
     Ok(total)
 }
 
-/// Loads, showing a bar and bad documents on standard error, and acknowledgements on standard
-/// output with `--json`.
-fn run_with_progress(
-    context: &Context,
-    collection: &Collection,
-    inputs: Vec<Input>,
-    options: &LoadOptions,
-    total: Option<u64>,
-    resume: &mut Option<Resume>,
-) -> Summary {
-    let bytes_before = resume.as_ref().map_or(0, |resume| resume.before().1);
-    let progress = Progress::bytes(total);
-    let (json, mut bad_count) = (context.out.is_json(), 0);
-    let mut observe = |event: &Event<'_>| -> io::Result<()> {
+/// Shows a bar and bad documents on standard error, and with `--json` acknowledgements on standard
+/// output. Keeps the state for `--resume`.
+struct Watcher<'a> {
+    collection: &'a Collection,
+    progress: Progress,
+    prints_json: bool,
+    /// Bytes of input that earlier loads have loaded.
+    bytes_before: u64,
+    resume: Option<&'a mut Resume>,
+    bad_report: Option<BadReport>,
+    /// Bad documents so far.
+    bad: u64,
+}
+
+impl Watcher<'_> {
+    fn observe(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
-            Event::Acknowledged {
-                documents,
-                bytes,
-                place,
-            } => {
-                if let (Some(resume), Some(place)) = (&mut *resume, place) {
-                    resume
-                        .note(collection, *place, *documents, *bytes)
-                        .map_err(io::Error::other)?;
+            Event::Acknowledged(progress) => {
+                if let Some(resume) = &mut self.resume {
+                    let noted = resume.note(self.collection, progress);
+                    noted.map_err(io::Error::other)?;
                 }
-                progress.at(bytes_before + *bytes, || {
-                    counted(*documents, "document", "documents")
+                self.progress.at(self.bytes_before + progress.bytes, || {
+                    counted(progress.documents, "document", "documents")
                 });
-                if json {
-                    // At once, past any buffer: whoever reads it may rely on it.
+                if self.prints_json {
+                    // At once, past any buffer: the reader may rely on it.
                     let mut out = io::stdout().lock();
-                    writeln!(out, "{{\"acknowledged\":{documents}}}")?;
+                    writeln!(out, "{{\"acknowledged\":{}}}", progress.documents)?;
                     out.flush()?;
                 }
             }
             Event::Skipped(bad) => {
-                bad_count += 1;
-                if bad_count <= BAD_TOLD_MAX {
-                    tell_bad(&progress, bad);
+                self.bad += 1;
+                if self.bad <= BAD_SHOWN_MAX {
+                    self.progress.print(format_args!("quire: skipped {bad}"));
+                }
+                if let Some(report) = &mut self.bad_report {
+                    report.write(bad)?;
                 }
             }
+            _ => {}
         }
         Ok(())
-    };
-    let env = context.env.clone();
-    let summary = load(
-        collection,
-        || env.monotonic(),
-        inputs,
-        options,
-        &mut observe,
-    );
-    progress.finish();
-    if bad_count > BAD_TOLD_MAX {
-        tell(format_args!(
-            "quire: and {} more bad documents skipped",
-            count(bad_count - BAD_TOLD_MAX)
-        ));
     }
-    summary
+
+    fn finish(self) {
+        self.progress.finish();
+        if self.bad > BAD_SHOWN_MAX {
+            print_message(format_args!(
+                "quire: and {} more bad documents skipped",
+                count(self.bad - BAD_SHOWN_MAX)
+            ));
+        }
+    }
 }
 
-fn tell_bad(progress: &Progress, bad: &BadDocument) {
-    progress.tell(format_args!("quire: skipped {bad}"));
+/// The file of `--bad-report`.
+struct BadReport {
+    path: PathBuf,
+    file: File,
+}
+
+/// A line of it.
+#[derive(Debug, Serialize)]
+struct BadLine<'a> {
+    file: &'a str,
+    line: u64,
+    byte: u64,
+    reason: &'a str,
+}
+
+impl BadReport {
+    fn open(path: &Path) -> Result<BadReport> {
+        let file = files::append(path)
+            .map_err(|error| Error::Failed(format!("cannot open {}: {error}", path.display())))?;
+        let path = path.to_owned();
+        Ok(BadReport { path, file })
+    }
+
+    fn write(&mut self, bad: &BadDocument) -> io::Result<()> {
+        let line = BadLine {
+            file: &bad.input,
+            line: bad.line,
+            byte: bad.byte,
+            reason: &bad.reason,
+        };
+        let mut text = serde_json::to_vec(&line)?;
+        text.push(b'\n');
+        let written = self.file.write_all(&text);
+        written.map_err(|error| io::Error::other(format!("{}: {error}", self.path.display())))
+    }
 }
 
 /// The last line of `--json`.
@@ -269,55 +338,64 @@ struct SummaryLine {
     peak_memory_bytes: Option<u64>,
 }
 
-/// Sums up on standard output; a load that ended early is an error that says where.
+/// Sums up on standard output. A load that stopped early is an error that says where and why.
 fn report(context: &mut Context, collection: &Collection, summary: &Summary) -> Result<()> {
-    let rate = per_second(summary.documents, summary.time);
-    let seconds = summary.time.as_secs_f64();
+    let progress = &summary.progress;
     if context.out.is_json() {
         context.out.json_line(&SummaryLine {
-            documents: summary.documents,
-            bytes: summary.bytes,
-            seconds,
-            documents_per_second: rate,
-            megabytes_per_second: per_second(summary.bytes, summary.time) as f64 / 1e6,
-            skipped: summary.skipped,
+            documents: progress.documents,
+            bytes: progress.bytes,
+            seconds: progress.time.as_secs_f64(),
+            documents_per_second: progress.documents_per_second(),
+            megabytes_per_second: progress.bytes_per_second() as f64 / 1e6,
+            skipped: progress.bad,
             peak_memory_bytes: files::peak_memory_bytes(),
         })?;
     } else {
         context.out.line(sentence(summary))?;
     }
-    let Some(stop) = &summary.stopped else {
+    let Some(stopped) = &summary.stopped else {
         return Ok(());
     };
-    let mut message = stop.to_string();
-    match stop {
-        Stop::Bad(_) => message.push_str("; --on-error skip goes on after bad documents"),
-        Stop::Engine(error) if error.kind() == ErrorKind::Full => {
-            message.push_str("; then load again: what is loaded already is only replaced");
-        }
-        _ => {}
-    }
     Err(Error::Failed(format!(
-        "stopped after {} in {}: {message}",
-        counted(summary.documents, "document", "documents"),
-        collection.name()
+        "stopped after {} in {}: {}",
+        counted(progress.documents, "document", "documents"),
+        collection.name(),
+        reason(stopped)
     )))
+}
+
+/// Why a load stopped, with advice for the user.
+pub(crate) fn reason(stopped: &quire_pipeline::Error) -> String {
+    use quire_pipeline::Error as Stopped;
+    match stopped {
+        Stopped::Bad(bad) => format!("{bad}; --on-error skip continues after bad documents"),
+        Stopped::Database(error) => {
+            let mut text = format!("cannot write: {}", with_advice(error));
+            if error.kind() == ErrorKind::Full {
+                text.push_str("; then load again: what is loaded already is only replaced");
+            }
+            text
+        }
+        _ => causes(stopped),
+    }
 }
 
 /// What a load did, for people.
 pub(crate) fn sentence(summary: &Summary) -> String {
+    let progress = &summary.progress;
     let mut text = format!(
         "loaded {} ({}) in {:.1} s: {} documents/s, {}/s",
-        counted(summary.documents, "document", "documents"),
-        Size(summary.bytes),
-        summary.time.as_secs_f64(),
-        count(per_second(summary.documents, summary.time)),
-        Size(per_second(summary.bytes, summary.time)),
+        counted(progress.documents, "document", "documents"),
+        Size(progress.bytes),
+        progress.time.as_secs_f64(),
+        count(progress.documents_per_second()),
+        Size(progress.bytes_per_second()),
     );
-    if summary.skipped > 0 {
+    if progress.bad > 0 {
         text.push_str(&format!(
             "; skipped {}",
-            counted(summary.skipped, "bad document", "bad documents")
+            counted(progress.bad, "bad document", "bad documents")
         ));
     }
     text

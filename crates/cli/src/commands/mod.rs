@@ -1,4 +1,4 @@
-//! The subcommands, one a file: its arguments, its help, and what it does.
+//! The subcommands, one a file: its arguments, its help, its work.
 
 mod alter;
 mod backup;
@@ -13,6 +13,7 @@ mod follow;
 pub(crate) mod freeze;
 mod get;
 mod inspect;
+mod key;
 pub(crate) mod load;
 mod put;
 pub(crate) mod query;
@@ -28,7 +29,7 @@ pub(crate) mod verify;
 use crate::error::Result;
 use crate::{Context, demo};
 
-/// What to do.
+/// A subcommand.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     Load(load::Load),
@@ -58,7 +59,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Does it.
+    /// Runs it.
     pub(crate) fn run(self, context: &mut Context) -> Result<()> {
         match self {
             Command::Load(command) => command.run(context),
@@ -87,9 +88,4 @@ impl Command {
             Command::Demo(command) => command.run(context),
         }
     }
-}
-
-/// A key from the command line.
-fn parse_key(text: &str) -> std::result::Result<quiredb::Key, String> {
-    quiredb::Key::parse(text).map_err(|error| error.to_string())
 }

@@ -1,4 +1,4 @@
-//! `quire put`: one document written or patched.
+//! `quire put`: writes or patches one document.
 
 use crate::Context;
 use crate::database;
@@ -7,34 +7,34 @@ use quiredb::{Document, Key, Position, Write};
 use std::io::{self, Read};
 use std::path::PathBuf;
 
-/// More than the largest document takes with some white space.
+/// The longest input: the largest document, 16 MiB, and 1 MiB for white space.
 const INPUT_BYTES_MAX: u64 = 17 << 20;
 
 /// Write or patch one document
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  quire put ./db papers '{\"_id\":\"a1\",\"title\":\"On logs\"}'     the key is in the document
+  quire put ./db papers '{\"_id\":\"a1\",\"title\":\"On logs\"}'     with the key in it
   quire put ./db papers a1 '{\"title\":\"On logs\"}'               the key is given beside it
-  quire put ./db papers a1 '{\"year\":1999}' --patch             change some fields (JSON merge patch)
+  quire put ./db papers a1 '{\"year\":1999}' --patch             change some fields
   generate | quire put ./db papers a1 -                        read it from standard input
 
 Exit code 1 if a condition does not hold.")]
 pub(crate) struct Put {
-    /// The database's directory
+    /// The directory of the database
     db: PathBuf,
     /// The collection
     collection: String,
-    /// The key; without it, the document's key field holds it
+    /// The key [default: the one in the key field of the document]
     #[arg(value_name = "KEY", allow_negative_numbers = true)]
     key: Option<String>,
-    /// The document; `-` or nothing reads it from standard input
+    /// The document; `-` or none is standard input
     #[arg(value_name = "JSON")]
     json_text: Option<String>,
-    /// Only if the document's version is this one
+    /// Write only if this is the version of the document
     #[arg(long, value_name = "VERSION", conflicts_with = "if_absent")]
     if_version: Option<u64>,
-    /// Only if there is no document of this key
+    /// Write only if there is no document of this key
     #[arg(long, conflicts_with = "patch")]
     if_absent: bool,
     /// Change the document by a JSON merge patch (RFC 7396) instead of replacing it
@@ -73,7 +73,8 @@ impl Put {
             write = write.if_absent();
         }
         let written = collection
-            .write(write)
+            .write()
+            .run(write)
             .map_err(Error::engine(format!("cannot write {key}")))?;
         collection
             .sync()

@@ -1,4 +1,4 @@
-//! `quire query`: documents by their fields, counted and counted by value.
+//! `quire query`: finds documents by their fields, counts and aggregates them.
 
 use crate::Context;
 use crate::error::{Error, Result};
@@ -13,67 +13,69 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Documents that are shown if nothing else is said.
+/// The default limit.
 const LIMIT: u64 = 10;
 
-/// Values of a facet.
+/// The count of values of a facet.
 const FACET_VALUES: u64 = 10;
 
-/// Documents that are read at a time to be shown.
+/// Documents that are read together; it bounds the documents in memory.
 const SHOWN_AT_ONCE: usize = 256;
 
-/// Find documents by their fields; count them, and their values
+/// Find documents by their fields; count and aggregate them
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Conditions are those of SQL: = <> < <= > >=, BETWEEN, IN, LIKE 'front%', IS NULL, IS NOT NULL, AND, OR, NOT.
-Fields within objects and arrays are reached by dotted names. Strings stand in 'single quotes', odd names in \"double quotes\".
-Of an array each value counts. docs/QUERYING.md says more.
+Conditions are those of SQL: = <> < <= > >=, BETWEEN, IN, LIKE 'prefix%', IS NULL, IS NOT NULL,
+AND, OR, NOT. A dotted name is a field within objects and arrays. Strings are in 'single quotes',
+unusual names in \"double quotes\". A condition holds for an array if it holds for one value of it.
+See docs/QUERYING.md.
 
 Examples:
   quire query ./db cars --where \"mark = 'audi' AND price < 20000\" --order 'price desc'
   quire query ./db cars --where \"at.city LIKE 'Ul%'\" --fields mark,price --limit 3
-  quire query ./db cars --where 'sold IS NULL' --count      only how many
-  quire query ./db cars --facet mark --facet at.city        values, and how many documents have each
-  quire query ./cars.quire --where \"mark = 'audi'\"         what `quire freeze` made: a file, or a folder of them
-  quire query ./db cars --aggregate 'avg(price)' --aggregate \"max(price) WHERE mark = 'fiat'\"")]
+  quire query ./db cars --where 'sold IS NULL' --count      only the count
+  quire query ./db cars --facet mark --facet at.city        the documents of each value, counted
+  quire query ./cars.quire --where \"mark = 'audi'\"         a frozen file, or a folder of them
+  quire query ./db cars --aggregate 'avg(price)' \\
+        --aggregate \"max(price) WHERE mark = 'fiat'\"")]
 pub(crate) struct QueryCommand {
-    /// The database's directory; or a frozen file, or a folder of them
+    /// The directory of the database; or a frozen file, or a folder of them
     db: PathBuf,
-    /// The collection; none of what is frozen
+    /// The collection; none for frozen files
     collection: Option<String>,
-    /// Which documents; all if left out
+    /// The condition that documents must fulfil [default: all documents]
     #[arg(long = "where", value_name = "CONDITION")]
     filter: Option<String>,
-    /// By which fields they come: `price desc, added`; if left out, and where these are equal, as
-    /// they were first written
+    /// The fields to sort by: `price desc, added`; documents with equal values, and all without
+    /// this option, are in the order in which they were first written
     #[arg(long, value_name = "FIELDS")]
     order: Option<String>,
-    /// Pass over so many
+    /// Skip this many documents
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: u64,
-    /// At most this many; if left out 10, or none where something is counted or aggregated
+    /// Print at most this many documents [default: 10; with --count, --facet or --aggregate 0]
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// All that match, however many
+    /// Print all documents that match
     #[arg(long, conflicts_with = "limit")]
     all: bool,
-    /// Only these fields, separated by commas
+    /// Print only these fields, separated by commas
     #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
     fields: Option<Vec<String>>,
-    /// How many match
+    /// Count the documents that match
     #[arg(long)]
     count: bool,
-    /// The values of a field that most have, and how many have each
+    /// Count the documents of each value of a field, for the most frequent values
     #[arg(long, value_name = "FIELD")]
     facet: Vec<String>,
     /// count(), min(f), max(f), sum(f), avg(f), distinct(f), terms(f, N) or histogram(f, WIDTH),
-    /// each with WHERE if need be
+    /// each with a WHERE of its own if needed
     #[arg(long, value_name = "WHAT")]
     aggregate: Vec<String>,
-    /// How the answer was found, and how long each step took
+    /// Show how the answer was found, and the time of each step
     #[arg(long)]
     explain: bool,
-    /// A field that no document has is an error, not a field without values
+    /// Fail if no document has a field, rather than treat it as a field without values
     #[arg(long)]
     strict: bool,
 }
@@ -141,7 +143,7 @@ fn usage(what: &str, error: &quiredb::query::Error) -> Error {
     Error::Usage(format!("{what}{error}"))
 }
 
-/// A document a line, some of them read at a time.
+/// Prints the documents, one a line.
 fn show_documents(
     source: &Source,
     query: &Prepared,
@@ -165,7 +167,7 @@ fn show_documents(
     Ok(())
 }
 
-/// What is said about all that match, for people.
+/// Prints counts and aggregates of all documents that match, for people.
 pub(crate) fn show_text(answer: &Answer, out: &mut Output) -> Result<()> {
     if let Some(count) = answer.count {
         out.line(format_args!("{count} match"))?;
@@ -203,7 +205,7 @@ pub(crate) fn show_text(answer: &Answer, out: &mut Output) -> Result<()> {
     }
 }
 
-/// A value as it stands in a table: a string without quotes.
+/// A value in a table: a string has no quotes.
 fn shown(value: &Value) -> String {
     value
         .as_str()
@@ -220,7 +222,7 @@ fn show_table(name: &str, rows: &[(String, u64)], out: &mut Output) -> Result<()
     Ok(())
 }
 
-/// What is said about all that match, as one object; nothing if nothing was asked.
+/// Prints counts and aggregates of all documents that match, as one object, if there are any.
 fn show_json(answer: &Answer, out: &mut Output) -> Result<()> {
     let mut all = BTreeMap::new();
     if let Some(count) = answer.count {
@@ -273,7 +275,7 @@ fn explain_json(explain: &Explain) -> serde_json::Value {
         "documents": explain.documents,
         "shards": explain.shards,
         "pruned": explain.pruned,
-        "asked_as_one": explain.is_merged,
+        "merged": explain.is_merged,
         "outranked": explain.outranked,
         "first_tested": explain.first,
         "planning_micros": micros(explain.planning),

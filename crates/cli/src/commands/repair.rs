@@ -1,32 +1,33 @@
-//! `quire repair`: what is whole of a damaged database, in a new one; what is lost, in a report.
+//! `quire repair`: copies the undamaged documents of a database to a new one, and reports the rest.
 
 use crate::Context;
 use crate::database;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::size::{Size, counted};
-use quiredb::{RepairEvent, RepairReport, Volumes};
+use quiredb::Volumes;
+use quiredb::operations::{RepairEvent, RepairReport};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Salvage what is whole of a damaged database into a new one
+/// Copy the undamaged documents of a damaged database to a new one
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-DB is only read. NEW-DB is made: it holds the newest version of each document that is whole. The report has a line of JSON
-for each thing that is wrong: files damaged, positions and documents lost, and what was guessed.
+DB is only read. NEW-DB gets the newest undamaged version of each document. The report has a line
+of JSON for each damaged file, each lost position or document, and each guess.
 
 Example:
   quire repair ./db ./db-repaired
   quire verify ./db-repaired
 
-Exit code 0 if nothing was lost, 1 if anything was; the new database is made either way.")]
+Exit code 0 if nothing was lost, 1 if anything was; the new database is written in both cases.")]
 pub(crate) struct Repair {
-    /// The damaged database's directory
+    /// The directory of the damaged database
     db: PathBuf,
-    /// The directory of the new one: absent or empty
+    /// The directory of the new database: absent or empty
     new_db: PathBuf,
-    /// Where the report goes [default: NEW-DB.report.ndjson]
+    /// The file of the report [default: NEW-DB.report.ndjson]
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 }
@@ -48,7 +49,7 @@ impl Repair {
         let mut file = BufWriter::new(File::create(&path).map_err(failed)?);
         let progress = Progress::bytes(None);
         let mut written = Ok(());
-        let report = quiredb::repair(
+        let report = quiredb::operations::repair(
             context.env.clone(),
             Volumes::single(&self.db),
             Volumes::single(&self.new_db),
@@ -83,7 +84,7 @@ impl Repair {
     }
 }
 
-/// The report's place when none is given.
+/// The default path of the report.
 fn beside(new_db: &Path) -> PathBuf {
     let mut name = new_db.components().as_path().as_os_str().to_os_string();
     name.push(".report.ndjson");

@@ -1,4 +1,4 @@
-//! `quire restore`: a database of a snapshot.
+//! `quire restore`: makes a database from a snapshot.
 
 use super::backup::unreadable;
 use crate::Context;
@@ -9,21 +9,21 @@ use crate::time::Moment;
 use quiredb::{ErrorKind, Volumes};
 use std::path::PathBuf;
 
-/// Make a database of a snapshot of a backup
+/// Make a database from a snapshot of a backup
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Every byte's checksum is compared on the way. The directory becomes a database in the very end: one that was
-interrupted is begun anew by the same command. The database is a copy of the one backed up, under the same identity.
+Every checksum is checked. The directory becomes a database at the very end: after an
+interruption, run the same command again. The database has the identity of the original.
 
 Examples:
   quire restore /backups/db ./copy
   quire restore /backups/db ./copy --snapshot 12")]
 pub(crate) struct Restore {
-    /// The backup's directory
+    /// The directory of the backup
     dir: PathBuf,
-    /// The new database's directory: absent or empty
+    /// The directory of the new database: absent or empty
     db: PathBuf,
-    /// The snapshot's number, as `quire backups` lists it [default: the newest]
+    /// The number of the snapshot, as `quire backups` lists it [default: the newest]
     #[arg(long, value_name = "N")]
     snapshot: Option<u64>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Restore {
 impl Restore {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         let progress = Progress::bytes(None);
-        let report = quiredb::restore(
+        let report = quiredb::operations::restore(
             context.env.clone(),
             &self.dir,
             self.snapshot,

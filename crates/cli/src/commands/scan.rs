@@ -1,5 +1,6 @@
-//! `quire scan`: documents in key order.
+//! `quire scan`: prints documents in key order.
 
+use super::key::parse_key;
 use crate::Context;
 use crate::database;
 use crate::error::{Error, Result};
@@ -7,31 +8,31 @@ use quiredb::Key;
 use std::ops::Bound;
 use std::path::PathBuf;
 
-/// Print documents in key order, one a line, as they went in
+/// Print documents in key order, one a line, as they were written
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Integer keys come before strings; strings are in the order of their bytes.
+Integer keys come before strings; strings are ordered by their bytes.
 
 Examples:
   quire scan ./db papers --limit 10
   quire scan ./db papers --from a --to c
   quire scan ./db papers --prefix 2101. --json              with keys and versions
-  quire scan ./db papers > papers.ndjson                    take a copy that `quire load` reads")]
+  quire scan ./db papers > papers.ndjson                    a copy that `quire load` reads")]
 pub(crate) struct Scan {
-    /// The database's directory
+    /// The directory of the database
     db: PathBuf,
     /// The collection
     collection: String,
     /// Start at this key
-    #[arg(long, value_name = "KEY", value_parser = super::parse_key, allow_negative_numbers = true)]
+    #[arg(long, value_name = "KEY", value_parser = parse_key, allow_negative_numbers = true)]
     from: Option<Key>,
     /// End before this key
-    #[arg(long, value_name = "KEY", value_parser = super::parse_key, allow_negative_numbers = true)]
+    #[arg(long, value_name = "KEY", value_parser = parse_key, allow_negative_numbers = true)]
     to: Option<Key>,
-    /// Only string keys that start so
+    /// Only string keys with this prefix
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["from", "to"])]
     prefix: Option<String>,
-    /// At most this many
+    /// Print at most this many
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 }
@@ -75,7 +76,7 @@ fn first_of(prefix: &str) -> Result<Key> {
     if key.as_str().is_some() {
         return Ok(key);
     }
-    // The text of an integer is the integer's key. The least string after it has one more
-    // character, the least.
+    // The text of an integer is the integer's key. The next string has one more character, the
+    // smallest.
     parse(&format!("{prefix}\0"))
 }

@@ -1,7 +1,7 @@
-//! `quire serve`: a database over HTTP, and the memcached protocol, until told to stop.
+//! `quire serve`: serves a database over HTTP, and the memcached protocol, until a signal.
 
 use crate::error::{Error, Result};
-use crate::output::tell;
+use crate::message::print_message;
 use crate::size::Size;
 use crate::{Context, database, files};
 use quire_server::{Listeners, MemcachedOptions, ServerOptions};
@@ -11,11 +11,10 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// More than any token.
+/// A longer file is not a token.
 const TOKEN_BYTES_MAX: u64 = 64 << 10;
 
-/// Serve a database over HTTP: the document part of the OpenSearch REST API; also to clients of
-/// memcached
+/// Serve a database over HTTP (the document part of the OpenSearch REST API) and memcached
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -26,12 +25,13 @@ Examples:
 
   curl http://127.0.0.1:9200/papers/_doc/2101.00001
 
-Once it answers, it prints `listening on http://ADDRESS` on standard output; with --json, {\"listening\":\"http://ADDRESS\"}.
-With --memcached also `memcached on ADDRESS`; with --json, the member \"memcached\".
-An interrupt (Ctrl-C) or SIGTERM lets requests in flight end, makes everything durable and stops; a second one
-stops at once.")]
+When it answers requests, it prints `listening on http://ADDRESS` on standard output, and with
+--memcached `memcached on ADDRESS`. With --json it prints an object with the members \"listening\"
+and \"memcached\".
+After an interrupt (Ctrl-C) or SIGTERM it finishes the requests in flight, makes everything durable
+and stops. A second signal stops it at once.")]
 pub(crate) struct Serve {
-    /// The database's directory; made if absent
+    /// The directory of the database; created if absent
     db: PathBuf,
     #[command(flatten)]
     serving: Serving,
@@ -40,14 +40,14 @@ pub(crate) struct Serve {
 /// Where and how a server listens.
 #[derive(Debug, clap::Args)]
 pub(super) struct Serving {
-    /// Where to listen; port 0 picks a free one
+    /// The address to listen on; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9200")]
     listen: SocketAddr,
-    /// A file that holds the token that callers must send (Authorization: Bearer …); needed for any
-    /// address that other machines can reach
+    /// A file with the token that clients must send (Authorization: Bearer …); required for an
+    /// address that is open to other machines
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Serve the memcached protocol too, on this address; port 0 picks a free one
+    /// Serve the memcached protocol too, on this address; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT")]
     memcached: Option<SocketAddr>,
     /// The collection of all memcached keys; without it a key is collection:key
@@ -59,10 +59,10 @@ pub(super) struct Serving {
     /// Memory that the database may use [default: 256MiB]
     #[arg(long, value_name = "SIZE")]
     pub(super) memory: Option<Size>,
-    /// Let callers have backups made below this directory: `quire backup http://ADDRESS:PORT NAME`
+    /// Let clients make backups in this directory: `quire backup http://ADDRESS:PORT NAME`
     #[arg(long, value_name = "DIR")]
     backup_dir: Option<PathBuf>,
-    /// Say nothing on standard error while all is well
+    /// Print nothing on standard error but warnings and errors
     #[arg(long)]
     pub(super) quiet: bool,
 }
@@ -83,13 +83,13 @@ impl Serve {
             .map_err(Error::engine("cannot close the database"));
         served.and(closed)?;
         if !self.serving.quiet {
-            tell("quire: stopped; everything is durable");
+            print_message("quire: stopped; everything is durable");
         }
         Ok(())
     }
 }
 
-/// The threads of a server.
+/// Starts the threads of a server.
 pub(super) fn runtime() -> Result<Runtime> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -98,10 +98,10 @@ pub(super) fn runtime() -> Result<Runtime> {
 }
 
 impl Serving {
-    /// How the server is run.
+    /// The options of the server.
     ///
     /// # Errors
-    /// If others could reach it and it asks for no token, or the token can't be read.
+    /// If an address is open to other machines and there is no token, or it can't be read.
     pub(super) fn options(&self) -> Result<ServerOptions> {
         let token = self.token_file.as_deref().map(read_token).transpose()?;
         let is_open = |address: &SocketAddr| !address.ip().to_canonical().is_loopback();
@@ -110,8 +110,8 @@ impl Serving {
             && token.is_none()
         {
             return Err(Error::Usage(format!(
-                "other machines can reach {address}; give a token that callers must send with --token-file FILE, or \
-                 listen on 127.0.0.1"
+                "{address} is open to other machines; give a token that clients must send, with \
+                 --token-file FILE, or listen on 127.0.0.1"
             )));
         }
         let memcached = self.memcached.map(|listen| MemcachedOptions {
@@ -128,7 +128,7 @@ impl Serving {
         })
     }
 
-    /// Listens, and says where. What it returns then is ready when a signal says to stop.
+    /// Listens, and prints the addresses. The future that it returns ends with the first signal.
     ///
     /// # Errors
     /// If the system refuses an address.
@@ -142,7 +142,7 @@ impl Serving {
             None => None,
         };
         let (memcached, memcached_address) = memcached.unzip();
-        // From here on a signal means to stop well, so nothing that is said below may be missed.
+        // Before the addresses are printed: a caller may send a signal as soon as it has them.
         let signals = Signals::new()?;
         let stop = signals.first(self.quiet);
         if context.out.is_json() {
@@ -180,7 +180,7 @@ pub(crate) fn read_token(path: &Path) -> Result<String> {
     }
 }
 
-/// A listener, and where it listens.
+/// Listens on an address. Returns the address with the port that the system chose.
 async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
     let failed = |error| cannot_listen(address, &error);
     let listener = TcpListener::bind(address).await.map_err(failed)?;
@@ -214,7 +214,7 @@ impl Signals {
     async fn first(mut self, quiet: bool) {
         self.next().await;
         if !quiet {
-            tell("quire: stopping; once more stops at once");
+            print_message("quire: stopping; a second signal stops it at once");
         }
         tokio::spawn(async move {
             self.next().await;

@@ -1,4 +1,4 @@
-//! `quire stats`: what a database holds and what it takes.
+//! `quire stats`: shows the documents, files and sizes of a database.
 
 use crate::Context;
 use crate::client::Client;
@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "\
 Examples:
   quire stats ./db
-  quire stats http://127.0.0.1:9200            of a running server; of a follower, also how far behind its leader it is")]
+  quire stats http://127.0.0.1:9200            of a server; a follower also shows its lag")]
 pub(crate) struct Stats {
-    /// The database's directory; or a server of it, as http://HOST:PORT
+    /// The directory of the database, or http://HOST:PORT of its server
     db: String,
-    /// A file that holds the token that the server asks of its callers
+    /// A file with the token of the server
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 }
@@ -69,14 +69,14 @@ impl Stats {
             ))?;
         }
         if !following.is_null() {
-            context.out.line(how_it_follows(&following))?;
+            context.out.line(lag_line(&following))?;
         }
         Ok(())
     }
 }
 
-/// What a server says of how it follows, in words.
-fn how_it_follows(following: &Value) -> String {
+/// The lag and the state of a follower, in words.
+fn lag_line(following: &Value) -> String {
     let text = |name: &str| following[name].as_str().unwrap_or_default();
     let behind = match following["seconds_behind"].as_f64() {
         Some(seconds) => format!("{seconds:.1} s"),
@@ -108,7 +108,7 @@ const COLUMNS: [&str; 9] = [
     "table files",
 ];
 
-/// One line a collection under a heading, the columns aligned.
+/// A heading, then a line for each collection, in aligned columns.
 pub(crate) fn table(stats: &DatabaseStats) -> Vec<String> {
     let mut rows = vec![COLUMNS.map(str::to_owned)];
     for collection in &stats.collections {
@@ -136,7 +136,7 @@ pub(crate) fn table(stats: &DatabaseStats) -> Vec<String> {
     rows.iter().map(|row| aligned(row, &widths)).collect()
 }
 
-/// The first cell to the left, the others to the right.
+/// Aligns the first cell to the left and the others to the right.
 fn aligned(row: &[String], widths: &[usize]) -> String {
     let cells = row
         .iter()

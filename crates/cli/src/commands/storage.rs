@@ -1,37 +1,37 @@
-//! The options of `quire create` and `quire alter` that say how documents are kept on disk.
+//! The options of `quire create` and `quire alter` about the storage of documents.
 
 use crate::size::{Age, Size};
 use quiredb::{Codec, CollectionSettings};
 
-/// How documents are kept on disk
+/// How documents are stored
 #[derive(Debug, clap::Args)]
 pub(super) struct Storage {
     /// How documents are compressed: none, lz4, zstd or zstd(LEVEL), 1 to 19 [default: lz4]
     #[arg(long)]
     codec: Option<Codec>,
-    /// How much is compressed and read together, 1KiB to 16MiB: more takes less disk, and more time
-    /// for a single document [default: 16KiB]
+    /// The text that is compressed and read together, 1KiB to 16MiB: a larger block takes less
+    /// disk, and more time for a single document [default: 16KiB]
     #[arg(long, value_name = "SIZE")]
     block_size: Option<Size>,
     /// With zstd: the size of a dictionary trained on the documents, 1KiB to 1MiB; 0 for none
     /// [default: 0]
     #[arg(long, value_name = "SIZE")]
     dictionary: Option<Size>,
-    /// Begin a new file of the log when the newest is this many seconds old, however small; 0 for
+    /// Begin a new log file when the newest is this many seconds old, even if it is small; 0 for
     /// never [default: 0]
     #[arg(long, value_name = "SECONDS")]
     segment_age: Option<u64>,
-    /// Delete documents that were not written for so long: 30d, 12h, 90m; 0 for never [default: 0]
+    /// Delete documents this long after their last write: 30d, 12h, 90m; 0 for never [default: 0]
     #[arg(long, value_name = "AGE")]
     retention_age: Option<Age>,
-    /// Delete the documents that were not written for longest while all take more than this,
-    /// uncompressed: 100GiB; 0 for no bound [default: 0]
+    /// While all documents take more than this, uncompressed, delete those with the oldest last
+    /// write: 100GiB; 0 for no bound [default: 0]
     #[arg(long, value_name = "SIZE")]
     retention_size: Option<Size>,
 }
 
 impl Storage {
-    /// Takes over what was given.
+    /// Changes the settings that are given.
     pub(super) fn apply(&self, settings: &mut CollectionSettings) {
         let bytes = |Size(bytes)| u32::try_from(bytes).unwrap_or(u32::MAX);
         settings.codec = self.codec.unwrap_or(settings.codec);
@@ -47,7 +47,7 @@ impl Storage {
     }
 }
 
-/// Settings of storage in words: `zstd, blocks of 64 KiB`.
+/// The settings in words: `zstd, blocks of 64 KiB`.
 pub(super) fn words(settings: &CollectionSettings) -> String {
     let dictionary = match settings.dictionary_bytes {
         0 => String::new(),

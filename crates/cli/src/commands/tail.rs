@@ -1,47 +1,48 @@
-//! `quire tail`: the changes of a collection, as its log holds them.
+//! `quire tail`: prints the changes of a collection from its log.
 //!
-//! A database is open in one process at a time, so `--follow` does not hold it: it reads what is
-//! new, lets go, and looks again when files of the database have changed and nobody else has it
-//! open.
+//! A database is open in one process at a time, so `--follow` does not keep it open: it reads the
+//! new changes, closes the database, and opens it again when its files have changed and no other
+//! process has it open.
 
 use crate::error::{Error, Result};
-use crate::output::{key_json, tell};
+use crate::message::print_message;
+use crate::output::key_json;
 use crate::{Context, database, files};
 use quiredb::{
-    Change, Collection, Database, ErrorKind, Options, Position, Tail as Changes, Volumes,
+    Change, Collection, Database, DatabaseOptions, ErrorKind, Position, Tail as Changes,
 };
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How often `--follow` looks whether something has changed.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often `--follow` checks for changed files.
+const POLL: Duration = Duration::from_millis(100);
 
-/// Print the changes of a collection, one a line of JSON, each partition's in order
+/// Print the changes of a collection as lines of JSON, in the order of each partition
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A line is {\"partition\":P,\"position\":N,\"time_micros\":T,\"key\":K,\"document\":{...}}, or \"deleted\":true in place of the document.
+A line is {\"partition\":P,\"position\":N,\"time_micros\":T,\"key\":K,\"document\":{...}};
+a deletion has \"deleted\":true in place of the document.
 
 Examples:
   quire tail ./db papers --limit 10
   quire tail ./db papers --from 1000
-  quire tail ./db papers --prefix 2101.      of keys that begin so
-  quire tail ./db papers --follow            go on with what other commands write, until interrupted")]
+  quire tail ./db papers --prefix 2101.      of keys with this prefix
+  quire tail ./db papers --follow            and the changes of other commands, until interrupted")]
 pub(crate) struct Tail {
-    /// The database's directory
+    /// The directory of the database
     db: PathBuf,
     /// The collection
     collection: String,
     /// Start at this position of every partition
     #[arg(long, value_name = "POSITION", default_value_t = 1)]
     from: u64,
-    /// Wait for more; while another process has the database open, its changes show when it closes
-    /// it
+    /// Wait for more changes; those of another process are printed when it closes the database
     #[arg(long)]
     follow: bool,
-    /// Only changes of documents whose key begins with this
+    /// Only changes of documents whose key has this prefix
     #[arg(long, value_name = "TEXT", default_value = "")]
     prefix: String,
-    /// At most this many changes
+    /// Print at most this many changes
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
 }
@@ -71,7 +72,7 @@ impl Tail {
             drop((changes, collection, database));
             let state = files::state(&self.db);
             while files::state(&self.db) == state {
-                context.env.sleep(LOOK_EVERY);
+                context.env.sleep(POLL);
             }
         }
     }
@@ -84,24 +85,28 @@ impl Tail {
         .map_err(Error::engine("cannot read the log"))
     }
 
-    /// Opens the database, waiting while it is open elsewhere.
+    /// Opens the database; waits while it is open in another process.
     fn open_when_free(&self, context: &Context) -> Result<Database> {
         database::require_directory(context, &self.db)?;
-        let mut told = false;
+        let mut is_reported = false;
         loop {
-            let options = Options {
+            let options = DatabaseOptions {
                 create_if_missing: false,
                 retention: false,
-                ..Options::default()
+                ..DatabaseOptions::default()
             };
-            match Database::open_with(context.env.clone(), Volumes::single(&self.db), options) {
+            match Database::builder(&self.db)
+                .env(context.env.clone())
+                .options(options)
+                .open()
+            {
                 Ok(database) => return Ok(database),
                 Err(error) if error.kind() == ErrorKind::Locked => {
-                    if !told {
-                        tell("quire: waiting: the database is open in another process");
-                        told = true;
+                    if !is_reported {
+                        print_message("quire: waiting: the database is open in another process");
+                        is_reported = true;
                     }
-                    context.env.sleep(LOOK_EVERY);
+                    context.env.sleep(POLL);
                 }
                 Err(error) => return Err(database::refused(&self.db, error)),
             }
@@ -109,7 +114,7 @@ impl Tail {
     }
 }
 
-/// Prints changes of keys that begin with `prefix`, up to the limit.
+/// Prints changes of keys with this prefix, up to the limit.
 fn print(context: &mut Context, changes: &mut Changes, prefix: &str, left: &mut u64) -> Result<()> {
     while *left > 0
         && let Some(change) = changes.next()

@@ -1,4 +1,4 @@
-//! `quire verify`: every byte read, every checksum checked.
+//! `quire verify`: reads every byte and checks every checksum.
 
 use crate::Context;
 use crate::client::Client;
@@ -6,29 +6,29 @@ use crate::database;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::size::{Rate, Size, counted};
-use quiredb::{VerifyOptions, VerifyReport, Volumes};
+use quiredb::Volumes;
+use quiredb::operations::{VerifyOptions, VerifyReport};
 use std::path::{Path, PathBuf};
 
-/// Read every byte, check every checksum, and that each tree agrees with the log
+/// Read every byte; check every checksum, and that the trees agree with the log
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Each damage is told with its file, its offset and what is lost by it.
+Each damage is reported with its file, its offset and the loss.
 
 Examples:
   quire verify ./db
   quire verify ./db --rate 50MB/s
-  quire verify http://127.0.0.1:9200      the server reads, and goes on serving
+  quire verify http://127.0.0.1:9200      the server reads, and continues to serve
 
 Exit code 1 if anything is damaged.")]
 pub(crate) struct Verify {
-    /// The directory of a database, or of keys and values, or http://HOST:PORT of the server that
-    /// has it open
+    /// The directory of a database, or of keys and values; or http://HOST:PORT of its server
     db: String,
-    /// Read at most so much a second: 50MB/s, or none for no limit [default: none; a server's
-    /// 64MiB/s]
+    /// The bytes to read in a second, at most: 50MB/s, or none for no limit [default: none; for a
+    /// server 64MiB/s]
     #[arg(long)]
     rate: Option<Rate>,
-    /// A file that holds the token that the server asks for
+    /// A file with the token of the server
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 }
@@ -36,8 +36,8 @@ pub(crate) struct Verify {
 impl Verify {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         let report = match self.db.strip_prefix("http://") {
-            Some(server) => self.ask(context, server)?,
-            None => self.read(context, Path::new(&self.db))?,
+            Some(server) => self.verify_on_server(context, server)?,
+            None => self.verify_here(context, Path::new(&self.db))?,
         };
         if context.out.is_json() {
             context.out.json_line(&report)?;
@@ -53,14 +53,14 @@ impl Verify {
         }
     }
 
-    /// Reads it here.
-    fn read(&self, context: &Context, db: &Path) -> Result<VerifyReport> {
+    /// Verifies in this process.
+    fn verify_here(&self, context: &Context, db: &Path) -> Result<VerifyReport> {
         database::require_directory(context, db)?;
         let progress = Progress::bytes(None);
         let options = VerifyOptions {
             rate_bytes: self.rate.and_then(|rate| rate.0),
         };
-        let report = quiredb::verify_with(
+        let report = quiredb::operations::verify(
             context.env.clone(),
             Volumes::single(db),
             &options,
@@ -73,8 +73,8 @@ impl Verify {
         report.map_err(|source| database::refused(db, source))
     }
 
-    /// Has a server read it.
-    fn ask(&self, context: &Context, server: &str) -> Result<VerifyReport> {
+    /// Verifies on a server.
+    fn verify_on_server(&self, context: &Context, server: &str) -> Result<VerifyReport> {
         let client = Client::new(server, self.token_file.as_deref())?;
         let path = match self.rate {
             Some(Rate(rate)) => format!("/_verify?rate_bytes={}", rate.unwrap_or(0)),
@@ -88,12 +88,13 @@ impl Verify {
                 "the server could not verify the database: {reason}"
             )));
         }
-        serde_json::from_value(last["report"].take())
-            .map_err(|error| Error::Failed(format!("the server's answer makes no sense: {error}")))
+        serde_json::from_value(last["report"].take()).map_err(|error| {
+            Error::Failed(format!("the answer of the server is not a report: {error}"))
+        })
     }
 }
 
-/// The report for people: each damage, then the whole.
+/// The report for people: each damage, then the sum.
 pub(crate) fn lines(report: &VerifyReport) -> Vec<String> {
     let mut lines = Vec::new();
     for damage in &report.damage {
@@ -104,7 +105,8 @@ pub(crate) fn lines(report: &VerifyReport) -> Vec<String> {
     }
     if report.torn_bytes > 0 {
         lines.push(format!(
-            "{} after the last complete write will be cut when the database is opened (a write was interrupted; no damage)",
+            "{} after the last complete write will be cut when the database is opened (a write was \
+             interrupted; no damage)",
             Size(report.torn_bytes)
         ));
     }
@@ -112,7 +114,7 @@ pub(crate) fn lines(report: &VerifyReport) -> Vec<String> {
         0 => "no damage".to_owned(),
         damages => counted(damages, "damage", "damages"),
     };
-    // Keys and values are in none.
+    // Keys and values are in no collection.
     let documents = match report.collections {
         0 => String::new(),
         collections => format!(

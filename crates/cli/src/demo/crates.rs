@@ -1,16 +1,16 @@
-//! The sources and manifests of the crates that cargo has fetched, as documents: one a file.
+//! The sources and manifests of the crates that cargo has fetched, one document for each file.
 
 use super::documents::Object;
 use crate::files;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Larger files are left out.
+/// Larger files are skipped.
 const TEXT_BYTES_MAX: u64 = 256 << 10;
 
 const EXTENSIONS: [&str; 3] = ["rs", "toml", "md"];
 
-/// The files of all crates under cargo's home; none where there are none.
+/// The files of all crates in cargo's home; none if there are none.
 pub(super) fn fetched() -> Option<impl Iterator<Item = io::Result<Object>> + Send + 'static> {
     let home = std::env::var_os("CARGO_HOME")
         .map(PathBuf::from)
@@ -41,7 +41,7 @@ impl CrateFiles {
         }
     }
 
-    /// The document of a file; none if it is too large or no text.
+    /// The document of a file; none if the file is too large or not text.
     fn object(&self, file: &Path) -> Option<Object> {
         let extension = file
             .extension()?

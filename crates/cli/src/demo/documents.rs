@@ -1,4 +1,4 @@
-//! Documents made in this process, read by the load pipeline as if they were a file of NDJSON.
+//! Documents of this process as bytes of NDJSON, which the pipeline reads like a file.
 
 use serde_json::{Map, Value};
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ pub(super) type Object = Map<String, Value>;
 pub(super) struct Documents<I> {
     objects: I,
     line: Vec<u8>,
-    /// How much of the line has been read.
+    /// Bytes of the line that have been read.
     read: usize,
 }
 

@@ -1,38 +1,39 @@
-//! The end of the demonstration: the documents are frozen, and a query gives the same answer from
-//! both, sooner from the file.
+//! The last step of the demonstration: the documents are frozen, and a query has the same answer
+//! from the collection and from the file.
 
-use super::{say, step};
+use super::steps::{say, step};
 use crate::commands::freeze::{freeze, sentence};
 use crate::commands::query::show_text;
 use crate::error::{Error, Result};
 use crate::output::shortened;
 use crate::source::Source;
 use crate::{Context, database};
-use quiredb::FreezeOptions;
 use quiredb::frozen::FieldSpec;
+use quiredb::operations::FreezeOptions;
 use quiredb::query::{Aggregate, Answer, Options, Prepared, field, find};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Documents shown, and how much of each.
+/// Documents that are printed, and characters of each.
 const SHOWN: u64 = 3;
 const SHOWN_CHARACTERS: usize = 120;
-/// Values of the facet.
+/// The count of values of the facet.
 const FACET_VALUES: u64 = 8;
 
-/// What is asked of the documents.
+/// The query.
+#[derive(Debug, Clone)]
 pub(super) struct Question {
     /// The fields to freeze; all if none are named.
     pub(super) fields: Option<&'static [&'static str]>,
-    /// A number that all documents have, which must be so large.
+    /// A field with a number, and the least number that matches.
     pub(super) number: &'static str,
     pub(super) at_least: i64,
     /// A field with few values.
     pub(super) facet: &'static str,
 }
 
-/// What `--json` prints of it.
+/// The part of `--json`.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     documents: u64,
@@ -49,7 +50,7 @@ pub(super) fn file_of(database: &Path) -> PathBuf {
     name.into()
 }
 
-/// Freezes a collection and asks both.
+/// Freezes a collection, and runs the query on both.
 pub(super) fn show(
     context: &mut Context,
     path: &Path,
@@ -86,7 +87,8 @@ pub(super) fn show(
     let frozen = freeze(&view, &file, false, &options)?;
     say(context, format_args!("   {}", sentence(&frozen)))?;
     let command = format!(
-        "   $ quire query {shown_file} --where '{number} >= {at_least}' --order '{number} desc' --limit {SHOWN} --count --facet {facet}"
+        "   $ quire query {shown_file} --where '{number} >= {at_least}' --order '{number} desc' \
+         --limit {SHOWN} --count --facet {facet}"
     );
     say(context, command)?;
     let query = find(field(number).gte(at_least))
@@ -100,15 +102,15 @@ pub(super) fn show(
         _database: database,
         view,
     };
-    let (live_answer, live_documents, live_time) = ask(context, &live, &query)?;
+    let (live_answer, live_documents, live_time) = run_query(context, &live, &query)?;
     let frozen_file = Source::open(context, &file, None)?;
-    let (answer, documents, time) = ask(context, &frozen_file, &query)?;
+    let (answer, documents, time) = run_query(context, &frozen_file, &query)?;
     let is_same = documents == live_documents
         && answer.count == live_answer.count
         && answer.aggregates == live_answer.aggregates;
     if !is_same {
         return Err(Error::Failed(
-            "the frozen file answers otherwise than the collection".to_owned(),
+            "the answers of the frozen file and of the collection differ".to_owned(),
         ));
     }
     for document in &documents {
@@ -120,7 +122,8 @@ pub(super) fn show(
     say(
         context,
         format_args!(
-            "   the same answer from both: {:.1} ms from the collection, {:.2} ms from the file, just opened",
+            "   the same answer from both: {:.1} ms from the collection, {:.2} ms from the file, \
+             just opened",
             live_time.as_secs_f64() * 1e3,
             time.as_secs_f64() * 1e3
         ),
@@ -134,8 +137,8 @@ pub(super) fn show(
     })
 }
 
-/// The answer, its documents, and how long they took.
-fn ask(
+/// Runs a query. Returns the answer, its documents, and the time.
+fn run_query(
     context: &Context,
     source: &Source,
     query: &Prepared,

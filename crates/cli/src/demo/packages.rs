@@ -1,8 +1,8 @@
 //! The machine's Debian package index as documents: every package that apt knows, from `apt-cache
 //! dumpavail`.
 //!
-//! The index is text: stanzas of `Field: value` lines, one stanza a package, a blank line between
-//! them; a line that starts with white space goes on with the field before it.
+//! The index is text: a stanza of `Field: value` lines for each package, with blank lines between.
+//! A line that starts with white space continues the field before it.
 
 use super::documents::Object;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// Fields kept as text, and the names they get.
+/// Fields that are text, and their names in the document.
 const TEXT_FIELDS: [(&str, &str); 9] = [
     ("Package", "name"),
     ("Version", "version"),
@@ -24,7 +24,7 @@ const TEXT_FIELDS: [(&str, &str); 9] = [
 ];
 /// Fields that hold a number: KiB installed, and bytes of the package file.
 const NUMBER_FIELDS: [(&str, &str); 2] = [("Installed-Size", "installed_size"), ("Size", "size")];
-/// Fields that hold a list with commas.
+/// Fields that hold a list, separated by commas.
 const LIST_FIELDS: [(&str, &str); 5] = [
     ("Depends", "depends"),
     ("Recommends", "recommends"),
@@ -33,7 +33,7 @@ const LIST_FIELDS: [(&str, &str); 5] = [
     ("Tag", "tags"),
 ];
 
-/// The index of this machine; none where apt is absent or has no index yet.
+/// The index of this machine; none if there is no apt, or it has no index yet.
 pub(super) fn available() -> Option<impl Iterator<Item = io::Result<Object>> + Send + 'static> {
     let mut apt = Command::new("apt-cache")
         .arg("dumpavail")
@@ -46,7 +46,7 @@ pub(super) fn available() -> Option<impl Iterator<Item = io::Result<Object>> + S
     match reader.fill_buf() {
         Ok(start) if !start.is_empty() => Some(Packages::new(AptOutput { apt, reader })),
         _ => {
-            // It has ended or is of no use; nothing is left of it either way.
+            // It has ended, or its output is of no use.
             let _ = apt.kill();
             let _ = apt.wait();
             None
@@ -54,7 +54,7 @@ pub(super) fn available() -> Option<impl Iterator<Item = io::Result<Object>> + S
     }
 }
 
-/// What apt-cache prints. It is ended and waited for when the reading ends, early or not.
+/// The output of apt-cache. The process is ended when this is dropped.
 struct AptOutput {
     apt: Child,
     reader: BufReader<ChildStdout>,
@@ -122,8 +122,7 @@ impl<R: BufRead> Packages<R> {
         }
     }
 
-    /// The name; where that is taken, with the architecture; where that is taken too, with the
-    /// version.
+    /// The name; if it is taken, with the architecture; if that is taken too, with the version.
     fn id(&mut self, name: &str, architecture: &str, version: &str) -> String {
         let with_architecture = format!("{name}_{architecture}");
         let with_version = format!("{with_architecture}_{version}");
@@ -192,16 +191,23 @@ mod tests {
 
     #[test]
     fn stanzas_become_documents() {
-        let index = "Package: 0ad\nVersion: 1-2\nArchitecture: amd64\nInstalled-Size: 28591\nDepends: libc6 (>= 2.34), \
-                     a | b\nTag: game::strategy, interface::x11,\n role::program\nDescription: A game: of war\nSize: 12\n\n\n\
-                     Package: 0ad\nVersion: 1-3\nArchitecture: i386\n\nNote: no package\n\nPackage: 0ad\nVersion: 1-4\nArchitecture: i386";
+        let index = "Package: 0ad\nVersion: 1-2\nArchitecture: amd64\nInstalled-Size: 28591\n\
+                     Depends: libc6 (>= 2.34), a | b\nTag: game::strategy, interface::x11,\n \
+                     role::program\nDescription: A game: of war\nSize: 12\n\n\n\
+                     Package: 0ad\nVersion: 1-3\nArchitecture: i386\n\nNote: no package\n\n\
+                     Package: 0ad\nVersion: 1-4\nArchitecture: i386";
         let objects: Vec<String> = Packages::new(index.as_bytes())
             .map(|object| Value::from(object.unwrap()).to_string())
             .collect();
         assert_eq!(
             objects,
             [
-                r#"{"_id":"0ad","name":"0ad","version":"1-2","architecture":"amd64","description":"A game: of war","installed_size":28591,"size":12,"depends":["libc6 (>= 2.34)","a | b"],"tags":["game::strategy","interface::x11","role::program"]}"#,
+                concat!(
+                    r#"{"_id":"0ad","name":"0ad","version":"1-2","architecture":"amd64","#,
+                    r#""description":"A game: of war","installed_size":28591,"size":12,"#,
+                    r#""depends":["libc6 (>= 2.34)","a | b"],"#,
+                    r#""tags":["game::strategy","interface::x11","role::program"]}"#,
+                ),
                 r#"{"_id":"0ad_i386","name":"0ad","version":"1-3","architecture":"i386"}"#,
                 r#"{"_id":"0ad_i386_1-4","name":"0ad","version":"1-4","architecture":"i386"}"#,
             ]

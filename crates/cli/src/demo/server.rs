@@ -10,17 +10,17 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// A running server. Dropping it without [`Server::stop`] cuts off what is in flight.
+/// A running server. If it is dropped without [`Server::stop`], requests in flight are cut.
 pub(super) struct Server {
     runtime: Runtime,
     task: JoinHandle<quire_server::Result<()>>,
     stop: oneshot::Sender<()>,
-    /// Where it listens.
+    /// Its address.
     pub(super) address: SocketAddr,
 }
 
 impl Server {
-    /// Serves `database` from now on.
+    /// Starts to serve `database`.
     pub(super) fn start(database: Database) -> Result<Server> {
         let failed = |error| Error::Failed(format!("cannot start a server: {error}"));
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -42,7 +42,7 @@ impl Server {
             listener,
             options,
             async move {
-                // An error means that the sender is gone, which is to stop as well.
+                // An error means that the sender was dropped: stop too.
                 let _ = stopped.await;
             },
         ));
@@ -54,10 +54,10 @@ impl Server {
         })
     }
 
-    /// Asks it over HTTP.
+    /// Sends a request over HTTP.
     ///
     /// # Errors
-    /// If it does not answer, or not with success.
+    /// If there is no answer, or its status is an error.
     pub(super) fn request(&self, method: &str, path: &str, json: &str) -> Result<String> {
         let Answer { status, body } = http::request(self.address, method, path, json, None)
             .map_err(|error| {
@@ -73,9 +73,9 @@ impl Server {
         Ok(body)
     }
 
-    /// Lets requests in flight end, then stops.
+    /// Finishes the requests in flight, then stops.
     pub(super) fn stop(self) -> Result<()> {
-        // An error means that it has stopped already, and the task says why.
+        // An error means that it has stopped already; the task has the reason.
         let _ = self.stop.send(());
         match self.runtime.block_on(self.task) {
             Ok(served) => served.map_err(|error| Error::Failed(causes(&error))),

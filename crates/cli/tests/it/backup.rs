@@ -155,7 +155,7 @@ fn a_server_makes_the_backup_of_the_database_that_it_has_open() {
 
     let (_server, url) = start(&["--backup-dir", "backups"]);
     quire.fails(&["backup", &url, "nightly"], 1, &["401"]);
-    let ask = [
+    let arguments = [
         "backup",
         &url,
         "nightly",
@@ -164,11 +164,11 @@ fn a_server_makes_the_backup_of_the_database_that_it_has_open() {
         "--keep",
         "2",
     ];
-    let made = quire.ok(&ask);
+    let made = quire.ok(&arguments);
     assert!(made.starts_with("snapshot 1: "), "{made}");
-    assert_eq!(quire.json(&ask)["number"], 2);
-    let ask = ["backup", &url, "../nightly", "--token-file", "token"];
-    quire.fails(&ask, 1, &["backup name"]);
+    assert_eq!(quire.json(&arguments)["number"], 2);
+    let arguments = ["backup", &url, "../nightly", "--token-file", "token"];
+    quire.fails(&arguments, 1, &["backup name"]);
     quire.ok(&["restore", "backups/nightly", "copy"]);
     assert_eq!(quire.json(&["count", "copy", "c"]), json!({"count": 50}));
 }

@@ -7,7 +7,10 @@ use std::process::Stdio;
 
 #[test]
 fn documents_come_back_as_they_went_in() {
-    let document = r#"{"_id":"a","n":[1.10,1e3,-0,18446744073709551615],"s":"é\u0000\"","o":{"z":1,"a":{}},"x":null}"#;
+    let document = concat!(
+        r#"{"_id":"a","n":[1.10,1e3,-0,18446744073709551615],"#,
+        r#""s":"é\u0000\"","o":{"z":1,"a":{}},"x":null}"#,
+    );
     let quire = Quire::with_documents(document);
     let found = quire.ok(&["get", "db", "c", "a"]);
     let exact = r#""n":[1.10,1e3,-0,18446744073709551615]"#;

@@ -254,7 +254,7 @@ fn an_interrupted_load_goes_on_after_what_is_durable() {
     quire.fails(
         &["load", "db", "c", "first.ndjson", "--resume", "state"],
         2,
-        &["made anew", "remove it"],
+        &["created again", "remove it"],
     );
 }
 
@@ -377,6 +377,41 @@ fn bad_lines_can_be_skipped_and_are_counted() {
 }
 
 #[test]
+fn bad_lines_are_listed_in_a_report_and_have_a_limit() {
+    let quire = Quire::new();
+    let text = "{\"_id\":1}\nbad\n{\"_id\":2}\n{}\n{\"_id\":3}\n";
+    let arguments = [
+        "load",
+        "db",
+        "c",
+        "--on-error",
+        "skip",
+        "--bad-report",
+        "bad",
+    ];
+    assert_eq!(quire.pipe(&arguments, text).code, 0);
+    let report = std::fs::read_to_string(quire.path("bad")).unwrap();
+    let lines: Vec<Value> = report
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let places = lines.iter().map(|line| (&line["line"], &line["byte"]));
+    let expected = [(&json!(2), &json!(10)), (&json!(4), &json!(24))];
+    assert_eq!(places.collect::<Vec<_>>(), expected);
+    assert_eq!(lines[0]["file"], "standard input");
+    assert!(lines[1]["reason"].as_str().unwrap().contains("_id"));
+    assert_eq!(quire.ok(&["count", "db", "c"]), "3\n");
+
+    let arguments = ["load", "db", "d", "--on-error", "skip", "--bad-max", "1"];
+    let done = quire.pipe(&arguments, text);
+    assert_eq!(done.code, 1);
+    assert!(done.stderr.contains("standard input:4: "), "{done:?}");
+    assert!(done.stderr.contains("more than 1 bad"), "{done:?}");
+    let stops = quire.pipe(&["load", "db", "d", "--bad-max", "1"], text);
+    assert_eq!(stops.code, 2, "{stops:?}");
+}
+
+#[test]
 fn csv_rows_are_documents_of_strings() {
     let quire = Quire::new();
     let table = "sku,name,price\n1,\"Pen, blue\",0.50\nx/2,\"two\nlines\",\n";
@@ -397,7 +432,8 @@ fn csv_rows_are_documents_of_strings() {
     );
     assert_eq!(
         quire.ok(&["scan", "db", "products"]),
-        "{\"sku\":\"1\",\"name\":\"Pen, blue\",\"price\":\"0.50\"}\n{\"sku\":\"x/2\",\"name\":\"two\\nlines\",\"price\":\"\"}\n"
+        "{\"sku\":\"1\",\"name\":\"Pen, blue\",\"price\":\"0.50\"}\n\
+         {\"sku\":\"x/2\",\"name\":\"two\\nlines\",\"price\":\"\"}\n"
     );
     let done = quire.pipe(
         &["load", "db", "products", "-", "--format", "csv"],
@@ -451,7 +487,7 @@ fn what_is_fixed_at_creation_must_agree() {
 }
 
 #[test]
-fn inputs_that_can_not_be_read_are_refused_before_anything_is_made() {
+fn inputs_that_can_not_be_read_are_refused_before_anything_is_created() {
     let quire = Quire::new();
     quire.file("a.txt", "{}");
     std::fs::create_dir(quire.path("folder.json")).unwrap();

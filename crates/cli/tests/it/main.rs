@@ -4,7 +4,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "tests read and write files of their own, and end where something is not as it should be"
+    reason = "tests read and write files of their own, and panic when they fail"
 )]
 
 mod admin;

@@ -3,11 +3,16 @@
 use crate::Quire;
 use serde_json::{Value, json};
 
-const CARS: &str = r#"{"_id":"a","mark":"audi","price":9000,"tags":["new","red"],"at":{"city":"Ulm"}}
-{"_id":"b","mark":"fiat","price":500,"tags":["red"]}
-{"_id":"c","mark":"audi","price":1.50,"sold":true,"at":{"city":"Bonn"}}
-{"_id":"d","mark":"opel","at":{"city":"Ulm"},"odd name":null}
-"#;
+const CARS: &str = concat!(
+    r#"{"_id":"a","mark":"audi","price":9000,"tags":["new","red"],"at":{"city":"Ulm"}}"#,
+    "\n",
+    r#"{"_id":"b","mark":"fiat","price":500,"tags":["red"]}"#,
+    "\n",
+    r#"{"_id":"c","mark":"audi","price":1.50,"sold":true,"at":{"city":"Bonn"}}"#,
+    "\n",
+    r#"{"_id":"d","mark":"opel","at":{"city":"Ulm"},"odd name":null}"#,
+    "\n",
+);
 
 fn cars() -> Quire {
     let quire = Quire::new();
@@ -21,10 +26,10 @@ fn cars() -> Quire {
 
 /// The answer, which is the same from the collection and from what is frozen of it.
 fn answer(quire: &Quire, arguments: &[&str]) -> String {
-    let ask = |of: &[&str]| quire.ok(&[&["query"], of, arguments].concat());
-    let answer = ask(&["db", "c"]);
+    let query = |of: &[&str]| quire.ok(&[&["query"], of, arguments].concat());
+    let answer = query(&["db", "c"]);
     for frozen in ["c.quire", "frozen"] {
-        assert_eq!(ask(&[frozen]), answer, "{frozen}: {arguments:?}");
+        assert_eq!(query(&[frozen]), answer, "{frozen}: {arguments:?}");
     }
     answer
 }
@@ -41,7 +46,7 @@ fn keys(quire: &Quire, arguments: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn documents_are_found_by_their_fields_in_the_order_asked_for() {
+fn documents_are_found_by_their_fields_in_the_requested_order() {
     let quire = cars();
     let order = ["--order", "price desc"];
     for (filter, found) in [
@@ -84,7 +89,7 @@ fn documents_are_found_by_their_fields_in_the_order_asked_for() {
 #[test]
 fn what_is_said_about_all_that_match_needs_no_documents() {
     let quire = cars();
-    let asked = [
+    let options = [
         "--count",
         "--facet",
         "mark",
@@ -97,19 +102,28 @@ fn what_is_said_about_all_that_match_needs_no_documents() {
         "--aggregate",
         "histogram(price, 500)",
     ];
-    let text = answer(&quire, &asked);
-    let right = "4 match\nmark\n  audi         2\n  fiat         1\n  opel         1\nat.city\n  Ulm          2\n  Bonn         1\n\
-                 max(price): 9000\navg(price) WHERE mark = 'audi': 4500.75\nhistogram(price, 500)\n  0            1\n  500          1\n  9000         1\n";
+    let text = answer(&quire, &options);
+    let right = "4 match\nmark\n  audi         2\n  fiat         1\n  opel         1\n\
+                 at.city\n  Ulm          2\n  Bonn         1\nmax(price): 9000\n\
+                 avg(price) WHERE mark = 'audi': 4500.75\nhistogram(price, 500)\n  \
+                 0            1\n  500          1\n  9000         1\n";
     assert_eq!(text, right);
-    let all = answer(&quire, &[&asked[..], &["--json"]].concat());
+    let all = answer(&quire, &[&options[..], &["--json"]].concat());
     let all: Value = serde_json::from_str(&all).unwrap();
     assert_eq!(all["count"], 4);
     assert_eq!(
         all["aggregates"]["mark"],
-        json!({"values": [{"value": "audi", "count": 2}, {"value": "fiat", "count": 1}, {"value": "opel", "count": 1}], "others": 0})
+        json!({
+            "values": [
+                {"value": "audi", "count": 2},
+                {"value": "fiat", "count": 1},
+                {"value": "opel", "count": 1},
+            ],
+            "others": 0,
+        })
     );
     assert_eq!(all["aggregates"]["max(price)"], 9000);
-    // Documents too, where they are asked for: before what is said about all.
+    // Documents come first, if there is a limit.
     let both = answer(&quire, &["--count", "--limit", "1", "--json"]);
     assert_eq!(both.lines().count(), 2);
     assert_eq!(both.lines().last(), Some(r#"{"count":4}"#));
@@ -124,7 +138,7 @@ fn what_is_said_about_all_that_match_needs_no_documents() {
 }
 
 #[test]
-fn what_can_not_be_asked_is_said_with_its_place() {
+fn a_wrong_query_is_refused_with_the_place_of_the_mistake() {
     let quire = cars();
     let wrong = |arguments: &[&str], code, words: &[&str]| {
         quire.fails(&[&["query", "db", "c"], arguments].concat(), code, words);

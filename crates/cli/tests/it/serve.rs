@@ -45,8 +45,8 @@ impl Server {
         let length = body.len();
         write!(
             stream,
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/json\r\n\
-             Content-Length: {length}\r\n{headers}\r\n{body}",
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nContent-Length: {length}\r\n{headers}\r\n{body}",
             self.address
         )
         .unwrap();

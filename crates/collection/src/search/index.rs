@@ -13,7 +13,7 @@ use super::merger::MergePostings;
 use crate::documents::{ROWS, docid_bytes, parse_docid, parse_position};
 use crate::record::{Kind, Record};
 use bytes::Bytes;
-use quire_lsm::{Codec, SmallBytes, TreeSpec};
+use quire_lsm::{BlockCodec, SmallBytes, TreeSpec};
 use quire_model::{DocId, Document, Key, Position};
 use quire_store::{BaseView, DerivedTrees, Difference, Error, Result, TreeBatch, TreeId};
 use std::ops::Bound;
@@ -59,7 +59,7 @@ impl SearchIndex {
 impl DerivedTrees for SearchIndex {
     fn trees(&self) -> Vec<TreeSpec> {
         vec![TreeSpec {
-            codec: Codec::Lz4,
+            codec: BlockCodec::Lz4,
             // A value is looked up in all clusters at once, by a range.
             filter_bits_per_key: 0,
             merger: Some(Arc::new(MergePostings)),
@@ -73,7 +73,9 @@ impl DerivedTrees for SearchIndex {
         cursor: &[u8],
         batch: &mut TreeBatch,
     ) -> Result<Option<Vec<u8>>> {
-        let mut rows = view.tree(ROWS)?.scan(Bound::Included(cursor), Bound::Unbounded)?;
+        let mut rows = view
+            .tree(ROWS)?
+            .scan(Bound::Included(cursor), Bound::Unbounded)?;
         let mut inversion = Inversion::default();
         loop {
             let mut found: Vec<(DocId, Position)> = Vec::with_capacity(READ_AT_ONCE);
@@ -143,7 +145,10 @@ impl SearchIndex {
             docids.push((record.docid, record.kind == Kind::Delete));
         }
         let rows = |view: &BaseView| -> Result<Vec<Option<Position>>> {
-            let keys: Vec<_> = docids.iter().map(|(docid, _)| docid_bytes(*docid)).collect();
+            let keys: Vec<_> = docids
+                .iter()
+                .map(|(docid, _)| docid_bytes(*docid))
+                .collect();
             let keys: Vec<&[u8]> = keys.iter().map(<[u8; 4]>::as_slice).collect();
             let rows = view.tree(ROWS)?.get_many(&keys)?;
             let position = |row: SmallBytes| parse_position(&row);
@@ -167,10 +172,14 @@ impl SearchIndex {
             }
         }
         let positions: Vec<Position> = before.iter().map(|(_, position)| *position).collect();
-        let mut before = before.into_iter().zip(difference.old.records(&positions)?).peekable();
+        let mut before = before
+            .into_iter()
+            .zip(difference.old.records(&positions)?)
+            .peekable();
         for (docid, after) in after {
             let of_docid = before.next_if(|((old, _), _)| *old == docid);
-            let entries = of_docid.map(|((_, position), record)| self.entries_of(position, &record));
+            let entries =
+                of_docid.map(|((_, position), record)| self.entries_of(position, &record));
             inversion.add(docid, &entries.transpose()?.unwrap_or_default(), &after);
         }
         Ok(())

@@ -16,7 +16,10 @@ impl Postings for TreeSnapshot {
 
     fn visit_back(&self, from: &[u8], to: &[u8], see: &mut SeePosting<'_>) -> Result<()> {
         match from < to {
-            true => show(self.scan_back(Bound::Included(from), Bound::Excluded(to)), see),
+            true => show(
+                self.scan_back(Bound::Included(from), Bound::Excluded(to)),
+                see,
+            ),
             false => Ok(()),
         }
     }

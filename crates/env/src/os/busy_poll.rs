@@ -1,15 +1,15 @@
-//! Reads that wait for the disk awake.
+//! Reads that busy-poll for the disk.
 //!
-//! A thread that sleeps until its read is done gives its core away. Where nobody else wants the
-//! core, it halts, and to bring it back takes half as long as a read of a fast disk, in a virtual
-//! machine above all. So a reader asks again and again for a while, as Linux's `haltpoll` and SPDK
-//! do, as long as there are cores that have nothing else to do for this process.
+//! A thread that sleeps until its read is done gives up its core. If no other thread wants the
+//! core, the core halts, and waking it takes half as long as a read of a fast disk, above all in a
+//! virtual machine. So a reader polls for a while, as `haltpoll` of Linux and SPDK do, as long as
+//! there are cores that this process does not use otherwise.
 //!
 //! # Invariants
-//! 1. No more threads wait awake than there are cores without a background job. What jobs read they
-//!    wait for asleep.
-//! 2. Nobody waits awake for longer than [`BUSY_POLL_MAX`]: a disk that is slow, or busy, is waited for
-//!    asleep.
+//! 1. At most as many threads busy-poll as there are cores without a background job. Reads of
+//!    background jobs sleep.
+//! 2. No read polls for longer than [`BUSY_POLL_MAX`]: on a slow or busy disk the thread then
+//!    sleeps.
 
 use rustix::io::{Errno, ReadWriteFlags};
 use std::cell::Cell;
@@ -20,29 +20,29 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// As long as `haltpoll` keeps a core from halting: some three reads of a fast disk.
+/// As long as `haltpoll` keeps a core from halting: about three reads of a fast disk.
 const BUSY_POLL_MAX: Duration = Duration::from_micros(200);
 
-/// Longer reads are not waited for awake: they take the disk longer, and are few.
+/// Longer reads sleep at once: they take the disk longer, and are few.
 pub(super) const BYTES_MAX: usize = 64 << 10;
 
 static CORES: LazyLock<Cores> =
     LazyLock::new(|| Cores::new(thread::available_parallelism().map_or(1, usize::from)));
 
-/// After a read that waited, the next ones are taken for such as may wait, until so many did not.
-/// About where it pays: to wait awake saves a third of a read of the disk, some fifty times what it
-/// costs to ask what the system holds.
+/// After a read that waited, the next reads are expected to wait too, until this number of them did
+/// not. This is about where it pays: polling saves a third of a read of the disk, some fifty times
+/// the cost of checking what the system holds.
 const EXPECTED_WAITS: u32 = 32;
 
 thread_local! {
     /// Whether this thread runs background jobs.
     static BACKGROUND: Cell<bool> = const { Cell::new(false) };
-    /// Reads of this thread that may wait.
+    /// The number of next reads of this thread that are expected to wait.
     static WAITS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The cores of the machine, and how many of them this process keeps busy: by background jobs, and
-/// by waiting awake.
+/// The cores of the machine, and the number that this process keeps busy, by background jobs and by
+/// polling.
 struct Cores {
     all: usize,
     busy: AtomicUsize,
@@ -62,7 +62,7 @@ impl Cores {
         Core(self)
     }
 
-    /// One that nobody keeps busy, if there is any.
+    /// An idle core, if there is one.
     fn take_idle(&self) -> Option<Core<'_>> {
         let one_more = |busy: usize| (busy < self.all).then_some(busy + 1);
         let taken = self
@@ -74,37 +74,38 @@ impl Cores {
 
 impl Drop for Core<'_> {
     fn drop(&mut self) {
-        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+        let busy = self.0.busy.fetch_sub(1, Ordering::Relaxed);
+        debug_assert!(busy > 0, "each busy core was counted");
     }
 }
 
-/// The core of a background job, which this thread begins.
+/// Takes a core for a background job that this thread begins.
 pub(super) fn begin_job() -> Core<'static> {
     BACKGROUND.set(true);
     CORES.take()
 }
 
-/// What came of a read.
+/// The result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Read {
-    /// At least one, but at the end of the file; fewer than were asked for if more were not there
-    /// yet.
+    /// At least one, except at the end of the file; fewer than requested if the system held no
+    /// more.
     pub(super) bytes: usize,
-    /// Whether the disk was waited for.
+    /// Whether the read waited for the disk.
     pub(super) waited: bool,
 }
 
-/// Reads into `buffer` from `offset`, awake if there is an idle core.
+/// Reads into `buffer` from `offset`; busy-polls if there is an idle core.
 ///
 /// # Errors
-/// Those of the system.
+/// Errors of the system.
 pub(super) fn read(file: &File, buffer: &mut [u8], offset: u64) -> rustix::io::Result<Read> {
     if let Some(bytes) = read_at_once(file, buffer, offset)? {
         WAITS.set(WAITS.get().saturating_sub(1));
         let waited = false;
         return Ok(Read { bytes, waited });
     }
-    // The system has asked the disk by now.
+    // The system has sent the read to the disk by now.
     WAITS.set(EXPECTED_WAITS);
     let waited = true;
     let core = match BACKGROUND.get() {
@@ -119,39 +120,40 @@ pub(super) fn read(file: &File, buffer: &mut [u8], offset: u64) -> rustix::io::R
             }
         }
     }
-    let bytes = read_asleep(file, buffer, offset)?;
+    let bytes = read_blocking(file, buffer, offset)?;
     Ok(Read { bytes, waited })
 }
 
-/// Whether a read by this thread may wait for the disk, as far as its last ones tell.
+/// Whether a read by this thread may wait for the disk, judging by its last reads.
 #[inline]
 pub(super) fn may_wait() -> bool {
     WAITS.get() > 0
 }
 
-/// Reads what the system holds. `None` if that is nothing: it asks the disk, and does not wait.
+/// Reads the bytes that the system holds. `None` if it holds none: it sends the read to the disk,
+/// and does not wait.
 fn read_at_once(file: &File, buffer: &mut [u8], offset: u64) -> rustix::io::Result<Option<usize>> {
     let read = || {
         let mut buffers = [IoSliceMut::new(buffer)];
         rustix::io::preadv2(file, &mut buffers, offset, ReadWriteFlags::NOWAIT)
     };
     if offset > i64::MAX as u64 {
-        // To `preadv2`, the last one is not an offset, but says "where the file is". This refuses
-        // all of them.
-        return read_asleep(file, buffer, offset).map(Some);
+        // For `preadv2`, the largest offset means the current position of the file. `pread` refuses
+        // all offsets this large.
+        return read_blocking(file, buffer, offset).map(Some);
     }
     match rustix::io::retry_on_intr(read) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(Errno::AGAIN) => Ok(None),
-        // Where nothing is read without a wait: an old system, some file systems, a sandbox.
+        // The call is not available: an old system, some file systems, a sandbox.
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {
-            read_asleep(file, buffer, offset).map(Some)
+            read_blocking(file, buffer, offset).map(Some)
         }
         Err(errno) => Err(errno),
     }
 }
 
-fn read_asleep(file: &File, buffer: &mut [u8], offset: u64) -> rustix::io::Result<usize> {
+fn read_blocking(file: &File, buffer: &mut [u8], offset: u64) -> rustix::io::Result<usize> {
     rustix::io::retry_on_intr(|| rustix::io::pread(file, &mut *buffer, offset))
 }
 

@@ -5,11 +5,11 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-/// Makes one directory, unless it is there already.
+/// Makes one directory, unless it exists.
 pub(super) fn make_dir(path: &Path) -> Result<()> {
     match fs::create_dir(path) {
         Ok(()) => Ok(()),
-        // Whatever the error: on a read-only file system it need not be that the name is taken.
+        // On a read-only file system the error need not be that the name is taken.
         Err(_) if path.is_dir() => Ok(()),
         Err(e) => Err(Error::io("create directory", path, e)),
     }
@@ -25,8 +25,8 @@ pub(super) fn remove_dir_all(path: &Path) -> Result<()> {
     }
 }
 
-/// [`Env::list`](crate::Env::list). A name that is not UTF-8 can't be ours; it is listed with its
-/// bad bytes replaced.
+/// [`Env::list`](crate::Env::list). A name that is not UTF-8 is not one of ours; it is listed with
+/// replacement characters.
 pub(super) fn list(dir: &Path) -> Result<Vec<String>> {
     let name =
         |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
@@ -48,7 +48,7 @@ pub(super) fn exists(path: &Path) -> Result<bool> {
 pub(super) fn sync_dir(dir: &Path) -> Result<()> {
     let sync = || {
         let file = File::open(dir)?;
-        // Syncing a file by this call would be the caller's mistake, and would pass unseen.
+        // Syncing a file by this call is a mistake of the caller, which would go unnoticed.
         if !file.metadata()?.is_dir() {
             return Err(rustix::io::Errno::NOTDIR.into());
         }
@@ -60,6 +60,6 @@ pub(super) fn sync_dir(dir: &Path) -> Result<()> {
 /// [`Env::free_bytes`](crate::Env::free_bytes).
 pub(super) fn free_bytes(dir: &Path) -> Result<u64> {
     let stat =
-        rustix::fs::statvfs(dir).map_err(|e| Error::io("ask the free room of", dir, e.into()))?;
+        rustix::fs::statvfs(dir).map_err(|e| Error::io("get the free space of", dir, e.into()))?;
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }

@@ -1,13 +1,13 @@
-//! Real files: one appender with an offset of its own, readers that share a descriptor.
+//! Real files: one appender with its own offset, and readers that share a descriptor.
 //!
 //! # Invariants
-//! 1. `len` counts only whole appends: bytes of one that failed half-way lie past it, and the next
-//!    append goes over them.
-//! 2. `reserved_end` is at most where the room asked of the file system ends; 0 if none is held.
+//! 1. `len` counts only complete appends. Bytes of a failed append lie past it, and the next append
+//!    overwrites them.
+//! 2. `reserved_end` is at most the end of the space that was reserved; 0 if none is reserved.
 
 use super::busy_poll;
 use super::map::{self, OsMap};
-use crate::file_map::ends_early;
+use crate::part::ends_early;
 use crate::{AppendFile, Error, FileMap, FileStamp, ReadFile, Result};
 use bytes::Bytes;
 use rustix::buffer::spare_capacity;
@@ -92,8 +92,8 @@ impl AppendFile for OsAppendFile {
             )
         };
         match rustix::io::retry_on_intr(reserve) {
-            // A file system that can't reserve (NFS, some FUSE) is met without it: the append
-            // itself reports a full disk.
+            // Some file systems (NFS, some FUSE) can't reserve: then the append itself reports a
+            // full disk.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
                 self.reserved_end = end;
                 Ok(())
@@ -103,8 +103,8 @@ impl AppendFile for OsAppendFile {
     }
 
     fn sync(&mut self) -> Result<()> {
-        // fdatasync leaves out only times; the length, needed to read the data back, is synced with
-        // it.
+        // fdatasync skips only the times. It syncs the length, which is needed to read the data
+        // back.
         self.file
             .sync_data()
             .map_err(|e| Error::io("sync", &self.path, e))
@@ -114,7 +114,8 @@ impl AppendFile for OsAppendFile {
         if len > self.len {
             return Err(Error::cut_beyond_end(&self.path, len, self.len));
         }
-        // Also when the length stays: it gives back what is reserved, or was half written, past it.
+        // Also when the length stays: it releases reserved space, and bytes of a failed append,
+        // past it.
         self.file
             .set_len(len)
             .map_err(|e| Error::io("truncate", &self.path, e))?;
@@ -141,7 +142,7 @@ impl OsReadFile {
         })
     }
 
-    /// Fills `buffer` from `offset`, and waits awake.
+    /// Fills `buffer` from `offset`, and busy-polls for the disk.
     fn read_busy_poll(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let (mut rest, mut at) = (buffer, offset);
         while !rest.is_empty() {
@@ -166,7 +167,7 @@ impl ReadFile for OsReadFile {
         let metadata = self
             .file
             .metadata()
-            .map_err(|e| Error::io("ask the length of", &self.path, e))?;
+            .map_err(|e| Error::io("get the length of", &self.path, e))?;
         Ok(metadata.len())
     }
 
@@ -182,7 +183,7 @@ impl ReadFile for OsReadFile {
             self.read_busy_poll(offset, &mut bytes)?;
             return Ok(Bytes::from(bytes));
         }
-        // Into room that is not zeroed first: reads of blocks from the page cache are mostly
+        // Into memory that is not zeroed first: reads of blocks from the page cache are mostly
         // copying.
         let mut bytes = Vec::with_capacity(length);
         while bytes.len() < length {
@@ -194,7 +195,8 @@ impl ReadFile for OsReadFile {
                 Err(errno) => return Err(Error::io("read", &self.path, errno.into())),
             }
         }
-        // The allocator may have given more room than was asked for.
+        debug_assert!(bytes.len() >= length, "a read fills its buffer or fails");
+        // The allocator may have given more bytes than requested.
         bytes.truncate(length);
         Ok(Bytes::from(bytes))
     }
@@ -261,7 +263,7 @@ pub(super) fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens for reading. The system opens a directory too, and fails only the read: this says so at
+/// Opens for reading. The system would open a directory too, and fail only the read; this fails at
 /// once.
 fn open_file(path: &Path) -> io::Result<File> {
     let file = File::open(path)?;

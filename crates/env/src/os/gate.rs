@@ -1,8 +1,9 @@
 //! A gate over a condition variable.
 //!
 //! # Invariant
-//! No wake-up is missed: a waiter reads the epoch before it looks, and sleeps only while the epoch
-//! is still that one, so a change made after its look and then notified always has it look again.
+//! No wake-up is missed. A waiter reads the epoch before it calls `ready`, and sleeps only while
+//! the epoch is unchanged. So a change that is made and notified after the call makes it call
+//! `ready` again.
 
 use crate::Gate;
 use parking_lot::{Condvar, Mutex};
@@ -26,7 +27,8 @@ impl Gate for OsGate {
         let start = Instant::now();
         loop {
             let seen = *self.epoch.lock();
-            // `ready` may take locks whose holders call `notify`: ours is not held here.
+            // `ready` may take locks whose holders call `notify`, so the lock of the epoch is not
+            // held here.
             if ready() {
                 return true;
             }
@@ -88,7 +90,7 @@ mod tests {
         let mut looks = 0;
         let ready = &mut || {
             looks += 1;
-            // As if by another thread, just after this look saw nothing.
+            // As if by another thread, just after this call saw no change.
             gate.notify();
             looks > 1
         };
@@ -96,7 +98,7 @@ mod tests {
         assert!(start.elapsed() < LONG);
     }
 
-    /// Two threads pass a counter to and fro; one that misses a wake-up stands until its long
+    /// Two threads pass a counter to and fro. One that misses a wake-up waits until its long
     /// timeout.
     #[test]
     fn no_wake_up_is_missed() {

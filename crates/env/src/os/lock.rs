@@ -1,5 +1,5 @@
-//! A lock on a real file, by `flock`: it belongs to the open file, so it keeps out other processes
-//! and other holders in this one alike, and the system releases it when its holder dies.
+//! A lock on a real file, by `flock`. It belongs to the open file, so it excludes other processes
+//! and other holders in this one, and the system releases it when its holder dies.
 
 use crate::{Error, FileLock, Result};
 use rustix::fs::FlockOperation;
@@ -16,7 +16,7 @@ pub(super) struct OsLock {
 
 impl FileLock for OsLock {}
 
-/// [`Env::lock`](crate::Env::lock). A lock file that may only be read is locked all the same.
+/// [`Env::lock`](crate::Env::lock). A read-only lock file can be locked too.
 pub(super) fn lock(path: &Path) -> Result<OsLock> {
     let file = open(path).map_err(|e| Error::io("open lock file", path, e))?;
     let lock = || rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
@@ -43,7 +43,7 @@ fn open(path: &Path) -> io::Result<File> {
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
             ) =>
         {
-            // Of the two errors the first says why there is no lock file, where there is none.
+            // If there is no lock file, the first of the two errors says why.
             File::open(path).map_err(|_| e)
         }
         opened => opened,

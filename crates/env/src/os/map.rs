@@ -1,13 +1,13 @@
 //! Real files as memory.
 //!
-//! A look at what the system does not hold is a fault, in which the thread sleeps until the disk
-//! has read. A read by a call can wait awake instead (see [`awake`]), and says what is wrong with
-//! the disk instead of ending the process. But a call for every look would double what one costs
-//! where the system holds all. So now and then a look asks first, by a call; and where the disk had
-//! to be waited for, the ones that follow do too.
+//! An access to a page that the system does not hold is a page fault, in which the thread sleeps
+//! until the disk has read it. A read by a system call can busy-poll instead (see [`busy_poll`]),
+//! and returns an error of the disk instead of killing the process. But a call before every access
+//! would double its cost where the system holds all pages. So only some accesses make the call
+//! first. If the disk had to be waited for, the following ones do too.
 
 use super::busy_poll;
-use crate::file_map::ends_early;
+use crate::part::ends_early;
 use crate::{Error, Result};
 use bytes::Bytes;
 use memmap2::{Advice, Mmap};
@@ -17,16 +17,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Of this many looks of a thread, one asks the system whether it holds what will be looked at.
-const LOOKS_FOR_A_QUESTION: u32 = 128;
+/// Of this number of accesses by a thread, one checks first whether the system holds the pages.
+const ACCESSES_PER_CHECK: u32 = 128;
 
-/// A page of the system's memory of files, on most machines; where pages are larger, some are asked
-/// for twice.
+/// The size of a page of the page cache on most machines. Where pages are larger, some are checked
+/// twice.
 const PAGE_BYTES: u64 = 4096;
 
 thread_local! {
-    /// Looks of this thread, at any map.
-    static LOOKS: Cell<u32> = const { Cell::new(0) };
+    /// Accesses by this thread, to any map.
+    static ACCESSES: Cell<u32> = const { Cell::new(0) };
 }
 
 /// A file as memory.
@@ -35,11 +35,11 @@ pub(crate) struct OsMap {
     path: PathBuf,
     file: Arc<File>,
     map: Arc<Mmap>,
-    /// The same, to share parts of it.
+    /// The same bytes, to share parts of them.
     shared: Bytes,
 }
 
-/// Holds a map for [`Bytes`].
+/// Keeps a map alive for [`Bytes`].
 struct Owner(Arc<Mmap>);
 
 impl AsRef<[u8]> for Owner {
@@ -49,12 +49,12 @@ impl AsRef<[u8]> for Owner {
 }
 
 impl OsMap {
-    /// All of `file`, which is at `path`, to be looked at here and there: the system is told so, or
-    /// it would read what is around each place along with it, for the map and for reads by calls.
+    /// Maps all of `file`, which is at `path`, for random access, and tells the system so.
+    /// Otherwise it would also read the neighbours of each page, for the map and for other reads.
     pub(super) fn open(path: &Path, file: &Arc<File>) -> io::Result<OsMap> {
         let map = Arc::new(map_file(file)?);
         map.advise(Advice::Random)?;
-        // A file system that takes no advice is met without.
+        // A file system without this advice works too.
         let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random);
         Ok(OsMap {
             path: path.to_path_buf(),
@@ -78,23 +78,23 @@ impl OsMap {
         &self.shared
     }
 
-    /// To be called before `length` bytes from `offset` are looked at.
+    /// Prepares an access to `length` bytes from `offset`.
     ///
     /// # Errors
-    /// Those of the system, if it was asked.
+    /// Errors of the system, if it was called.
     #[inline]
-    pub(crate) fn before_look(&self, offset: u64, length: usize) -> Result<()> {
-        let looks = LOOKS.get().wrapping_add(1);
-        LOOKS.set(looks);
-        match looks.is_multiple_of(LOOKS_FOR_A_QUESTION) || busy_poll::may_wait() {
-            true => self.ask(offset, length),
+    pub(crate) fn before_access(&self, offset: u64, length: usize) -> Result<()> {
+        let accesses = ACCESSES.get().wrapping_add(1);
+        ACCESSES.set(accesses);
+        match accesses.is_multiple_of(ACCESSES_PER_CHECK) || busy_poll::may_wait() {
+            true => self.read_pages(offset, length),
             false => Ok(()),
         }
     }
 
-    /// Reads a byte of each page.
+    /// Reads one byte of each page, so that the system holds all of them.
     #[cold]
-    fn ask(&self, offset: u64, length: usize) -> Result<()> {
+    fn read_pages(&self, offset: u64, length: usize) -> Result<()> {
         let end = offset.saturating_add(length as u64);
         let (mut at, mut waited) = (offset, false);
         while at < end {
@@ -114,8 +114,8 @@ impl OsMap {
     }
 }
 
-/// Has the system begin to read what it does not hold of `length` bytes from `offset`. One that
-/// won't is no worse off than without.
+/// Lets the system start to read the missing ones of `length` bytes from `offset`. If it does not,
+/// nothing is lost.
 pub(super) fn will_need(file: &File, offset: u64, length: u64) {
     if let Some(length) = std::num::NonZeroU64::new(length) {
         let _ = rustix::fs::fadvise(file, offset, Some(length), rustix::fs::Advice::WillNeed);
@@ -125,11 +125,10 @@ pub(super) fn will_need(file: &File, offset: u64, length: u64) {
 /// The bytes of a file as memory.
 #[allow(
     unsafe_code,
-    reason = "a map can't be had without; see what `ReadFile::map` asks of its callers"
+    reason = "a map can't be had without; see what `ReadFile::map` requires of its callers"
 )]
 pub(super) fn map_file(file: &File) -> io::Result<Mmap> {
-    // SAFETY: nobody writes to these bytes while the map is there, here or in another process: that
-    // is what `ReadFile::map` is for, and says. The map is read-only and shared, so it does not
-    // change unless the file does.
+    // SAFETY: no process writes to these bytes while the map exists: `ReadFile::map` requires that
+    // of its callers. The map is read-only and shared, so it changes only if the file does.
     unsafe { Mmap::map(file) }
 }

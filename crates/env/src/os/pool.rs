@@ -1,9 +1,11 @@
-//! Background threads: for each class of jobs a queue ordered by due time, and a few threads that
-//! take from it.
+//! Background threads: each class of jobs has a queue ordered by due time, and a few threads that
+//! take jobs from it.
 //!
 //! # Invariants
-//! 1. Jobs of a class start in order of their due time, and of their arrival where that is equal.
-//! 2. Threads share the queue alone, never the [`OsEnv`](super::OsEnv): dropping that ends them.
+//! 1. Jobs of a class start in order of their due time; those with the same due time, in order of
+//!    arrival.
+//! 2. Threads share only the queue, never the [`OsEnv`](super::OsEnv), so dropping the `OsEnv` ends
+//!    them.
 //! 3. A job that panics ends itself only: the panic is reported by the process's hook, the thread
 //!    goes on.
 
@@ -68,8 +70,8 @@ impl Drop for Pool {
         self.flush.close();
         self.compaction.close();
         for thread in self.threads.drain(..) {
-            // The machine's last user may be a job: its own thread can't wait for itself, and ends
-            // after it.
+            // The last user of the machine may be a job: its own thread can't wait for itself, and
+            // ends after it.
             if thread.thread().id() != thread::current().id() {
                 let _ = thread.join();
             }
@@ -119,27 +121,27 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Forgets the jobs that have not started, and has the threads end.
+    /// Drops the jobs that have not started, and ends the threads.
     fn close(&self) {
         let mut waiting = self.waiting.lock();
         waiting.closed = true;
         let forgotten = std::mem::take(&mut waiting.jobs);
         drop(waiting);
         self.changed.notify_all();
-        // After the lock: what a job owns may do anything when it is dropped.
+        // After the lock is released: what a job owns may do anything when it is dropped.
         drop(forgotten);
     }
 
     fn work(&self) {
         while let Some(job) = self.next() {
             let _core = busy_poll::begin_job();
-            // What a job leaves half done is its own affair: locks here do not poison, and it
-            // shares nothing with us.
+            // A job that panics concerns only itself: locks here do not poison, and it shares
+            // nothing with this thread.
             let _ = std::panic::catch_unwind(AssertUnwindSafe(job));
         }
     }
 
-    /// The next job, when it is due; none when the queue is closed.
+    /// The next job, when it is due; `None` when the queue is closed.
     fn next(&self) -> Option<Job> {
         let mut waiting = self.waiting.lock();
         while !waiting.closed {
@@ -149,6 +151,10 @@ impl Queue {
             };
             let left = due.saturating_sub(self.start.elapsed());
             if left.is_zero() {
+                debug_assert!(
+                    due <= self.start.elapsed(),
+                    "no job starts before it is due"
+                );
                 return waiting.jobs.pop_first().map(|(_, job)| job);
             }
             self.changed.wait_for(&mut waiting, left);

@@ -1,4 +1,4 @@
-//! The disk as its owner finds it, and damage done to it behind the program's back.
+//! The disk as a test sees it, and damage that a test does to it.
 
 use super::SimEnv;
 use super::file;
@@ -6,10 +6,10 @@ use super::rng::Rng;
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// The disk as its owner finds it, and damage to it. None of this is a call into the machine: it is
-/// not counted, takes no time, meets no fault, and works after a crash too.
+/// The disk as a test sees it, and damage to it. These are not calls into the machine: they are not
+/// counted, take no time, meet no fault, and work after a crash too.
 impl SimEnv {
-    /// All files, sorted by path; those of a disk that is gone are not among them.
+    /// All files, sorted by path, except those of a disk that has vanished.
     pub fn files(&self) -> Vec<PathBuf> {
         self.machine.with(|state| {
             state
@@ -21,7 +21,7 @@ impl SimEnv {
         })
     }
 
-    /// Bytes in use on the disk that holds `path`, reserved room included.
+    /// Bytes in use on the disk that holds `path`, with reserved space.
     pub fn used_bytes(&self, path: &Path) -> u64 {
         self.machine.with(|state| state.used_bytes(path))
     }
@@ -37,8 +37,8 @@ impl SimEnv {
         Ok(bytes)
     }
 
-    /// Bit rot: flips one bit of one file, both chosen by the seed. Says which: the file, and the
-    /// bit as [`flip_bit`](Self::flip_bit) counts. None if no file holds a byte.
+    /// Bit rot: flips one bit of one file, both chosen by the seed. Returns the file and the bit,
+    /// as [`flip_bit`](Self::flip_bit) counts it. `None` if no file holds a byte.
     pub fn rot(&self, seed: u64) -> Option<(PathBuf, u64)> {
         let files = self.machine.with(|state| state.tree.files());
         let sizes = files
@@ -53,8 +53,8 @@ impl SimEnv {
         Some((path, bit_index))
     }
 
-    /// Flips a bit of a file: bit `bit_index % 8` of byte `bit_index / 8`. It counts as durable, as
-    /// does the rest of the file from then on.
+    /// Flips a bit of a file: bit `bit_index % 8` of byte `bit_index / 8`. The whole file counts as
+    /// durable from then on.
     ///
     /// # Errors
     /// `NotFound`; `InvalidArgument` past the end.
@@ -66,7 +66,7 @@ impl SimEnv {
         })
     }
 
-    /// Cuts a file to `len` bytes behind everybody's back, durably.
+    /// Cuts a file to `len` bytes, durably, without a call of the program.
     ///
     /// # Errors
     /// `NotFound`; `InvalidArgument` past the end.
@@ -74,10 +74,10 @@ impl SimEnv {
         self.damage(path, len, 0, |bytes, len| bytes.truncate(len))
     }
 
-    /// Writes other bytes over those of a file, durably.
+    /// Overwrites bytes of a file, durably.
     ///
     /// # Errors
-    /// `NotFound`; `InvalidArgument` if they would go past the end.
+    /// `NotFound`; `InvalidArgument` if they would extend past the end.
     pub fn overwrite(&self, path: &Path, offset: u64, with: &[u8]) -> Result<()> {
         self.damage(path, offset, with.len() as u64, |bytes, offset| {
             file::overwrite(bytes, offset, with);

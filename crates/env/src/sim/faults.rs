@@ -1,13 +1,12 @@
-//! What goes wrong, and when.
+//! Fault injection: what fails, and when.
 
-use super::SimEnv;
 use super::disks::Absence;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// An error of a step that a test asks for.
+/// An error of a step that a test injects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The device fails.
@@ -25,79 +24,27 @@ impl Fault {
     }
 }
 
-/// An error of a read that a test asks for.
+/// An error of a read that a test injects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadFault {
     /// The device fails.
     Eio,
-    /// The bytes end before those asked for, as if the file were shorter: `UnexpectedEnd`. A read
-    /// that the system merely cuts into pieces is none: `Env` and `ReadFile` go on until they have
-    /// all, and nobody sees it. Looks that read no bytes (a list, a length) are carried out.
+    /// The bytes end before the requested ones, as if the file were shorter: `UnexpectedEnd`. A
+    /// read that the system only splits is no fault: `Env` and `ReadFile` continue until they have
+    /// all bytes. Reads that return no bytes of a file (a list, a length) are carried out.
     Short,
-}
-
-/// Faults of steps and reads. A step that fails is not carried out, but for an append, of which a
-/// first part may be.
-impl SimEnv {
-    /// Makes step `step` fail.
-    pub fn fail_at(&self, step: u64, fault: Fault) {
-        self.machine
-            .with(|state| state.plan.fail_at.insert(step, fault));
-    }
-
-    /// Makes step `step` and every later one fail.
-    pub fn fail_from(&self, step: u64, fault: Fault) {
-        self.machine
-            .with(|state| state.plan.fail_from = Some((step, fault)));
-    }
-
-    /// Makes every sync of a file or a directory fail with EIO from now on, or no longer.
-    ///
-    /// A file whose sync failed never keeps anything again, although later syncs of it return
-    /// success: the real machine forgets what it could not write, and says so once.
-    pub fn fail_syncs(&self, fail: bool) {
-        self.machine.with(|state| state.plan.fail_syncs = fail);
-    }
-
-    /// Makes read `read` fail; [`reads`](Self::reads) is the number of the next one.
-    pub fn fail_read_at(&self, read: u64, fault: ReadFault) {
-        self.machine
-            .with(|state| state.plan.fail_read_at.insert(read, fault));
-    }
-
-    /// Makes read `read` and every later one fail.
-    pub fn fail_reads_from(&self, read: u64, fault: ReadFault) {
-        self.machine
-            .with(|state| state.plan.fail_reads_from = Some((read, fault)));
-    }
-
-    /// Makes every read of a file, or of all below a directory, fail with EIO from now on.
-    pub fn fail_reads_of(&self, path: &Path) {
-        self.machine
-            .with(|state| state.plan.fail_reads_of = Some(path.to_path_buf()));
-    }
-
-    /// Forgets all faults and crashes that are planned, and brings back every disk that is gone.
-    /// The size and the speed of the disks stay.
-    pub fn heal(&self) {
-        self.machine.with(|state| {
-            state.plan = FaultPlan::default();
-            state.tree.bring_all_back();
-            state.note(format_args!("heal"));
-        });
-    }
 }
 
 /// What interrupts an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Interruption {
-    /// The machine stops; the operation may have been carried out, in part or whole.
+    /// The machine stops; the operation may have been carried out, partly or wholly.
     Crash,
     /// The operation fails.
     Fault(Errno),
 }
 
-/// The faults asked for, by step and by read.
+/// The planned faults, by step and by read.
 #[derive(Debug, Default)]
 pub(super) struct FaultPlan {
     pub(super) crash_at: Option<u64>,
@@ -138,7 +85,7 @@ impl FaultPlan {
     }
 }
 
-/// The fault that holds from a number on.
+/// The fault that applies from a number on.
 fn since<F>(from: Option<(u64, F)>, now: u64) -> Option<F> {
     from.filter(|(first, _)| now >= *first)
         .map(|(_, fault)| fault)

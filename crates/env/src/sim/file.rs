@@ -1,27 +1,27 @@
-//! A simulated file: what a reader sees now, and what of it a crash would leave.
+//! A simulated file: what a reader sees now, and what a crash would leave of it.
 //!
 //! # Invariants
-//! 1. `current` is `durable` with `unsynced` applied in order.
-//! 2. A crash leaves one of: `durable`; `current`; `durable` with some first part of `unsynced`
-//!    applied, where of the writes each 512-byte sector may be missing on its own, and the last may
-//!    end anywhere; or the length of `current`, and zeros for all bytes past those that were
-//!    durable (a file system that keeps the length before the bytes, as ext4 may where it allocates
-//!    late). A change of the length (a cut) is whole or not at all. Each file's fate is its own.
-//! 3. After a sync that failed, nothing that is done to the file becomes durable any more, although
-//!    later syncs say so: the real machine drops what it could not write, and reports that once.
+//! 1. `current` is `durable` with the changes in `unsynced` applied in order.
+//! 2. A crash leaves one of these. Either `durable`; or `current`; or `durable` with a prefix of
+//!    `unsynced` applied, where each 512-byte sector of a write may be missing, and the last write
+//!    may end anywhere; or the length of `current`, with zeros for all bytes past the durable ones
+//!    (a file system that stores the length before the bytes, as ext4 may with delayed allocation).
+//!    A change of the length (a cut) is done whole or not at all. Each file is decided separately.
+//! 3. After a failed sync no later change of the file becomes durable, although later syncs report
+//!    success: the real system drops pages that it could not write, and reports that once.
 
 use super::rng::Rng;
-use crate::FileStamp;
+use crate::stamp::FileStamp;
 use parking_lot::Mutex;
 use rustix::io::Errno;
 use std::io;
 use std::sync::Arc;
 
-/// What a disk writes whole or not at all, in bytes.
+/// The bytes that a disk writes whole or not at all.
 const SECTOR_BYTES: usize = 512;
 
-/// A file, shared by the names and the handles that lead to it: it can be read as long as one of
-/// them does.
+/// A file, shared by the names and the handles that refer to it. It can be read as long as one of
+/// them exists.
 pub(super) type FileRef = Arc<Mutex<SimFile>>;
 
 /// A change that a crash may undo.
@@ -37,10 +37,10 @@ pub(super) struct SimFile {
     current: Vec<u8>,
     durable: Vec<u8>,
     unsynced: Vec<Change>,
-    /// Where the room asked for ends; nothing if not past the length.
+    /// The end of the reserved space; 0 if nothing past the length is reserved.
     reserved_end: usize,
     sync_failed: bool,
-    /// Which of the machine's files it is, and how often it was changed.
+    /// The number of the file on this machine, and how often it was changed.
     number: u64,
     changes: u64,
     /// Held by a [`FileLock`](crate::FileLock).
@@ -81,7 +81,7 @@ impl SimFile {
         &self.current
     }
 
-    /// Bytes of the disk that it takes.
+    /// Bytes that it takes on the disk.
     pub(super) fn room(&self) -> usize {
         self.current.len().max(self.reserved_end)
     }
@@ -94,7 +94,7 @@ impl SimFile {
             .and_then(|end| self.current.get(start..end));
         match found {
             Some(found) => buffer.copy_from_slice(found),
-            // A read of nothing succeeds past the end too, as the system's does.
+            // A read of no bytes succeeds past the end too, as on the real system.
             None if buffer.is_empty() => {}
             None => {
                 return Err(io::Error::new(
@@ -117,7 +117,7 @@ impl SimFile {
         }
     }
 
-    /// Makes it `len` bytes long, by a cut or with zeros, and gives reserved room back.
+    /// Makes it `len` bytes long, by a cut or with zeros, and releases reserved space.
     pub(super) fn set_len(&mut self, len: usize) {
         self.reserved_end = 0;
         let missing = len.saturating_sub(self.current.len());
@@ -152,6 +152,11 @@ impl SimFile {
                 Change::Cut { len } => self.durable.truncate(len),
             }
         }
+        assert_eq!(
+            self.durable.len(),
+            self.current.len(),
+            "after a sync every change is durable"
+        );
     }
 
     pub(super) fn fail_sync(&mut self) {
@@ -171,8 +176,7 @@ impl SimFile {
         if self.unsynced.is_empty() {
             return self.durable.clone();
         }
-        // All or nothing are the common outcomes on a real machine, and the ones that must not be
-        // rare here.
+        // All and nothing are the common outcomes on a real machine, so they must not be rare here.
         match rng.up_to(4) {
             0 => self.durable.clone(),
             1 => self.current.clone(),
@@ -219,7 +223,7 @@ impl SimFile {
     }
 }
 
-/// Writes `bytes` over what is at `offset`; a gap before them is zero.
+/// Writes `bytes` at `offset`; a gap before them is filled with zeros.
 pub(super) fn overwrite(file: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
     let end = offset + bytes.len();
     if file.len() < end {

@@ -1,63 +1,28 @@
-//! Handles to simulated files: an appender, a reader, a lock. Each keeps its file readable after
-//! the name is gone.
+//! Handles to simulated files: an appender, a reader, a lock. A handle can be used after the name
+//! of its file is gone.
 
 use super::faults::Interruption;
 use super::file::{FileRef, to_index};
-use super::machine::{Machine, State};
-use super::tree::names_of;
-use crate::{AppendFile, Error, FileLock, FileMap, ReadFile, Result, file_map};
+use super::machine::{SimMachine, State};
+use super::map::SimMap;
+use super::open_file::OpenFile;
+use crate::{AppendFile, Error, FileLock, FileMap, ReadFile, Result};
 use rustix::io::Errno;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A file, counted as open until dropped.
-struct OpenFile {
-    file: FileRef,
-    /// The names that led to it when it was opened.
-    names: Vec<String>,
-    /// Disks that had vanished by then.
-    losses: usize,
-}
-
-impl OpenFile {
-    fn new(machine: &Machine, path: &Path, file: FileRef) -> OpenFile {
-        file.lock().open += 1;
-        OpenFile {
-            file,
-            names: names_of(path),
-            losses: machine.with(|state| state.losses.len()),
-        }
-    }
-
-    /// The file, if the disk that holds it has not vanished since it was opened.
-    fn on_its_disk(&self, state: &State) -> io::Result<&FileRef> {
-        let mut losses = state.losses.iter().skip(self.losses);
-        match losses.any(|gone| self.names.starts_with(gone)) {
-            true => Err(Errno::IO.into()),
-            false => Ok(&self.file),
-        }
-    }
-}
-
-impl Drop for OpenFile {
-    fn drop(&mut self) {
-        self.file.lock().open -= 1;
-    }
-}
-
 /// A file being written.
 pub(super) struct SimAppendFile {
-    machine: Arc<Machine>,
+    machine: Arc<SimMachine>,
     path: PathBuf,
     file: OpenFile,
     len: u64,
 }
 
 impl SimAppendFile {
-    pub(super) fn new(machine: Arc<Machine>, path: &Path, file: FileRef) -> SimAppendFile {
+    pub(super) fn new(machine: Arc<SimMachine>, path: &Path, file: FileRef) -> SimAppendFile {
         let len = file.lock().bytes().len() as u64;
         SimAppendFile {
             path: path.to_path_buf(),
@@ -106,7 +71,7 @@ impl AppendFile for SimAppendFile {
                 state.transfer(bytes.len());
                 let shortage = state.shortage(&self.path, file, start + bytes.len());
                 let room = bytes.len().saturating_sub(shortage);
-                // As on the real machine, a first part of what fails is written.
+                // As on the real machine, a prefix of a failed append is written.
                 let (written, outcome) = match interruption {
                     Some(Interruption::Fault(errno)) => (state.rng.up_to(room), Err(errno.into())),
                     _ if shortage > 0 => (room, Err(Errno::NOSPC.into())),
@@ -148,8 +113,8 @@ impl AppendFile for SimAppendFile {
                     file.fail_sync();
                     Err(errno.into())
                 }
-                // Any part of it may have been done, which is what a crash makes of the bytes that
-                // are not synced.
+                // Any part of it may be done, and so it is: a crash keeps any part of the bytes
+                // that are not synced.
                 Some(Interruption::Crash) => Ok(()),
                 None => {
                     file.sync();
@@ -177,13 +142,13 @@ impl AppendFile for SimAppendFile {
 
 /// A file being read.
 pub(super) struct SimReadFile {
-    machine: Arc<Machine>,
+    machine: Arc<SimMachine>,
     path: PathBuf,
     file: Arc<OpenFile>,
 }
 
 impl SimReadFile {
-    pub(super) fn new(machine: Arc<Machine>, path: &Path, file: FileRef) -> SimReadFile {
+    pub(super) fn new(machine: Arc<SimMachine>, path: &Path, file: FileRef) -> SimReadFile {
         SimReadFile {
             path: path.to_path_buf(),
             file: Arc::new(OpenFile::new(&machine, path, file)),
@@ -211,7 +176,7 @@ impl ReadFile for SimReadFile {
             let bytes = file.lock().bytes().len();
             Ok(bytes as u64)
         };
-        self.machine.look("ask the length of", &self.path, "", look)
+        self.machine.look("get the length of", &self.path, "", look)
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
@@ -237,51 +202,15 @@ impl ReadFile for SimReadFile {
     }
 }
 
-/// A file as memory. It shows what a read would: also what was damaged after it was mapped, and it
-/// fails as a read does.
-pub(crate) struct SimMap {
-    machine: Arc<Machine>,
-    path: PathBuf,
-    file: Arc<OpenFile>,
-}
-
-impl fmt::Debug for SimMap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SimMap").field("path", &self.path).finish()
-    }
-}
-
-impl SimMap {
-    /// [`FileMap::look`].
-    pub(crate) fn look<T>(
-        &self,
-        offset: u64,
-        length: usize,
-        look: impl FnOnce(&[u8]) -> T,
-    ) -> Result<T> {
-        let detail = format!("at {offset}, {length} bytes");
-        let part = |state: &mut State| {
-            let file = self.file.on_its_disk(state)?.lock();
-            let part = file_map::part(file.bytes(), offset, length);
-            part.map(<[u8]>::to_vec)
-                .ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
-        };
-        let part = self
-            .machine
-            .read("look at", &self.path, &detail, length > 0, part)?;
-        Ok(look(&part))
-    }
-}
-
-/// Holds the lock of a file that was not locked. It outlives the disk that the file is on.
+/// The lock of a file. It outlives the disk that the file is on.
 pub(super) struct SimLock {
     path: PathBuf,
     file: OpenFile,
 }
 
 impl SimLock {
-    /// None if the lock is held.
-    pub(super) fn take(machine: &Machine, path: &Path, file: FileRef) -> Option<SimLock> {
+    /// `None` if the lock is held.
+    pub(super) fn take(machine: &SimMachine, path: &Path, file: FileRef) -> Option<SimLock> {
         let held = std::mem::replace(&mut file.lock().locked, true);
         (!held).then(|| SimLock {
             path: path.to_path_buf(),
@@ -300,6 +229,7 @@ impl FileLock for SimLock {}
 
 impl Drop for SimLock {
     fn drop(&mut self) {
-        self.file.file.lock().locked = false;
+        let held = std::mem::replace(&mut self.file.file.lock().locked, false);
+        assert!(held, "a lock is held until its holder drops it");
     }
 }

@@ -1,12 +1,12 @@
-//! The simulated machine behind one lock: every call comes through here, is counted, timed, made to
-//! fail and traced.
+//! The simulated machine behind one lock. Every call comes through here: it is counted, timed, made
+//! to fail, and traced.
 //!
 //! # Invariants
-//! 1. What happens depends on the seed and on the calls alone, in their order.
+//! 1. What happens depends only on the seed and on the calls, in their order.
 //! 2. Once crashed, every call fails and changes nothing.
-//! 3. No job, nor anything a job owns, runs or is dropped while the lock is held.
+//! 3. No job, and nothing that a job owns, runs or is dropped while the lock is held.
 
-use super::disks::{Capacities, Latency};
+use super::disks::{Absence, Capacities, Latency};
 use super::faults::{FaultPlan, Interruption};
 use super::file::FileRef;
 use super::jobs::Jobs;
@@ -19,15 +19,14 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// 2026-01-01T00:00:00Z in microseconds since 1970: every first machine is switched on then.
+/// 2026-01-01T00:00:00Z in microseconds since 1970: the start of every first machine.
 pub(super) const EPOCH_MICROS: u64 = 1_767_225_600_000_000;
-/// The clock stops here, some 280,000 years on, so that no wait, however long, can wind it past its
-/// type.
+/// The clock stops here, some 280,000 years later, so that no wait overflows its type.
 const CLOCK_MICROS_MAX: u64 = i64::MAX as u64 - EPOCH_MICROS;
-/// What a call takes.
+/// The time that a call takes.
 const CALL_TIME: Duration = Duration::from_micros(1);
 const MIB: u128 = 1 << 20;
-/// What a disk that was given no size says it holds: 1 TiB.
+/// The free and used bytes of a disk without a size: 1 TiB.
 const CAPACITY_BYTES: u64 = 1 << 40;
 
 /// The state of a machine.
@@ -37,8 +36,8 @@ pub(super) struct State {
     pub(super) plan: FaultPlan,
     pub(super) capacities: Capacities,
     pub(super) latency: Latency,
-    /// Where disks have vanished so far: a handle fails if one did since it was opened, at a place
-    /// that it lies below.
+    /// The directories of the disks that have vanished so far. A handle fails if a disk above it
+    /// vanished since it was opened.
     pub(super) losses: Vec<Vec<String>>,
     pub(super) jobs: Jobs,
     pub(super) trace: Vec<String>,
@@ -48,17 +47,17 @@ pub(super) struct State {
     pub(super) reads: u64,
     /// Microseconds since the first machine was switched on.
     clock_micros: u64,
-    /// How far the wall clock is from where it would be.
+    /// The shift of the wall clock.
     pub(super) wall_shift_micros: i64,
     crashed: bool,
 }
 
 /// See the module.
-pub(super) struct Machine(Mutex<State>);
+pub(super) struct SimMachine(Mutex<State>);
 
-impl Machine {
-    pub(super) fn new(seed: u64) -> Machine {
-        Machine::with_disks(
+impl SimMachine {
+    pub(super) fn new(seed: u64) -> SimMachine {
+        SimMachine::with_disks(
             seed,
             Tree::new(),
             0,
@@ -73,8 +72,8 @@ impl Machine {
         clock_micros: u64,
         capacities: Capacities,
         latency: Latency,
-    ) -> Machine {
-        Machine(Mutex::new(State {
+    ) -> SimMachine {
+        SimMachine(Mutex::new(State {
             tree,
             rng: Rng::new(seed),
             plan: FaultPlan::default(),
@@ -91,12 +90,12 @@ impl Machine {
         }))
     }
 
-    /// Looks at the machine or sets it up: no call of the program that it runs.
+    /// Inspects the machine or sets it up: not a call of the program that it runs.
     pub(super) fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
         act(&mut self.0.lock())
     }
 
-    /// The clock, which a look at it moves.
+    /// The clock. Reading it takes time too.
     pub(super) fn tick(&self) -> Duration {
         self.with(|state| {
             state.advance(CALL_TIME);
@@ -104,7 +103,7 @@ impl Machine {
         })
     }
 
-    /// A read that reads no bytes of a file. `detail` goes into the trace.
+    /// A read that returns no bytes of a file. `detail` is for the trace.
     pub(super) fn look<T>(
         &self,
         op: &'static str,
@@ -115,7 +114,7 @@ impl Machine {
         self.read(op, path, detail, false, act)
     }
 
-    /// A read, which changes nothing; `of_bytes` if of bytes of a file.
+    /// A read, which changes nothing. `of_bytes` says that it returns bytes of a file.
     pub(super) fn read<T>(
         &self,
         op: &'static str,
@@ -132,9 +131,9 @@ impl Machine {
         state.leave(op, path, detail, outcome)
     }
 
-    /// A step that is carried out whole, or, where a fault is due, not at all. One at which the
-    /// machine crashes is carried out too: nobody is told, and as nothing of it is durable yet, the
-    /// crash decides what is left of it.
+    /// A step that is carried out whole, or not at all if a fault is due. If the machine crashes at
+    /// it, it is carried out too: the caller gets no answer, and nothing of it is durable yet, so
+    /// the crash decides what is left of it.
     pub(super) fn change<T>(
         &self,
         op: &'static str,
@@ -154,7 +153,7 @@ impl Machine {
         )
     }
 
-    /// A step that `act` carries out as far as the interruption lets it.
+    /// A step that `act` carries out as far as the interruption allows.
     pub(super) fn step<T>(
         &self,
         op: &'static str,
@@ -171,6 +170,7 @@ impl Machine {
                 false => state.plan.vanish_at = Some((when, dir, absence)),
             }
         }
+        assert!(!state.crashed, "no step runs after a crash");
         let interruption = state.plan.at(state.steps, is_sync);
         state.steps += 1;
         let outcome = act(&mut state, interruption);
@@ -200,7 +200,7 @@ impl State {
         self.clock_micros
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub(super) fn advance(&mut self, by: Duration) {
         let micros = u64::try_from(by.as_micros()).unwrap_or(u64::MAX);
         self.clock_micros = self
@@ -214,6 +214,15 @@ impl State {
         self.trace.push(format!("{} {what}", self.clock_micros));
     }
 
+    pub(super) fn vanish(&mut self, dir: &Path, absence: Absence) -> io::Result<()> {
+        let mut rng = Rng::new(self.rng.next());
+        let unmounted = absence == Absence::Unmounted;
+        self.tree.vanish(dir, unmounted, &mut rng)?;
+        self.losses.push(names_of(dir));
+        self.note(format_args!("vanish {} {absence:?}", dir.display()));
+        Ok(())
+    }
+
     /// Bytes in use on the disk that holds `path`.
     pub(super) fn used_bytes(&mut self, path: &Path) -> u64 {
         let State {
@@ -223,7 +232,7 @@ impl State {
         tree.used_bytes(|dir| capacities.mount_of(dir) == mount)
     }
 
-    /// Bytes not in use there; none if the disk does not fill.
+    /// Free bytes there; `None` if the disk never fills.
     fn free_bytes_of(&mut self, path: &Path) -> Option<u64> {
         if self.capacities.0.is_empty() {
             return None;
@@ -233,7 +242,7 @@ impl State {
         Some(capacity.saturating_sub(self.used_bytes(path)))
     }
 
-    /// Bytes not in use there, for those who ask.
+    /// Free bytes there, as the program sees them.
     pub(super) fn free_bytes(&mut self, path: &Path) -> u64 {
         let free = self.free_bytes_of(path);
         free.unwrap_or_else(|| CAPACITY_BYTES.saturating_sub(self.used_bytes(path)))
@@ -247,8 +256,7 @@ impl State {
         Ok(())
     }
 
-    /// How many of the bytes that `file` at `path` would take, were it to end at `end`, find no
-    /// room.
+    /// The number of bytes without disk space, if `file` at `path` were to end at `end`.
     pub(super) fn shortage(&mut self, path: &Path, file: &FileRef, end: usize) -> usize {
         let Some(free) = self.free_bytes_of(path) else {
             return 0;
@@ -257,7 +265,7 @@ impl State {
         end.saturating_sub(file.lock().room()).saturating_sub(free)
     }
 
-    /// Lets the time pass that so many bytes take.
+    /// Advances the clock by the time that a transfer of `bytes` takes.
     pub(super) fn transfer(&mut self, bytes: usize) {
         let nanos = self.latency.per_mib.as_nanos() * bytes as u128 / MIB;
         let nanos = u64::try_from(nanos).unwrap_or(u64::MAX);

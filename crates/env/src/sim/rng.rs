@@ -1,4 +1,4 @@
-//! The simulator's randomness: small, fast, and the same for ever for the same seed.
+//! The random numbers of the simulator: small, fast, and the same for ever for the same seed.
 
 /// SplitMix64.
 ///
@@ -27,7 +27,7 @@ impl Rng {
         }
     }
 
-    /// True once in `n` times.
+    /// True with a chance of 1 in `n`.
     pub(super) fn one_in(&mut self, n: u64) -> bool {
         self.next().is_multiple_of(n)
     }

@@ -1,14 +1,13 @@
-//! The simulated names: directories, what they hold now, and what of it a crash would leave.
+//! The simulated names: directories, what they hold now, and what a crash would leave of it.
 //!
 //! # Invariants
 //! 1. A change of names (a creation, a removal, a rename) is one atomic list of entries set or
 //!    cleared.
-//! 2. `now` of every directory is `durable` with the pending changes applied in order.
-//! 3. A directory that is `absent` is not to be reached: its place fails, or another directory is
-//!    found there.
-//! 4. A crash leaves each directory with some first part of the changes that touch it; directories
-//!    are cut apart from each other, but a rename between two of them is kept in both or lost in
-//!    both.
+//! 2. `now` of every directory is its `durable` with the pending changes applied in order.
+//! 3. A directory in `absent` is not accessible: either it fails, or another directory is found in
+//!    its place.
+//! 4. A crash leaves each directory with a prefix of the changes of it. Directories are cut
+//!    separately, but a rename between two of them is kept in both or lost in both.
 
 use super::file::{FileRef, SimFile};
 use super::rng::Rng;
@@ -22,14 +21,14 @@ use std::sync::{Arc, Weak};
 type DirId = usize;
 const ROOT: DirId = 0;
 
-/// What a name leads to.
+/// What a name refers to.
 #[derive(Debug, Clone)]
 pub(super) enum Node {
     File(FileRef),
     Dir(DirId),
 }
 
-/// A name in a directory, and what it leads to from now on.
+/// A name in a directory, and what it refers to from now on.
 #[derive(Debug, Clone)]
 struct Entry {
     dir: DirId,
@@ -39,7 +38,7 @@ struct Entry {
 
 #[derive(Debug, Default, Clone)]
 struct Dir {
-    /// The names that led to it when it was made.
+    /// The path that led to it when it was made, as names.
     names: Vec<String>,
     now: BTreeMap<String, Node>,
     durable: BTreeMap<String, Node>,
@@ -48,14 +47,15 @@ struct Dir {
 /// All directories and files of a machine. Relative paths start at the root, which always exists.
 #[derive(Debug)]
 pub(super) struct Tree {
-    /// By id. One that no name leads to any more stays, empty or unreachable: directories are few.
+    /// By id. A directory that no name refers to any more stays: directories are few.
     dirs: Vec<Dir>,
     pending: Vec<Vec<Entry>>,
     files_made: u64,
-    /// Files that had a name and lost it, and the directory it was in; they take room as long as
+    /// Files that had a name and lost it, with the directory it was in. They take space as long as
     /// they are open.
     nameless: Vec<(DirId, Weak<Mutex<SimFile>>)>,
-    /// Directories whose disk has vanished, and what is found there: none is EIO.
+    /// Directories whose disk has vanished, and the directory found there instead; `None` if it
+    /// fails with EIO.
     absent: BTreeMap<DirId, Option<DirId>>,
 }
 
@@ -70,7 +70,7 @@ impl Tree {
         }
     }
 
-    /// What `path` leads to.
+    /// What `path` refers to.
     pub(super) fn find(&self, path: &Path) -> io::Result<Node> {
         let mut node = Node::Dir(ROOT);
         for name in names_of(path) {
@@ -89,7 +89,7 @@ impl Tree {
     fn present(&self, dir: DirId) -> io::Result<DirId> {
         match self.absent.get(&dir) {
             None => Ok(dir),
-            Some(cover) => Ok(cover.ok_or(Errno::IO)?),
+            Some(mount_point) => Ok(mount_point.ok_or(Errno::IO)?),
         }
     }
 
@@ -114,7 +114,7 @@ impl Tree {
         Ok(file)
     }
 
-    /// Makes a directory, unless it is there already.
+    /// Makes a directory, unless it exists.
     pub(super) fn make_dir(&mut self, path: &Path) -> io::Result<()> {
         if let Ok(Node::Dir(_)) = self.find(path) {
             return Ok(());
@@ -214,8 +214,8 @@ impl Tree {
             .unwrap_or_default())
     }
 
-    /// Makes the names in a directory durable, and with a rename from or to another directory all
-    /// that went before it there.
+    /// Makes the names in a directory durable. If one of them was renamed from or to another
+    /// directory, the earlier changes there become durable too.
     pub(super) fn sync_dir(&mut self, path: &Path) -> io::Result<()> {
         let Node::Dir(dir) = self.find(path)? else {
             return Err(Errno::NOTDIR.into());
@@ -281,7 +281,7 @@ impl Tree {
         bytes
     }
 
-    /// What a crash now would leave; all of it durable, and no disk absent.
+    /// What a crash now would leave. All of it is durable, and no disk is absent.
     pub(super) fn after_crash(&self, rng: &mut Rng) -> Tree {
         let mut tree = Tree {
             dirs: self.dirs.clone(),
@@ -294,17 +294,17 @@ impl Tree {
         tree
     }
 
-    /// Takes away the disk that is mounted at `path`; it keeps what a crash would leave. With a
-    /// `cover`, an empty directory is found in its place, else that fails.
-    pub(super) fn vanish(&mut self, path: &Path, cover: bool, rng: &mut Rng) -> io::Result<()> {
+    /// Takes away the disk mounted at `path`; it keeps what a crash would leave. If `unmounted`, an
+    /// empty directory is found in its place; otherwise calls there fail.
+    pub(super) fn vanish(&mut self, path: &Path, unmounted: bool, rng: &mut Rng) -> io::Result<()> {
         let dir = match self.find(path)? {
             Node::Dir(ROOT) => return Err(Errno::BUSY.into()),
             Node::Dir(dir) => dir,
             Node::File(_) => return Err(Errno::NOTDIR.into()),
         };
         self.cut_power(&self.below(dir), rng);
-        let cover = cover.then(|| self.new_dir(names_of(path)));
-        self.absent.insert(dir, cover);
+        let mount_point = unmounted.then(|| self.new_dir(names_of(path)));
+        self.absent.insert(dir, mount_point);
         Ok(())
     }
 
@@ -321,7 +321,7 @@ impl Tree {
         self.absent.clear();
     }
 
-    /// A directory, and all that are below it now or could be after a crash.
+    /// A directory, and all directories below it now, or possibly after a crash.
     fn below(&self, dir: DirId) -> BTreeSet<DirId> {
         let (mut found, mut next) = (BTreeSet::new(), vec![dir]);
         while let Some(id) = next.pop() {
@@ -350,12 +350,12 @@ impl Tree {
         found
     }
 
-    /// Does to these directories and their files what a crash does; all that is left is durable.
+    /// Does to these directories and their files what a crash does. All that is left is durable.
     fn cut_power(&mut self, dirs: &BTreeSet<DirId>, rng: &mut Rng) {
-        let touches = |change: &Vec<Entry>| change.iter().any(|entry| dirs.contains(&entry.dir));
+        let changes = |change: &Vec<Entry>| change.iter().any(|entry| dirs.contains(&entry.dir));
         let (cut, pending) = std::mem::take(&mut self.pending)
             .into_iter()
-            .partition(touches);
+            .partition(changes);
         self.pending = pending;
         for entry in surviving(&cut, rng) {
             if let Some(dir) = self.dirs.get_mut(entry.dir) {
@@ -374,9 +374,14 @@ impl Tree {
             }
             dir.now = dir.durable.clone();
         }
+        let pending = |entry: &Entry| dirs.contains(&entry.dir);
+        assert!(
+            !self.pending.iter().flatten().any(pending),
+            "a power cut leaves no pending change"
+        );
     }
 
-    /// Applies one atomic change, which is durable after a sync.
+    /// Applies one atomic change, which becomes durable with a sync.
     fn change(&mut self, change: Vec<Entry>) {
         for entry in &change {
             let Some(dir) = self.dirs.get_mut(entry.dir) else {
@@ -416,7 +421,7 @@ impl Tree {
 
 /// Of pending changes, the entries that a crash keeps, in order.
 fn surviving<'a>(pending: &'a [Vec<Entry>], rng: &mut Rng) -> Vec<&'a Entry> {
-    // How many changes each directory keeps.
+    // The number of changes that each directory keeps.
     let mut kept = BTreeMap::new();
     for change in pending {
         for dir in change
@@ -438,7 +443,8 @@ fn surviving<'a>(pending: &'a [Vec<Entry>], rng: &mut Rng) -> Vec<&'a Entry> {
             .all(|dir| kept.get(dir).is_some_and(|left| *left > 0));
         for dir in dirs {
             if let Some(left) = kept.get_mut(&dir) {
-                // Lost in one directory, it is lost in the other, and all that came after it there.
+                // A change lost in one directory is lost in the other, with all later changes
+                // there.
                 *left = if keep { *left - 1 } else { 0 };
             }
         }
@@ -449,7 +455,7 @@ fn surviving<'a>(pending: &'a [Vec<Entry>], rng: &mut Rng) -> Vec<&'a Entry> {
     surviving
 }
 
-/// Sets or clears an entry; what it led to before.
+/// Sets or clears an entry, and returns what it referred to before.
 fn set(names: &mut BTreeMap<String, Node>, entry: Entry) -> Option<Node> {
     match entry.node {
         Some(node) => names.insert(entry.name, node),
@@ -457,7 +463,7 @@ fn set(names: &mut BTreeMap<String, Node>, entry: Entry) -> Option<Node> {
     }
 }
 
-/// The names that lead to `path` from the root.
+/// The names on the path from the root to `path`.
 pub(super) fn names_of(path: &Path) -> Vec<String> {
     let mut names = Vec::new();
     for component in path.components() {

@@ -1,4 +1,5 @@
-//! Both machines answer the same calls alike, down to the text of an error.
+//! The real and the simulated machine give the same results for the same calls, with the same error
+//! texts.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -8,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 const SLOTS: usize = 3;
-/// Names that meet as files, as directories, and inside each other.
+/// Names that are used as files, as directories, and inside each other.
 const PATHS: [&str; 9] = ["x", "y", "d", "d/x", "d/y", "d/e", "d/e/x", "x/y", "no/x"];
 
 #[derive(Debug, Clone)]
@@ -63,7 +64,7 @@ fn any_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A machine under test, with what is open on it.
+/// A machine under test, with the files open on it.
 struct Subject {
     env: Arc<dyn Env>,
     appenders: [Option<Box<dyn AppendFile>>; SLOTS],
@@ -71,7 +72,7 @@ struct Subject {
     locks: [Option<Box<dyn FileLock>>; SLOTS],
 }
 
-/// What a caller can tell.
+/// What a caller can observe.
 fn shown<T: Debug>(outcome: quire_env::Result<T>) -> String {
     match outcome {
         Ok(value) => format!("{value:?}"),
@@ -158,7 +159,7 @@ impl Subject {
         }
     }
 
-    /// All that is under `path`.
+    /// All files and directories under `path`.
     fn contents(&self, path: &Path) -> Vec<String> {
         let mut found = Vec::new();
         for name in self.env.list(path).unwrap() {
@@ -207,7 +208,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// Many more where a sync costs nothing, if there is such a place.
+    /// More cases where a sync costs nothing, if there is such a directory.
     #[test]
     fn both_machines_answer_alike_in_memory(ops in vec(any_op(), 1..80)) {
         let memory = Path::new("/dev/shm");

@@ -223,7 +223,7 @@ fn replace_leaves_the_old_bytes_or_the_new_and_is_durable_when_it_returns() {
         |env| {
             env.create_dir_all(Path::new("/dir")).unwrap();
             env.replace(path, &old).unwrap();
-            // What an earlier crash left behind does not get in the way.
+            // Files left by an earlier crash do no harm.
             env.create(Path::new("/dir/current.tmp"))
                 .unwrap()
                 .append(b"rest")
@@ -259,8 +259,8 @@ fn directories_are_durable_when_made_even_by_one_who_died_before_syncing() {
             assert!(env.after_crash(1).list(path).is_ok(), "{when}");
         },
     );
-    // The process dies at a step, the machine lives on: the next one finds a name that was never
-    // synced.
+    // The process dies at a step and the machine keeps running: the next process finds a name that
+    // was never synced.
     for step in 0..6 {
         let env = SimEnv::new(0);
         env.fail_from(step, quire_env::Fault::Eio);
@@ -274,7 +274,7 @@ fn directories_are_durable_when_made_even_by_one_who_died_before_syncing() {
             );
         }
     }
-    // Several die, one after the other, each a little later.
+    // Several processes die, one after the other, each a little later.
     for first in 0..6 {
         for second in 0..6 {
             let env = SimEnv::new(0);
@@ -342,7 +342,7 @@ fn crashed_machine_does_nothing_any_more() {
     crashed(env.lock(Path::new("/lock2")).map(drop));
     crashed(env.free_bytes(root()).map(drop));
     assert_eq!(env.after_crash(0).files(), left);
-    // The lock went with its holder, although that is still there here.
+    // The lock is released, although its holder still exists here.
     env.after_crash(0).lock(Path::new("/lock")).unwrap();
     drop(lock);
 }
@@ -384,8 +384,8 @@ fn any_change() -> impl Strategy<Value = Change> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Whatever was done: what lies before every later cut and was synced is there, and no byte is
-    /// one that was never at its place.
+    /// After any operations: bytes before every later cut that were synced are there, and no byte
+    /// is one that was never at its offset.
     #[test]
     fn synced_bytes_survive_and_no_byte_is_made_up(
         changes in vec(any_change(), 1..25),

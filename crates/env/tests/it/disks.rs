@@ -200,7 +200,7 @@ fn disk_that_comes_back_holds_what_a_power_cut_leaves() {
 }
 
 #[test]
-fn disk_vanishes_just_before_the_step_asked_for() {
+fn disk_vanishes_just_before_the_given_step() {
     let env = machine(0);
     let steps = env.operations();
     env.vanish_at(steps + 1, Path::new("/b"), Absence::Failing);

@@ -102,7 +102,7 @@ fn sync_that_failed_is_not_made_good_by_one_that_succeeds() {
     file.sync().unwrap();
     let left = |env: &SimEnv, seed| env.after_crash(seed).read_all(path()).unwrap();
     assert!((0..50).any(|seed| left(&env, seed) == b"synced"));
-    // A new file is another matter.
+    // A new file can still be synced.
     env.replace(path(), b"whole").unwrap();
     assert!((0..50).all(|seed| left(&env, seed) == b"whole"));
 }
@@ -130,7 +130,7 @@ fn full_disk_refuses_what_has_no_reserved_room() {
     env.create_dir_all(Path::new("/")).unwrap();
     file.append(&[3; 50]).unwrap();
     assert_eq!(kind(file.append(&[3; 1])), Some(ErrorKind::NoSpace));
-    // Truncation gives room back, and so does removal, but for a file that is still open.
+    // Truncation releases space, and so does removal, except of a file that is still open.
     other.truncate(0).unwrap();
     assert_eq!(env.free_bytes(Path::new("/")).unwrap(), 20);
     env.rename(path(), Path::new("/renamed")).unwrap();

@@ -1,4 +1,4 @@
-//! The real and the simulated machine, held to one contract; and what only one of them has.
+//! The real and the simulated machine, tested against one contract; and what only one of them has.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 

@@ -42,7 +42,7 @@ fn reserved_room_is_on_the_disk_and_given_back_by_truncation() {
     file.truncate(1).unwrap();
     assert!(bytes_on_disk() < 1 << 20, "{}", bytes_on_disk());
     file.reserve(1 << 20).unwrap();
-    assert!(bytes_on_disk() >= 1 << 20, "asked for anew");
+    assert!(bytes_on_disk() >= 1 << 20, "reserved again");
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn full_device_is_told_from_other_errors() {
 
 #[test]
 fn file_that_grows_past_the_limit_while_it_is_read_is_too_large() {
-    // Its length is said to be 0.
+    // Its length is reported as 0.
     let path = Path::new("/proc/self/status");
     if !path.exists() {
         eprintln!("skipped: no /proc here");
@@ -92,7 +92,7 @@ fn lock_works_where_nothing_may_be_written_and_says_so_where_it_cannot() {
     );
 }
 
-/// No test of its own: what the child process of the next one runs.
+/// Not a test of its own: the code that the child process of the next test runs.
 #[test]
 fn child_holds_a_lock_until_it_is_killed() {
     let Some(path) = std::env::var_os(LOCK_VARIABLE) else {
@@ -197,7 +197,7 @@ fn machine_may_be_dropped_by_its_own_job() {
     let env = OsEnv::new().unwrap();
     let weak = Arc::downgrade(&env);
     let (sender, receiver) = mpsc::channel();
-    let (go, wait) = mpsc::channel::<()>();
+    let (start, wait) = mpsc::channel::<()>();
     env.schedule(JobClass::Flush, Duration::ZERO, {
         let env = Arc::clone(&env);
         Box::new(move || {
@@ -207,7 +207,7 @@ fn machine_may_be_dropped_by_its_own_job() {
         })
     });
     drop(env);
-    go.send(()).unwrap();
+    start.send(()).unwrap();
     receiver.recv_timeout(LONG).unwrap();
     assert!(weak.upgrade().is_none());
 }
@@ -232,7 +232,7 @@ fn waiter_is_woken_by_a_background_job() {
 
 #[test]
 fn file_that_gives_fewer_bytes_than_it_is_long_is_an_error() {
-    // The kernel says 4,096 of its own files, whatever they hold.
+    // The kernel reports 4,096 bytes for its own files, in any case.
     let path = Path::new("/sys/kernel/mm/transparent_hugepage/enabled");
     if std::fs::metadata(path).is_ok_and(|metadata| metadata.len() == 4096) {
         let read = OsEnv::new().unwrap().read(path, 10_000);

@@ -89,7 +89,7 @@ fn short_read_ends_early_and_spares_what_reads_no_bytes() {
     let expected = [None, None, None, short, None, None, short, None];
     assert_eq!(read_all_ways(&env, Path::new("/a")), expected);
     let file = env.open_read(Path::new("/a")).unwrap();
-    assert_eq!(kind(file.read_at(3, 0)), None, "nothing was asked for");
+    assert_eq!(kind(file.read_at(3, 0)), None, "no bytes were requested");
     let missing = kind(env.read(Path::new("/no"), 10));
     assert_eq!(missing, short, "a fault comes before what is wrong else");
 }

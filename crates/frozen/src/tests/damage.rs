@@ -86,7 +86,7 @@ fn every_bit_flipped_and_every_cut_is_found_or_does_no_harm() {
 }
 
 #[test]
-fn a_file_that_is_cut_while_it_is_open_is_an_error_and_what_was_touched_stays() {
+fn a_file_that_is_cut_while_it_is_open_is_an_error_and_what_was_loaded_stays() {
     let (documents, leaves) = sample();
     let env = SimEnv::new(1);
     freeze(&env, &documents, 10, options(Codec::Lz4, 200)).unwrap();

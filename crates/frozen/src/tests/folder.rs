@@ -68,7 +68,7 @@ fn on_both(test: impl Fn(&Arc<dyn Env>, &Path, &FrozenFolder)) {
     }
 }
 
-/// Asks the files one after another.
+/// Queries the files one after another.
 fn one_by_one(snapshot: &Snapshot, query: &Prepared) -> quire_query::Result<Answer> {
     let shards: Vec<_> = snapshot.files().map(|file| file as &dyn Shard).collect();
     query.answer(&shards, &Options::default())
@@ -114,15 +114,15 @@ proptest! {
         };
         let folder = FrozenFolder::open(env, Path::new("/"), options).unwrap();
         let snapshot = folder.snapshot();
-        // The first two times each file is asked, then all as one, where their fields could be
+        // The first two times each file is queried, then all as one, where their fields could be
         // merged.
         for _ in 0..3 {
             for query in &case.queries {
-                let asked = prepared(query);
-                let found = snapshot.query(&asked, &Options::default());
+                let executed = prepared(query);
+                let found = snapshot.query(&executed, &Options::default());
                 if same {
                     prop_assert_eq!(found.unwrap(), naive::answer(&parts, query), "{}", case);
-                } else if let Ok(expected) = one_by_one(&snapshot, &asked) {
+                } else if let Ok(expected) = one_by_one(&snapshot, &executed) {
                     prop_assert_eq!(found.unwrap(), expected, "{}", case);
                 }
             }
@@ -174,13 +174,13 @@ fn a_running_query_keeps_the_files_that_it_began_with() {
         assert!(again.opened.is_empty() && again.dropped.is_empty());
         assert!(Arc::ptr_eq(&now, &folder.snapshot()));
         let same = folder.with_snapshot(|own| std::ptr::eq(own, &*now));
-        assert!(same, "asked in place, it is the same");
+        assert!(same, "refreshed twice, it is the same");
 
         write_numbers(env, &path("b.quire"), 40..41);
         env.remove(&path("a.quire")).unwrap();
         write_numbers(env, &path("0.quire"), 7..8);
-        let asked = ["b.quire", "a.quire", "0.quire", "d.quire", "e.quire"];
-        let changed = asked.map(|name| folder.refresh_file(name).unwrap());
+        let names = ["b.quire", "a.quire", "0.quire", "d.quire", "e.quire"];
+        let changed = names.map(|name| folder.refresh_file(name).unwrap());
         assert_eq!(changed, [true, true, true, false, false]);
         assert_eq!(numbers(&folder.snapshot(), &all), [7, 40, 30]);
         env.replace(&path("b.quire"), b"").unwrap();

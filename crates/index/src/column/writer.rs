@@ -34,7 +34,7 @@ impl ColumnWriter {
         }
     }
 
-    /// Appends what is left of the column to `out`.
+    /// Appends the rest of the column to `out`: the last block and the directory.
     pub fn finish(mut self, out: &mut Vec<u8>) {
         if !self.waiting.is_empty() {
             self.end_block(out);

@@ -1,7 +1,7 @@
 //! Crashes and faults at every step of a history, a full disk, and damage to every byte.
 
 use super::{Change, Model, Pairs, batch_of, change, load, options, read};
-use crate::{Durability, ErrorKind, Kv, KvOptions, Result, verify};
+use crate::{Durability, ErrorKind, Kv, KvOptions, Result, WriteOptions, verify};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use quire_env::{Env, Fault, SimEnv};
@@ -147,11 +147,12 @@ fn run_steps(
                 let all = apply(&mut model, step);
                 assert_eq!(all, Some(()), "the merger takes them all");
                 left.states.push(model.clone());
-                kv.write_with(&batch_of(changes), *durability)?;
+                kv.with(WriteOptions::new().durability(*durability))
+                    .write(&batch_of(changes))?;
                 let now: Pairs = model.into_iter().collect();
                 // A fault may strike this read, and then it says so.
                 let found: Result<Pairs> = kv
-                    .iter(..)?
+                    .range(..)?
                     .map(|pair| pair.map(|(key, value)| (key.to_vec(), value.to_vec())))
                     .collect();
                 assert_eq!(found?, now);
@@ -184,11 +185,11 @@ fn run_steps(
 }
 
 fn contents(env: &Arc<SimEnv>) -> Pairs {
-    read(open(env).unwrap().iter(..).unwrap())
+    read(open(env).unwrap().range(..).unwrap())
 }
 
 #[test]
-fn a_crash_at_any_step_leaves_a_front_of_what_was_written_and_all_that_was_durable() {
+fn a_crash_at_any_step_leaves_a_prefix_of_what_was_written_and_all_that_was_durable() {
     DURABILITIES.into_iter().for_each(crashes_at_any_step);
 }
 
@@ -208,7 +209,9 @@ fn crashes_at_any_step(durability: Durability) {
             assert!(left.holds(&found), "step {step}, seed {seed}: {found:?}");
             // And it goes on from there, with what is in the log and with what is in files.
             let kv = open_with(&env, durability).unwrap();
-            kv.put_with(b"after", b"", Durability::Sync).unwrap();
+            kv.with(WriteOptions::new().durability(Durability::Sync))
+                .put(b"after", b"")
+                .unwrap();
             drop(kv);
             let env = env.after_crash(seed);
             assert_eq!(contents(&env).len(), found.len() + 1);
@@ -253,7 +256,9 @@ fn a_full_disk_refuses_writes_and_takes_them_again_once_there_is_room() {
     let error = (0..1000u32)
         .find_map(|number| {
             let key = number.to_be_bytes();
-            let done = kv.put_with(&key, &value, Durability::None);
+            let done = kv
+                .with(WriteOptions::new().durability(Durability::None))
+                .put(key, &value);
             if done.is_ok() {
                 model.insert(key.to_vec(), value.clone());
             }
@@ -262,7 +267,7 @@ fn a_full_disk_refuses_writes_and_takes_them_again_once_there_is_room() {
         .unwrap();
     assert_eq!(error.kind(), ErrorKind::Full);
     let all: Pairs = model.clone().into_iter().collect();
-    assert_eq!(read(kv.iter(..).unwrap()), all);
+    assert_eq!(read(kv.range(..).unwrap()), all);
     env.set_capacity(1 << 30);
     kv.put(b"z", b"room").unwrap();
     kv.flush().unwrap();
@@ -319,7 +324,7 @@ fn damage_anywhere(durability: Durability) {
                 let env = env.after_crash(1);
                 env.replace(&file, &damaged).unwrap();
                 let found = open(&env).and_then(|kv| {
-                    let pairs = kv.iter(..)?;
+                    let pairs = kv.range(..)?;
                     pairs
                         .map(|pair| pair.map(|(key, value)| (key.to_vec(), value.to_vec())))
                         .collect::<Result<Pairs>>()
@@ -356,7 +361,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
     fn random_histories_survive_a_crash_at_a_random_step(
-        order in vec(0usize..1000, 1..40), at in 0u64..4000, seed in 0u64..100, rotate_unsynced: bool,
+        order in vec(0usize..1000, 1..40),
+        at in 0u64..4000,
+        seed in 0u64..100,
+        rotate_unsynced: bool,
     ) {
         let all = history();
         let steps: Vec<_> = order.iter().map(|step| all[step % all.len()].clone()).collect();

@@ -1,7 +1,7 @@
 //! Loads that do not fit into memory.
 
 use super::{Model, Pairs, check, load, options};
-use crate::{Batch, Durability, ErrorKind, Kv, KvOptions};
+use crate::{Batch, Durability, ErrorKind, Kv, KvOptions, WriteOptions};
 use quire_env::SimEnv;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,7 +46,7 @@ fn a_load_of_any_order_and_size_is_seen_at_once_over_all_that_was_written_before
     let kv = open(&env);
     let (mut model, mut before) = (Model::new(), Model::new());
     for number in (0..9_000u32).step_by(1_000) {
-        kv.put(&number.to_be_bytes(), b"old").unwrap();
+        kv.put(number.to_be_bytes(), b"old").unwrap();
         before.insert(number.to_be_bytes().to_vec(), b"old".to_vec());
     }
     model.extend(before.clone());
@@ -58,7 +58,8 @@ fn a_load_of_any_order_and_size_is_seen_at_once_over_all_that_was_written_before
     assert_eq!(load.put(b"", b"").unwrap_err().kind(), ErrorKind::Invalid);
     let memory = kv.stats().memtable_bytes;
     assert!(memory < 200 << 10, "{memory} bytes");
-    kv.put_with(&[0; 4], b"while it loads", Durability::None)
+    kv.with(WriteOptions::new().durability(Durability::None))
+        .put([0; 4], b"while it loads")
         .unwrap();
     before.insert(vec![0; 4], b"while it loads".to_vec());
     let view = kv.view().unwrap();
@@ -74,7 +75,7 @@ fn a_load_of_any_order_and_size_is_seen_at_once_over_all_that_was_written_before
         "what it sorted is gone"
     );
 
-    kv.put(&[0; 4], b"after it").unwrap();
+    kv.put([0; 4], b"after it").unwrap();
     model.insert(vec![0; 4], b"after it".to_vec());
     kv.settle().unwrap();
     let kv = open(&env.after_crash(1));
@@ -162,7 +163,7 @@ fn loads_beside_a_writer_are_seen_whole_and_over_what_was_written_before() {
             let mut last = 0;
             for number in 0u64.. {
                 let key = [b"w", &(number % 3_000).to_be_bytes()[..]].concat();
-                kv.put(&key, &number.to_be_bytes().repeat(60)).unwrap();
+                kv.put(&key, number.to_be_bytes().repeat(60)).unwrap();
                 let found = kv.get(&key).unwrap().unwrap();
                 assert_eq!(found[..8], number.to_be_bytes());
                 let round = round_of(&kv);
@@ -176,13 +177,13 @@ fn loads_beside_a_writer_are_seen_whole_and_over_what_was_written_before() {
         for round in 1..=20u8 {
             let mut load = kv.bulk_load().unwrap();
             for key in keys.iter().rev() {
-                load.put(key, &[round; 100]).unwrap();
+                load.put(key, [round; 100]).unwrap();
             }
             load.finish().unwrap();
             assert_eq!(round_of(&kv), round);
             let mut batch = Batch::new();
             for key in &keys {
-                batch.put(key, &[round; 50]).unwrap();
+                batch.put(key, [round; 50]).unwrap();
             }
             kv.write(&batch).unwrap();
         }

@@ -1,4 +1,4 @@
-//! What callers see of a log that nothing happens to.
+//! What callers see of a log without faults and crashes.
 
 use crate::support::*;
 use quire_env::{BlockCache, SimEnv};

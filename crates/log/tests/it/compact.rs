@@ -1,5 +1,5 @@
-//! Compaction keeps positions: what is needed reads as before, what is not is said to be
-//! superseded, whatever happens.
+//! Compaction keeps positions: a needed record reads as before, and any other is reported as
+//! superseded, under faults and crashes too.
 
 use crate::support::*;
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use quire_model::Position;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Which records are needed: all but a part that `density` and the position decide.
+/// Which records are needed: `density` and the position decide.
 #[derive(Debug, Clone, Copy)]
 struct Needed {
     seed: u64,
@@ -64,8 +64,8 @@ fn compact(
     log.compact(from, next, &mut keep, &|| false)
 }
 
-/// Each record is what was written, or, if it may be, superseded; by every way of reading. Returns
-/// those that are there.
+/// Each record is what was written, or superseded, if it may be; by every way of reading. Returns
+/// the positions that are there.
 fn check(log: &Log, gone: &BTreeSet<u64>) -> BTreeSet<u64> {
     let (first, last) = (log.first().0, log.last().0);
     let mut there = BTreeSet::new();
@@ -112,7 +112,7 @@ fn pending(log: &Log) -> u64 {
 enum Op {
     Append(u64),
     Sync,
-    Roll,
+    Rotate,
     Compact {
         needed: Needed,
         from: usize,
@@ -133,8 +133,9 @@ fn any_op() -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => (1..30_u64).prop_map(Op::Append),
         3 => Just(Op::Sync),
-        2 => Just(Op::Roll),
-        6 => (needed, 0..20_usize, 1..6_usize).prop_map(|(needed, from, count)| Op::Compact { needed, from, count }),
+        2 => Just(Op::Rotate),
+        6 => (needed, 0..20_usize, 1..6_usize)
+            .prop_map(|(needed, from, count)| Op::Compact { needed, from, count }),
         1 => (0..20_usize).prop_map(|from| Op::Stopped { from }),
         1 => Just(Op::View),
         1 => (1..50_u64).prop_map(Op::DropBefore),
@@ -145,7 +146,10 @@ fn any_op() -> impl Strategy<Value = Op> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
     #[test]
-    fn what_is_needed_reads_as_before_and_the_rest_is_superseded(ops in vec(any_op(), 1..50), zstd in any::<bool>()) {
+    fn what_is_needed_reads_as_before_and_the_rest_is_superseded(
+        ops in vec(any_op(), 1..50),
+        zstd in any::<bool>(),
+    ) {
         let env = SimEnv::new(1);
         let options = LogOptions { codec: if zstd { DICTIONARY } else { Codec::Lz4 }, ..tiny() };
         let open = |env| open_with(env, options.clone());
@@ -156,7 +160,7 @@ proptest! {
             match op {
                 Op::Append(count) => { append(&log, count).unwrap(); }
                 Op::Sync => { log.sync(log.last()).unwrap(); }
-                Op::Roll => log.roll().unwrap(),
+                Op::Rotate => log.rotate().unwrap(),
                 Op::Compact { needed, from, count } => {
                     let before = check(&log, &gone);
                     let chosen = choose(&log, from, count);
@@ -171,17 +175,22 @@ proptest! {
                         prop_assert_eq!(compacted.record_bytes, bytes);
                         let left = after.range(from.0..next.0);
                         prop_assert!(left.into_iter().all(|at| needed.is_needed(*at)));
-                        let info = log.segments().into_iter().find(|info| info.base == from).unwrap();
+                        let mut segments = log.segments().into_iter();
+                        let info = segments.find(|info| info.base == from).unwrap();
                         prop_assert_eq!(info.next, next);
-                        let inputs = removed.iter().filter(|info| info.base >= from && info.base < next);
+                        let inputs = removed.iter();
+                        let inputs = inputs.filter(|info| (from..next).contains(&info.base));
                         let removed_bytes: u64 = inputs.map(|info| info.removed_bytes).sum();
                         prop_assert_eq!(info.removed_bytes, removed_bytes + bytes);
                     }
                 }
                 Op::Stopped { from } => {
                     if let Some((from, next)) = choose(&log, from, 2) {
-                        let mut none = |records: &[(Position, Bytes)]| -> Result<Vec<bool>> { Ok(vec![false; records.len()]) };
-                        prop_assert!(log.compact(from, next, &mut none, &|| true).unwrap().is_none());
+                        let mut none = |records: &[(Position, Bytes)]| -> Result<Vec<bool>> {
+                            Ok(vec![false; records.len()])
+                        };
+                        let stopped = log.compact(from, next, &mut none, &|| true);
+                        prop_assert!(stopped.unwrap().is_none());
                     }
                 }
                 Op::View => views.push((log.view(), check(&log, &gone))),
@@ -198,7 +207,8 @@ proptest! {
                     drop(log);
                     (log, _) = open(&env).unwrap();
                     let found = check(&log, &gone);
-                    prop_assert_eq!(found.iter().copied().collect::<Vec<_>>(), kept.range(..=log.last().0).copied().collect::<Vec<_>>());
+                    let wanted = kept.range(..=log.last().0).copied().collect();
+                    prop_assert_eq!(found, wanted);
                     gone.retain(|at| *at <= log.last().0);
                 }
             }
@@ -208,29 +218,33 @@ proptest! {
                     prop_assert_eq!(found, record(position.0));
                 }
                 let scanned: Result<Vec<_>> = view.scan(view.first()).collect();
-                let scanned: Vec<Position> = scanned.unwrap().into_iter().map(|(at, _)| at).collect();
+                let scanned = scanned.unwrap().into_iter().map(|(at, _)| at);
+                let scanned: Vec<Position> = scanned.collect();
                 prop_assert_eq!(scanned, positions);
             }
             check(&log, &gone);
         }
         views.clear();
         prop_assert_eq!(log.stats().held_bytes, 0);
-        let named: u64 = segments(&env).iter().map(|path| env.open_read(path).unwrap().len().unwrap()).sum();
-        prop_assert!(log.stats().disk_bytes >= named || log.stats().segments == segments(&env).len() as u64);
+        let files = segments(&env);
+        let file_bytes = files.iter().map(|path| env.open_read(path).unwrap().len().unwrap());
+        let named: u64 = file_bytes.sum();
+        let stats = log.stats();
+        prop_assert!(stats.disk_bytes >= named || stats.segments == files.len() as u64);
         log.close().unwrap();
         prop_assert_eq!(verify_all(&env).1, vec![]);
     }
 }
 
-/// What a history was told before it ended.
+/// What the log reported to a history before it ended.
 #[derive(Debug, Default, Clone)]
-struct Told {
+struct Reported {
     synced: u64,
     offered: u64,
     gone: BTreeSet<u64>,
 }
 
-impl Told {
+impl Reported {
     fn append(&mut self, log: &Log, count: u64) -> Result<()> {
         self.offered = log.last().0 + count;
         append(log, count)?;
@@ -240,8 +254,8 @@ impl Told {
 
     fn compact(&mut self, log: &Log, seed: u64, from: usize, count: usize) -> Result<()> {
         let density = 2 + seed % 4;
-        // What one asked for is gone for good; needed records are those that none ever called
-        // obsolete.
+        // A record that one compaction was told to remove is gone; the needed records are those
+        // that none called obsolete.
         let needed = Needed { seed, density };
         compact(log, needed, from, count, &mut self.gone).map(drop)
     }
@@ -256,42 +270,42 @@ impl Told {
     }
 }
 
-/// Appends, rolls and compactions of single segments and of several, again and again, with openings
-/// in between.
-fn history(env: &Arc<SimEnv>, told: &mut Told) -> Result<()> {
-    let mut log = told.check(env)?;
+/// Appends, rotations, and compactions of one segment and of several, repeatedly, with openings in
+/// between.
+fn history(env: &Arc<SimEnv>, reported: &mut Reported) -> Result<()> {
+    let mut log = reported.check(env)?;
     for round in 0..3 {
         for count in [7, 3, 12, 5] {
-            told.append(&log, count)?;
+            reported.append(&log, count)?;
         }
-        told.compact(&log, round, round as usize, 1)?;
-        told.append(&log, 4)?;
-        log.roll()?;
-        told.compact(&log, 10 + round, 0, 3)?;
-        told.compact(&log, 20 + round, 1, 2)?;
-        told.append(&log, 3)?;
+        reported.compact(&log, round, round as usize, 1)?;
+        reported.append(&log, 4)?;
+        log.rotate()?;
+        reported.compact(&log, 10 + round, 0, 3)?;
+        reported.compact(&log, 20 + round, 1, 2)?;
+        reported.append(&log, 3)?;
         if round == 1 {
             log.close()?;
         }
         drop(log);
-        log = told.check(env)?;
+        log = reported.check(env)?;
     }
-    told.compact(&log, 5, 0, 100)?;
-    told.append(&log, 2)
+    reported.compact(&log, 5, 0, 100)?;
+    reported.append(&log, 2)
 }
 
 fn steps_of_history() -> u64 {
     let env = SimEnv::new(0);
-    history(&env, &mut Told::default()).unwrap();
+    history(&env, &mut Reported::default()).unwrap();
     env.operations()
 }
 
-fn goes_on(env: &Arc<SimEnv>, told: &mut Told) {
-    let log = told.check(env).unwrap();
-    told.append(&log, 9).unwrap();
-    log.roll().unwrap();
-    told.compact(&log, 3, 1, 4).unwrap();
-    check(&log, &told.gone);
+fn goes_on(env: &Arc<SimEnv>, reported: &mut Reported) {
+    let log = reported.check(env).unwrap();
+    reported.append(&log, 9).unwrap();
+    log.rotate().unwrap();
+    reported.compact(&log, 3, 1, 4).unwrap();
+    check(&log, &reported.gone);
     log.close().unwrap();
     assert_eq!(verify_all(env).1, []);
 }
@@ -302,10 +316,10 @@ fn a_crash_at_any_step_of_a_compaction_loses_nothing_that_is_needed() {
         for step in 0..steps_of_history() {
             let env = SimEnv::new(step);
             env.crash_at(step);
-            let mut told = Told::default();
-            history(&env, &mut told).unwrap_err();
+            let mut reported = Reported::default();
+            history(&env, &mut reported).unwrap_err();
             for seed in 0..12 {
-                let mut told = told.clone();
+                let mut reported = reported.clone();
                 let after = env.after_crash(seed);
                 if after.exists(dir()).unwrap() {
                     assert_eq!(verify_all(&after).1, [], "step {step} seed {seed}");
@@ -314,12 +328,12 @@ fn a_crash_at_any_step_of_a_compaction_loses_nothing_that_is_needed() {
                 if seed % 3 == 0 {
                     let before = after.operations();
                     after.crash_at(before + seed / 3);
-                    let _ = told.clone().check(&after);
-                    goes_on(&after.after_crash(seed), &mut told.clone());
+                    let _ = reported.clone().check(&after);
+                    goes_on(&after.after_crash(seed), &mut reported.clone());
                 }
                 let after = env.after_crash(seed);
-                goes_on(&after, &mut told);
-                goes_on(&after.after_crash(seed + 100), &mut told);
+                goes_on(&after, &mut reported);
+                goes_on(&after.after_crash(seed + 100), &mut reported);
             }
         }
     });
@@ -339,14 +353,14 @@ fn a_fault_at_any_step_of_a_compaction_changes_nothing_and_the_log_goes_on() {
                     true => env.fail_from(step, fault),
                     false => env.fail_at(step, fault),
                 }
-                let mut told = Told::default();
-                let _ = history(&env, &mut told);
+                let mut reported = Reported::default();
+                let _ = history(&env, &mut reported);
                 env.heal();
                 for seed in 0..3 {
-                    drop(told.clone().check(&env.after_crash(seed)).unwrap());
+                    drop(reported.clone().check(&env.after_crash(seed)).unwrap());
                 }
-                goes_on(&env, &mut told);
-                goes_on(&env.after_crash(step), &mut told);
+                goes_on(&env, &mut reported);
+                goes_on(&env.after_crash(step), &mut reported);
             }
         }
     });
@@ -365,7 +379,7 @@ fn a_compaction_that_fails_leaves_a_log_that_takes_writes_and_can_try_again() {
             };
             let (log, _) = open(&env).unwrap();
             append_synced(&log, 80);
-            log.roll().unwrap();
+            log.rotate().unwrap();
             let begin = env.operations();
             if let Some(failing) = failing {
                 if failing >= steps.end {
@@ -413,7 +427,7 @@ fn any_flipped_byte_of_a_compacted_segment_is_damage_and_never_served() {
         let env = SimEnv::new(6);
         let (log, _) = open(&env).unwrap();
         append_synced(&log, 60);
-        log.roll().unwrap();
+        log.rotate().unwrap();
         let mut gone = BTreeSet::new();
         let needed = Needed {
             seed: 2,
@@ -454,7 +468,7 @@ fn damage_ends_a_compaction_and_stays_where_it_is() {
     let env = SimEnv::new(6);
     let (log, _) = open(&env).unwrap();
     append_synced(&log, 60);
-    log.roll().unwrap();
+    log.rotate().unwrap();
     let path = segments(&env).remove(1);
     env.flip_bit(&path, 801).unwrap();
     let before = log.segments();

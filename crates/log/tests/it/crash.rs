@@ -2,25 +2,25 @@
 
 use crate::support::*;
 use quire_env::SimEnv;
-use quire_log::{Damage, ErrorKind, Log, Result};
+use quire_log::{ErrorKind, Log, LogDamage, Result};
 use quire_model::Position;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What a history was told before it ended.
+/// What the log reported to a history before it ended.
 #[derive(Debug, Default, Clone)]
-struct Told {
+struct Reported {
     /// The last position of each group accepted, and 0.
     group_ends: BTreeSet<u64>,
     /// The last position that a group handed to `append` may have got.
     offered: u64,
-    /// The last position that a sync or a close covered.
+    /// The last position that a sync or a close made durable.
     synced: u64,
-    /// What a `drop_before` was asked for last.
+    /// The argument of the last `drop_before`.
     dropped: u64,
 }
 
-impl Told {
+impl Reported {
     fn append(&mut self, log: &Log, count: u64) -> Result<()> {
         self.offered = log.last().0 + count;
         self.group_ends.insert(self.offered);
@@ -46,7 +46,7 @@ impl Told {
         Ok(())
     }
 
-    /// Opens the log and compares it with what was told. Returns it.
+    /// Opens the log, compares it with what was reported, and returns it.
     fn check(&mut self, env: &Arc<SimEnv>) -> Result<Log> {
         let (log, recovery) = open(env)?;
         let last = log.last().0;
@@ -68,69 +68,69 @@ impl Told {
     }
 }
 
-/// Rolls, lone and shared syncs, unsynced tails, drops, clean and unclean reopening.
-fn history(env: &Arc<SimEnv>, told: &mut Told) -> Result<()> {
-    let log = told.check(env)?;
+/// Rotations, lone and shared syncs, unsynced tails, drops, clean and unclean reopening.
+fn history(env: &Arc<SimEnv>, reported: &mut Reported) -> Result<()> {
+    let log = reported.check(env)?;
     for round in 1..=6 {
-        told.append(&log, 1 + round % 3)?;
+        reported.append(&log, 1 + round % 3)?;
         if round % 2 == 0 {
-            told.append(&log, 2)?;
-            told.sync(&log)?;
+            reported.append(&log, 2)?;
+            reported.sync(&log)?;
         }
     }
-    told.append(&log, 9)?;
-    told.append(&log, 1)?;
-    told.close(&log)?;
-    let log = told.check(env)?;
-    told.append(&log, 3)?;
-    told.sync(&log)?;
+    reported.append(&log, 9)?;
+    reported.append(&log, 1)?;
+    reported.close(&log)?;
+    let log = reported.check(env)?;
+    reported.append(&log, 3)?;
+    reported.sync(&log)?;
     for _ in 0..8 {
-        told.append(&log, 3)?;
+        reported.append(&log, 3)?;
     }
-    told.dropped = 14;
+    reported.dropped = 14;
     log.drop_before(Position(14))?;
-    told.append(&log, 2)?;
-    told.write_back(&log)?;
-    told.append(&log, 2)?;
-    told.synced = log.sync_aside(log.last())?.0;
-    told.append(&log, 2)?;
+    reported.append(&log, 2)?;
+    reported.write_back(&log)?;
+    reported.append(&log, 2)?;
+    reported.synced = log.sync_aside(log.last())?.0;
+    reported.append(&log, 2)?;
     drop(log); // like a killed process
     for _ in 0..3 {
-        let log = told.check(env)?;
+        let log = reported.check(env)?;
         for _ in 0..2 {
-            told.append(&log, 1)?;
-            told.sync(&log)?;
+            reported.append(&log, 1)?;
+            reported.sync(&log)?;
         }
-        told.append(&log, 2)?;
+        reported.append(&log, 2)?;
     }
-    let log = told.check(env)?;
-    told.append(&log, 4)?;
-    told.sync(&log)
+    let log = reported.check(env)?;
+    reported.append(&log, 4)?;
+    reported.sync(&log)
 }
 
 /// The history, run on a machine that crashes at `step`.
-fn crashed_at(step: u64) -> (Arc<SimEnv>, Told) {
+fn crashed_at(step: u64) -> (Arc<SimEnv>, Reported) {
     let env = SimEnv::new(step);
     env.crash_at(step);
-    let mut told = Told::default();
-    let error = history(&env, &mut told).unwrap_err();
+    let mut reported = Reported::default();
+    let error = history(&env, &mut reported).unwrap_err();
     assert!(env.crashed(), "{error}");
-    (env, told)
+    (env, reported)
 }
 
 fn steps_of_history() -> u64 {
     let env = SimEnv::new(0);
-    history(&env, &mut Told::default()).unwrap();
+    history(&env, &mut Reported::default()).unwrap();
     env.operations()
 }
 
-fn goes_on(env: &Arc<SimEnv>, told: &mut Told) {
-    let log = told.check(env).unwrap();
+fn goes_on(env: &Arc<SimEnv>, reported: &mut Reported) {
+    let log = reported.check(env).unwrap();
     for count in [1, 4, 2, 2, 3] {
-        told.append(&log, count).unwrap();
+        reported.append(&log, count).unwrap();
     }
-    told.sync(&log).unwrap();
-    told.append(&log, 1).unwrap();
+    reported.sync(&log).unwrap();
+    reported.append(&log, 1).unwrap();
     check_all(&log);
 }
 
@@ -138,22 +138,22 @@ fn goes_on(env: &Arc<SimEnv>, told: &mut Told) {
 fn a_crash_at_any_step_keeps_a_prefix_with_all_that_was_synced() {
     in_all_kinds(|| {
         for step in 0..steps_of_history() {
-            let (crashed, told) = crashed_at(step);
+            let (crashed, reported) = crashed_at(step);
             for seed in 0..24 {
-                let mut told = told.clone();
+                let mut reported = reported.clone();
                 let env = crashed.after_crash(seed);
                 let damages = damages_or_new(&env);
                 assert_eq!(damages, [], "step {step} seed {seed}");
-                goes_on(&env, &mut told);
+                goes_on(&env, &mut reported);
                 let env = env.after_crash(seed + 1000);
-                goes_on(&env, &mut told);
+                goes_on(&env, &mut reported);
             }
         }
     });
 }
 
 /// What verification calls damage, if there is a log at all.
-fn damages_or_new(env: &Arc<SimEnv>) -> Vec<Damage> {
+fn damages_or_new(env: &Arc<SimEnv>) -> Vec<LogDamage> {
     let exists = quire_env::Env::exists(env.as_ref(), dir()).unwrap();
     if exists {
         verify_all(env).1
@@ -166,20 +166,20 @@ fn damages_or_new(env: &Arc<SimEnv>) -> Vec<Damage> {
 fn a_crash_at_any_step_of_recovery_loses_nothing_more() {
     in_all_kinds(|| {
         for step in (0..steps_of_history()).step_by(2) {
-            let (crashed, told) = crashed_at(step);
+            let (crashed, reported) = crashed_at(step);
             for seed in 0..6 {
                 let whole = crashed.after_crash(seed);
                 let before = whole.operations();
-                drop(told.clone().check(&whole).unwrap());
+                drop(reported.clone().check(&whole).unwrap());
                 for recovery_step in before..whole.operations() {
                     let env = crashed.after_crash(seed);
                     env.crash_at(recovery_step);
-                    let mut told = told.clone();
-                    assert!(told.clone().check(&env).is_err());
+                    let mut reported = reported.clone();
+                    assert!(reported.clone().check(&env).is_err());
                     let env = env.after_crash(seed + 7);
                     let damages = damages_or_new(&env);
                     assert_eq!(damages, [], "step {step} seed {seed}, then {recovery_step}");
-                    goes_on(&env, &mut told);
+                    goes_on(&env, &mut reported);
                 }
             }
         }
@@ -192,20 +192,19 @@ fn a_failed_sync_poisons_and_reopening_makes_durable_what_it_keeps() {
         for step in 0..steps_of_history() {
             let env = SimEnv::new(step);
             env.fail_at(step, quire_env::Fault::Eio);
-            let mut told = Told::default();
-            if history(&env, &mut told).is_ok() {
+            let mut reported = Reported::default();
+            if history(&env, &mut reported).is_ok() {
                 continue; // the failure was of no consequence
             }
             env.heal();
-            // The process goes on and opens the log again: what the system shows it may never have
-            // reached the disk.
-            drop(told.check(&env).unwrap());
+            // The process opens the log again: what the system shows it may not be on the disk.
+            drop(reported.check(&env).unwrap());
             for seed in 0..6 {
-                drop(told.clone().check(&env.after_crash(seed)).unwrap());
+                drop(reported.clone().check(&env.after_crash(seed)).unwrap());
             }
-            goes_on(&env, &mut told);
+            goes_on(&env, &mut reported);
             for seed in 0..6 {
-                goes_on(&env.after_crash(seed), &mut told.clone());
+                goes_on(&env.after_crash(seed), &mut reported.clone());
             }
         }
     });

@@ -18,8 +18,8 @@ fn machine(last: u64, closed: bool) -> Arc<SimEnv> {
     env
 }
 
-/// Reads everything: each record is right, or an error of kind `Corrupt` that names a file. How
-/// many are right.
+/// Reads everything: each record is right, or an error of kind `Corrupt` that names a file. Returns
+/// the number of right records.
 fn right_records(log: &Log) -> u64 {
     let mut right = 0;
     for position in log.first().0..=log.last().0 {
@@ -174,7 +174,8 @@ fn a_file_cut_at_any_length_is_found_unless_it_is_the_newest() {
 fn what_recovery_kept_once_is_never_taken_for_a_torn_tail() {
     in_both_codecs(|| {
         let template = machine(5, false);
-        drop(open(&template).unwrap()); // recovery has carried the last block over, and nothing came after
+        // Recovery has carried the last block over, and nothing came after it.
+        drop(open(&template).unwrap());
         for path in segments(&template) {
             for byte in 0..template.read_all(&path).unwrap().len() as u64 {
                 let env = template.after_crash(0);
@@ -267,7 +268,7 @@ fn a_damaged_dictionary_costs_nothing_where_another_segment_holds_the_same() {
         let base = last.file_stem().unwrap().to_str().unwrap().parse().unwrap();
         assert_eq!(log.read(Position(base)).unwrap(), record(base));
         check_all(&log);
-        // What is damaged is not handed on.
+        // A damaged segment is not copied.
         let mut copies = log.copies(log.last()).unwrap().into_iter();
         let copy = copies.find(|copy| copy.path() == first.as_path()).unwrap();
         let error = copy.pieces(0, copy.bytes()).find_map(Result::err).unwrap();
@@ -284,7 +285,7 @@ fn blocks_of_every_codec_lie_in_one_log_and_only_zstd_needs_a_new_version() {
     for (codec, version) in codecs.repeat(2) {
         append_synced(&log, log.last().0 + 4);
         log.set_blocks(200, codec).unwrap();
-        log.roll().unwrap();
+        log.rotate().unwrap();
         versions.push(version);
     }
     append_synced(&log, log.last().0 + 4);
@@ -293,7 +294,7 @@ fn blocks_of_every_codec_lie_in_one_log_and_only_zstd_needs_a_new_version() {
     let found: Vec<_> = segments(&env).iter().map(version).collect();
     assert_eq!(found, versions);
     // Rewritten, all are as the settings say now.
-    log.roll().unwrap();
+    log.rotate().unwrap();
     let mut all = |records: &[_]| quire_log::Result::Ok(vec![true; records.len()]);
     log.set_blocks(200, DICTIONARY).unwrap();
     let next = log.last().next();
@@ -366,7 +367,8 @@ fn a_block_inside_a_record_is_never_taken_for_one_of_the_log() {
     log.append(&[&bytes]).unwrap();
     log.sync(log.last()).unwrap();
     drop(log);
-    // The torn block's own header is lost: all that could speak for it is inside the record.
+    // The header of the torn block is lost: everything that could prove it durable is inside the
+    // record.
     let path = segments(&env).pop().unwrap();
     let header_of_second = env.read_all(&path).unwrap().len() as u64 - bytes.len() as u64 - 8 - 48;
     env.flip_bit(&path, header_of_second * 8).unwrap();
@@ -377,7 +379,7 @@ fn a_block_inside_a_record_is_never_taken_for_one_of_the_log() {
 
 #[test]
 fn a_group_of_many_blocks_that_was_cut_short_is_dropped_whole() {
-    // A short group, then one that goes on through several blocks, then another short one in the
+    // A short group, then one that continues through several blocks, then another short one in the
     // last of them.
     let machine = SimEnv::new(1);
     let (log, _) = open(&machine).unwrap();

@@ -20,8 +20,7 @@ enum Op {
     Train,
     /// Close, and open with options that may differ.
     Reopen(Option<LogOptions>),
-    /// Open without a close: nothing is lost, for the machine runs on, but what was never written
-    /// out.
+    /// Open without a close: only what was never written is lost, as the machine keeps running.
     Abandon,
 }
 
@@ -85,7 +84,8 @@ fn any_op() -> impl Strategy<Value = Op> {
         1 => vec(index(), 0..10).prop_map(Op::ReadMany),
         2 => (index(), index()).prop_map(|(from, to)| Op::Scan(from, to)),
         1 => index().prop_map(Op::DropBefore),
-        1 => (1_usize..800, any_codec()).prop_map(|(block_bytes, codec)| Op::SetBlocks(block_bytes, codec)),
+        1 => (1_usize..800, any_codec())
+            .prop_map(|(block_bytes, codec)| Op::SetBlocks(block_bytes, codec)),
         2 => Just(Op::Train),
         1 => proptest::option::of(any_options()).prop_map(Op::Reopen),
         1 => Just(Op::Abandon),
@@ -106,7 +106,8 @@ proptest! {
             let first = log.first().0;
             let last = records.len() as u64;
             // A position of the log, or next to it.
-            let position = |index: prop::sample::Index| Position(index.index(records.len() + 2) as u64);
+            let position =
+                |index: prop::sample::Index| Position(index.index(records.len() + 2) as u64);
             let expected = |position: Position| match position.0 {
                 0 => Err(ErrorKind::NotFound),
                 at if at > last => Err(ErrorKind::NotFound),
@@ -122,7 +123,10 @@ proptest! {
                 Op::Sync => {
                     match last % 3 {
                         0 => prop_assert_eq!(log.sync(Position(last)).unwrap(), Position(last)),
-                        1 => prop_assert_eq!(log.sync_aside(Position(last)).unwrap(), Position(last)),
+                        1 => {
+                            let synced = log.sync_aside(Position(last)).unwrap();
+                            prop_assert_eq!(synced, Position(last));
+                        }
                         _ => log.write_back().unwrap(),
                     }
                     if !(options.rotate_unsynced && last % 3 == 2) {
@@ -131,12 +135,14 @@ proptest! {
                     }
                 }
                 Op::Read(index) => {
-                    let found = log.read(position(index)).map(|found| found.to_vec()).map_err(|error| error.kind());
+                    let found = log.read(position(index)).map(|found| found.to_vec());
+                    let found = found.map_err(|error| error.kind());
                     prop_assert_eq!(found, expected(position(index)));
                 }
                 Op::ReadMany(indexes) => {
                     let positions: Vec<Position> = indexes.into_iter().map(position).collect();
-                    let wanted: Result<Vec<_>, _> = positions.iter().copied().map(expected).collect();
+                    let wanted = positions.iter().copied().map(expected);
+                    let wanted: Result<Vec<_>, _> = wanted.collect();
                     match (log.read_many(&positions), wanted) {
                         (Ok(found), Ok(wanted)) => prop_assert_eq!(found, wanted),
                         (Err(_), Err(_)) => {}
@@ -145,7 +151,8 @@ proptest! {
                 }
                 Op::Scan(from, to) => {
                     let (from, to) = (position(from).max(Position(first)), position(to));
-                    let found: Vec<_> = log.scan(from).until(to).map(|item| item.unwrap()).collect();
+                    let found = log.scan(from).until(to).map(|item| item.unwrap());
+                    let found: Vec<_> = found.collect();
                     let wanted: Vec<_> = (from.0..=to.0.min(last)).map(Position).collect();
                     prop_assert_eq!(found.len(), wanted.len());
                     for ((position, found), wanted) in found.into_iter().zip(wanted) {

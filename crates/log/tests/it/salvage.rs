@@ -1,4 +1,4 @@
-//! Salvaging a damaged log: what is whole is given, and what is not is said to be lost.
+//! Salvage of a damaged log: whole records are reported, and the others are reported as lost.
 
 use crate::support::*;
 use quire_env::{Env, SimEnv};
@@ -25,8 +25,8 @@ fn machine(closed: bool) -> Arc<SimEnv> {
     env
 }
 
-/// Positions given and positions said to be lost: each record is right, none comes twice, and
-/// nothing is missing.
+/// Positions reported as records and as lost: each record is right, none comes twice, and none is
+/// missing.
 fn salvaged(env: &SimEnv, known: u64, at: &str) -> (BTreeSet<u64>, BTreeSet<u64>) {
     let before = env.files();
     let (mut given, mut lost) = (BTreeSet::new(), BTreeSet::new());

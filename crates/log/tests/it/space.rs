@@ -1,4 +1,5 @@
-//! Full disks: refused before anything is accepted, and over when there is room again.
+//! Full disks: an append is refused before anything is accepted, and succeeds once there is space
+//! again.
 
 use crate::support::*;
 use quire_env::{BlockCache, SimEnv};
@@ -42,8 +43,8 @@ fn a_full_disk_refuses_appends_and_nothing_else() {
             let (log, recovery) = open(&env).unwrap();
             assert!(recovery.last >= last, "room {room}");
             check_all(&log);
-            // A full disk opens, is read, refuses, and is closed; what a close could not make
-            // durable it says.
+            // A log on a full disk opens, is read, refuses appends, and is closed; a close reports
+            // what it could not make durable.
             while append(&log, 1).is_ok() {}
             match log.close() {
                 Ok(()) => assert_eq!(log.durable(), log.last(), "room {room}"),
@@ -179,8 +180,8 @@ fn a_step_that_finds_the_disk_full_changes_nothing_but_by_an_error() {
     });
 }
 
-/// Appends until the end or the first error that is not over at the second try. The last position
-/// synced.
+/// Appends until the end, or until an error that comes at a second try too. Returns the last synced
+/// position.
 fn write(env: &Arc<SimEnv>) -> u64 {
     let Ok((log, _)) = open(env) else { return 0 };
     let mut synced = 0;

@@ -1,9 +1,9 @@
-//! What the tests share: a log whose records can be told from their positions.
+//! What the tests share: a log whose records are computed from their positions.
 
 use bytes::Bytes;
 use quire_env::{BlockCache, Env, SimEnv};
 use quire_log::{
-    Codec, Damage, Log, LogIdentity, LogOptions, Recovery, Result, VerifySummary, verify,
+    Codec, Log, LogDamage, LogIdentity, LogOptions, Recovery, Result, VerifySummary, verify,
 };
 use quire_model::Position;
 use std::cell::Cell;
@@ -27,13 +27,13 @@ thread_local! {
     static ROTATE_UNSYNCED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs a test over these, and over rotate_unsynced ones.
+/// Runs a test over these logs, and over logs that rotate unsynced.
 pub(crate) fn in_all_kinds(test: impl Fn()) {
     in_both_codecs(&test);
     lazily(test);
 }
 
-/// Runs a test over unsynced logs of LZ4.
+/// Runs a test over logs that rotate unsynced, with LZ4.
 pub(crate) fn lazily(test: impl Fn()) {
     CODEC.set(Codec::Lz4);
     ROTATE_UNSYNCED.set(true);
@@ -61,8 +61,8 @@ pub(crate) fn tiny() -> LogOptions {
     }
 }
 
-/// The record that the tests write at `position`: of 0 to 60 bytes, some of which compress; now and
-/// then one that does not, and is longer than a sector of the disk.
+/// The record that the tests write at `position`: 0 to 60 bytes, some of which compress. A few
+/// records do not compress and are longer than a sector of the disk.
 pub(crate) fn record(position: u64) -> Vec<u8> {
     if position % 7 == 5 {
         let step = |seed: &mut u64| {
@@ -89,7 +89,7 @@ pub(crate) fn open(env: &Arc<SimEnv>) -> Result<(Log, Recovery)> {
 
 /// Appends a group of the next `count` records, and returns the last position.
 pub(crate) fn append(log: &Log, count: u64) -> Result<Position> {
-    // What fails here fails below.
+    // An error here fails the checks below.
     let _ = log.train_dictionary();
     let next = log.last().0 + 1;
     let records: Vec<Vec<u8>> = (next..next + count).map(record).collect();
@@ -132,8 +132,8 @@ pub(crate) fn check_all(log: &Log) {
     }
 }
 
-/// Verifies the log on the machine's disk: what was found, and the damages.
-pub(crate) fn verify_all(env: &Arc<SimEnv>) -> (VerifySummary, Vec<Damage>) {
+/// Verifies the log on the disk of the machine: the summary, and the damages.
+pub(crate) fn verify_all(env: &Arc<SimEnv>) -> (VerifySummary, Vec<LogDamage>) {
     let (mut damages, mut bytes) = (Vec::new(), 0);
     let summary = verify(
         env.as_ref(),

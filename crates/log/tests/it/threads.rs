@@ -8,7 +8,7 @@ use quire_model::Position;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Of each three records one is needed: the others may be compacted away.
+/// One of each three records is needed: the others may be compacted away.
 fn is_needed(position: u64) -> bool {
     position.is_multiple_of(3)
 }
@@ -112,7 +112,7 @@ fn readers_and_syncers_beside_a_writer(rotate_unsynced: bool) {
             }
         });
         threads.spawn(|| {
-            // What is not durable is not compacted.
+            // Records that are not durable are not compacted.
             while !rotate_unsynced && !done.load(Ordering::Relaxed) {
                 compact_all(&log);
             }
@@ -123,7 +123,7 @@ fn readers_and_syncers_beside_a_writer(rotate_unsynced: bool) {
             }],
             true => &[
                 |log, last| log.write_back().map(|()| last),
-                // Now and then: else all would be durable.
+                // Not always, or all records would be durable.
                 |log, last| match last.0 % 64 {
                     0 => log.sync(last),
                     _ => Ok(last),

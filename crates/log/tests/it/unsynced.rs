@@ -1,5 +1,5 @@
-//! Lazy logs: segments begun before those in front of them are durable, and what a crash leaves of
-//! them.
+//! Logs that rotate unsynced: segments are begun before the older ones are durable, and a crash
+//! leaves any part of them.
 
 use crate::support::*;
 use quire_env::{BlockCache, Env, Fault, SimEnv};
@@ -8,7 +8,7 @@ use quire_model::Position;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A log of groups of two records up to `last`, all written out and none durable.
+/// A log of groups of two records up to `last`, all written and none durable.
 fn unsynced(last: u64) -> (Arc<SimEnv>, Log) {
     let env = SimEnv::new(1);
     let (log, _) = open(&env).unwrap();
@@ -35,7 +35,7 @@ fn open_after(env: &Arc<SimEnv>, obsolete: u64) -> Result<Log> {
 }
 
 #[test]
-fn nothing_is_synced_until_it_is_asked_for_and_then_all_is() {
+fn nothing_is_synced_before_a_sync_and_everything_after_it() {
     lazily(|| {
         let (env, log) = unsynced(60);
         assert!(log.stats().segments > 4, "{:?}", log.stats());
@@ -129,8 +129,8 @@ fn a_log_that_ends_among_obsolete_records_begins_anew_after_them() {
     });
 }
 
-/// A log that has just gone over to a new segment and written a block to it; the last position that
-/// is in that.
+/// A log that has just rotated and written a block to the new segment, and the last position in
+/// that segment.
 fn just_gone_over() -> (Arc<SimEnv>, Log, Position) {
     let (env, log) = unsynced(20);
     let newest = || log.segments().pop().unwrap();
@@ -164,7 +164,7 @@ fn a_new_segment_has_no_name_until_it_is_durable_and_a_view_keeps_it_either_way(
 #[test]
 fn after_a_kill_a_segment_without_a_name_gets_it_with_all_that_was_written() {
     lazily(|| {
-        // The process is killed, the machine goes on.
+        // The process is killed; the machine keeps running.
         let killed = || {
             let (env, _log, written) = just_gone_over();
             (env, written)

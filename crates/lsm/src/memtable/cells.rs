@@ -11,11 +11,12 @@
 //! in place of their length stands their number.
 //!
 //! The one writer fills a cell with plain stores and publishes its number last, with release: a
-//! key's in the index, a version's in the key. Readers load numbers with acquire, so what they can
-//! reach is whole. But for a key's newest version nothing changes.
+//! key's in the index, a version's in the key. Readers load numbers with acquire, so what they
+//! find is whole. Nothing of a cell changes but the number of a key's newest version.
 
 use super::pages::Pages;
-use crate::entry::{Entry, EntryKind};
+use crate::entry::Entry;
+use crate::entry_kind::EntryKind;
 use crate::{Error, Result, SmallBytes};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
@@ -230,6 +231,10 @@ impl Cells {
         let version = self.reserve(growth, VERSION_WORDS + inline_words(value), &mut grown)?;
         let length = self.load(key, Ordering::Relaxed) as u32;
         let older = self.latest(key);
+        debug_assert!(
+            older == NONE || self.position(older) <= position,
+            "versions of a key ascend"
+        );
         self.fill_version(growth, version, position, older, kind, value, &mut grown);
         self.publish(key, version, length);
         Ok(grown)
@@ -312,7 +317,7 @@ impl Cells {
         (bytes.len() as u32) << 1
     }
 
-    /// Gives out so many words of one page.
+    /// Reserves words of one page.
     fn reserve(&self, growth: &mut Growth, words: u32, grown: &mut u64) -> Result<u32> {
         let full = || Error::InvalidArgument("the memtable is full: freeze it".into());
         let mut first = growth.next_word;
@@ -323,6 +328,11 @@ impl Cells {
         // Large ones have numbers of 29 bits: half a TiB of them is more than a memtable ever
         // holds.
         growth.next_word = first.checked_add(words).ok_or_else(full)?;
+        debug_assert_eq!(
+            first / PAGE_WORDS,
+            (first + words - 1) / PAGE_WORDS,
+            "a cell lies in one page"
+        );
         *grown += self.words.grow(first);
         Ok(first)
     }
@@ -383,7 +393,8 @@ mod tests {
             let (cells, mut growth) = (Cells::new(), Growth::new());
             let mut keys = Vec::new();
             for (key, value) in &all {
-                let (cell, _) = cells.add_key(&mut growth, key, Position(5), EntryKind::Put, value).unwrap();
+                let added = cells.add_key(&mut growth, key, Position(5), EntryKind::Put, value);
+                let (cell, _) = added.unwrap();
                 cells.add_version(&mut growth, cell, Position(7), EntryKind::Merge, key).unwrap();
                 keys.push(cell);
             }
@@ -392,7 +403,8 @@ mod tests {
                 let mut copy = Copied::new();
                 cells.key(*cell).copy_to(&mut copy);
                 prop_assert_eq!(copy.as_slice(), key);
-                for (at, kind, expected) in [(6, EntryKind::Put, value), (7, EntryKind::Merge, key)] {
+                let versions = [(6, EntryKind::Put, value), (7, EntryKind::Merge, key)];
+                for (at, kind, expected) in versions {
                     let entry = cells.entry(cells.visible(*cell, Position(at))).unwrap();
                     prop_assert_eq!((entry.kind, &*entry.value), (kind, expected.as_slice()));
                 }

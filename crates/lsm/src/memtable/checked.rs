@@ -55,10 +55,10 @@ const RANGES: Script = Script {
 /// How a reader looks.
 #[derive(Debug, Clone, Copy)]
 enum Look {
-    /// Asks for each key.
+    /// Gets each key.
     Get,
     /// As a multi-get does.
-    Touch,
+    Prefetch,
     Forwards,
     Backwards,
 }
@@ -100,13 +100,13 @@ fn look(memtable: &Arc<Memtable>, how: Look, at: Position, script: Script) -> Se
     let keys = keys.map(|(key, _)| key.as_bytes());
     let mut seen = Seen::new();
     let start = match how {
-        Look::Get | Look::Touch => {
-            if let Look::Touch = how {
+        Look::Get | Look::Prefetch => {
+            if let Look::Prefetch = how {
                 let hashes: Vec<_> = keys.clone().map(table::hash).collect();
-                memtable.touch(&hashes);
+                memtable.prefetch(&hashes);
             }
             for key in keys {
-                let entry = memtable.get_or_erased(key, table::hash(key), at);
+                let entry = memtable.get_or_deleted(key, table::hash(key), at);
                 if let Some(entry) = entry.filter(|entry| entry.kind != EntryKind::Delete) {
                     seen.insert(key.to_vec(), (entry.kind, entry.value.to_vec()));
                 }
@@ -147,7 +147,7 @@ fn folder() -> Folder {
 /// published, then at the one from before the writer went on: each sees exactly what was written up
 /// to there.
 ///
-/// In every order in which a thread that could go on is interrupted so many times at most: bugs
+/// In every order in which a thread that could go on is interrupted at most this often: bugs
 /// need few.
 fn check(script: Script, how: Look, interruptions: usize) {
     let mut builder = Builder::new();
@@ -192,7 +192,7 @@ fn check_all() {
             check(script, how, interruptions);
         }
     }
-    check(KEYS, Look::Touch, 2);
+    check(KEYS, Look::Prefetch, 2);
 }
 
 #[test]

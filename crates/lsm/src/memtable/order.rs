@@ -1,7 +1,7 @@
 //! Order: the keys of a memtable as sorted chunks, made as keys come.
 //!
 //! ```text
-//!  chunks   | 65,536 sorted keys | 65,536 … |   | 4,096 | 4,096 |   | 256 | 256 | 256 |      immutable
+//!  chunks   | 65,536 sorted keys | 65,536 … |   | 4,096 | 4,096 |   | 256 | 256 |   immutable
 //!  tail        at most 255 keys in the order in which they came
 //! ```
 //! Every 256 keys the writer sorts the tail and makes it a chunk; 16 chunks of a size become
@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// Keys of the smallest chunks.
 const CHUNK_KEYS: usize = sized(256, 2) as usize;
-/// So many chunks of a size become one.
+/// This many chunks of a size become one.
 const FAN_IN: usize = sized(16, 2) as usize;
 /// Keys of the largest chunks: to join those would hold one write up for tens of milliseconds.
 const CHUNK_KEYS_MAX: usize = CHUNK_KEYS * FAN_IN * FAN_IN;
@@ -49,7 +49,7 @@ impl Slot {
 
 type SortedChunk = Arc<[Slot]>;
 
-/// The first so many keys that came, sorted in chunks, the largest first.
+/// The keys up to a number, in the order in which they came, sorted in chunks, the largest first.
 #[derive(Debug, Default)]
 struct Sorted {
     chunks: Vec<SortedChunk>,
@@ -126,6 +126,11 @@ impl Keys {
             chunks.push(joined.into());
         }
         let keys = self.count.load(Ordering::Relaxed);
+        debug_assert_eq!(
+            chunks.iter().map(|chunk| chunk.len()).sum::<usize>(),
+            keys as usize,
+            "each key is in one chunk"
+        );
         self.sorted.store(Arc::new(Sorted { chunks, keys }));
     }
 

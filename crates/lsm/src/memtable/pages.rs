@@ -14,7 +14,7 @@ const _: () = assert!(((1u64 << LEVELS) - 1) * 256 >= 1 << 32);
 type Page<T> = OnceLock<Box<[T]>>;
 
 /// Slots 0 to `u32::MAX`, in pages of `SLOTS`, each made by `T::default()` when its page is first
-/// asked for.
+/// used.
 #[derive(Debug)]
 pub(crate) struct Pages<T, const SLOTS: u32> {
     levels: [OnceLock<Box<[Page<T>]>>; LEVELS],

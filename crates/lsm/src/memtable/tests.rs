@@ -1,5 +1,5 @@
 use super::*;
-use crate::entry::EntryKind;
+use crate::entry_kind::EntryKind;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -28,7 +28,10 @@ fn seen(memtable: &Arc<Memtable>, at: Position, from: &[u8]) -> Vec<(Vec<u8>, En
 proptest! {
     #[test]
     fn every_position_sees_what_was_written_up_to_it(
-        writes in vec((vec(prop_oneof![Just(0u8), Just(1), Just(255), any::<u8>()], 1..11), any::<bool>()), 1..200),
+        writes in vec(
+            (vec(prop_oneof![Just(0u8), Just(1), Just(255), any::<u8>()], 1..11), any::<bool>()),
+            1..200,
+        ),
     ) {
         let (memtable, folder) = (memtable(), folder());
         let mut model = BTreeMap::new();
@@ -37,7 +40,10 @@ proptest! {
             let value = index.to_le_bytes();
             let op = if *put { Op::Put(&value) } else { Op::Delete };
             memtable.write(&folder, key, Position(index as u64 + 1), op).unwrap();
-            let entry = if *put { (EntryKind::Put, value.to_vec()) } else { (EntryKind::Delete, vec![]) };
+            let entry = match put {
+                true => (EntryKind::Put, value.to_vec()),
+                false => (EntryKind::Delete, vec![]),
+            };
             model.insert(key.clone(), entry);
             history.push(model.clone());
         }
@@ -45,10 +51,14 @@ proptest! {
             let at = Position(position as u64);
             let from = writes[position % writes.len()].0.as_slice();
             let expected: Vec<_> =
-                model.range(from.to_vec()..).map(|(key, (kind, value))| (key.clone(), *kind, value.clone())).collect();
+                model
+                    .range(from.to_vec()..)
+                    .map(|(key, (kind, value))| (key.clone(), *kind, value.clone()))
+                    .collect();
             prop_assert_eq!(seen(&memtable, at, from), expected);
             for (key, _) in &writes {
-                let found = memtable.get(key, table::hash(key), at).map(|entry| (entry.kind, entry.value.to_vec()));
+                let found = memtable.get(key, table::hash(key), at);
+                let found = found.map(|entry| (entry.kind, entry.value.to_vec()));
                 prop_assert_eq!(found, model.get(key).cloned());
             }
         }
@@ -138,7 +148,8 @@ fn memory_is_charged_while_anyone_holds_the_memtable_and_given_back_after() {
 /// Every value is a number written eight times over, and is its own position: half a write would
 /// show.
 #[test]
-#[allow(clippy::disallowed_methods)] // Plain threads: the memtable alone is under test, without a machine around it.
+// Plain threads: the memtable alone is under test, without a machine around it.
+#[allow(clippy::disallowed_methods)]
 fn readers_beside_the_writer_see_whole_writes_up_to_their_position() {
     const WRITES: u64 = 30_000;
     let memtable = memtable();

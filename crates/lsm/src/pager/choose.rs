@@ -1,11 +1,11 @@
 //! Which pages to have in memory: a pure function of what was measured.
 
-/// A page that was asked for at least so much, of late, is known by what it answered.
+/// A page with at least this many recent requests is judged by its answers.
 const REQUESTS_KNOWN: f32 = 32.0;
 /// A page of which fewer answers are "no" is not worth the look at it: searching the block costs
 /// less.
 const NO_PART_MIN: f32 = 1.0 / 256.0;
-/// A page in memory is let go for one that is worth more by this factor: what is measured varies,
+/// A page in memory is evicted for one that is worth more by this factor: what is measured varies,
 /// and a load costs a read.
 const LEAD: f32 = 1.25;
 
@@ -37,7 +37,7 @@ impl Candidate {
         self.requests >= REQUESTS_KNOWN && self.noes < self.requests * NO_PART_MIN
     }
 
-    fn rank(&self) -> f32 {
+    fn worth(&self) -> f32 {
         match self.resident {
             true => self.usefulness() * LEAD / self.bytes as f32,
             false => self.usefulness() / self.bytes as f32,
@@ -69,8 +69,8 @@ pub(crate) fn choose(pages: &[Candidate], budget: u64) -> Vec<bool> {
         .filter(|(_, page)| proven(page))
         .collect();
     order.sort_by(|(_, a), (_, b)| {
-        b.rank()
-            .total_cmp(&a.rank())
+        b.worth()
+            .total_cmp(&a.worth())
             .then(b.resident.cmp(&a.resident))
     });
     let mut left = budget;
@@ -93,7 +93,7 @@ mod tests {
         type Case = (u64, bool, f32, f32, bool);
         let cases: &[(&str, &[Case])] = &[
             (
-                "all fit, asked for or not",
+                "all fit, queried or not",
                 &[(50, false, 0., 0., true), (50, true, 9., 9., true)],
             ),
             (
@@ -109,7 +109,7 @@ mod tests {
                 &[(60, false, 99., 5., false), (60, false, 20., 10., true)],
             ),
             (
-                "not before it was asked for",
+                "not before it was queried",
                 &[(60, false, 0., 0., false), (60, false, 0., 0., false)],
             ),
             (

@@ -1,9 +1,9 @@
 //! Frames: the memory of filter pages, read without a lock and without counting who reads.
 //!
-//! A page is put into a free frame, and its [`Place`] then tells which, with a number that no other
-//! load has. A reader takes what the place tells, reads words of the frame, and looks at the place
-//! again: if it tells the same, the words were the page's. So a frame may be used anew at once, and
-//! a look at a page writes nothing.
+//! A page is put into a free frame, and its [`FramePlace`] then tells which, with a number that no
+//! other load has. A reader takes what the place tells, reads words of the frame, and looks at the
+//! place again: if it tells the same, the words were the page's. So a frame may be used anew at
+//! once, and a look at a page writes nothing.
 //!
 //! Source: a sequence lock; Boehm 2012, "Can seqlocks get along with programming language memory
 //! models?".
@@ -32,13 +32,13 @@ pub(crate) type Line = [AtomicU64; LINE_WORDS];
 /// Where a page is, if it is in memory: its frame, counted from 1, under the number of the load. 0:
 /// nowhere.
 #[derive(Debug, Default)]
-pub(crate) struct Place(AtomicU64);
+pub(crate) struct FramePlace(AtomicU64);
 
 /// What a place told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Held(u64);
 
-impl Place {
+impl FramePlace {
     /// Where the page is now.
     #[inline]
     pub(crate) fn held(&self) -> Option<Held> {
@@ -103,7 +103,7 @@ impl Frames {
     }
 
     /// A line of the page that was found at `held`. What is read of it counts once
-    /// [`Place::is_still`] was true after.
+    /// [`FramePlace::is_still`] was true after.
     #[inline]
     pub(crate) fn line(&self, held: Held, line: usize) -> Option<&Line> {
         let frame = (held.0 as u32).checked_sub(1)? as usize;
@@ -112,7 +112,8 @@ impl Frames {
 
     /// Puts a page of at most [`PAGE_BYTES`] in a free frame and tells `place`, which has none.
     /// False if none is free.
-    pub(crate) fn put(&self, place: &Place, page: &[u8]) -> bool {
+    pub(crate) fn put(&self, place: &FramePlace, page: &[u8]) -> bool {
+        debug_assert!(page.len() as u64 <= PAGE_BYTES, "a page fits its frame");
         let mut stock = self.stock.lock();
         let frame = match stock.free.pop() {
             Some(frame) => frame,
@@ -127,7 +128,7 @@ impl Frames {
             chunk.get_or_init(zeros);
         }
         stock.loads = stock.loads.wrapping_add(1);
-        // Whoever reads one of the words below, and thinks that they are what was here, sees that
+        // A reader of one of the words below, which takes them for what was here, sees that
         // place changed before them.
         fence(Ordering::Release);
         let (words, _) = page.as_chunks::<8>();
@@ -145,10 +146,14 @@ impl Frames {
     }
 
     /// Frees the frame of a page, if it has one.
-    pub(crate) fn free(&self, place: &Place) {
+    pub(crate) fn free(&self, place: &FramePlace) {
         let mut stock = self.stock.lock();
         let told = place.0.swap(0, Ordering::Relaxed);
         stock.free.extend((told as u32).checked_sub(1));
+        debug_assert!(
+            stock.free.len() <= stock.made as usize,
+            "a frame is freed once"
+        );
     }
 }
 

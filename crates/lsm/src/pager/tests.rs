@@ -7,7 +7,7 @@ use quire_model::Position;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Sixty-three flushes of so many keys leave six runs.
+/// Sixty-three flushes of this many keys leave six runs.
 const FLUSH_KEYS: u64 = 4000;
 const KEYS: u64 = 63 * FLUSH_KEYS;
 
@@ -64,8 +64,8 @@ fn open(env: &Arc<SimEnv>, runs: &[RunMeta], filter_bytes: u64) -> (Tree, Arc<Fi
 fn zipfian(count: u64) -> impl Iterator<Item = u64> {
     let mut sums = Vec::with_capacity(KEYS as usize);
     let mut sum = 0.0;
-    for rank in 1..=KEYS {
-        sum += (rank as f64).powf(-0.99);
+    for ordinal in 1..=KEYS {
+        sum += (ordinal as f64).powf(-0.99);
         sums.push(sum);
     }
     (0..count).map(move |draw| {

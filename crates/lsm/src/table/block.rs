@@ -7,152 +7,30 @@
 //! There is at least one entry. Kinds: 0 put, 1 delete, 2 merge.
 
 mod builder;
+mod contents;
 mod cursor;
 mod fixed;
+mod layout;
+mod look_up;
+mod place;
 mod prefixed;
 
 pub(crate) use builder::{BlockBuilder, DATA_RESTART, INDEX_RESTART};
+pub(crate) use contents::Block;
 pub(crate) use cursor::BlockCursor;
-
-use crate::entry::{Entry, EntryKind, Visit};
-use crate::{Damage, SmallBytes};
-use bytes::Bytes;
-use fixed::Fixed;
-use prefixed::Prefixed;
-use quire_env::Cached;
-use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// A block's contents, checked as far as its table of restarts, or whole.
-#[derive(Debug)]
-pub(crate) struct Block {
-    bytes: Bytes,
-    layout: Layout,
-    used: AtomicBool,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Layout {
-    Prefixed(Prefixed),
-    Fixed(Fixed),
-}
-
-/// An entry where it lies: ranges of the block.
-#[derive(Debug)]
-struct Place {
-    /// Where it is: an offset, or a number in order.
-    at: usize,
-    /// Where the next one is, or would be.
-    next: usize,
-    /// So many bytes of its key are those of the key before, or of the part that all share.
-    shared: usize,
-    unshared: Range<usize>,
-    kind: EntryKind,
-    value: Range<usize>,
-}
-
-impl Layout {
-    /// That of a block of these contents.
-    fn parse(contents: &[u8]) -> Result<Layout, Damage> {
-        match contents.last_chunk::<4>() {
-            Some(&fixed::MARK) => Fixed::parse(contents).map(Layout::Fixed),
-            _ => Prefixed::parse(contents).map(Layout::Prefixed),
-        }
-    }
-
-    /// The first entry at or after `key`, and whether its key is `key`.
-    fn search(self, contents: &[u8], key: &[u8]) -> Result<Option<(Place, bool)>, Damage> {
-        match self {
-            Layout::Prefixed(prefixed) => prefixed.search(contents, key),
-            Layout::Fixed(fixed) => Ok(fixed.search(contents, key)),
-        }
-    }
-}
-
-/// What a block of these contents says of `key`, lent or copied: they lie in memory of others.
-///
-/// # Errors
-/// [`Damage`] if the contents make no sense.
-pub(super) fn visit_entry(
-    contents: &[u8],
-    key: &[u8],
-    visit: &mut Visit<'_>,
-) -> Result<Option<Entry>, Damage> {
-    let found = Layout::parse(contents)?.search(contents, key)?;
-    Ok(found
-        .filter(|(_, is_key)| *is_key)
-        .map(|(place, _)| visit.entry(place.kind, contents.get(place.value).unwrap_or_default())))
-}
-
-impl Block {
-    /// A block of these contents.
-    ///
-    /// # Errors
-    /// [`Damage`] if they are not as long as they say, or have no entry.
-    pub(crate) fn parse(bytes: Bytes) -> Result<Block, Damage> {
-        Ok(Block {
-            layout: Layout::parse(&bytes)?,
-            bytes,
-            used: AtomicBool::new(false),
-        })
-    }
-
-    /// Says that it was used, to the cache that holds it.
-    pub(super) fn set_used(&self) {
-        if !self.used.load(Ordering::Relaxed) {
-            self.used.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// A range of its bytes; `range` is one that an entry gave.
-    #[inline]
-    pub(crate) fn slice(&self, range: Range<usize>) -> &[u8] {
-        self.bytes.get(range).unwrap_or_default()
-    }
-
-    /// What it says of `key`.
-    pub(crate) fn get(self: &Arc<Self>, key: &[u8]) -> Result<Option<Entry>, Damage> {
-        let found = self.search(key)?.filter(|(_, is_key)| *is_key);
-        Ok(found.map(|(place, _)| self.entry_at(place.kind, place.value)))
-    }
-
-    fn entry_at(self: &Arc<Self>, kind: EntryKind, value: Range<usize>) -> Entry {
-        let value = SmallBytes::part(self, value);
-        Entry { kind, value }
-    }
-
-    /// The first entry at or after `key`, and whether its key is `key`.
-    fn search(&self, key: &[u8]) -> Result<Option<(Place, bool)>, Damage> {
-        self.layout.search(&self.bytes, key)
-    }
-
-    /// Where an entry after the last would be.
-    #[inline]
-    fn end(&self) -> usize {
-        match self.layout {
-            Layout::Prefixed(prefixed) => prefixed.end(),
-            Layout::Fixed(fixed) => fixed.end(),
-        }
-    }
-}
-
-impl Cached for Block {
-    fn bytes(&self) -> u64 {
-        (self.bytes.len() + size_of::<Block>()) as u64
-    }
-
-    fn take_used(&self) -> bool {
-        self.used.swap(false, Ordering::Relaxed)
-    }
-}
+pub(crate) use look_up::visit_entry;
 
 #[cfg(test)]
 mod tests {
+    use super::layout::Layout;
     use super::*;
+    use crate::TableDamage;
+    use crate::entry_kind::EntryKind;
+    use bytes::Bytes;
     use proptest::collection::{btree_map, vec};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
+    use std::sync::Arc;
 
     /// Key, number of its kind, value.
     type Pairs = Vec<(Vec<u8>, (u8, Vec<u8>))>;
@@ -189,7 +67,7 @@ mod tests {
         built
     }
 
-    fn read(block: &Block, from: Option<&[u8]>) -> Result<Pairs, Damage> {
+    fn read(block: &Block, from: Option<&[u8]>) -> Result<Pairs, TableDamage> {
         let mut cursor = BlockCursor::new();
         match from {
             Some(key) => cursor.seek(block, key)?,
@@ -207,7 +85,7 @@ mod tests {
     }
 
     /// All before `before`, last first.
-    fn read_back(block: &Block, before: Option<&[u8]>) -> Result<Pairs, Damage> {
+    fn read_back(block: &Block, before: Option<&[u8]>) -> Result<Pairs, TableDamage> {
         let mut cursor = BlockCursor::new();
         match before {
             Some(key) => cursor.seek_before(block, key)?,
@@ -225,20 +103,30 @@ mod tests {
     proptest! {
         #[test]
         fn seeking_any_key_finds_what_a_map_finds(
-            entries in any_entries(), restart_interval in 1usize..20, probe in vec(any::<u8>(), 0..6),
+            entries in any_entries(),
+            restart_interval in 1usize..20,
+            probe in vec(any::<u8>(), 0..6),
         ) {
             let block = Arc::new(Block::parse(build(&entries, restart_interval)).unwrap());
-            let lengths = |(key, (kind, value)): (&Vec<u8>, &(u8, Vec<u8>))| (key.len(), *kind, value.len());
-            let uniform = entries.iter().map(lengths).all(|one| one.1 == 0 && Some(one) == entries.iter().map(lengths).next());
+            let lengths = |(key, (kind, value)): (&Vec<u8>, &(u8, Vec<u8>))| {
+                (key.len(), *kind, value.len())
+            };
+            let first = entries.iter().map(lengths).next();
+            let is_as_first = |one: (usize, u8, usize)| one.1 == 0 && Some(one) == first;
+            let uniform = entries.iter().map(lengths).all(is_as_first);
             prop_assert_eq!(uniform, matches!(block.layout, Layout::Fixed(_)));
-            prop_assert_eq!(read(&block, None).unwrap(), entries.clone().into_iter().collect::<Vec<_>>());
-            prop_assert_eq!(read_back(&block, None).unwrap(), entries.clone().into_iter().rev().collect::<Vec<_>>());
+            let mut all: Vec<_> = entries.clone().into_iter().collect();
+            prop_assert_eq!(&read(&block, None).unwrap(), &all);
+            all.reverse();
+            prop_assert_eq!(read_back(&block, None).unwrap(), all);
             for key in entries.keys().chain([&probe]) {
-                let found = block.get(key).unwrap().map(|entry| (entry.kind as u8, entry.value.to_vec()));
+                let found = block.get(key).unwrap();
+                let found = found.map(|entry| (entry.kind as u8, entry.value.to_vec()));
                 prop_assert_eq!(found.as_ref(), entries.get(key));
-                let expected: Vec<_> = entries.range(key.clone()..).map(|(k, v)| (k.clone(), v.clone())).collect();
+                let owned = |(key, value): (&Vec<u8>, &(u8, Vec<u8>))| (key.clone(), value.clone());
+                let expected: Vec<_> = entries.range(key.clone()..).map(owned).collect();
                 prop_assert_eq!(read(&block, Some(key)).unwrap(), expected);
-                let before = entries.range(..key.clone()).rev().map(|(k, v)| (k.clone(), v.clone()));
+                let before = entries.range(..key.clone()).rev().map(owned);
                 prop_assert_eq!(read_back(&block, Some(key)).unwrap(), before.collect::<Vec<_>>());
             }
         }

@@ -5,7 +5,7 @@
 //! will come to. Elsewhere its first blocks come through the cache, as those of point reads do: a
 //! short scan may be done again. What a longer one finds there it takes; the rest it reads ahead
 //! and past the cache, so that it costs few calls and drives nothing out. Flushes and compactions
-//! see each block once, and do not ask the cache at all.
+//! see each block once, and do not use the cache at all.
 
 use super::block::{Block, BlockCursor};
 use super::footer::HEADER_BYTES;
@@ -28,10 +28,10 @@ const SEQUENTIAL_BYTES: u64 = 256 << 10;
 const SCAN_BYTES_MIN: u64 = 16 << 10;
 const SCAN_BYTES_MAX: u64 = 64 << 10;
 
-/// So many bytes of a scan come through the cache, whether it holds them or not.
+/// The first bytes of a scan, this many, come through the cache, whether it holds them or not.
 const CACHED_BYTES: u64 = 64 << 10;
 
-/// The system is told of so many bytes of a map that a scan will come to.
+/// The system is told ahead of this many bytes of a map that a scan will read.
 const WILL_NEED_BYTES: u64 = 256 << 10;
 
 /// How a cursor reads its blocks.
@@ -129,7 +129,7 @@ impl Blocks {
             && mapped.shows(leaf, index)
         {
             self.say_what_comes(table, handle, direction);
-            return Ok(Some(Held::Mapped(mapped.block(&table.frames, handle)?)));
+            return Ok(Some(Held::Mapped(mapped.block(&table.file, handle)?)));
         }
         if self.buffered(handle).is_none() && self.access == Access::Cached {
             if self.cached < CACHED_BYTES {
@@ -147,8 +147,8 @@ impl Blocks {
             table.counters.block_reads.add(1);
         }
         let stored = self.stored(table, handle, direction)?;
-        let damaged = table.frames.damaged(handle.offset);
-        let opened = frame::open(table.frames.footer.salt, handle.offset, &stored);
+        let damaged = table.file.damaged(handle.offset);
+        let opened = frame::open(table.file.footer.salt, handle.offset, &stored);
         let opened = opened.map_err(&damaged)?;
         if opened.as_stored && table.mapped.is_some() {
             leaf.set_in_place(index);
@@ -170,7 +170,7 @@ impl Blocks {
             Direction::Forwards => handle.end(),
             Direction::Backwards => handle.offset.saturating_sub(WILL_NEED_BYTES),
         };
-        table.frames.file.will_need(start, WILL_NEED_BYTES);
+        table.file.io.will_need(start, WILL_NEED_BYTES);
     }
 
     /// The stored bytes at `handle`, and with them those that come next.
@@ -178,11 +178,11 @@ impl Blocks {
         if let Some(stored) = self.buffered(handle) {
             return Ok(stored);
         }
-        table.frames.check(handle)?;
+        table.file.check(handle)?;
         let ahead = self.ahead.max(handle.bytes);
         let (start, end) = match direction {
             Direction::Forwards => {
-                let data_end = table.frames.properties.filter_offset.max(handle.end());
+                let data_end = table.file.properties.filter_offset.max(handle.end());
                 (handle.offset, data_end.min(handle.offset + ahead))
             }
             Direction::Backwards => {
@@ -195,11 +195,11 @@ impl Blocks {
             Direction::Forwards => end,
             Direction::Backwards => start.saturating_sub(ahead),
         };
-        table.frames.file.will_need(next, ahead);
+        table.file.io.will_need(next, ahead);
         // The old buffer goes before the new one comes.
         self.buffer = Bytes::new();
         self.charge.resize(end - start);
-        self.buffer = table.frames.file.read_at(start, (end - start) as usize)?;
+        self.buffer = table.file.io.read_at(start, (end - start) as usize)?;
         self.offset = start;
         if self.access == Access::Cached {
             self.ahead = (2 * self.ahead).min(SCAN_BYTES_MAX);

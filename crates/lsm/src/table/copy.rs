@@ -39,7 +39,7 @@ impl TableCopy {
 
     /// Where the file is.
     pub fn path(&self) -> &Path {
-        self.table.frames.file.path()
+        self.table.file.io.path()
     }
 
     /// All its bytes in order, checked. Reads the index to know where blocks are.
@@ -53,32 +53,32 @@ impl TableCopy {
             table: &self.table,
             parts,
             next: 0,
-            digest: Digest::new(self.table.frames.footer.salt),
+            digest: Digest::new(self.table.file.footer.salt),
         })
     }
 
     /// The header, every frame, and the footer, in the order of the file.
     fn parts(&self) -> Result<Vec<Handle>> {
-        let frames = &self.table.frames;
-        let leaves = children(&self.table, &frames.top, frames.footer.top_offset)?;
+        let file = &self.table.file;
+        let leaves = children(&self.table, &file.top, file.footer.top_offset)?;
         let mut parts = vec![Handle {
             offset: 0,
             bytes: HEADER_BYTES as u64,
         }];
         for leaf in &leaves {
-            let contents = frames.read(*leaf)?.contents;
-            let block = Block::parse(contents).map_err(frames.damaged(leaf.offset))?;
+            let contents = file.read(*leaf)?.contents;
+            let block = Block::parse(contents).map_err(file.damaged(leaf.offset))?;
             parts.extend(children(&self.table, &block, leaf.offset)?);
         }
-        parts.extend(frames.ranges());
-        parts.extend((0..frames.properties.filter.pages()).map(|page| frames.filter_page(page)));
+        parts.extend(file.ranges());
+        parts.extend((0..file.properties.filter.pages()).map(|page| file.filter_page(page)));
         parts.extend(leaves);
-        let footer_offset = frames.bytes - FOOTER_BYTES as u64;
+        let footer_offset = file.bytes - FOOTER_BYTES as u64;
         let ends = [
-            frames.footer.top_offset,
-            frames.footer.properties_offset,
+            file.footer.top_offset,
+            file.footer.properties_offset,
             footer_offset,
-            frames.bytes,
+            file.bytes,
         ];
         parts.extend(ends.windows(2).filter_map(|pair| match pair {
             [offset, end] => Some(Handle {
@@ -93,13 +93,13 @@ impl TableCopy {
 
 /// Where the blocks are that an index block leads to.
 fn children(table: &Table, block: &Block, offset: u64) -> Result<Vec<Handle>> {
-    let damaged = table.frames.damaged(offset);
+    let damaged = table.file.damaged(offset);
     let mut cursor = BlockCursor::new();
     cursor.first(block).map_err(&damaged)?;
     let mut children = Vec::new();
     while cursor.key().is_some() {
         let handle = index::decode(cursor.value(block)).map_err(&damaged)?;
-        table.frames.check(handle)?;
+        table.file.check(handle)?;
         children.push(handle);
         cursor.advance(block).map_err(&damaged)?;
     }
@@ -118,7 +118,7 @@ pub struct TablePieces<'a> {
 
 impl TablePieces<'_> {
     fn piece(&mut self, first: Handle) -> Result<Bytes> {
-        let frames = &self.table.frames;
+        let file = &self.table.file;
         let (mut parts, mut end) = (vec![first], first.end());
         while let Some(part) = self
             .parts
@@ -133,16 +133,16 @@ impl TablePieces<'_> {
         self.next = end;
         let length = usize::try_from(end - first.offset)
             .map_err(|_| self.wrong("length of a block", first.offset, 0, first.bytes))?;
-        frames.file.will_need(end, PIECE_BYTES);
-        let bytes = frames.file.read_at(first.offset, length)?;
+        file.io.will_need(end, PIECE_BYTES);
+        let bytes = file.io.read_at(first.offset, length)?;
         for part in parts {
             let from = (part.offset - first.offset) as usize;
             self.check(part, &bytes.slice(from..from + part.bytes as usize))?;
         }
         if self.parts.is_empty() {
-            let (expected, found) = (frames.footer.digest, self.digest.finish());
+            let (expected, found) = (file.footer.digest, self.digest.finish());
             if expected != found {
-                return Err(self.wrong("digest of all blocks", frames.bytes, expected, found));
+                return Err(self.wrong("digest of all blocks", file.bytes, expected, found));
             }
         }
         Ok(bytes)
@@ -150,38 +150,38 @@ impl TablePieces<'_> {
 
     /// Checks the header, the footer or a frame.
     fn check(&mut self, part: Handle, stored: &Bytes) -> Result<()> {
-        let (frames, path) = (&self.table.frames, self.table.frames.file.path());
+        let (file, path) = (&self.table.file, self.table.file.io.path());
         if let (0, Some(header)) = (part.offset, stored.first_chunk::<HEADER_BYTES>()) {
             let salt = decode_header(header, path)?;
-            return match salt == frames.footer.salt {
+            return match salt == file.footer.salt {
                 true => Ok(()),
-                false => Err(self.wrong("salt of a table file", 12, frames.footer.salt, salt)),
+                false => Err(self.wrong("salt of a table file", 12, file.footer.salt, salt)),
             };
         }
-        if part.end() == frames.bytes
+        if part.end() == file.bytes
             && let Some(footer) = stored.first_chunk::<FOOTER_BYTES>()
         {
             // It has a checksum of its own, and was read when the table was opened.
             let found = Footer::decode(footer, part.offset, path)?.digest;
-            return match found == frames.footer.digest {
+            return match found == file.footer.digest {
                 true => Ok(()),
                 false => Err(self.wrong(
                     "digest of a table file",
                     part.offset,
-                    frames.footer.digest,
+                    file.footer.digest,
                     found,
                 )),
             };
         }
-        let crc = frame::check(frames.footer.salt, part.offset, stored)
-            .map_err(frames.damaged(part.offset))?;
+        let crc = frame::check(file.footer.salt, part.offset, stored)
+            .map_err(file.damaged(part.offset))?;
         self.digest.add(crc);
         Ok(())
     }
 
     fn wrong(&self, what: &'static str, offset: u64, expected: u64, found: u64) -> Error {
         Error::Corrupt {
-            path: self.table.frames.file.path().to_path_buf(),
+            path: self.table.file.io.path().to_path_buf(),
             what,
             offset,
             expected,

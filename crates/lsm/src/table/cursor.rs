@@ -83,7 +83,7 @@ impl TableCursor {
     pub(crate) fn advance(&mut self) -> Result<Option<u64>> {
         if let Some(data) = &self.data {
             let moved = self.place.go(&data.block, self.direction);
-            moved.map_err(|damage| self.table.frames.damaged(data.offset)(damage))?;
+            moved.map_err(|damage| self.table.file.damaged(data.offset)(damage))?;
             if let Some(word) = self.place.word() {
                 return Ok(Some(word));
             }
@@ -92,8 +92,8 @@ impl TableCursor {
         Ok(self.word())
     }
 
-    /// Hands the entry it is on to `each`, and values that come next in the same block, as far as
-    /// their keys' words come before `end` on the way. It stays on the last that it handed over.
+    /// Shows `each` the entry it is on, and values that come next in the same block, while their
+    /// keys' words come before `end` on the way. It stays on the last that it showed.
     #[inline]
     pub(crate) fn visit(
         &mut self,
@@ -144,9 +144,9 @@ impl TableCursor {
 
     /// An index block, past the cache.
     fn read(&self, handle: Handle) -> Result<Arc<Leaf>> {
-        let frames = &self.table.frames;
-        let contents = frames.read(handle)?.contents;
-        let leaf = Leaf::parse(contents, false).map_err(frames.damaged(handle.offset))?;
+        let file = &self.table.file;
+        let contents = file.read(handle)?.contents;
+        let leaf = Leaf::parse(contents, false).map_err(file.damaged(handle.offset))?;
         Ok(Arc::new(leaf))
     }
 
@@ -162,7 +162,7 @@ impl TableCursor {
         };
         let block = self.blocks.get(&self.table, leaf, *index, self.direction)?;
         if let Some(block) = block {
-            let damaged = self.table.frames.damaged(handle.offset);
+            let damaged = self.table.file.damaged(handle.offset);
             self.place.place(&block, start).map_err(damaged)?;
             self.data = Some(Data {
                 block,

@@ -23,7 +23,7 @@ const PAGE_LINES: u32 = 16;
 /// Lines of a page in files of version 1.
 const PAGE_LINES_1: u32 = 64;
 
-/// A filter asks no more bits than this.
+/// A filter probes no more bits than this.
 pub(crate) const PROBES_MAX: u32 = 16;
 
 /// The hash by which a filter knows a key.
@@ -41,8 +41,8 @@ pub(crate) fn bits_per_key(false_positives: f64, most: u32) -> u32 {
     (1..most).find(is_enough).unwrap_or(most)
 }
 
-/// Which part of absent keys a filter of so many bits per key lets through: that of a line of n
-/// keys, as often as lines have n.
+/// Which part of absent keys a filter with this number of bits per key lets through: that of a line
+/// of n keys, as often as lines have n.
 fn false_positive_rate(bits_per_key: u32) -> f64 {
     let line_bits = 8.0 * LINE_BYTES as f64;
     let keys_of_line = line_bits / f64::from(bits_per_key);
@@ -175,14 +175,14 @@ mod tests {
     use super::*;
 
     fn positives(shape: Shape, filter: &[u8], keys: std::ops::Range<u32>) -> usize {
-        let asked = keys.map(|key| hash(&key.to_be_bytes()));
-        asked
+        let absent = keys.map(|key| hash(&key.to_be_bytes()));
+        absent
             .filter(|&hash| shape.may_hold(&line_of(filter, shape.line(hash)).unwrap(), hash))
             .count()
     }
 
     #[test]
-    fn a_filter_lets_as_many_through_as_it_was_asked_for() {
+    fn a_filter_lets_as_many_through_as_its_bits_say() {
         assert_eq!(
             [1.0, 0.02, 0.01, 1e-12].map(|rate| bits_per_key(rate, 64)),
             [0, 9, 10, 64]

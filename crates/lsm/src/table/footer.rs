@@ -17,7 +17,7 @@
 //!   block in the fixed layout either, and filter pages of 64 lines. Else they are the same.
 //! - Later versions keep the places of version, crc and magic in the footer.
 
-use crate::{Codec, Error, Result};
+use crate::{BlockCodec, Error, Result};
 use quire_seeded::{Bug, seeded};
 use std::path::Path;
 
@@ -54,10 +54,10 @@ fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 }
 
 /// The format of a file whose frames are packed so.
-pub(crate) fn version_of(codec: Codec) -> u32 {
+pub(crate) fn version_of(codec: BlockCodec) -> u32 {
     match codec {
-        Codec::None | Codec::Lz4 => VERSION,
-        Codec::Zstd { .. } => VERSION_ZSTD,
+        BlockCodec::None | BlockCodec::Lz4 => VERSION,
+        BlockCodec::Zstd { .. } => VERSION_ZSTD,
     }
 }
 

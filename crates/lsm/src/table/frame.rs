@@ -3,17 +3,20 @@
 //! # Layout (little-endian)
 //! ```text
 //! | contents …                     | codec (1) | crc (4) |     codec 0: as they are
-//! | length (4) | LZ4 block …       | codec (1) | crc (4) |     codec 1: length is that of the contents
-//! | contents … | 0 … | padding (1) | codec (1) | crc (4) |     codec 2: as they are, and `padding` bytes, 1 to 255, its own too
-//! | length (4) | zstd frame …      | codec (1) | crc (4) |     codec 3: as codec 1; in files of version 4
+//! | length (4) | LZ4 block …       | codec (1) | crc (4) |     codec 1
+//! | contents … | 0 … | padding (1) | codec (1) | crc (4) |     codec 2: as they are, padded
+//! | length (4) | zstd frame …      | codec (1) | crc (4) |     codec 3: in files of version 4
 //! ```
+//! The length of codecs 1 and 3 is that of the contents. `padding` counts the bytes of padding, 1
+//! to 255, its own too.
+//!
 //! Padding fills up a page of the file, so that the next frame begins in another: see [`Fit`].
 //!
 //! The CRC-32C is of the file's salt (8), the frame's offset in the file (8), and all bytes before
 //! the CRC. So a frame that was written to the wrong place, or left over from another file, does
 //! not pass.
 
-use crate::{Codec, Damage};
+use crate::{BlockCodec, TableDamage};
 use bytes::Bytes;
 use quire_pack::{Packer, Packing, unpack};
 use quire_seeded::{Bug, seeded};
@@ -60,8 +63,8 @@ pub(crate) struct Fit {
 
 impl Fit {
     /// That of a tree's data blocks; `None` if they are packed, or longer than a page.
-    pub(crate) fn of(codec: Codec, block_bytes: usize) -> Option<Fit> {
-        (codec == Codec::None && block_bytes <= PAGE_BYTES).then_some(Fit { block_bytes })
+    pub(crate) fn of(codec: BlockCodec, block_bytes: usize) -> Option<Fit> {
+        (codec == BlockCodec::None && block_bytes <= PAGE_BYTES).then_some(Fit { block_bytes })
     }
 
     /// The longest contents of a frame at `offset` that shares what is left of its page evenly with
@@ -149,20 +152,20 @@ fn pack(contents: &[u8], packer: &mut Packer, out: &mut Vec<u8>) {
 /// The CRC of the frame `stored`, found at `offset`, once it is found right.
 ///
 /// # Errors
-/// [`Damage`] if it is not.
-pub(crate) fn check(salt: u64, offset: u64, stored: &[u8]) -> Result<u32, Damage> {
+/// [`TableDamage`] if it is not.
+pub(crate) fn check(salt: u64, offset: u64, stored: &[u8]) -> Result<u32, TableDamage> {
     let (body, crc) = stored
         .split_last_chunk::<4>()
         .ok_or_else(|| too_short(stored))?;
     let (crc, found) = (u32::from_le_bytes(*crc), checksum(salt, offset, body));
     if crc != found && !seeded(Bug::TableChecksumUnchecked) {
-        return Err(Damage::new("block checksum", 0, crc, found));
+        return Err(TableDamage::new("block checksum", 0, crc, found));
     }
     Ok(crc)
 }
 
-fn too_short(stored: &[u8]) -> Damage {
-    Damage::new("block length", 0, TRAILER_BYTES, stored.len())
+fn too_short(stored: &[u8]) -> TableDamage {
+    TableDamage::new("block length", 0, TRAILER_BYTES, stored.len())
 }
 
 /// What a frame holds, once it was checked.
@@ -185,8 +188,8 @@ pub(crate) struct Opened {
 /// Opens the frame `stored`, found at `offset`. Uncompressed contents share `stored`'s memory.
 ///
 /// # Errors
-/// [`Damage`] for any bytes that [`seal`] did not put there.
-pub(crate) fn open(salt: u64, offset: u64, stored: &Bytes) -> Result<Opened, Damage> {
+/// [`TableDamage`] for any bytes that [`seal`] did not put there.
+pub(crate) fn open(salt: u64, offset: u64, stored: &Bytes) -> Result<Opened, TableDamage> {
     let crc = check(salt, offset, stored)?;
     let (contents, as_stored) = match body(stored)? {
         Body::AsStored(contents) => (stored.slice(..contents.len()), true),
@@ -202,9 +205,9 @@ pub(crate) fn open(salt: u64, offset: u64, stored: &Bytes) -> Result<Opened, Dam
 /// As [`open`], of a frame whose contents are stored as they are: where they lie.
 ///
 /// # Errors
-/// [`Damage`] for any bytes that [`seal`] did not put there, and for contents that are not stored
+/// [`TableDamage`] for any bytes that [`seal`] did not put there, and contents that are not stored
 /// so.
-pub(crate) fn open_as_stored(salt: u64, offset: u64, stored: &[u8]) -> Result<&[u8], Damage> {
+pub(crate) fn open_as_stored(salt: u64, offset: u64, stored: &[u8]) -> Result<&[u8], TableDamage> {
     check(salt, offset, stored)?;
     match body(stored)? {
         Body::AsStored(contents) => Ok(contents),
@@ -214,7 +217,7 @@ pub(crate) fn open_as_stored(salt: u64, offset: u64, stored: &[u8]) -> Result<&[
 }
 
 /// What is in the frame `stored`, before its CRC.
-fn body(stored: &[u8]) -> Result<Body<'_>, Damage> {
+fn body(stored: &[u8]) -> Result<Body<'_>, TableDamage> {
     let body = stored.get(..stored.len().saturating_sub(4));
     let split = body.unwrap_or_default().split_last();
     let (&codec, contents) = split.ok_or_else(|| too_short(stored))?;
@@ -226,21 +229,22 @@ fn body(stored: &[u8]) -> Result<Body<'_>, Damage> {
             let padding = contents.last().copied().filter(|&padding| padding > 0);
             let end = padding.and_then(|padding| contents.len().checked_sub(padding.into()));
             let contents = end.and_then(|end| contents.get(..end));
-            let wrong = || Damage::new("padding of a block", 0, stored.len(), padding.unwrap_or(0));
+            let wrong =
+                || TableDamage::new("padding of a block", 0, stored.len(), padding.unwrap_or(0));
             Ok(Body::AsStored(contents.ok_or_else(wrong)?))
         }
         _ => Err(wrong_codec(contents, codec)),
     }
 }
 
-fn wrong_codec(contents: &[u8], codec: u8) -> Damage {
-    Damage::new("block codec", contents.len(), CODEC_ZSTD, codec)
+fn wrong_codec(contents: &[u8], codec: u8) -> TableDamage {
+    TableDamage::new("block codec", contents.len(), CODEC_ZSTD, codec)
 }
 
-fn open_packed(stored: &Bytes, packing: Packing, packed: &[u8]) -> Result<Bytes, Damage> {
+fn open_packed(stored: &Bytes, packing: Packing, packed: &[u8]) -> Result<Bytes, TableDamage> {
     let (length, packed) = packed
         .split_first_chunk::<4>()
-        .ok_or_else(|| Damage::new("compressed block", 0, 4u64, packed.len()))?;
+        .ok_or_else(|| TableDamage::new("compressed block", 0, 4u64, packed.len()))?;
     let length = u32::from_le_bytes(*length) as usize;
     let length_max = match packing {
         Packing::Lz4 => CONTENTS_BYTES_MAX.min(packed.len().saturating_mul(LZ4_RATIO_MAX)),
@@ -248,10 +252,10 @@ fn open_packed(stored: &Bytes, packing: Packing, packed: &[u8]) -> Result<Bytes,
     };
     if length > length_max {
         let what = "length of a compressed block";
-        return Err(Damage::new(what, 0, length_max, length));
+        return Err(TableDamage::new(what, 0, length_max, length));
     }
     unpack(packing, stored.slice_ref(packed), length, None)
-        .ok_or_else(|| Damage::new("compressed block", 4, length, 0u64))
+        .ok_or_else(|| TableDamage::new("compressed block", 4, length, 0u64))
 }
 
 #[cfg(test)]
@@ -265,14 +269,18 @@ mod tests {
         #[test]
         fn contents_come_back_and_every_other_byte_place_or_salt_is_refused(
             contents in prop_oneof![vec(any::<u8>(), 0..80), vec(0u8..2, 0..400)],
-            codec in any_codec(), salt: u64, offset in 0u64..1 << 40, fit in proptest::option::of(1usize..4096),
+            codec in any_codec(),
+            salt: u64,
+            offset in 0u64..1 << 40,
+            fit in proptest::option::of(1usize..4096),
         ) {
             let fit = fit.map(|block_bytes| Fit { block_bytes });
             let mut stored = Vec::new();
             let crc = seal(salt, offset, &contents, codec.packer().as_mut(), fit, &mut stored);
             let stored = Bytes::from(stored);
             let padding = stored.len().saturating_sub(contents.len() + TRAILER_BYTES);
-            prop_assert!(padding < 256 && (padding == 0 || (offset as usize + stored.len()).is_multiple_of(PAGE_BYTES)));
+            let end = offset as usize + stored.len();
+            prop_assert!(padding < 256 && (padding == 0 || end.is_multiple_of(PAGE_BYTES)));
             let opened = open(salt, offset, &stored).unwrap();
             prop_assert_eq!((&opened.contents[..], opened.crc), (&contents[..], crc));
             let in_place = open_as_stored(salt, offset, &stored).ok();
@@ -298,7 +306,10 @@ mod tests {
         }
 
         #[test]
-        fn frames_of_small_entries_fill_pages_and_lie_in_one(entry_bytes in 1usize..120, block_bytes in 512usize..2048) {
+        fn frames_of_small_entries_fill_pages_and_lie_in_one(
+            entry_bytes in 1usize..120,
+            block_bytes in 512usize..2048,
+        ) {
             let (fit, mut offset, mut unused) = (Fit { block_bytes }, 24, 0);
             let mut stored = Vec::new();
             while offset < 1 << 18 {

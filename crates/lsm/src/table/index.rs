@@ -2,7 +2,7 @@
 
 use super::frame::Handle;
 use crate::fences::shared_bytes;
-use crate::{Damage, varint};
+use crate::{TableDamage, varint};
 
 /// Puts a key in `out` that is at or after `last` and before `next`: a short one if there is one.
 /// `last` < `next`.
@@ -29,14 +29,19 @@ pub(crate) fn encode(handle: Handle, out: &mut Vec<u8>) {
 }
 
 /// The handle that an index entry's value holds.
-pub(crate) fn decode(value: &[u8]) -> Result<Handle, Damage> {
+pub(crate) fn decode(value: &[u8]) -> Result<Handle, TableDamage> {
     let mut at = 0;
     let handle = Handle {
         offset: varint::get(value, &mut at)?,
         bytes: varint::get(value, &mut at)?,
     };
     if at != value.len() {
-        return Err(Damage::new("length of an index entry", 0, at, value.len()));
+        return Err(TableDamage::new(
+            "length of an index entry",
+            0,
+            at,
+            value.len(),
+        ));
     }
     Ok(handle)
 }
@@ -67,7 +72,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_separator_separates(
-            a in vec(prop_oneof![0u8..3, 253u8..=255], 0..6), b in vec(prop_oneof![0u8..3, 253u8..=255], 0..6),
+            a in vec(prop_oneof![0u8..3, 253u8..=255], 0..6),
+            b in vec(prop_oneof![0u8..3, 253u8..=255], 0..6),
         ) {
             prop_assume!(a != b);
             let (last, next) = if a < b { (a, b) } else { (b, a) };

@@ -2,8 +2,8 @@
 //! keeps, and the block cache holds none of them.
 //!
 //! # Invariants
-//! 1. A block is compared with its checksum each time that it is looked at: the system may have let
-//!    go of it, and read it from the disk again just now. It costs little, as a search in a block
+//! 1. A block is compared with its checksum at each access: the system may have dropped it, and
+//!    read it from the disk again just now. It costs little, as a search in a block
 //!    that is not in the processor's caches waits for memory anyway. A cursor compares it when it
 //!    comes to the block.
 //! 2. A block of a file that was there when the tree was opened is read by a call first: what the
@@ -12,11 +12,11 @@
 //! 3. Only blocks that are stored as they are, are looked at here.
 
 use super::block::{self, Block};
+use super::file::TableFile;
 use super::frame::{self, Handle};
 use super::node::{Contents, Node};
-use super::reader::Frames;
 use crate::entry::{Entry, Visit};
-use crate::{Codec, Damage, Result, TreeSpec};
+use crate::{BlockCodec, Result, TableDamage, TreeSpec};
 use bytes::Bytes;
 use quire_env::FileMap;
 
@@ -38,14 +38,18 @@ pub(super) struct Mapped {
 }
 
 impl Mapped {
-    /// That of the table of `frames`; `None` if it is not to be mapped.
-    pub(super) fn open(frames: &Frames, spec: &TreeSpec, origin: Origin) -> Result<Option<Mapped>> {
+    /// That of the table of `file`; `None` if it is not to be mapped.
+    pub(super) fn open(
+        file: &TableFile,
+        spec: &TreeSpec,
+        origin: Origin,
+    ) -> Result<Option<Mapped>> {
         if !spec.mapped {
             return Ok(None);
         }
         Ok(Some(Mapped {
-            map: frames.file.map_at_random()?,
-            all: origin == Origin::JustWritten && spec.codec == Codec::None,
+            map: file.io.map_at_random()?,
+            all: origin == Origin::JustWritten && spec.codec == BlockCodec::None,
         }))
     }
 
@@ -63,8 +67,8 @@ impl Mapped {
     ///
     /// # Errors
     /// `Corrupt`, or those of [`FileMap::look`].
-    pub(super) fn copy(&self, frames: &Frames, handle: Handle) -> Result<Bytes> {
-        self.look(frames, handle, |contents| {
+    pub(super) fn copy(&self, file: &TableFile, handle: Handle) -> Result<Bytes> {
+        self.look(file, handle, |contents| {
             Ok(Bytes::copy_from_slice(contents))
         })
     }
@@ -75,42 +79,42 @@ impl Mapped {
     /// `Corrupt`, or those of [`FileMap::look`].
     pub(super) fn get(
         &self,
-        frames: &Frames,
+        file: &TableFile,
         handle: Handle,
         key: &[u8],
         visit: &mut Visit<'_>,
     ) -> Result<Option<Entry>> {
         let get = |contents: &[u8]| block::visit_entry(contents, key, visit);
-        self.look(frames, handle, get)
+        self.look(file, handle, get)
     }
 
     /// The data block at `handle`, for who goes through it now.
     ///
     /// # Errors
     /// `Corrupt`, or those of [`FileMap::part`].
-    pub(super) fn block(&self, frames: &Frames, handle: Handle) -> Result<Block> {
-        frames.check(handle)?;
+    pub(super) fn block(&self, file: &TableFile, handle: Handle) -> Result<Block> {
+        file.check(handle)?;
         let mut stored = self.map.part(handle.offset, handle.bytes as usize)?;
-        let contents = frame::open_as_stored(frames.footer.salt, handle.offset, &stored);
+        let contents = frame::open_as_stored(file.footer.salt, handle.offset, &stored);
         let block = contents.map(<[u8]>::len).and_then(|length| {
             stored.truncate(length);
             Block::parse(stored)
         });
-        block.map_err(frames.damaged(handle.offset))
+        block.map_err(file.damaged(handle.offset))
     }
 
     /// What `look` makes of the contents of the data block at `handle`.
     fn look<T>(
         &self,
-        frames: &Frames,
+        file: &TableFile,
         handle: Handle,
-        look: impl FnOnce(&[u8]) -> std::result::Result<T, Damage>,
+        look: impl FnOnce(&[u8]) -> std::result::Result<T, TableDamage>,
     ) -> Result<T> {
-        frames.check(handle)?;
-        let (salt, offset) = (frames.footer.salt, handle.offset);
+        file.check(handle)?;
+        let (salt, offset) = (file.footer.salt, handle.offset);
         let looked = self.map.look(offset, handle.bytes as usize, |stored| {
             look(frame::open_as_stored(salt, offset, stored)?)
         })?;
-        looked.map_err(frames.damaged(offset))
+        looked.map_err(file.damaged(offset))
     }
 }

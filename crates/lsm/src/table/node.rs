@@ -1,12 +1,12 @@
 //! Index node: an index block in memory, ready to be searched, with a slot for each block below it.
 //!
-//! A slot finds its block, as long as the cache holds that, without asking the cache: readers that
-//! find theirs wait for nobody. What the cache lets go of is gone from the slot too.
+//! A slot finds its block, as long as the cache holds that, without a look into the cache: readers
+//! that find theirs wait for nobody. What the cache evicts is gone from the slot too.
 
 use super::block::{Block, BlockCursor};
 use super::frame::Handle;
 use super::index;
-use crate::Damage;
+use crate::TableDamage;
 use crate::fences::Fences;
 use arc_swap::ArcSwapWeak;
 use bytes::Bytes;
@@ -17,10 +17,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 /// What the cache is told that a slot takes: itself, and a part for what is left of blocks that are
-/// gone, of which only those that were asked for twice have been in their slots.
+/// gone, of which only those that were used twice have been in their slots.
 const SLOT_BYTES: usize = 64;
 
-/// So many blocks, by 64, have their bits beside what is read of a node anyway.
+/// This many blocks, by 64, have their bits beside what is read of a node anyway.
 const IN_PLACE_WORDS: usize = 8;
 
 /// What a frame holds, once it is checked and open.
@@ -32,8 +32,8 @@ pub(crate) trait Contents: Cached + Sized {
     /// `cached` says whether the blocks that it leads to, if it does, come from the cache.
     ///
     /// # Errors
-    /// [`Damage`] for contents that make no sense.
-    fn parse(contents: Bytes, cached: bool) -> Result<Self, Damage>;
+    /// [`TableDamage`] for contents that make no sense.
+    fn parse(contents: Bytes, cached: bool) -> Result<Self, TableDamage>;
 
     /// Says that it was found in its slot.
     fn set_used(&self);
@@ -42,7 +42,7 @@ pub(crate) trait Contents: Cached + Sized {
 impl Contents for Block {
     const READ_IN_PLACE: bool = true;
 
-    fn parse(contents: Bytes, _cached: bool) -> Result<Block, Damage> {
+    fn parse(contents: Bytes, _cached: bool) -> Result<Block, TableDamage> {
         Block::parse(contents)
     }
 
@@ -88,8 +88,8 @@ impl<T: Contents> Node<T> {
     /// Decodes an index block, with slots if the blocks below come from the cache.
     ///
     /// # Errors
-    /// [`Damage`] for one that is not whole, or whose blocks do not lie behind each other.
-    pub(crate) fn decode(block: &Block, has_slots: bool) -> Result<Node<T>, Damage> {
+    /// [`TableDamage`] for one that is not whole, or whose blocks do not lie behind each other.
+    pub(crate) fn decode(block: &Block, has_slots: bool) -> Result<Node<T>, TableDamage> {
         let mut cursor = BlockCursor::new();
         cursor.first(block)?;
         let (mut keys, mut ends, mut starts) = (Vec::new(), Vec::new(), Vec::new());
@@ -97,17 +97,23 @@ impl<T: Contents> Node<T> {
         while let Some(key) = cursor.key() {
             keys.extend_from_slice(key);
             let end = u32::try_from(keys.len())
-                .map_err(|_| Damage::new("keys of an index block", 0, u32::MAX, keys.len()))?;
+                .map_err(|_| TableDamage::new("keys of an index block", 0, u32::MAX, keys.len()))?;
             ends.push(end);
             let handle = index::decode(cursor.value(block))?;
             let start = *first.get_or_insert(handle.offset);
             let before = start.saturating_add(after.into());
             if handle.offset != before {
-                return Err(Damage::new("offset of a block", 0, before, handle.offset));
+                return Err(TableDamage::new(
+                    "offset of a block",
+                    0,
+                    before,
+                    handle.offset,
+                ));
             }
             starts.push(after);
-            after = u32::try_from(handle.end() - start)
-                .map_err(|_| Damage::new("end of a block", 0, u32::MAX, handle.end() - start))?;
+            after = u32::try_from(handle.end() - start).map_err(|_| {
+                TableDamage::new("end of a block", 0, u32::MAX, handle.end() - start)
+            })?;
             cursor.advance(block)?;
         }
         let separators = (0..ends.len()).map(|index| separator(&keys, &ends, index));
@@ -211,7 +217,7 @@ impl<T: Contents> Cached for Node<T> {
 impl<T: Contents> Contents for Node<T> {
     const READ_IN_PLACE: bool = false;
 
-    fn parse(contents: Bytes, cached: bool) -> Result<Node<T>, Damage> {
+    fn parse(contents: Bytes, cached: bool) -> Result<Node<T>, TableDamage> {
         Node::decode(&Block::parse(contents)?, cached)
     }
 

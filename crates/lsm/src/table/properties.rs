@@ -2,15 +2,16 @@
 //!
 //! # Layout (variable-length integers)
 //! ```text
-//! tree | entries | tombstones | operands | key bytes | value bytes | data blocks | filter offset | filter lines
-//! | filter probes | index offset | length, smallest key | length, largest key
-//! | ranges | ranges offset                       only of a table that deletes ranges, or has deadlines
-//! | timed | soonest                              only of a table that has deadlines
+//! tree | entries | tombstones | operands | key bytes | value bytes | data blocks
+//! | filter offset | filter lines | filter probes | index offset
+//! | length, smallest key | length, largest key
+//! | ranges | ranges offset       only of a table that deletes ranges, or has deadlines
+//! | timed | soonest              only of a table that has deadlines
 //! ```
 //! Key and value bytes are of all entries, before prefixes are cut and blocks compressed.
 
 use super::filter::Shape;
-use crate::{Damage, deadline, varint};
+use crate::{TableDamage, deadline, varint};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Properties {
@@ -81,13 +82,13 @@ impl Properties {
     /// Those in a file of format `version`.
     ///
     /// # Errors
-    /// [`Damage`] for bytes that [`encode`](Self::encode) does not give.
-    pub(crate) fn decode(bytes: &[u8], version: u32) -> Result<Properties, Damage> {
+    /// [`TableDamage`] for bytes that [`encode`](Self::encode) does not give.
+    pub(crate) fn decode(bytes: &[u8], version: u32) -> Result<Properties, TableDamage> {
         let mut at = 0;
         let small = |at: &mut usize| {
             let start = *at;
             let number = varint::get(bytes, at)?;
-            u32::try_from(number).map_err(|_| Damage::new("property", start, u32::MAX, number))
+            u32::try_from(number).map_err(|_| TableDamage::new("property", start, u32::MAX, number))
         };
         let mut properties = Properties {
             tree: small(&mut at)?,
@@ -116,7 +117,12 @@ impl Properties {
             properties.soonest = varint::get(bytes, &mut at)?;
         }
         if at != bytes.len() || (properties.ranges == 0) != (properties.ranges_offset == 0) {
-            return Err(Damage::new("length of the properties", 0, at, bytes.len()));
+            return Err(TableDamage::new(
+                "length of the properties",
+                0,
+                at,
+                bytes.len(),
+            ));
         }
         Ok(properties)
     }

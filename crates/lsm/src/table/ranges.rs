@@ -3,12 +3,14 @@
 //!
 //! # Layout (variable-length integers)
 //! ```text
-//! | length, first key | length, end … |      each range; the end is the first key after it, and empty if there is none
+//! | length, first key | length, end … |      each range
 //! ```
+//! The end is the first key after the range; empty if it has no end.
+//!
 //! Ranges are in order, not empty, and apart from each other; so only the last may be without end.
 
 use crate::range_tombstones::{RangeTombstones, is_before};
-use crate::{Damage, KEY_BYTES_MAX, varint};
+use crate::{KEY_BYTES_MAX, TableDamage, varint};
 
 /// Appends a range.
 pub(super) fn encode(from: &[u8], to: &[u8], out: &mut Vec<u8>) {
@@ -19,8 +21,8 @@ pub(super) fn encode(from: &[u8], to: &[u8], out: &mut Vec<u8>) {
 /// `count` ranges, and the bytes of memory that they take.
 ///
 /// # Errors
-/// [`Damage`] for bytes that [`encode`] does not give, of so many ranges in order.
-pub(super) fn decode(bytes: &[u8], count: u64) -> Result<(RangeTombstones, u64), Damage> {
+/// [`TableDamage`] for bytes that [`encode`] does not give, of that many ranges in order.
+pub(super) fn decode(bytes: &[u8], count: u64) -> Result<(RangeTombstones, u64), TableDamage> {
     let (mut tombstones, mut memory) = (RangeTombstones::default(), 0);
     let (mut at, mut found) = (0, 0);
     let mut last: Option<&[u8]> = None;
@@ -30,11 +32,21 @@ pub(super) fn decode(bytes: &[u8], count: u64) -> Result<(RangeTombstones, u64),
         let to = varint::get_bytes(bytes, &mut at)?;
         let after_last = last.is_none_or(|last| !is_before(from, last));
         if from.is_empty() || !after_last || !is_before(from, to) {
-            return Err(Damage::new("order of deleted ranges", start, 0u64, found));
+            return Err(TableDamage::new(
+                "order of deleted ranges",
+                start,
+                0u64,
+                found,
+            ));
         }
         let longest = from.len().max(to.len());
         if longest > KEY_BYTES_MAX {
-            return Err(Damage::new("key of a range", start, KEY_BYTES_MAX, longest));
+            return Err(TableDamage::new(
+                "key of a range",
+                start,
+                KEY_BYTES_MAX,
+                longest,
+            ));
         }
         let mut one = RangeTombstones::default();
         memory += one.add(from, to, 0);
@@ -44,7 +56,12 @@ pub(super) fn decode(bytes: &[u8], count: u64) -> Result<(RangeTombstones, u64),
     }
     match found == count {
         true => Ok((tombstones, memory)),
-        false => Err(Damage::new("number of deleted ranges", 0, count, found)),
+        false => Err(TableDamage::new(
+            "number of deleted ranges",
+            0,
+            count,
+            found,
+        )),
     }
 }
 

@@ -1,8 +1,9 @@
 use super::*;
 use crate::direction::Start;
-use crate::entry::{Entry, EntryKind, EntryRef, Visit};
+use crate::entry::{Entry, EntryRef, Visit};
+use crate::entry_kind::EntryKind;
 use crate::testing::{any_codec, context};
-use crate::{Codec, Error, ErrorKind, Result, SmallBytes, TableMeta, TreeContext, TreeSpec};
+use crate::{BlockCodec, Error, ErrorKind, Result, SmallBytes, TableMeta, TreeContext, TreeSpec};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use quire_env::{BlockCache, SimEnv};
@@ -12,7 +13,7 @@ use std::sync::Arc;
 
 type Entries = BTreeMap<Vec<u8>, Entry>;
 
-fn spec(block_bytes: usize, codec: Codec, filter_bits_per_key: u32) -> TreeSpec {
+fn spec(block_bytes: usize, codec: BlockCodec, filter_bits_per_key: u32) -> TreeSpec {
     TreeSpec {
         block_bytes,
         codec,
@@ -91,7 +92,7 @@ fn open_as(
 ) -> Result<Arc<Table>> {
     let spec = TreeSpec {
         mapped,
-        ..spec(100, Codec::None, 10)
+        ..spec(100, BlockCodec::None, 10)
     };
     Table::open(context, &Arc::default(), &spec, meta.clone(), origin).map(Arc::new)
 }
@@ -100,7 +101,7 @@ fn get(table: &Table, key: &[u8]) -> Result<Option<Entry>> {
     table.get(
         key,
         hash(key),
-        &table.asking(hash(key)),
+        &table.query(hash(key)),
         &mut Visit::default(),
     )
 }
@@ -119,12 +120,12 @@ fn scan(table: &Arc<Table>, access: Access, start: Start<'_>) -> Result<Vec<(Vec
 fn read_all(
     context: &TreeContext,
     meta: &TableMeta,
-    codec: Codec,
+    codec: BlockCodec,
     entries: &Entries,
 ) -> Result<()> {
     let table = open(context, meta)?;
     let mut mapped = vec![open_as(context, meta, true, Origin::Manifest)?];
-    if codec == Codec::None {
+    if codec == BlockCodec::None {
         mapped.push(open_as(context, meta, true, Origin::JustWritten)?);
     }
     let expected: Vec<_> = entries
@@ -201,7 +202,8 @@ proptest! {
         let table = open(&context, &meta).unwrap();
         for probe in &probes {
             prop_assert_eq!(get(&table, probe).unwrap(), entries.get(probe).cloned());
-            let expected: Vec<_> = entries.range(probe.clone()..).map(|(k, e)| (k.clone(), e.clone())).collect();
+            let expected = entries.range(probe.clone()..);
+            let expected: Vec<_> = expected.map(|(k, e)| (k.clone(), e.clone())).collect();
             prop_assert_eq!(scan(&table, Access::Cached, Start::From(probe)).unwrap(), expected);
         }
         let path = context.files.path(meta.file).unwrap();
@@ -214,7 +216,7 @@ proptest! {
 fn small(
     env: &Arc<SimEnv>,
     context: &TreeContext,
-    codec: Codec,
+    codec: BlockCodec,
     entries: Entries,
 ) -> (Entries, TableMeta, PathBuf) {
     let ranges = [
@@ -240,9 +242,9 @@ fn small(
 #[test]
 fn every_flipped_bit_is_found_by_verify_and_never_makes_a_wrong_value() {
     for (codec, entries) in [
-        (Codec::None, entries(40, "abc")),
-        (Codec::Lz4, entries(40, "abc")),
-        (Codec::None, uniform(60)),
+        (BlockCodec::None, entries(40, "abc")),
+        (BlockCodec::Lz4, entries(40, "abc")),
+        (BlockCodec::None, uniform(60)),
     ] {
         let env = SimEnv::new(1);
         let context = context(&env);
@@ -266,7 +268,7 @@ fn every_flipped_bit_is_found_by_verify_and_never_makes_a_wrong_value() {
 fn every_cut_is_refused_before_and_after_opening() {
     let env = SimEnv::new(1);
     let context = context(&env);
-    let (entries, meta, path) = small(&env, &context, Codec::None, entries(40, "abc"));
+    let (entries, meta, path) = small(&env, &context, BlockCodec::None, entries(40, "abc"));
     let table = open(&context, &meta).unwrap();
     let mapped = open_as(&context, &meta, true, Origin::Manifest).unwrap();
     for length in (0..meta.bytes).rev() {
@@ -295,7 +297,7 @@ fn damage_to_a_block_that_was_looked_at_before_is_found_at_the_next_look() {
     let env = SimEnv::new(1);
     let context = context(&env);
     for entries in [entries(40, "abc"), uniform(60)] {
-        let (entries, meta, path) = small(&env, &context, Codec::None, entries);
+        let (entries, meta, path) = small(&env, &context, BlockCodec::None, entries);
         for origin in [Origin::Manifest, Origin::JustWritten] {
             let table = open_as(&context, &meta, true, origin).unwrap();
             let reads = || {
@@ -312,7 +314,7 @@ fn damage_to_a_block_that_was_looked_at_before_is_found_at_the_next_look() {
                     .sum::<std::result::Result<usize, _>>()
             };
             assert_eq!((reads(), reads()), (Ok(0), Ok(0)));
-            let data_end = table.frames.properties.ranges_offset;
+            let data_end = table.file.properties.ranges_offset;
             for byte in (super::footer::HEADER_BYTES as u64..data_end).step_by(7) {
                 env.flip_bit(&path, byte * 8).unwrap();
                 assert!(reads().unwrap() > 0, "byte {byte}");
@@ -327,7 +329,7 @@ fn damage_to_a_block_that_was_looked_at_before_is_found_at_the_next_look() {
 fn a_table_swapped_with_another_is_refused_even_if_it_looks_the_same() {
     let env = SimEnv::new(1);
     let context = context(&env);
-    let spec = spec(100, Codec::None, 10);
+    let spec = spec(100, BlockCodec::None, 10);
     let metas =
         ["abc", "abd", "abc"].map(|word| write(&spec, &context, &entries(40, word)).unwrap());
     let paths = [0, 1, 2].map(|index: usize| context.files.path(metas[index].file).unwrap());
@@ -348,7 +350,8 @@ fn a_table_swapped_with_another_is_refused_even_if_it_looks_the_same() {
             let end = (start + 300).min(originals[0].len());
             env.overwrite(&paths[0], start as u64, &originals[other][start..end])
                 .unwrap();
-            if let Err(error) = read_all(&context, &metas[0], Codec::None, &entries(40, "abc")) {
+            if let Err(error) = read_all(&context, &metas[0], BlockCodec::None, &entries(40, "abc"))
+            {
                 assert!(is_report(&error), "{error}");
             }
             assert!(verify_table(context.env.as_ref(), &paths[0], &metas[0]).is_err());
@@ -372,7 +375,11 @@ fn a_table_swapped_with_another_is_refused_even_if_it_looks_the_same() {
 fn a_large_value_gets_a_block_of_its_own_and_reads_ahead_whole() {
     let env = SimEnv::new(1);
     let context = context(&env);
-    for codec in [Codec::None, Codec::Lz4, Codec::Zstd { level: 3 }] {
+    for codec in [
+        BlockCodec::None,
+        BlockCodec::Lz4,
+        BlockCodec::Zstd { level: 3 },
+    ] {
         let mut entries = entries(2000, "abc");
         let noise: Vec<u8> = (0..700_000u32)
             .map(|n| (n.wrapping_mul(0x9e37_79b9) >> 24) as u8)
@@ -400,8 +407,8 @@ fn a_large_value_gets_a_block_of_its_own_and_reads_ahead_whole() {
 fn a_long_scan_reads_ahead_on_its_way_and_leaves_the_cache_to_others() {
     let env = SimEnv::new(1);
     for (codec, entries) in [
-        (Codec::None, uniform(80_000)),
-        (Codec::Lz4, entries(80_000, "abc")),
+        (BlockCodec::None, uniform(80_000)),
+        (BlockCodec::Lz4, entries(80_000, "abc")),
     ] {
         let context = TreeContext {
             cache: BlockCache::new(16 << 20),

@@ -1,13 +1,13 @@
 //! Reads a whole table file and checks all that can be checked.
 
 use super::block::{Block, BlockCursor};
+use super::file::TableFile;
 use super::filter;
 use super::footer::{HEADER_BYTES, decode_header};
 use super::frame::Handle;
 use super::index;
-use super::reader::Frames;
 use super::writer::Digest;
-use crate::entry::EntryKind;
+use crate::entry_kind::EntryKind;
 use crate::{Error, Result, TableMeta, deadline};
 use bytes::Bytes;
 use quire_env::Env;
@@ -37,7 +37,7 @@ pub fn verify_table(env: &dyn Env, path: &Path, meta: &TableMeta) -> Result<Tabl
     let mut verify = TableVerify::open(env, path, meta)?;
     while verify.step()?.is_some() {}
     Ok(TableCheck {
-        bytes: verify.check.frames.bytes,
+        bytes: verify.check.file.bytes,
         blocks: verify.check.blocks + 2,
         entries: verify.check.entries,
     })
@@ -61,14 +61,14 @@ impl TableVerify {
     /// # Errors
     /// As of [`verify_table`].
     pub fn open(env: &dyn Env, path: &Path, meta: &TableMeta) -> Result<TableVerify> {
-        let check = Check::new(Frames::open(env, path, meta)?, path)?;
+        let check = Check::new(TableFile::open(env, path, meta)?, path)?;
         check.header()?;
-        let frames = &check.frames;
-        let leaves = check.children(&frames.top, frames.footer.top_offset, None)?;
+        let file = &check.file;
+        let leaves = check.children(&file.top, file.footer.top_offset, None)?;
         let mut blocks = VecDeque::new();
         for (separator, leaf) in &leaves {
-            let contents = frames.read(*leaf)?.contents;
-            let block = Block::parse(contents).map_err(frames.damaged(leaf.offset))?;
+            let contents = file.read(*leaf)?.contents;
+            let block = Block::parse(contents).map_err(file.damaged(leaf.offset))?;
             blocks.extend(check.children(&block, leaf.offset, Some(separator))?);
         }
         Ok(TableVerify {
@@ -92,7 +92,7 @@ impl TableVerify {
         let Some((separator, handle)) = self.blocks.pop_front() else {
             self.done = true;
             self.rest()?;
-            return Ok(Some(self.check.frames.bytes.saturating_sub(self.read)));
+            return Ok(Some(self.check.file.bytes.saturating_sub(self.read)));
         };
         if let Err(error) = self.check.data_block(handle, &separator) {
             self.done = true;
@@ -106,27 +106,24 @@ impl TableVerify {
     fn rest(&mut self) -> Result<()> {
         let check = &mut self.check;
         check.counts()?;
-        if let Some(ranges) = check.frames.ranges() {
+        if let Some(ranges) = check.file.ranges() {
             check.frame(ranges)?;
         }
-        check.offset(
-            "offset of the filter",
-            check.frames.properties.filter_offset,
-        )?;
-        for page in 0..check.frames.properties.filter.pages() {
-            check.frame(check.frames.filter_page(page))?;
+        check.offset("offset of the filter", check.file.properties.filter_offset)?;
+        for page in 0..check.file.properties.filter.pages() {
+            check.frame(check.file.filter_page(page))?;
         }
-        check.offset("offset of the index", check.frames.properties.index_offset)?;
+        check.offset("offset of the index", check.file.properties.index_offset)?;
         for (_, leaf) in &self.leaves {
             check.frame(*leaf)?;
         }
-        check.offset("offset of the top index", check.frames.footer.top_offset)?;
-        for crc in check.frames.end_crcs {
+        check.offset("offset of the top index", check.file.footer.top_offset)?;
+        for crc in check.file.end_crcs {
             check.digest.add(crc);
         }
-        let (digest, expected) = (check.digest.finish(), check.frames.footer.digest);
+        let (digest, expected) = (check.digest.finish(), check.file.footer.digest);
         if digest != expected {
-            return Err(check.wrong("digest of all blocks", check.frames.bytes, expected, digest));
+            return Err(check.wrong("digest of all blocks", check.file.bytes, expected, digest));
         }
         Ok(())
     }
@@ -135,7 +132,7 @@ impl TableVerify {
 /// The check in progress.
 #[derive(Debug)]
 struct Check {
-    frames: Frames,
+    file: TableFile,
     path: PathBuf,
     filter: Vec<u8>,
     digest: Digest,
@@ -155,12 +152,12 @@ struct Check {
 
 impl Check {
     /// Reads the filter; checks nothing else yet.
-    fn new(frames: Frames, path: &Path) -> Result<Check> {
+    fn new(file: TableFile, path: &Path) -> Result<Check> {
         let mut filter = Vec::new();
-        for page in 0..frames.properties.filter.pages() {
-            let handle = frames.filter_page(page);
-            let contents = frames.read(handle)?.contents;
-            if contents.len() != frames.properties.filter.page_bytes(page) {
+        for page in 0..file.properties.filter.pages() {
+            let handle = file.filter_page(page);
+            let contents = file.read(handle)?.contents;
+            if contents.len() != file.properties.filter.page_bytes(page) {
                 let (what, offset) = ("filter page", handle.offset);
                 let (expected, found) = (handle.bytes, contents.len() as u64);
                 return Err(Error::Corrupt {
@@ -174,8 +171,8 @@ impl Check {
             filter.extend_from_slice(&contents);
         }
         Ok(Check {
-            digest: Digest::new(frames.footer.salt),
-            frames,
+            digest: Digest::new(file.footer.salt),
+            file,
             path: path.to_path_buf(),
             filter,
             next: HEADER_BYTES as u64,
@@ -204,10 +201,10 @@ impl Check {
 
     fn header(&self) -> Result<()> {
         let mut header = [0; HEADER_BYTES];
-        self.frames.file.read_exact_at(0, &mut header)?;
+        self.file.io.read_exact_at(0, &mut header)?;
         let salt = decode_header(&header, &self.path)?;
-        if salt != self.frames.footer.salt {
-            return Err(self.wrong("salt of a table file", 12, self.frames.footer.salt, salt));
+        if salt != self.file.footer.salt {
+            return Err(self.wrong("salt of a table file", 12, self.file.footer.salt, salt));
         }
         Ok(())
     }
@@ -219,7 +216,7 @@ impl Check {
         offset: u64,
         last: Option<&Vec<u8>>,
     ) -> Result<Vec<(Vec<u8>, Handle)>> {
-        let damaged = self.frames.damaged(offset);
+        let damaged = self.file.damaged(offset);
         let mut cursor = BlockCursor::new();
         cursor.first(block).map_err(&damaged)?;
         let mut children = Vec::new();
@@ -247,7 +244,7 @@ impl Check {
     /// Reads the next frame, which must be the one at `handle`.
     fn frame(&mut self, handle: Handle) -> Result<Bytes> {
         self.offset("offset of a block", handle.offset)?;
-        let opened = self.frames.read(handle)?;
+        let opened = self.file.read(handle)?;
         self.digest.add(opened.crc);
         self.next = handle.end();
         self.blocks += 1;
@@ -256,7 +253,7 @@ impl Check {
 
     fn data_block(&mut self, handle: Handle, separator: &[u8]) -> Result<()> {
         let contents = self.frame(handle)?;
-        let damaged = self.frames.damaged(handle.offset);
+        let damaged = self.file.damaged(handle.offset);
         let block = Block::parse(contents).map_err(&damaged)?;
         let mut cursor = BlockCursor::new();
         cursor.first(&block).map_err(&damaged)?;
@@ -270,7 +267,7 @@ impl Check {
             {
                 return Err(self.wrong("order of keys", handle.offset, self.entries, self.entries));
             }
-            if self.entries == 0 && key != self.frames.properties.smallest {
+            if self.entries == 0 && key != self.file.properties.smallest {
                 return Err(self.wrong("smallest key", handle.offset, 0, 1));
             }
             self.filter_holds(key, handle)?;
@@ -292,7 +289,7 @@ impl Check {
     }
 
     fn filter_holds(&self, key: &[u8], handle: Handle) -> Result<()> {
-        let shape = self.frames.properties.filter;
+        let shape = self.file.properties.filter;
         if shape.lines > 0 {
             let hash = filter::hash(key);
             let line = filter::line_of(&self.filter, shape.line(hash));
@@ -309,7 +306,7 @@ impl Check {
     }
 
     fn counts(&self) -> Result<()> {
-        let properties = &self.frames.properties;
+        let properties = &self.file.properties;
         let counts = [
             ("entries of a table", properties.entries, self.entries),
             (
@@ -338,16 +335,11 @@ impl Check {
         ];
         for (what, expected, found) in counts {
             if expected != found {
-                return Err(self.wrong(
-                    what,
-                    self.frames.footer.properties_offset,
-                    expected,
-                    found,
-                ));
+                return Err(self.wrong(what, self.file.footer.properties_offset, expected, found));
             }
         }
         if self.last_key.as_ref() != Some(&properties.largest) {
-            return Err(self.wrong("largest key", self.frames.footer.properties_offset, 1, 0));
+            return Err(self.wrong("largest key", self.file.footer.properties_offset, 1, 0));
         }
         Ok(())
     }

@@ -7,9 +7,11 @@ use super::frame::{self, Fit, Handle};
 use super::index;
 use super::properties::Properties;
 use super::ranges;
-use crate::entry::{EntryKind, EntryRef};
+use crate::entry::EntryRef;
+use crate::entry_kind::EntryKind;
+use crate::range_tombstones::is_before;
 use crate::{
-    Codec, Error, KEY_BYTES_MAX, Result, TableMeta, TreeContext, TreeSpec, VALUE_BYTES_MAX,
+    BlockCodec, Error, KEY_BYTES_MAX, Result, TableMeta, TreeContext, TreeSpec, VALUE_BYTES_MAX,
 };
 use quire_env::{AppendFile, Charge, FileId};
 use quire_pack::Packer;
@@ -19,11 +21,11 @@ use xxhash_rust::xxh3::Xxh3;
 /// Bytes handed to the file at once.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// From so many bytes of deleted ranges on a table takes no more of them if it needs not: they are
-/// in memory while it is open.
+/// A table with this many bytes of deleted ranges takes no more of them, if they can go into
+/// another: they are in memory while it is open.
 const RANGES_BYTES_MAX: usize = 1 << 20;
 
-/// An index block holds so many bytes, if data blocks are not larger and four of them not smaller.
+/// The length of an index block, if data blocks are not larger and four of them not smaller.
 const INDEX_BYTES: usize = 4 << 10;
 
 /// A table takes no more entries than this: it bounds what the writer keeps for the filter (8 bytes
@@ -153,6 +155,7 @@ impl TableWriter {
 
     /// Adds a range of keys that are deleted from older runs; ranges ascend and are apart.
     pub(crate) fn add_range(&mut self, from: &[u8], to: &[u8]) {
+        debug_assert!(is_before(from, to), "a deleted range has a key");
         ranges::encode(from, to, &mut self.ranges);
         self.properties.ranges += 1;
     }
@@ -180,7 +183,7 @@ impl TableWriter {
         }
     }
 
-    /// True if the table has reached its size and the next entry belongs in another.
+    /// True if the table has its full size and the next entry belongs in another.
     pub(crate) fn is_full(&self) -> bool {
         self.out.offset + (self.data.bytes() + self.ranges.len()) as u64 >= self.table_bytes_max
             || self.properties.entries >= ENTRIES_MAX as u64
@@ -204,6 +207,7 @@ impl TableWriter {
     /// # Errors
     /// Those of the machine.
     pub(crate) fn finish(mut self) -> Result<TableMeta> {
+        assert!(self.properties.entries > 0, "a table has an entry");
         if !self.data.is_empty() {
             self.finish_block(None)?;
         }
@@ -212,6 +216,10 @@ impl TableWriter {
         if !self.ranges.is_empty() {
             self.properties.ranges_offset = self.out.frame(&self.ranges, None)?.offset;
         }
+        assert!(
+            self.filter_bits_per_key == 0 || self.hashes.len() as u64 == self.properties.entries,
+            "a filter has a hash of each entry"
+        );
         self.properties.filter = Shape::of(self.hashes.len(), self.filter_bits_per_key);
         self.properties.filter_offset = self.out.offset;
         // Bits of hashes do not compress.
@@ -230,7 +238,22 @@ impl TableWriter {
         let top = self.index.finish(|leaf| self.out.frame(leaf, None))?;
         let top_offset = self.out.frame(&top, None)?.offset;
         let properties_offset = self.out.frame(&self.properties.encode(), None)?.offset;
+        let written = &self.properties;
+        assert!(written.data_blocks > 0, "entries are in blocks");
+        assert!(
+            written.tombstones + written.operands + written.timed <= written.entries,
+            "an entry has one kind"
+        );
+        assert!(
+            written.ranges_offset <= written.filter_offset
+                && written.filter_offset <= written.index_offset
+                && written.index_offset <= top_offset
+                && top_offset < properties_offset,
+            "the parts of a table are in the order that its readers check"
+        );
+        debug_assert!(written.smallest <= written.largest, "keys ascend");
         let (bytes, digest) = self.out.finish(top_offset, properties_offset)?;
+        assert!(bytes > properties_offset, "the footer comes last");
         let Properties {
             entries,
             tombstones,
@@ -328,7 +351,7 @@ struct Output {
 }
 
 impl Output {
-    fn begin(file: Box<dyn AppendFile>, salt: u64, codec: Codec) -> Result<Output> {
+    fn begin(file: Box<dyn AppendFile>, salt: u64, codec: BlockCodec) -> Result<Output> {
         let (buffer, frame) = (Vec::with_capacity(WRITE_BYTES), Vec::new());
         let version = footer::version_of(codec);
         let mut out = Output {
@@ -370,6 +393,7 @@ impl Output {
             self.buffer.extend_from_slice(bytes);
         }
         self.offset += bytes.len() as u64;
+        debug_assert!(self.buffer.len() <= WRITE_BYTES, "the buffer is bounded");
         Ok(())
     }
 

@@ -6,7 +6,8 @@
 
 use crate::SmallBytes;
 use crate::deadline::wall_clock_micros;
-use crate::entry::{EntryKind, EntryRef};
+use crate::entry::EntryRef;
+use crate::entry_kind::EntryKind;
 use crate::merge::Merge;
 use crate::range_tombstones::{RangeTombstone, is_before};
 use crate::table::TableWriter;
@@ -56,7 +57,7 @@ pub(super) enum Added {
     All,
     /// What it has before this key.
     Before(Vec<u8>),
-    /// Not as much as was asked for: it was stopped.
+    /// Only a part: it was stopped.
     Stopped,
 }
 
@@ -145,7 +146,8 @@ impl RunBuilder {
             full.add_range(&tombstone.from, next);
             tombstone.from = SmallBytes::copy_from_slice(next);
         }
-        self.built.metas.push(full.finish()?);
+        let table = full.finish()?;
+        self.push(table);
         Ok(())
     }
 
@@ -163,7 +165,7 @@ impl RunBuilder {
     }
 
     /// Adds what `merge` gives until `tables` are complete; what is past its deadline as a
-    /// tombstone; with `bottom`, tombstones and ranges are left out. `stop` is asked now and then.
+    /// tombstone; with `bottom`, tombstones and ranges are left out. `stop` is called now and then.
     pub(super) fn add_tables(
         &mut self,
         spec: &TreeSpec,
@@ -203,14 +205,33 @@ impl RunBuilder {
             self.writer(spec, context)?.add(said)?;
         }
         self.add_ranges(spec, context, &[])?;
+        assert!(
+            self.tombstones.is_empty(),
+            "each deleted range is in a table"
+        );
         Ok(Added::All)
+    }
+
+    fn push(&mut self, table: TableMeta) {
+        let last = self.built.metas.last();
+        debug_assert!(
+            last.is_none_or(|last| last.largest < table.smallest),
+            "tables of a run are in key order"
+        );
+        self.built.metas.push(table);
     }
 
     /// Completes the last table, and makes the names of all durable.
     pub(super) fn finish(mut self) -> Result<Built> {
         if let Some(last) = self.writer.take() {
-            self.built.metas.push(last.finish()?);
+            let table = last.finish()?;
+            self.push(table);
         }
+        assert_eq!(
+            self.built.created.len(),
+            self.built.metas.len(),
+            "each file of a run is one of its tables"
+        );
         if !seeded(Bug::TableNameUnsynced) {
             let created = self.built.created.iter().copied();
             self.built.files.sync_dirs(created)?;

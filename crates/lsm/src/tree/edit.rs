@@ -38,7 +38,7 @@ impl Claims {
         })
     }
 
-    /// Claims the runs that `pick` picks, told which are claimed.
+    /// Claims the runs that `pick` picks; its argument is the runs that are claimed.
     pub(super) fn claim_runs(
         self: &Arc<Self>,
         pick: impl FnOnce(&BTreeSet<u64>) -> Option<Picked>,
@@ -46,7 +46,9 @@ impl Claims {
         let mut claimed = self.0.lock();
         let picked = pick(&claimed.runs)?;
         let ids: Vec<_> = picked.all().map(|run| run.id).collect();
-        claimed.runs.extend(&ids);
+        for id in &ids {
+            assert!(claimed.runs.insert(*id), "a run is claimed once");
+        }
         let claim = Claim {
             claims: Arc::clone(self),
             flush: false,
@@ -55,7 +57,7 @@ impl Claims {
         Some(Compaction { claim, picked })
     }
 
-    /// A claim that keeps nobody from anything.
+    /// A claim of nothing.
     pub(super) fn claim_nothing(self: &Arc<Self>) -> Claim {
         Claim {
             claims: Arc::clone(self),
@@ -66,15 +68,17 @@ impl Claims {
 }
 
 impl Claim {
-    /// Claims the runs that `pick` picks too, told which are claimed.
+    /// Claims the runs that `pick` picks too; its argument is the runs that are claimed.
     pub(super) fn add_runs(
         &mut self,
         pick: impl FnOnce(&BTreeSet<u64>) -> Vec<Arc<Run>>,
     ) -> Vec<Arc<Run>> {
         let mut claimed = self.claims.0.lock();
         let runs = pick(&claimed.runs);
-        self.runs.extend(runs.iter().map(|run| run.id));
-        claimed.runs.extend(&self.runs);
+        for run in &runs {
+            assert!(claimed.runs.insert(run.id), "a run is claimed once");
+            self.runs.push(run.id);
+        }
         runs
     }
 
@@ -82,7 +86,8 @@ impl Claim {
     pub(super) fn give_up_runs(&mut self) {
         let mut claimed = self.claims.0.lock();
         for run in self.runs.drain(..) {
-            claimed.runs.remove(&run);
+            let was_claimed = claimed.runs.remove(&run);
+            debug_assert!(was_claimed, "a claim is given up once");
         }
     }
 
@@ -179,11 +184,18 @@ impl TreeEdit {
         // As long as there is a rest, the run below it is the one that has the other part, be it
         // nothing.
         let merged = Some(merged).filter(|run| !rest.is_empty() || !run.tables.is_empty());
+        let added: Vec<_> = rest.into_iter().chain(merged).map(Arc::new).collect();
+        assert!(
+            added
+                .windows(2)
+                .all(|pair| matches!(pair, [run, below] if run.goes_on(below))),
+            "what is left of the runs begins where the merged run ends"
+        );
         TreeEdit {
             claim,
             flushed: Vec::new(),
             replaced: picked.all().cloned().collect(),
-            added: rest.into_iter().chain(merged).map(Arc::new).collect(),
+            added,
         }
     }
 
@@ -205,11 +217,33 @@ impl TreeEdit {
             flushed.any(|memtable| Arc::ptr_eq(memtable, frozen))
         };
         edited.frozen.retain(|frozen| !is_flushed(frozen));
+        assert_eq!(
+            version.frozen.len() - edited.frozen.len(),
+            self.flushed.len(),
+            "memtables that were flushed are frozen until the edit is installed"
+        );
         let newest = self.flushed.iter().map(|memtable| memtable.newest()).max();
         edited.flushed = version.flushed.max(newest.unwrap_or_default());
         let is_replaced = |run: &Arc<Run>| self.replaced.iter().any(|old| old.id == run.id);
         let at = edited.runs.iter().position(is_replaced).unwrap_or(0);
+        let replaced = edited
+            .runs
+            .iter()
+            .skip(at)
+            .take_while(|run| is_replaced(run));
+        assert_eq!(
+            replaced.count(),
+            self.replaced.len(),
+            "runs that are replaced are neighbours until the edit is installed"
+        );
         edited.runs.retain(|run| !is_replaced(run));
+        assert!(
+            !self
+                .added
+                .iter()
+                .any(|added| edited.runs.iter().any(|run| run.id == added.id)),
+            "no two runs of a tree have one number"
+        );
         edited.runs.splice(at..at, self.added.iter().cloned());
         edited
     }

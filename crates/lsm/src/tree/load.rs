@@ -12,10 +12,10 @@
 //! 2. Files of runs for the time being go with the load, whatever becomes of it.
 
 use super::build::RunBuilder;
-use super::edit::TreeEdit;
-use super::{Tree, sequential};
+use super::check::check_write;
 use crate::direction::Direction;
-use crate::entry::{EntryKind, EntryRef};
+use crate::entry::EntryRef;
+use crate::entry_kind::EntryKind;
 use crate::fold::Folder;
 use crate::memtable::Memtable;
 use crate::merge::Merge;
@@ -26,7 +26,7 @@ use crate::{Error, Op, Result, RunMeta, TreeContext, TreeSpec};
 use quire_model::Position;
 use std::sync::Arc;
 
-/// So many runs of a size become one.
+/// This many runs of a size become one.
 const FAN_IN: usize = 16;
 
 /// Pairs on their way into a tree: see [`Tree::load`]. Dropped, it leaves nothing.
@@ -78,7 +78,7 @@ impl Load {
     /// `InvalidArgument` or `TooLarge` as of [`Tree::write`], and the pair is left out; those of
     /// the machine, and the load is of no use then.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        super::check_write(&self.folder, key, Op::Put(value))?;
+        check_write(&self.folder, key, Op::Put(value))?;
         self.check()?;
         let added = self.add(key, value);
         self.failed = added.is_err();
@@ -179,29 +179,5 @@ impl Load {
 
 fn newest_first(runs: &[(u32, Arc<Run>)]) -> Result<Vec<Source>> {
     let runs: Vec<_> = runs.iter().rev().map(|(_, run)| Arc::clone(run)).collect();
-    sequential(&runs)
-}
-
-impl Tree {
-    /// Begins to load pairs past the memtables; up to `memtable_bytes` of memory are for sorting
-    /// them.
-    pub fn load(&self, memtable_bytes: u64) -> Load {
-        Load::new(&self.spec, &self.context, &self.folder, memtable_bytes)
-    }
-
-    /// Writes what was loaded as a new run, newer than all that are there when it is installed:
-    /// memtables that are to be older are flushed before. `None` if `stop`, which is asked now and
-    /// then, said so.
-    ///
-    /// # Errors
-    /// `Corrupt`, or those of the machine; `InvalidArgument` after a `put` that failed. No file is
-    /// left behind.
-    pub fn finish_load(&self, load: Load, stop: &dyn Fn() -> bool) -> Result<Option<TreeEdit>> {
-        let Some(builder) = load.finish(stop)? else {
-            return Ok(None);
-        };
-        let added = self.open_new(builder)?;
-        let claim = self.claims.claim_nothing();
-        Ok(Some(TreeEdit::load(claim, added)))
-    }
+    Source::of_runs(&runs)
 }

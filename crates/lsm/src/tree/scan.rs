@@ -15,7 +15,7 @@ use quire_seeded::{Bug, seeded};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-/// Keys and values, ascending or descending, lent one after the other; or, as an iterator, shared.
+/// Keys and values, ascending or descending: shown where they lie, or, by the iterator, shared.
 /// It ends after an error.
 #[derive(Debug)]
 pub struct Scan {
@@ -137,8 +137,8 @@ impl Scan {
         })
     }
 
-    /// Hands the pairs that are left to `each`, as they lie in blocks and memtables, until it
-    /// breaks: the scan goes on after that one.
+    /// Shows `each` the pairs that are left, where they lie in blocks and memtables, until it
+    /// breaks; a later call goes on after that pair.
     ///
     /// # Errors
     /// `Corrupt`, `Merge`, or those of the machine.
@@ -165,7 +165,7 @@ impl Scan {
         if let Some(with) = broken {
             return Ok(ControlFlow::Break(with));
         }
-        // Lets go of files and memory, even if the scan itself is kept.
+        // Releases files and memory, even if the scan itself is kept.
         self.merge = None;
         visited.map(|_| ControlFlow::Continue(()))
     }

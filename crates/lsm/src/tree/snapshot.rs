@@ -15,7 +15,8 @@ use std::cell::OnceCell;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// So many keys of a batch are announced together: enough to keep a disk busy, and little to hold.
+/// This many keys of a batch are announced together: enough to keep a disk busy, and little to
+/// hold.
 const ANNOUNCED: usize = 64;
 
 /// A tree as it was at a position: later writes, flushes and compactions do not show. Holds memory
@@ -118,8 +119,8 @@ impl TreeSnapshot {
     }
 }
 
-/// A tree as it was at a position, for lookups that are over soon: making one touches no count that
-/// other threads touch. A thread that keeps more than a few makes the next ones dearer.
+/// A tree as it was at a position, for lookups that are over soon: making one changes no count that
+/// threads share. A thread that keeps more than a few makes the next ones dearer.
 #[derive(Debug)]
 pub struct TreeReader<'a> {
     version: Held<'a>,
@@ -237,7 +238,7 @@ impl<'a> TreeReader<'a> {
         let version = self.version();
         let hashes: SmallVec<[u64; 32]> = keys.iter().map(|key| table::hash(key)).collect();
         for memtable in version.memtables() {
-            memtable.touch(&hashes);
+            memtable.prefetch(&hashes);
         }
         let mut order: SmallVec<[_; 32]> = keys.iter().zip(hashes).enumerate().collect();
         order.sort_unstable_by_key(|(_, (key, _))| **key);

@@ -1,15 +1,21 @@
 use super::*;
 use crate::testing::{Concat, Sets, Sum, any_codec, context, number};
-use crate::{Codec, DynMerger, ErrorKind, FoldBytes, MergeError, SmallBytes, verify_table};
+use crate::{
+    BlockCodec, CompactionPolicy, DynMerger, ErrorKind, FoldBytes, KEY_BYTES_MAX, MergeError,
+    SmallBytes, verify_table,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use quire_env::{FileId, SimEnv};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::{Bound, ControlFlow};
+use std::ops::{Bound, ControlFlow, Range};
 
 mod faults;
 mod folded;
+mod model;
+mod ranges;
+mod readers;
 mod steps;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -387,54 +393,6 @@ fn visited(mut scan: Scan) -> Vec<(Vec<u8>, Vec<u8>)> {
     }
 }
 
-proptest! {
-    #[test]
-    fn pairs_of_one_length_come_in_order_from_many_runs(
-        front in prop_oneof![Just(0usize), Just(6), Just(9)], own in 1usize..4,
-        runs in vec(vec(any::<[u8; 3]>(), 0..60), 1..5), probe in any::<[u8; 3]>(),
-        block_bytes in prop_oneof![Just(60usize), Just(400)], mapped: bool, table_bytes_max in prop_oneof![Just(400u64), Just(64 << 20)],
-    ) {
-        let key = |bytes: &[u8; 3]| [&vec![255; front], &bytes[..own]].concat();
-        let spec = TreeSpec { block_bytes, mapped, table_bytes_max, codec: Codec::None, ..TreeSpec::new(1, "t") };
-        let mut pair = Pair::new(spec);
-        for (number, run) in runs.iter().enumerate() {
-            let put = |bytes| (key(bytes), Write::Put(vec![number as u8; 5]));
-            pair.step(&Step::Record(run.iter().map(put).collect()));
-            pair.step(&Step::Flush);
-        }
-        pair.check(&pair.tree.snapshot(pair.position()), &key(&probe));
-        pair.step(&Step::Reopen);
-        // The first scan reads the blocks, the next one looks at them in the map.
-        pair.check_now();
-        pair.check_now();
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
-    #[test]
-    fn a_tree_agrees_with_a_map_at_every_position_that_is_held(
-        spec in any_spec(), steps in vec(any_step(), 1..80), probe in any_key(),
-    ) {
-        let mut pair = Pair::new(spec);
-        for step in &steps {
-            pair.step(step);
-            pair.check(&pair.tree.snapshot(pair.position()), &probe);
-        }
-        for snapshot in &pair.snapshots {
-            pair.check(snapshot, &probe);
-        }
-        pair.snapshots.clear();
-        pair.step(&Step::Reopen);
-        pair.check_now();
-        prop_assert_eq!(pair.context.files.list().unwrap(), pair.run_files());
-        for table in pair.tree.runs().iter().flat_map(|run| &run.tables) {
-            let path = pair.context.files.path(table.file).unwrap();
-            verify_table(pair.context.env.as_ref(), &path, table).unwrap();
-        }
-    }
-}
-
 fn spec() -> TreeSpec {
     let merger = FoldBytes::shared(Concat);
     TreeSpec {
@@ -531,7 +489,7 @@ fn replaced_files_go_when_the_last_snapshot_that_holds_them_does() {
     assert_eq!(
         pair.context.files.list().unwrap(),
         pair.run_files(),
-        "a scan at its end lets go"
+        "a scan at its end releases them"
     );
     assert!(old.iter().all(|file| !pair.run_files().contains(file)));
 }
@@ -591,95 +549,6 @@ fn keys_and_values_past_the_limits_are_refused_and_those_at_the_limits_are_kept(
         *found == longest[1..],
         "the longest value under the longest key"
     );
-}
-
-/// Old keys in one run, newer ones and deletions of ranges in others; what is deleted is not read
-/// again.
-#[test]
-fn a_range_that_is_deleted_is_passed_over_and_goes_with_the_oldest_run() {
-    let env = SimEnv::new(1);
-    let spec = TreeSpec {
-        table_bytes_max: 4000,
-        ..spec()
-    };
-    let mut pair = Pair::on(&env, spec);
-    let key = |number: u32| format!("key/{number:05}").into_bytes();
-    let put = |number| (key(number), Write::Put(vec![7; 20]));
-    pair.write(&(0..20_000).map(put).collect::<Vec<_>>());
-    pair.step(&Step::Flush);
-    let (all, files) = (pair.tree.stats(), pair.run_files());
-    // The first two touch; so they are one in a table.
-    let ranges = [(100, 9000), (9000, 9500), (10_000, 19_900)];
-    for (from, to) in ranges {
-        pair.write(&[(key(from), Write::DeleteRange(key(to)))]);
-        pair.check_now();
-    }
-    pair.write(&[put(5000), (key(6000), Write::Merge(b"new".to_vec()))]);
-    let before = pair.tree.snapshot(pair.position());
-    pair.step(&Step::Flush);
-    let of_run = pair.tree.stats();
-    assert_eq!((of_run.runs, of_run.range_tombstones), (2, 2));
-    for snapshot in [before, pair.tree.snapshot(pair.position())] {
-        let reads = pair.tree.stats().block_reads;
-        assert_eq!(
-            scan(&snapshot, Bound::Unbounded, Bound::Unbounded).len(),
-            702
-        );
-        let (read, blocks) = (pair.tree.stats().block_reads - reads, all.entries / 2);
-        assert!(read < blocks / 5, "{read} of {blocks} blocks");
-    }
-    pair.check_now();
-    // A range that is cut where tables end, and has no entries, above what it deletes.
-    pair.write(&[(key(0), Write::DeleteRange(key(50)))]);
-    let filler = |number: u32| (key(20_000 + number), Write::Put(vec![number as u8; 30]));
-    pair.write(&(0..300).map(filler).collect::<Vec<_>>());
-    pair.write(&[(key(20_010), Write::DeleteRange(key(20_290)))]);
-    pair.write(&(100..200).map(filler).collect::<Vec<_>>());
-    pair.step(&Step::Flush);
-    let upper = pair.tree.runs()[0].clone();
-    assert!(upper.tables.len() > 1 && pair.tree.stats().range_tombstones > 3);
-    pair.check_now();
-    pair.step(&Step::Reopen);
-    pair.check_now();
-
-    pair.step(&Step::Compact { full: true });
-    pair.check_now();
-    let left = pair.tree.stats();
-    let live = pair.history.last().unwrap().len() as u64;
-    assert_eq!((left.runs, left.entries, live), (1, live, 772));
-    assert!(!pair.run_files().iter().any(|file| files.contains(file)));
-}
-
-#[test]
-fn very_many_ranges_without_entries_are_cut_into_tables() {
-    let mut pair = Pair::new(spec());
-    let key = |number: u32| format!("key/{number:05}").into_bytes();
-    pair.write(&[
-        (key(1), Write::Put(b"old".to_vec())),
-        (key(5), Write::Put(b"old".to_vec())),
-    ]);
-    pair.step(&Step::Flush);
-    let ranges =
-        (0..300).map(|number| (key(10 * number), Write::DeleteRange(key(10 * number + 5))));
-    pair.write(&ranges.collect::<Vec<_>>());
-    pair.step(&Step::Flush);
-    let stats = pair.tree.stats();
-    assert!(
-        stats.tables > 10 && stats.range_tombstones == 300,
-        "{stats:?}"
-    );
-    pair.check_now();
-    pair.step(&Step::Reopen);
-    pair.check_now();
-    // Memory for it is charged, and given back.
-    let pinned = pair.context.budget.used();
-    assert!(
-        pinned > 300 * crate::range_tombstones::NODE_BYTES,
-        "{pinned} bytes"
-    );
-    pair.step(&Step::Compact { full: true });
-    assert!(pair.context.budget.used() < pinned / 10);
-    assert_eq!(pair.tree.stats().entries, 1);
 }
 
 #[test]
@@ -788,95 +657,4 @@ fn names_taken_by_orphans_are_passed_over() {
         (first.number + 1, first.number + 2)
     );
     assert_eq!(again.list().unwrap(), [first, second]);
-}
-
-/// Each record adds one to two counters and puts its position: in a snapshot all three agree,
-/// whatever is flushed and compacted meanwhile.
-#[test]
-#[allow(clippy::disallowed_methods)] // Plain threads: what the store does with the machine's threads, without a store.
-fn readers_beside_writer_flushes_and_compactions_see_whole_records() {
-    const RECORDS: u64 = 4000;
-    let merger = FoldBytes::shared(Sum);
-    let spec = TreeSpec {
-        merger: Some(merger),
-        ..spec()
-    };
-    let tree = Arc::new(Tree::open(spec, context(&SimEnv::new(1)), Vec::new()).unwrap());
-    let published = Arc::new(AtomicU64::new(0));
-    let done = |published: &AtomicU64| published.load(Ordering::Acquire) == RECORDS;
-    let mut threads = Vec::new();
-    for _ in 0..2 {
-        let (tree, published) = (Arc::clone(&tree), Arc::clone(&published));
-        threads.push(std::thread::spawn(move || {
-            let mut looks = 0u64;
-            loop {
-                let last = done(&published);
-                let at = Position(published.load(Ordering::Acquire));
-                let snapshot = tree.snapshot(at);
-                if snapshot.flushed() > at {
-                    continue;
-                }
-                let expected = (at.0 > 0).then_some(at.0 as i64);
-                for key in [b"a".as_slice(), b"m", b"z"] {
-                    let found = snapshot.get(key).unwrap().map(|value| number(&value));
-                    assert_eq!(found, expected, "{key:?} at {at}");
-                }
-                let scanned = snapshot.scan(Bound::Unbounded, Bound::Unbounded).unwrap();
-                let counters = scanned
-                    .map(Result::unwrap)
-                    .filter(|(key, _)| key.len() == 1);
-                assert!(
-                    counters
-                        .map(|(_, value)| number(&value))
-                        .all(|found| Some(found) == expected)
-                );
-                looks += 1;
-                if last {
-                    return looks;
-                }
-            }
-        }));
-    }
-    let background = {
-        let (tree, published) = (Arc::clone(&tree), Arc::clone(&published));
-        std::thread::spawn(move || {
-            let mut installed = 0u64;
-            loop {
-                let last = done(&published);
-                let flush = tree.flush().unwrap();
-                let picked = tree.pick_compaction();
-                let merge = picked.and_then(|picked| tree.compact(picked, &|| false).unwrap());
-                for edit in [flush, merge].into_iter().flatten() {
-                    tree.install(edit);
-                    installed += 1;
-                }
-                if last {
-                    return installed;
-                }
-            }
-        })
-    };
-    for position in 1..=RECORDS {
-        let at = Position(position);
-        tree.write(b"a", at, Op::Merge(&1i64.to_le_bytes()))
-            .unwrap();
-        tree.write(
-            format!("filler/{}", position % 97).as_bytes(),
-            at,
-            Op::Put(&[0; 50]),
-        )
-        .unwrap();
-        tree.write(b"m", at, Op::Put(&(position as i64).to_le_bytes()))
-            .unwrap();
-        tree.write(b"z", at, Op::Merge(&1i64.to_le_bytes()))
-            .unwrap();
-        published.store(position, Ordering::Release);
-        if position % 50 == 0 {
-            tree.freeze();
-        }
-    }
-    for reader in threads {
-        assert!(reader.join().unwrap() > 0);
-    }
-    assert!(background.join().unwrap() > 0);
 }

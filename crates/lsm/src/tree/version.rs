@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// Look-ups in so many runs need no memory of their own.
+/// A look-up in up to this many runs allocates nothing.
 const RUNS: usize = 8;
 
 /// Newest first throughout: active, then frozen, then runs.
@@ -24,7 +24,7 @@ pub(crate) struct Version {
     /// The newest write that this opening of the tree has put into a run.
     pub(crate) flushed: Position,
     /// Whether a frozen memtable or a run deletes ranges.
-    pub(crate) erasing: bool,
+    pub(crate) deletes_ranges: bool,
 }
 
 /// What was current before an edit was installed.
@@ -32,8 +32,8 @@ pub(crate) struct Version {
 pub struct Superseded(pub(super) Arc<Version>);
 
 impl Superseded {
-    /// Lets go of it, or gives it back if somebody else holds it: whoever lets go of it last frees
-    /// memtables and the room of files, which takes tens of milliseconds.
+    /// Drops it, or gives it back if somebody else holds it. The last holder frees memtables and
+    /// disk space, which takes tens of milliseconds.
     pub fn try_drop(self) -> Option<Superseded> {
         Arc::try_unwrap(self.0).err().map(Superseded)
     }
@@ -45,10 +45,10 @@ impl Version {
         std::iter::once(&self.active).chain(&self.frozen)
     }
 
-    /// Finds out whether [`erasing`](Self::erasing): called whenever there are other runs or frozen
-    /// memtables.
-    pub(crate) fn note_erasing(&mut self) {
-        self.erasing = self.frozen.iter().any(|memtable| memtable.erases())
+    /// Finds out whether [`deletes_ranges`](Self::deletes_ranges): called whenever there are other
+    /// runs or frozen memtables.
+    pub(crate) fn note_deletes_ranges(&mut self) {
+        self.deletes_ranges = self.frozen.iter().any(|memtable| memtable.deletes_ranges())
             || self
                 .runs
                 .iter()
@@ -106,8 +106,8 @@ impl Version {
         at: Position,
         visit: &mut Visit<'_>,
     ) -> Result<Found> {
-        if self.erasing || self.active.erases() {
-            return self.find_or_erased(key, hash, at);
+        if self.deletes_ranges || self.active.deletes_ranges() {
+            return self.find_or_deleted(key, hash, at);
         }
         let mut found = Found::default();
         if !self.find_in_memtables(key, hash, at, &mut found) {
@@ -135,8 +135,8 @@ impl Version {
         Ok(found)
     }
 
-    /// Has the system begin to read what [`find`](Self::find) will for all of `keys`, which come with
-    /// their hashes: a disk does many reads in the time of a few. Not if it seems to hold all.
+    /// Has the system begin to read what [`find`](Self::find) will for all of `keys`, which come
+    /// with their hashes: a disk does many reads in the time of a few. Not if it seems to hold all.
     pub(crate) fn announce<'k>(&self, keys: impl IntoIterator<Item = (&'k [u8], u64)>) {
         let mut tables = self.runs.iter().filter_map(|run| run.tables.first());
         if !tables.next().is_some_and(|table| table.may_wait()) {
@@ -155,9 +155,9 @@ impl Version {
     /// As [`find`](Self::find), where ranges are deleted: a place that deletes the key ends the
     /// search as a tombstone does.
     #[cold]
-    fn find_or_erased(&self, key: &[u8], hash: u64, at: Position) -> Result<Found> {
+    fn find_or_deleted(&self, key: &[u8], hash: u64, at: Position) -> Result<Found> {
         let of_memtables = self.memtables().map(|memtable| {
-            let entry = memtable.get_or_erased(key, hash, at);
+            let entry = memtable.get_or_deleted(key, hash, at);
             Ok::<_, Error>((entry, false))
         });
         let of_runs = self.runs.iter().map(|run| {
@@ -169,8 +169,8 @@ impl Version {
         });
         let mut found = Found::default();
         for place in of_memtables.chain(of_runs) {
-            let (entry, erased) = place?;
-            if let Some(entry) = entry.or_else(|| erased.then(Entry::delete))
+            let (entry, deleted) = place?;
+            if let Some(entry) = entry.or_else(|| deleted.then(Entry::delete))
                 && found.push(entry)
             {
                 break;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::limits::{DEPTH_MAX, DOCUMENT_BYTES_MAX};
+use crate::limits::{DEPTH_MAX, DOCUMENT_BYTES_MAX, ENCODED_BYTES_MAX};
 use crate::{ErrorKind, Key};
 use proptest::prelude::*;
 use std::collections::HashSet;

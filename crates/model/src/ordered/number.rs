@@ -162,7 +162,7 @@ fn encode(negative: bool, magnitude: Magnitude, kind: u8, out: &mut Vec<u8>) {
     out.push(kind);
 }
 
-/// The number whose encoding goes on in `reader` behind `tag`.
+/// Decodes a number: `tag`, which has been read, and the rest from `reader`.
 pub(super) fn decode(tag: u8, reader: &mut Reader<'_>) -> Result<Number, Error> {
     match tag {
         NEGATIVE_INFINITY => return Ok(Number::Float(f64::NEG_INFINITY)),

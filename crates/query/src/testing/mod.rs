@@ -1,8 +1,8 @@
 //! Documents and queries to test shards with, as one text; and the answers that are right.
 //!
 //! A [`Case`] is made of a seed, or read from its text, and holds documents and queries.
-//! [`naive::answer`] answers a query as the definitions say, looking at every document and knowing
-//! no terms, plans or columns. Whatever answers queries is right if it answers each case so:
+//! [`naive::answer`] answers a query as the definitions say, reading every document, without
+//! terms, plans or columns. A shard is right if it answers each case in the same way:
 //!
 //! ```
 //! use quire_query::testing::{Case, naive};
@@ -21,7 +21,7 @@
 //! # Text
 //! ```text
 //! document {"_id": 1, "a": [2, 3]}         one a line
-//! query                                    followed by its lines, in any order, each of which may be missing:
+//! query                                    its lines follow, in any order; each may be missing:
 //!   where a > 2 AND b IS NULL
 //!   order a DESC, b
 //!   skip 3
@@ -29,7 +29,7 @@
 //!   count
 //!   aggregate AVG(a) WHERE b = 1           any number of them
 //! ```
-//! Empty lines, and those that begin with `#`, are passed over. The fields that a query selects are
+//! Empty lines, and those that begin with `#`, are ignored. The fields that a query selects are
 //! no part of it.
 
 mod case;

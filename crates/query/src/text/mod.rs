@@ -8,10 +8,11 @@
 //! ```text
 //! filter     = and { OR and }                 and  = not { AND not }          not = NOT not | one
 //! one        = TRUE | FALSE | "(" filter ")" | path test
-//!            | RANGE "(" path "," ('>' | '>=') "," value "," ('<' | '<=') "," value ")"      the signs in quotes
+//!            | RANGE "(" path "," ('>' | '>=') "," value "," ('<' | '<=') "," value ")"
+//!              (the signs in quotes)
 //! test       = ("=" | "<>" | "!=" | "<" | "<=" | ">" | ">=") value
 //!            | [NOT] BETWEEN value AND value | [NOT] IN "(" [value {"," value}] ")"
-//!            | [NOT] LIKE 'front%' [ESCAPE 'c'] | IS [NOT] NULL
+//!            | [NOT] LIKE 'prefix%' [ESCAPE 'c'] | IS [NOT] NULL
 //! value      = number | -number | 'string' | TRUE | FALSE | NULL
 //! path       = name { "." name }              name = word | "any text"
 //! order      = path [ASC | DESC] {"," path [ASC | DESC]}

@@ -14,7 +14,7 @@ pub(super) const RESERVED: [&str; 12] = [
 impl Filter {
     /// Reads the WHERE grammar of SQL: `mark = 'audi' AND price BETWEEN 5000 AND 20000`.
     ///
-    /// `=`, `<>`, `!=`, `<`, `<=`, `>`, `>=`, `BETWEEN`, `IN`, `LIKE 'front%'`, `IS NULL`, `IS NOT
+    /// `=`, `<>`, `!=`, `<`, `<=`, `>`, `>=`, `BETWEEN`, `IN`, `LIKE 'prefix%'`, `IS NULL`, `IS NOT
     /// NULL`, `AND`, `OR`, `NOT`, `TRUE`, `FALSE`; dotted names, in double quotes where they are no
     /// plain words. `<>`, `NOT` and `IS NULL` are complements: a document without the field
     /// matches. `field IS NULL` is so without any value but null; `field = NULL` where there is a
@@ -24,7 +24,8 @@ impl Filter {
     /// use quire_query::{Filter, field};
     ///
     /// let filter = Filter::parse("mark = 'audi' AND price < 2e4 AND sold IS NULL")?;
-    /// assert_eq!(filter, field("mark").eq("audi").and(field("price").lt(20_000)).and(!field("sold").exists()));
+    /// let same = field("mark").eq("audi").and(field("price").lt(20_000));
+    /// assert_eq!(filter, same.and(!field("sold").exists()));
     /// let error = Filter::parse("mark = 'audi' AND\n  price LIKE '%9'").unwrap_err();
     /// assert!(error.to_string().starts_with("line 2, column 14: "));
     /// # Ok::<(), quire_query::Error>(())
@@ -116,7 +117,7 @@ impl Parser {
         Ok(single(all).unwrap_or_else(Filter::And))
     }
 
-    /// Whatever nests comes through here.
+    /// All nesting goes through this function.
     fn not(&mut self, depth: usize) -> Result<Filter> {
         if depth > DEPTH_MAX {
             let what = format!("nested more than {DEPTH_MAX} deep");
@@ -143,7 +144,7 @@ impl Parser {
         self.test(path)
     }
 
-    /// What comes behind a path.
+    /// The test that follows a path.
     fn test(&mut self, path: Path) -> Result<Filter> {
         type Make = fn(Path, Value) -> Filter;
         let make: Option<Make> = match self.tokens.peek() {
@@ -219,10 +220,10 @@ impl Parser {
         }
     }
 
-    /// The front that a pattern of LIKE asks for.
+    /// The prefix that a pattern of LIKE matches.
     fn prefix(&mut self) -> Result<String> {
         const ONLY_PREFIX: &str =
-            "LIKE looks for the front of a string, as 'front%'; no other pattern is known";
+            "LIKE matches a prefix, as 'prefix%'; no other pattern is supported";
         let pattern = match self.tokens.peek() {
             Some(Token::SingleQuotedString(pattern)) => pattern.clone(),
             _ => return Err(self.tokens.expected("a pattern in single quotes")),

@@ -10,7 +10,7 @@ use std::ops::Bound;
 /// What escapes the wildcards of LIKE.
 const ESCAPE: char = '!';
 
-/// How tightly the parts of a filter hold together; brackets go around looser ones.
+/// How tightly the parts of a filter hold together; brackets go around weaker ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Tightness {
     Or,

@@ -56,7 +56,7 @@ impl Tokens {
         self.peek_at(0)
     }
 
-    /// The token that so many others come before.
+    /// The token after `ahead` others.
     pub(super) fn peek_at(&self, ahead: usize) -> Option<&Token> {
         let token = self.tokens.get(self.at.saturating_add(ahead))?;
         Some(&token.token)
@@ -81,7 +81,7 @@ impl Tokens {
         is_there
     }
 
-    /// Whether a word without quotes comes after so many tokens.
+    /// Whether this word, without quotes, comes after `ahead` tokens.
     pub(super) fn is_word(&self, ahead: usize, word: &str) -> bool {
         match self.peek_at(ahead) {
             Some(Token::Word(found)) => {

@@ -7,8 +7,8 @@ use quiredb::Position;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer};
 
-use crate::documents::version_condition;
-use crate::failure::{Failure, Outcome};
+use crate::documents::conditions::version_condition;
+use crate::http::failure::{Failure, Outcome};
 
 /// What an item does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,7 +173,8 @@ fn check(op: Op, meta: &Meta<'_>) -> Outcome<()> {
             .is_some_and(|kind| kind != "internal")
     {
         return refused(
-            "[version] is not supported: versions are given by Quire; use if_seq_no and if_primary_term",
+            "[version] is not supported: versions are given by Quire; \
+             use if_seq_no and if_primary_term",
         );
     }
     if op == Op::Create && meta.if_seq_no.is_some() {

@@ -1,13 +1,15 @@
 //! The settings of a collection, as OpenSearch writes them.
 //!
-//! | in the body | means |
-//! | --- | --- |
-//! | `settings.index.number_of_shards` (nested or dotted, `index.` may be left out) | `partitions` |
-//! | `settings.number_of_replicas` | a number, which changes nothing: there are no replicas |
-//! | `settings.refresh_interval` | anything, which changes nothing: a write is seen as soon as it is acknowledged |
-//! | `settings.quire.*`, `quire.*` | Quire's own settings: `partitions`, `key_field`, `durability`, `codec`, `block_bytes`, `dictionary_bytes`, `segment_age_secs`, `retention_secs`, `retention_bytes` |
-//! | `mappings` | accepted as far as it changes nothing of what is stored and returned: `properties`, `dynamic` other than strict … |
-//! | `aliases` | must be empty |
+//! - `settings.index.number_of_shards` (nested or dotted, `index.` may be left out) is
+//!   `partitions`.
+//! - `settings.number_of_replicas` is a number, which is ignored: there are no replicas.
+//! - `settings.refresh_interval` is ignored: a write is seen as soon as it is acknowledged.
+//! - `settings.quire.*` and `quire.*` are Quire's own settings: `partitions`, `key_field`,
+//!   `durability`, `codec`, `block_bytes`, `dictionary_bytes`, `segment_age_secs`, `retention_secs`
+//!   and `retention_bytes`.
+//! - `mappings` is accepted if it changes nothing of what is stored and returned: `properties`,
+//!   `dynamic` other than strict and others.
+//! - `aliases` must be empty.
 //!
 //! Anything else is refused by name.
 
@@ -15,7 +17,7 @@ use quiredb::{Collection, CollectionSettings};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::failure::{Failure, Outcome};
+use crate::http::failure::{Failure, Outcome};
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -39,21 +41,21 @@ pub(super) fn parse(body: &[u8]) -> Outcome<CollectionSettings> {
     };
     if let Some(alias) = body.aliases.keys().next() {
         return Err(Failure::illegal_argument(format!(
-            "alias [{alias}]: there are no aliases"
+            "alias [{alias}] is not supported: there are no aliases"
         )));
     }
     check_mappings(&body.mappings)?;
-    let mut ours = body.quire;
+    let mut quire = body.quire;
     for (name, value) in flat(body.settings) {
-        set(&mut ours, &name, value)?;
+        set(&mut quire, &name, value)?;
     }
     // The text of an object is an object.
-    let text = Value::Object(ours).to_string();
+    let text = Value::Object(quire).to_string();
     CollectionSettings::from_json(text.as_bytes())
         .map_err(|error| Failure::illegal_argument(error.to_string()))
 }
 
-/// Reads the body of a request that changes settings: what is given replaces what is there.
+/// Reads the body of a request that changes settings: given settings replace the present ones.
 pub(super) fn parse_change(body: &[u8], now: &CollectionSettings) -> Outcome<CollectionSettings> {
     let body: Map<String, Value> =
         serde_json::from_slice(body).map_err(|error| Failure::parse(error.to_string()))?;
@@ -62,17 +64,17 @@ pub(super) fn parse_change(body: &[u8], now: &CollectionSettings) -> Outcome<Col
         let name = name.strip_prefix("settings.").unwrap_or(&name);
         set(&mut changes, name, value)?;
     }
-    let mut ours: Map<String, Value> = serde_json::from_str(&now.to_json()).unwrap_or_default();
-    ours.extend(changes);
-    let text = Value::Object(ours).to_string();
+    let mut quire: Map<String, Value> = serde_json::from_str(&now.to_json()).unwrap_or_default();
+    quire.extend(changes);
+    let text = Value::Object(quire).to_string();
     CollectionSettings::from_json(text.as_bytes())
         .map_err(|error| Failure::illegal_argument(error.to_string()))
 }
 
-/// Takes one setting over into those of Quire.
-fn set(ours: &mut Map<String, Value>, name: &str, value: Value) -> Outcome<()> {
+/// Adds one setting to those of Quire.
+fn set(quire: &mut Map<String, Value>, name: &str, value: Value) -> Outcome<()> {
     let short = name.strip_prefix("index.").unwrap_or(name);
-    let (ours_name, value) = match short {
+    let (quire_name, value) = match short {
         "number_of_shards" => ("partitions", number(name, &value)?),
         "number_of_replicas" => return number(name, &value).map(|_| ()),
         "refresh_interval" => return Ok(()),
@@ -80,13 +82,13 @@ fn set(ours: &mut Map<String, Value>, name: &str, value: Value) -> Outcome<()> {
             Some(short) => (short, value),
             None => {
                 return Err(Failure::illegal_argument(format!(
-                    "unknown setting [{name}]: known are number_of_shards, number_of_replicas, refresh_interval and \
-                     those of Quire, quire.*"
+                    "unknown setting [{name}]: known are number_of_shards, number_of_replicas, \
+                     refresh_interval and those of Quire, quire.*"
                 )));
             }
         },
     };
-    match ours.insert(ours_name.to_owned(), value.clone()) {
+    match quire.insert(quire_name.to_owned(), value.clone()) {
         Some(other) if other != value => Err(Failure::illegal_argument(format!(
             "setting [{name}] is given twice: {other} and {value}"
         ))),
@@ -94,7 +96,7 @@ fn set(ours: &mut Map<String, Value>, name: &str, value: Value) -> Outcome<()> {
     }
 }
 
-/// OpenSearch takes numbers as strings, too.
+/// A number, which OpenSearch accepts as a string too.
 fn number(name: &str, value: &Value) -> Outcome<Value> {
     let number = match value {
         Value::Number(number) => number.as_u64(),
@@ -108,7 +110,7 @@ fn number(name: &str, value: &Value) -> Outcome<Value> {
     })
 }
 
-/// Settings with dots between nested names.
+/// Nested settings as one list, with dots between the names.
 fn flat(settings: Map<String, Value>) -> Vec<(String, Value)> {
     let mut out = Vec::new();
     let mut left: Vec<(String, Value)> = settings.into_iter().collect();
@@ -127,7 +129,7 @@ fn flat(settings: Map<String, Value>) -> Vec<(String, Value)> {
     out
 }
 
-/// Refuses mappings that would change which documents are taken or what is returned.
+/// Refuses mappings that would change which documents are accepted or what is returned.
 fn check_mappings(mappings: &Map<String, Value>) -> Outcome<()> {
     for (name, value) in mappings {
         let changes_nothing = match name.as_str() {
@@ -145,7 +147,8 @@ fn check_mappings(mappings: &Map<String, Value>) -> Outcome<()> {
         };
         if !changes_nothing {
             return Err(Failure::illegal_argument(format!(
-                "mappings.{name} [{value}] is not supported: documents are taken and returned whole, whatever their fields"
+                "mappings.{name} [{value}] is not supported: documents with any fields are \
+                 accepted, and returned whole"
             )));
         }
     }
@@ -156,7 +159,7 @@ fn check_mappings(mappings: &Map<String, Value>) -> Outcome<()> {
 pub(super) fn describe(collection: &Collection) -> Value {
     let settings = collection.settings();
     // The settings' own text is an object.
-    let ours: Value = serde_json::from_str(&settings.to_json()).unwrap_or_default();
+    let quire: Value = serde_json::from_str(&settings.to_json()).unwrap_or_default();
     json!({
         "aliases": {},
         "mappings": {},
@@ -166,7 +169,7 @@ pub(super) fn describe(collection: &Collection) -> Value {
                 "number_of_replicas": "0",
                 "provided_name": collection.name(),
             },
-            "quire": ours,
+            "quire": quire,
         },
     })
 }

@@ -1,4 +1,4 @@
-//! The few lines of HTTP that it takes to call a server of Quire, on a thread that may block.
+//! A small blocking HTTP client, enough to call a Quire server.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -10,7 +10,7 @@ const HEAD_BYTES_MAX: u64 = 64 << 10;
 /// The longest wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A server's answer: its head has come, its body is read from it.
+/// A server's answer. Its head has been received; its body is read from it.
 #[derive(Debug)]
 pub struct Response {
     /// The status code.
@@ -25,34 +25,34 @@ impl Read for Response {
 }
 
 impl Response {
-    /// The whole body, if it is not longer.
+    /// The whole body, of at most `bytes_max`.
     ///
     /// # Errors
-    /// Of the connection; if it is longer, or no text.
+    /// Of the connection; if the body is longer, or not UTF-8.
     pub fn text(self, bytes_max: u64) -> io::Result<String> {
         let mut text = String::new();
         self.body.take(bytes_max + 1).read_to_string(&mut text)?;
         match text.len() as u64 > bytes_max {
-            true => Err(io::Error::other("the answer is too long")),
+            true => Err(io::Error::other("the answer is longer than expected")),
             false => Ok(text),
         }
     }
 
-    /// The socket, to break off from another thread.
+    /// The socket, to shut it down from another thread.
     ///
     /// # Errors
-    /// If the system has no room for another handle.
+    /// If the operating system can't make another handle.
     pub(crate) fn socket(&self) -> io::Result<TcpStream> {
         self.body.get_ref().try_clone()
     }
 }
 
-/// Sends a request over a connection of its own to the server at `address`, as `HOST:PORT`, and
-/// reads the head of the answer. `token` is what the server asks of its callers, if it does;
-/// nothing may take longer to come than `timeout`.
+/// Sends a request over a new connection to the server at `address`, as `HOST:PORT`, and reads the
+/// head of the answer. `token` is the server's, if it has one. Each read and each write may take up
+/// to `timeout`.
 ///
 /// # Errors
-/// Of the connection, and if the answer is no HTTP.
+/// Of the connection, and if the answer is not HTTP.
 pub fn request(
     address: &str,
     method: &str,
@@ -70,7 +70,8 @@ pub fn request(
     };
     // HTTP/1.0: the answer ends where the connection does.
     let head = format!(
-        "{method} {path} HTTP/1.0\r\nHost: {address}\r\n{authorization}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        "{method} {path} HTTP/1.0\r\nHost: {address}\r\n{authorization}Content-Type: \
+         application/json\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     stream.write_all(head.as_bytes())?;
@@ -91,7 +92,7 @@ fn connect(address: &str, timeout: Duration) -> io::Result<TcpStream> {
     Err(failed)
 }
 
-/// Reads as far as the body; returns the status.
+/// Reads up to the body; returns the status.
 fn read_head(source: &mut impl BufRead) -> io::Result<u16> {
     let not_http = || {
         io::Error::new(

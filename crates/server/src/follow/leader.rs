@@ -1,60 +1,72 @@
 //! The leader's routes.
 //!
-//! A copy is held for the follower that asked for it under a lease: files that compaction has
-//! replaced stay on disk as long. It ends when the follower says so, or when nothing was asked of
-//! the copy for a while.
+//! A copy is held under a lease for the follower that requested it. While it is held, files that
+//! compaction has replaced stay on disk. The lease ends when the follower releases the copy, or
+//! when it has requested nothing of the copy for a while.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use axum::http::StatusCode;
 use bytes::Bytes;
 use futures_util::stream;
 use parking_lot::Mutex;
-use quiredb::{ErrorKind, LeaderCopy, LeaderStream};
+use quiredb::ErrorKind;
+use quiredb::operations::{LeaderCopy, LeaderStream, copy_for_follower, serve_follower};
 use serde_json::json;
 
-use crate::answer::Answer;
-use crate::call::Call;
-use crate::failure::{Failure, Outcome};
-use crate::state::Server;
+use crate::engine::{Engine, WeakEngine};
+use crate::http::answer::Answer;
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
+use crate::net::stop::StopFlag;
 
 /// Copies held at once.
 const COPIES_MAX: usize = 8;
 
-/// A copy that nothing is asked of is held for so long.
+/// A copy is released when the follower has requested nothing of it for this long.
 const LEASE: Duration = Duration::from_secs(120);
 
-/// How often leases are looked through.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// How often leases are checked.
+const LEASE_CHECK_EVERY: Duration = Duration::from_secs(10);
 
-/// A follower is told how far the leader is at least this often.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// The leader sends its position at least this often.
+const HEARTBEAT: Duration = Duration::from_millis(200);
 
-/// Pieces of a file that wait for a follower to take them.
+/// Pieces of a file that are read ahead of the follower.
 const PIECES_AHEAD: usize = 4;
+
+/// What the leader's routes use of the server.
+pub(crate) struct LeaderState {
+    pub(crate) engine: Engine,
+    pub(crate) copies: Arc<LeaderCopies>,
+    pub(crate) stopping: StopFlag,
+}
 
 /// The copies that followers are taking.
 #[derive(Debug, Default)]
 pub(crate) struct LeaderCopies {
-    held: Mutex<BTreeMap<String, Held>>,
+    leases: Mutex<BTreeMap<String, Lease>>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct Lease {
     copy: Arc<LeaderCopy>,
-    /// When something was asked of it last.
+    /// When the follower last requested something of it.
     used: Duration,
 }
 
 impl LeaderCopies {
     /// Holds a copy, in place of the one that the same follower had before.
+    ///
+    /// # Errors
+    /// 429 if [`COPIES_MAX`] followers hold copies.
     fn hold(&self, id: String, copy: LeaderCopy, now: Duration) -> Outcome<()> {
-        let mut held = self.held.lock();
-        if held.len() >= COPIES_MAX && !held.contains_key(&id) {
+        let mut leases = self.leases.lock();
+        if leases.len() >= COPIES_MAX && !leases.contains_key(&id) {
             return Err(Failure::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "rejected_execution_exception",
@@ -62,55 +74,64 @@ impl LeaderCopies {
             ));
         }
         let copy = Arc::new(copy);
-        held.insert(id, Held { copy, used: now });
+        leases.insert(id, Lease { copy, used: now });
+        assert!(
+            leases.len() <= COPIES_MAX,
+            "the number of leases is bounded"
+        );
         Ok(())
     }
 
     fn get(&self, id: &str, now: Duration) -> Outcome<Arc<LeaderCopy>> {
-        let mut held = self.held.lock();
-        let found = held.get_mut(id).ok_or_else(|| {
-            let reason = format!("no copy [{id}] is held: ask for another");
+        let mut leases = self.leases.lock();
+        let lease = leases.get_mut(id).ok_or_else(|| {
+            let reason =
+                format!("no copy [{id}] is held: its lease has ended; request another copy");
             Failure::new(
                 StatusCode::NOT_FOUND,
                 "resource_not_found_exception",
                 reason,
             )
         })?;
-        found.used = now;
-        Ok(Arc::clone(&found.copy))
+        lease.used = now;
+        Ok(Arc::clone(&lease.copy))
     }
 
-    /// Lets go of those that nothing was asked of for too long; false if there is none left.
+    /// Releases the copies whose lease has ended; false if none is left.
     fn expire(&self, now: Duration) -> bool {
-        let mut held = self.held.lock();
-        held.retain(|_, held| {
-            // Whoever takes a file of it has it too.
-            Arc::strong_count(&held.copy) > 1 || now.saturating_sub(held.used) < LEASE
+        let mut leases = self.leases.lock();
+        leases.retain(|_, lease| {
+            // A file that is being sent holds the copy too.
+            Arc::strong_count(&lease.copy) > 1 || now.saturating_sub(lease.used) < LEASE
         });
-        !held.is_empty()
+        !leases.is_empty()
     }
 
-    /// Lets go of all.
+    fn release(&self, id: &str) {
+        self.leases.lock().remove(id);
+    }
+
+    /// Releases all copies.
     pub(crate) fn clear(&self) {
-        self.held.lock().clear();
+        self.leases.lock().clear();
     }
 }
 
 /// `POST /_follow`
-pub(crate) async fn follow(call: Call) -> Outcome<Answer> {
-    let server = Arc::clone(&call.server);
+pub(crate) async fn follow(call: Call<LeaderState>) -> Outcome<Answer> {
+    let (engine, stopping) = (call.state.engine.clone(), call.state.stopping.clone());
     let hello = call.take_body().await?;
-    let begun = server
-        .read(move |server| server.database().serve_follower(&hello.bytes))
+    let begun = engine
+        .read(move |engine| serve_follower(&engine.database(), &hello.bytes))
         .await?;
     let stream = begun.map_err(|error| Failure::engine(&error, None))?;
-    let pieces = stream::unfold(Some((server, stream)), |state| async move {
-        let (server, stream) = state?;
-        if server.is_stopping() {
+    let pieces = stream::unfold(Some((stopping, stream)), |state| async move {
+        let (stopping, stream) = state?;
+        if stopping.is_set() {
             return None;
         }
         match next(stream).await {
-            Ok((stream, Some(bytes))) => Some((Ok(Bytes::from(bytes)), Some((server, stream)))),
+            Ok((stream, Some(bytes))) => Some((Ok(Bytes::from(bytes)), Some((stopping, stream)))),
             Ok((_, None)) => None,
             Err(error) => Some((Err(error), None)),
         }
@@ -118,55 +139,60 @@ pub(crate) async fn follow(call: Call) -> Outcome<Answer> {
     Ok(Answer::frames(Box::pin(pieces)))
 }
 
-/// Makes the next messages, on a thread that may block: it mostly waits, so it takes no turn of
-/// those who read.
+/// Makes the next messages, on a thread that may block. It takes no slot of the engine's reads,
+/// because it mostly waits.
 async fn next(mut stream: LeaderStream) -> io::Result<(LeaderStream, Option<Vec<u8>>)> {
     let made = tokio::task::spawn_blocking(move || {
-        let bytes = stream.next(PATIENCE);
+        let bytes = stream.next(HEARTBEAT);
         (stream, bytes)
     });
     let (stream, bytes) = made.await.map_err(io::Error::other)?;
     let bytes = bytes.inspect_err(|error| {
         if error.kind() != ErrorKind::Closed {
-            tracing::error!(%error, "a follower could not be served");
+            tracing::error!(%error, "cannot send records to a follower");
         }
     });
     Ok((stream, bytes.map_err(io::Error::other)?))
 }
 
-/// `POST /_follow/copy/{id}`: the id is the follower's own
-pub(crate) async fn copy(call: Call) -> Outcome<Answer> {
-    let (server, id) = (Arc::clone(&call.server), call.id());
-    let taken = server.read(move |server| {
-        let copy = server.database().copy_for_follower();
+/// `POST /_follow/copy/{id}`: the follower chooses the id.
+pub(crate) async fn copy(call: Call<LeaderState>) -> Outcome<Answer> {
+    let id = call.id();
+    let LeaderState { engine, copies, .. } = call.state;
+    let holder = Arc::clone(&copies);
+    let taken = engine.read(move |engine| {
+        let copy = copy_for_follower(&engine.database());
         let copy = copy.map_err(|error| Failure::engine(&error, None))?;
         let plan = copy.plan();
-        server.copies.hold(id, copy, server.now())?;
+        holder.hold(id, copy, engine.now())?;
         Ok(Answer::text("text/plain; charset=utf-8", plan))
     });
     let answer = taken.await??;
-    let server = Arc::downgrade(&server);
-    tokio::spawn(async move {
-        loop {
-            tokio::time::sleep(LOOK_EVERY).await;
-            let Some(server) = server.upgrade() else {
-                break;
-            };
-            if !server.copies.expire(server.now()) {
-                break;
-            }
-        }
-    });
+    tokio::spawn(expire_leases(engine.downgrade(), Arc::downgrade(&copies)));
     Ok(answer)
 }
 
+/// Releases copies whose lease has ended, until none is left or the server is gone.
+async fn expire_leases(engine: WeakEngine, copies: Weak<LeaderCopies>) {
+    loop {
+        tokio::time::sleep(LEASE_CHECK_EVERY).await;
+        let (Some(engine), Some(copies)) = (engine.upgrade(), copies.upgrade()) else {
+            break;
+        };
+        if !copies.expire(engine.now()) {
+            break;
+        }
+    }
+}
+
 /// `GET /_follow/copy/{id}/{name}`
-pub(crate) async fn file(call: Call) -> Outcome<Answer> {
-    let copy = call.server.copies.get(&call.id(), call.server.now())?;
-    let name = call.place("name").unwrap_or_default();
+pub(crate) async fn file(call: Call<LeaderState>) -> Outcome<Answer> {
+    let LeaderState { engine, copies, .. } = &call.state;
+    let copy = copies.get(&call.id(), engine.now())?;
+    let name = call.path_param("name").unwrap_or_default();
     let index: usize = name
         .parse()
-        .map_err(|_| Failure::illegal_argument(format!("[{name}] is no number of a file")))?;
+        .map_err(|_| Failure::illegal_argument(format!("[{name}] is not the number of a file")))?;
     let (sender, mut receiver) = tokio::sync::mpsc::channel(PIECES_AHEAD);
     tokio::task::spawn_blocking(move || {
         let mut send = |piece| match sender.blocking_send(Ok(Bytes::from(piece))) {
@@ -178,7 +204,7 @@ pub(crate) async fn file(call: Call) -> Outcome<Answer> {
             Ok(true) => return,
             Ok(false) => io::Error::other("the copy has no such file"),
             Err(error) => {
-                tracing::error!(%error, "a follower could not be given a file");
+                tracing::error!(%error, "cannot send a file to a follower");
                 io::Error::other(error)
             }
         };
@@ -190,13 +216,7 @@ pub(crate) async fn file(call: Call) -> Outcome<Answer> {
 }
 
 /// `DELETE /_follow/copy/{id}`
-pub(crate) async fn drop_copy(call: Call) -> Outcome<Answer> {
-    call.server.copies.held.lock().remove(&call.id());
+pub(crate) async fn drop_copy(call: Call<LeaderState>) -> Outcome<Answer> {
+    call.state.copies.release(&call.id());
     Ok(Answer::ok(&json!({"acknowledged": true})))
-}
-
-impl Server {
-    fn now(&self) -> Duration {
-        self.database().env().monotonic()
-    }
 }

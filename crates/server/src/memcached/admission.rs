@@ -1,18 +1,19 @@
-//! Who may call, as memcached does it over its text protocol: where there is a token, the first
-//! request must be a `set` of any key whose value is `<any name> <token>`.
+//! Who may call, as memcached authenticates over its text protocol: if the server has a token, the
+//! first request must be a `set` of any key with the value `<any name> <token>`.
 
+use super::flow::Flow;
+use super::mode::Mode;
 use super::outcome::line;
-use super::request::{Change, Mode, Request};
-use super::session::Flow;
-use crate::auth::is_same;
+use super::request::{Change, Request};
+use crate::net::token::is_same_token;
 
-/// The longest value of one who is not admitted yet.
+/// The longest value that a client may send before it is admitted.
 const VALUE_BYTES_MAX: usize = 1024;
 
-/// Whether a client may go on.
+/// Whether a client is admitted.
 #[derive(Debug)]
 pub(crate) struct Admission {
-    /// The token that it has yet to send.
+    /// The token that the client has yet to send; none once it is admitted.
     token: Option<Box<str>>,
 }
 
@@ -27,7 +28,7 @@ impl Admission {
         self.token.is_none()
     }
 
-    /// The longest value that it may send, which is `bytes` once it is admitted.
+    /// The longest value that the client may send: `bytes` once it is admitted.
     pub(crate) fn value_bytes_max(&self, bytes: usize) -> usize {
         match self.is_admitted() {
             true => bytes,
@@ -35,10 +36,10 @@ impl Admission {
         }
     }
 
-    /// Judges the first request, and answers it.
-    pub(crate) fn judge(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Flow {
+    /// Checks the first request, and answers it.
+    pub(crate) fn check(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Flow {
         let Some(token) = &self.token else {
-            return Flow::On;
+            return Flow::Continue;
         };
         let sent = match request {
             Request::Quit => return Flow::Quit,
@@ -57,10 +58,10 @@ impl Admission {
             return Flow::Close;
         };
         let sent = sent.splitn(2, |byte| *byte == b' ').nth(1);
-        if sent.is_some_and(|sent| is_same(sent, token.as_bytes())) {
+        if sent.is_some_and(|sent| is_same_token(sent, token.as_bytes())) {
             self.token = None;
             line("STORED", out);
-            return Flow::On;
+            return Flow::Continue;
         }
         line("CLIENT_ERROR authentication failure", out);
         Flow::Close

@@ -1,58 +1,60 @@
-//! One connection, on a thread of its own that may block: read, parse, do, answer.
+//! One connection, on a thread of its own that may block: it reads, parses, executes and answers.
 //!
-//! A thread each is what keeps a slow disk, a sync or a client that does not read from holding up
-//! other connections, and what makes a lone request cheap: one read and one write of the socket.
+//! Because each connection has a thread, a slow disk, a sync or a client that does not read delays
+//! no other connection. It also makes a single request cheap: one read and one write of the socket.
 //!
 //! # Invariants
-//! 1. A connection holds [`INPUT_BYTES`] of what it was sent; a longer value only if the room that
-//!    all requests share has room for it.
-//! 2. A request that does not arrive whole in time ends its connection, as does an answer that is
-//!    not taken.
+//! 1. A connection holds [`INPUT_BYTES`] of input. For a longer value it reserves memory of that
+//!    which all requests share.
+//! 2. A request that does not arrive whole in time ends its connection. So does an answer that the
+//!    client does not read in time.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::counters::Count;
+use super::flow::Flow;
 use super::parse::{Parser, Step};
-use super::session::{Flow, Output, Session};
-use crate::buffers::Held;
-use crate::state::Server;
+use super::port_state::PortState;
+use super::session::{Output, Session};
+use crate::http::buffers::{Buffers, Held};
 
-/// Bytes that are read at a time, and held without asking for room.
+/// Bytes that are read at a time, and held without a reservation.
 const INPUT_BYTES: usize = 64 << 10;
 
-/// Requests that are done together at the most.
+/// The most requests that are executed together.
 const BATCH_MAX: usize = 512;
 
-/// An answer's buffer that is longer is given back when it was sent.
+/// A longer buffer of answers is freed when they are sent.
 const OUTPUT_BYTES_KEPT: usize = 256 << 10;
 
-/// What is still read of a client that is cut off, so that it gets to read why.
+/// How much is read and discarded of a client whose connection is closed, so that it can read the
+/// reason.
 const LINGER_BYTES: usize = 4 << 20;
 
-/// A connection over any stream. A read of it may end early with `WouldBlock` or `TimedOut`, to let
-/// this look about.
+/// A connection over any stream. A read may return `WouldBlock` or `TimedOut`, so that the
+/// connection can check whether it is to end.
 pub(crate) struct Connection<R, W> {
     reader: R,
     sink: Sink<W>,
     session: Session,
     parser: Parser,
     input: Input,
-    /// Since when a request has been arriving.
+    /// When the request that is arriving began.
     begun: Option<Duration>,
 }
 
-/// What has been read and not yet used.
+/// Bytes read and not yet parsed: `bytes[start..end]`.
 struct Input {
     bytes: Vec<u8>,
     start: usize,
     end: usize,
-    /// The room for more than `INPUT_BYTES`.
+    /// The reservation of more than `INPUT_BYTES`.
     held: Option<Held>,
 }
 
-/// Answers on their way.
+/// Answers that are not sent yet.
 struct Sink<W> {
     writer: W,
     buffer: Vec<u8>,
@@ -79,8 +81,8 @@ impl<W: Write> Output for Sink<W> {
 }
 
 impl<R: Read, W: Write> Connection<R, W> {
-    pub(crate) fn new(server: Arc<Server>, reader: R, writer: W) -> Connection<R, W> {
-        let (session, parser) = Session::new(server);
+    pub(crate) fn new(state: Arc<PortState>, reader: R, writer: W) -> Connection<R, W> {
+        let (session, parser) = Session::new(state);
         Connection {
             reader,
             sink: Sink {
@@ -100,16 +102,16 @@ impl<R: Read, W: Write> Connection<R, W> {
         }
     }
 
-    /// Serves the client until it or `is_wanted` ends it: asked between batches, and, of an idle
-    /// connection, whenever a read ends early. Blocks. True if the client was cut off and may have
-    /// more to say.
+    /// Serves the client until the client quits, or `goes_on` returns false. It is called between
+    /// batches, and, with true, on an idle connection whenever a read returns early. Blocks.
+    /// Returns true if the server ended the connection, so that the client may still be sending.
     ///
     /// # Errors
     /// The stream's, and `TimedOut` if a request did not arrive in time.
-    pub(crate) fn run(&mut self, is_wanted: &dyn Fn(bool) -> bool) -> io::Result<bool> {
+    pub(crate) fn run(&mut self, goes_on: &dyn Fn(bool) -> bool) -> io::Result<bool> {
         loop {
             let (flow, wanted_bytes) = self.batch()?;
-            if flow != Flow::On {
+            if flow != Flow::Continue {
                 self.flush_tally();
                 self.sink.send()?;
                 return Ok(flow == Flow::Close);
@@ -119,28 +121,31 @@ impl<R: Read, W: Write> Connection<R, W> {
             };
             self.flush_tally();
             self.sink.send()?;
-            if !is_wanted(false) {
+            if !goes_on(false) {
                 return Ok(false);
             }
-            if !self.input.make_room(&self.session.server, wanted_bytes) {
+            if !self
+                .input
+                .make_room(&self.session.state.buffers, wanted_bytes)
+            {
                 self.parser.refuse_value();
                 continue;
             }
-            if !self.read(is_wanted)? {
+            if !self.read(goes_on)? {
                 return Ok(false);
             }
         }
     }
 
-    /// Does what has arrived, up to a bound. The bytes that must have arrived for the next request;
-    /// none if there may be one already.
+    /// Executes the requests that have arrived, up to [`BATCH_MAX`]. Returns how many bytes the
+    /// input must hold for the next request; none if it may hold one already.
     fn batch(&mut self) -> io::Result<(Flow, Option<usize>)> {
         self.parser
             .set_value_bytes_max(self.session.value_bytes_max());
         let filled = self.input.filled();
         let mut rest = filled;
         let mut requests = Vec::new();
-        // Whoever is not admitted yet is judged by one request at a time.
+        // A client that is not admitted yet is checked one request at a time.
         let batch_max = match self.session.is_admitted() {
             true => BATCH_MAX,
             false => 1,
@@ -158,6 +163,10 @@ impl<R: Read, W: Write> Connection<R, W> {
         if !requests.is_empty() {
             self.begun = None;
         }
+        assert!(
+            rest.len() <= filled.len(),
+            "the parser takes bytes off its input"
+        );
         let used = filled.len() - rest.len();
         drop(requests);
         self.input.consume(used);
@@ -165,13 +174,13 @@ impl<R: Read, W: Write> Connection<R, W> {
     }
 
     /// Reads more; false at the end.
-    fn read(&mut self, is_wanted: &dyn Fn(bool) -> bool) -> io::Result<bool> {
-        let server = &self.session.server;
-        let is_idle = self.input.filled().is_empty() && !self.parser.is_amid();
+    fn read(&mut self, goes_on: &dyn Fn(bool) -> bool) -> io::Result<bool> {
+        let state = &self.session.state;
+        let is_idle = self.input.filled().is_empty() && !self.parser.is_in_request();
         if !is_idle {
-            let now = server.database().env().monotonic();
+            let now = state.engine.now();
             let begun = *self.begun.get_or_insert(now);
-            if now.saturating_sub(begun) > server.options.request_timeout {
+            if now.saturating_sub(begun) > state.request_timeout {
                 return Err(too_slow());
             }
         }
@@ -189,7 +198,7 @@ impl<R: Read, W: Write> Connection<R, W> {
                     if !is_idle {
                         return Err(too_slow());
                     }
-                    if !is_wanted(true) {
+                    if !goes_on(true) {
                         return Ok(false);
                     }
                 }
@@ -198,8 +207,8 @@ impl<R: Read, W: Write> Connection<R, W> {
         }
     }
 
-    /// Reads, for a while, what a client that was cut off still sends, and throws it away: closing
-    /// a socket with unread bytes takes the last answer from it.
+    /// Reads and discards what the client still sends, up to a bound. If a socket is closed with
+    /// unread bytes, the client may lose the last answer (TCP reset).
     pub(crate) fn linger(&mut self) {
         let mut left = LINGER_BYTES;
         while left > 0 {
@@ -213,7 +222,7 @@ impl<R: Read, W: Write> Connection<R, W> {
     fn flush_tally(&mut self) {
         let sent = std::mem::take(&mut self.sink.sent_bytes);
         self.session.tally.add(Count::SentBytes, sent);
-        self.session.tally.flush(&self.session.server.memcached);
+        self.session.tally.flush(&self.session.state.counters);
     }
 }
 
@@ -224,6 +233,7 @@ impl Input {
 
     fn consume(&mut self, bytes: usize) {
         self.start += bytes;
+        assert!(self.start <= self.end, "no byte is used that was not read");
         if self.start < self.end {
             return;
         }
@@ -233,9 +243,9 @@ impl Input {
         }
     }
 
-    /// Makes room for `bytes` in all, and for one more than there are; false if there is none to be
-    /// had.
-    fn make_room(&mut self, server: &Server, bytes: usize) -> bool {
+    /// Makes the buffer long enough for `bytes` from `start`, and for at least one more byte. False
+    /// if the memory is not free.
+    fn make_room(&mut self, buffers: &Buffers, bytes: usize) -> bool {
         if self.start + bytes > self.bytes.len() || self.end == self.bytes.len() {
             self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
@@ -243,7 +253,7 @@ impl Input {
         if bytes > self.bytes.len() {
             let held = match self.held.take() {
                 Some(mut held) => held.resize(bytes).map(|()| held),
-                None => server.buffers.hold_now(bytes),
+                None => buffers.hold_now(bytes),
             };
             let Ok(held) = held else {
                 return false;
@@ -265,6 +275,6 @@ fn is_early(error: &io::Error) -> bool {
 fn too_slow() -> io::Error {
     io::Error::new(
         io::ErrorKind::TimedOut,
-        "the rest of a request did not come",
+        "the rest of a request did not arrive in time",
     )
 }

@@ -1,15 +1,15 @@
 //! What the memcached port counts, for `stats` and `/metrics`.
 //!
-//! A connection counts a batch of requests on its own and adds it up once, so that connections do
-//! not fight over the counters.
+//! A connection counts a batch of requests in a [`Tally`] of its own and adds it to the shared
+//! counters once, so that connections do not contend for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::connections::Connections;
-use crate::metrics::Exposition;
+use crate::metrics::exposition::{Exposition, counter, gauge};
+use crate::net::connections::Connections;
 
-/// A counter of requests: the name it has in `stats`, and command and result in `/metrics`.
+/// The counters of requests: their name in `stats`, their command and result in `/metrics`.
 const REQUESTS: [(&str, &str, &str); Count::Requests as usize] = [
     ("get_hits", "get", "hit"),
     ("get_misses", "get", "miss"),
@@ -47,15 +47,15 @@ pub(crate) enum Count {
     CasBadValue,
     /// Answered with an error.
     Refused,
-    /// How many of the above there are.
+    /// The number of counters above.
     Requests,
     ReceivedBytes,
     SentBytes,
-    /// How many counts there are.
+    /// The number of counters.
     All,
 }
 
-/// Counts of one connection, not yet added up.
+/// Counts of one connection, not yet added to the shared counters.
 #[derive(Debug, Default)]
 pub(crate) struct Tally([u64; Count::All as usize]);
 
@@ -66,7 +66,7 @@ impl Tally {
         }
     }
 
-    /// Adds it to what all connections counted, and begins anew.
+    /// Adds it to the shared counters, and starts again from zero.
     pub(crate) fn flush(&mut self, counters: &Counters) {
         for (more, counter) in self.0.iter_mut().zip(&counters.counts) {
             if *more > 0 {
@@ -89,14 +89,14 @@ impl Counters {
         counter.map_or(0, |counter| counter.load(Ordering::Relaxed))
     }
 
-    /// Begins anew, but for connections.
+    /// Sets all to zero, except the counts of connections.
     pub(crate) fn reset(&self) {
         for counter in &self.counts {
             counter.store(0, Ordering::Relaxed);
         }
     }
 
-    /// What `stats` says of them, in memcached's names.
+    /// The counters by memcached's names, for `stats`.
     pub(crate) fn stats(&self) -> Vec<(&'static str, u64)> {
         let mut stats = vec![
             ("curr_connections", self.connections.open()),
@@ -119,39 +119,34 @@ impl Counters {
 
     /// Appends them as metrics.
     pub(crate) fn render(&self, text: &mut Exposition) {
-        text.one(
+        let open = gauge(
             "quire_memcached_connections",
-            "gauge",
             "Connections open now to the memcached port",
-            self.connections.open(),
         );
-        text.one(
+        text.one(open, self.connections.open());
+        let opened = counter(
             "quire_memcached_connections_total",
-            "counter",
             "Connections accepted on the memcached port",
-            self.connections.opened(),
         );
-        text.one(
+        text.one(opened, self.connections.opened());
+        let received = counter(
             "quire_memcached_received_bytes_total",
-            "counter",
             "Bytes read from clients of the memcached port",
-            self.get(Count::ReceivedBytes),
         );
-        text.one(
+        text.one(received, self.get(Count::ReceivedBytes));
+        let sent = counter(
             "quire_memcached_sent_bytes_total",
-            "counter",
             "Bytes written to clients of the memcached port",
-            self.get(Count::SentBytes),
         );
-        let name = "quire_memcached_requests_total";
-        text.head(
-            name,
-            "counter",
+        text.one(sent, self.get(Count::SentBytes));
+        let requests = counter(
+            "quire_memcached_requests_total",
             "Requests to the memcached port; a multi-get counts by key",
         );
+        text.head(requests);
         for ((_, command, result), count) in REQUESTS.iter().zip(&self.counts) {
             let labels = [("command", *command), ("result", *result)];
-            text.sample(name, &labels, count.load(Ordering::Relaxed));
+            text.sample(requests.name, &labels, count.load(Ordering::Relaxed));
         }
     }
 }

@@ -1,14 +1,15 @@
-//! Flags of meta commands: single letters, some with a token right behind, between spaces.
+//! Flags of meta commands: single letters between spaces, some directly followed by a token.
 //!
-//! They are checked whole when a command is parsed, and read again in their order when it is
-//! answered, so that no list of them is made.
+//! All flags are checked when a command is parsed. They are parsed again when it is answered, in
+//! their order, so no list of them is allocated.
 
 use std::borrow::Cow;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-use super::request::{BAD_FLAG, BAD_FORMAT, DUPLICATE_FLAG, Mode, Refusal, UNSUPPORTED_FLAG};
+use super::mode::Mode;
+use super::refusal::{BAD_FLAG, BAD_FORMAT, DUPLICATE_FLAG, Refusal, UNSUPPORTED_FLAG};
 use super::words::{Expires, Words, expires_at_once, number};
 
 /// The longest opaque token, as memcached has it.
@@ -24,7 +25,7 @@ pub(crate) enum MetaCommand {
 }
 
 impl MetaCommand {
-    /// The flags that do something here.
+    /// The supported flags.
     fn allowed(self) -> &'static [u8] {
         match self {
             MetaCommand::Get => b"bcfkOqRstTv",
@@ -34,7 +35,7 @@ impl MetaCommand {
         }
     }
 
-    /// Flags that memcached has and Quire can't honour.
+    /// Flags that memcached has and Quire does not support.
     fn unsupported(self) -> &'static [u8] {
         match self {
             MetaCommand::Get => b"EhlN",
@@ -56,7 +57,7 @@ pub(crate) struct MetaFlags<'a> {
     pub(crate) with_value: bool,
 }
 
-/// What the flags say about a write.
+/// What the flags say of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MetaChange {
     pub(crate) cas: Option<u64>,
@@ -71,7 +72,7 @@ impl<'a> MetaFlags<'a> {
     /// Checks the flags of a command: what they say, and what a write is to do.
     ///
     /// # Errors
-    /// A flag that is unknown, twice there, not supported, or whose token can't be read.
+    /// A flag that is unknown, given twice, not supported, or has a malformed token.
     pub(crate) fn parse(
         command: MetaCommand,
         key: &'a [u8],
@@ -129,7 +130,7 @@ impl<'a> MetaFlags<'a> {
         Words(self.words).filter_map(|word| word.split_first().map(|(flag, token)| (*flag, token)))
     }
 
-    /// The key itself; none if it is not the base64 that it should be.
+    /// The decoded key; none if it is not valid base64.
     pub(crate) fn decoded_key(self) -> Option<Cow<'a, [u8]>> {
         if self.is_base64 {
             BASE64.decode(self.key).ok().map(Cow::Owned)

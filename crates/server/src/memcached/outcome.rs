@@ -1,42 +1,42 @@
-//! What became of a write, and the words for it: those of the text commands and of the meta
-//! commands.
+//! The outcome of a write, and its answer: that of the text commands and that of the meta commands.
 
 use quiredb::Position;
 
 use super::meta::MetaFlags;
-use super::request::{Change, Refusal, Reply, Write};
+use super::refusal::Refusal;
+use super::request::{Change, Reply, Write};
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// The value is there, in this version of the document; version 0 if it has gone at once.
+    /// The value is stored, in this version of the document; version 0 if it expired at once.
     Stored(Position),
-    /// It is this number now.
+    /// The value is this number now, in this version of the document.
     Counted(u64, Position),
     Deleted,
     Touched,
-    /// What is there, or not there, forbids it.
+    /// The condition of the command does not hold.
     NotStored,
-    /// The version is another one.
+    /// The document has another version.
     Exists,
     NotFound,
     Refused(Refusal),
-    /// The whole line that says why not.
+    /// The whole line of an error.
     Failed(String),
 }
 
 impl Outcome {
-    /// It is the client's fault.
+    /// An error of the client.
     pub(crate) fn client_error(reason: &str) -> Outcome {
         Outcome::Failed(error_line("CLIENT_ERROR", reason))
     }
 
-    /// It is not.
+    /// An error of the server.
     pub(crate) fn server_error(reason: &str) -> Outcome {
         Outcome::Failed(error_line("SERVER_ERROR", reason))
     }
 
-    /// Whether it was neither done nor answered with no.
+    /// Whether it is an error, which neither success nor a condition that does not hold is.
     pub(crate) fn is_error(&self) -> bool {
         matches!(self, Outcome::Refused(_) | Outcome::Failed(_))
     }
@@ -94,6 +94,10 @@ impl Outcome {
             (Outcome::Counted(_, version), _) => (Some(version.0), None),
             _ => (None, None),
         };
+        debug_assert!(
+            out.last() != Some(&b'\n'),
+            "an answer's flags follow its code on the same line"
+        );
         let shown = Shown {
             version,
             size,
@@ -108,7 +112,7 @@ impl Outcome {
     }
 }
 
-/// What the flags of a meta command may ask for.
+/// What the flags of a meta command may show.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Shown {
     pub(crate) version: Option<u64>,
@@ -118,7 +122,7 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    /// Appends what is asked for, in the order in which it is, and the end of the line.
+    /// Appends what the flags name, in their order, and the end of the line.
     pub(crate) fn write(self, flags: MetaFlags<'_>, out: &mut Vec<u8>) {
         for (flag, token) in flags.iter() {
             let number = match flag {
@@ -157,7 +161,7 @@ pub(crate) fn line(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// An error's line: of its reason what fits on one.
+/// The line of an error. A long reason is cut, and control characters become spaces.
 fn error_line(kind: &str, reason: &str) -> String {
     let reason = reason.chars().take(400);
     let reason: String = reason

@@ -1,4 +1,4 @@
-//! The port: accepting clients, a thread for each, and letting go of them.
+//! The memcached port: accepts clients, serves each on a thread of its own, and ends them.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -12,16 +12,16 @@ use tokio::net::TcpListener;
 use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::connection::Connection;
-use crate::accept::accept;
-use crate::state::Server;
+use super::port_state::PortState;
+use crate::net::accept::accept;
 
-/// How long a client that was cut off may take to read why.
+/// How long a client whose connection is closed may take to read the reason.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// The port and its clients.
 #[derive(Clone)]
 pub(crate) struct Port {
-    server: Arc<Server>,
+    state: Arc<PortState>,
     clients: Arc<Clients>,
     slots: Arc<Semaphore>,
 }
@@ -29,25 +29,25 @@ pub(crate) struct Port {
 /// Clients that are connected.
 #[derive(Default)]
 struct Clients {
-    state: Mutex<State>,
+    sockets: Mutex<Sockets>,
     is_stopping: AtomicBool,
-    /// A client waits for the place of an idle one.
+    /// A client waits for the slot of an idle one.
     is_waiting: AtomicBool,
-    /// Told when the last one has gone.
+    /// Notified when the last client has ended.
     gone: Notify,
 }
 
 #[derive(Default)]
-struct State {
-    sockets: HashMap<u64, TcpStream>,
-    next: u64,
+struct Sockets {
+    by_id: HashMap<u64, TcpStream>,
+    next_id: u64,
 }
 
 impl Port {
-    pub(crate) fn new(server: Arc<Server>) -> Port {
-        let slots = server.options.connections_max;
+    pub(crate) fn new(state: Arc<PortState>) -> Port {
+        let slots = state.connections_max;
         Port {
-            server,
+            state,
             clients: Arc::default(),
             slots: Arc::new(Semaphore::new(slots.min(Semaphore::MAX_PERMITS))),
         }
@@ -75,7 +75,7 @@ impl Port {
         }
     }
 
-    /// A place for a client: an idle one gives up its own if there is none free.
+    /// A slot for a client. If none is free, an idle client is ended for it.
     async fn slot(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
         if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
             return Ok(slot);
@@ -95,7 +95,7 @@ impl Port {
         let stream = stream.into_std()?;
         stream.set_nonblocking(false)?;
         stream.set_nodelay(true)?;
-        let timeout = Some(self.server.options.idle_timeout);
+        let timeout = Some(self.state.idle_timeout);
         stream.set_read_timeout(timeout)?;
         stream.set_write_timeout(timeout)?;
         let id = self.clients.add(stream.try_clone()?);
@@ -105,9 +105,9 @@ impl Port {
         };
         let port = self.clone();
         let run = move || {
-            let open = port.server.memcached.connections.begin();
+            let open = port.state.counters.connections.begin();
             port.serve(&stream);
-            // In this order: who waits for the last client to leave finds all else done.
+            // In this order: all else is released before the client counts as ended.
             drop((stream, open, slot, port));
             drop(leaving);
         };
@@ -119,18 +119,18 @@ impl Port {
 
     /// Serves one client to its end.
     fn serve(&self, stream: &TcpStream) {
-        let mut connection = Connection::new(Arc::clone(&self.server), stream, stream);
-        // An idle client stays as long as no other waits for its place; one goes for one that
-        // waits.
-        let is_wanted = |is_idle: bool| {
-            let is_place_wanted =
+        let mut connection = Connection::new(Arc::clone(&self.state), stream, stream);
+        // An idle client stays while no other waits for a slot. One idle client ends for each
+        // that waits.
+        let goes_on = |is_idle: bool| {
+            let is_slot_wanted =
                 || is_idle && self.clients.is_waiting.swap(false, Ordering::AcqRel);
-            !self.clients.is_stopping.load(Ordering::Acquire) && !is_place_wanted()
+            !self.clients.is_stopping.load(Ordering::Acquire) && !is_slot_wanted()
         };
-        match connection.run(&is_wanted) {
+        match connection.run(&goes_on) {
             Ok(false) => {}
             Ok(true) => {
-                // What fails here is of no interest: the connection is over.
+                // Errors do not matter here: the connection has ended.
                 let _ = stream.shutdown(Shutdown::Write);
                 let _ = stream.set_read_timeout(Some(LINGER));
                 connection.linger();
@@ -139,8 +139,8 @@ impl Port {
         }
     }
 
-    /// Lets what has been read be answered, then ends all connections: after `timeout` also those
-    /// that are not done.
+    /// Ends all connections once the requests that were read are answered. Connections that are not
+    /// done after `timeout` are cut.
     pub(crate) async fn stop(&self, timeout: Duration) {
         self.clients.is_stopping.store(true, Ordering::Release);
         self.clients.shut(Shutdown::Read);
@@ -158,16 +158,16 @@ impl Port {
 
 impl Clients {
     fn add(&self, socket: TcpStream) -> u64 {
-        let mut state = self.state.lock();
-        let id = state.next;
-        state.next += 1;
-        state.sockets.insert(id, socket);
+        let mut sockets = self.sockets.lock();
+        let id = sockets.next_id;
+        sockets.next_id += 1;
+        sockets.by_id.insert(id, socket);
         id
     }
 
     fn shut(&self, how: Shutdown) {
-        for socket in self.state.lock().sockets.values() {
-            // One that has gone already needs no shutting.
+        for socket in self.sockets.lock().by_id.values() {
+            // An error says that it is closed already.
             let _ = socket.shutdown(how);
         }
     }
@@ -175,7 +175,7 @@ impl Clients {
     async fn all_gone(&self) {
         loop {
             let gone = self.gone.notified();
-            if self.state.lock().sockets.is_empty() {
+            if self.sockets.lock().by_id.is_empty() {
                 return;
             }
             gone.await;
@@ -183,7 +183,7 @@ impl Clients {
     }
 }
 
-/// Takes a client off the list when it ends.
+/// Removes a client from the list when it ends.
 struct Leaving {
     clients: Arc<Clients>,
     id: u64,
@@ -191,9 +191,10 @@ struct Leaving {
 
 impl Drop for Leaving {
     fn drop(&mut self) {
-        let mut state = self.clients.state.lock();
-        state.sockets.remove(&self.id);
-        if state.sockets.is_empty() {
+        let mut sockets = self.clients.sockets.lock();
+        let removed = sockets.by_id.remove(&self.id);
+        debug_assert!(removed.is_some(), "each client is on the list exactly once");
+        if sockets.by_id.is_empty() {
             self.clients.gone.notify_one();
         }
     }

@@ -1,29 +1,32 @@
-//! One client's requests, done in batches: all that one read of its socket brought.
+//! One client's requests, executed in batches: those that one read of its socket returned.
 //!
 //! # Invariants
-//! 1. Requests are answered in their order, and each sees what those before it on its connection
-//!    did.
-//! 2. Reads that follow each other are one multi-get, writes that follow each other one batch with
-//!    one sync. A batch of writes has each key once, so that any of them can be tried again without
-//!    overtaking another.
-//! 3. A write is answered when it is as durable as its collection says.
+//! 1. Requests are answered in their order. Each sees the writes before it on its connection.
+//! 2. Consecutive reads are one multi-get. Consecutive writes are one batch with one sync. A batch
+//!    of writes has each key once, so that a write can be tried again without overtaking another of
+//!    the same key.
+//! 3. A write is answered when it is as durable as the collection's setting says.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use quire_model::DOCUMENT_BYTES_MAX;
-use quiredb::{Collection, ErrorKind, Found, Key};
+use quiredb::Found;
 
 use super::admission::Admission;
 use super::counters::{Count, Tally};
+use super::flow::Flow;
+use super::keyspace::Keyspace;
+use super::meta::MetaFlags;
+use super::mode::Mode;
 use super::outcome::{Outcome, Shown, line, push_number};
 use super::parse::Parser;
-use super::request::{Change, Mode, Refusal, Reply, Request, Write};
+use super::port_state::PortState;
+use super::refusal::Refusal;
+use super::request::{Change, Reply, Request, Write};
 use super::stats;
-use super::value::Values;
 use super::write::write_all;
-use crate::lookup::{Group, get_each};
-use crate::state::Server;
+use crate::documents::lookup::Group;
 
 /// Answers of more bytes are sent before the next is made.
 pub(crate) const PIECE_BYTES: usize = 64 << 10;
@@ -32,17 +35,7 @@ pub(crate) const PIECE_BYTES: usize = 64 << 10;
 const GROUP_FIRST: usize = 16;
 const GROUP_MAX: usize = 64;
 
-/// Whether a connection goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flow {
-    On,
-    /// It has come to its end: the client said so.
-    Quit,
-    /// What follows can't be understood, or must not be.
-    Close,
-}
-
-/// Where answers go: a buffer that is sent when it is long.
+/// Where answers are written: a buffer that is sent when it is long.
 pub(crate) trait Output {
     /// The buffer.
     fn buffer(&mut self) -> &mut Vec<u8>;
@@ -61,31 +54,28 @@ pub(crate) trait Output {
 
 /// One client's state.
 pub(crate) struct Session {
-    pub(crate) server: Arc<Server>,
-    /// The collection of all keys, if they do not name theirs.
-    collection: Option<String>,
-    pub(crate) values: Values,
+    pub(crate) state: Arc<PortState>,
+    keyspace: Keyspace,
     admission: Admission,
     pub(crate) tally: Tally,
     group: Group,
-    /// The line of keys that is being answered has been answered with an error.
+    /// The line of keys that is being answered had an error.
     is_get_failed: bool,
+    /// The value that is being answered; kept to reuse its memory.
     value: Vec<u8>,
 }
 
 impl Session {
-    /// For a new client, with its parser. It may have to say who it is first.
-    pub(crate) fn new(server: Arc<Server>) -> (Session, Parser) {
-        let options = server.options.memcached.clone().unwrap_or_default();
-        let admission = Admission::new(server.options.token.as_deref());
+    /// The session of a new client, with its parser. The client may have to authenticate first.
+    pub(crate) fn new(state: Arc<PortState>) -> (Session, Parser) {
+        let admission = Admission::new(state.token.as_deref());
         let session = Session {
-            collection: options.collection,
-            values: Values::new(options.field.as_deref()),
+            keyspace: Keyspace::new(state.engine.clone(), &state.options),
             tally: Tally::default(),
             group: Group::new(GROUP_FIRST, GROUP_MAX, PIECE_BYTES),
             is_get_failed: false,
             value: Vec::new(),
-            server,
+            state,
             admission,
         };
         let parser = Parser::new(session.value_bytes_max());
@@ -101,10 +91,10 @@ impl Session {
         self.admission.value_bytes_max(DOCUMENT_BYTES_MAX)
     }
 
-    /// Does requests in their order. Blocks.
+    /// Executes requests in their order. Blocks.
     ///
     /// # Errors
-    /// The client's socket's: it can't be answered.
+    /// Of `output`: the client can't be answered.
     pub(crate) fn run(
         &mut self,
         requests: &[Request<'_>],
@@ -113,8 +103,8 @@ impl Session {
         let mut rest = requests;
         while let Some(first) = rest.first() {
             if !self.admission.is_admitted() {
-                let flow = self.admission.judge(first, output.buffer());
-                if flow != Flow::On {
+                let flow = self.admission.check(first, output.buffer());
+                if flow != Flow::Continue {
                     self.tally.add(Count::Refused, 1);
                     return Ok(flow);
                 }
@@ -133,34 +123,34 @@ impl Session {
                     let count = rest.iter().take_while(is_read).count();
                     let count = count.min(self.group.size());
                     self.read(rest.get(..count).unwrap_or_default(), output)?;
-                    (Flow::On, count)
+                    (Flow::Continue, count)
                 }
                 other => (self.other(other, output.buffer()), 1),
             };
-            if flow != Flow::On {
+            if flow != Flow::Continue {
                 return Ok(flow);
             }
             rest = rest.get(done..).unwrap_or_default();
         }
-        Ok(Flow::On)
+        Ok(Flow::Continue)
     }
 
-    /// What needs no document.
+    /// Answers a request that needs no document.
     fn other(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Flow {
         match request {
             Request::MetaNoop => line("MN", out),
             Request::Version => line(&format!("VERSION {}", stats::VERSION), out),
             Request::Verbosity { noreply: false } => line("OK", out),
-            Request::Stats => stats::write(&self.server, out),
+            Request::Stats => stats::write(&self.state, out),
             Request::StatsReset => {
-                self.server.memcached.reset();
+                self.state.counters.reset();
                 line("RESET", out);
             }
             Request::Quit => return Flow::Quit,
             Request::Refused(refusal) => return self.refuse(*refusal, out),
             _ => {}
         }
-        Flow::On
+        Flow::Continue
     }
 
     fn refuse(&mut self, refusal: Refusal, out: &mut Vec<u8>) -> Flow {
@@ -171,72 +161,13 @@ impl Session {
         }
         match refusal.closes {
             true => Flow::Close,
-            false => Flow::On,
-        }
-    }
-
-    /// The collection and the key that a client's key stands for.
-    pub(crate) fn place<'a>(&'a self, key: &'a [u8]) -> Result<(&'a str, Key), Outcome> {
-        let text =
-            std::str::from_utf8(key).map_err(|_| Outcome::client_error("the key is not UTF-8"))?;
-        let (collection, id) = match &self.collection {
-            Some(collection) => (collection.as_str(), text),
-            None => text.split_once(':').ok_or_else(|| {
-                Outcome::client_error("the key names no collection: it must be collection:key")
-            })?,
-        };
-        let key = Key::parse(id).map_err(|error| Outcome::client_error(&error.to_string()))?;
-        Ok((collection, key))
-    }
-
-    /// Looks up the documents of many keys; each that can't be had says why.
-    pub(crate) fn look_up(&self, keys: &[&[u8]]) -> Vec<Result<Option<Found>, Outcome>> {
-        let mut results: Vec<Result<Option<Found>, Outcome>> = Vec::with_capacity(keys.len());
-        // Of each collection: where in the results its keys are.
-        let mut parts: Vec<(&str, Vec<usize>, Vec<Key>)> = Vec::new();
-        for (at, key) in keys.iter().enumerate() {
-            let result = self.place(key).map(|(collection, key)| {
-                let known = parts.iter().position(|(name, ..)| *name == collection);
-                match known.and_then(|known| parts.get_mut(known)) {
-                    Some((_, indices, keys)) => {
-                        indices.push(at);
-                        keys.push(key);
-                    }
-                    None => parts.push((collection, vec![at], vec![key])),
-                }
-                None
-            });
-            results.push(result);
-        }
-        for (name, indices, keys) in parts {
-            let found = match self.existing(name) {
-                Ok(Some(collection)) => get_each(&collection, &keys),
-                Ok(None) => continue,
-                Err(error) => vec![Err(error); keys.len()],
-            };
-            for (at, found) in indices.into_iter().zip(found) {
-                if let Some(result) = results.get_mut(at) {
-                    *result = found.map_err(|error| Outcome::server_error(&error.to_string()));
-                }
-            }
-        }
-        results
-    }
-
-    /// The collection of this name, if there is one.
-    pub(crate) fn existing(&self, name: &str) -> quiredb::Result<Option<Collection>> {
-        match self.server.database().collection(name) {
-            Ok(collection) => Ok(Some(collection)),
-            Err(error) => match error.kind() {
-                ErrorKind::NotFound | ErrorKind::Invalid => Ok(None),
-                _ => Err(error),
-            },
+            false => Flow::Continue,
         }
     }
 
     fn read(&mut self, requests: &[Request<'_>], output: &mut dyn Output) -> std::io::Result<()> {
         let slices: Vec<&[u8]> = requests.iter().filter_map(Request::read_key).collect();
-        let mut found = self.look_up(&slices).into_iter();
+        let mut found = self.keyspace.look_up(&slices).into_iter();
         let mut value_bytes = 0;
         for request in requests {
             let found = match request {
@@ -268,78 +199,83 @@ impl Session {
         self.value.clear();
         let found = match found {
             Ok(found) => found.and_then(|found| {
-                let flags = self.values.read(&found.document, &mut self.value)?;
+                let flags = self
+                    .keyspace
+                    .values
+                    .read(&found.document, &mut self.value)?;
                 Some((flags, found.version.0))
             }),
             Err(outcome) => return self.answer_failed(request, &outcome, out),
         };
-        let is_hit = found.is_some();
-        self.tally.add(hit_or_miss(is_hit), 1);
-        match (request, found) {
-            (
-                Request::Get {
-                    key,
-                    with_cas,
-                    is_touch,
-                },
-                found,
-            ) => {
+        self.tally.add(hit_or_miss(found.is_some()), 1);
+        match request {
+            Request::Get {
+                key,
+                with_cas,
+                is_touch,
+            } => {
                 if *is_touch {
-                    let touched = if is_hit {
-                        Count::TouchHits
-                    } else {
-                        Count::TouchMisses
-                    };
-                    self.tally.add(touched, 1);
+                    self.tally.add(touch_hit_or_miss(found.is_some()), 1);
                 }
-                let Some((flags, version)) = found.filter(|_| !self.is_get_failed) else {
-                    return;
-                };
-                out.extend_from_slice(b"VALUE ");
-                out.extend_from_slice(key);
-                out.push(b' ');
-                push_number(flags.into(), out);
-                out.push(b' ');
-                push_number(self.value.len() as u64, out);
-                if *with_cas {
-                    out.push(b' ');
-                    push_number(version, out);
-                }
-                out.extend_from_slice(b"\r\n");
-            }
-            (Request::MetaGet { flags, .. }, Some((client_flags, version))) => {
-                if flags.with_value {
-                    out.extend_from_slice(b"VA ");
-                    push_number(self.value.len() as u64, out);
-                } else {
-                    out.extend_from_slice(b"HD");
-                }
-                let shown = Shown {
-                    version: Some(version),
-                    size: Some(self.value.len() as u64),
-                    client_flags: Some(client_flags),
-                    lives_for_ever: true,
-                };
-                shown.write(*flags, out);
-                if !flags.with_value {
-                    return;
+                // After an error nothing follows in the answer to a line of keys.
+                if let Some(found) = found.filter(|_| !self.is_get_failed) {
+                    self.answer_get(key, *with_cas, found, out);
                 }
             }
-            (Request::MetaGet { flags, .. }, None) => {
-                if !flags.quiet {
-                    out.extend_from_slice(b"EN");
-                    Shown::default().write(*flags, out);
-                }
-                return;
-            }
-            _ => return,
+            Request::MetaGet { flags, .. } => self.answer_meta_get(*flags, found, out),
+            _ => {}
         }
+    }
+
+    /// Appends the hit of a text command: its head, then [`Session::value`]. `found` is the
+    /// client's flags and the version.
+    fn answer_get(&self, key: &[u8], with_cas: bool, found: (u32, u64), out: &mut Vec<u8>) {
+        let (client_flags, version) = found;
+        out.extend_from_slice(b"VALUE ");
+        out.extend_from_slice(key);
+        out.push(b' ');
+        push_number(client_flags.into(), out);
+        out.push(b' ');
+        push_number(self.value.len() as u64, out);
+        if with_cas {
+            out.push(b' ');
+            push_number(version, out);
+        }
+        out.extend_from_slice(b"\r\n");
         out.extend_from_slice(&self.value);
         out.extend_from_slice(b"\r\n");
     }
 
-    /// Of a line of keys the first error is the last that is said: the client takes it for the end
-    /// of the answer.
+    /// Appends the answer to a meta get. `found` is the client's flags and the version of a hit.
+    fn answer_meta_get(&self, flags: MetaFlags<'_>, found: Option<(u32, u64)>, out: &mut Vec<u8>) {
+        let Some((client_flags, version)) = found else {
+            if !flags.quiet {
+                out.extend_from_slice(b"EN");
+                Shown::default().write(flags, out);
+            }
+            return;
+        };
+        if flags.with_value {
+            out.extend_from_slice(b"VA ");
+            push_number(self.value.len() as u64, out);
+        } else {
+            out.extend_from_slice(b"HD");
+        }
+        let shown = Shown {
+            version: Some(version),
+            size: Some(self.value.len() as u64),
+            client_flags: Some(client_flags),
+            lives_for_ever: true,
+        };
+        shown.write(flags, out);
+        if flags.with_value {
+            out.extend_from_slice(&self.value);
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// Answers a get that failed. The first error of a line of keys ends the answer to the line:
+    /// nothing of it follows, because the client takes the error for its end.
     fn answer_failed(&mut self, request: &Request<'_>, outcome: &Outcome, out: &mut Vec<u8>) {
         self.tally.add(Count::Refused, 1);
         let is_line = matches!(request, Request::Get { .. });
@@ -350,19 +286,22 @@ impl Session {
         }
     }
 
-    /// Does a batch of writes and answers them.
+    /// Executes a batch of writes and answers them.
     fn write(&mut self, writes: &[&Write<'_>], output: &mut dyn Output) -> std::io::Result<Flow> {
-        let outcomes = write_all(self, writes);
-        let mut flow = Flow::On;
+        let outcomes = match &self.state.write_refusal {
+            None => write_all(&self.keyspace, writes),
+            Some(reason) => vec![Outcome::server_error(reason); writes.len()],
+        };
+        assert!(outcomes.len() == writes.len(), "each write has one outcome");
+        let mut flow = Flow::Continue;
         for (write, outcome) in writes.iter().zip(&outcomes) {
             self.count(write, outcome);
-            // Those after one that ends the connection may have been done with it, but are not
-            // answered.
+            // Writes after one that ends the connection are done, but not answered.
             if flow == Flow::Close {
                 continue;
             }
             outcome.answer(write, output.buffer());
-            // Nobody may be told, and it must not be missed.
+            // No answer may be sent, and the client must not miss the error.
             if outcome.is_error() && write.reply == (Reply::Text { noreply: true }) {
                 tracing::debug!(?outcome, "a memcached request without reply failed");
                 flow = Flow::Close;
@@ -406,6 +345,13 @@ impl Session {
     }
 }
 
+fn touch_hit_or_miss(is_hit: bool) -> Count {
+    match is_hit {
+        true => Count::TouchHits,
+        false => Count::TouchMisses,
+    }
+}
+
 fn hit_or_miss(is_hit: bool) -> Count {
     match is_hit {
         true => Count::GetHits,
@@ -413,7 +359,7 @@ fn hit_or_miss(is_hit: bool) -> Count {
     }
 }
 
-/// The writes that requests begin with, up to the first key that comes again.
+/// The writes at the start of `requests`, up to the first key that occurs again.
 fn write_run<'r, 'a>(requests: &'r [Request<'a>]) -> Vec<&'r Write<'a>> {
     let mut keys = HashSet::new();
     let mut run = Vec::new();

@@ -1,4 +1,4 @@
-//! What a client of memcached calls a value: the JSON of a document, or one field of it.
+//! A memcached value in a document: its JSON, or one field of it.
 //!
 //! # A field
 //! ```text
@@ -6,9 +6,9 @@
 //! NAME_base64   instead of it, a value that is not UTF-8, in base64
 //! NAME_flags    the client's flags, if they are not 0
 //! ```
-//! Other fields of the document are left as they are. A document without the first two, or with
-//! null there, has no value: a miss. Removing the value of a document that has other fields leaves
-//! these; else the document goes.
+//! Other fields of the document are not changed. A document without the first two fields, or with
+//! null in them, has no value: a miss. If the value is removed from a document that has other
+//! fields, they stay; otherwise the document is deleted.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -16,8 +16,8 @@ use quire_model::{Document, ErrorKind, ValueRef};
 use quiredb::{Found, Key, Write};
 
 use super::outcome::Outcome;
-use super::request::TOO_LARGE;
-use crate::answer::write_string;
+use super::refusal::TOO_LARGE;
+use crate::http::answer::write_string;
 
 /// Where values are in documents.
 #[derive(Debug, Clone)]
@@ -40,12 +40,12 @@ pub(crate) struct Names {
 pub(crate) struct Stored {
     pub(crate) value: Vec<u8>,
     pub(crate) flags: u32,
-    /// It is a JSON number, and stays one.
+    /// The value is a JSON number, and stays one.
     pub(crate) is_number: bool,
 }
 
 impl Values {
-    /// Values in the field of this name; the documents themselves if there is none.
+    /// Values are in the field of this name; without one, they are the documents.
     pub(crate) fn new(field: Option<&str>) -> Values {
         match field {
             None => Values::Json,
@@ -77,7 +77,7 @@ impl Values {
         }
     }
 
-    /// The value of a document that was found, as it can be changed and stored again.
+    /// The value of a document, to be changed and stored again.
     pub(crate) fn stored(&self, document: &Document) -> Option<Stored> {
         let mut value = Vec::new();
         let flags = self.read(document, &mut value)?;
@@ -95,8 +95,8 @@ impl Values {
         })
     }
 
-    /// The write that makes this the value under `key`, whatever is there; of a field, if a
-    /// document is there.
+    /// The write that sets the value unconditionally. If values are a field, the write is a patch,
+    /// which needs a document.
     pub(crate) fn set(&self, key: &Key, value: &[u8], flags: u32) -> Result<Write, Outcome> {
         match self {
             Values::Json => Ok(Write::put(key.clone(), json_document(value, flags)?)),
@@ -107,8 +107,8 @@ impl Values {
         }
     }
 
-    /// The write that makes this the value of the document as it was found, or of a new one, if it
-    /// is still so.
+    /// The write that stores the value, on condition that the document is still as found: of the
+    /// same version, or absent.
     pub(crate) fn store(
         &self,
         key: &Key,
@@ -139,7 +139,8 @@ impl Values {
         }
     }
 
-    /// The write that takes the value away from the document as it was found.
+    /// The write that removes the value, on condition that the document still has the version
+    /// found.
     pub(crate) fn remove(&self, found: &Found) -> Result<Write, Outcome> {
         let key = found.key.clone();
         let write = match self {
@@ -163,8 +164,8 @@ impl Names {
             .any(|(name, _)| !self.all().contains(&name))
     }
 
-    /// A document of these fields alone; as a merge patch it also says which of them are not to be
-    /// there.
+    /// A document of these fields alone. As a merge patch it also removes those of them that the
+    /// value does not have.
     fn document(
         &self,
         value: &[u8],
@@ -222,7 +223,7 @@ impl Names {
     }
 }
 
-/// The document that a value is.
+/// Parses a value that is a document.
 fn json_document(value: &[u8], flags: u32) -> Result<Document, Outcome> {
     if flags != 0 {
         return Err(Outcome::client_error(

@@ -1,11 +1,11 @@
-//! A line of a request cut into words, and the numbers among them.
+//! The words of a request's line, and the numbers among them.
 
 /// The words of a line, between spaces.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Words<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Words<'a> {
-    /// What is left of the line.
+    /// The rest of the line.
     pub(crate) fn rest(self) -> &'a [u8] {
         self.0
     }
@@ -24,6 +24,12 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
+/// Removes bytes from the start of the input.
+pub(crate) fn advance(input: &mut &[u8], bytes: usize) {
+    debug_assert!(bytes <= input.len(), "no byte is taken that is not there");
+    *input = input.get(bytes..).unwrap_or_default();
+}
+
 /// A number of decimal digits alone.
 pub(crate) fn number(word: &[u8]) -> Option<u64> {
     if word.is_empty() || word.len() > 20 {
@@ -35,17 +41,17 @@ pub(crate) fn number(word: &[u8]) -> Option<u64> {
     })
 }
 
-/// Longer times to live are seconds since 1970, as memcached has it.
+/// Longer times to live are seconds since 1970, as in memcached.
 const RELATIVE_SECONDS_MAX: u64 = 30 * 24 * 60 * 60;
 
-/// The year 2020: whatever the clock says, times before it are over. Clients ask for such to store
-/// nothing.
+/// The year 2020. Times before it have passed, whatever the clock says. Clients send such times to
+/// store nothing.
 const PAST_SECONDS: u64 = 1_577_836_800;
 
-/// Whether a time to live is over at once; else it is for ever.
+/// Whether a time to live has already passed; otherwise it is unlimited.
 ///
 /// # Errors
-/// A time that is to come: documents do not expire. What is no whole number.
+/// A time in the future, because documents do not expire; a word that is no whole number.
 pub(crate) fn expires_at_once(word: &[u8]) -> Result<bool, Expires> {
     match word.strip_prefix(b"-") {
         Some(rest) => number(rest)
@@ -60,7 +66,7 @@ pub(crate) fn expires_at_once(word: &[u8]) -> Result<bool, Expires> {
     }
 }
 
-/// A time to live that can't be had.
+/// A time to live that is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expires {
     Malformed,

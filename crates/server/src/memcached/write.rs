@@ -1,53 +1,53 @@
-//! A batch of writes, each key once: looked up together where they depend on what is there,
-//! committed together, and again where another client came between.
+//! A batch of writes, each key once. Documents that the writes depend on are looked up together,
+//! and the writes are committed together. A write is tried again if another client changed its
+//! document meanwhile.
 
-use quiredb::{Collection, CollectionSettings, ErrorKind, Found, Key};
+use quiredb::{Collection, ErrorKind, Found, Key};
 
+use super::keyspace::Keyspace;
+use super::mode::Mode;
 use super::outcome::Outcome;
-use super::request::{Change, Mode, Write};
-use super::session::Session;
+use super::refusal::TOO_LARGE;
+use super::request::{Change, Write};
 use super::value::{Stored, Values};
 use super::words::number;
 
-/// More is not tried: each time somebody else's write to the same key was done in between.
+/// The most tries. Each failed try means that another write to the same key succeeded.
 const ROUNDS_MAX: u32 = 1000;
 
-/// A write that is yet to be done.
+/// A write that is not done yet.
 struct Task<'w, 'a> {
-    /// Which one it is, counted from 0.
+    /// Its index in the batch.
     at: usize,
     write: &'w Write<'a>,
     collection: usize,
     key: Key,
-    /// A patch found no document to change.
+    /// A patch found no document to change, so the next try puts a new one.
     is_absent: bool,
 }
 
-/// Writes to one collection, and of each the task it is for and what it comes to.
+/// Writes to one collection, and for each its task and its outcome if it succeeds.
 #[derive(Default)]
 struct Part<'w, 'a> {
     writes: Vec<quiredb::Write>,
     then: Vec<(Task<'w, 'a>, Outcome)>,
 }
 
-/// What a write comes to, given the document as it is.
+/// What a write has to do, given the present document.
 enum Plan {
-    /// To be written, and then this.
+    /// Write this; then the outcome is this.
     Write(quiredb::Write, Outcome),
-    /// Nothing to be written.
+    /// Nothing to write.
     Answer(Outcome),
 }
 
-/// Does all writes; one outcome for each, in their order.
-pub(crate) fn write_all(session: &Session, writes: &[&Write<'_>]) -> Vec<Outcome> {
-    if let Some(following) = &session.server.following {
-        return vec![Outcome::server_error(&following.refusal()); writes.len()];
-    }
+/// Executes all writes; returns one outcome for each, in their order.
+pub(crate) fn write_all(keyspace: &Keyspace, writes: &[&Write<'_>]) -> Vec<Outcome> {
     let mut outcomes = Vec::with_capacity(writes.len());
     let mut collections = Vec::new();
     let mut tasks = Vec::with_capacity(writes.len());
     for (at, write) in writes.iter().enumerate() {
-        match prepare(session, &mut collections, write) {
+        match prepare(keyspace, &mut collections, write) {
             Ok(Some((collection, key))) => {
                 tasks.push(Task {
                     at,
@@ -56,10 +56,12 @@ pub(crate) fn write_all(session: &Session, writes: &[&Write<'_>]) -> Vec<Outcome
                     key,
                     is_absent: false,
                 });
-                // Stays only if it is never done.
-                outcomes.push(Outcome::server_error("too many clients write to this key"));
+                // This stays only if all tries fail.
+                outcomes.push(Outcome::server_error(
+                    "too many clients write to this key: try again later",
+                ));
             }
-            Ok(None) => outcomes.push(of_nothing(write)),
+            Ok(None) => outcomes.push(outcome_of_absent(write)),
             Err(outcome) => outcomes.push(outcome),
         }
     }
@@ -67,29 +69,25 @@ pub(crate) fn write_all(session: &Session, writes: &[&Write<'_>]) -> Vec<Outcome
         if tasks.is_empty() {
             break;
         }
-        tasks = round(session, &collections, tasks, &mut outcomes);
+        tasks = round(keyspace, &collections, tasks, &mut outcomes);
     }
     outcomes
 }
 
-/// The collection, by its place in `collections`, and the key of a write; none if there is no such
-/// collection, nor to be one.
+/// The collection of a write, as an index into `collections`, and its key. None if the collection
+/// does not exist and the write does not create it.
 fn prepare(
-    session: &Session,
+    keyspace: &Keyspace,
     collections: &mut Vec<Collection>,
     write: &Write<'_>,
 ) -> Result<Option<(usize, Key)>, Outcome> {
-    let (name, key) = session.place(&write.key)?;
+    let (name, key) = keyspace.address(&write.key)?;
     if let Some(known) = collections.iter().position(|known| known.name() == name) {
         return Ok(Some((known, key)));
     }
-    let collection = match write.makes_a_document() {
-        true => session
-            .server
-            .database()
-            .collection_or_create(name, CollectionSettings::default)
-            .map(Some),
-        false => session.existing(name),
+    let collection = match write.creates() {
+        true => keyspace.existing_or_new(name).map(Some),
+        false => keyspace.existing(name),
     };
     let collection = collection.map_err(|error| failed(&error))?;
     Ok(collection.map(|collection| {
@@ -98,9 +96,9 @@ fn prepare(
     }))
 }
 
-/// Does what can be done at once; returns what is to be tried again.
+/// Tries each write once; returns those to be tried again.
 fn round<'w, 'a>(
-    session: &Session,
+    keyspace: &Keyspace,
     collections: &[Collection],
     tasks: Vec<Task<'w, 'a>>,
     outcomes: &mut [Outcome],
@@ -110,21 +108,21 @@ fn round<'w, 'a>(
             *slot = outcome;
         }
     };
-    let looks = |task: &&Task<'_, '_>| !task.write.is_set();
+    let needs_lookup = |task: &&Task<'_, '_>| !task.write.is_set();
     let keys: Vec<&[u8]> = tasks
         .iter()
-        .filter(looks)
+        .filter(needs_lookup)
         .map(|task| task.write.key.as_ref())
         .collect();
-    let mut found = session.look_up(&keys).into_iter();
+    let mut found = keyspace.look_up(&keys).into_iter();
     let mut parts = Vec::new();
     parts.resize_with(collections.len(), Part::default);
     for task in tasks {
-        let plan = if looks(&&task) {
+        let plan = if needs_lookup(&&task) {
             let found = found.next().unwrap_or(Ok(None));
-            found.and_then(|found| plan(&session.values, &task, found.as_ref()))
+            found.and_then(|found| plan(&keyspace.values, &task, found.as_ref()))
         } else {
-            plan_set(&session.values, &task)
+            plan_set(&keyspace.values, &task)
         };
         match plan {
             Ok(Plan::Write(write, outcome)) => {
@@ -141,7 +139,8 @@ fn round<'w, 'a>(
         if writes.is_empty() {
             continue;
         }
-        let results = collection.write_batch(writes, None);
+        let results = collection.batch().writes(writes).write();
+        assert!(results.len() == then.len(), "each write has one result");
         for ((task, outcome), result) in then.into_iter().zip(results) {
             match result {
                 Ok(written) => report(task.at, outcome.with_version(written.version)),
@@ -162,7 +161,7 @@ fn round<'w, 'a>(
     again
 }
 
-/// What sets a value, whatever is there: nothing has to be read.
+/// Plans a write that sets a value unconditionally: the present document is not needed.
 fn plan_set(values: &Values, task: &Task<'_, '_>) -> Result<Plan, Outcome> {
     let Change::Store { value, flags, .. } = task.write.change else {
         return Ok(Plan::Answer(Outcome::NotFound));
@@ -181,7 +180,7 @@ fn plan_set(values: &Values, task: &Task<'_, '_>) -> Result<Plan, Outcome> {
     Ok(Plan::Write(write, Outcome::Stored(Default::default())))
 }
 
-/// What a write comes to that depends on what is there.
+/// Plans a write that depends on the present document.
 fn plan(values: &Values, task: &Task<'_, '_>, found: Option<&Found>) -> Result<Plan, Outcome> {
     let write = task.write;
     let stored = found.and_then(|found| Some((found, values.stored(&found.document)?)));
@@ -189,8 +188,8 @@ fn plan(values: &Values, task: &Task<'_, '_>, found: Option<&Found>) -> Result<P
         let Change::Store { value, flags, .. } = write.change else {
             return Ok(Plan::Answer(Outcome::NotFound));
         };
-        if !write.makes_a_document() {
-            return Ok(Plan::Answer(of_nothing(write)));
+        if !write.creates() {
+            return Ok(Plan::Answer(outcome_of_absent(write)));
         }
         let stored = Stored {
             value: value.to_vec(),
@@ -257,8 +256,8 @@ fn joined(stored: &Stored, first: &[u8], second: &[u8]) -> Stored {
     }
 }
 
-/// What a write comes to that makes no document, where there is none.
-fn of_nothing(write: &Write<'_>) -> Outcome {
+/// The outcome of a write that creates no document, if there is none.
+fn outcome_of_absent(write: &Write<'_>) -> Outcome {
     match write.change {
         Change::Store { .. } if write.cas.is_some() => Outcome::NotFound,
         Change::Store {
@@ -273,13 +272,13 @@ fn of_nothing(write: &Write<'_>) -> Outcome {
 fn failed(error: &quiredb::Error) -> Outcome {
     match error.kind() {
         ErrorKind::Invalid => Outcome::client_error(&error.to_string()),
-        ErrorKind::TooLarge => Outcome::Refused(super::request::TOO_LARGE),
+        ErrorKind::TooLarge => Outcome::Refused(TOO_LARGE),
         _ => Outcome::server_error(&error.to_string()),
     }
 }
 
 impl Write<'_> {
-    /// Whether it sets a value whatever is there.
+    /// Whether it sets a value unconditionally.
     fn is_set(&self) -> bool {
         let sets = matches!(
             self.change,
@@ -291,21 +290,21 @@ impl Write<'_> {
         sets && self.cas.is_none() && !self.expires_at_once
     }
 
-    /// Whether it stores a value where there is none.
-    fn makes_a_document(&self) -> bool {
-        let makes = matches!(
+    /// Whether it stores a value if there is none.
+    fn creates(&self) -> bool {
+        let creates = matches!(
             self.change,
             Change::Store {
                 mode: Mode::Set | Mode::Add,
                 ..
             }
         );
-        makes && self.cas.is_none() && !self.expires_at_once
+        creates && self.cas.is_none() && !self.expires_at_once
     }
 }
 
 impl Outcome {
-    /// The same, of the version that the document has now.
+    /// The same outcome, with the version that the document has now.
     fn with_version(self, version: quiredb::Position) -> Outcome {
         match self {
             Outcome::Stored(_) => Outcome::Stored(version),

@@ -1,7 +1,7 @@
-//! `aggs` of a search: what is asked, and the answers as OpenSearch gives them.
+//! `aggs` of a search: the aggregations, and their answers in OpenSearch's shape.
 //!
-//! An aggregation is about all documents that match. Those inside others, and all kinds and options
-//! that are not known, are refused by name.
+//! An aggregation is about all documents that match. Nested aggregations, unknown kinds and unknown
+//! options are refused by name.
 
 use quire_model::ordered::OrderedValue;
 use quiredb::query::{Aggregate, Aggregated, Value};
@@ -9,12 +9,12 @@ use serde_json::{Map, Value as Json, json};
 use std::ops::RangeInclusive;
 
 use super::filter::{known, object, only_entry, text, unsupported};
-use crate::failure::{Failure, Outcome};
+use crate::http::failure::{Failure, Outcome};
 
 /// Buckets of an answer at most, as in OpenSearch.
 const BUCKETS_MAX: u64 = 65_535;
 
-/// One aggregation that was asked for.
+/// One requested aggregation.
 #[derive(Debug)]
 pub(crate) struct Aggregation {
     pub(crate) name: String,
@@ -29,7 +29,7 @@ enum Shape {
     Terms,
     Histogram {
         interval: f64,
-        /// Intervals between others are shown though nothing is in them.
+        /// Whether empty intervals between others are shown.
         with_empty: bool,
     },
 }
@@ -50,7 +50,8 @@ fn aggregation(name: &str, agg: &Json) -> Outcome<Aggregation> {
         "terms" => &["field", "size", "shard_size", "min_doc_count", "order"],
         other => {
             return Err(unsupported(format!(
-                "aggregation [{other}] is not supported: known are avg, cardinality, histogram, max, min, sum and terms"
+                "aggregation [{other}] is not supported: known are avg, cardinality, histogram, \
+                 max, min, sum and terms"
             )));
         }
     };
@@ -92,7 +93,7 @@ fn aggregation(name: &str, agg: &Json) -> Outcome<Aggregation> {
     })
 }
 
-/// A whole number among the options, within bounds.
+/// An option that is a whole number, within bounds.
 fn whole(
     body: &Map<String, Json>,
     name: &str,
@@ -113,7 +114,7 @@ fn whole(
     }
 }
 
-/// Refuses an option that is there with another value than these.
+/// Refuses an option unless it is absent or has one of these values.
 fn only(body: &Map<String, Json>, kind: &str, name: &str, values: &[Json]) -> Outcome<()> {
     match body.get(name) {
         Some(value) if !values.contains(value) => Err(unsupported(format!(
@@ -214,7 +215,7 @@ fn write_histogram(
 
 fn too_many_buckets(buckets: f64) -> Failure {
     unsupported(format!(
-        "a histogram would have {buckets} buckets, more than {BUCKETS_MAX}: ask for a larger [interval], or for \
-         [min_doc_count] 1, which leaves out the empty ones"
+        "a histogram would have {buckets} buckets, more than {BUCKETS_MAX}: set a larger \
+         [interval], or [min_doc_count] 1, which leaves out the empty ones"
     ))
 }

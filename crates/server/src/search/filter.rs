@@ -1,15 +1,15 @@
-//! The query DSL of OpenSearch as a [`Filter`]: the part of it that says which documents, and
-//! nothing of scores.
+//! The query DSL of OpenSearch as a [`Filter`]: the part of it that selects documents, without
+//! scores.
 //!
-//! What is not known, or can't be honoured, is refused by name: a query that was half understood
-//! would give a wrong answer.
+//! What is unknown or not supported is refused by name: a query of which a part was ignored would
+//! give a wrong answer.
 
 use quiredb::ID;
 use quiredb::query::{Filter, Value, field};
 use serde_json::{Map, Value as Json};
 use std::ops::Bound;
 
-use crate::failure::{Failure, Outcome};
+use crate::http::failure::{Failure, Outcome};
 
 type Object = Map<String, Json>;
 
@@ -22,7 +22,8 @@ pub(crate) fn unsupported(what: impl Into<String>) -> Failure {
     )
 }
 
-/// The filter that a query is. Recursion is as deep as the JSON is nested, which its parser bounds.
+/// Translates a query to a filter. Recursion is as deep as the JSON is nested, which the JSON
+/// parser bounds.
 pub(crate) fn filter(query: &Json) -> Outcome<Filter> {
     let object = object(query, "query")?;
     let (name, body) = only_entry(object, "query")?;
@@ -62,14 +63,15 @@ pub(crate) fn filter(query: &Json) -> Outcome<Filter> {
             Ok(field(ID).is_in(values(ID, ids, name)?))
         }
         other => Err(unsupported(format!(
-            "query [{other}] is not supported: known are bool, constant_score, exists, ids, match_all, match_none, \
+            "query [{other}] is not supported: known are bool, constant_score, exists, ids, \
+             match_all, match_none, \
              prefix, range, term and terms"
         ))),
     }
 }
 
-/// `bool`: scores apart, `must` is `filter`, and `should` counts where nothing else must hold, or
-/// where it is told to.
+/// `bool`: without scores, `must` is the same as `filter`. `should` selects documents if there is
+/// neither `filter` nor `must`, or if `minimum_should_match` says so.
 fn boolean(body: &Object) -> Outcome<Filter> {
     let name = "bool";
     let clauses = ["filter", "must", "must_not", "should"];
@@ -94,7 +96,7 @@ fn boolean(body: &Object) -> Outcome<Filter> {
     };
     all.extend(of("must_not")?.into_iter().map(|filter| !filter));
     match wanted {
-        // All that they could change is the score.
+        // They would change nothing but the score.
         0 => {}
         1 if should.is_empty() => {}
         1 => all.push(Filter::Or(should)),
@@ -146,8 +148,8 @@ fn range(body: &Object) -> Outcome<Filter> {
     Ok(Filter::Range(path.into(), lower, upper))
 }
 
-/// Values are compared as they are. What would be a point in time by its place from now would
-/// compare as its letters.
+/// Refuses date math. Values are compared as they are, so a text such as `now-1d` would be compared
+/// by its letters.
 fn check_date_math(value: &Json) -> Outcome<()> {
     match value.as_str() {
         Some(text) if text.contains("||") || is_relative_to_now(text) => Err(unsupported(format!(
@@ -177,7 +179,7 @@ fn on_field<'a>(body: &'a Json, name: &str, member: &str) -> Outcome<(&'a str, &
     Ok((at, value))
 }
 
-/// What a field is to equal one of. An id is a text, also where the document has it as a number.
+/// The values that a field may equal. An id is text, also where the document has it as a number.
 fn values<'a>(
     at: &str,
     values: impl IntoIterator<Item = &'a Json>,
@@ -208,7 +210,8 @@ fn scalar(value: &Json, name: &str) -> Outcome<Value> {
             value.ok_or_else(|| unsupported(format!("[{name}]: [{number}] is out of range")))
         }
         Json::Null => Err(unsupported(format!(
-            "[{name}] can't ask for null: documents without the field are those that [exists] does not match"
+            "[{name}] can't be null: to find documents without the field, use [must_not] with \
+             [exists]"
         ))),
         Json::Array(_) | Json::Object(_) => Err(unsupported(format!(
             "[{name}] needs a string, a number or a boolean, not [{value}]"
@@ -216,14 +219,14 @@ fn scalar(value: &Json, name: &str) -> Outcome<Value> {
     }
 }
 
-/// The object that something must be.
+/// The value as an object.
 pub(crate) fn object<'a>(value: &'a Json, name: &str) -> Outcome<&'a Object> {
     value
         .as_object()
         .ok_or_else(|| unsupported(format!("[{name}] must be an object")))
 }
 
-/// The one member that an object must have.
+/// The only member of an object.
 pub(crate) fn only_entry<'a>(object: &'a Object, name: &str) -> Outcome<(&'a str, &'a Json)> {
     let mut members = object.iter();
     match (members.next(), members.next()) {
@@ -243,7 +246,7 @@ pub(crate) fn known(object: &Object, name: &str, names: &[&str]) -> Outcome<()> 
     }
 }
 
-/// The string that something must be.
+/// The value as a string.
 pub(crate) fn text<'a>(value: Option<&'a Json>, what: &str) -> Outcome<&'a str> {
     value
         .and_then(Json::as_str)

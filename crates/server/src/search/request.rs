@@ -1,4 +1,4 @@
-//! What a search or a count asks, from its body and its parameters.
+//! A search or a count, from its body and its parameters.
 
 use quiredb::query::{Query, find, find_all};
 use serde_json::{Map, Value as Json};
@@ -6,26 +6,25 @@ use serde_json::{Map, Value as Json};
 use super::aggregations::{Aggregation, aggregations};
 use super::filter::{filter, known, object, unsupported};
 use super::sort::{orders, orders_of_text};
-use crate::documents::{Source, SourceBody};
-use crate::failure::{Failure, Outcome};
-use crate::params::Params;
+use crate::documents::source::{Source, SourceBody};
+use crate::http::failure::{Failure, Outcome};
+use crate::http::params::Params;
 
-/// Hits that are given if none are asked for by number, as in OpenSearch.
+/// Hits in an answer by default, as in OpenSearch.
 const SIZE_DEFAULT: u64 = 10;
 
 /// A search.
 #[derive(Debug)]
 pub(crate) struct Request {
-    /// Which documents, in which order, and what is said about them; what is said has the names of
-    /// `aggregations`.
+    /// Which documents, in which order, and the aggregates, named as in `aggregations`.
     pub(crate) query: Query,
     pub(crate) aggregations: Vec<Aggregation>,
-    /// What is shown of a hit.
+    /// Which part of a hit's document is shown.
     pub(crate) source: Source,
 }
 
 impl Request {
-    /// Reads a search. A parameter counts more than the body's member of its name.
+    /// Reads a search. A parameter overrides the body's member of the same name.
     pub(crate) fn search(body: &[u8], params: &Params) -> Outcome<Request> {
         let body = parse(body)?;
         known(
@@ -42,14 +41,14 @@ impl Request {
                 "aggregations",
             ],
         )?;
-        for (name, harmless) in [
+        for (name, allowed) in [
             ("search_type", &["query_then_fetch"][..]),
             ("typed_keys", &["false"]),
             ("rest_total_hits_as_int", &["false"]),
         ] {
-            params.only(name, harmless, "it is not supported")?;
+            params.only(name, allowed, "it is not supported")?;
         }
-        let mut query = asked(&body)?;
+        let mut query = query_of(&body)?;
         query.order = match (params.text("sort"), body.get("sort")) {
             (Some(sort), _) => orders_of_text(sort)?,
             (None, Some(sort)) => orders(sort)?,
@@ -96,11 +95,11 @@ impl Request {
     pub(crate) fn count(body: &[u8]) -> Outcome<Query> {
         let body = parse(body)?;
         known(&body, "count", &["query"])?;
-        Ok(asked(&body)?.limit(0).with_count())
+        Ok(query_of(&body)?.limit(0).with_count())
     }
 }
 
-/// A body, which may be left out.
+/// A body, which may be absent.
 fn parse(body: &[u8]) -> Outcome<Map<String, Json>> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Ok(Map::new());
@@ -110,7 +109,7 @@ fn parse(body: &[u8]) -> Outcome<Map<String, Json>> {
     object(&body, "body").cloned()
 }
 
-fn asked(body: &Map<String, Json>) -> Outcome<Query> {
+fn query_of(body: &Map<String, Json>) -> Outcome<Query> {
     match body.get("query") {
         Some(query) => Ok(find(filter(query)?)),
         None => Ok(find_all()),
@@ -129,7 +128,8 @@ fn number(body: &Map<String, Json>, params: &Params, name: &str, default: u64) -
     }
 }
 
-/// Any number of hits that was to be counted up to is as good as all.
+/// Whether the total is counted. A number, up to which OpenSearch counts, means that it is: the
+/// total is always exact.
 fn is_total_tracked(body: &Map<String, Json>, params: &Params) -> Outcome<bool> {
     let given = match params.text("track_total_hits") {
         Some(text) => Some(serde_json::from_str(text).unwrap_or(Json::Null)),

@@ -4,11 +4,11 @@ use quiredb::query::{Order, field};
 use serde_json::Value as Json;
 
 use super::filter::{known, object, only_entry, text, unsupported};
-use crate::failure::Outcome;
+use crate::http::failure::Outcome;
 
 /// The orders of a `sort` in a body: a field, an object `{FIELD: "desc"}` or `{FIELD: {"order":
-/// "desc"}}`, or a list of these. A document has several values of a field at most by the least
-/// ascending and the greatest descending.
+/// "desc"}}`, or a list of these. A document with several values of a field is sorted by the least
+/// ascending, and by the greatest descending.
 pub(crate) fn orders(sort: &Json) -> Outcome<Vec<Order>> {
     let sorts = match sort {
         Json::Array(sorts) => sorts.as_slice(),
@@ -48,7 +48,8 @@ fn order(sort: &Json) -> Outcome<Option<Order>> {
     by(at, direction)
 }
 
-/// Nothing is scored, so by score, as by place, documents keep the order they are found in.
+/// The order by one field. Nothing is scored, so `_score` and `_doc` are no order: documents stay
+/// in the order in which they are found.
 fn by(at: &str, direction: &str) -> Outcome<Option<Order>> {
     let order = match direction {
         "asc" => field(at).ascending(),

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::site::Site;
 
 #[tokio::test]
-async fn the_root_says_what_clients_look_for() {
+async fn the_root_reports_what_clients_check() {
     let site = Site::new();
     let info = site.get("/").await.done(200);
     assert_eq!(info["version"]["distribution"], "opensearch");
@@ -95,7 +95,7 @@ async fn the_table_of_collections_is_text_or_json() {
 }
 
 #[tokio::test]
-async fn stats_and_metrics_tell_what_was_done() {
+async fn stats_and_metrics_count_what_was_done() {
     let site = Site::new();
     site.collection("jobs");
     site.call("PUT /jobs/_doc/1", "{}").await.done(201);
@@ -153,7 +153,7 @@ async fn the_description_lists_exactly_what_is_served() {
                 .call(&format!("{method} {uri}?no_such_parameter"), "")
                 .await;
             let listed = operations.get(method.to_lowercase()).is_some();
-            // A route that is served knows which parameters it does not.
+            // A route that is served refuses an unknown parameter by name.
             assert_eq!(
                 reply.status,
                 if listed { 400 } else { 405 },
@@ -257,7 +257,7 @@ async fn pages_of_other_sites_may_not_write() {
 }
 
 #[tokio::test]
-async fn a_closed_database_answers_so() {
+async fn a_closed_database_is_reported() {
     let site = Site::new();
     site.collection("jobs");
     site.call("PUT /jobs/_doc/1", "{}").await.done(201);

@@ -1,4 +1,4 @@
-//! Backups that the server makes.
+//! Backups made by the server.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::site::{Listening, Site};
 
-/// What `GET /_backup` says once nothing is running.
+/// The answer of `GET /_backup` once no backup is running.
 async fn ended(site: &Site) -> Value {
     loop {
         let state = site.get("/_backup").await.done(200);
@@ -41,7 +41,7 @@ async fn backups_are_made_below_the_allowed_directory_one_at_a_time() {
     }
     site.database.flush().unwrap();
 
-    // So slow that it is still running.
+    // At this rate it is still running.
     let begun = site
         .call("POST /_backup/slow?rate_bytes=1000", "")
         .await
@@ -55,7 +55,7 @@ async fn backups_are_made_below_the_allowed_directory_one_at_a_time() {
     let state = site.get("/_backup").await.done(200);
     assert_eq!(state["running"]["backup"], "slow");
 
-    // Another server over the same database, as it is after a restart.
+    // Another server over the same database, as after a restart.
     let site = Site::over(
         site.database.clone(),
         ServerOptions {
@@ -82,7 +82,8 @@ async fn backups_are_made_below_the_allowed_directory_one_at_a_time() {
     let copy = dir.path().join("copy");
     let from = dir.path().join("backups/nightly");
     let volumes = Volumes::single(&copy);
-    quiredb::restore(OsEnv::new().unwrap(), &from, None, &volumes, &mut |_, _| ()).unwrap();
+    quiredb::operations::restore(OsEnv::new().unwrap(), &from, None, &volumes, &mut |_, _| ())
+        .unwrap();
     let copy = Database::open(&copy).unwrap();
     assert_eq!(copy.collection("jobs").unwrap().count().unwrap(), 20);
 }
@@ -125,7 +126,7 @@ async fn what_the_operator_has_not_allowed_is_refused() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_lets_go_of_a_backup_under_way() {
+async fn a_server_that_stops_ends_a_running_backup() {
     let dir = tempfile::tempdir().unwrap();
     let server = Listening::new(ServerOptions {
         backup_dir: Some(dir.path().to_path_buf()),
@@ -139,7 +140,7 @@ async fn a_server_that_stops_lets_go_of_a_backup_under_way() {
     for number in 0..50u32 {
         let text = "y".repeat(10_000 + number as usize);
         let document = quiredb::Document::from_json(format!(r#"{{"t":"{text}"}}"#).as_bytes());
-        jobs.put(&quiredb::Key::from(number), &document.unwrap())
+        jobs.put_at(&quiredb::Key::from(number), &document.unwrap())
             .unwrap();
     }
     let request = b"POST /_backup/slow?rate_bytes=100000 HTTP/1.0\r\n\r\n";

@@ -72,7 +72,8 @@ async fn each_item_is_done_on_its_own_and_in_order() {
     assert_eq!(
         items[0],
         json!({"index": {"_index": "jobs", "_id": "1", "_version": version, "result": "created",
-               "_shards": {"total": 1, "successful": 1, "failed": 0}, "_seq_no": version, "_primary_term": 1,
+               "_shards": {"total": 1, "successful": 1, "failed": 0},
+                "_seq_no": version, "_primary_term": 1,
                "status": 201}})
     );
     assert_eq!(
@@ -114,9 +115,10 @@ async fn each_item_is_done_on_its_own_and_in_order() {
 }
 
 #[tokio::test]
-async fn an_answer_without_failures_says_so_and_is_filtered_as_shippers_ask() {
+async fn an_answer_without_failures_says_so_and_can_be_filtered() {
     let site = Site::new();
-    let body = "{\"index\":{\"_index\":\"jobs\",\"_id\":\"1\"}}\n{}\n{\"delete\":{\"_index\":\"jobs\",\"_id\":\"x\"}}\n";
+    let body = "{\"index\":{\"_index\":\"jobs\",\"_id\":\"1\"}}\n{}\n\
+                {\"delete\":{\"_index\":\"jobs\",\"_id\":\"x\"}}\n";
     let reply = site.call("PUT /_bulk/", body).await.done(200);
     assert_eq!(reply["errors"], false);
     assert_eq!(statuses(&reply), [201, 404]);
@@ -183,10 +185,10 @@ fn items(from: usize, to: usize, document_bytes: usize) -> String {
 }
 
 #[tokio::test]
-async fn a_long_body_is_applied_as_it_comes_and_a_cut_keeps_what_was() {
+async fn a_long_body_is_applied_as_it_arrives_and_a_cut_keeps_what_was_applied() {
     let site = Site::new();
     let jobs = site.collection("jobs");
-    // Three batches and a part of one.
+    // Three whole batches and a part of one.
     let text = items(0, 7000, 1000);
     let cut = |error: bool| {
         let mut parts: Vec<Result<Bytes, std::io::Error>> = text
@@ -259,7 +261,9 @@ async fn a_document_too_large_fails_alone() {
     site.collection("jobs");
     let large = "x".repeat(16 << 20);
     let body = format!(
-        "{{\"index\":{{\"_id\":1}}}}\n{{}}\n{{\"index\":{{\"_id\":2}}}}\n{{\"a\":\"{large}\"}}\n{{\"index\":{{\"_id\":3}}}}\n{{}}\n"
+        "{{\"index\":{{\"_id\":1}}}}\n{{}}\n\
+         {{\"index\":{{\"_id\":2}}}}\n{{\"a\":\"{large}\"}}\n\
+         {{\"index\":{{\"_id\":3}}}}\n{{}}\n"
     );
     let reply = site.call("POST /jobs/_bulk", body).await.done(200);
     assert_eq!(statuses(&reply), [201, 413, 201]);
@@ -270,7 +274,7 @@ async fn a_document_too_large_fails_alone() {
 }
 
 #[tokio::test]
-async fn a_gzip_body_is_taken() {
+async fn a_gzip_body_is_accepted() {
     let site = Site::new();
     let jobs = site.collection("jobs");
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -285,7 +289,7 @@ async fn a_gzip_body_is_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bulk_updates_of_one_document_from_many_sides_all_take_effect() {
+async fn bulk_updates_of_one_document_by_many_clients_all_take_effect() {
     let site = std::sync::Arc::new(Site::new());
     site.collection("jobs");
     let mut tasks = tokio::task::JoinSet::new();

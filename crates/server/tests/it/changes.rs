@@ -1,4 +1,4 @@
-//! `_changes`: every change once, in order, whatever is asked for at a time.
+//! `_changes`: every change once, in order, whatever the limit of a request.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn lines(reply: &Reply) -> (Vec<Value>, String) {
     (lines, last["cursor"].as_str().unwrap().to_owned())
 }
 
-/// All changes, as the engine has them.
+/// All changes, as the engine returns them.
 fn expected(collection: &Collection, partition: Option<u32>, prefix: &str) -> Vec<Value> {
     let changes = collection
         .tail(quiredb::Position(1))
@@ -57,7 +57,7 @@ fn write(collection: &Collection, key: u8, n: usize) {
             Document::from_json(format!("{{\"n\":{n}}}").as_bytes()).unwrap(),
         ),
     };
-    collection.write(write).unwrap();
+    collection.write().run(write).unwrap();
 }
 
 proptest! {
@@ -79,12 +79,14 @@ proptest! {
             let only = partition.map_or(String::new(), |number| format!("&partition={number}"));
             let (mut all, mut cursor, mut rest) = (Vec::new(), String::new(), Some(later));
             loop {
-                let uri = format!("/jobs/_changes?limit={limit}&prefix={prefix}&after={cursor}{only}");
+                let uri = format!(
+                    "/jobs/_changes?limit={limit}&prefix={prefix}&after={cursor}{only}"
+                );
                 let (found, next) = lines(&site.get(&uri).await);
                 assert!(found.len() <= limit);
                 all.extend(found);
                 if next == cursor {
-                    // What was written since is found from there on.
+                    // Later writes are found from the cursor on.
                     let Some(later) = rest.take() else { break };
                     later.iter().enumerate().for_each(|(n, key)| write(&collection, *key, n));
                 }
@@ -97,7 +99,7 @@ proptest! {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_waits_is_told_of_the_next_change_that_is_asked_for() {
+async fn a_waiting_request_gets_the_next_matching_change() {
     let site = Site::new();
     let collection = site.collection("jobs");
     let (found, cursor) = lines(&site.get("/jobs/_changes?wait_ms=5").await);
@@ -115,7 +117,7 @@ async fn who_waits_is_told_of_the_next_change_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused_by_name() {
+async fn wrong_parameters_are_refused_by_name() {
     let site = Site::new();
     site.collection("jobs");
     site.get("/none/_changes")

@@ -5,10 +5,12 @@ use serde_json::json;
 use crate::site::Site;
 
 #[tokio::test]
-async fn a_collection_is_made_shown_and_dropped() {
+async fn a_collection_is_created_shown_and_dropped() {
     let site = Site::new();
-    let body = r#"{"settings":{"index":{"number_of_shards":"3","number_of_replicas":1},"quire":{"key_field":"sku"},
-        "refresh_interval":"30s"},"mappings":{"properties":{"sku":{"type":"keyword"}},"dynamic":false},"aliases":{}}"#;
+    let body = r#"{"settings":{"index":{"number_of_shards":"3","number_of_replicas":1},
+        "quire":{"key_field":"sku"},
+        "refresh_interval":"30s"},
+        "mappings":{"properties":{"sku":{"type":"keyword"}},"dynamic":false},"aliases":{}}"#;
     let reply = site.call("PUT /shop", body).await.done(200);
     assert_eq!(
         reply,
@@ -86,7 +88,7 @@ async fn number_of_shards_is_found_however_it_is_written() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_honoured_is_refused_by_name_and_nothing_made() {
+async fn what_is_not_supported_is_refused_by_name_and_nothing_created() {
     let site = Site::new();
     for (body, name) in [
         (r#"{"settings":{"index":{"codec":"best"}}}"#, "index.codec"),

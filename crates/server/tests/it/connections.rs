@@ -21,7 +21,8 @@ fn impatient(idle_millis: u64) -> ServerOptions {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_is_kept_and_requests_may_follow_at_once() {
     let site = Listening::new(ServerOptions::default()).await;
-    let request = "PUT /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 7\r\n\r\n{\"a\":1}\
+    let request = "PUT /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 7\r\n\r\n\
+                   {\"a\":1}\
                    GET /jobs/_source/1 HTTP/1.1\r\nHost: localhost\r\n\r\n\
                    GET /jobs/_source/1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let reply = timeout(LONG, site.exchange(request.as_bytes()))
@@ -33,10 +34,11 @@ async fn a_connection_is_kept_and_requests_may_follow_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_waits_to_be_told_to_send_is_told() {
+async fn a_client_that_waits_for_100_continue_gets_it() {
     let site = Listening::new(ServerOptions::default()).await;
     let mut stream = site.connect().await;
-    let head = "PUT /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n";
+    let head = "PUT /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n\
+                Content-Length: 2\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
     timeout(LONG, read_until(&mut stream, "100 Continue\r\n\r\n"))
         .await
@@ -46,14 +48,15 @@ async fn a_client_that_waits_to_be_told_to_send_is_told() {
         .await
         .unwrap();
 
-    // A refusal comes without it, and the body is never asked for.
-    let head = "POST /_bulk HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 999999999\r\n\r\n";
+    // A refusal comes without it, and the client does not send the body.
+    let head = "POST /_bulk HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n\
+                Content-Length: 999999999\r\n\r\n";
     let reply = timeout(LONG, site.exchange(head.as_bytes())).await.unwrap();
     assert!(reply.starts_with("HTTP/1.1 413 "), "{reply}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn http_2_is_spoken_to_who_begins_with_it() {
+async fn http_2_is_spoken_to_clients_that_begin_with_it() {
     let site = Listening::new(ServerOptions::default()).await;
     let mut stream = site.connect().await;
     stream
@@ -73,7 +76,7 @@ async fn http_2_is_spoken_to_who_begins_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn heads_and_urls_without_end_are_refused() {
+async fn heads_and_urls_that_are_too_long_are_refused() {
     let site = Listening::new(ServerOptions::default()).await;
     let long_url = format!(
         "GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -103,7 +106,7 @@ async fn heads_and_urls_without_end_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_do_not_move_are_cut_off() {
+async fn clients_that_neither_send_nor_read_are_disconnected() {
     let site = Listening::new(impatient(400)).await;
     let begun = Instant::now();
     for start in [
@@ -119,7 +122,8 @@ async fn clients_that_do_not_move_are_cut_off() {
     let half = "PUT /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{\"a\":";
     let reply = timeout(LONG, site.exchange(half.as_bytes())).await.unwrap();
     assert!(reply.starts_with("HTTP/1.1 408 "), "{reply:?}");
-    let half = "POST /jobs/_bulk HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"ind\r\n";
+    let half = "POST /jobs/_bulk HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\
+                \r\n5\r\n{\"ind\r\n";
     let reply = timeout(LONG, site.exchange(half.as_bytes())).await.unwrap();
     assert!(reply.starts_with("HTTP/1.1 408 "), "{reply:?}");
     assert!(begun.elapsed() >= Duration::from_millis(6 * 400));
@@ -127,11 +131,12 @@ async fn clients_that_do_not_move_are_cut_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_does_not_read_is_cut_off_and_its_room_given_back() {
+async fn a_client_that_does_not_read_is_disconnected_and_its_memory_released() {
     let site = Listening::new(impatient(3000)).await;
     let large = format!(r#"{{"a":"{}"}}"#, "x".repeat(12 << 20));
     let head = format!(
-        "PUT /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        "PUT /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Content-Length: {}\r\n\r\n",
         large.len()
     );
     let mut stream = site.connect().await;
@@ -144,7 +149,7 @@ async fn a_client_that_does_not_read_is_cut_off_and_its_room_given_back() {
             .starts_with("HTTP/1.1 201 ")
     );
 
-    // Each answer takes 12 of 64 MiB as long as its client does not read it.
+    // Each answer takes 12 of 64 MiB while its client does not read it.
     let mut readers = Vec::new();
     for _ in 0..5 {
         let mut stream = site.connect().await;
@@ -183,7 +188,7 @@ async fn a_client_that_does_not_read_is_cut_off_and_its_room_given_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_over_the_limit_wait_their_turn() {
+async fn connections_over_the_limit_wait() {
     let site = Listening::new(ServerOptions {
         connections_max: 2,
         ..ServerOptions::default()
@@ -207,7 +212,8 @@ async fn connections_over_the_limit_wait_their_turn() {
 /// A connection whose request is being answered: its handler waits for the rest of the body, `:1}`.
 async fn in_flight(site: &Listening) -> TcpStream {
     let mut stream = site.connect().await;
-    let head = "PUT /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 7\r\n\r\n";
+    let head = "PUT /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n\
+                Content-Length: 7\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
     let told = read_until(&mut stream, "100 Continue\r\n\r\n");
     timeout(LONG, told).await.unwrap();
@@ -216,7 +222,7 @@ async fn in_flight(site: &Listening) -> TcpStream {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn shutdown_lets_requests_in_flight_end_and_takes_no_more() {
+async fn shutdown_finishes_requests_in_flight_and_accepts_no_more() {
     let site = Listening::new(ServerOptions::default()).await;
     let idle = site.connect().await;
     let mut busy = in_flight(&site).await;
@@ -249,7 +255,7 @@ async fn shutdown_does_not_wait_for_ever() {
 }
 
 #[tokio::test]
-async fn an_address_that_others_reach_is_not_served_without_a_token() {
+async fn an_address_open_to_other_machines_is_not_served_without_a_token() {
     let options = ServerOptions {
         listen: "0.0.0.0:0".parse().unwrap(),
         ..ServerOptions::default()
@@ -257,7 +263,7 @@ async fn an_address_that_others_reach_is_not_served_without_a_token() {
     let error = bind(&options).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.to_string().contains("without a token"), "{error}");
-    // Nor by way of a listener that was opened elsewhere.
+    // Nor on a listener that the caller opened.
     let listener = tokio::net::TcpListener::bind("0.0.0.0:0").await.unwrap();
     let (database, _dir) = open();
     let error = serve(

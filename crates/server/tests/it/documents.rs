@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::site::Site;
 
 #[tokio::test]
-async fn a_document_goes_in_and_comes_back_as_it_was() {
+async fn a_document_comes_back_as_it_was_put() {
     let site = Site::new();
     let text = r#"{"b":1.50,"a":[1e3,{"x":null}],"n":18446744073709551615,"t":"ü\n"}"#;
     let created = site.call("PUT /jobs/_doc/7?refresh=true", text).await;
@@ -20,11 +20,13 @@ async fn a_document_goes_in_and_comes_back_as_it_was() {
     assert_eq!(
         created,
         json!({"_index": "jobs", "_id": "7", "_version": version, "result": "created",
-               "_shards": {"total": 1, "successful": 1, "failed": 0}, "_seq_no": version, "_primary_term": 1})
+               "_shards": {"total": 1, "successful": 1, "failed": 0},
+                "_seq_no": version, "_primary_term": 1})
     );
 
     let expected = format!(
-        r#"{{"_index":"jobs","_id":"7","_version":{version},"_seq_no":{version},"_primary_term":1,"found":true,"_source":{text}}}"#
+        "{{\"_index\":\"jobs\",\"_id\":\"7\",\"_version\":{version},\"_seq_no\":{version},\
+         \"_primary_term\":1,\"found\":true,\"_source\":{text}}}"
     );
     assert_eq!(site.get("/jobs/_doc/7").await.text, expected);
     assert_eq!(site.get("/jobs/_source/7").await.text, text);
@@ -55,7 +57,7 @@ async fn a_document_goes_in_and_comes_back_as_it_was() {
 }
 
 #[tokio::test]
-async fn an_unknown_collection_is_not_found_and_not_made_by_a_read_or_a_delete() {
+async fn an_unknown_collection_is_not_found_and_not_created_by_a_read_or_a_delete() {
     let site = Site::new();
     for line in [
         "GET /none/_doc/1",
@@ -148,7 +150,7 @@ async fn a_write_on_condition_is_done_only_to_that_version() {
 }
 
 #[tokio::test]
-async fn a_document_without_an_id_gets_one_or_brings_its_own() {
+async fn a_document_without_an_id_gets_one_or_has_one_in_its_key_field() {
     let site = Site::new();
     site.collection("jobs");
     let mut ids = Vec::new();
@@ -226,7 +228,7 @@ async fn ids_are_percent_decoded_and_bounded() {
 }
 
 #[tokio::test]
-async fn what_is_no_document_is_refused_and_says_why() {
+async fn what_is_no_document_is_refused_with_the_reason() {
     let site = Site::new();
     site.collection("jobs");
     let deep = format!("{}1{}", "{\"a\":".repeat(200), "}".repeat(200));
@@ -270,7 +272,7 @@ async fn what_is_no_document_is_refused_and_says_why() {
 }
 
 #[tokio::test]
-async fn parameters_that_cannot_be_honoured_are_refused_by_name() {
+async fn parameters_that_are_not_supported_are_refused_by_name() {
     let site = Site::new();
     site.collection("jobs");
     for query in [
@@ -292,14 +294,15 @@ async fn parameters_that_cannot_be_honoured_are_refused_by_name() {
         assert!(reason.contains(name), "{reason}");
     }
     assert_eq!(site.stored("jobs", "1"), None);
-    let harmless = "routing=1&pipeline=_none&refresh=wait_for&require_alias=false&timeout=1m&wait_for_active_shards=1";
+    let harmless = "routing=1&pipeline=_none&refresh=wait_for&require_alias=false&timeout=1m\
+                    &wait_for_active_shards=1";
     site.call(&format!("PUT /jobs/_doc/1?{harmless}"), "{}")
         .await
         .done(201);
 }
 
 #[tokio::test]
-async fn the_source_is_shown_as_asked_for() {
+async fn the_source_is_shown_as_requested() {
     let site = Site::new();
     site.collection("jobs");
     site.call("PUT /jobs/_doc/1", r#"{"a":{"b":1.0,"c":2},"d":[{"e":1}]}"#)
@@ -333,12 +336,15 @@ async fn the_source_is_shown_as_asked_for() {
         .await;
     assert_eq!(
         pretty.text,
-        "{\n  \"_id\" : \"1\",\n  \"_source\" : {\n    \"a\" : {\n      \"b\" : 1.0,\n      \"c\" : 2\n    }\n  }\n}\n"
+        concat!(
+            "{\n  \"_id\" : \"1\",\n  \"_source\" : {\n    \"a\" : {\n",
+            "      \"b\" : 1.0,\n      \"c\" : 2\n    }\n  }\n}\n"
+        )
     );
 }
 
 #[tokio::test]
-async fn content_types_do_not_matter_and_slashes_at_the_end_neither() {
+async fn content_types_and_slashes_at_the_end_do_not_matter() {
     let site = Site::new();
     site.collection("jobs");
     for content_type in [
@@ -368,7 +374,7 @@ async fn one_of_many_creators_of_a_document_wins() {
     let mut tasks = tokio::task::JoinSet::new();
     for writer in 0..16 {
         let site = std::sync::Arc::clone(&site);
-        // The collection, too, is made by whoever comes first.
+        // The first request creates the collection, too.
         tasks.spawn(async move {
             site.call("PUT /jobs/_create/1", format!(r#"{{"writer":{writer}}}"#))
                 .await

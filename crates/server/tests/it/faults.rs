@@ -1,23 +1,27 @@
-//! A machine that fails under the server, simulated.
+//! A simulated machine that fails under the server.
 
 use std::sync::Arc;
 
 use quire_server::ServerOptions;
-use quiredb::{Database, Env, Options, SimEnv, Volumes};
+use quiredb::{Database, DatabaseOptions, Env, SimEnv};
 
 use crate::site::Site;
 
 fn site(env: &Arc<SimEnv>) -> Site {
-    // Small segments: what a segment has set aside can be written though the disk is full.
-    let options = Options {
+    // Small segments: the space reserved for a segment can be written though the disk is full.
+    let options = DatabaseOptions {
         segment_bytes: 1 << 20,
-        ..Options::default()
+        ..DatabaseOptions::default()
     };
-    let database = Database::open_with(env.clone(), Volumes::single("/db"), options).unwrap();
+    let database = Database::builder("/db")
+        .env(env.clone())
+        .options(options)
+        .open()
+        .unwrap();
     Site::over(database, ServerOptions::default())
 }
 
-/// A document that no compression makes small.
+/// A document that can't be compressed.
 fn noise(env: &SimEnv) -> String {
     let mut bytes = [0; 50_000];
     env.random(&mut bytes);
@@ -55,7 +59,7 @@ async fn a_full_disk_is_too_many_requests_and_what_was_written_is_served() {
 }
 
 #[tokio::test]
-async fn after_a_failed_sync_writes_are_blocked_and_reads_go_on() {
+async fn after_a_failed_sync_writes_are_refused_and_reads_continue() {
     let env = SimEnv::new(1);
     let site = site(&env);
     site.call("PUT /jobs/_doc/kept", r#"{"a":1}"#)

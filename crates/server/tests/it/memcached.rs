@@ -1,10 +1,10 @@
-//! The memcached protocol: what is answered to what, and how connections are treated.
+//! The memcached protocol: requests with their answers, and connections.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use quire_server::{MemcachedOptions, ServerOptions, bind, memcached};
-use quiredb::{Database, Document, Key, Options, SimEnv, Volumes};
+use quiredb::{Database, DatabaseOptions, Document, Key, SimEnv};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -13,7 +13,8 @@ use crate::site::{Listening, read_all, read_until};
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// Values are the field `v` of documents of the collection `docs`; or documents, of any collection.
+/// With a field, values are the field of documents of the collection `docs`. Without one, they are
+/// the documents, of any collection.
 fn options(field: Option<&str>) -> ServerOptions {
     ServerOptions {
         memcached: Some(MemcachedOptions {
@@ -25,8 +26,7 @@ fn options(field: Option<&str>) -> ServerOptions {
     }
 }
 
-/// What a database on a simulated machine answers to all this, sent at once; `|` stands for the end
-/// of a line.
+/// The answers of a database to requests that are sent at once; `|` stands for the end of a line.
 fn answers(database: &Database, field: Option<&str>, requests: &[u8]) -> String {
     let mut answers = Vec::new();
     memcached(database.clone(), options(field), requests, &mut answers).unwrap();
@@ -35,15 +35,19 @@ fn answers(database: &Database, field: Option<&str>, requests: &[u8]) -> String 
 
 fn simulated() -> (Database, Arc<SimEnv>) {
     let env = SimEnv::new(1);
-    let options = Options {
+    let options = DatabaseOptions {
         segment_bytes: 1 << 20,
-        ..Options::default()
+        ..DatabaseOptions::default()
     };
-    let database = Database::open_with(env.clone(), Volumes::single("/db"), options).unwrap();
+    let database = Database::builder("/db")
+        .env(env.clone())
+        .options(options)
+        .open()
+        .unwrap();
     (database, env)
 }
 
-/// Each request with its answer, in turn on one database.
+/// Sends each request in turn to one database and compares its answer.
 #[track_caller]
 fn converse(field: Option<&str>, conversation: &[(&str, &str)]) -> Database {
     let (database, _) = simulated();
@@ -141,14 +145,15 @@ fn meta_commands_are_answered_as_memcached_does() {
             ),
             (
                 "mg a !|mg a v v|mg|mg a h|",
-                "CLIENT_ERROR invalid flag|CLIENT_ERROR duplicate flag|ERROR|CLIENT_ERROR this flag is not supported|",
+                "CLIENT_ERROR invalid flag|CLIENT_ERROR duplicate flag|ERROR|\
+                 CLIENT_ERROR this flag is not supported|",
             ),
         ],
     );
 }
 
 #[test]
-fn nothing_expires_and_what_would_is_refused_or_removed() {
+fn nothing_expires_and_an_exptime_is_refused_or_removes() {
     let refused =
         "CLIENT_ERROR exptime must be 0 or, to remove, negative: documents do not expire|";
     let get_refused = "CLIENT_ERROR exptime of a get must be 0: documents do not expire|";
@@ -165,15 +170,15 @@ fn nothing_expires_and_what_would_is_refused_or_removed() {
                 &format!("{get_refused}{get_refused}{get_refused}MN|"),
             ),
             ("set a 0 0 1|x|set a 0 -1 1|y|get a|", "STORED|STORED|END|"),
-            // More than 30 days are seconds since 1970: libmemcached asks in this way whether a key
-            // is there.
+            // More than 30 days are seconds since 1970. libmemcached uses such a time to find out
+            // whether a key exists.
             ("add a 0 2678400 0||get a|", "STORED|END|"),
             (
                 "set a 0 0 1|x|add a 0 -1 1|y|touch a -1|get a|touch a -1|",
                 "STORED|NOT_STORED|TOUCHED|END|NOT_FOUND|",
             ),
-            // Nobody is told of what fails without a reply: the connection ends, so that it is not
-            // missed.
+            // A failed request without reply is not answered. The connection ends, so that the
+            // client does not miss the error.
             ("set a 0 60 1 noreply|x|mn|", ""),
             ("get a|", "END|"),
         ],
@@ -196,19 +201,23 @@ fn a_value_may_be_the_document_or_one_field_of_it() {
             ),
             (
                 "set jobs:1 0 0 3|abc|",
-                "CLIENT_ERROR the value is not a JSON document: invalid JSON at byte 0: expected `{`, the start of a document|",
+                "CLIENT_ERROR the value is not a JSON document: invalid JSON at byte 0: \
+                 expected `{`, the start of a document|",
             ),
             (
                 "set jobs:1 5 0 2|{}|",
-                "CLIENT_ERROR flags must be 0: the value is a JSON document, which has no place for them|",
+                "CLIENT_ERROR flags must be 0: the value is a JSON document, which has no \
+                 place for them|",
             ),
             (
                 "get jobs:1 nowhere|",
-                "VALUE jobs:1 0 12|{\"pay\":1.50}|CLIENT_ERROR the key names no collection: it must be collection:key|",
+                "VALUE jobs:1 0 12|{\"pay\":1.50}|\
+                 CLIENT_ERROR the key names no collection: it must be collection:key|",
             ),
             (
                 "add No!:1 0 0 2|{}|get No!:1|mn|",
-                "CLIENT_ERROR collection name \"No!\": use 1 to 128 of a-z, 0-9, '_', '-' and '.', beginning with a letter or a digit|END|MN|",
+                "CLIENT_ERROR collection name \"No!\": use 1 to 128 of a-z, 0-9, '_', '-' and \
+                 '.', beginning with a letter or a digit|END|MN|",
             ),
             (
                 "delete jobs:1|get jobs:1|delete nowhere:1|incr nowhere:1 1|",
@@ -220,58 +229,58 @@ fn a_value_may_be_the_document_or_one_field_of_it() {
 }
 
 #[test]
-fn other_fields_of_a_document_are_left_alone() {
+fn other_fields_of_a_document_are_not_changed() {
     let (database, _) = simulated();
     let docs = database
         .collection_or_create("docs", Default::default)
         .unwrap();
     let put = |key: &str, json: &str| {
         let document = Document::from_json(json.as_bytes()).unwrap();
-        docs.put(&Key::parse(key).unwrap(), &document).unwrap();
+        docs.put_at(&Key::parse(key).unwrap(), &document).unwrap();
     };
     let is = |key: &str, json: &str| {
         let found = docs.get(&Key::parse(key).unwrap()).unwrap();
         let found = found.map(|found| found.document.to_json());
         assert_eq!(found.as_deref(), Some(json), "{key}");
     };
-    let ask = |request: &[u8]| answers(&database, Some("v"), request);
+    let send = |request: &[u8]| answers(&database, Some("v"), request);
     put("a", r#"{"title":"x"}"#);
     assert_eq!(
-        ask(b"get a\r\nreplace a 0 0 1\r\nx\r\nincr a 1\r\ndelete a\r\n"),
+        send(b"get a\r\nreplace a 0 0 1\r\nx\r\nincr a 1\r\ndelete a\r\n"),
         "END|NOT_STORED|NOT_FOUND|NOT_FOUND|"
     );
     assert_eq!(
-        ask(b"add a 3 0 1\r\n1\r\nadd a 0 0 1\r\n2\r\n"),
+        send(b"add a 3 0 1\r\n1\r\nadd a 0 0 1\r\n2\r\n"),
         "STORED|NOT_STORED|"
     );
     is("a", r#"{"title":"x","v":"1","v_flags":3}"#);
     assert_eq!(
-        ask(b"incr a 41\r\nset a 0 0 2\r\n\xff\r\r\nget a\r\n"),
+        send(b"incr a 41\r\nset a 0 0 2\r\n\xff\r\r\nget a\r\n"),
         "42|STORED|VALUE a 0 2|\u{fffd}\r|END|"
     );
     is("a", r#"{"title":"x","v_base64":"/w0="}"#);
-    assert_eq!(ask(b"delete a\r\nget a\r\n"), "DELETED|END|");
+    assert_eq!(send(b"delete a\r\nget a\r\n"), "DELETED|END|");
     is("a", r#"{"title":"x"}"#);
-    // Values that came another way are their JSON text, and numbers stay numbers.
+    // Values written over HTTP are served as their JSON text, and numbers stay numbers.
     put("b", r#"{"v":{"deep":[1,2.50]},"n":1}"#);
     put("c", r#"{"v":41,"n":1}"#);
     assert_eq!(
-        ask(b"get b c\r\nincr c 1\r\n"),
+        send(b"get b c\r\nincr c 1\r\n"),
         "VALUE b 0 17|{\"deep\":[1,2.50]}|VALUE c 0 2|41|END|42|"
     );
     is("c", r#"{"v":42,"n":1}"#);
-    // Nothing but the value: it goes with it.
-    assert_eq!(ask(b"set d 1 0 1\r\nx\r\ndelete d\r\n"), "STORED|DELETED|");
+    // The document has nothing but the value, so it is deleted.
+    assert_eq!(send(b"set d 1 0 1\r\nx\r\ndelete d\r\n"), "STORED|DELETED|");
     assert!(docs.get(&Key::parse("d").unwrap()).unwrap().is_none());
 }
 
 #[test]
 fn a_failing_machine_is_a_server_error_and_what_can_be_read_is_served() {
     let (database, env) = simulated();
-    let ask = |request: &str| answers(&database, Some("v"), request.as_bytes());
-    assert_eq!(ask("set kept 0 0 1\r\nx\r\n"), "STORED|");
+    let send = |request: &str| answers(&database, Some("v"), request.as_bytes());
+    assert_eq!(send("set kept 0 0 1\r\nx\r\n"), "STORED|");
     env.fail_syncs(true);
-    let answer = ask("set lost 0 0 1\r\nx\r\nset kept 0 0 1\r\ny\r\nget kept\r\n");
+    let answer = send("set lost 0 0 1\r\nx\r\nset kept 0 0 1\r\ny\r\nget kept\r\n");
     assert_eq!(answer.matches("SERVER_ERROR ").count(), 2, "{answer}");
     assert!(answer.ends_with("VALUE kept 0 1|x|END|"), "{answer}");
 }
@@ -289,9 +298,9 @@ async fn exchange(stream: &mut TcpStream, request: &[u8], end: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_connection_holds_up_another() {
+async fn no_connection_delays_another() {
     let (site, mut first) = site(options(Some("v"))).await;
-    // One asks for far more than it reads, one stops in the middle of a value.
+    // One client requests far more than it reads, one stops in the middle of a value.
     let value = "x".repeat(1 << 20);
     let stored = exchange(
         &mut first,
@@ -315,7 +324,7 @@ async fn no_connection_holds_up_another() {
     )
     .await;
     assert_eq!(answer, "STORED\r\nVALUE k 0 1\r\nx\r\nEND\r\n");
-    // The requests of one connection are answered all the same.
+    // The requests of another connection are still answered.
     let mut bytes = vec![0; 500 * ("VALUE big 0 1048576\r\n\r\nEND\r\n".len() + (1 << 20))];
     timeout(LONG, first.read_exact(&mut bytes))
         .await
@@ -343,9 +352,9 @@ async fn no_connection_holds_up_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn garbage_is_answered_with_errors_and_held_nowhere() {
+async fn garbage_is_answered_with_errors_and_not_held() {
     let (site, mut stream) = site(options(Some("v"))).await;
-    // A mebibyte in lines: an error for each, and the connection goes on.
+    // A mebibyte in lines: an error for each, and the connection continues.
     let garbage = "\u{1}\u{ff} garbage of 32 bytes......\r\n".repeat(32 << 10);
     let (mut reader, mut writer) = stream.split();
     let sending = async {
@@ -365,8 +374,8 @@ async fn garbage_is_answered_with_errors_and_held_nowhere() {
         .await
         .unwrap();
     assert_eq!(answers, "ERROR\r\n".repeat(32 << 10) + "MN\r\n");
-    // Where it can't be known what comes next: an error, which the client gets to read, and the
-    // end.
+    // If the start of the next request is not known, the client gets an error and the connection
+    // ends.
     for (garbage, error) in [
         (vec![b'x'; 1 << 20], "CLIENT_ERROR line too long\r\n"),
         (vec![0xff; 1 << 20], "CLIENT_ERROR line too long\r\n"),
@@ -382,7 +391,7 @@ async fn garbage_is_answered_with_errors_and_held_nowhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn values_that_do_not_fit_are_refused_and_the_connection_goes_on() {
+async fn values_that_do_not_fit_are_refused_and_the_connection_continues() {
     let options = ServerOptions {
         buffer_bytes_max: 48 << 20,
         ..options(Some("v"))
@@ -397,8 +406,8 @@ async fn values_that_do_not_fit_are_refused_and_the_connection_goes_on() {
     stream.write_all(&too_large).await.unwrap();
     let answer = exchange(&mut stream, b"\r\nmn\r\n", "MN\r\n").await;
     assert_eq!(answer, "SERVER_ERROR object too large for cache\r\nMN\r\n");
-    // Half-sent values take all the room that there is; a further one is refused, and is fine when
-    // they are gone.
+    // Half-sent values take all the memory. Another value is refused, and accepted once they are
+    // gone.
     let mut holders = Vec::new();
     for _ in 0..3 {
         let mut holder = TcpStream::connect(site.memcached.unwrap()).await.unwrap();
@@ -421,7 +430,7 @@ async fn values_that_do_not_fit_are_refused_and_the_connection_goes_on() {
     assert_eq!(exchange(&mut stream, &value, "\r\n").await, "STORED\r\n");
 }
 
-/// Waits until the metrics show this.
+/// Waits until the metrics contain this line.
 async fn shows(site: &Listening, wanted: &str) {
     let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     while !site.exchange(request).await.contains(wanted) {
@@ -442,7 +451,7 @@ async fn idle_clients_stay_unless_others_wait_and_slow_ones_are_cut() {
     let mut slow = TcpStream::connect(site.memcached.unwrap()).await.unwrap();
     slow.write_all(b"set k 0 0 5\r\nab").await.unwrap();
     assert_eq!(timeout(LONG, read_all(&mut slow)).await.unwrap(), "");
-    // Two places: of three clients an idle one has to go.
+    // Two slots: of three clients an idle one is ended.
     let mut others = Vec::new();
     for _ in 0..2 {
         let mut other = TcpStream::connect(site.memcached.unwrap()).await.unwrap();
@@ -452,7 +461,7 @@ async fn idle_clients_stay_unless_others_wait_and_slow_ones_are_cut() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn at_shutdown_what_was_read_is_answered_and_clients_are_let_go() {
+async fn at_shutdown_requests_read_are_answered_and_connections_end() {
     let (site, mut stream) = site(options(Some("v"))).await;
     let _idle = TcpStream::connect(site.memcached.unwrap()).await.unwrap();
     let requests: String = (0..200)
@@ -469,7 +478,7 @@ async fn at_shutdown_what_was_read_is_answered_and_clients_are_let_go() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_there_is_a_token_the_first_request_must_bring_it() {
+async fn with_a_token_the_first_request_must_send_it() {
     let (_site, mut stream) = site(ServerOptions {
         token: Some("s3cret".into()),
         ..options(Some("v"))

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::site::Site;
 
 #[tokio::test]
-async fn documents_come_in_the_order_they_were_asked_for() {
+async fn documents_come_in_the_requested_order() {
     let site = Site::new();
     site.collection("jobs");
     site.collection("other");
@@ -35,7 +35,8 @@ async fn documents_come_in_the_order_they_were_asked_for() {
         json!({"_index": "jobs", "_id": "x", "found": false})
     );
 
-    let body = r#"{"docs":[{"_index":"other","_id":"1"},{"_index":"absent","_id":"1"},{"_id":"2","_source":["b"]},
+    let body = r#"{"docs":[{"_index":"other","_id":"1"},{"_index":"absent","_id":"1"},
+        {"_id":"2","_source":["b"]},
         {"_id":"2","_source":false},{"_id":"2","_source":{"excludes":"b"}}]}"#;
     let body_ok = body.replace(r#""b"}}"#, r#"["b"]}}"#);
     let reply = site.call("POST /jobs/_mget", body_ok).await;
@@ -106,7 +107,7 @@ async fn an_answer_of_any_length_is_whole() {
 }
 
 #[tokio::test]
-async fn requests_that_ask_for_nothing_are_refused() {
+async fn requests_for_nothing_are_refused() {
     let site = Site::new();
     site.collection("jobs");
     for (line, body, kind) in [

@@ -43,7 +43,7 @@ fn ids(reply: &Json) -> Vec<&str> {
         .collect()
 }
 
-/// Why a request was refused as a bad one.
+/// The reason of a refusal with status 400.
 #[track_caller]
 fn refusal(reply: &Reply) -> String {
     assert_eq!(reply.status, 400, "{}", reply.text);
@@ -51,7 +51,7 @@ fn refusal(reply: &Reply) -> String {
 }
 
 #[tokio::test]
-async fn queries_match_what_they_say() {
+async fn queries_match_the_right_documents() {
     let site = cars().await;
     for (query, expected) in [
         (json!({"match_all": {}}), &["1", "2", "c"][..]),
@@ -86,11 +86,15 @@ async fn queries_match_what_they_say() {
         ),
         (json!({"bool": {}}), &["1", "2", "c"]),
         (
-            json!({"bool": {"filter": [{"term": {"mark": "audi"}}, {"range": {"price": {"lt": 20}}}]}}),
+            json!({"bool": {"filter": [
+                {"term": {"mark": "audi"}}, {"range": {"price": {"lt": 20}}}
+            ]}}),
             &["1"],
         ),
         (
-            json!({"bool": {"must": {"term": {"mark": "audi"}}, "must_not": {"exists": {"field": "sold"}}}}),
+            json!({"bool": {
+                "must": {"term": {"mark": "audi"}}, "must_not": {"exists": {"field": "sold"}}
+            }}),
             &["c"],
         ),
         (
@@ -102,7 +106,10 @@ async fn queries_match_what_they_say() {
             &["1", "2", "c"],
         ),
         (
-            json!({"bool": {"filter": {"match_all": {}}, "should": {"term": {"mark": "fiat"}}, "minimum_should_match": "1"}}),
+            json!({"bool": {
+                "filter": {"match_all": {}}, "should": {"term": {"mark": "fiat"}},
+                "minimum_should_match": "1"
+            }}),
             &["2"],
         ),
     ] {
@@ -121,7 +128,7 @@ async fn queries_match_what_they_say() {
 }
 
 #[tokio::test]
-async fn a_page_is_sorted_cut_and_shown_as_asked() {
+async fn a_page_is_sorted_cut_and_shown_as_requested() {
     let site = cars().await;
     let body = r#"{"sort":[{"price":{"order":"desc"}}],"from":1,"size":2,"_source":["mark","at"]}"#;
     let mut reply = site.call("GET /cars,vans/_search", body).await.done(200);
@@ -130,8 +137,10 @@ async fn a_page_is_sorted_cut_and_shown_as_asked() {
     assert_eq!(
         reply["hits"],
         json!({"total": {"value": 4, "relation": "eq"}, "max_score": null, "hits": [
-            {"_index": "vans", "_id": "4", "_score": null, "_source": {"mark": "ford"}, "sort": [21]},
-            {"_index": "cars", "_id": "1", "_score": null, "_source": {"mark": "audi", "at": {"city": "Ulm"}}, "sort": [12]},
+            {"_index": "vans", "_id": "4", "_score": null,
+                "_source": {"mark": "ford"}, "sort": [21]},
+            {"_index": "cars", "_id": "1", "_score": null,
+                "_source": {"mark": "audi", "at": {"city": "Ulm"}}, "sort": [12]},
         ]})
     );
     assert_eq!(reply["timed_out"], false);
@@ -194,20 +203,24 @@ async fn aggregations_are_about_all_that_match() {
     assert_eq!(
         reply["aggregations"],
         json!({
-            "marks": {"doc_count_error_upper_bound": 0, "sum_other_doc_count": 1, "buckets": [{"key": "audi", "doc_count": 2}]},
+            "marks": {"doc_count_error_upper_bound": 0, "sum_other_doc_count": 1,
+                "buckets": [{"key": "audi", "doc_count": 2}]},
             "sold": {"doc_count_error_upper_bound": 0, "sum_other_doc_count": 0, "buckets": [
-                {"key": 0, "key_as_string": "false", "doc_count": 1}, {"key": 1, "key_as_string": "true", "doc_count": 1}]},
-            "least": {"value": 7.5}, "most": {"value": 30.0}, "mean": {"value": 16.5}, "all": {"value": 49.5},
+                {"key": 0, "key_as_string": "false", "doc_count": 1},
+                {"key": 1, "key_as_string": "true", "doc_count": 1}]},
+            "least": {"value": 7.5}, "most": {"value": 30.0},
+            "mean": {"value": 16.5}, "all": {"value": 49.5},
             "none": {"value": null},
             "tags": {"value": 3},
-            "tens": {"buckets": [bucket(0.0, 1), bucket(10.0, 1), bucket(20.0, 0), bucket(30.0, 1)]},
+            "tens": {"buckets": [
+                bucket(0.0, 1), bucket(10.0, 1), bucket(20.0, 0), bucket(30.0, 1)]},
             "full": {"buckets": [bucket(0.0, 1), bucket(10.0, 1), bucket(30.0, 1)]},
         })
     );
 }
 
 #[tokio::test]
-async fn what_is_not_known_is_refused_by_name() {
+async fn what_is_unknown_is_refused_by_name() {
     let site = cars().await;
     for (body, name) in [
         (r#"{"query":{"match":{"mark":"audi"}}}"#, "[match]"),
@@ -299,11 +312,11 @@ async fn what_is_not_known_is_refused_by_name() {
         r#"{"match_all":{}}"#
     );
     let nested = nested + &"}}".repeat(70) + "}";
-    // As deep as the filter is, its parser refuses it or its planner does.
+    // A filter this deep is refused by the JSON parser or by the planner.
     refusal(&site.call("POST /cars/_search", nested).await);
 }
 
-/// A filter in the query DSL; none where that has no word for it.
+/// A filter in the query DSL; none if the DSL can't express it.
 fn dsl(filter: &Filter) -> Option<Json> {
     let value = |value: &Value| -> Option<Json> {
         let mut json = Vec::new();
@@ -341,7 +354,7 @@ fn dsl(filter: &Filter) -> Option<Json> {
 
 #[tokio::test]
 async fn counts_of_generated_queries_are_those_of_the_definition() {
-    let mut asked = 0;
+    let mut checked = 0;
     for seed in 0..40 {
         let site = Site::new();
         let case = Case::from_seed(seed);
@@ -366,10 +379,10 @@ async fn counts_of_generated_queries_are_those_of_the_definition() {
             let body = json!({"query": &filter}).to_string();
             let reply = site.call("POST /c/_count", body).await.done(200);
             assert_eq!(reply["count"].as_u64(), right, "seed {seed}: {filter}");
-            asked += 1;
+            checked += 1;
         }
     }
-    assert!(asked > 100, "{asked}");
+    assert!(checked > 100, "{checked}");
 }
 
 #[tokio::test]

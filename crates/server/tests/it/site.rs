@@ -1,4 +1,4 @@
-//! A server over a database of its own, called in process or over a socket.
+//! A server over a new database, called in process or over a socket.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(crate) struct Site {
     _dir: Option<TempDir>,
 }
 
-/// What came back.
+/// An answer.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -39,8 +39,8 @@ impl Reply {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
     }
 
-    /// That this is an error of the given status and type, in OpenSearch's shape; returns its
-    /// reason.
+    /// Asserts that this is an error of the given status and type, in OpenSearch's shape; returns
+    /// its reason.
     #[track_caller]
     pub(crate) fn refused(&self, status: u16, kind: &str) -> String {
         assert_eq!(self.status, status, "{}", self.text);
@@ -55,7 +55,7 @@ impl Reply {
         json["error"]["reason"].as_str().unwrap().to_owned()
     }
 
-    /// That this went well; returns the answer.
+    /// Asserts success; returns the answer.
     #[track_caller]
     pub(crate) fn done(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", self.text);
@@ -101,7 +101,7 @@ impl Site {
         }
     }
 
-    /// `"PUT /jobs/_doc/1"` and a body.
+    /// Sends a request such as `"PUT /jobs/_doc/1"` with a body.
     pub(crate) async fn call(&self, line: &str, body: impl Into<Body>) -> Reply {
         let (method, uri) = line.split_once(' ').unwrap();
         self.send(
@@ -118,14 +118,14 @@ impl Site {
         self.call(&format!("GET {uri}"), Body::empty()).await
     }
 
-    /// A collection of two partitions that does not sync, to be quick.
+    /// A collection of two partitions that does not sync, so that tests are fast.
     pub(crate) fn collection(&self, name: &str) -> Collection {
         let settings =
             CollectionSettings::from_json(br#"{"partitions":2,"durability":"none"}"#).unwrap();
         self.database.create_collection(name, settings).unwrap()
     }
 
-    /// The document as the engine has it.
+    /// The document, read from the engine.
     pub(crate) fn stored(&self, collection: &str, id: &str) -> Option<String> {
         let collection = self.database.collection(collection).unwrap();
         collection
@@ -135,7 +135,7 @@ impl Site {
     }
 }
 
-/// A body that comes in pieces, some time apart; an `Err` cuts it.
+/// A body that arrives in pieces, with pauses; an `Err` cuts it.
 pub(crate) fn pieces(pieces: Vec<Result<Bytes, std::io::Error>>, apart: Duration) -> Body {
     let stream = futures_util::stream::unfold(pieces.into_iter(), move |mut pieces| async move {
         let piece = pieces.next()?;
@@ -184,7 +184,7 @@ impl Listening {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// Sends text and reads all that comes until the server closes.
+    /// Sends bytes and reads until the server closes the connection.
     pub(crate) async fn exchange(&self, request: &[u8]) -> String {
         let mut stream = self.connect().await;
         stream.write_all(request).await.unwrap();
@@ -204,12 +204,12 @@ impl Listening {
 
 pub(crate) async fn read_all(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
-    // A server that cuts a connection may reset it; what came before counts.
+    // A server that cuts a connection may reset it; the bytes before that count.
     let _ = stream.read_to_end(&mut bytes).await;
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Reads until `wanted` has come.
+/// Reads until `wanted` has arrived.
 pub(crate) async fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
     let mut text = String::new();
     let mut buffer = [0; 4096];

@@ -30,7 +30,7 @@ async fn a_partial_document_is_merged_and_null_is_a_value() {
 }
 
 #[tokio::test]
-async fn an_update_that_changes_nothing_writes_nothing_unless_told_to() {
+async fn an_update_that_changes_nothing_writes_nothing_unless_requested() {
     let site = Site::new();
     site.collection("jobs");
     let version = site.call("PUT /jobs/_doc/1", r#"{"a":1}"#).await.done(201)["_version"].clone();
@@ -86,7 +86,7 @@ async fn a_missing_document_is_an_error_or_upserted() {
 }
 
 #[tokio::test]
-async fn updates_that_cannot_be_done_say_why() {
+async fn updates_that_fail_say_why() {
     let site = Site::new();
     site.collection("jobs");
     let version = site.call("PUT /jobs/_doc/1", r#"{"a":1}"#).await.done(201)["_version"]

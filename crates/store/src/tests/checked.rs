@@ -1,5 +1,6 @@
 //! The store under shuttle: readers beside a writer, flushes and what runs in the background.
 
+use super::trees::{BY_COUNT, ByCount, TOTALS, check_view, open_with_index};
 use super::*;
 use quire_seeded::{Bug, assert_each_is_found};
 use quire_sync::checker::thread;
@@ -22,7 +23,7 @@ fn at(position: Position) -> Option<Model> {
 
 /// A point_view shows what a view does.
 fn point_view(store: &Store<Words>) {
-    let point_view = store.point_view().unwrap();
+    let point_view = store.point_view(&[COUNTS, LAST]).unwrap();
     let model = at(point_view.position()).expect("writes are seen whole");
     for word in ["a", "b", "c"] {
         let seen = |tree| {
@@ -85,6 +86,63 @@ fn scenario() {
     store.close().unwrap();
     drop(store);
     assert_eq!(contents(&open(&env).unwrap()).unwrap(), all);
+}
+
+/// A reader of derived trees beside writes, flushes and the job that builds and follows. The reader
+/// drops and adds the trees now and then.
+fn scenario_of_derived_trees() {
+    let env = SimEnv::new(1);
+    let store = open_with_index(&env).unwrap();
+    store.add_trees(Arc::new(ByCount)).unwrap();
+    let history: Vec<_> = WRITES.concat().into_iter().map(str::to_string).collect();
+    let mut threads = Vec::new();
+    for drops in [false, true] {
+        let (store, history) = (store.clone(), history.clone());
+        threads.push(thread::spawn(move || {
+            let mut dropped = false;
+            while store.position() != END {
+                thread::yield_now();
+                match store.view_of(&[COUNTS, LAST, BY_COUNT, TOTALS]) {
+                    Ok(view) => check_view(&view, &history).unwrap(),
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::Invalid),
+                }
+                if drops && !dropped && store.position() > Position(2) {
+                    store.drop_trees(BY_COUNT).unwrap();
+                    store.add_trees(Arc::new(ByCount)).unwrap();
+                    dropped = true;
+                }
+            }
+        }));
+    }
+    let flusher = store.clone();
+    threads.push(thread::spawn(move || {
+        while flusher.position() != END {
+            flusher.flush().unwrap();
+            thread::yield_now();
+        }
+    }));
+    let (machine, watched) = (Arc::clone(&env), store.clone());
+    threads.push(thread::spawn(move || {
+        while watched.position() != END {
+            machine.run_due();
+            thread::yield_now();
+        }
+    }));
+    for words in WRITES {
+        write(&store, words, Durability::None).unwrap();
+    }
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    store.flush().unwrap();
+    let view = store.view_of(&[COUNTS, LAST, BY_COUNT, TOTALS]).unwrap();
+    check_view(&view, &history).unwrap();
+    store.close().unwrap();
+}
+
+#[test]
+fn derived_trees_of_a_view_are_exactly_those_of_the_position_that_it_says() {
+    explore(1_000, scenario_of_derived_trees);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! A store that follows another: it has a front of the other's history, whole groups only, whatever
-//! happens to it.
+//! A store that follows another: it has a prefix of the other's history, whole groups only,
+//! whatever happens to it.
 
 use super::*;
 use crate::Shipped;
@@ -38,11 +38,11 @@ fn groups_in(store: &Store<Words>, history: &[Vec<String>]) -> usize {
     let found = contents(store).unwrap();
     let model = |count: usize| Model::of(history[..count].iter().flatten().map(String::as_str));
     let count = (0..=history.len()).find(|count| model(*count) == found);
-    count.unwrap_or_else(|| panic!("no front of the history: {found:?}"))
+    count.unwrap_or_else(|| panic!("no prefix of the history: {found:?}"))
 }
 
 #[test]
-fn a_follower_that_crashes_at_any_step_has_a_front_of_the_history_and_goes_on() {
+fn a_follower_that_crashes_at_any_step_has_a_prefix_of_the_history_and_goes_on() {
     let history = history();
     let leader = open(&SimEnv::new(1)).unwrap();
     write_all(&leader, &history, Durability::Sync);

@@ -1,4 +1,4 @@
-//! Random histories of counters: a seed names one. Their tempers are as those of the histories of
+//! Random histories of counters: a seed names one. Their tempers are like those of the histories of
 //! documents.
 
 use super::machine::Record;
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// How often each operation comes, in the order of [`Temper::op`].
 const WEIGHTS: [u64; 15] = [30, 2, 6, 3, 5, 2, 2, 5, 1, 3, 2, 4, 4, 1, 2];
 
-/// The history of this name. With `faults`, the machine does not only crash.
+/// The history of this seed. With `faults`, the machine does not only crash.
 pub fn generate(seed: u64, faults: bool) -> History {
     let mut rng = Rng::new(Rng::new(seed ^ 0xc0_4e7e).next() ^ u64::from(faults));
     let mut weights = WEIGHTS.map(|weight| weight * rng.one_of(&[0, 1, 2, 2, 2, 6]));
@@ -29,7 +29,7 @@ pub fn generate(seed: u64, faults: bool) -> History {
     let count = rng.within(1..=60);
     History {
         seed: rng.next(),
-        // The least is little enough for a replay to have to flush.
+        // The smallest value is so small that a replay has to flush.
         memory_bytes: rng.one_of(&[2 << 20, 4 << 20, 16 << 20]),
         replay_bytes_max: rng.one_of(&[100, 2_000, u64::MAX]),
         block_bytes: rng.one_of(&[40, 64, 400, 16 << 10]),
@@ -45,7 +45,7 @@ struct Temper {
     /// How often a write is under `sync`, under `async` with a short, a longer and a long delay,
     /// and under `none`.
     durabilities: [u64; 5],
-    /// Once in so many, a record is about up to all counters.
+    /// One in this number of records is about up to all counters.
     wide_one_in: u64,
 }
 
@@ -119,7 +119,7 @@ impl Temper {
     }
 }
 
-/// How many steps there are before trouble: a few, so that what comes next runs into it.
+/// The number of steps before the trouble: a few, so that the next operations meet it.
 fn steps(rng: &mut Rng) -> u64 {
     let most = rng.one_of(&[3, 12, 12, 60]);
     rng.within(0..=most)

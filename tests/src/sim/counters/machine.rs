@@ -1,21 +1,21 @@
-//! The machine of the store, and the plain model of it.
+//! The state machine of the store, and its plain model.
 
 use bytes::Bytes;
 use quire_lsm::{BytesMerger, FoldBytes, MergeError, TreeSpec};
 use quire_model::Position;
-use quire_store::{ApplyError, Machine, TreeWriter};
+use quire_store::{ApplyError, Machine, TreeId, TreeWriter};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// The tree of values.
-pub(super) const VALUES: usize = 0;
+pub(super) const VALUES: TreeId = TreeId(1);
 /// The tree of the position that last changed a counter.
-pub(super) const LAST: usize = 1;
+pub(super) const LAST: TreeId = TreeId(2);
 
-/// What happens to a range of counters.
+/// A change of a range of counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Record {
-    /// Each becomes `times` itself, and `plus`. One that is not there counts as 0.
+    /// Each counter becomes `times` itself plus `plus`. A missing one counts as 0.
     Change {
         keys: Range<u16>,
         times: u64,
@@ -84,8 +84,8 @@ pub(super) fn key(counter: u16) -> Vec<u8> {
     format!("counter-{counter:05}{tail}").into_bytes()
 }
 
-/// An operand is a function `x → times · x + plus`. Their composition is one again, and depends on
-/// the order.
+/// An operand is a function `x → times · x + plus`. The composition of two is such a function
+/// again, and depends on the order.
 #[derive(Debug)]
 struct Functions;
 
@@ -147,13 +147,13 @@ impl Machine for Counters {
                 merger: Some(FoldBytes::shared(Functions)),
                 block_bytes: 256,
                 table_bytes_max: 2 << 10,
-                ..TreeSpec::new(1, "values")
+                ..TreeSpec::new(VALUES.0, "values")
             },
             // Filters of many pages.
             TreeSpec {
                 block_bytes: 1 << 10,
                 filter_bits_per_key: 64,
-                ..TreeSpec::new(2, "last")
+                ..TreeSpec::new(LAST.0, "last")
             },
         ]
     }
@@ -176,7 +176,7 @@ impl Machine for Counters {
     }
 
     fn check(&self, _: Position, _: &[Bytes]) -> Result<(), (Position, String)> {
-        // Nothing follows a store of these.
+        // No follower uses such a store.
         Ok(())
     }
 
@@ -206,7 +206,7 @@ impl Machine for Counters {
 /// Counter → its value and the position that last changed it.
 pub(super) type State = BTreeMap<u16, (u64, u64)>;
 
-/// What the records make.
+/// The counters after these records.
 pub(super) fn state_of(records: &[Record]) -> State {
     let mut state = State::new();
     for (record, position) in records.iter().zip(1..) {

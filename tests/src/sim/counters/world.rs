@@ -1,13 +1,13 @@
-//! A simulated machine, a store of counters on it, and what must be in it.
+//! A simulated machine, a store of counters on it, and the model of its contents.
 //!
-//! What is checked is what the world of documents checks: answers, views, promises, groups that are
-//! whole or not there, and that trees and log agree.
+//! It checks what the world of documents checks: answers, views, durability promises, groups that
+//! are whole or absent, and that trees and log agree.
 
 use super::machine::{Counters, LAST, Record, State, VALUES, key, number, state_of};
 use super::{History, Op};
 use crate::sim::rng::Rng;
 use quire_env::{Env, Fault, SimEnv};
-use quire_store::{Error, ErrorKind, Place, Shared, Store, StoreOptions, View};
+use quire_store::{Error, ErrorKind, Place, Shared, Store, StoreOptions, TreeId, View};
 use quiredb::{Durability, Position, Volumes};
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -15,14 +15,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Counters past those that histories use: never there.
+/// Counters that no history uses: never there.
 const ABSENT: std::ops::Range<u16> = 5_000..5_020;
 
 /// A batch that failed.
 #[derive(Debug)]
 struct InDoubt {
     records: Vec<Record>,
-    /// Whether it was to be durable before it was seen.
+    /// Whether it was to be durable before it was visible.
     sync: bool,
 }
 
@@ -32,13 +32,12 @@ pub(super) struct Case {
     pub(super) order: Order,
     /// When the first happens.
     pub(super) step: u64,
-    /// At which step of the opening after it the second happens; of a full disk, how much room it
-    /// has.
+    /// The step of the next opening at which the second happens; for a full disk, its free space.
     pub(super) recovery: u64,
     pub(super) seed: u64,
 }
 
-/// Which failures, and which first.
+/// Which failures, and their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     FaultThenCrash,
@@ -46,10 +45,10 @@ pub(super) enum Order {
     FaultThenFull,
 }
 
-/// What is done after something failed.
+/// What the owner does after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AfterFailure {
-    /// One of what there is.
+    /// One of these.
     Anything,
     Nothing,
 }
@@ -61,28 +60,28 @@ pub(super) struct World {
     memory_bytes: u64,
     options: StoreOptions,
     store: Option<Store<Counters>>,
-    /// What was acknowledged: views show all of it.
+    /// The acknowledged records: views show all of them.
     records: Vec<Record>,
     /// Positions where batches end.
     ends: BTreeSet<u64>,
-    /// Batches that failed, so that they may follow the records, each whole or not at all.
+    /// Failed batches, any of which may follow the records, each whole or not at all.
     in_doubt: Vec<InDoubt>,
-    /// A crash leaves at least this.
+    /// The last position that a crash must leave.
     durable: u64,
-    /// Positions up to which it becomes durable by background work alone, and by when.
+    /// Positions that become durable by background work alone, and the time by which they do.
     durable_by: Vec<(u64, Duration)>,
     views: Vec<(View<u64>, State)>,
     /// Any step may fail.
     trouble: bool,
     crash_seed: u64,
-    /// What its owner does after something failed.
+    /// What the owner does after a failure.
     after_failure: AfterFailure,
-    /// All is compared after each step.
+    /// Compare everything after each step.
     watched: bool,
     rng: Rng,
-    /// Of the machines before this one.
+    /// The trace of the machines before this one.
     traces: Vec<String>,
-    /// Index of the operation that is carried out.
+    /// Index of the operation that is running.
     pub(super) step: usize,
 }
 
@@ -116,7 +115,7 @@ impl World {
         }
     }
 
-    /// Carries out all operations, restarting the machine wherever it crashes, and checks the end.
+    /// Runs all operations, restarts the machine after each crash, and checks the end.
     pub(super) fn run(&mut self, ops: &[Op]) {
         for op in ops {
             self.perform(op);
@@ -131,22 +130,22 @@ impl World {
         self.finish();
     }
 
-    /// All that the machines of this world have done.
+    /// The trace of all machines of this world.
     pub(super) fn trace(&self) -> Vec<String> {
         let mut trace = self.traces.clone();
         trace.extend(self.env.trace());
         trace
     }
 
-    /// I/O steps of a history on a machine that is well.
+    /// I/O steps of a history without faults.
     pub(super) fn steps(&mut self, ops: &[Op]) -> u64 {
         ops.iter().for_each(|op| self.perform(op));
         self.env.operations()
     }
 
-    /// Carries out operations up to the one that meets a fault, or a crash, at `step`; opens the
-    /// store again, with the other of the two at step `recovery` of that; if that was the fault,
-    /// opens it once more; then crashes in any case.
+    /// Runs operations up to the one that meets a fault, or a crash, at `step`. Opens the store
+    /// again, with the other of the two at step `recovery` of that. If that was the fault, opens it
+    /// once more. Then crashes in any case.
     pub(super) fn fail_twice(&mut self, ops: &[Op], case: Case) {
         self.after_failure = AfterFailure::Nothing;
         self.trouble = case.order != Order::CrashThenFault;
@@ -258,8 +257,8 @@ impl World {
         }
     }
 
-    /// Ends all trouble. What was found then may have been kept from the disk by a sync that failed
-    /// before: the first write that is acknowledged makes it durable, or would have to be refused.
+    /// Ends all faults. What was found then may be missing from the disk because an earlier sync
+    /// failed: the first acknowledged write makes it durable, or is refused.
     fn heal(&mut self) {
         self.env.heal();
         if !self.trouble || self.env.crashed() {
@@ -330,7 +329,7 @@ impl World {
         Store::open(shared, place, self.options.clone(), env.gate())
     }
 
-    /// Fails unless this error is what the trouble there is may cause.
+    /// Fails unless the present faults may cause this error.
     #[track_caller]
     fn accept(&self, error: &Error, doing: &str) {
         use ErrorKind::{Closed, Full, Io, ReadOnly};
@@ -343,7 +342,7 @@ impl World {
         );
     }
 
-    /// Compares what was found at an opening with what must be there.
+    /// Compares what an opening found with what must be there.
     fn settle(&mut self, store: &Store<Counters>) {
         let found = records_of(store);
         let last = found.len() as u64;
@@ -370,8 +369,8 @@ impl World {
         }
     }
 
-    /// Takes note that the log goes on as `found` does: each batch in doubt is there, in order, or
-    /// it is not.
+    /// Notes that the log continues as `found` does: each batch in doubt is there, in order, or is
+    /// not.
     fn found(&mut self, found: &[Record], seen: bool) {
         let mut rest = &found[self.records.len()..];
         while !rest.is_empty() {
@@ -395,7 +394,7 @@ impl World {
         self.ends.insert(self.records.len() as u64);
     }
 
-    /// A view of now, which decides some of what was in doubt.
+    /// A view of now, which decides some of the batches in doubt.
     fn observe(&mut self, store: &Store<Counters>) -> View<u64> {
         let view = store.view().unwrap();
         let position = view.position().0 as usize;
@@ -430,7 +429,7 @@ impl World {
                     Durability::None => {}
                 }
             }
-            // Views hold the memory that there is.
+            // Views hold memory that the store needs.
             Err(error) if error.kind() == ErrorKind::Full && !self.views.is_empty() => {
                 self.views.clear();
             }
@@ -447,8 +446,8 @@ impl World {
         }
     }
 
-    /// If a sync succeeds after all, or a view shows what was written, it stays. Then the store is
-    /// opened again.
+    /// If a sync succeeds later, or a view shows the records, they stay. Then the store is opened
+    /// again.
     fn after_failed_write(&mut self, store: &Store<Counters>) {
         if self.env.crashed() {
             return;
@@ -468,7 +467,7 @@ impl World {
         }
     }
 
-    /// Whoever sees a flush fail may well start the store or the machine anew.
+    /// An owner that sees a flush fail may restart the store or the machine.
     fn after_failed_flush(&mut self) {
         if self.env.crashed() || self.after_failure == AfterFailure::Nothing {
             return;
@@ -483,7 +482,7 @@ impl World {
         }
     }
 
-    /// Does what makes everything durable and visible.
+    /// Makes everything durable and visible.
     fn settle_by(&mut self, act: impl Fn(&Store<Counters>) -> Result<(), Error>) {
         let Some(store) = self.open() else { return };
         if let Err(error) = act(&store) {
@@ -521,7 +520,7 @@ impl World {
     }
 }
 
-/// All records of the log that are visible.
+/// All visible records of the log.
 fn records_of(store: &Store<Counters>) -> Vec<Record> {
     let tail = store.tail(Position(0)).unwrap().zip(1..);
     let records = tail.map(|(item, expected)| {
@@ -537,8 +536,8 @@ fn check_view(view: &View<u64>, state: &State) {
     assert_eq!(*view.summary(), view.position().0, "records applied");
     let expected: Vec<_> = state.iter().map(|(n, entry)| (key(*n), *entry)).collect();
     let scan = |from: Bound<&[u8]>, to: Bound<&[u8]>| -> Vec<(Vec<u8>, (u64, u64))> {
-        let tree = |index: usize| {
-            let items = view.tree(index).scan(from, to).unwrap();
+        let tree = |id: TreeId| {
+            let items = view.tree(id).unwrap().scan(from, to).unwrap();
             items.map(|item| {
                 let (key, value) = item.unwrap();
                 (key.to_vec(), number(&value).unwrap())
@@ -576,7 +575,7 @@ fn check_view(view: &View<u64>, state: &State) {
     let stride = state.len().div_ceil(100).max(1);
     let some = state.keys().copied().step_by(stride).chain(ABSENT);
     for counter in some.chain(state.keys().map(|key| key + 1).step_by(stride)) {
-        let get = |tree: usize| view.tree(tree).get(&key(counter)).unwrap();
+        let get = |id: TreeId| view.tree(id).unwrap().get(&key(counter)).unwrap();
         let found = get(VALUES).zip(get(LAST));
         let found = found.map(|(value, last)| (number(&value).unwrap(), number(&last).unwrap()));
         assert_eq!(found.as_ref(), state.get(&counter), "counter {counter}");

@@ -1,4 +1,4 @@
-//! Copies of the database: backups, what is restored from them, and repairs.
+//! Copies of the database: backups, restores, and repairs.
 
 use super::World;
 use super::trouble::Trouble;
@@ -6,17 +6,19 @@ use crate::sim::compare::{check_documents, check_view, database_exists, position
 use crate::sim::history::Name;
 use crate::sim::model::State;
 use quire_env::SimEnv;
-use quiredb::{BackupOptions, Database, ErrorKind, Volumes};
+use quiredb::operations::{BackupOptions, backup};
+use quiredb::{DatabaseBuilder, ErrorKind, Volumes};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
 const BACKUP: &str = "/backup";
-/// Snapshots of a backup that are kept.
+/// The most snapshots that a backup keeps.
 const KEPT: u32 = 3;
 
-/// What a snapshot of the backup must hold: the positions of each collection, and its documents.
+/// The contents that a snapshot of the backup must have: the positions of each collection, and its
+/// documents.
 #[derive(Debug, Clone)]
 pub(super) struct Snapshot {
     number: u64,
@@ -30,9 +32,9 @@ impl World {
             rate_bytes: None,
             keep: Some(KEPT),
         };
-        let go_on = &mut |_, _| ControlFlow::Continue(());
-        let made = database.backup(Path::new(BACKUP), &options, go_on);
-        // One that fails may have made its snapshot all the same, and removed the oldest.
+        let proceed = &mut |_, _| ControlFlow::Continue(());
+        let made = backup(&database, Path::new(BACKUP), &options, proceed);
+        // A failed backup may have made its snapshot all the same, and removed the oldest.
         self.snapshot_max = match &made {
             Ok(made) => made.snapshot.number,
             Err(_) => self.snapshot_max + 1,
@@ -48,7 +50,7 @@ impl World {
             let of_this = made.snapshot.positions.iter();
             let of_this = of_this.filter(|one| one.collection == name.as_str());
             let positions: Vec<_> = of_this.map(|one| one.position).collect();
-            // Nothing was written since.
+            // No record was written since.
             let view = match self.collection(name) {
                 Some(collection) => self.observe(name, &collection),
                 None => None,
@@ -61,7 +63,7 @@ impl World {
                 Some(seen) if seen == positions => {
                     collections.insert(name, (positions.clone(), model.state_at(&positions)));
                 }
-                // It holds what is not seen yet, or can't be read just now.
+                // It holds records that are not visible yet, or can't be read just now.
                 _ if self.trouble != Trouble::None => return,
                 seen => panic!("a snapshot of {name} at {positions:?}, and not {seen:?}"),
             }
@@ -72,7 +74,7 @@ impl World {
         });
     }
 
-    /// What was backed up is there whatever happens to the machine now.
+    /// A backup is not affected by what happens to the machine now.
     pub(super) fn restore(&mut self, seed: u64) {
         if !self.rotten.is_empty() || self.env.crashed() {
             return;
@@ -81,7 +83,7 @@ impl World {
             let env = roomy_copy(&self.env, seed);
             let to = Volumes::single("/restored");
             let from = Path::new(BACKUP);
-            quiredb::restore(
+            quiredb::operations::restore(
                 env.clone(),
                 from,
                 Some(snapshot.number),
@@ -97,8 +99,8 @@ impl World {
         if self.env.crashed() || !database_exists(&self.env) {
             return;
         }
-        // What is in doubt, such as a collection whose creation failed, is settled by opening
-        // again: a copy has it or not.
+        // Opening again settles what is in doubt, such as a collection whose creation failed: a
+        // copy has it or not.
         self.close();
         if self.env.crashed() {
             return;
@@ -111,7 +113,7 @@ impl World {
         let env = roomy_copy(&self.env, 0);
         let to = Volumes::single("/repaired");
         let mut events = Vec::new();
-        let report = quiredb::repair(
+        let report = quiredb::operations::repair(
             env.clone(),
             self.volumes.clone(),
             to.clone(),
@@ -135,8 +137,8 @@ impl World {
         self.recover("after a repair");
     }
 
-    /// A database holds what a snapshot says, and nothing else.
-    /// If it was written anew, documents have versions of their own.
+    /// Checks that a database holds what a snapshot says, and nothing else. If it was rewritten,
+    /// versions of documents differ.
     fn check_copy(
         &self,
         env: &Arc<SimEnv>,
@@ -145,7 +147,11 @@ impl World {
         exact: bool,
         what: &str,
     ) {
-        let database = Database::open_with(env.clone(), volumes, self.options.clone()).unwrap();
+        let database = DatabaseBuilder::on(&volumes)
+            .env(env.clone())
+            .options(self.options.clone())
+            .open()
+            .unwrap();
         for name in Name::ALL {
             match (
                 database.collection(name.as_str()),
@@ -168,7 +174,7 @@ impl World {
     }
 }
 
-/// The machine as a crash would leave it, with room for copies.
+/// The machine as a crash would leave it, with space for copies.
 fn roomy_copy(env: &SimEnv, seed: u64) -> Arc<SimEnv> {
     let copy = env.after_crash(seed);
     copy.set_capacity(1 << 40);

@@ -1,4 +1,4 @@
-//! A machine that has crashed, to be restarted more than once.
+//! A crashed machine, to be restarted more than once.
 
 use super::World;
 use super::backup::Snapshot;
@@ -8,16 +8,16 @@ use crate::sim::history::Name;
 use crate::sim::model::Collection;
 use crate::sim::run::RunStats;
 use quire_env::SimEnv;
-use quiredb::{CollectionSettings, Options, Volumes};
+use quiredb::{CollectionSettings, DatabaseOptions, Volumes};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What is left of a world whose machine has crashed.
+/// A world whose machine has crashed.
 #[derive(Debug)]
 pub(crate) struct Crashed {
     env: Arc<SimEnv>,
-    options: Options,
+    options: DatabaseOptions,
     volumes: Volumes,
     settings: CollectionSettings,
     collections: BTreeMap<Name, Collection>,
@@ -98,8 +98,13 @@ impl World {
     /// After a restart: checks everything; every other time also before the database is opened.
     pub(crate) fn recover_and_check(&mut self, seed: u64) {
         if seed.is_multiple_of(2) && database_exists(&self.env) {
-            // What a crash left is no damage, and looking at it takes nothing away.
-            let report = quiredb::verify(self.env.clone(), self.volumes.clone(), &mut |_, _| {});
+            // What a crash left is no damage, and reading it removes nothing.
+            let report = quiredb::operations::verify(
+                self.env.clone(),
+                self.volumes.clone(),
+                &Default::default(),
+                &mut |_, _| {},
+            );
             assert_eq!(report.unwrap().damage, [], "after a crash");
         }
         self.recover("after a crash");

@@ -8,7 +8,7 @@ use crate::sim::history::Name;
 use quiredb::{Collection, View};
 
 impl World {
-    /// A view of now, which decides some of what was in doubt. None if that can't be read.
+    /// A view of now, which decides some of the batches in doubt. `None` if it can't be read.
     pub(super) fn observe(&mut self, name: Name, collection: &Collection) -> Option<View> {
         let view = self.accepted(collection.view(), "take a view")?;
         for (number, position) in positions_of(&view).into_iter().enumerate() {
@@ -31,7 +31,7 @@ impl World {
         }
     }
 
-    /// A view of the collection as it is now, and what it must show for as long as it is held.
+    /// A view of the collection as it is now, and what it must show as long as it is held.
     fn hold_view(&mut self, name: Name) -> Option<(Collection, HeldView)> {
         let collection = self.collection(name)?;
         let view = self.observe(name, &collection)?;
@@ -86,7 +86,7 @@ impl World {
         self.accepted(read, "read the log");
     }
 
-    /// Writes what the log holds to another database, and compares that.
+    /// Writes the contents of the log to another database, and compares that.
     pub(super) fn rebuild(&mut self, name: Name) {
         if let Some((collection, held)) = self.hold_view(name) {
             let rebuilt = rebuild(&collection, &held.positions, &held.state);
@@ -94,8 +94,8 @@ impl World {
         }
     }
 
-    /// What is left in the log of a collection that was compacted just now is what is needed, and
-    /// its figures say so.
+    /// Checks that the log of a collection that was compacted just now holds only what is needed,
+    /// and that its figures say so.
     pub(super) fn check_compacted(&mut self, name: Name) {
         let Some(collection) = self.collection(name) else {
             return;

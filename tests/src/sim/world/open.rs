@@ -6,19 +6,21 @@ use crate::sim::compare::{positions_of, records_after};
 use crate::sim::history::{End, Name};
 use crate::sim::model::{Collection, Partition};
 use crate::sim::run::RunStats;
-use quiredb::{Database, ErrorKind};
+use quiredb::{Database, DatabaseBuilder, ErrorKind};
 
 impl World {
     pub(super) fn open(&mut self) -> Option<Database> {
         if self.database.is_none() {
-            let opened =
-                Database::open_with(self.env.clone(), self.volumes.clone(), self.options.clone());
+            let opened = DatabaseBuilder::on(&self.volumes)
+                .env(self.env.clone())
+                .options(self.options.clone())
+                .open();
             self.database = self.accepted(opened, "open");
         }
         self.database.clone()
     }
 
-    /// Closes the database, if it is open, and asks whether that succeeded.
+    /// Closes the database, if it is open, and checks that this succeeded.
     pub(super) fn close(&mut self) {
         self.views.clear();
         let Some(database) = self.database.take() else {
@@ -27,7 +29,7 @@ impl World {
         if self.accepted(database.close(), "close").is_some() {
             let closed = database.flush().unwrap_err();
             assert_eq!(closed.kind(), ErrorKind::Closed, "{closed}");
-            // One that a removal closed was not open.
+            // A collection that a removal closed was not open.
             let open = self.collections.values_mut();
             for collection in open.filter(|collection| !collection.was_closed) {
                 for partition in &mut collection.partitions {
@@ -54,7 +56,7 @@ impl World {
     /// Stops the machine and starts it again.
     pub(super) fn restart(&mut self, seed: u64) {
         self.views.clear();
-        // What is damaged may be on a disk that is gone.
+        // The damaged file may be on a disk that has vanished.
         self.env.heal();
         self.undo_rot();
         let env = self.env.after_crash(seed);
@@ -74,8 +76,8 @@ impl World {
         self.recover("after a crash");
     }
 
-    /// Opens the database and finds out which of what was in doubt is so. What is found on a
-    /// machine that is well is durable. A fault that is still planned may be in the way at first.
+    /// Opens the database and settles the batches in doubt. Records found on a machine without
+    /// faults are durable. A planned fault may make the first attempt fail.
     pub(super) fn recover(&mut self, when: &str) {
         let mut recovered = self.open_all(when);
         if recovered.is_none() && !self.env.crashed() {
@@ -90,14 +92,14 @@ impl World {
             return;
         }
         if self.trouble == Trouble::Any {
-            // Poison is gone with the files that had it; faults that are still planned are not.
+            // Opening clears poisoned files; planned faults stay.
             self.heal();
             self.end_trouble();
             self.write_all(when);
         }
     }
 
-    /// Opens the database and each of its collections. None if that fails.
+    /// Opens the database and each of its collections. `None` if that fails.
     fn open_all(&mut self, when: &str) -> Option<()> {
         let found = self.open()?.collections();
         for name in &found {
@@ -122,8 +124,8 @@ impl World {
         Some(())
     }
 
-    /// What was found may have been kept from the disk by a sync that failed before. The first
-    /// write that is acknowledged makes it durable, or it would have to be refused.
+    /// Records that were found may be missing from the disk because an earlier sync failed. The
+    /// first acknowledged write makes them durable, or is refused.
     fn write_all(&mut self, when: &str) {
         let names: Vec<_> = self.collections.keys().copied().collect();
         for name in names {
@@ -139,8 +141,8 @@ impl World {
         }
     }
 
-    /// Compares how far each partition of a collection that was opened just now goes with what must
-    /// be there. None if that can't be read.
+    /// Compares the last position of each partition of a collection that was just opened with what
+    /// must be there. `None` if that can't be read.
     pub(super) fn settle(
         &mut self,
         name: Name,
@@ -151,7 +153,7 @@ impl World {
         let partitions = collection.settings().partitions;
         let model = self.collections.get_mut(&name)?;
         if !model.certain && model.partitions.iter().all(Partition::is_untouched) {
-            // Creations that failed: any of them may have made it.
+            // Failed creations: any of them may have made it.
             *model = Collection::new(partitions);
         }
         assert_eq!(
@@ -167,7 +169,7 @@ impl World {
                 false => Ok(Vec::new()),
             };
             let more = self.accepted(more, "read the log")?;
-            // On a full disk, some of it may have to wait for room to be made durable.
+            // On a full disk, some records may become durable only when there is space.
             let durable = self.trouble == Trouble::None;
             let partition = self.partition(name, number as u32)?;
             partition.found(&more, false, &when);

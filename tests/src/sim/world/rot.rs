@@ -1,4 +1,4 @@
-//! Bits that change by themselves: while the database is open, and in a copy of one that is closed.
+//! Bit rot: while the database is open, and in a copy of one that is closed.
 
 use super::World;
 use super::trouble::{Reads, Trouble};
@@ -10,12 +10,12 @@ use std::path::PathBuf;
 pub(super) struct Rotten {
     path: PathBuf,
     bit_index: u64,
-    /// All of it, with the change.
+    /// All of its bytes, with the change.
     bytes: Vec<u8>,
 }
 
 impl World {
-    /// Changes a bit. Answers stay right, or are refused as damage.
+    /// Changes a bit. Answers stay right, or are errors that report damage.
     pub(super) fn rot(&mut self, seed: u64) {
         let Some((path, bit_index)) = self.env.rot(seed) else {
             return;
@@ -30,8 +30,8 @@ impl World {
         self.allow_faults();
     }
 
-    /// Changes the bits back, the last first, in files that are still there. One in whose place
-    /// there is another of its name may be there again after a crash.
+    /// Changes the bits back, the last first, in files that still exist. If another file has
+    /// replaced one, a crash may bring the old one back.
     pub(super) fn undo_rot(&mut self) {
         for index in (0..self.rotten.len()).rev() {
             let rotten = &self.rotten[index];
@@ -43,15 +43,15 @@ impl World {
         }
     }
 
-    /// Closes the database and changes a bit in a copy of it: a verification of the copy names the
-    /// file, or all that it answers is right.
+    /// Closes the database and changes a bit in a copy of it: either a verification of the copy
+    /// names the file, or all answers of the copy are right.
     pub(super) fn verify_rotten(&mut self, seed: u64) {
         self.close();
         if self.env.crashed() || !database_exists(&self.env) {
             return;
         }
         // A file whose sync failed may lose its footer in a crash, and a copy is what a crash
-        // leaves. Nothing is lost by that.
+        // leaves. That loses no record.
         let before = may_verify(&self.env.after_crash(seed), &self.volumes);
         let before = before.unwrap().damage;
         let copy = self.copy(seed);
@@ -67,7 +67,8 @@ impl World {
             let named = damage.iter().any(|one| path.starts_with(&one.file));
             let mut copy = copy;
             copy.check_all();
-            // What was told before may be told no more: the bit may be of what is left of a footer.
+            // Damage that was reported before may not be reported any more: the bit may be in a
+            // torn footer.
             let harmless = copy.excused.get() == 0 && damage.iter().all(|one| before.contains(one));
             assert!(
                 named || unreadable || harmless,
@@ -79,7 +80,7 @@ impl World {
         self.recover("after a verification");
     }
 
-    /// The same world on a copy of the machine, on which anything may be damaged. The database must
+    /// The same world on a copy of the machine, which may be damaged in any way. The database must
     /// be closed.
     fn copy(&self, seed: u64) -> World {
         let mut copy = World {

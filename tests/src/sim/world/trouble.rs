@@ -1,4 +1,4 @@
-//! What the machine does to the database, and which errors that excuses.
+//! The faults of the machine, and the errors that they excuse.
 
 use super::World;
 use quire_env::{Absence, Fault, Latency, ReadFault};
@@ -6,34 +6,34 @@ use quiredb::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Room on a disk that does not fill.
+/// Free bytes of a disk that does not fill.
 const ROOMY: u64 = 1 << 40;
 
-/// What may go wrong just now. It lasts until the machine is well and the database was opened
-/// again, or, for a full disk, until there is room.
+/// The faults that may happen now. They last until all faults end and the database was opened
+/// again, or, for a full disk, until there is space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Trouble {
-    /// Nothing: any error is a failure of the test.
+    /// None: any error is a failure of the test.
     None,
-    /// The disk may be full: errors are `Full`, and nothing is read-only for that.
+    /// The disk may be full: errors are `Full`, and nothing becomes read-only by that.
     Full,
     /// Any step may fail.
     Any,
 }
 
-/// What reads may meet.
+/// The faults that reads may meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Reads {
-    /// What there is.
+    /// No fault.
     Whole,
     /// A device that fails.
     Failing,
-    /// Less than there is, or something else: errors may say damage.
+    /// Fewer bytes than the file has, or other bytes: errors may report damage.
     Damaged,
 }
 
 impl World {
-    /// Fails the test unless this error is what the trouble there is may cause.
+    /// Fails the test unless the present faults may cause this error.
     #[track_caller]
     pub(super) fn accept(&self, error: &Error, doing: &str) {
         if self.env.crashed() {
@@ -45,7 +45,7 @@ impl World {
             Trouble::None => panic!("{doing}: {error} ({kind:?}), on a machine that is well"),
             Trouble::Full => assert_eq!(kind, ErrorKind::Full, "{doing} on a full disk: {error}"),
             Trouble::Any if kind == ErrorKind::Corrupt && self.reads == Reads::Damaged => {}
-            // A fault is not damage, and nothing of what was asked for was wrong.
+            // A fault is not damage, and the call was not wrong.
             Trouble::Any => assert!(
                 matches!(
                     kind,
@@ -56,7 +56,7 @@ impl World {
         }
     }
 
-    /// As [`accept`](World::accept), of a call's outcome. None after an error.
+    /// As [`accept`](World::accept), for the result of a call. `None` after an error.
     #[track_caller]
     pub(super) fn accepted<T>(&self, outcome: quiredb::Result<T>, doing: &str) -> Option<T> {
         match outcome {
@@ -68,7 +68,7 @@ impl World {
         }
     }
 
-    /// A failure is planned, before or in between operations: any error is allowed from now on.
+    /// A fault is planned, before or between operations: any error is allowed from now on.
     pub(crate) fn allow_faults(&mut self) {
         self.trouble = Trouble::Any;
     }
@@ -107,7 +107,7 @@ impl World {
         self.allow_faults();
     }
 
-    /// Takes a disk away. One that is not there, or not yet, is none.
+    /// Takes a disk away, if it exists.
     pub(super) fn vanish(&mut self, volume: u32) {
         let Some(dir) = self.volume_dir(volume) else {
             return;
@@ -141,9 +141,9 @@ impl World {
         self.trouble = self.trouble.max(Trouble::Full);
     }
 
-    /// Makes the machine well.
+    /// Ends all faults.
     pub(super) fn heal(&mut self) {
-        // This forgets a planned crash, too.
+        // This removes a planned crash, too.
         self.env.heal();
         self.undo_rot();
         self.vanished = false;
@@ -157,8 +157,8 @@ impl World {
         }
     }
 
-    /// A database is not opened while a disk is gone or holds bytes that are not what was written:
-    /// it could not tell what is there from what was not finished.
+    /// The database is not opened while a disk is gone or holds damaged bytes: it could not tell
+    /// what is there from what was not finished.
     pub(super) fn well_for_opening(&mut self) {
         if self.vanished {
             self.heal();
@@ -166,7 +166,7 @@ impl World {
         self.undo_rot();
     }
 
-    /// The machine is well and nothing is left of what it did.
+    /// All faults have ended, with all their effects.
     pub(super) fn end_trouble(&mut self) {
         self.trouble = Trouble::None;
         self.reads = Reads::Whole;

@@ -11,7 +11,7 @@ use quiredb::{Collection, Document, Durability, ErrorKind, Result, Write, Writte
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A partition's part of a batch: each write with what it was answered.
+/// The part of a batch for one partition: each write with its answer.
 type Answered<'a> = Vec<(&'a model::Write, &'a Result<Written>)>;
 
 impl World {
@@ -32,8 +32,12 @@ impl World {
             decider.decide(&write);
             batch.push((number, write));
         }
-        let real = batch.iter().map(|(_, write)| real(write)).collect();
-        let results = collection.write_batch(real, Some(durability));
+        let real = batch.iter().map(|(_, write)| real(write));
+        let results = collection
+            .batch()
+            .writes(real)
+            .durability(durability)
+            .write();
         assert_eq!(results.len(), batch.len(), "an answer for each write");
         for number in deciders.into_keys() {
             let all = batch.iter().zip(&results);
@@ -43,7 +47,7 @@ impl World {
         }
     }
 
-    /// Takes note of what a partition answered to its part of a batch.
+    /// Notes the answers of a partition to its part of a batch.
     fn written(&mut self, name: Name, number: u32, answers: Answered<'_>, durability: Durability) {
         let now = self.env.monotonic();
         let mut decider = Decider::new(self.partition(name, number).unwrap());
@@ -57,13 +61,13 @@ impl World {
             self.accept(error.unwrap(), "write");
         }
         let whole = answers.iter().all(|(_, result)| failed(result));
-        // A write that has to read and can't fails by itself.
+        // A write that has to read and can't fails on its own.
         assert!(
             error.is_none() || whole || self.env.crashed() || self.reads != Reads::Whole,
             "a batch was done in part: {answers:?}"
         );
         for (write, result) in &answers {
-            // The others are done without one that could not read.
+            // The other writes are done without it.
             if whole || !failed(result) {
                 let expected = decider.decide(write);
                 assert!(
@@ -75,7 +79,7 @@ impl World {
         let in_part = self.reads != Reads::Whole;
         let partition = self.partition(name, number).unwrap();
         if let Some(error) = error.filter(|_| whole) {
-            // Full means that nothing was written.
+            // Full means that no record was written.
             if error.kind() != ErrorKind::Full {
                 let writes = answers.iter().map(|(write, _)| (*write).clone()).collect();
                 partition.doubt(writes, durability, in_part);
@@ -94,7 +98,7 @@ impl World {
         }
     }
 
-    /// The collection, made where it is certain that there is none, with no partition in doubt.
+    /// The collection; created if it certainly does not exist, and with no partition in doubt.
     fn ready(&mut self, name: Name) -> Option<Collection> {
         if !self.collections.contains_key(&name) {
             self.create(name, self.settings.partitions);
@@ -103,8 +107,8 @@ impl World {
         for number in 0..collection.settings().partitions {
             let in_doubt = self.partition(name, number)?.is_in_doubt();
             if in_doubt && !self.probe(name, &collection, number) {
-                // What was attempted is unknown until the database is opened again on a machine
-                // that is well.
+                // The result of the attempt is unknown until the database is opened again without
+                // faults.
                 self.heal();
                 self.reopen(history::End::Close);
                 return match self.env.crashed() {
@@ -116,8 +120,8 @@ impl World {
         Some(collection)
     }
 
-    /// After a write that failed, a further one may be acknowledged only if it is clear what became
-    /// of the first. Whether it is now.
+    /// After a failed write, a later one may be acknowledged only if the result of the first is
+    /// known. Returns whether it is now.
     pub(super) fn probe(&mut self, name: Name, collection: &Collection, number: u32) -> bool {
         let mut keys = (0..document::KEYS).map(document::key);
         let Some(key) = keys.find(|key| collection.partition_of(key) == number) else {
@@ -135,7 +139,11 @@ impl World {
             action: model::Action::Put(text),
             condition: model::Condition::Always,
         };
-        let mut results = collection.write_batch(vec![put], Some(Durability::Sync));
+        let mut results = collection
+            .batch()
+            .writes(vec![put])
+            .durability(Durability::Sync)
+            .write();
         let written = match results.remove(0) {
             Ok(written) => written,
             Err(error) => {
@@ -165,8 +173,8 @@ impl World {
         true
     }
 
-    /// Does what makes everything durable and visible, so that no doubt is left.
-    /// Returns whether it was done.
+    /// Makes everything durable and visible, so that nothing is in doubt. Returns whether it
+    /// succeeded.
     pub(super) fn settle_by(
         &mut self,
         name: Name,
@@ -186,7 +194,7 @@ impl World {
         true
     }
 
-    /// Writing goes on.
+    /// Writes continue.
     pub(crate) fn write_on(&mut self) {
         let write = |key, action| history::Write {
             key,

@@ -8,7 +8,7 @@ const DONE: Outcome = Outcome::Done(None);
 fn book(writes: &[(&str, Outcome)]) -> Book {
     let mut book = Book::new(1, 1);
     for (at, (key, outcome)) in writes.iter().enumerate() {
-        let number = book.ask(key, Some(at as u64 + 1), at as u64);
+        let number = book.request(key, Some(at as u64 + 1), at as u64);
         book.answer(number, *outcome).unwrap();
     }
     book
@@ -78,7 +78,7 @@ fn a_write_in_doubt_may_be_left_out_before_later_ones() {
 fn a_delete_may_be_what_was_not_written_yet() {
     let mut book = Book::new(1, 1);
     for (n, outcome) in [(Some(1), DONE), (None, DONE), (Some(2), Outcome::Unknown)] {
-        let number = book.ask("c1-a", n, n.unwrap_or(9));
+        let number = book.request("c1-a", n, n.unwrap_or(9));
         book.answer(number, outcome).unwrap();
     }
     book.check_read("c1-a", None).unwrap();
@@ -91,8 +91,8 @@ fn a_delete_may_be_what_was_not_written_yet() {
 fn a_batch_is_there_whole_or_not_at_all() {
     let batch = |contents: &[(&str, u64)]| {
         let mut book = Book::new(1, 1);
-        book.ask("c1-a", Some(1), 0);
-        book.ask("c1-b", Some(2), 0);
+        book.request("c1-a", Some(1), 0);
+        book.request("c1-b", Some(2), 0);
         book.settle(&found(contents), Promise::All).is_ok()
     };
     assert!(batch(&[]));
@@ -105,7 +105,7 @@ fn a_batch_is_there_whole_or_not_at_all() {
 fn a_version_is_the_one_that_was_told() {
     let settle = |version| {
         let mut book = Book::new(1, 1);
-        let number = book.ask("c1-a", Some(1), 0);
+        let number = book.request("c1-a", Some(1), 0);
         book.answer(number, Outcome::Done(Some(version))).unwrap();
         book.settle(&found(&[("c1-a", 1)]), Promise::All).is_ok()
     };
@@ -116,8 +116,8 @@ fn a_version_is_the_one_that_was_told() {
 #[test]
 fn a_partition_that_is_read_only_acknowledges_nothing() {
     let mut book = Book::new(1, 1);
-    let first = book.ask("c1-a", Some(1), 0);
+    let first = book.request("c1-a", Some(1), 0);
     book.is_read_only(first);
-    let second = book.ask("c1-b", Some(2), 1);
+    let second = book.request("c1-b", Some(2), 1);
     assert!(book.answer(second, DONE).is_err());
 }

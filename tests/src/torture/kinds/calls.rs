@@ -1,5 +1,5 @@
-//! System calls that fail under a server or a loader: errors are told, nothing panics, nothing
-//! acknowledged is lost.
+//! System calls that fail under a server or a loader: errors are reported, nothing panics, no
+//! acknowledged write is lost.
 
 use super::{any_memory, any_style};
 use crate::torture::book::Promise;
@@ -23,7 +23,7 @@ pub(super) fn run(round: &mut Round<'_>) -> Result<()> {
         let faults = Faults::any(&mut round.random, &dir)?;
         let lived = live(round, &mut siege, memory, &faults);
         round.tally.faults += faults.count();
-        // Without the faults all is as it should be.
+        // Without the faults everything is as it should be.
         let checked = lived.and_then(|()| siege.check(round, Promise::All));
         checked.map_err(|error| match error {
             Trouble::Failed(what) => Trouble::Failed(format!("after {}: {what}", faults.shown())),
@@ -55,7 +55,7 @@ fn live(round: &mut Round<'_>, siege: &mut Siege, memory: &[&str], faults: &Faul
         })?;
         return Ok(());
     }
-    // It may as well refuse to start.
+    // It may refuse to start, too.
     let Some(mut server) = quire.try_serve(&siege.database, memory)? else {
         return Ok(());
     };

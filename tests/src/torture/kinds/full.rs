@@ -1,5 +1,5 @@
-//! A disk that is full: writes are refused and harm nothing, reads go on, and writes go on when
-//! there is room.
+//! A full disk: writes are refused and do no harm, reads succeed, and writes succeed again when
+//! there is space.
 
 use crate::http::Connection;
 use crate::torture::book::Promise;
@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 
 const DISK_MIB: u64 = 128;
 
-/// A disk is filled for so long.
+/// How long a disk is filled.
 const FILLING: Duration = Duration::from_secs(8);
 
-/// When there is room again, writes are taken again within this time.
+/// Once there is space, writes must succeed within this time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The servers' memory, so little that it has to be written out while the disk is full.
+/// The memory of the servers: so little that it has to be flushed while the disk is full.
 const MEMORY: [&str; 2] = ["--memory", "16MiB"];
 
 pub(super) fn run(round: &mut Round<'_>) -> Result<()> {
@@ -43,7 +43,7 @@ pub(super) fn run(round: &mut Round<'_>) -> Result<()> {
         round.tally.faults += siege.told().full - told;
         std::fs::remove_file(&ballast).during("remove the ballast")?;
         wait_for_room(round, &server)?;
-        // With room again nothing may be refused.
+        // Once there is space, no write may be refused.
         let lasts = round.random.millis(50, 300);
         siege.serve(&mut server, Allowed::Nothing, |_| round.rest(lasts))?;
     }
@@ -52,8 +52,8 @@ pub(super) fn run(round: &mut Round<'_>) -> Result<()> {
     fill(round, &mut siege, &mut server)?;
     server.kill()?;
     round.tally.crashes += 1;
-    // Every byte can be read while there is no room. To open it for writing, recovery may ask for
-    // some.
+    // Every byte can be read while the disk is full. To open it for writing, recovery may need some
+    // space.
     round.quire.ok(&[
         "verify",
         siege.database.to_str().unwrap_or_default(),
@@ -74,10 +74,10 @@ pub(super) fn run(round: &mut Round<'_>) -> Result<()> {
     require_work(round)
 }
 
-/// Leaves so many MiB free.
+/// Fills the disk until `leave_mib` MiB are free.
 fn fill_up(mount: &Path, ballast: &Path, leave_mib: u64) -> Result<()> {
-    let room = rustix::fs::statvfs(mount).during("ask how much room there is")?;
-    // What is kept for root is for us too.
+    let room = rustix::fs::statvfs(mount).during("get the free space")?;
+    // Space reserved for root is available to us too.
     let free = room.f_bfree.saturating_mul(room.f_frsize);
     let file = File::create(ballast).during("make the ballast")?;
     let bytes = free.saturating_sub(leave_mib << 20);
@@ -86,14 +86,14 @@ fn fill_up(mount: &Path, ballast: &Path, leave_mib: u64) -> Result<()> {
     }
     let flags = rustix::fs::FallocateFlags::empty();
     match rustix::fs::fallocate(&file, flags, 0, bytes) {
-        // The server took some meanwhile: now there is none.
+        // The server used some space meanwhile: now none is left.
         Err(rustix::io::Errno::NOSPC) => Ok(()),
         made => made.during("make the ballast"),
     }
 }
 
-/// Lets clients write until the disk has refused some, and a little longer; or for a while, if what
-/// the logs had reserved lasts so long. Reads have to work all the while.
+/// Lets clients write until the disk has refused some, and a little longer; or for a while, if the
+/// reserved space of the logs lasts that long. Reads must succeed all the time.
 fn fill(round: &Round<'_>, siege: &mut Siege, server: &mut Server) -> Result<()> {
     let begun = Instant::now();
     let full = siege.told().full;
@@ -105,8 +105,7 @@ fn fill(round: &Round<'_>, siege: &mut Siege, server: &mut Server) -> Result<()>
     Ok(())
 }
 
-/// Waits until the server takes writes again: it may first have to write out what it holds in
-/// memory.
+/// Waits until the server takes writes again: it may first have to flush its memory.
 fn wait_for_room(round: &Round<'_>, server: &Server) -> Result<()> {
     let begun = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! A database several times as large as the memory that its process may use, page cache included.
+//! A database several times as large as the memory that its process may use, with page cache.
 
 use crate::torture::book::Promise;
 use crate::torture::cgroup::ControlGroup;
@@ -9,11 +9,11 @@ use crate::torture::round::Round;
 use crate::torture::siege::{Siege, require_work};
 use crate::torture::trouble::{Result, While, failed};
 
-/// What a process may use. A command that reads has half of that for its cache alone.
+/// The memory that a process may use. A command that reads has half of that for its cache alone.
 const LIMIT_MIB: u64 = 256;
 
-/// What Quire is told that it may use: its own bound has to hold beside code, stacks, and requests
-/// under way.
+/// The memory that Quire is configured to use: its own limit must hold beside code, stacks, and
+/// requests under way.
 const MEMORY: [&str; 2] = ["--memory", "64MiB"];
 
 /// Documents loaded; on disk they take about half.
@@ -44,7 +44,7 @@ pub(super) fn run(round: &mut Round<'_>) -> Result<()> {
             round.quire.last_words()
         ));
     }
-    // Its clients read and write; all of it is read after they are gone.
+    // Its clients read and write; everything is read after they end.
     let mut server = inside.serve(&siege.database, &MEMORY)?;
     let lasts = round.random.millis(500, 1_500);
     siege.serve(&mut server, Allowed::Nothing, |server| {
@@ -55,7 +55,7 @@ pub(super) fn run(round: &mut Round<'_>) -> Result<()> {
     // The recovery has no more memory than the rest.
     inside.ok(&["verify", text_of(&siege.database)?, "--json"])?;
     let contents = siege.contents(&inside)?;
-    // A load that has ended is durable, whatever it was asked for; what the clients wrote is not.
+    // A finished load is durable, under any durability setting; the writes of the clients are not.
     round.tally.operations += siege.loader.book.settle(&contents, Promise::All)?;
     siege.settle(round, &contents, Promise::Prefix)?;
     round.tally.recoveries += 1;

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 const LIVES: u32 = 5;
 
-/// xfs wants no less.
+/// xfs needs at least this.
 const DISK_MIB: u64 = 400;
 
 pub(super) fn run(round: &mut Round<'_>, file_system: FileSystem) -> Result<()> {
@@ -26,7 +26,7 @@ pub(super) fn run(round: &mut Round<'_>, file_system: FileSystem) -> Result<()> 
     let (style, memory) = (any_style(&mut round.random), any_memory(&mut round.random));
     let clients = 1 + round.random.below(4);
     let mut siege = Siege::new(round, disk.mount.join("db"), durability, clients, style);
-    // A collection that was made is there, whatever comes at once after.
+    // A collection that was made must survive any cut after it.
     siege.create(&round.quire)?;
     if round.random.one_in(2) {
         let cut = disk.cut(round.random.one_in(2))?;
@@ -51,7 +51,7 @@ pub(super) fn run(round: &mut Round<'_>, file_system: FileSystem) -> Result<()> 
             siege.serve(&mut server, Allowed::Errors, |server| {
                 round.rest(life)?;
                 cut = disk.cut(flushes_journal)?;
-                // What it answers without a disk is judged too.
+                // Its answers without a disk are checked too.
                 round.rest(aftermath)?;
                 match is_stopped {
                     true => server.stop().map(drop),

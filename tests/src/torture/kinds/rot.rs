@@ -1,4 +1,4 @@
-//! Bits that flip on disk: `quire verify` finds them, or answers stay right; a damaged answer is
+//! Bit rot on disk: either `quire verify` finds it, or all answers are right; a damaged answer is
 //! never given.
 
 use super::any_style;
@@ -55,12 +55,13 @@ pub(super) fn run(round: &mut Round<'_>) -> Result<()> {
     require_work(round)
 }
 
-/// Asks a database with a flipped bit for everything, in every way.
+/// Reads everything in a database with a flipped bit, in every way.
 fn judge(round: &mut Round<'_>, siege: &Siege, contents: &Contents) -> Result<()> {
     let verified = round
         .quire
         .run(&["verify", text_of(&siege.database)?, "--json"])?;
-    // Where it is said to be whole every answer must be right; else none may be wrong.
+    // If the database is reported as whole, every answer must be right; otherwise none may be
+    // wrong.
     let is_whole = verified.status.success();
     let (found, status) = siege.scan(&round.quire)?;
     if let Some((key, held)) = found
@@ -84,11 +85,11 @@ fn judge(round: &mut Round<'_>, siege: &Siege, contents: &Contents) -> Result<()
             false => Ok(()),
         };
     };
-    ask_all(round, &server, contents, is_whole)
+    read_all(round, &server, contents, is_whole)
 }
 
 /// Gets documents; each answer is right, or an error.
-fn ask_all(
+fn read_all(
     round: &mut Round<'_>,
     server: &Server,
     contents: &Contents,
@@ -113,7 +114,7 @@ fn ask_all(
     Ok(())
 }
 
-/// Copies a directory; gives the files of the copy, in order.
+/// Copies a directory, and returns the files of the copy, in order.
 fn copy(from: &Path, to: &Path) -> Result<Vec<PathBuf>> {
     std::fs::create_dir(to).during(to.display())?;
     let entries = std::fs::read_dir(from).during(from.display())?;
@@ -132,12 +133,12 @@ fn copy(from: &Path, to: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Flips one bit in one of the files, small ones as likely as large ones. Says which.
+/// Flips one bit in one of the files, small ones as likely as large ones. Returns which.
 fn flip(random: &mut Random, files: &[PathBuf]) -> Result<String> {
     let length = |path: &PathBuf| path.metadata().map_or(0, |metadata| metadata.len());
     let files: Vec<_> = files.iter().filter(|path| length(path) > 0).collect();
     let path = random.pick(&files);
-    // The first and the last bytes say what the rest is: they get more than their share.
+    // The first and the last bytes say what the rest is, so they are chosen more often.
     let length = length(path);
     let offset = match random.below(4) {
         0 => random.below(length.min(64)),

@@ -1,5 +1,5 @@
-//! A disk that is slow: every write waits for it, none is given up, and none is lost when the
-//! process is killed.
+//! A slow disk: every write waits for it, none is abandoned, and none is lost when the process is
+//! killed.
 
 use crate::torture::book::Promise;
 use crate::torture::cgroup::ControlGroup;

@@ -1,4 +1,4 @@
-//! Frames under loom: whoever looks at pages while their frame is used anew, in every order of
+//! Frames under loom: readers of pages while their frame is used anew, in every order of
 //! steps that the memory model allows.
 
 use super::tests::{page, word};
@@ -15,7 +15,7 @@ fn check() {
     builder.check(|| {
         let shared = Arc::new((
             Frames::new(PAGE_BYTES),
-            [Place::default(), Place::default()],
+            [FramePlace::default(), FramePlace::default()],
         ));
         assert!(shared.0.put(&shared.1[0], &page(1)));
         let reader = thread::spawn({
@@ -41,7 +41,7 @@ fn check() {
 }
 
 #[test]
-fn a_reader_sees_the_page_it_asked_for_or_none() {
+fn a_reader_sees_the_page_it_wants_or_none() {
     check();
 }
 

@@ -1,11 +1,11 @@
 //! Frames on real threads.
 
 use super::*;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 
 /// The first word of a line, if the page was there all the while; every word of a page is the same
 /// here.
-pub(super) fn word(frames: &Frames, place: &Place, line: usize) -> Option<u64> {
+pub(super) fn word(frames: &Frames, place: &FramePlace, line: usize) -> Option<u64> {
     let held = place.held()?;
     let line = frames.line(held, line)?;
     let words: Vec<_> = line
@@ -25,7 +25,7 @@ pub(super) fn page(of: u64) -> Vec<u8> {
 #[test]
 fn a_page_is_found_until_it_is_freed_and_no_more_than_there_is_room_for() {
     let frames = Frames::new(2 * PAGE_BYTES + 7);
-    let places: [Place; 3] = Default::default();
+    let places: [FramePlace; 3] = Default::default();
     assert_eq!(word(&frames, &places[0], 0), None);
     assert!(frames.put(&places[0], &page(1)) && frames.put(&places[1], &page(2)));
     assert!(!frames.put(&places[2], &page(3)));
@@ -43,16 +43,19 @@ fn a_page_is_found_until_it_is_freed_and_no_more_than_there_is_room_for() {
 }
 
 #[test]
-fn whoever_reads_while_frames_are_used_anew_sees_one_page_or_none() {
+fn a_reader_while_frames_are_used_anew_sees_one_page_or_none() {
     let frames = Frames::new(2 * PAGE_BYTES);
-    let places: [Place; 8] = Default::default();
-    let stop = AtomicBool::new(false);
+    let places: [FramePlace; 8] = Default::default();
+    let (stop, readers) = (AtomicBool::new(false), AtomicU32::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            for round in 0..40_000u64 {
+            let mut round = 0u64;
+            // Both readers have seen a page by then, also on a machine that is busy.
+            while round < 40_000 || readers.load(Ordering::Relaxed) < 2 {
                 let place = &places[round as usize % 8];
                 frames.free(&places[(round as usize + 6) % 8]);
                 assert!(frames.put(place, &page(round)));
+                round += 1;
             }
             stop.store(true, Ordering::Relaxed);
         });
@@ -63,6 +66,9 @@ fn whoever_reads_while_frames_are_used_anew_sees_one_page_or_none() {
                     for (number, place) in places.iter().enumerate() {
                         if let Some(round) = word(&frames, place, number) {
                             assert_eq!(round as usize % 8, number);
+                            if seen == 0 {
+                                readers.fetch_add(1, Ordering::Relaxed);
+                            }
                             seen += 1;
                         }
                     }

@@ -1,7 +1,7 @@
 //! Builds a block: in the fixed layout as long as all entries allow it, else in the other.
 
 use super::fixed;
-use crate::entry::EntryKind;
+use crate::entry_kind::EntryKind;
 use crate::fences::shared_bytes;
 use crate::varint;
 
@@ -53,6 +53,10 @@ impl BlockBuilder {
 
     /// Adds an entry. The caller sees to the order of keys.
     pub(crate) fn add(&mut self, key: &[u8], kind: EntryKind, value: &[u8]) {
+        debug_assert!(
+            self.is_empty() || self.last_key.as_slice() < key,
+            "keys of a block ascend"
+        );
         if self.entries.count == 0 && self.columns.fits(key, kind, value) {
             self.columns.add(key, value);
         } else {
@@ -76,6 +80,10 @@ impl BlockBuilder {
     /// Completes the block and hands it to `done`; then the builder is empty again, its last key
     /// kept.
     pub(crate) fn finish<T>(&mut self, done: impl FnOnce(&[u8]) -> T) -> T {
+        assert!(
+            self.entries.count == 0 || self.columns.count == 0,
+            "a block has one layout"
+        );
         match self.columns.count {
             0 => self.entries.complete(),
             _ => self.columns.complete(&mut self.entries.bytes),

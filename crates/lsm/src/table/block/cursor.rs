@@ -1,18 +1,21 @@
 //! Goes through a block in order, or in the reverse order.
 
+use super::contents::Block;
 use super::fixed::Fixed;
+use super::layout::Layout;
+use super::place::EntryPlace;
 use super::prefixed::Prefixed;
-use super::{Block, Layout, Place};
-use crate::Damage;
+use crate::TableDamage;
 use crate::direction::{Direction, Start};
-use crate::entry::{Entry, EntryKind, EntryRef};
+use crate::entry::{Entry, EntryRef};
+use crate::entry_kind::EntryKind;
 use crate::fences;
 use smallvec::SmallVec;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 /// A place in a block. It does not hold the block: every call is handed it, so that a block is
-/// searched by many threads without touching a shared count.
+/// searched by many threads without changing a shared count.
 #[derive(Debug)]
 pub(crate) struct BlockCursor {
     /// The key it is on; in the fixed layout always of the length of all keys, and it begins as
@@ -85,15 +88,15 @@ impl BlockCursor {
     }
 
     /// Moves to the first entry.
-    pub(crate) fn first(&mut self, block: &Block) -> Result<(), Damage> {
+    pub(crate) fn first(&mut self, block: &Block) -> Result<(), TableDamage> {
         self.begin(block);
         self.next = 0;
         self.advance(block)
     }
 
     /// Moves to the first entry at or after `key`.
-    pub(crate) fn seek(&mut self, block: &Block, key: &[u8]) -> Result<(), Damage> {
-        (self.valid, self.next) = (false, block.end());
+    pub(crate) fn seek(&mut self, block: &Block, key: &[u8]) -> Result<(), TableDamage> {
+        (self.valid, self.next) = (false, block.layout.end());
         self.begin(block);
         match (block.search(key)?, &block.layout) {
             (None, _) => {}
@@ -111,13 +114,13 @@ impl BlockCursor {
     }
 
     /// Moves to the last entry before `key`.
-    pub(crate) fn seek_before(&mut self, block: &Block, key: &[u8]) -> Result<(), Damage> {
+    pub(crate) fn seek_before(&mut self, block: &Block, key: &[u8]) -> Result<(), TableDamage> {
         self.seek(block, key)?;
         self.retreat(block)
     }
 
     /// Moves to where `start` says.
-    pub(crate) fn place(&mut self, block: &Block, start: Start<'_>) -> Result<(), Damage> {
+    pub(crate) fn place(&mut self, block: &Block, start: Start<'_>) -> Result<(), TableDamage> {
         match start {
             Start::From([]) => self.first(block),
             Start::From(key) => self.seek(block, key),
@@ -128,7 +131,7 @@ impl BlockCursor {
 
     /// Moves on, one way or the other.
     #[inline]
-    pub(crate) fn go(&mut self, block: &Block, direction: Direction) -> Result<(), Damage> {
+    pub(crate) fn go(&mut self, block: &Block, direction: Direction) -> Result<(), TableDamage> {
         match direction {
             Direction::Forwards => self.advance(block),
             Direction::Backwards => self.retreat(block),
@@ -136,15 +139,15 @@ impl BlockCursor {
     }
 
     /// Moves to the last entry.
-    pub(crate) fn last(&mut self, block: &Block) -> Result<(), Damage> {
+    pub(crate) fn last(&mut self, block: &Block) -> Result<(), TableDamage> {
         self.begin(block);
         self.retreat(block)
     }
 
     /// Moves to the next entry.
     #[inline]
-    pub(crate) fn advance(&mut self, block: &Block) -> Result<(), Damage> {
-        if self.next >= block.end() {
+    pub(crate) fn advance(&mut self, block: &Block) -> Result<(), TableDamage> {
+        if self.next >= block.layout.end() {
             self.valid = false;
             return Ok(());
         }
@@ -160,10 +163,10 @@ impl BlockCursor {
 
     /// Moves to the entry before; to the last, if it is on none.
     #[inline]
-    pub(crate) fn retreat(&mut self, block: &Block) -> Result<(), Damage> {
+    pub(crate) fn retreat(&mut self, block: &Block) -> Result<(), TableDamage> {
         let before = match self.valid {
             true => self.at,
-            false => block.end(),
+            false => block.layout.end(),
         };
         if before == 0 {
             self.valid = false;
@@ -176,9 +179,8 @@ impl BlockCursor {
         Ok(())
     }
 
-    /// Hands the entry that it is on to `each`, and in the fixed layout those that come next, as
-    /// far as their keys' words come before `end` on the way. It stays on the last that it handed
-    /// over.
+    /// Shows `each` the entry that it is on, and in the fixed layout those that come next, while
+    /// their keys' words come before `end` on the way. It stays on the last that it showed.
     #[inline]
     pub(crate) fn visit(
         &mut self,
@@ -259,7 +261,7 @@ impl BlockCursor {
     }
 
     /// Stands on an entry of the prefixed layout; `key` holds what that shares.
-    fn stand_on(&mut self, block: &Block, place: Place) {
+    fn stand_on(&mut self, block: &Block, place: EntryPlace) {
         self.at = place.at;
         self.key.extend_from_slice(block.slice(place.unshared));
         self.word = fences::word(&self.key);
@@ -271,12 +273,17 @@ impl BlockCursor {
 
     /// The entry at `at`, which comes after the one whose key is here: of that, what it shares is
     /// left. The cursor is on no entry until this one has proved whole.
-    fn follow(&mut self, block: &Block, prefixed: Prefixed, at: usize) -> Result<Place, Damage> {
+    fn follow(
+        &mut self,
+        block: &Block,
+        prefixed: Prefixed,
+        at: usize,
+    ) -> Result<EntryPlace, TableDamage> {
         self.valid = false;
         let place = prefixed.place(&block.bytes, at)?;
         if place.shared > self.key.len() {
             let (expected, found) = (self.key.len(), place.shared);
-            return Err(Damage::new("shared key bytes", at, expected, found));
+            return Err(TableDamage::new("shared key bytes", at, expected, found));
         }
         self.key.truncate(place.shared);
         Ok(place)
@@ -288,7 +295,7 @@ impl BlockCursor {
         block: &Block,
         prefixed: Prefixed,
         before: usize,
-    ) -> Result<(), Damage> {
+    ) -> Result<(), TableDamage> {
         let mut at = prefixed.restart_before(&block.bytes, before)?;
         self.key.clear();
         loop {

@@ -3,17 +3,18 @@
 //!
 //! # Layout (little-endian)
 //! ```text
-//! | shared key bytes | own key bytes: count × o | values: count × v | count (4) | v (4) | shared (1) | o (1) | 0 (4) |
+//! | shared key bytes | own key bytes: count × o | values: count × v
+//! | count (4) | v (4) | shared (1) | o (1) | 0 (4) |
 //! ```
-//! A key is the bytes that all keys share at the front, then its own `o`, 1 to 32. Entries are in
-//! order of their keys, and all are puts. The zeros at the end stand where the other layout has its
-//! number of restarts, of which there is at least one.
+//! A key is the bytes that all keys share at their beginning, then its own `o`, 1 to 32. Entries
+//! are in order of their keys, and all are puts. The zeros at the end stand where the other layout
+//! has its number of restarts, of which there is at least one.
 //!
 //! A search compares the first eight own bytes as one number.
 
-use super::Place;
-use crate::Damage;
-use crate::entry::EntryKind;
+use super::place::EntryPlace;
+use crate::TableDamage;
+use crate::entry_kind::EntryKind;
 use crate::fences;
 use quire_seeded::{Bug, seeded};
 use std::ops::Range;
@@ -38,8 +39,8 @@ pub(super) struct Fixed {
 
 impl Fixed {
     /// The shape that `bytes` have.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Fixed, Damage> {
-        let too_short = || Damage::new("end of a block", 0, END_BYTES, bytes.len());
+    pub(super) fn parse(bytes: &[u8]) -> Result<Fixed, TableDamage> {
+        let too_short = || TableDamage::new("end of a block", 0, END_BYTES, bytes.len());
         let (columns, end) = bytes
             .split_last_chunk::<END_BYTES>()
             .ok_or_else(too_short)?;
@@ -54,7 +55,7 @@ impl Fixed {
             .and_then(|entries| entries.checked_add(shared.into()));
         if expected != Some(columns.len() as u64) {
             let at = columns.len();
-            return Err(Damage::new(
+            return Err(TableDamage::new(
                 "count of a block",
                 at,
                 expected.unwrap_or(u64::MAX),
@@ -63,7 +64,12 @@ impl Fixed {
         }
         if count == 0 || own == 0 || usize::from(own) > KEY_BYTES_MAX {
             let at = columns.len();
-            return Err(Damage::new("key bytes of a block", at, KEY_BYTES_MAX, own));
+            return Err(TableDamage::new(
+                "key bytes of a block",
+                at,
+                KEY_BYTES_MAX,
+                own,
+            ));
         }
         Ok(Fixed {
             count,
@@ -129,8 +135,8 @@ impl Fixed {
     }
 
     /// The entry numbered `index`.
-    fn place(self, index: usize) -> Place {
-        Place {
+    fn place(self, index: usize) -> EntryPlace {
+        EntryPlace {
             at: index,
             next: index + 1,
             shared: self.shared.into(),
@@ -141,7 +147,7 @@ impl Fixed {
     }
 
     /// The first entry at or after `key`, and whether its key is `key`.
-    pub(super) fn search(self, bytes: &[u8], key: &[u8]) -> Option<(Place, bool)> {
+    pub(super) fn search(self, bytes: &[u8], key: &[u8]) -> Option<(EntryPlace, bool)> {
         let count = self.count as usize;
         let all = self.shared_by_all(bytes);
         let Some(rest) = fences::strip_prefix(key, all) else {

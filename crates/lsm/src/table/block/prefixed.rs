@@ -10,10 +10,10 @@
 //! halves its way over restarts and reads at most n entries. There is at least one entry, and the
 //! first is a restart.
 
-use super::Place;
-use crate::entry::EntryKind;
+use super::place::EntryPlace;
+use crate::entry_kind::EntryKind;
 use crate::fences::shared_bytes;
-use crate::{Damage, varint};
+use crate::{TableDamage, varint};
 use quire_seeded::{Bug, seeded};
 use std::cmp::Ordering as Order;
 use std::ops::Range;
@@ -29,11 +29,11 @@ impl Prefixed {
     /// The shape that `bytes` have.
     ///
     /// # Errors
-    /// [`Damage`] if there is no room for the restarts they say they have, or for an entry.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Prefixed, Damage> {
+    /// [`TableDamage`] if there is no room for the restarts they say they have, or for an entry.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Prefixed, TableDamage> {
         let restarts = match bytes.last_chunk::<4>() {
             Some(count) => u32::from_le_bytes(*count) as usize,
-            None => return Err(Damage::new("restart count", 0, 4u64, bytes.len())),
+            None => return Err(TableDamage::new("restart count", 0, 4u64, bytes.len())),
         };
         let count_at = bytes.len() - 4;
         match restarts
@@ -44,7 +44,7 @@ impl Prefixed {
                 entries_end,
                 restarts,
             }),
-            _ => Err(Damage::new(
+            _ => Err(TableDamage::new(
                 "restart count",
                 count_at,
                 count_at / 4,
@@ -58,12 +58,12 @@ impl Prefixed {
         self.entries_end
     }
 
-    fn restart(self, bytes: &[u8], index: usize) -> Result<usize, Damage> {
+    fn restart(self, bytes: &[u8], index: usize) -> Result<usize, TableDamage> {
         let at = self.entries_end + 4 * index;
         let offset = bytes.get(at..).and_then(|rest| rest.first_chunk::<4>());
         match offset.map(|offset| u32::from_le_bytes(*offset) as usize) {
             Some(offset) if offset < self.entries_end => Ok(offset),
-            found => Err(Damage::new(
+            found => Err(TableDamage::new(
                 "restart",
                 at,
                 self.entries_end,
@@ -73,7 +73,7 @@ impl Prefixed {
     }
 
     /// The entry at the offset `at`.
-    pub(super) fn place(self, bytes: &[u8], at: usize) -> Result<Place, Damage> {
+    pub(super) fn place(self, bytes: &[u8], at: usize) -> Result<EntryPlace, TableDamage> {
         let entries = bytes.get(..self.entries_end).unwrap_or_default();
         let mut next = at;
         let head = entries.get(at..).and_then(|rest| rest.first_chunk::<3>());
@@ -91,9 +91,10 @@ impl Prefixed {
         };
         let kind = EntryKind::from_number(tag & 3)
             .filter(|kind| kind.may_be_of(tag >> 2))
-            .ok_or_else(|| Damage::new("kind of an entry", at, 2u64, tag & 3))?;
-        let too_long = |length| Damage::new("length in an entry", at, entries.len() - next, length);
-        let range = |start: usize, length: u64| -> Result<Range<usize>, Damage> {
+            .ok_or_else(|| TableDamage::new("kind of an entry", at, 2u64, tag & 3))?;
+        let too_long =
+            |length| TableDamage::new("length in an entry", at, entries.len() - next, length);
+        let range = |start: usize, length: u64| -> Result<Range<usize>, TableDamage> {
             let end = usize::try_from(length)
                 .ok()
                 .and_then(|length| start.checked_add(length));
@@ -104,7 +105,7 @@ impl Prefixed {
         };
         let unshared = range(next, unshared)?;
         let value = range(unshared.end, tag >> 2)?;
-        Ok(Place {
+        Ok(EntryPlace {
             at,
             next: value.end,
             shared: usize::try_from(shared).map_err(|_| too_long(shared))?,
@@ -115,11 +116,11 @@ impl Prefixed {
     }
 
     /// The key of the restart numbered `index`.
-    fn restart_key(self, bytes: &[u8], index: usize) -> Result<&[u8], Damage> {
+    fn restart_key(self, bytes: &[u8], index: usize) -> Result<&[u8], TableDamage> {
         let at = self.restart(bytes, index)?;
         let place = self.place(bytes, at)?;
         if place.shared != 0 {
-            return Err(Damage::new(
+            return Err(TableDamage::new(
                 "shared key bytes of a restart",
                 at,
                 0u64,
@@ -130,7 +131,7 @@ impl Prefixed {
     }
 
     /// The offset of the last restart before the offset `before`.
-    pub(super) fn restart_before(self, bytes: &[u8], before: usize) -> Result<usize, Damage> {
+    pub(super) fn restart_before(self, bytes: &[u8], before: usize) -> Result<usize, TableDamage> {
         let (mut low, mut high) = (0, self.restarts);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
@@ -141,12 +142,21 @@ impl Prefixed {
         }
         match self.restart(bytes, low)? {
             found if found < before => Ok(found),
-            found => Err(Damage::new("first restart", self.entries_end, 0u64, found)),
+            found => Err(TableDamage::new(
+                "first restart",
+                self.entries_end,
+                0u64,
+                found,
+            )),
         }
     }
 
     /// The first entry at or after `key`, and whether its key is `key`.
-    pub(super) fn search(self, bytes: &[u8], key: &[u8]) -> Result<Option<(Place, bool)>, Damage> {
+    pub(super) fn search(
+        self,
+        bytes: &[u8],
+        key: &[u8],
+    ) -> Result<Option<(EntryPlace, bool)>, TableDamage> {
         // The last restart before the key, or the first of all.
         let (mut low, mut high) = (0, self.restarts);
         while high - low > 1 {
@@ -164,7 +174,12 @@ impl Prefixed {
         while next < self.entries_end {
             let place = self.place(bytes, next)?;
             if place.shared > before {
-                return Err(Damage::new("shared key bytes", next, before, place.shared));
+                return Err(TableDamage::new(
+                    "shared key bytes",
+                    next,
+                    before,
+                    place.shared,
+                ));
             }
             before = place.shared + place.unshared.len();
             // One that has more in common with the entry before than the key has is before the key

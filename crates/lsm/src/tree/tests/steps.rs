@@ -1,6 +1,7 @@
 //! Compactions in steps, and beside flushes.
 
 use super::*;
+use crate::tree::maintain::RUNS_WAITING;
 
 fn key(number: u32) -> Vec<u8> {
     format!("key/{number:05}").into_bytes()
@@ -10,7 +11,7 @@ fn key(number: u32) -> Vec<u8> {
 fn two_runs(env: &Arc<SimEnv>) -> Pair {
     let spec = TreeSpec {
         table_bytes_max: 2000,
-        codec: Codec::None,
+        codec: BlockCodec::None,
         ..spec()
     };
     let mut pair = Pair::on(env, spec);

@@ -3,8 +3,8 @@ use proptest::prelude::*;
 
 const VALUE_BYTES_MAX: usize = 300;
 
-/// What a parser makes of the input, given in these pieces; how many bytes it let its caller hold
-/// at the most.
+/// The requests that a parser returns for input in these pieces, and the most bytes that it made
+/// its caller hold.
 fn requests<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> (Vec<String>, usize) {
     let mut parser = Parser::new(VALUE_BYTES_MAX);
     let (mut requests, mut held, mut held_max) = (Vec::new(), Vec::new(), 0);
@@ -28,7 +28,7 @@ fn requests<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> (Vec<String>, usi
     (requests, held_max)
 }
 
-/// Words of the protocol and beyond, so that lines are often almost right.
+/// Words of the protocol and others, so that lines are often almost right.
 fn word() -> impl Strategy<Value = Vec<u8>> {
     let known: Vec<&[u8]> = vec![
         b"get",
@@ -116,7 +116,7 @@ proptest! {
     ) {
         let input = lines.concat();
         let (whole, held) = requests([input.as_slice()]);
-        // Never more than one line, or one value and the line before it.
+        // At most one line, or one value and the line before it.
         prop_assert!(held <= LINE_BYTES_MAX + VALUE_BYTES_MAX + LINE_END.len());
         let (by_byte, _) = requests(input.chunks(1));
         prop_assert_eq!(&by_byte, &whole);
@@ -132,7 +132,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_taken(input in prop::collection::vec(any::<u8>(), 0..3000)) {
+    fn any_bytes_are_parsed_without_a_panic(input in prop::collection::vec(any::<u8>(), 0..3000)) {
         prop_assert_eq!(requests(input.chunks(7)).0, requests([input.as_slice()]).0);
     }
 }
@@ -168,7 +168,7 @@ fn a_refused_value_is_never_read_as_a_command() {
 }
 
 #[test]
-fn where_the_next_request_begins_unknown_nothing_more_is_read() {
+fn nothing_is_parsed_once_the_start_of_the_next_request_is_unknown() {
     let long = "x".repeat(LINE_BYTES_MAX);
     for input in [
         "set k 0 0 -1\r\nversion\r\n",

@@ -1,0 +1,261 @@
+//! Batches: writes that are decided and acknowledged together.
+
+use crate::collection::Collection;
+use crate::collection_state::CollectionState;
+use crate::{Error, Result};
+use quire_collection::{Write, Written};
+use quire_model::{Document, Key};
+use quire_seeded::{Bug, seeded};
+use quire_store::Durability;
+use std::collections::BTreeMap;
+
+/// Writes that are gathered, then done together. [`Collection::batch`] begins one.
+///
+/// What a partition gets of a batch is one group of records in its log: it survives a crash whole
+/// or not at all. (A group is cut at about 32 MiB of records.) A batch over several partitions is
+/// atomic in each of them, and not as a whole: after a crash one partition may have its part and
+/// another not. [`write_atomic`](Batch::write_atomic) does all of a batch or nothing, for writes to
+/// one partition.
+///
+/// ```
+/// use quiredb::{CollectionSettings, Database, Document, ErrorKind, Key};
+/// # let dir = tempfile::tempdir()?;
+/// # let database = Database::open(dir.path())?;
+/// let one = CollectionSettings { partitions: 1, ..CollectionSettings::default() };
+/// let accounts = database.create_collection("accounts", one)?;
+///
+/// let mut opening = accounts.batch();
+/// for json in [r#"{"_id":"ann","euros":50}"#, r#"{"_id":"bob","euros":0}"#] {
+///     opening.put(&Document::from_json(json.as_bytes())?)?;
+/// }
+/// for result in opening.write() {
+///     result?; // each write has a result of its own
+/// }
+///
+/// // Both writes are done, or none of them.
+/// let mut transfer = accounts.batch();
+/// transfer.patch(&Key::parse("ann")?, &Document::from_json(br#"{"euros":20}"#)?);
+/// transfer.patch(&Key::parse("eve")?, &Document::from_json(br#"{"euros":30}"#)?);
+/// assert_eq!(transfer.write_atomic().unwrap_err().kind(), ErrorKind::NotFound);
+/// let ann = accounts.get(&Key::parse("ann")?)?.expect("it was written above");
+/// assert_eq!(ann.document.to_json(), r#"{"_id":"ann","euros":50}"#);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "a batch does nothing until `write` or `write_atomic` is called"]
+pub struct Batch<'c> {
+    collection: &'c CollectionState,
+    writes: Vec<Write>,
+    durability: Option<Durability>,
+}
+
+impl Collection {
+    /// Begins a batch of writes.
+    pub fn batch(&self) -> Batch<'_> {
+        Batch {
+            collection: self.state(),
+            writes: Vec::new(),
+            durability: None,
+        }
+    }
+}
+
+impl Batch<'_> {
+    /// How durable the writes are when they are acknowledged. The collection's setting if `None`,
+    /// the default.
+    pub fn durability(mut self, durability: impl Into<Option<Durability>>) -> Self {
+        self.durability = durability.into();
+        self
+    }
+
+    /// Adds writes that are made already, with their conditions. The order is kept.
+    pub fn writes(mut self, writes: impl IntoIterator<Item = Write>) -> Self {
+        match self.writes.is_empty() {
+            // The allocation of a vector is taken over.
+            true => self.writes = writes.into_iter().collect(),
+            false => self.writes.extend(writes),
+        }
+        self
+    }
+
+    /// Adds a write that is made already, with its condition.
+    pub fn push(&mut self, write: Write) {
+        self.writes.push(write);
+    }
+
+    /// Adds: the document is put under the key in its key field.
+    ///
+    /// # Errors
+    /// `Invalid` if that field is missing or can't be a key; the batch is then as it was.
+    pub fn put(&mut self, document: &Document) -> Result<()> {
+        let key = self.collection.key_of(document)?;
+        self.push(Write::put(key, document.clone()));
+        Ok(())
+    }
+
+    /// Adds: the document is put under `key`.
+    pub fn put_at(&mut self, key: &Key, document: &Document) {
+        self.push(Write::put(key.clone(), document.clone()));
+    }
+
+    /// Adds: the document under `key` is changed by a JSON merge patch (RFC 7396).
+    pub fn patch(&mut self, key: &Key, patch: &Document) {
+        self.push(Write::patch(key.clone(), patch.clone()));
+    }
+
+    /// Adds: the document under `key` is removed.
+    pub fn delete(&mut self, key: &Key) {
+        self.push(Write::delete(key.clone()));
+    }
+
+    /// How many writes it has.
+    pub fn len(&self) -> usize {
+        self.writes.len()
+    }
+
+    /// Whether it has no writes.
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+    }
+
+    /// Does the writes and acknowledges them together. Returns a result for each write, in their
+    /// order. Each is judged on its own: one that fails does not keep the others from being done.
+    /// Writes to one key are done in their order.
+    pub fn write(self) -> Vec<Result<Written>> {
+        let durability = self.durability_or_default();
+        let mut results: Vec<Option<Result<Written>>> = Vec::new();
+        results.resize_with(self.writes.len(), || None);
+        let mut by_partition: BTreeMap<u32, (Vec<usize>, Vec<Write>)> = BTreeMap::new();
+        for (index, write) in self.writes.into_iter().enumerate() {
+            let (indices, writes) = by_partition
+                .entry(self.collection.partition_of(&write.key))
+                .or_default();
+            indices.push(match seeded(Bug::ResultsInOtherPlaces) {
+                true => indices.len(),
+                false => index,
+            });
+            writes.push(write);
+        }
+        let groups: Vec<(u32, &[Write])> = by_partition
+            .iter()
+            .map(|(number, (_, writes))| (*number, writes.as_slice()))
+            .collect();
+        let grouped = write_groups(self.collection, &groups, durability);
+        for ((indices, _), group) in by_partition.values().zip(grouped) {
+            assert_eq!(
+                indices.len(),
+                group.len(),
+                "each write of a group has a result"
+            );
+            for (index, result) in indices.iter().zip(group) {
+                results[*index] = Some(result);
+            }
+        }
+        results
+            .into_iter()
+            .map(|result| result.unwrap_or(Err(Error::Closed)))
+            .collect()
+    }
+
+    /// Does all writes or none of them, also over a crash: they are one group of records in the log
+    /// of one partition. Returns what each did, in their order.
+    ///
+    /// # Errors
+    /// Nothing was written if it is `Invalid` (the keys belong to several partitions:
+    /// [`Collection::partition_of`] tells), `TooLarge` (more than about 32 MiB of records), or what
+    /// is wrong with the first write that fails: `Conflict`, `NotFound`. Otherwise as of
+    /// [`Collection::put`].
+    pub fn write_atomic(self) -> Result<Vec<Written>> {
+        let Some(first) = self.writes.first() else {
+            return Ok(Vec::new());
+        };
+        let number = self.collection.partition_of(&first.key);
+        let other = |write: &&Write| self.collection.partition_of(&write.key) != number;
+        if let Some(other) = self.writes.iter().find(other) {
+            return Err(Error::Invalid(format!(
+                "an atomic batch is for one partition, and the keys {} and {} belong to two",
+                first.key, other.key
+            )));
+        }
+        let partition = &self.collection.partitions[number as usize];
+        let (written, position) = partition.write_whole(&self.writes)?;
+        assert_eq!(
+            written.len(),
+            self.writes.len(),
+            "an atomic batch does each of its writes"
+        );
+        partition.acknowledge(position, self.durability_or_default())?;
+        Ok(written)
+    }
+
+    fn durability_or_default(&self) -> Durability {
+        let setting = || self.collection.settings.read().durability;
+        self.durability.unwrap_or_else(setting)
+    }
+}
+
+impl Collection {
+    /// Does writes that the caller has grouped by [`partition`](Collection::partition_of), as
+    /// [`Batch::write`] does. Each group is the number of a partition and
+    /// writes to it in their order; a partition may have several groups. Returns the results of
+    /// each group, in the order of its writes. If a key is not of the partition of its group,
+    /// nothing is written and all results are `Invalid`.
+    pub fn write_grouped(
+        &self,
+        groups: &[(u32, &[Write])],
+        durability: Option<Durability>,
+    ) -> Vec<Vec<Result<Written>>> {
+        let is_misplaced = |(number, writes): &(u32, &[Write])| {
+            let mut keys = writes.iter().map(|write| &write.key);
+            keys.any(|key| self.partition_of(key) != *number)
+        };
+        if groups.iter().any(is_misplaced) {
+            let error = || {
+                Err(Error::Invalid(
+                    "a key is not of its group's partition".into(),
+                ))
+            };
+            let refused = |(_, writes): &(u32, &[Write])| writes.iter().map(|_| error()).collect();
+            return groups.iter().map(refused).collect();
+        }
+        let setting = || self.settings().durability;
+        write_groups(self.state(), groups, durability.unwrap_or_else(setting))
+    }
+}
+
+/// Writes all groups, then acknowledges all, so the syncs of several partitions are not taken in
+/// turn with the work. Each key is of the partition of its group. Returns the results by group.
+fn write_groups(
+    collection: &CollectionState,
+    groups: &[(u32, &[Write])],
+    durability: Durability,
+) -> Vec<Vec<Result<Written>>> {
+    let mut results: Vec<Vec<Result<Written>>> = Vec::with_capacity(groups.len());
+    let mut pending = Vec::with_capacity(groups.len());
+    for (group, (number, writes)) in groups.iter().enumerate() {
+        let mut done: Vec<Result<Written>> = Vec::with_capacity(writes.len());
+        let partition = &collection.partitions[*number as usize];
+        while done.len() < writes.len() {
+            match partition.write(&writes[done.len()..]) {
+                Ok((part, position)) => {
+                    assert!(!part.is_empty(), "a partition decides one write at least");
+                    pending.push((group, done.len()..done.len() + part.len(), position));
+                    done.extend(part.into_iter().map(|result| result.map_err(Error::from)));
+                }
+                Err(error) => {
+                    let error = Error::from(error);
+                    done.resize_with(writes.len(), || Err(error.clone()));
+                }
+            }
+        }
+        results.push(done);
+    }
+    for (group, written, position) in pending {
+        let partition = &collection.partitions[groups[group].0 as usize];
+        if let Err(error) = partition.acknowledge(position, durability) {
+            let error = Error::from(error);
+            results[group][written].fill_with(|| Err(error.clone()));
+        }
+    }
+    results
+}

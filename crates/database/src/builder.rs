@@ -1,0 +1,158 @@
+//! Opening a database: [`Database::open`], and [`Database::builder`] for everything else.
+
+use crate::database::Database;
+use crate::options::DatabaseOptions;
+use crate::{Error, Result};
+use quire_env::{Env, Medium, OsEnv, Volumes};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a database is opened: each method sets one option, [`open`](DatabaseBuilder::open) opens it.
+///
+/// ```
+/// use quiredb::{Database, ErrorKind};
+/// use std::time::Duration;
+/// # let dir = tempfile::tempdir()?;
+/// # let (fast, large) = (dir.path().join("ssd"), dir.path().join("hdd"));
+///
+/// let database = Database::builder(&fast)
+///     .volumes([&large]) // table files go to this disk too
+///     .memory(64 << 20)
+///     .scrub_every(Duration::from_secs(24 * 3600))
+///     .open()?;
+/// assert_eq!(database.stats()?.memory_bytes, 64 << 20);
+/// database.close()?;
+///
+/// // It was created on two volumes: from now on both are needed.
+/// let one = Database::builder(&fast).create(false).open();
+/// assert_eq!(one.unwrap_err().kind(), ErrorKind::Invalid);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "a builder does nothing until `open` is called"]
+pub struct DatabaseBuilder {
+    /// The directory of each volume, the first one first, and what it is made of.
+    volumes: Vec<(PathBuf, Medium)>,
+    /// The operating system if none is given.
+    env: Option<Arc<dyn Env>>,
+    options: DatabaseOptions,
+}
+
+impl Database {
+    /// Opens the database in a directory, with default options; creates it if the directory is
+    /// absent or empty.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// let database = quiredb::Database::open(dir.path().join("library"))?;
+    /// assert!(database.collections().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Locked` if another process has it open; `Invalid` if the directory holds something else;
+    /// `Corrupt` if the catalog is damaged; `Io` if the directory can't be written.
+    pub fn open(path: impl AsRef<Path>) -> Result<Database> {
+        Database::builder(path).open()
+    }
+
+    /// A builder for the database in a directory: options, further volumes, another machine.
+    pub fn builder(path: impl AsRef<Path>) -> DatabaseBuilder {
+        DatabaseBuilder::on(&Volumes::single(path.as_ref()))
+    }
+}
+
+impl DatabaseBuilder {
+    /// A builder for the database on these volumes.
+    pub fn on(volumes: &Volumes) -> DatabaseBuilder {
+        let volumes = volumes.iter();
+        DatabaseBuilder {
+            volumes: volumes
+                .map(|volume| (volume.path.clone(), volume.medium))
+                .collect(),
+            env: None,
+            options: DatabaseOptions::default(),
+        }
+    }
+
+    /// Adds volumes, each a directory on a disk of its own: table files are spread over all
+    /// volumes. A database keeps the number and the order of the volumes that it was created on.
+    pub fn volumes(mut self, paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Self {
+        let paths = paths.into_iter();
+        self.volumes
+            .extend(paths.map(|path| (path.as_ref().to_path_buf(), Medium::Ssd)));
+        self
+    }
+
+    /// The machine: a simulated one for tests. Default: the operating system.
+    pub fn env(mut self, env: Arc<dyn Env>) -> Self {
+        self.env = Some(env);
+        self
+    }
+
+    /// All options at once, in the place of those set before.
+    pub fn options(mut self, options: DatabaseOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Whether the database is created if the directory is absent or empty. Default true.
+    pub fn create(mut self, create: bool) -> Self {
+        self.options.create_if_missing = create;
+        self
+    }
+
+    /// Bytes that memtables, caches and buffers may hold: see [`DatabaseOptions::memory_bytes`].
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.options.memory_bytes = bytes;
+        self
+    }
+
+    /// Log bytes that opening after a crash may have to replay for one partition: see
+    /// [`DatabaseOptions::replay_bytes_max`].
+    pub fn replay_max(mut self, bytes: u64) -> Self {
+        self.options.replay_bytes_max = bytes;
+        self
+    }
+
+    /// The size of a log segment: see [`DatabaseOptions::segment_bytes`].
+    pub fn segment(mut self, bytes: u64) -> Self {
+        self.options.segment_bytes = bytes;
+        self
+    }
+
+    /// How often every byte is read and checked in the background, or `None` for never: see
+    /// [`DatabaseOptions::scrub_period`].
+    pub fn scrub_every(mut self, period: impl Into<Option<Duration>>) -> Self {
+        self.options.scrub_period = period.into();
+        self
+    }
+
+    /// When segments of the log are compacted: see [`DatabaseOptions::log_live_percent`].
+    pub fn log_live_percent(mut self, percent: u32) -> Self {
+        self.options.log_live_percent = percent;
+        self
+    }
+
+    /// Whether collections delete documents by their retention settings: see
+    /// [`DatabaseOptions::retention`].
+    pub fn retention(mut self, retention: bool) -> Self {
+        self.options.retention = retention;
+        self
+    }
+
+    /// Opens the database.
+    ///
+    /// # Errors
+    /// As of [`Database::open`]; `Invalid` for an option out of its range or other volumes than
+    /// the database was created on; `NotFound` if there is none and it is not to be created.
+    pub fn open(self) -> Result<Database> {
+        let env = match self.env {
+            Some(env) => env,
+            None => OsEnv::new()?,
+        };
+        let volumes = Volumes::new(self.volumes).map_err(Error::from)?;
+        Database::open_on(env, volumes, self.options)
+    }
+}

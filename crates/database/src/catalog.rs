@@ -1,0 +1,258 @@
+//! The catalog: which collections a database has, and their settings.
+//!
+//! A small text file, `CATALOG`, replaced whole at each change; readable by people, checked by a
+//! checksum.
+//!
+//! A sealed text file (see `sealed.rs`) of the kind `quire-catalog`, version 1.
+
+use crate::settings::check_name;
+use crate::{CollectionSettings, Error, Result};
+use quire_env::Env;
+use quire_store::{seal, unseal};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// The name of the file in the directory of the first volume.
+pub const CATALOG_NAME: &str = "CATALOG";
+
+const KIND: &str = "quire-catalog";
+const VERSION: u32 = 1;
+
+/// The most bytes that the file may have.
+pub const CATALOG_BYTES_MAX: u64 = 64 << 20;
+
+/// What the file says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Catalog {
+    /// 16 hex digits, random: the first half of the identity of each of its partitions.
+    pub database: String,
+    /// How many volumes it was made on.
+    pub volumes: u32,
+    /// Ids are not used again, so that what is left of a dropped collection is never taken for
+    /// another's.
+    pub next_collection: u32,
+    /// The collections, in the order in which they were created.
+    pub collections: Vec<Entry>,
+}
+
+/// A collection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its id, which names its directory.
+    pub id: u32,
+    /// Its name, which is unique.
+    pub name: String,
+    /// Its settings.
+    pub settings: CollectionSettings,
+}
+
+impl Catalog {
+    /// The catalog of a new database: a random id, no collections.
+    pub fn new(env: &dyn Env, volumes: usize) -> Catalog {
+        let mut random = [0; 8];
+        env.random(&mut random);
+        Catalog {
+            database: format!("{:016x}", u64::from_le_bytes(random)),
+            volumes: u32::try_from(volumes).unwrap_or(u32::MAX),
+            next_collection: 1,
+            collections: Vec::new(),
+        }
+    }
+
+    /// The path of the file.
+    pub fn path(root: &Path) -> PathBuf {
+        root.join(CATALOG_NAME)
+    }
+
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// `Corrupt` if it is damaged; `NotFound`; `Io`.
+    pub fn read(env: &dyn Env, root: &Path) -> Result<Catalog> {
+        let path = Catalog::path(root);
+        let bytes = env.read(&path, CATALOG_BYTES_MAX)?;
+        Catalog::decode(&bytes).map_err(|what| Error::Catalog { path, what })
+    }
+
+    /// Replaces the file. Durable when it returns.
+    ///
+    /// # Errors
+    /// `Full` or `Io`: the old catalog or the new one is there.
+    pub fn write(&self, env: &dyn Env, root: &Path) -> Result<()> {
+        assert!(
+            self.check().is_ok(),
+            "a catalog that is written can be read again"
+        );
+        Ok(env.replace(&Catalog::path(root), &self.encode())?)
+    }
+
+    /// The bytes of the file.
+    pub fn encode(&self) -> Vec<u8> {
+        seal(KIND, VERSION, &serde_json::json!(self).to_string())
+    }
+
+    /// What bytes of the file say.
+    ///
+    /// # Errors
+    /// What is wrong, in words, if they are damaged or of another version.
+    pub fn decode(bytes: &[u8]) -> std::result::Result<Catalog, String> {
+        let json = unseal(KIND, VERSION, "catalog", bytes)?;
+        let catalog: Catalog = serde_json::from_str(json)
+            .map_err(|error| format!("the catalog is damaged: {error}"))?;
+        let checked = catalog.check();
+        checked.map_err(|what| format!("the catalog is damaged: {what}"))?;
+        Ok(catalog)
+    }
+
+    /// What a checksum does not say: that this is a catalog that could have been made.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn check(&self) -> std::result::Result<(), String> {
+        self.database_id().ok_or("bad database id")?;
+        let mut ids = BTreeSet::new();
+        for entry in &self.collections {
+            let checked = check_name(&entry.name).and_then(|()| entry.settings.check());
+            checked.map_err(|error| error.to_string())?;
+            if entry.id >= self.next_collection || !ids.insert(entry.id) {
+                return Err(format!("collection {:?} has a wrong id", entry.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// What bytes that may be damaged still say. Only a repair uses it.
+    pub fn guess(bytes: &[u8]) -> Option<Catalog> {
+        let json = bytes.splitn(2, |byte| *byte == b'\n').nth(1)?;
+        let catalog: Catalog = serde_json::from_slice(json).ok()?;
+        catalog.database_id().is_some().then_some(catalog)
+    }
+
+    fn database_id(&self) -> Option<u64> {
+        u64::from_str_radix(&self.database, 16).ok()
+    }
+
+    /// The identity of a partition: database id, collection id and partition number.
+    pub fn identity(&self, collection: u32, partition: u32) -> [u8; 16] {
+        let mut identity = [0; 16];
+        let parts = [
+            &self.database_id().unwrap_or_default().to_le_bytes()[..],
+            &collection.to_le_bytes(),
+            &partition.to_le_bytes(),
+        ];
+        identity.copy_from_slice(&parts.concat());
+        identity
+    }
+
+    /// Collection and number of every partition, in order.
+    pub fn partitions(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let entries = self.collections.iter();
+        entries.flat_map(|entry| (0..entry.settings.partitions).map(|number| (entry.id, number)))
+    }
+
+    /// Whether the other has the same collections. (The next id may differ: it is spent by attempts
+    /// that fail, too.)
+    pub fn same_collections(&self, other: &Catalog) -> bool {
+        self.collections == other.collections
+    }
+
+    /// The collection of this name.
+    pub fn find(&self, name: &str) -> Option<&Entry> {
+        self.collections.iter().find(|entry| entry.name == name)
+    }
+
+    /// What there is, in words, for the error about what there is not.
+    pub fn existing(&self) -> String {
+        match self.collections.as_slice() {
+            [] => "it has none".to_string(),
+            some => {
+                let names: Vec<_> = some
+                    .iter()
+                    .take(20)
+                    .map(|entry| entry.name.as_str())
+                    .collect();
+                format!(
+                    "it has: {}{}",
+                    names.join(", "),
+                    if some.len() > 20 { ", …" } else { "" }
+                )
+            }
+        }
+    }
+}
+
+/// A collection's directory below each volume's.
+pub fn collection_dir(id: u32) -> PathBuf {
+    PathBuf::from(format!("c{id:08}"))
+}
+
+/// A partition's directory below each volume's.
+pub fn partition_dir(id: u32, partition: u32) -> PathBuf {
+    collection_dir(id).join(format!("p{partition:04}"))
+}
+
+/// The number in the name of a partition's directory.
+pub fn parse_partition_dir(name: &str) -> Option<u32> {
+    let number: u32 = name.strip_prefix('p')?.parse().ok()?;
+    (format!("p{number:04}") == name).then_some(number)
+}
+
+/// The id in the name of a collection's directory.
+pub fn parse_collection_dir(name: &str) -> Option<u32> {
+    let id: u32 = name.strip_prefix('c')?.parse().ok()?;
+    (collection_dir(id).to_str() == Some(name)).then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Catalog {
+        Catalog {
+            database: "00ff00ff00ff00ff".into(),
+            volumes: 1,
+            next_collection: 3,
+            collections: vec![Entry {
+                id: 2,
+                name: "jobs".into(),
+                settings: CollectionSettings::default(),
+            }],
+        }
+    }
+
+    #[test]
+    fn round_trips() {
+        assert_eq!(Catalog::decode(&sample().encode()).unwrap(), sample());
+    }
+
+    #[test]
+    fn collections_that_could_not_have_been_made_are_damage() {
+        let mut catalog = sample();
+        catalog.collections[0].settings.partitions = u32::MAX;
+        assert!(Catalog::decode(&catalog.encode()).is_err());
+        catalog = sample();
+        catalog.collections[0].name = "../jobs".into();
+        assert!(Catalog::decode(&catalog.encode()).is_err());
+    }
+
+    #[test]
+    fn every_changed_byte_and_every_cut_is_an_error() {
+        let bytes = sample().encode();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            assert!(Catalog::decode(&damaged).is_err(), "byte {at}");
+            assert!(Catalog::decode(&bytes[..at]).is_err(), "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn directories_are_named_and_recognised() {
+        assert_eq!(partition_dir(7, 3), Path::new("c00000007/p0003"));
+        assert_eq!(parse_collection_dir("c00000007"), Some(7));
+        for name in ["c7", "c0000000x", "x00000007", "c"] {
+            assert_eq!(parse_collection_dir(name), None, "{name}");
+        }
+    }
+}

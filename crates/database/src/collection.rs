@@ -1,0 +1,319 @@
+//! A collection: documents by key, spread over partitions by a hash of the key.
+
+use crate::collection_state::CollectionState;
+use crate::error::first_error;
+use crate::retention::PartitionRetention;
+use crate::scan::Scan;
+use crate::settings::CollectionSettings;
+use crate::stats::CollectionStats;
+use crate::tail::Tail;
+use crate::view::View;
+use crate::{Error, Result};
+use parking_lot::RwLock;
+use quire_collection::{Found, Partition};
+use quire_env::Gate;
+use quire_model::{Document, Key, Position};
+use std::ops::RangeBounds;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An open collection. Cheap to clone; any number of threads write and read at once.
+///
+/// ```
+/// use quiredb::{CollectionSettings, Database, Document, ErrorKind, Key};
+/// # let dir = tempfile::tempdir()?;
+/// # let database = Database::open(dir.path())?;
+/// let jobs = database.create_collection("jobs", CollectionSettings::default())?;
+///
+/// // A batch is acknowledged together: one sync for each partition that it writes to.
+/// let mut batch = jobs.batch();
+/// for id in 0..100 {
+///     let json = format!(r#"{{"_id":{id},"title":"job {id}"}}"#);
+///     batch.put(&Document::from_json(json.as_bytes())?)?;
+/// }
+/// for result in batch.write() {
+///     result?;
+/// }
+///
+/// // A write can depend on the version that its author saw.
+/// let seen = jobs.get(&Key::from(7))?.expect("job 7 was written");
+/// jobs.write().if_version(seen.version).delete(&Key::from(7))?;
+/// let again = jobs.write().if_version(seen.version).delete(&Key::from(7));
+/// assert_eq!(again.unwrap_err().kind(), ErrorKind::Conflict);
+///
+/// // A view stays as it is while others write.
+/// let view = jobs.view()?;
+/// jobs.delete(&Key::from(8))?;
+/// assert_eq!((view.count(), jobs.count()?), (99, 98));
+/// let first = view.scan(..Key::from(3))?.map(|found| Ok(found?.key));
+/// let first: Vec<Key> = first.collect::<quiredb::Result<_>>()?;
+/// assert_eq!(first, [Key::from(0), Key::from(1), Key::from(2)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Collection {
+    state: Arc<CollectionState>,
+}
+
+impl Collection {
+    pub(crate) fn new(
+        name: String,
+        settings: CollectionSettings,
+        partitions: Vec<Partition>,
+        changed: Arc<dyn Gate>,
+        retention: bool,
+    ) -> Collection {
+        assert_eq!(
+            partitions.len(),
+            settings.partitions as usize,
+            "a collection opens the partitions that its settings say"
+        );
+        assert!(!partitions.is_empty(), "a collection has a partition");
+        let retained = partitions.iter().filter(|_| retention);
+        let rule = settings.retention();
+        let retention = retained.map(|partition| PartitionRetention::start(partition, rule));
+        Collection {
+            state: Arc::new(CollectionState {
+                name,
+                settings: RwLock::new(Arc::new(settings)),
+                retention: retention.collect(),
+                partitions,
+                changed,
+            }),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.state.name
+    }
+
+    /// Its settings, as they are now.
+    pub fn settings(&self) -> Arc<CollectionSettings> {
+        self.state.settings()
+    }
+
+    /// Takes settings over that are in the catalog.
+    pub(crate) fn set_settings(&self, settings: CollectionSettings) -> Result<()> {
+        let (log, rule) = (settings.log(), settings.retention());
+        *self.state.settings.write() = Arc::new(settings);
+        for partition in self.partitions() {
+            partition.set_log(log)?;
+        }
+        for retention in &self.state.retention {
+            retention.set(rule);
+        }
+        Ok(())
+    }
+
+    /// The key that a document carries in the collection's key field.
+    ///
+    /// # Errors
+    /// `Invalid` if it has none, or one that can't be a key.
+    pub fn key_of(&self, document: &Document) -> Result<Key> {
+        self.state.key_of(document)
+    }
+
+    /// The partition that a key belongs to.
+    pub fn partition_of(&self, key: &Key) -> u32 {
+        self.state.partition_of(key)
+    }
+
+    pub(crate) fn state(&self) -> &CollectionState {
+        &self.state
+    }
+
+    pub(crate) fn partitions(&self) -> &[Partition] {
+        &self.state.partitions
+    }
+
+    fn partition(&self, key: &Key) -> &Partition {
+        &self.state.partitions[self.partition_of(key) as usize]
+    }
+
+    /// The document under `key`.
+    ///
+    /// # Errors
+    /// `Corrupt` if the bytes on disk are damaged: the error names file and offset.
+    pub fn get(&self, key: &Key) -> Result<Option<Found>> {
+        Ok(self.partition(key).get(key)?)
+    }
+
+    /// The documents under many keys, in the order of the keys, each partition as of now. A
+    /// [`view`](Collection::view) gives them as of the moment when it was made.
+    ///
+    /// # Errors
+    /// As of [`get`](Collection::get).
+    pub fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Found>>> {
+        self.state.get_many(keys, |partition, keys| {
+            self.state.partitions[partition].get_many(keys)
+        })
+    }
+
+    /// The documents in a range of keys, in key order, as of now.
+    ///
+    /// # Errors
+    /// As of [`get`](Collection::get).
+    pub fn scan(&self, range: impl RangeBounds<Key>) -> Result<Scan> {
+        self.view()?.scan(range)
+    }
+
+    /// How many documents there are.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn count(&self) -> Result<u64> {
+        Ok(self.view()?.count())
+    }
+
+    /// A consistent read as of now: each partition at one position. It pins memory and files while
+    /// it is held.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn view(&self) -> Result<View> {
+        let partitions = self
+            .state
+            .partitions
+            .iter()
+            .map(Partition::view)
+            .collect::<quire_collection::Result<_>>()?;
+        Ok(View::new(Arc::clone(&self.state), partitions))
+    }
+
+    /// The changes from position `from` on, in every partition, as far as they are visible now:
+    /// each partition's in order, partitions interleaved by time. A change that a later one of the
+    /// same document superseded may be missing, if it was compacted away.
+    ///
+    /// ```
+    /// use quiredb::{Database, Document, Position};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let database = Database::open(dir.path())?;
+    /// let jobs = database.collection_or_create("jobs", Default::default)?;
+    /// jobs.put(&Document::from_json(br#"{"_id":"a"}"#)?)?;
+    /// let mut tail = jobs.tail(Position(1))?;
+    /// let change = tail.next().expect("job a was written")?;
+    /// assert_eq!(change.key.to_string(), "a");
+    ///
+    /// // Later, go on where it ended.
+    /// assert!(jobs.tail_after(&tail.seen())?.next().is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Gone` if a log no longer holds that position.
+    pub fn tail(&self, from: Position) -> Result<Tail> {
+        let seen = Position(from.0.saturating_sub(1));
+        self.tail_after(&vec![seen; self.state.partitions.len()])
+    }
+
+    /// The changes after one position per partition, as [`Tail::seen`] gives them.
+    ///
+    /// # Errors
+    /// As of [`tail`](Collection::tail); `Invalid` if there is not one position per partition.
+    pub fn tail_after(&self, seen: &[Position]) -> Result<Tail> {
+        if seen.len() != self.state.partitions.len() {
+            let what = format!(
+                "{} positions for {} partitions",
+                seen.len(),
+                self.state.partitions.len()
+            );
+            return Err(Error::Invalid(what));
+        }
+        Tail::new(&self.state.partitions, seen)
+    }
+
+    /// The last position that is visible of each partition.
+    pub fn positions(&self) -> Vec<Position> {
+        let partitions = self.state.partitions.iter();
+        partitions.map(Partition::position).collect()
+    }
+
+    /// Waits until something newer than `seen` (one position per partition) is visible, and says
+    /// whether it is; false when the time is over or the collection is closed.
+    pub fn wait_for_change(&self, seen: &[Position], timeout: Duration) -> bool {
+        let newer = || {
+            self.state
+                .partitions
+                .iter()
+                .zip(seen)
+                .any(|(partition, seen)| partition.position() > *seen)
+        };
+        let mut closed = false;
+        self.state.changed.wait_until(
+            &mut || {
+                closed = self
+                    .state
+                    .partitions
+                    .iter()
+                    .any(|partition| partition.view().is_err());
+                closed || newer()
+            },
+            timeout,
+        );
+        !closed && newer()
+    }
+
+    /// Makes everything written so far durable and visible.
+    ///
+    /// # Errors
+    /// `ReadOnly` or `Io`.
+    pub fn sync(&self) -> Result<()> {
+        self.each(Partition::sync)
+    }
+
+    /// Writes all memtables out.
+    ///
+    /// # Errors
+    /// `Full` or `Io`.
+    pub fn flush(&self) -> Result<()> {
+        self.each(Partition::flush)
+    }
+
+    /// Merges every tree into one run. Long: reads and writes all table files.
+    ///
+    /// # Errors
+    /// `Full` or `Io`.
+    pub fn compact(&self) -> Result<()> {
+        self.each(Partition::compact)
+    }
+
+    /// Whether this is the only handle to it.
+    pub(crate) fn is_unshared(&self) -> bool {
+        Arc::strong_count(&self.state) == 1
+    }
+
+    pub(crate) fn close(&self) -> Result<()> {
+        self.each(Partition::close)
+    }
+
+    fn each(&self, act: impl Fn(&Partition) -> quire_collection::Result<()>) -> Result<()> {
+        first_error(
+            self.state
+                .partitions
+                .iter()
+                .map(|partition| Ok(act(partition)?)),
+        )
+    }
+
+    /// Figures.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn stats(&self) -> Result<CollectionStats> {
+        let mut stats = CollectionStats {
+            name: self.state.name.clone(),
+            documents: self.count()?,
+            partitions: self.settings().partitions,
+            ..CollectionStats::default()
+        };
+        for partition in &self.state.partitions {
+            stats.add(&partition.stats());
+        }
+        for retention in &self.state.retention {
+            stats.retention_deleted += retention.deleted();
+            stats.background_errors.extend(retention.error());
+        }
+        Ok(stats)
+    }
+}

@@ -1,0 +1,614 @@
+//! A database: a directory (or several, one a disk) of collections.
+
+use crate::catalog::{Catalog, Entry};
+use crate::collection::Collection;
+use crate::directory::{
+    LOCK_NAME, holds_database, partition_place, remove_collection, remove_leftovers,
+};
+use crate::error::first_error;
+use crate::options::DatabaseOptions;
+use crate::scrub::{Ended, ScrubSource, Scrubber};
+use crate::settings::{CollectionSettings, check_name};
+use crate::stats::{DatabaseStats, FilterStats, ScrubStats};
+use crate::{Error, Result};
+use parking_lot::Mutex;
+use quire_collection::Partition;
+use quire_env::{Env, Gate, Volumes};
+use quire_seeded::{Bug, seeded};
+use quire_store::{Place, Shared, StoreOptions};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+/// An open database. Cheap to clone; any number of threads. One process has it open at a time.
+///
+/// ```
+/// use quiredb::{CollectionSettings, Database, Document, Key};
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("shop");
+///
+/// let database = Database::open(&path)?;
+/// let cars = database.create_collection("cars", CollectionSettings::default())?;
+/// let key = Key::parse("golf-7")?;
+/// cars.put_at(&key, &Document::from_json(br#"{"make":"VW","km":81000}"#)?)?;
+/// cars.patch(&key, &Document::from_json(br#"{"km":82500}"#)?)?;
+/// let found = cars.get(&key)?.expect("it was just written");
+/// assert_eq!(found.document.to_json(), r#"{"make":"VW","km":82500}"#);
+/// database.close()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Database {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    shared: Arc<Shared>,
+    volumes: Volumes,
+    options: DatabaseOptions,
+    state: Mutex<State>,
+    changed: Arc<dyn Gate>,
+    /// Set first when it is closed, so that what takes long ends.
+    closing: AtomicBool,
+    scrubber: Option<Arc<Scrubber>>,
+}
+
+/// A database for its scrub, which does not keep it open.
+struct Scrubbed(Weak<Inner>);
+
+impl Scrubbed {
+    fn database(&self) -> std::result::Result<Database, Ended> {
+        let inner = self.0.upgrade().ok_or(Ended::Gone)?;
+        Ok(Database { inner })
+    }
+}
+
+impl ScrubSource for Scrubbed {
+    fn collections(&self) -> std::result::Result<Vec<String>, Ended> {
+        self.database()?.try_collections().ok_or(Ended::Busy)
+    }
+
+    fn partitions(&self, name: &str) -> std::result::Result<Result<Vec<Partition>>, Ended> {
+        let opened = self.database()?.try_collection(name).ok_or(Ended::Busy)?;
+        Ok(opened.map(|collection| collection.partitions().to_vec()))
+    }
+}
+
+struct State {
+    catalog: Catalog,
+    /// A collection that the catalog on disk may not have, since dropping it failed half-way.
+    /// Nothing is acknowledged for it until that is settled.
+    in_doubt: Option<u32>,
+    /// Those that were used: a collection is opened when it is first used, so that damage to
+    /// one leaves the others.
+    open: BTreeMap<u32, Collection>,
+    closed: bool,
+}
+
+impl Drop for Inner {
+    /// Closes the collections, unless a handle to one is still held: it goes on working, and keeps
+    /// the lock.
+    fn drop(&mut self) {
+        if let Some(scrubber) = &self.scrubber {
+            scrubber.stop();
+        }
+        let open = std::mem::take(&mut self.state.get_mut().open);
+        if open.values().all(Collection::is_unshared) {
+            // An error has no receiver here. What is acknowledged under `sync` is safe all the
+            // same.
+            let _ = close_all(open, &self.shared);
+        }
+    }
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Database")
+            .field("path", &self.inner.volumes.root())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Database {
+    /// Opens a database: what a [`DatabaseBuilder`](crate::DatabaseBuilder) does with what it was
+    /// given.
+    pub(crate) fn open_on(
+        env: Arc<dyn Env>,
+        volumes: Volumes,
+        options: DatabaseOptions,
+    ) -> Result<Database> {
+        options.check()?;
+        let root = volumes.root();
+        if holds_database(&*env, root)? {
+            volumes.check(&*env)?;
+        } else {
+            if !options.create_if_missing {
+                return Err(Error::NoDatabase {
+                    path: root.to_path_buf(),
+                });
+            }
+            for volume in volumes.iter() {
+                env.create_dir_all(&volume.path)?;
+            }
+        }
+        let lock = env.lock(&root.join(LOCK_NAME))?;
+        let catalog = if env.exists(&Catalog::path(root))? {
+            let catalog = Catalog::read(&*env, root)?;
+            // One whose writer could not sync its name must not give way to the one before it once
+            // it was read.
+            if !seeded(Bug::FoundCatalogBelieved) {
+                env.sync_dir(root)?;
+            }
+            catalog
+        } else {
+            let catalog = Catalog::new(&*env, volumes.iter().count());
+            catalog.write(&*env, root)?;
+            catalog
+        };
+        if catalog.volumes as usize != volumes.iter().count() {
+            let what = format!(
+                "the database was made on {} volumes; give all of them, in their order",
+                catalog.volumes
+            );
+            return Err(Error::Invalid(what));
+        }
+        remove_leftovers(&*env, &volumes, &catalog)?;
+        let shared = Shared::new(Arc::clone(&env), options.memory_bytes, Some(lock));
+        let state = Mutex::new(State {
+            catalog,
+            in_doubt: None,
+            open: BTreeMap::new(),
+            closed: false,
+        });
+        let inner = Arc::new_cyclic(|me: &Weak<Inner>| {
+            let scrubber = options.scrub_period.map(|period| {
+                let source = Box::new(Scrubbed(Weak::clone(me)));
+                Scrubber::start(env, source, volumes.root(), period)
+            });
+            Inner {
+                changed: shared.env().gate(),
+                volumes,
+                options,
+                state,
+                shared,
+                closing: AtomicBool::new(false),
+                scrubber,
+            }
+        });
+        Ok(Database { inner })
+    }
+
+    /// The machine that it runs on.
+    pub fn env(&self) -> &Arc<dyn Env> {
+        self.inner.shared.env()
+    }
+
+    /// Makes a collection. Durable when it returns.
+    ///
+    /// # Errors
+    /// `AlreadyExists`; `Invalid` for a bad name or setting.
+    pub fn create_collection(
+        &self,
+        name: &str,
+        settings: CollectionSettings,
+    ) -> Result<Collection> {
+        let mut state = self.state()?;
+        self.create_locked(&mut state, name, settings)
+    }
+
+    /// The collection of this name.
+    ///
+    /// # Errors
+    /// `NotFound`; `Corrupt` if its files are damaged so that it can't be opened.
+    pub fn collection(&self, name: &str) -> Result<Collection> {
+        let mut state = self.state()?;
+        let Some(entry) = state.catalog.find(name).cloned() else {
+            return Err(Error::NoCollection {
+                name: name.to_string(),
+                existing: state.catalog.existing(),
+            });
+        };
+        self.open_locked(&mut state, &entry)
+    }
+
+    /// The collection of this name, made with `settings` if there is none.
+    ///
+    /// # Errors
+    /// As of [`collection`](Database::collection) and
+    /// [`create_collection`](Database::create_collection).
+    pub fn collection_or_create(
+        &self,
+        name: &str,
+        settings: impl FnOnce() -> CollectionSettings,
+    ) -> Result<Collection> {
+        let mut state = self.state()?;
+        match state.catalog.find(name).cloned() {
+            Some(entry) => self.open_locked(&mut state, &entry),
+            None => self.create_locked(&mut state, name, settings()),
+        }
+    }
+
+    /// Changes the settings of a collection: all but the number of partitions and the key field,
+    /// which stay what they are. Durable when it returns. What documents are on disk stay as they
+    /// are; new segments of the log, and those that are compacted, are made as the settings say
+    /// then.
+    ///
+    /// # Errors
+    /// `NotFound`; `Invalid` for a bad setting, or another value of one that is fixed.
+    pub fn change_settings(&self, name: &str, settings: CollectionSettings) -> Result<Collection> {
+        let mut state = self.state()?;
+        let Some(entry) = state.catalog.find(name).cloned() else {
+            return Err(Error::NoCollection {
+                name: name.to_string(),
+                existing: state.catalog.existing(),
+            });
+        };
+        self.change_locked(&mut state, &entry, settings)
+    }
+
+    fn change_locked(
+        &self,
+        state: &mut State,
+        entry: &Entry,
+        settings: CollectionSettings,
+    ) -> Result<Collection> {
+        entry.settings.check_change(&settings)?;
+        let collection = self.open_locked(state, entry)?;
+        let mut catalog = state.catalog.clone();
+        let entries = catalog.collections.iter_mut();
+        for entry in entries.filter(|other| other.id == entry.id) {
+            entry.settings = settings.clone();
+        }
+        self.replace_catalog(state, catalog)?;
+        collection.set_settings(settings)?;
+        Ok(collection)
+    }
+
+    /// The names of the collections, sorted.
+    pub fn collections(&self) -> Vec<String> {
+        let state = self.inner.state.lock();
+        let mut names: Vec<_> = state
+            .catalog
+            .collections
+            .iter()
+            .map(|entry| entry.name.clone())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Drops a collection with all its documents. Handles to it fail with `Closed` from then on.
+    ///
+    /// # Errors
+    /// `NotFound`. After a failure of the machine the collection may be there or not, and once it
+    /// was opened again, views of it from before may fail.
+    pub fn drop_collection(&self, name: &str) -> Result<()> {
+        let mut state = self.state()?;
+        let Some(entry) = state.catalog.find(name).cloned() else {
+            return Err(Error::NoCollection {
+                name: name.to_string(),
+                existing: state.catalog.existing(),
+            });
+        };
+        self.drop_locked(&mut state, &entry)
+    }
+
+    fn drop_locked(&self, state: &mut State, entry: &Entry) -> Result<()> {
+        let mut catalog = state.catalog.clone();
+        catalog.collections.retain(|other| other.id != entry.id);
+        if seeded(Bug::DroppedFilesRemovedFirst) {
+            remove_collection(&**self.env(), &self.inner.volumes, entry.id)?;
+        }
+        if let Err(error) = self.replace_catalog(state, catalog) {
+            if self.catalog_is_in_doubt(state) {
+                state.in_doubt = Some(entry.id);
+                if let Some(collection) = state.open.remove(&entry.id) {
+                    let _ = collection.close();
+                }
+            }
+            return Err(error);
+        }
+        if let Some(collection) = state.open.remove(&entry.id) {
+            // Its files go away: what it could not write does not matter any more.
+            let _ = collection.close();
+        }
+        remove_collection(&**self.env(), &self.inner.volumes, entry.id)
+    }
+
+    /// Makes, drops and changes collections until they are those of `leader`, under the same ids,
+    /// with the same settings. Documents of a collection that both have stay.
+    pub(crate) fn take_collections_of(&self, leader: &Catalog) -> Result<()> {
+        let mut state = self.state()?;
+        let ours = state.catalog.collections.iter();
+        let gone: Vec<_> = ours
+            .filter(|entry| !leader.collections.iter().any(|other| other.id == entry.id))
+            .cloned()
+            .collect();
+        for entry in gone {
+            self.drop_locked(&mut state, &entry)?;
+        }
+        for entry in &leader.collections {
+            let mut ours = state.catalog.collections.iter();
+            match ours.find(|other| other.id == entry.id).cloned() {
+                None => drop(self.make_locked(&mut state, entry.clone())?),
+                Some(ours) if ours.settings != entry.settings => {
+                    let settings = entry.settings.clone();
+                    self.change_locked(&mut state, &ours, settings)?;
+                }
+                Some(_) => {}
+            }
+        }
+        if state.catalog.next_collection < leader.next_collection {
+            let mut catalog = state.catalog.clone();
+            catalog.next_collection = leader.next_collection;
+            self.replace_catalog(&mut state, catalog)?;
+        }
+        Ok(())
+    }
+
+    /// Told whenever something new is visible in a collection, and when there is another collection
+    /// or one less.
+    pub(crate) fn changed(&self) -> &Arc<dyn Gate> {
+        &self.inner.changed
+    }
+
+    /// Whether this is the only handle to it.
+    pub fn is_unshared(&self) -> bool {
+        Arc::strong_count(&self.inner) == 1
+    }
+
+    /// Writes all memtables out. Everything acknowledged before is durable when it returns.
+    ///
+    /// # Errors
+    /// `Full` or `Io`, the first that occurs; every collection is tried.
+    pub fn flush(&self) -> Result<()> {
+        let open: Vec<_> = self.state()?.open.values().cloned().collect();
+        first_error(open.iter().map(Collection::flush))
+    }
+
+    /// Figures about the database and each of its collections; opens those that are not open yet.
+    ///
+    /// # Errors
+    /// As of [`collection`](Database::collection).
+    pub fn stats(&self) -> Result<DatabaseStats> {
+        let mut collections = Vec::new();
+        for name in self.collections() {
+            match self
+                .collection(&name)
+                .and_then(|collection| collection.stats())
+            {
+                Ok(stats) => collections.push(stats),
+                // Dropped since it was listed.
+                Err(Error::NoCollection { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let shared = &self.inner.shared;
+        let (cache, memtables) = (shared.cache(), shared.memtables());
+        Ok(DatabaseStats {
+            path: self.inner.volumes.root().display().to_string(),
+            memory_bytes: shared.memory_bytes(),
+            memory_used_bytes: memtables.used()
+                + cache.bytes()
+                + shared.filters().stats().resident_bytes,
+            memtable_bytes: memtables.used(),
+            memtable_peak_bytes: memtables.peak(),
+            cache_bytes: cache.bytes(),
+            cache_hits: cache.hits(),
+            cache_misses: cache.misses(),
+            filters: FilterStats::new(shared, &collections),
+            scrub: self.scrub_stats(),
+            collections,
+        })
+    }
+
+    /// Syncs everything, closes every collection and gives up the lock; later calls fail with
+    /// `Closed`. A database that is dropped without it loses nothing that was acknowledged under
+    /// `sync`.
+    ///
+    /// # Errors
+    /// `Full` or `Io`, the first that occurs; every collection is closed all the same.
+    pub fn close(&self) -> Result<()> {
+        self.inner.closing.store(true, Ordering::Release);
+        let mut state = self.inner.state.lock();
+        if state.closed {
+            return Ok(());
+        }
+        state.closed = true;
+        if let Some(scrubber) = &self.inner.scrubber {
+            scrubber.stop();
+        }
+        close_all(std::mem::take(&mut state.open), &self.inner.shared)
+    }
+
+    /// The catalog as it is now.
+    pub(crate) fn catalog(&self) -> Result<Catalog> {
+        Ok(self.state()?.catalog.clone())
+    }
+
+    /// Whether the database has just the collections of `catalog`; `None` if that is about to
+    /// change. Does not wait.
+    pub(crate) fn catalog_is_still(&self, catalog: &Catalog) -> Option<bool> {
+        let state = self.inner.state.try_lock()?;
+        Some(!state.closed && state.catalog.same_collections(catalog))
+    }
+
+    /// What scrubbing has done and found; none if it is off.
+    pub fn scrub_stats(&self) -> Option<ScrubStats> {
+        self.inner
+            .scrubber
+            .as_ref()
+            .map(|scrubber| scrubber.stats())
+    }
+
+    /// As [`collections`](Database::collections), for background work, which never waits:
+    /// `None` if it would have to, or the database is closed.
+    pub(crate) fn try_collections(&self) -> Option<Vec<String>> {
+        let state = self.inner.state.try_lock()?;
+        let names = state.catalog.collections.iter();
+        let mut names: Vec<_> = names.map(|entry| entry.name.clone()).collect();
+        names.sort();
+        (!state.closed).then_some(names)
+    }
+
+    /// As [`collection`](Database::collection), for background work.
+    pub(crate) fn try_collection(&self, name: &str) -> Option<Result<Collection>> {
+        let mut state = self.inner.state.try_lock()?;
+        if state.closed {
+            return Some(Err(Error::Closed));
+        }
+        match state.catalog.find(name).cloned() {
+            Some(entry) => Some(self.open_locked(&mut state, &entry)),
+            None => Some(Err(Error::NoCollection {
+                name: name.to_string(),
+                existing: state.catalog.existing(),
+            })),
+        }
+    }
+
+    /// Its first volume's directory.
+    pub(crate) fn root(&self) -> &Path {
+        self.inner.volumes.root()
+    }
+
+    /// Fails if it is closed, or about to be.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.inner.closing.load(Ordering::Acquire) {
+            Err(Error::Closed)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn state(&self) -> Result<parking_lot::MutexGuard<'_, State>> {
+        let state = self.inner.state.lock();
+        if state.closed {
+            Err(Error::Closed)
+        } else {
+            Ok(state)
+        }
+    }
+
+    fn create_locked(
+        &self,
+        state: &mut State,
+        name: &str,
+        settings: CollectionSettings,
+    ) -> Result<Collection> {
+        check_name(name)?;
+        settings.check()?;
+        if state.catalog.find(name).is_some() {
+            return Err(Error::CollectionExists {
+                name: name.to_string(),
+            });
+        }
+        if state.catalog.next_collection == u32::MAX {
+            return Err(Error::Invalid("all ids of collections are used up".into()));
+        }
+        let entry = Entry {
+            id: state.catalog.next_collection,
+            name: name.to_string(),
+            settings,
+        };
+        self.make_locked(state, entry)
+    }
+
+    /// Makes the collection of this entry, whose id was never used.
+    fn make_locked(&self, state: &mut State, entry: Entry) -> Result<Collection> {
+        // An id is used once, even if the attempt fails: its catalog may be on disk all the same.
+        let next = entry.id.saturating_add(1);
+        state.catalog.next_collection = state.catalog.next_collection.max(next);
+        let mut catalog = state.catalog.clone();
+        // What an earlier attempt under this id may have left.
+        remove_collection(&**self.env(), &self.inner.volumes, entry.id)?;
+        for partition in 0..entry.settings.partitions {
+            Partition::create(&self.inner.shared, &self.place(&catalog, &entry, partition))?;
+        }
+        catalog.collections.push(entry.clone());
+        self.replace_catalog(state, catalog)?;
+        self.open_locked(state, &entry)
+    }
+
+    /// Writes the next catalog, which is then the one that counts.
+    fn replace_catalog(&self, state: &mut State, next: Catalog) -> Result<()> {
+        assert!(
+            next.next_collection >= state.catalog.next_collection,
+            "ids of collections are never given twice"
+        );
+        assert_eq!(
+            next.database, state.catalog.database,
+            "a database keeps its id"
+        );
+        next.write(&**self.env(), self.inner.volumes.root())?;
+        state.catalog = next;
+        state.in_doubt = None;
+        self.inner.changed.notify();
+        Ok(())
+    }
+
+    /// Whether a crash now could leave another catalog than the one that counts, after an attempt
+    /// to replace it failed.
+    fn catalog_is_in_doubt(&self, state: &State) -> bool {
+        let (env, root) = (&**self.env(), self.inner.volumes.root());
+        // The next one was never in place, or this one is again.
+        let stands =
+            Catalog::read(env, root).is_ok_and(|found| found.same_collections(&state.catalog));
+        !stands && state.catalog.write(env, root).is_err()
+    }
+
+    fn open_locked(&self, state: &mut State, entry: &Entry) -> Result<Collection> {
+        if let Some(collection) = state.open.get(&entry.id) {
+            return Ok(collection.clone());
+        }
+        if state.in_doubt == Some(entry.id) {
+            self.replace_catalog(state, state.catalog.clone())?;
+        }
+        let changed = Arc::clone(&self.inner.changed);
+        let options = self.store_options(&entry.settings);
+        let mut partitions = Vec::new();
+        for number in 0..entry.settings.partitions {
+            partitions.push(Partition::open(
+                Arc::clone(&self.inner.shared),
+                self.place(&state.catalog, entry, number),
+                number,
+                options.clone(),
+                Arc::clone(&changed),
+            )?);
+        }
+        let collection = Collection::new(
+            entry.name.clone(),
+            entry.settings.clone(),
+            partitions,
+            changed,
+            self.inner.options.retention,
+        );
+        state.open.insert(entry.id, collection.clone());
+        Ok(collection)
+    }
+
+    fn place(&self, catalog: &Catalog, entry: &Entry, partition: u32) -> Place {
+        partition_place(&self.inner.volumes, catalog, entry, partition)
+    }
+
+    fn store_options(&self, settings: &CollectionSettings) -> StoreOptions {
+        let log = settings.log();
+        let mut options = StoreOptions {
+            replay_bytes_max: self.inner.options.replay_bytes_max,
+            log_live_percent: self.inner.options.log_live_percent,
+            segment_age: log.segment_age,
+            ..StoreOptions::default()
+        };
+        options.log.segment_bytes = self.inner.options.segment_bytes;
+        options.log.block_bytes = log.block_bytes;
+        options.log.codec = log.codec;
+        options
+    }
+}
+
+/// Closes collections, then gives up the lock.
+fn close_all(open: BTreeMap<u32, Collection>, shared: &Shared) -> Result<()> {
+    let result = first_error(open.values().map(Collection::close));
+    shared.unlock();
+    result
+}

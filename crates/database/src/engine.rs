@@ -1,0 +1,115 @@
+//! What operations need of an open database beyond its public face: partitions, the catalog, the
+//! files of one moment. `quiredb` does not re-export this module.
+
+use crate::catalog::Catalog;
+use crate::collection::Collection;
+use crate::database::Database;
+use crate::view::View;
+use crate::{Error, Result};
+use quire_collection::{Partition, PartitionView};
+use quire_env::{Env, Gate};
+use quire_store::Capture;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The directory of the database's first volume.
+pub fn root(database: &Database) -> &Path {
+    database.root()
+}
+
+/// The id that the database and every copy of it has.
+///
+/// # Errors
+/// `Closed`.
+pub fn id(database: &Database) -> Result<String> {
+    Ok(catalog(database)?.database)
+}
+
+/// The catalog as it is now.
+///
+/// # Errors
+/// `Closed`.
+pub fn catalog(database: &Database) -> Result<Catalog> {
+    database.catalog()
+}
+
+/// Whether the database has just the collections of `catalog`; `None` if that is about to change.
+/// Does not wait.
+pub fn catalog_is_still(database: &Database, catalog: &Catalog) -> Option<bool> {
+    database.catalog_is_still(catalog)
+}
+
+/// Notified when something new is visible in a collection, and when a collection is created or
+/// dropped.
+pub fn changed(database: &Database) -> &Arc<dyn Gate> {
+    database.changed()
+}
+
+/// Fails if the database is closed, or about to be.
+///
+/// # Errors
+/// `Closed`.
+pub fn check_open(database: &Database) -> Result<()> {
+    database.check_open()
+}
+
+/// Creates, drops and changes collections until they are those of `leader`, under the same ids,
+/// with the same settings. A collection that both have keeps its documents.
+///
+/// # Errors
+/// `Closed`, and those of creating, dropping and changing a collection.
+pub fn take_collections_of(database: &Database, leader: &Catalog) -> Result<()> {
+    database.take_collections_of(leader)
+}
+
+/// The partitions of a collection, in the order of their numbers.
+pub fn partitions(collection: &Collection) -> &[Partition] {
+    collection.partitions()
+}
+
+/// The partitions of a view, in the order of their numbers.
+pub fn view_partitions(view: &View) -> &[PartitionView] {
+    view.partitions()
+}
+
+/// The machine that a view's collection runs on.
+pub fn view_env(view: &View) -> &Arc<dyn Env> {
+    view.env()
+}
+
+/// The catalog, and the files of all its partitions as they are at one moment. All writers wait for
+/// an instant.
+///
+/// # Errors
+/// `Corrupt` if a collection can't be opened; `Closed`; `Io` if a log can't be synced.
+pub fn capture(database: &Database) -> Result<(Catalog, Vec<Capture>)> {
+    loop {
+        let catalog = database.catalog()?;
+        let mut partitions = Vec::new();
+        let opened = catalog.collections.iter().try_for_each(|entry| {
+            let collection = database.collection(&entry.name)?;
+            partitions.extend_from_slice(collection.partitions());
+            Ok::<_, Error>(())
+        });
+        let captured = opened.and_then(|()| {
+            Ok(Partition::capture(&partitions, || {
+                database.catalog_is_still(&catalog)
+            })?)
+        });
+        match captured {
+            Ok((captures, Some(true))) => {
+                assert_eq!(
+                    captures.len(),
+                    catalog.partitions().count(),
+                    "a capture has each partition of its catalog"
+                );
+                return Ok((catalog, captures));
+            }
+            // A collection was created or dropped meanwhile, or is just being: once that is done,
+            // again.
+            Ok((_, Some(false) | None)) => {}
+            Err(error) if database.catalog()?.same_collections(&catalog) => return Err(error),
+            Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Databases, collections and views.
+//!
+//! A [`Database`] is a directory of [`Collection`]s; a collection holds JSON documents by primary
+//! key, spread over partitions. Programs use this crate through `quiredb`, which chooses what of it
+//! is public. The crate of operations (backup, restore, verify, repair, follow, freeze) is built on
+//! it too, and needs more: the modules [`catalog`], [`directory`] and [`engine`].
+
+mod batch;
+mod builder;
+pub mod catalog;
+mod codec;
+mod collection;
+mod collection_state;
+mod damage;
+mod database;
+pub mod directory;
+pub mod engine;
+mod error;
+mod options;
+mod query;
+mod retention;
+mod scan;
+mod scrub;
+mod settings;
+mod stats;
+mod tail;
+mod typed;
+mod view;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use batch::Batch;
+pub use builder::DatabaseBuilder;
+pub use codec::Codec;
+pub use collection::Collection;
+pub use damage::Damage;
+pub use database::Database;
+pub use error::{Error, ErrorKind, Result};
+pub use options::DatabaseOptions;
+pub use query::{ID, Page};
+pub use scan::Scan;
+pub use settings::{CollectionSettings, check_name};
+pub use stats::{CollectionStats, DatabaseStats, FilterStats, ScrubStats};
+pub use tail::Tail;
+pub use typed::{from_document, to_document};
+pub use view::View;
+pub use write::WriteBuilder;

@@ -1,0 +1,179 @@
+//! Queries over live collections. They read every document: live collections have no indexes yet.
+//!
+//! Documents are read partition by partition, in the order of their docids, which is that of their
+//! first writes. Hits of a query without an order come in this order. A document without a field
+//! `_id` has its key as that field. Memory holds a batch of documents, and what the answer needs.
+
+use crate::collection::Collection;
+use crate::view::View;
+use crate::{Error, Result};
+use quire_collection::{Found, PartitionView};
+use quire_model::{DocId, Document, ValueRef};
+use quire_query::{Aggregated, Answer, Explain, Hit, Options, Prepared, Query};
+
+/// Documents of a page that are read at a time.
+const READ_AT_ONCE: usize = 256;
+
+/// The field that is a document's key, as text, where the document has no such field.
+pub const ID: &str = "_id";
+
+/// What a query gives of a collection.
+#[derive(Debug, Clone)]
+pub struct Page {
+    /// The hits, in order, whole: of the fields that the query selects see
+    /// [`write_fields`](quire_query::write_fields).
+    pub documents: Vec<Found>,
+    /// How many documents match, if the query wants that.
+    pub count: Option<u64>,
+    /// What the aggregates say, in the order of the query.
+    pub aggregates: Vec<(String, Aggregated)>,
+    /// How the answer was found, if the options have a clock.
+    pub explain: Option<Box<Explain>>,
+}
+
+impl Collection {
+    /// Answers a query as of now.
+    ///
+    /// ```
+    /// use quiredb::query::{field, find};
+    /// use quiredb::{CollectionSettings, Database, Document, Key};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let database = Database::open(dir.path())?;
+    /// let cars = database.create_collection("cars", CollectionSettings::default())?;
+    /// let [audi, fiat] = [r#"{"mark":"audi","price":12}"#, r#"{"mark":"fiat","price":7}"#];
+    /// for (key, json) in [("a", audi), ("b", fiat)] {
+    ///     cars.put_at(&Key::parse(key)?, &Document::from_json(json.as_bytes())?)?;
+    /// }
+    /// let cheap = find(field("price").lt(10)).order_by(field("price").ascending());
+    /// let cheap = cars.query(cheap.limit(10))?;
+    /// assert_eq!(cheap.documents[0].key, Key::parse("b")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Invalid` for a query that makes no sense; `TooLarge` if its answer, documents and all,
+    /// would take more than 64 MiB ([`View::query`] and [`View::documents`] give it piece by
+    /// piece); `Corrupt` for damage.
+    pub fn query(&self, query: Query) -> Result<Page> {
+        let query = query.prepare()?;
+        let (view, options) = (self.view()?, Options::default());
+        let answer = view.query(&query, &options)?;
+        let (mut documents, mut bytes) = (Vec::with_capacity(answer.hits.len()), 0);
+        for hits in answer.hits.chunks(READ_AT_ONCE) {
+            for found in view.documents(hits)? {
+                bytes += size_of::<Found>() + found.document.as_bytes().len();
+                documents.push(found);
+            }
+            check_bytes(bytes, "giving all these documents at once", &options)?;
+        }
+        Ok(Page {
+            documents,
+            count: answer.count,
+            aggregates: answer.aggregates,
+            explain: answer.explain,
+        })
+    }
+}
+
+impl View {
+    /// Answers a query. A hit's shard is the document's partition, its doc the docid.
+    ///
+    /// # Errors
+    /// As of [`Collection::query`].
+    pub fn query(&self, query: &Prepared, options: &Options<'_>) -> Result<Answer> {
+        View::query_all(std::slice::from_ref(self), query, options)
+    }
+
+    /// Answers a query of several collections together. Partitions are numbered on from one view to
+    /// the next.
+    ///
+    /// # Errors
+    /// As of [`Collection::query`].
+    pub fn query_all(views: &[View], query: &Prepared, options: &Options<'_>) -> Result<Answer> {
+        let mut scan = query.scan(options);
+        let is_about_id = query.is_about(ID);
+        let mut page = Vec::new();
+        for (shard, partition) in (0..).zip(partitions(views)) {
+            let mut rows = partition.rows()?;
+            while !scan.is_done() {
+                options.check_stop().map_err(Error::Query)?;
+                let batch = rows.next_batch()?;
+                if batch.is_empty() {
+                    break;
+                }
+                for (docid, mut found) in batch {
+                    let hit = Hit {
+                        shard,
+                        doc: docid.0,
+                    };
+                    if is_about_id && found.document.get(ID).is_none() {
+                        found.document = with_id(&found)?;
+                    }
+                    if scan.see(hit, &found.document)? {
+                        page.push(hit);
+                        let bytes = size_of_val(page.as_slice());
+                        check_bytes(bytes, "giving all these hits at once", options)?;
+                    }
+                }
+            }
+        }
+        let mut answer = scan.finish()?;
+        // A query with an order has its hits from there, others from here.
+        answer.hits.append(&mut page);
+        Ok(answer)
+    }
+
+    /// The documents that hits of this view name, in that order.
+    ///
+    /// # Errors
+    /// `Corrupt` if the bytes on disk are damaged; `Invalid` for a hit that is none of this view.
+    pub fn documents(&self, hits: &[Hit]) -> Result<Vec<Found>> {
+        View::documents_of(std::slice::from_ref(self), hits)
+    }
+
+    /// The documents that hits of [`query_all`](View::query_all) name, in that order.
+    ///
+    /// # Errors
+    /// As of [`documents`](View::documents).
+    pub fn documents_of(views: &[View], hits: &[Hit]) -> Result<Vec<Found>> {
+        let mut found: Vec<Option<Found>> = vec![None; hits.len()];
+        for (shard, partition) in (0..).zip(partitions(views)) {
+            let places = || (0..).zip(hits).filter(|(_, hit)| hit.shard == shard);
+            let docids: Vec<DocId> = places().map(|(_, hit)| DocId(hit.doc)).collect();
+            if docids.is_empty() {
+                continue;
+            }
+            for ((place, _), document) in places().zip(partition.documents(&docids)?) {
+                let place: usize = place;
+                found[place] = Some(document);
+            }
+        }
+        let found: Option<Vec<Found>> = found.into_iter().collect();
+        found.ok_or_else(|| Error::Invalid("a hit names a partition that there is not".into()))
+    }
+}
+
+/// The document with its key in the field [`ID`].
+fn with_id(found: &Found) -> Result<Document> {
+    let mut json = format!("{{\"{ID}\":").into_bytes();
+    ValueRef::String(&found.key.to_string()).write_json(&mut json);
+    json.push(b'}');
+    Ok(found.document.merge_patch(&Document::from_json(&json)?)?)
+}
+
+/// Refuses what takes more memory than a query may.
+fn check_bytes(bytes: usize, what: &'static str, options: &Options<'_>) -> Result<()> {
+    let bytes_max = options.memory_bytes_max;
+    match bytes > bytes_max {
+        true => Err(Error::Query(quire_query::Error::TooLarge {
+            what,
+            bytes_max,
+        })),
+        false => Ok(()),
+    }
+}
+
+/// The partitions of all views, in the order in which hits number them.
+fn partitions(views: &[View]) -> impl Iterator<Item = &PartitionView> {
+    views.iter().flat_map(View::partitions)
+}

@@ -1,0 +1,214 @@
+//! Figures about a database.
+
+use crate::damage::Damage;
+use serde::{Deserialize, Serialize};
+
+/// Figures about a database. Events are counted since it was opened.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct DatabaseStats {
+    /// Its first volume's directory.
+    pub path: String,
+    /// The memory budget in bytes.
+    pub memory_bytes: u64,
+    /// Bytes that memtables and caches hold now.
+    pub memory_used_bytes: u64,
+    /// Bytes of it held by memtables.
+    pub memtable_bytes: u64,
+    /// The most that memtables ever held.
+    pub memtable_peak_bytes: u64,
+    /// Bytes in the block cache.
+    pub cache_bytes: u64,
+    /// Block reads that the cache answered.
+    pub cache_hits: u64,
+    /// Block reads that went to disk.
+    pub cache_misses: u64,
+    /// Which filter pages of tables are in memory, and what that is worth.
+    pub filters: FilterStats,
+    /// What scrubbing has done and found; none if it is off.
+    pub scrub: Option<ScrubStats>,
+    /// Each collection, by name.
+    pub collections: Vec<CollectionStats>,
+}
+
+/// Figures about the filters of all tables. A filter says of keys that a table does not have them,
+/// which saves a search. It is cut into pages; the pages that save most, as measured, are in
+/// memory.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct FilterStats {
+    /// Bytes that pages in memory may take.
+    pub budget_bytes: u64,
+    /// Bytes that they take.
+    pub resident_bytes: u64,
+    /// Pages of all open tables.
+    pub pages: u64,
+    /// Those in memory.
+    pub resident_pages: u64,
+    /// Pages loaded.
+    pub loaded: u64,
+    /// Pages evicted.
+    pub evicted: u64,
+    /// Pages that could not be read.
+    pub failed: u64,
+    /// Questions that a page in memory answered.
+    pub checks: u64,
+    /// Answers "no" among them.
+    pub negatives: u64,
+    /// Of the questions of late, to pages in memory or not, the part to which the answer is "no".
+    pub usefulness: f64,
+    /// The part of those "no" that comes from pages in memory.
+    pub resident_usefulness: f64,
+}
+
+impl FilterStats {
+    /// What the pager says, and trees have counted.
+    pub(crate) fn new(
+        shared: &quire_store::Shared,
+        collections: &[CollectionStats],
+    ) -> FilterStats {
+        let pager = shared.filters().stats();
+        FilterStats {
+            budget_bytes: pager.budget_bytes,
+            resident_bytes: pager.resident_bytes,
+            pages: pager.pages,
+            resident_pages: pager.resident_pages,
+            loaded: pager.loaded,
+            evicted: pager.evicted,
+            failed: pager.failed,
+            checks: collections.iter().map(|each| each.filter_checks).sum(),
+            negatives: collections.iter().map(|each| each.filter_negatives).sum(),
+            usefulness: pager.usefulness,
+            resident_usefulness: pager.resident_usefulness,
+        }
+    }
+}
+
+/// Figures about a collection. Events are counted since it was opened.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct CollectionStats {
+    /// Its name.
+    pub name: String,
+    /// Live documents.
+    pub documents: u64,
+    /// Partitions.
+    pub partitions: u32,
+    /// Bytes on disk in all.
+    pub disk_bytes: u64,
+    /// Bytes of log segments on disk.
+    pub log_bytes: u64,
+    /// Record bytes in the log before compression.
+    pub log_raw_bytes: u64,
+    /// Log segments.
+    pub log_segments: u64,
+    /// Bytes of the records in the log that documents need, before compression.
+    pub log_live_bytes: u64,
+    /// Bytes of the records in the log that later ones have superseded: compaction reclaims them.
+    pub log_dead_bytes: u64,
+    /// Bytes of log files that compaction replaced and that views hold still.
+    pub log_held_bytes: u64,
+    /// Log segments that compaction has rewritten or merged.
+    pub log_segments_compacted: u64,
+    /// Bytes of log files that this gave back.
+    pub log_reclaimed_bytes: u64,
+    /// Bytes of table files on disk.
+    pub table_bytes: u64,
+    /// Table files.
+    pub tables: u64,
+    /// Sorted runs.
+    pub runs: u64,
+    /// Questions that filter pages in memory answered.
+    pub filter_checks: u64,
+    /// Answers "no" among them: searches of tables saved.
+    pub filter_negatives: u64,
+    /// Bytes in memtables.
+    pub memtable_bytes: u64,
+    /// Writes done (a batch to one partition is one).
+    pub writes: u64,
+    /// Records written.
+    pub records: u64,
+    /// Log syncs done.
+    pub syncs: u64,
+    /// Memtable flushes done.
+    pub flushes: u64,
+    /// Documents that retention has deleted.
+    pub retention_deleted: u64,
+    /// Compactions done.
+    pub compactions: u64,
+    /// Writes that were slowed or waited because memtables were full.
+    pub write_stalls: u64,
+    /// How long they waited in all, in microseconds.
+    pub write_stall_micros: u64,
+    /// The longest that one waited, in microseconds.
+    pub write_stall_micros_max: u64,
+    /// How many writes (batches to one partition) were visible how long after they were applied, by
+    /// the bounds of [`DELAY_BOUNDS_MICROS`](crate::DELAY_BOUNDS_MICROS).
+    pub visible_delays: Vec<u64>,
+    /// The sum of these times, in microseconds.
+    pub visible_delay_micros: u64,
+    /// The last visible position of each partition.
+    pub positions: Vec<u64>,
+    /// Why background work last failed, partition by partition, where it has not succeeded since.
+    pub background_errors: Vec<String>,
+}
+
+impl CollectionStats {
+    /// Adds a partition's figures.
+    pub(crate) fn add(&mut self, store: &quire_store::StoreStats) {
+        self.log_bytes += store.log.disk_bytes;
+        self.log_raw_bytes += store.log.raw_bytes;
+        self.log_segments += store.log.segments;
+        self.log_live_bytes += store.log.record_bytes.saturating_sub(store.log_dead_bytes);
+        self.log_dead_bytes += store.log_dead_bytes;
+        self.log_held_bytes += store.log.held_bytes;
+        self.log_segments_compacted += store.segments_compacted;
+        self.log_reclaimed_bytes += store.log_bytes_reclaimed;
+        self.syncs += store.log.syncs;
+        for tree in store.trees.iter().map(|tree| &tree.figures) {
+            self.table_bytes += tree.table_bytes;
+            self.tables += tree.tables;
+            self.runs += tree.runs;
+            self.filter_checks += tree.filter_checks;
+            self.filter_negatives += tree.filter_negatives;
+            self.memtable_bytes += tree.memtable_bytes;
+        }
+        self.disk_bytes = self.log_bytes + self.table_bytes;
+        self.writes += store.writes;
+        self.records += store.records;
+        self.flushes += store.flushes;
+        self.compactions += store.compactions;
+        self.write_stalls += store.stalls;
+        self.write_stall_micros += store.stall_micros;
+        self.write_stall_micros_max = self.write_stall_micros_max.max(store.stall_micros_max);
+        self.visible_delays.resize(store.visible_delays.len(), 0);
+        for (sum, count) in self.visible_delays.iter_mut().zip(&store.visible_delays) {
+            *sum += count;
+        }
+        self.visible_delay_micros += store.visible_delay_micros;
+        self.positions.push(store.position.0);
+        self.background_errors
+            .extend(store.background_error.clone());
+    }
+}
+
+/// What scrubbing has done and found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ScrubStats {
+    /// The time that a pass takes, in seconds.
+    pub period_seconds: u64,
+    /// Passes that have come to their end.
+    pub passes: u64,
+    /// When the last of them did: microseconds since 1970 UTC.
+    pub last_pass_micros: Option<i64>,
+    /// Bytes that it read.
+    pub last_pass_bytes: u64,
+    /// Bytes that the present pass has read.
+    pub pass_bytes: u64,
+    /// What is damaged: found by the present pass, or by the last one and not looked at again yet.
+    pub damage: Vec<Damage>,
+}

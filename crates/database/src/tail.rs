@@ -1,0 +1,92 @@
+//! The changes of a collection, from its partitions' logs.
+
+use crate::Result;
+use quire_collection::{Change, Partition};
+use quire_model::Position;
+use std::fmt;
+
+type Changes = Box<dyn Iterator<Item = quire_collection::Result<Change>> + Send>;
+
+/// Changes, each partition's in order, partitions interleaved by time. Ends where the logs ended
+/// when it was made, or after the first error.
+pub struct Tail {
+    sources: Vec<Source>,
+    seen: Vec<Position>,
+}
+
+struct Source {
+    next: Option<quire_collection::Result<Change>>,
+    rest: Changes,
+}
+
+impl fmt::Debug for Tail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tail")
+            .field("seen", &self.seen)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Tail {
+    pub(crate) fn new(partitions: &[Partition], seen: &[Position]) -> Result<Tail> {
+        assert_eq!(
+            partitions.len(),
+            seen.len(),
+            "a tail has one position per partition"
+        );
+        let mut sources = Vec::new();
+        for (partition, seen) in partitions.iter().zip(seen) {
+            let mut rest: Changes = Box::new(partition.tail(*seen)?);
+            sources.push(Source {
+                next: rest.next(),
+                rest,
+            });
+        }
+        Ok(Tail {
+            sources,
+            seen: seen.to_vec(),
+        })
+    }
+
+    /// The last position that it returned of each partition, or where it began: where to continue,
+    /// with [`Collection::tail_after`](crate::Collection::tail_after).
+    pub fn seen(&self) -> Vec<Position> {
+        self.seen.clone()
+    }
+
+    /// The source whose next change is the oldest; one that failed comes first.
+    fn oldest(&self) -> Option<usize> {
+        let time = |source: &Source| match &source.next {
+            None => None,
+            Some(Err(_)) => Some(i64::MIN),
+            Some(Ok(change)) => Some(change.time_micros),
+        };
+        let times = self
+            .sources
+            .iter()
+            .enumerate()
+            .filter_map(|(index, source)| Some((time(source)?, index)));
+        times.min().map(|(_, index)| index)
+    }
+}
+
+impl Iterator for Tail {
+    type Item = Result<Change>;
+
+    fn next(&mut self) -> Option<Result<Change>> {
+        let index = self.oldest()?;
+        let source = &mut self.sources[index];
+        let next = source.next.take()?;
+        match next {
+            Ok(change) => {
+                source.next = source.rest.next();
+                self.seen[index] = change.version;
+                Some(Ok(change))
+            }
+            Err(error) => {
+                self.sources.clear();
+                Some(Err(error.into()))
+            }
+        }
+    }
+}

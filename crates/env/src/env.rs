@@ -1,0 +1,70 @@
+//! The machine as a trait: every call that the engine makes into it.
+
+use crate::{AppendFile, FileLock, FileStamp, Gate, Job, JobClass, ReadFile, Result};
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The calls of the engine into the machine.
+///
+/// Names (a file in a directory) are durable only after [`Env::sync_dir`] on the directory; bytes
+/// of a file only after [`AppendFile::sync`]. Every error carries the operation and the path.
+pub trait Env: Send + Sync + fmt::Debug + 'static {
+    /// Creates a new, empty file for appending. Fails with
+    /// [`ErrorKind::AlreadyExists`](crate::ErrorKind) if the name is taken.
+    fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>>;
+    /// Opens an existing file for appending at its end.
+    fn open_append(&self, path: &Path) -> Result<Box<dyn AppendFile>>;
+    /// Opens an existing file for positioned reads. A reader sees bytes appended after it was
+    /// opened.
+    fn open_read(&self, path: &Path) -> Result<Arc<dyn ReadFile>>;
+    /// Reads a whole small file; [`ErrorKind::TooLarge`](crate::ErrorKind) if it holds more than
+    /// `bytes_max`, [`ErrorKind::UnexpectedEnd`](crate::ErrorKind) if it ends before its length.
+    fn read(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>>;
+    /// Replaces `path` with `contents`. After any crash the file holds all of the old bytes or all
+    /// of the new ones. The steps: write a temporary file beside it (`path` with `.tmp` added; a
+    /// crash may leave it), sync it, rename it, sync the directory. Durable when it returns. Only
+    /// one caller at a time may replace one path.
+    fn replace(&self, path: &Path, contents: &[u8]) -> Result<()>;
+    /// Renames a file or directory within one volume, atomically, replacing a file or an empty
+    /// directory `to`. Durable after `sync_dir`.
+    fn rename(&self, from: &Path, to: &Path) -> Result<()>;
+    /// Removes a file. Durable after `sync_dir`. Readers that have it open can still read it.
+    fn remove(&self, path: &Path) -> Result<()>;
+    /// Creates a directory and its parents, durably (every new name synced). No error if it exists.
+    fn create_dir_all(&self, path: &Path) -> Result<()>;
+    /// Removes a directory and all that is in it. No error if it does not exist. Durable after
+    /// `sync_dir` on its parent.
+    fn remove_dir_all(&self, path: &Path) -> Result<()>;
+    /// The names in a directory (not paths), sorted.
+    fn list(&self, dir: &Path) -> Result<Vec<String>>;
+    /// Whether a file or directory has this name.
+    fn exists(&self, path: &Path) -> Result<bool>;
+    /// What tells the file of this name from an earlier file of the same name.
+    fn stamp(&self, path: &Path) -> Result<FileStamp>;
+    /// Makes the names in a directory durable.
+    fn sync_dir(&self, dir: &Path) -> Result<()>;
+    /// Takes an exclusive lock on a file (created if absent). It is held until the guard is dropped
+    /// or the process dies. Returns [`ErrorKind::Locked`](crate::ErrorKind) at once if another
+    /// process, or another holder in this one, has it.
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>>;
+    /// Free bytes on the file system that holds `dir`.
+    fn free_bytes(&self, dir: &Path) -> Result<u64>;
+
+    /// Wall clock: microseconds since 1970 UTC. May jump.
+    fn now_micros(&self) -> i64;
+    /// Time since some fixed moment; never goes back.
+    fn monotonic(&self) -> Duration;
+    /// Sleeps.
+    fn sleep(&self, duration: Duration);
+    /// Fills `bytes` with random bytes (from the seed, under simulation).
+    fn random(&self, bytes: &mut [u8]);
+
+    /// Runs `job` in the background, after the delay `after`. Jobs of one class start in order of
+    /// their due time. A job that has not started when the machine is dropped never starts; one
+    /// that owns the machine keeps it from being dropped.
+    fn schedule(&self, class: JobClass, after: Duration, job: Job);
+    /// A new [`Gate`], to wait for changes made by background work.
+    fn gate(&self) -> Arc<dyn Gate>;
+}

@@ -1,0 +1,279 @@
+//! The documents of a field that a test accepts: which, and how many.
+
+use crate::Result;
+use crate::bounds::is_outside;
+use crate::codes::Codes;
+use crate::column::FrozenColumn;
+use crate::file::FrozenField;
+use crate::postings::ValueDocs;
+use crate::table::SectionKind;
+use quire_index::DocSet;
+use quire_model::ordered::Direction;
+use quire_query::{Found, Leaf, Path, Test};
+use std::ops::{Bound, Range, RangeInclusive};
+
+/// About what reading the value of a document costs, in nanoseconds: in docid order, and in any
+/// order.
+const SCAN_COST: u64 = 1;
+const GATHER_COST: u64 = 4;
+
+impl<'a> FrozenField<'a> {
+    pub(crate) fn codes_of(&self, test: &Test) -> Result<Codes> {
+        let mut codes = Codes::default();
+        if is_outside(test.bounds(), &self.entry.least, &self.entry.greatest) {
+            return Ok(codes);
+        }
+        if matches!(test, Test::Eq(_)) && self.has_one_value() {
+            codes.push(0..1);
+            return Ok(codes);
+        }
+        let dictionary = self.dictionary()?;
+        let damaged = self.damaged(SectionKind::Values);
+        let find = |term: &[u8]| dictionary.search(term).map_err(&damaged);
+        match test {
+            Test::Eq(value) => {
+                let (code, found) = find(value.term())?;
+                codes.push(code..code + u64::from(found));
+            }
+            Test::In(values) => {
+                for value in values {
+                    let (code, found) = find(value.term())?;
+                    codes.push(code..code + u64::from(found));
+                }
+            }
+            Test::Range(_) | Test::Exists => {
+                let (lower, upper) = test.bounds();
+                let (least, greatest) = (&*self.entry.least, &*self.entry.greatest);
+                // A bound outside all values needs no search.
+                let start = match lower {
+                    Bound::Included(lower) if lower > least => find(lower)?.0,
+                    Bound::Excluded(lower) if lower >= least => after(find(lower)?),
+                    _ => 0,
+                };
+                let end = match upper {
+                    Bound::Included(upper) if upper < greatest => after(find(upper)?),
+                    Bound::Excluded(upper) if upper <= greatest => find(upper)?.0,
+                    _ => dictionary.len(),
+                };
+                codes.push(start..end.max(start));
+            }
+        }
+        Ok(codes)
+    }
+
+    /// Whether there is one value alone, as where files are partitioned by the field: a term that
+    /// is not outside the bounds equals it.
+    pub(crate) fn has_one_value(&self) -> bool {
+        self.entry.distinct == 1 && self.entry.least == self.entry.greatest
+    }
+
+    /// The codes of a test, unless an estimate has found them.
+    pub(crate) fn codes_found(&self, test: &Test, found: Found) -> Result<Codes> {
+        match found {
+            Found(Some([start, end])) => Ok(Codes {
+                first: start..end,
+                more: Vec::new(),
+            }),
+            Found(None) => self.codes_of(test),
+        }
+    }
+
+    /// How many values of some codes the documents have. That is the number of documents, if none
+    /// has many values, or if there is one code.
+    pub(crate) fn pairs(&self, codes: &Codes) -> Result<u64> {
+        if codes.first == (0..self.entry.distinct) {
+            return Ok(self.entry.pairs);
+        }
+        let counts = self.counts()?;
+        let at = |code| counts.get(code).map_err(self.damaged(SectionKind::Counts));
+        let mut pairs = 0u64;
+        for range in codes.ranges().filter(|range| !range.is_empty()) {
+            let own = at(range.end)?.saturating_sub(at(range.start)?);
+            pairs = pairs.saturating_add(own);
+        }
+        Ok(pairs)
+    }
+
+    /// The codes from the first or from the last one on, of which documents have about this number
+    /// of values.
+    pub(crate) fn first_codes(&self, direction: Direction, values: u64) -> Result<Codes> {
+        let (counts, all) = (self.counts()?, self.entry.distinct);
+        let damaged = self.damaged(SectionKind::Counts);
+        let first = match direction {
+            Direction::Ascending => 0..counts.lower_bound(values).map_err(damaged)?.min(all),
+            Direction::Descending => {
+                let before = counts.get(all).map_err(&damaged)?.saturating_sub(values);
+                let after = counts.lower_bound(before.saturating_add(1));
+                after.map_err(damaged)?.saturating_sub(1).min(all)..all
+            }
+        };
+        let more = Vec::new();
+        Ok(Codes { first, more })
+    }
+
+    /// How many documents have a value of some codes, if that is known.
+    pub(crate) fn count_of(&self, codes: &Codes) -> Result<Option<u64>> {
+        let known = !self.entry.many || codes.is_empty() || codes.single().is_some();
+        known.then(|| self.pairs(codes)).transpose()
+    }
+
+    /// How many documents have a value.
+    pub(crate) fn count_of_term(&self, term: &[u8]) -> Result<u64> {
+        let bounds = (Bound::Included(term), Bound::Included(term));
+        if is_outside(bounds, &self.entry.least, &self.entry.greatest) {
+            return Ok(0);
+        }
+        if self.has_one_value() {
+            return Ok(self.entry.pairs);
+        }
+        match self.dictionary()?.search(term) {
+            Ok((code, true)) => match self.counts()?.step(code) {
+                Ok(count) => Ok(count),
+                Err(damage) => Err(self.damaged(SectionKind::Counts)(damage)),
+            },
+            Ok((_, false)) => Ok(0),
+            Err(damage) => Err(self.damaged(SectionKind::Values)(damage)),
+        }
+    }
+
+    /// The documents of one value.
+    pub(crate) fn of_value(&self, code: u64) -> Result<ValueDocs<'a>> {
+        if !self.has_postings() {
+            return Ok(ValueDocs::List(self.scan(&(code..code + 1))?));
+        }
+        let of_value = self.postings()?.of_value(code);
+        of_value.map_err(self.damaged(SectionKind::Docids))
+    }
+
+    /// The documents that have one of some codes, found by reading all codes.
+    fn scan(&self, codes: &Range<u64>) -> Result<DocSet> {
+        let (column, _) = self.codes()?;
+        let bits = column.scan(column_range(codes));
+        let bits = bits.map_err(self.damaged(SectionKind::Codes))?;
+        Ok(DocSet::from_bits(&bits))
+    }
+
+    pub(crate) fn set_of(&self, codes: &Codes) -> Result<DocSet> {
+        if codes.is_empty() {
+            return Ok(DocSet::empty());
+        }
+        if let Some(code) = codes.single() {
+            return Ok(match self.of_value(code)? {
+                ValueDocs::Set(set) => set.to_doc_set(),
+                ValueDocs::List(docs) => docs,
+            });
+        }
+        if !self.has_postings() {
+            if codes.more.is_empty() {
+                return self.scan(&codes.first);
+            }
+            let mut docs = DocSet::full(self.file.documents());
+            self.retain_by_column(codes, &mut docs)?;
+            return Ok(docs);
+        }
+        if self.has_codes() && !self.entry.many && codes.more.is_empty() {
+            let (column, _) = self.codes()?;
+            let cost = column.scan_cost(&column_range(&codes.first));
+            if self.cost_of(codes)? > SCAN_COST * cost.map_err(self.damaged(SectionKind::Codes))? {
+                return self.scan(&codes.first);
+            }
+        }
+        let docs = self.postings()?.of_values(codes.ranges());
+        docs.map_err(self.damaged(SectionKind::Docids))
+    }
+
+    /// About what collecting the documents of some codes costs, in nanoseconds.
+    fn cost_of(&self, codes: &Codes) -> Result<u64> {
+        let postings = self.postings()?;
+        let damaged = self.damaged(SectionKind::Docids);
+        let mut costs = codes.ranges().map(|range| postings.cost(range));
+        let all = costs.try_fold(0u64, |all, cost| Ok(all.saturating_add(cost?)));
+        all.map_err(damaged)
+    }
+
+    /// Whether reading the values of this number of documents is faster than collecting the
+    /// documents of some codes.
+    pub(crate) fn is_quicker_by_column(&self, codes: &Codes, docs: u64) -> Result<bool> {
+        Ok(!self.has_postings()
+            || self.has_codes() && docs * (GATHER_COST - SCAN_COST) < self.cost_of(codes)?)
+    }
+
+    /// Keeps the documents that have a value of some codes, by reading the values of each.
+    pub(crate) fn retain_by_column(&self, codes: &Codes, docs: &mut DocSet) -> Result<()> {
+        let (column, starts) = self.codes()?;
+        let damaged = self.damaged(SectionKind::Codes);
+        if starts.is_none() && codes.more.is_empty() {
+            return column
+                .retain(&column_range(&codes.first), docs)
+                .map_err(damaged);
+        }
+        let values = FrozenColumn::new(self)?;
+        let (mut batch, mut ordinals) = ([0; 1024], quire_query::Ordinals::default());
+        let (mut left, mut kept) = (docs.iter(), DocSet::empty());
+        loop {
+            let count = left.next_many(&mut batch);
+            let batch = batch.get(..count).unwrap_or_default();
+            if batch.is_empty() {
+                break;
+            }
+            values.read(batch, &mut ordinals)?;
+            let found = ordinals.iter().zip(batch);
+            let found =
+                found.filter(|(ordinals, _)| ordinals.iter().any(|code| codes.contains(*code)));
+            kept.extend(found.map(|(_, docid)| *docid));
+        }
+        *docs = kept;
+        Ok(())
+    }
+}
+
+/// The values in a column of codes: each is one more than the code.
+fn column_range(codes: &Range<u64>) -> RangeInclusive<u64> {
+    codes.start + 1..=codes.end
+}
+
+fn after((code, found): (u64, bool)) -> u64 {
+    code + u64::from(found)
+}
+
+/// How many documents match several leaves, each of a single value; `None` for other leaves. `find`
+/// returns the field of a leaf.
+pub(crate) fn count_all<'a>(
+    leaves: &[&Leaf],
+    find: impl Fn(&Path) -> Result<Option<FrozenField<'a>>>,
+) -> Result<Option<u64>> {
+    let mut singles = Vec::with_capacity(leaves.len());
+    for leaf in leaves {
+        let Some(field) = find(&leaf.path)? else {
+            return Ok(Some(0));
+        };
+        if leaf.test == Test::Exists {
+            return Ok(None);
+        }
+        let codes = field.codes_of(&leaf.test)?;
+        if codes.is_empty() {
+            return Ok(Some(0));
+        }
+        let Some(code) = codes.single() else {
+            return Ok(None);
+        };
+        singles.push((field.pairs(&codes)?, code, field));
+    }
+    singles.sort_by_key(|(docs, ..)| *docs);
+    let Some((last, others)) = singles.split_last() else {
+        return Ok(None);
+    };
+    let mut all: Option<ValueDocs<'_>> = None;
+    for (_, code, field) in others {
+        let one = field.of_value(*code)?;
+        all = Some(match all {
+            None => one,
+            Some(all) => ValueDocs::List(all.and(one)),
+        });
+    }
+    let (docs, code, field) = last;
+    match all {
+        Some(all) => Ok(Some(all.count_with(&field.of_value(*code)?))),
+        None => Ok(Some(*docs)),
+    }
+}

@@ -1,0 +1,6 @@
+//! What is done with sealed segments: compaction, drops, and copies.
+
+pub(crate) mod compact;
+pub(crate) mod copy;
+pub(crate) mod info;
+pub(crate) mod output;

@@ -1,0 +1,455 @@
+//! A leader and a follower, each on a simulated machine, with their messages handed over by hand.
+
+use super::*;
+use crate::{BackupOptions, backup, restore};
+use quire_collection::Write;
+use quire_database::{
+    Collection, CollectionSettings, Database, DatabaseOptions, Error, ErrorKind, Result, engine,
+};
+use quire_env::{SimEnv, Volumes};
+use quire_model::{Document, Key, Position};
+use quire_store::Durability;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow::Continue;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn open(env: &Arc<SimEnv>, path: &Path) -> Result<Database> {
+    let options = DatabaseOptions {
+        segment_bytes: 2 << 10,
+        retention: path == Path::new("/leader"),
+        ..DatabaseOptions::default()
+    };
+    Database::builder(path)
+        .env(env.clone())
+        .options(options)
+        .open()
+}
+
+fn settings(partitions: u32) -> CollectionSettings {
+    CollectionSettings {
+        partitions,
+        ..CollectionSettings::default()
+    }
+}
+
+fn put(collection: &Collection, numbers: std::ops::Range<u64>, content: &str, how: Durability) {
+    let write = |n: u64| {
+        let document = format!(r#"{{"n":{n},"content":"{content}"}}"#);
+        let document = Document::from_json(document.as_bytes()).unwrap();
+        Write::put(Key::from(n as i64), document)
+    };
+    for result in collection
+        .batch()
+        .writes(numbers.map(write))
+        .durability(how)
+        .write()
+    {
+        result.unwrap();
+    }
+}
+
+type Contents = BTreeMap<String, Vec<(Key, u64, String)>>;
+
+/// All documents of all collections, with their versions.
+fn contents(database: &Database) -> Result<Contents> {
+    let mut contents = Contents::new();
+    for name in database.collections() {
+        let mut documents = Vec::new();
+        for found in database.collection(&name)?.scan(..)? {
+            let found = found?;
+            documents.push((found.key, found.version.0, found.document.to_json()));
+        }
+        contents.insert(name, documents);
+    }
+    Ok(contents)
+}
+
+/// A follower's directory, and the copy that counts, if there is one.
+struct Follower {
+    dir: FollowerDir,
+    replica: Option<Replica>,
+    /// Files that came.
+    received: usize,
+}
+
+impl Follower {
+    fn open(env: &Arc<SimEnv>) -> Result<Follower> {
+        let dir = FollowerDir::open(env.clone(), Path::new("/follower"))?;
+        let replica = match dir.current() {
+            Some(path) => Some(Replica::new(open(env, &path)?)),
+            None => None,
+        };
+        Ok(Follower {
+            dir,
+            replica,
+            received: 0,
+        })
+    }
+
+    fn copy(&mut self, env: &Arc<SimEnv>, leader: &Database) -> Result<()> {
+        let from = copy_for_follower(leader).unwrap();
+        let copy = self.dir.begin_copy(from.plan().as_bytes())?;
+        for index in copy.missing()? {
+            let mut bytes = Vec::new();
+            from.send(index, &mut |piece| {
+                bytes.extend_from_slice(&piece);
+                Continue(())
+            })
+            .unwrap();
+            copy.receive(index, &mut &bytes[..], &|_| Continue(()))?;
+            self.received += 1;
+        }
+        self.replica = None;
+        let path = self.dir.finish_copy(&copy)?;
+        self.replica = Some(Replica::new(open(env, &path)?));
+        self.dir.remove_older()
+    }
+
+    /// Copies if it must, then follows until it has all. Says why it started over, if it did.
+    fn catch_up(&mut self, env: &Arc<SimEnv>, leader: &Database) -> Result<Option<String>> {
+        if self.replica.is_none() {
+            self.copy(env, leader)?;
+        }
+        let Some(replica) = &mut self.replica else {
+            unreachable!("it was copied")
+        };
+        let mut stream = serve_follower(leader, &replica.hello()?).unwrap();
+        while let Some(bytes) = stream.next(Duration::from_millis(100)).unwrap() {
+            let mut bytes = &bytes[..];
+            while let Some(frame) = Frame::read(&mut bytes)? {
+                let is_heads = matches!(frame, Frame::Heads(..));
+                if let Applied::StartOver(why) = replica.apply(frame)? {
+                    self.copy(env, leader)?;
+                    return Ok(Some(why));
+                }
+                if is_heads && replica.lag().records == 0 {
+                    assert!(replica.lag().time.unwrap() < Duration::from_secs(1));
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn contents(&self) -> Contents {
+        contents(self.replica.as_ref().unwrap().database()).unwrap()
+    }
+}
+
+/// A leader's life in three parts, between which a follower may come and go.
+struct Leader {
+    env: Arc<SimEnv>,
+    database: Database,
+}
+
+impl Leader {
+    fn new() -> Leader {
+        let env = SimEnv::new(1);
+        let database = open(&env, Path::new("/leader")).unwrap();
+        Leader { env, database }
+    }
+
+    fn part(&self, number: u32) {
+        let database = &self.database;
+        let settings = || settings(2);
+        let songs = database.collection_or_create("songs", settings).unwrap();
+        match number {
+            0 => {
+                put(&songs, 0..30, "first", Durability::Sync);
+                let gone = database.collection_or_create("gone", settings).unwrap();
+                put(&gone, 0..5, "gone", Durability::Sync);
+                songs.flush().unwrap();
+                put(&songs, 10..20, "second", Durability::Sync);
+            }
+            1 => {
+                songs.delete(&Key::from(3)).unwrap();
+                put(&songs, 25..40, "third", Durability::None);
+                let changed = CollectionSettings {
+                    segment_age_secs: 77,
+                    retention_bytes: 1 << 30,
+                    ..CollectionSettings::clone(&songs.settings())
+                };
+                database.change_settings("songs", changed).unwrap();
+                database.drop_collection("gone").unwrap();
+                let new = database.collection_or_create("new", settings).unwrap();
+                put(&new, 0..9, "new", Durability::Sync);
+            }
+            _ => {
+                let patch = Document::from_json(br#"{"content":"patched"}"#).unwrap();
+                songs.patch(&Key::from(1), &patch).unwrap();
+                // Another collection of the same name.
+                let again = database.create_collection("gone", settings()).unwrap();
+                put(
+                    &again,
+                    0..3,
+                    "again",
+                    Durability::Async(Duration::from_millis(10)),
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_follower_that_crashes_at_any_step_has_what_its_leader_has_in_the_end() {
+    let life = |env: &Arc<SimEnv>, leader: &Leader, part: &mut u32| -> Result<()> {
+        let mut follower = Follower::open(env)?;
+        while *part < 3 {
+            leader.part(*part);
+            *part += 1;
+            follower.catch_up(env, &leader.database)?;
+        }
+        follower
+            .replica
+            .take()
+            .map_or(Ok(()), |replica| replica.database().close())
+    };
+    let steps = {
+        let env = SimEnv::new(2);
+        let leader = Leader::new();
+        life(&env, &leader, &mut 0).unwrap();
+        env.operations()
+    };
+    assert!(steps > 100, "{steps} steps");
+    for step in (0..steps).step_by(3) {
+        let leader = Leader::new();
+        let env = SimEnv::new(step);
+        env.crash_at(step);
+        let mut part = 0;
+        let _ = life(&env, &leader, &mut part);
+        let env = env.after_crash(step);
+        (part..3).for_each(|part| leader.part(part));
+        let mut follower = Follower::open(&env).unwrap();
+        assert_eq!(
+            follower.catch_up(&env, &leader.database).unwrap(),
+            None,
+            "crash at {step}"
+        );
+        let expected = contents(&leader.database).unwrap();
+        assert_eq!(follower.contents(), expected, "crash at {step}");
+        let collections = |database: &Database| engine::catalog(database).unwrap().collections;
+        let replica = follower.replica.as_ref().unwrap();
+        assert_eq!(
+            collections(replica.database()),
+            collections(&leader.database)
+        );
+        follower.replica.take().unwrap().database().close().unwrap();
+        drop(follower);
+        assert_eq!(Follower::open(&env).unwrap().contents(), expected);
+    }
+}
+
+#[test]
+fn what_has_come_of_a_copy_is_not_sent_again() {
+    let leader = Leader::new();
+    leader.part(0);
+    let env = SimEnv::new(3);
+    {
+        let follower = Follower::open(&env).unwrap();
+        let from = copy_for_follower(&leader.database).unwrap();
+        let copy = follower.dir.begin_copy(from.plan().as_bytes()).unwrap();
+        let all = copy.missing().unwrap();
+        for index in &all[1..] {
+            let mut bytes = Vec::new();
+            let mut take = |piece: Vec<u8>| {
+                bytes.extend_from_slice(&piece);
+                Continue(())
+            };
+            assert!(from.send(*index, &mut take).unwrap());
+            // Whatever is cut or garbled of it is not used.
+            for end in [0, 1, bytes.len() / 2, bytes.len() - 1] {
+                let error = copy.receive(*index, &mut &bytes[..end], &|_| Continue(()));
+                assert!(matches!(error, Err(Error::Leader(_))), "{error:?}");
+            }
+            let mut garbled = bytes.clone();
+            garbled[bytes.len() / 3] ^= 4;
+            let error = copy.receive(*index, &mut &garbled[..], &|_| Continue(()));
+            assert!(matches!(error, Err(Error::Leader(_))), "{error:?}");
+            copy.receive(*index, &mut &bytes[..], &|_| Continue(()))
+                .unwrap();
+        }
+        assert_eq!(copy.missing().unwrap(), &all[..1]);
+    }
+    let mut follower = Follower::open(&env).unwrap();
+    assert!(follower.replica.is_none());
+    follower.catch_up(&env, &leader.database).unwrap();
+    assert_eq!(follower.received, 1);
+    assert_eq!(follower.contents(), contents(&leader.database).unwrap());
+}
+
+#[test]
+fn a_follower_behind_a_compaction_starts_over_and_loses_nothing() {
+    let leader = Leader::new();
+    leader.part(0);
+    let env = SimEnv::new(4);
+    let mut follower = Follower::open(&env).unwrap();
+    follower.catch_up(&env, &leader.database).unwrap();
+    let songs = leader.database.collection("songs").unwrap();
+    for _ in 0..4 {
+        put(
+            &songs,
+            0..30,
+            "once more, and longer than before",
+            Durability::Sync,
+        );
+    }
+    songs.compact().unwrap();
+    let why = follower.catch_up(&env, &leader.database).unwrap().unwrap();
+    assert!(why.contains("no longer has"), "{why}");
+    assert_eq!(follower.catch_up(&env, &leader.database).unwrap(), None);
+    assert_eq!(follower.contents(), contents(&leader.database).unwrap());
+}
+
+#[test]
+fn a_follower_deletes_what_its_leader_deletes_and_nothing_else() {
+    let leader = Leader::new();
+    let env = SimEnv::new(2);
+    let settings = CollectionSettings {
+        retention_secs: 100,
+        ..settings(2)
+    };
+    let songs = leader
+        .database
+        .create_collection("songs", settings)
+        .unwrap();
+    put(&songs, 0..20, "old", Durability::Sync);
+    let mut follower = Follower::open(&env).unwrap();
+    follower.catch_up(&env, &leader.database).unwrap();
+    let pass = |env: &SimEnv, secs| {
+        env.advance(Duration::from_secs(secs));
+        env.run_due();
+    };
+    pass(&env, 1000);
+    assert_eq!(follower.contents()["songs"].len(), 20);
+    pass(&leader.env, 50);
+    put(&songs, 20..30, "new", Durability::Sync);
+    pass(&leader.env, 60);
+    pass(&leader.env, 2);
+    follower.catch_up(&env, &leader.database).unwrap();
+    assert_eq!(follower.contents(), contents(&leader.database).unwrap());
+    assert_eq!(follower.contents()["songs"].len(), 10);
+}
+
+#[test]
+fn a_follower_of_another_history_is_refused_and_stays_as_it_is() {
+    let leader = Leader::new();
+    leader.part(0);
+    let back_up = |database: &Database| {
+        let options = BackupOptions::default();
+        backup(database, Path::new("/backup"), &options, &mut |_, _| {
+            Continue(())
+        })
+        .unwrap();
+    };
+    back_up(&leader.database);
+    leader.part(1);
+    let env = SimEnv::new(5);
+    let mut follower = Follower::open(&env).unwrap();
+    follower.catch_up(&env, &leader.database).unwrap();
+    let before = follower.contents();
+
+    let restored = |to: &str| {
+        let volumes = Volumes::single(Path::new(to));
+        restore(
+            leader.env.clone(),
+            Path::new("/backup"),
+            None,
+            &volumes,
+            &mut |_, _| (),
+        )
+        .unwrap();
+        open(&leader.env, Path::new(to)).unwrap()
+    };
+    // One that is behind; then one that went another way, past where the follower is.
+    let behind = restored("/behind");
+    let other = restored("/other");
+    let songs = other.collection("songs").unwrap();
+    for name in ["a", "b"] {
+        other.create_collection(name, settings(1)).unwrap();
+    }
+    put(&songs, 0..100, "another way", Durability::Sync);
+    let alien = open(&leader.env, Path::new("/alien")).unwrap();
+    for leader in [&behind, &other, &alien] {
+        let error = follower.catch_up(&env, leader).unwrap_err();
+        assert!(matches!(error, Error::Diverged(_)), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Conflict);
+        assert_eq!(follower.contents(), before);
+    }
+    // Its own leader is still the one it follows.
+    leader.part(2);
+    follower.catch_up(&env, &leader.database).unwrap();
+    assert_eq!(follower.contents(), contents(&leader.database).unwrap());
+}
+
+#[test]
+fn garbled_messages_are_errors_and_change_nothing() {
+    let leader = Leader::new();
+    leader.part(0);
+    let env = SimEnv::new(6);
+    let mut follower = Follower::open(&env).unwrap();
+    follower.catch_up(&env, &leader.database).unwrap();
+    leader.part(1);
+    let replica = follower.replica.as_mut().unwrap();
+    let mut stream = serve_follower(&leader.database, &replica.hello().unwrap()).unwrap();
+    let bytes = stream.next(Duration::from_secs(1)).unwrap().unwrap();
+    let before = contents(replica.database()).unwrap();
+    for at in (0..bytes.len()).step_by(11) {
+        let mut garbled = bytes.clone();
+        garbled[at] ^= 1 << (at % 8);
+        let mut source = &garbled[..];
+        let first = Frame::read(&mut source);
+        // Up to where it is garbled all is as it was sent: the first message is the catalog.
+        assert!(first.is_err() || at > 9);
+    }
+    // Under right checksums, but not what can come next.
+    let records = |first: u64, record: &'static [u8]| Records {
+        clock_micros: 1,
+        collection: 1,
+        partition: 0,
+        first: quire_model::Position(first),
+        whole: true,
+        records: vec![bytes::Bytes::from_static(record)],
+    };
+    let songs = replica.database().collection("songs").unwrap();
+    let next = songs.view().unwrap().positions()[0].0 + 1;
+    for wrong in [
+        Frame::Records(records(next + 1, b"")),
+        Frame::Records(records(next - 1, b"")),
+        Frame::Records(records(next, b"no record")),
+        Frame::Records(Records {
+            collection: 9,
+            ..records(next, b"")
+        }),
+        Frame::Records(Records {
+            partition: 9,
+            ..records(next, b"")
+        }),
+        Frame::Catalog(bytes::Bytes::from_static(b"no catalog")),
+        Frame::Data(bytes::Bytes::new()),
+    ] {
+        assert!(replica.apply(wrong).is_err());
+    }
+    assert_eq!(contents(replica.database()).unwrap(), before);
+    follower.catch_up(&env, &leader.database).unwrap();
+    assert_eq!(follower.contents(), contents(&leader.database).unwrap());
+}
+
+/// What was said of a collection before it was dropped once kept a follower from ever being level
+/// again.
+#[test]
+fn records_of_a_dropped_collection_are_not_waited_for() {
+    let env = SimEnv::new(1);
+    let database = open(&env, Path::new("/follower")).unwrap();
+    let mut replica = Replica::new(database);
+    replica.hello().unwrap();
+    let dropped = Head {
+        collection: 7,
+        partition: 0,
+        last: Position(5),
+    };
+    replica.apply(Frame::Heads(1, vec![dropped])).unwrap();
+    assert_eq!(replica.lag().records, 0);
+    assert!(replica.lag().time.is_some());
+}

@@ -1,0 +1,282 @@
+//! Freezing: what a view sees becomes frozen partitions, in one file or a file for each partition.
+//!
+//! # Invariants
+//! 1. A file, or a folder of files, has its name only when it is whole and durable.
+//! 2. Documents come partition by partition, and in it in the order of their docids: so hits come
+//!    as from the live collection.
+//! 3. A file has every field that the options name, whether any of its documents has it or not.
+
+use crate::frozen_view::Origin;
+use quire_collection::PartitionView;
+use quire_database::{Codec, Error, ID, Result, View, engine};
+use quire_env::{Env, ErrorKind as EnvErrorKind, parent_of};
+use quire_frozen::{FieldSpec, FrozenBuilder, FrozenOptions};
+use quire_model::ValueRef;
+use quire_query::Path as FieldPath;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The most fields that are looked for; more are to be named.
+pub const FIELDS_MAX: usize = 1_000;
+
+/// How a view is frozen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FreezeOptions {
+    /// The fields that queries filter by, or sort by and aggregate. If none are given, all that a
+    /// document of the view has a value at, for both: each document is then read twice. More than
+    /// [`FIELDS_MAX`] are an error.
+    pub fields: Option<Vec<FieldSpec>>,
+    /// How documents are packed (default LZ4).
+    pub codec: Codec,
+    /// Bytes of memory to build in (8 MiB or more; default 256 MiB). What does not fit goes to
+    /// temporary files beside the new ones.
+    pub memory_bytes: usize,
+}
+
+impl Default for FreezeOptions {
+    fn default() -> FreezeOptions {
+        FreezeOptions {
+            fields: None,
+            codec: Codec::default(),
+            memory_bytes: FrozenOptions::default().memory_bytes,
+        }
+    }
+}
+
+/// How far freezing is. The view [counts](View::count) the documents that there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FreezeProgress {
+    /// This many documents were read, to know their fields.
+    Looked(u64),
+    /// This many documents are in files.
+    Frozen(u64),
+}
+
+/// What was frozen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FreezeReport {
+    /// How many documents.
+    pub documents: u64,
+    /// The files, in the order of their documents, and the bytes of each.
+    pub files: Vec<(PathBuf, u64)>,
+    /// The fields.
+    pub fields: Vec<FieldSpec>,
+}
+
+/// Writes what the view sees to one frozen partition at `path`, in the place of a file that is
+/// there.
+///
+/// ```
+/// use quiredb::query::{Options, field, find};
+/// use quiredb::operations::{FreezeOptions, FrozenView, freeze};
+/// use quiredb::{CollectionSettings, Database, Document, Key};
+/// # let dir = tempfile::tempdir()?;
+/// # let database = Database::open(&dir.path().join("db"))?;
+/// let cars = database.create_collection("cars", CollectionSettings::default())?;
+/// cars.put_at(&Key::parse("a")?, &Document::from_json(br#"{"mark":"audi","price":12}"#)?)?;
+///
+/// let path = dir.path().join("cars.quire");
+/// let report = freeze(&cars.view()?, &path, &FreezeOptions::default(), &mut |_| {})?;
+/// assert_eq!((report.documents, report.fields.len()), (1, 3));
+///
+/// let frozen = FrozenView::open(database.env(), &path)?;
+/// let cheap = find(field("price").lt(20)).prepare()?;
+/// let answer = frozen.query(&cheap, &Options::default())?;
+/// let found = &frozen.documents(&answer.hits)?[0].document;
+/// assert_eq!(found.to_json(), r#"{"mark":"audi","price":12}"#);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// `Invalid` for fields or options that can't be, and for a directory at `path`; `TooLarge` for
+/// too many fields or documents; `Corrupt` for damage; `Full`.
+pub fn freeze(
+    view: &View,
+    path: &Path,
+    options: &FreezeOptions,
+    progress: &mut dyn FnMut(FreezeProgress),
+) -> Result<FreezeReport> {
+    if engine::view_env(view).list(path).is_ok() {
+        let path = path.display();
+        return Err(Error::Invalid(format!("{path} is a directory")));
+    }
+    let mut freezing = Freezing::new(view, options, progress)?;
+    let bytes = freezing.write(path, engine::view_partitions(view))?;
+    Ok(freezing.report(vec![(path.to_path_buf(), bytes)]))
+}
+
+/// Writes what the view sees to a new folder at `dir`, a frozen partition for each partition.
+/// The folder has its name only when all are there.
+///
+/// # Errors
+/// As of [`freeze`]; `Invalid` if there is anything at `dir` already.
+pub fn freeze_by_partition(
+    view: &View,
+    dir: &Path,
+    options: &FreezeOptions,
+    progress: &mut dyn FnMut(FreezeProgress),
+) -> Result<FreezeReport> {
+    let env = &**engine::view_env(view);
+    if env.exists(dir)? {
+        let dir = dir.display();
+        return Err(Error::Invalid(format!(
+            "{dir} is there already; give a new name"
+        )));
+    }
+    let mut freezing = Freezing::new(view, options, progress)?;
+    let mut temporary = dir.as_os_str().to_owned();
+    temporary.push(".tmp");
+    let temporary = PathBuf::from(temporary);
+    clear(env, &temporary)?;
+    env.create_dir_all(&temporary)?;
+    match freezing.write_all(&temporary, engine::view_partitions(view)) {
+        Ok(names) => {
+            env.rename(&temporary, dir)?;
+            env.sync_dir(parent_of(dir))?;
+            let files = names.into_iter();
+            let files = files.map(|(name, bytes)| (dir.join(name), bytes));
+            Ok(freezing.report(files.collect()))
+        }
+        Err(error) => {
+            // What is left behind goes with the next attempt.
+            let _ = env.remove_dir_all(&temporary);
+            Err(error)
+        }
+    }
+}
+
+/// Removes what an attempt that did not end left; refuses to remove anything else.
+fn clear(env: &dyn Env, temporary: &Path) -> Result<()> {
+    let names = match env.list(temporary) {
+        Err(error) if error.kind() == EnvErrorKind::NotFound => return Ok(()),
+        names => names?,
+    };
+    match names.iter().all(|name| name.contains(".quire")) {
+        true => Ok(env.remove_dir_all(temporary)?),
+        false => Err(Error::Invalid(format!(
+            "{} is in the way; move it elsewhere",
+            temporary.display()
+        ))),
+    }
+}
+
+/// Documents on their way to files.
+struct Freezing<'a> {
+    env: &'a Arc<dyn Env>,
+    fields: Vec<FieldSpec>,
+    /// The place of the field [`ID`] among them.
+    id: Option<usize>,
+    options: FrozenOptions,
+    documents: u64,
+    progress: &'a mut dyn FnMut(FreezeProgress),
+}
+
+impl<'a> Freezing<'a> {
+    fn new(
+        view: &'a View,
+        options: &FreezeOptions,
+        progress: &'a mut dyn FnMut(FreezeProgress),
+    ) -> Result<Freezing<'a>> {
+        options.codec.check().map_err(Error::Invalid)?;
+        let fields = match &options.fields {
+            Some(fields) => fields.clone(),
+            None => all_fields(view, progress)?,
+        };
+        Ok(Freezing {
+            env: engine::view_env(view),
+            id: fields.iter().position(|field| field.path == ID),
+            fields,
+            options: FrozenOptions {
+                codec: options.codec.of_log(0),
+                memory_bytes: options.memory_bytes,
+                ..FrozenOptions::default()
+            },
+            documents: 0,
+            progress,
+        })
+    }
+
+    fn report(self, files: Vec<(PathBuf, u64)>) -> FreezeReport {
+        FreezeReport {
+            documents: self.documents,
+            files,
+            fields: self.fields,
+        }
+    }
+
+    /// Writes a file for each partition; their names and bytes.
+    fn write_all(
+        &mut self,
+        dir: &Path,
+        partitions: &[PartitionView],
+    ) -> Result<Vec<(String, u64)>> {
+        let numbered = partitions.iter().enumerate();
+        numbered
+            .map(|(number, partition)| {
+                let name = format!("partition-{number:05}.quire");
+                let bytes = self.write(&dir.join(&name), std::slice::from_ref(partition))?;
+                Ok((name, bytes))
+            })
+            .collect()
+    }
+
+    /// Writes one file; its bytes.
+    fn write(&mut self, path: &Path, partitions: &[PartitionView]) -> Result<u64> {
+        let (env, options) = (Arc::clone(self.env), self.options.clone());
+        let mut builder = FrozenBuilder::create(env, path, &self.fields, options)?;
+        let mut payload = Vec::new();
+        for partition in partitions {
+            let mut rows = partition.rows()?;
+            loop {
+                let batch = rows.next_batch()?;
+                if batch.is_empty() {
+                    break;
+                }
+                self.documents += batch.len() as u64;
+                for (_, found) in batch {
+                    if let Some(id) = self.id
+                        && found.document.get(ID).is_none()
+                    {
+                        builder.set(id, ValueRef::String(&found.key.to_string()))?;
+                    }
+                    payload.clear();
+                    Origin::of(&found).encode(&mut payload);
+                    builder.add(&found.document, &payload)?;
+                }
+                (self.progress)(FreezeProgress::Frozen(self.documents));
+            }
+        }
+        Ok(builder.finish()?)
+    }
+}
+
+/// Each field that any document has, and [`ID`].
+fn all_fields(view: &View, progress: &mut dyn FnMut(FreezeProgress)) -> Result<Vec<FieldSpec>> {
+    let mut paths = BTreeSet::from([ID.to_string()]);
+    let mut looked = 0;
+    for partition in engine::view_partitions(view) {
+        let mut rows = partition.rows()?;
+        loop {
+            let batch = rows.next_batch()?;
+            if batch.is_empty() {
+                break;
+            }
+            for (_, found) in &batch {
+                FieldPath::each_in(found.document.root(), &mut |path| {
+                    if paths.len() <= FIELDS_MAX && !paths.contains(path) {
+                        paths.insert(path.to_string());
+                    }
+                });
+                if paths.len() > FIELDS_MAX {
+                    return Err(Error::TooManyFields {
+                        fields_max: FIELDS_MAX,
+                    });
+                }
+            }
+            looked += batch.len() as u64;
+            progress(FreezeProgress::Looked(looked));
+        }
+    }
+    Ok(paths.iter().map(|path| FieldSpec::full(path)).collect())
+}

@@ -1,0 +1,124 @@
+//! Repairing: what is whole of a damaged database goes into a new one, and what is lost into a
+//! report.
+//!
+//! # Invariants
+//! 1. The damaged database is only read, under its lock; the new one is made through the ordinary
+//!    write path.
+//! 2. A document of the new database is one that was written under its key: the newest whole one
+//!    that the log holds, unless the index, all of whose bytes are whole, says that it was deleted
+//!    later.
+//! 3. Everything that may be older than it was, or missing, is reported: by key where the index
+//!    still knows it, else by position.
+//! 4. Memory does not grow with the documents.
+
+mod compare;
+mod origins;
+mod report;
+mod survey;
+mod target;
+mod work;
+
+use quire_database::directory::LOCK_NAME;
+use quire_database::{Database, DatabaseBuilder, DatabaseOptions, Error, Result};
+use quire_env::{Env, ErrorKind as EnvErrorKind, Volumes};
+use quire_store::Shared;
+use std::sync::Arc;
+use survey::Survey;
+use work::Repair;
+
+pub use report::{LostKey, RepairEvent, RepairReport};
+
+/// Salvages what is whole of the database on the volumes `from`, which no process has open, into a
+/// new database on `to`. `on_event` receives everything else. The documents of an
+/// undamaged database come out equal, versions included.
+///
+/// If it fails, do not use what is there of the new database.
+///
+/// ```
+/// use quiredb::operations::repair;
+/// use quiredb::{Database, Document, Key, OsEnv, Volumes};
+/// # let dir = tempfile::tempdir()?;
+/// # let (damaged, repaired) = (dir.path().join("old"), dir.path().join("new"));
+///
+/// let database = Database::open(&damaged)?;
+/// let books = database.collection_or_create("books", Default::default)?;
+/// books.put_at(&Key::parse("emma")?, &Document::from_json(br#"{"year":1815}"#)?)?;
+/// database.close()?;
+///
+/// let (from, to) = (Volumes::single(&damaged), Volumes::single(&repaired));
+/// let report = repair(OsEnv::new()?, from, to, &mut |event| println!("{event:?}"))?;
+/// assert!(report.is_whole());
+/// assert_eq!(Database::open(&repaired)?.collection("books")?.count()?, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// `NotFound` or `Invalid` if there is no database; `Locked`; `Invalid` if there is something at
+/// `to`; `Full` or `Io` if the new one can't be written, or a file of the old one not be opened.
+/// Damage is no error.
+pub fn repair(
+    env: Arc<dyn Env>,
+    from: Volumes,
+    to: Volumes,
+    on_event: &mut dyn FnMut(RepairEvent),
+) -> Result<RepairReport> {
+    check_target(&*env, &from, &to)?;
+    survey::require(&*env, &from)?;
+    let lock = env.lock(&from.root().join(LOCK_NAME))?;
+    let shared = Shared::new(
+        Arc::clone(&env),
+        DatabaseOptions::default().memory_bytes,
+        Some(lock),
+    );
+    let survey = Survey::of(&*env, &from)?;
+    let total = survey.total_bytes(&*env, &from)?;
+    let mut repair = Repair {
+        shared,
+        from,
+        report: RepairReport::default(),
+        total,
+        on_event,
+    };
+    // All that is whole is to come out of it: retention is off.
+    let database: Database = DatabaseBuilder::on(&to).env(env).retention(false).open()?;
+    for damage in survey.damage.clone() {
+        repair.damage("", 0, damage);
+    }
+    for surveyed in &survey.collections {
+        repair.collection(&database, &survey, surveyed)?;
+    }
+    for name in database.collections() {
+        repair.report.documents += database.collection(&name)?.count()?;
+    }
+    database.flush()?;
+    database.close()?;
+    Ok(repair.report)
+}
+
+/// Fails unless the new database would be a new one, and somewhere else.
+fn check_target(env: &dyn Env, from: &Volumes, to: &Volumes) -> Result<()> {
+    for volume in to.iter() {
+        let inside = |old: &quire_env::Volume| volume.path.starts_with(&old.path);
+        if from.iter().any(inside) {
+            let what = format!(
+                "{} is within the damaged database, which is only read; give a new directory \
+                 elsewhere",
+                volume.path.display()
+            );
+            return Err(Error::Invalid(what));
+        }
+        match env.list(&volume.path) {
+            Err(error) if error.kind() == EnvErrorKind::NotFound => {}
+            Ok(names) if names.is_empty() => {}
+            Ok(_) => {
+                let what = format!(
+                    "{} is not empty; give a new directory for what is salvaged",
+                    volume.path.display()
+                );
+                return Err(Error::Invalid(what));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}

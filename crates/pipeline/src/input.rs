@@ -1,0 +1,90 @@
+//! Input: a named stream of bytes and the format of its documents.
+
+use crate::csv::CsvSource;
+use crate::ndjson::NdjsonSource;
+use crate::source::Source;
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Read};
+
+/// Bytes that are read at once.
+const BUFFER_BYTES: usize = 256 << 10;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// How documents are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// One JSON object a line.
+    Ndjson,
+    /// A header row that names the fields, then one document a row; every value is a string.
+    Csv,
+}
+
+/// A stream of documents. The pipeline opens an input when the ones before it have been read.
+pub struct Input {
+    name: String,
+    format: Format,
+    open: Box<Open>,
+}
+
+/// Opens the bytes of an input.
+type Open = dyn FnOnce() -> io::Result<Box<dyn Read + Send>> + Send;
+
+impl Input {
+    /// The documents that `open` gives, in `format`. `name` stands in messages.
+    pub fn new(
+        name: impl Into<String>,
+        format: Format,
+        open: impl FnOnce() -> io::Result<Box<dyn Read + Send>> + Send + 'static,
+    ) -> Input {
+        Input {
+            name: name.into(),
+            format,
+            open: Box::new(open),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Opens it. Returns its source and the offset of its first document's bytes: after a
+    /// byte-order mark, if there is one.
+    ///
+    /// # Errors
+    /// Of the stream, of a CSV header row, and if the bytes are compressed.
+    pub(crate) fn open(self) -> io::Result<(Box<dyn Source>, u64)> {
+        let mut reader = BufReader::with_capacity(BUFFER_BYTES, (self.open)()?);
+        let first = reader.fill_buf()?;
+        let tool = match first {
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some("zstd -dc"),
+            [0x1f, 0x8b, ..] => Some("gunzip -c"),
+            _ => None,
+        };
+        if let Some(tool) = tool {
+            let what = format!("it is compressed; decompress it first, with {tool}");
+            return Err(io::Error::other(what));
+        }
+        let mut start = 0;
+        if first.starts_with(BYTE_ORDER_MARK) {
+            start = BYTE_ORDER_MARK.len();
+            reader.consume(start);
+        }
+        let start = start as u64;
+        let source: Box<dyn Source> = match self.format {
+            Format::Ndjson => Box::new(NdjsonSource::new(reader, start)),
+            Format::Csv => Box::new(CsvSource::new(reader, start)?),
+        };
+        Ok((source, start))
+    }
+}
+
+impl fmt::Debug for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Input")
+            .field("name", &self.name)
+            .field("format", &self.format)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,138 @@
+//! Parse: the text of a batch into writes, grouped by partition and shared out among the writers.
+
+use crate::batch::{SourceBatch, SourceItem};
+use crate::error::{BadDocument, reason};
+use crate::group::{Grouper, PartitionGroup};
+use crate::position::SourcePosition;
+use quiredb::{Collection, Document, Write};
+use std::sync::Arc;
+
+/// Turns batches into writes to one collection.
+#[derive(Debug, Clone)]
+pub(crate) struct Parser {
+    pub(crate) collection: Collection,
+    /// The count of writers, at least 1.
+    pub(crate) writers: usize,
+    /// Whether a bad document ends the pipeline.
+    pub(crate) stops_at_bad: bool,
+}
+
+/// A batch as writes.
+#[derive(Debug)]
+pub(crate) struct ParsedBatch {
+    /// The batch's number in the order of the inputs.
+    pub(crate) sequence: u64,
+    /// The name of its input.
+    pub(crate) input: Arc<str>,
+    /// What it counts as in flight.
+    pub(crate) memory_bytes: usize,
+    /// Bytes of input that it was read from.
+    pub(crate) input_bytes: u64,
+    /// Where it ends; none if the documents after a bad one are not loaded.
+    pub(crate) end: Option<SourcePosition>,
+    /// The lines of its good documents, ascending.
+    pub(crate) lines: Vec<u64>,
+    /// The good documents: one part for each writer.
+    pub(crate) parts: Vec<Part>,
+    /// The bad documents. If bad ones stop the pipeline there is at most one, and no document
+    /// after it.
+    pub(crate) bad: Vec<BadDocument>,
+}
+
+/// The part of a batch that one writer gets.
+#[derive(Debug, Default)]
+pub(crate) struct Part {
+    /// The batch.
+    pub(crate) sequence: u64,
+    /// At most one group for each partition.
+    pub(crate) groups: Vec<PartitionGroup<Origin>>,
+}
+
+/// Where a document comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Origin {
+    /// The number of its batch.
+    pub(crate) sequence: u64,
+    /// The line where it starts.
+    pub(crate) line: u64,
+    /// The offset in its input, in bytes.
+    pub(crate) byte: u64,
+}
+
+impl Parser {
+    /// Parses a batch, as far as it is to be loaded.
+    pub(crate) fn parse(&self, batch: SourceBatch) -> ParsedBatch {
+        let sequence = batch.sequence;
+        let mut parsed = ParsedBatch {
+            sequence,
+            input: Arc::clone(&batch.input),
+            memory_bytes: batch.memory_bytes(),
+            input_bytes: batch.end.byte - batch.start.byte,
+            end: Some(batch.end),
+            lines: Vec::with_capacity(batch.items.len()),
+            parts: Vec::new(),
+            bad: Vec::new(),
+        };
+        let mut grouper = Grouper::new(&self.collection);
+        let mut good_end = batch.start.byte;
+        for item in &batch.items {
+            let origin = Origin {
+                sequence,
+                line: item.line,
+                byte: item.bytes.start,
+            };
+            match self.write_of(item, &batch.text) {
+                Ok(write) => {
+                    grouper.push(write, origin);
+                    parsed.lines.push(item.line);
+                    good_end = item.bytes.end;
+                }
+                Err(reason) => {
+                    parsed.bad.push(BadDocument {
+                        input: Arc::clone(&batch.input),
+                        line: origin.line,
+                        byte: origin.byte,
+                        reason,
+                    });
+                    if self.stops_at_bad {
+                        parsed.input_bytes = good_end - batch.start.byte;
+                        parsed.end = None;
+                        break;
+                    }
+                }
+            }
+        }
+        parsed.parts.resize_with(self.writers, || Part {
+            sequence,
+            groups: Vec::new(),
+        });
+        for group in grouper.finish() {
+            let writer = group.partition() as usize % self.writers.max(1);
+            if let Some(part) = parsed.parts.get_mut(writer) {
+                part.groups.push(group);
+            }
+        }
+        parsed
+    }
+
+    fn write_of(&self, item: &SourceItem, text: &[u8]) -> Result<Write, String> {
+        let document = document_of(item, text)?;
+        let key = self.collection.key_of(&document);
+        Ok(Write::put(key.map_err(|error| reason(&error))?, document))
+    }
+}
+
+/// The document of an item of a batch with this text, or why there is none.
+pub(crate) fn document_of(item: &SourceItem, text: &[u8]) -> Result<Document, String> {
+    let json = match &item.json {
+        Ok(range) => text.get(range.clone()).unwrap_or_default(),
+        Err(reason) => return Err(reason.clone()),
+    };
+    Document::from_json(json).map_err(|error| {
+        let mut reason = reason(&error);
+        if json.trim_ascii_start().starts_with(b"[") {
+            reason.push_str("; jq -c '.[]' FILE makes lines of a file that is one array");
+        }
+        reason
+    })
+}

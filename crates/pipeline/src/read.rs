@@ -1,0 +1,113 @@
+//! Read: the inputs, in order, cut into batches.
+
+use crate::batch::SourceBatch;
+use crate::error::Error;
+use crate::in_flight::InFlight;
+use crate::input::Input;
+use crate::options::Options;
+use crate::position::SourcePosition;
+use crate::source::Source;
+use std::io;
+use std::sync::Arc;
+
+/// Reads inputs and hands batches on. It waits while too much is in flight.
+pub(crate) struct Reader<'a, F> {
+    pub(crate) options: &'a Options,
+    pub(crate) in_flight: &'a InFlight,
+    /// Takes a batch; false if the pipeline has stopped.
+    pub(crate) send: F,
+    /// Batches that were sent.
+    pub(crate) batches: u64,
+}
+
+impl<F: FnMut(SourceBatch) -> bool> Reader<'_, F> {
+    /// Reads all inputs from the position in the options. Ends early if the pipeline has stopped.
+    ///
+    /// # Errors
+    /// [`Error::Input`]; what was read before it has been sent.
+    pub(crate) fn run(&mut self, inputs: Vec<Input>) -> Result<(), Error> {
+        let from = self.options.from;
+        for (index, input) in inputs.into_iter().enumerate().skip(from.input) {
+            let name: Arc<str> = input.name().into();
+            let documents = if index == from.input {
+                from.documents
+            } else {
+                0
+            };
+            let start = SourcePosition {
+                input: index,
+                documents,
+                byte: 0,
+            };
+            match self.read_input(input, &name, start) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(source) => return Err(Error::Input { name, source }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads one input from the document that `position` counts to; false if the pipeline has
+    /// stopped.
+    fn read_input(
+        &mut self,
+        input: Input,
+        name: &Arc<str>,
+        mut position: SourcePosition,
+    ) -> io::Result<bool> {
+        let (mut source, start) = input.open()?;
+        position.byte = skip_documents(source.as_mut(), position.documents)?.unwrap_or(start);
+        loop {
+            let batch_bytes = self.options.batch_bytes;
+            let mut batch = SourceBatch::new(self.batches, Arc::clone(name), position, batch_bytes);
+            let more = self.fill(source.as_mut(), &mut batch);
+            position = batch.end;
+            // What was read before an error is loaded all the same.
+            if !batch.items.is_empty() && !self.hand_on(batch) {
+                return Ok(false);
+            }
+            if !more? {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Fills a batch with the next documents. Returns whether more may follow.
+    fn fill(&self, source: &mut dyn Source, batch: &mut SourceBatch) -> io::Result<bool> {
+        let options = self.options;
+        while batch.text.len() < options.batch_bytes && batch.items.len() < options.batch_documents
+        {
+            // A slow input: write what there is rather than wait for a full batch.
+            let is_slow = !source.is_buffered() && self.in_flight.is_idle();
+            if !batch.items.is_empty() && (batch.ends_badly() || is_slow) {
+                break;
+            }
+            if !source.read_into(batch)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Sends a batch once there is room; false if the pipeline has stopped.
+    fn hand_on(&mut self, batch: SourceBatch) -> bool {
+        self.batches += 1;
+        self.in_flight.take(batch.memory_bytes()) && (self.send)(batch)
+    }
+}
+
+/// Reads `documents` documents, which were loaded before. Returns the byte behind the last.
+fn skip_documents(source: &mut dyn Source, documents: u64) -> io::Result<Option<u64>> {
+    let mut skipped = SourceBatch::new(0, "".into(), SourcePosition::default(), 0);
+    for count in 0..documents {
+        skipped.text.clear();
+        skipped.items.clear();
+        if !source.read_into(&mut skipped)? {
+            return Err(io::Error::other(format!(
+                "it ends after {count} documents, of which {documents} were loaded before"
+            )));
+        }
+    }
+    Ok((documents > 0).then_some(skipped.end.byte))
+}

@@ -1,0 +1,89 @@
+//! Sink: groups of writes into a collection, acknowledged together.
+
+use crate::group::PartitionGroup;
+use crate::parse::{Origin, Part};
+use quiredb::{Collection, Durability, Write, Written};
+use std::collections::BTreeMap;
+use std::sync::mpsc::Receiver;
+
+/// Does the writes of `groups`, which were grouped for `collection`, and gives the result of each
+/// with its tag, group by group. `durability` overrides the collection's. Blocks until all are
+/// acknowledged: one sync for each partition at most.
+pub fn write_groups<T>(
+    collection: &Collection,
+    groups: Vec<PartitionGroup<T>>,
+    durability: Option<Durability>,
+) -> impl Iterator<Item = (T, quiredb::Result<Written>)> {
+    let borrowed: Vec<(u32, &[Write])> = groups
+        .iter()
+        .map(|group| (group.partition(), group.writes()))
+        .collect();
+    let results = collection.write_grouped(&borrowed, durability);
+    assert!(results.len() == groups.len(), "each group has its results");
+    let pairs = groups.into_iter().zip(results);
+    pairs.flat_map(|(group, results)| group.into_tags().into_iter().zip(results))
+}
+
+/// A write that was refused.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    /// Its document.
+    pub(crate) origin: Origin,
+    /// Why.
+    pub(crate) error: quiredb::Error,
+}
+
+/// The work of a writer thread: writes parts until none come. Parts that queued up during a sync
+/// are written together, with one sync; the bytes in flight bound their count. `done` gets each
+/// part's batch and its refused writes; false ends the work.
+pub(crate) fn write_parts(
+    collection: &Collection,
+    durability: Option<Durability>,
+    parts: &Receiver<Part>,
+    mut done: impl FnMut(u64, Vec<Refusal>) -> bool,
+) {
+    while let Ok(first) = parts.recv() {
+        let mut sequences = vec![first.sequence];
+        let mut groups = first.groups;
+        let mut queued = parts.try_iter().peekable();
+        if queued.peek().is_some() {
+            let mut by_partition: BTreeMap<u32, PartitionGroup<Origin>> = BTreeMap::new();
+            groups
+                .into_iter()
+                .for_each(|group| merge(&mut by_partition, group));
+            for part in queued {
+                sequences.push(part.sequence);
+                part.groups
+                    .into_iter()
+                    .for_each(|group| merge(&mut by_partition, group));
+            }
+            groups = by_partition.into_values().collect();
+        }
+        let results = write_groups(collection, groups, durability);
+        let mut refusals: Vec<Refusal> = results
+            .filter_map(|(origin, result)| {
+                let error = result.err()?;
+                Some(Refusal { origin, error })
+            })
+            .collect();
+        for sequence in sequences {
+            let (own, others) = refusals
+                .into_iter()
+                .partition(|refusal| refusal.origin.sequence == sequence);
+            refusals = others;
+            if !done(sequence, own) {
+                return;
+            }
+        }
+    }
+}
+
+/// Adds a group behind those of its partition.
+fn merge(by_partition: &mut BTreeMap<u32, PartitionGroup<Origin>>, group: PartitionGroup<Origin>) {
+    match by_partition.get_mut(&group.partition()) {
+        Some(earlier) => earlier.append(group),
+        None => {
+            by_partition.insert(group.partition(), group);
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The public face, as programs use it.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod directories;
+mod error_sources;
+mod writes;

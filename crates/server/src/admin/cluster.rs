@@ -1,0 +1,108 @@
+//! The server as a whole: what it is, and whether it serves.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde_json::json;
+
+use crate::collections::selection::Selection;
+use crate::engine::Engine;
+use crate::http::answer::Answer;
+use crate::http::call::Call;
+use crate::http::failure::Outcome;
+use crate::ids::letters;
+
+/// The version of OpenSearch that this reports, for clients that check it.
+const API_VERSION: &str = "2.19.0";
+
+/// Length of a cluster's UUID in OpenSearch.
+const UUID_CHARS: usize = 22;
+
+/// `GET /`
+pub(crate) async fn info(call: Call<Engine>) -> Outcome<Answer> {
+    let path = |engine: &Engine| {
+        engine
+            .database()
+            .stats()
+            .map(|stats| stats.path)
+            .unwrap_or_default()
+    };
+    let cluster_uuid = uuid_of(&call.state.read(path).await?);
+    Ok(Answer::ok(&json!({
+        "name": "quire",
+        "cluster_name": "quire",
+        "cluster_uuid": cluster_uuid,
+        "version": {
+            "distribution": "opensearch",
+            "number": API_VERSION,
+            "build_type": "quire",
+            "build_hash": "unknown",
+            "build_snapshot": false,
+            "lucene_version": "none",
+            "minimum_wire_compatibility_version": "7.10.0",
+            "minimum_index_compatibility_version": "7.0.0",
+        },
+        "quire": {"version": env!("CARGO_PKG_VERSION")},
+        "tagline": "The OpenSearch Project: https://opensearch.org/",
+    })))
+}
+
+/// The same each time this directory is served.
+fn uuid_of(path: &str) -> String {
+    let hash = |seed: u8| {
+        let mut hasher = DefaultHasher::new();
+        (seed, path).hash(&mut hasher);
+        hasher.finish()
+    };
+    let bytes = (0..3).flat_map(|seed| hash(seed).to_le_bytes());
+    letters(bytes.take(UUID_CHARS))
+}
+
+/// The colour of the database. It is green, because it serves, unless a scrub has found damage:
+/// yellow if only trees are damaged, which the log can rebuild, and red if records of documents
+/// are.
+fn status(engine: &Engine) -> &'static str {
+    match engine.database().scrub_stats() {
+        Some(scrub) if scrub.damage.iter().any(|found| found.positions.is_some()) => "red",
+        Some(scrub) if !scrub.damage.is_empty() => "yellow",
+        _ => "green",
+    }
+}
+
+/// `GET /_cluster/health`
+pub(crate) async fn health(call: Call<Engine>) -> Outcome<Answer> {
+    call.params
+        .only("level", &["cluster"], "only [cluster] is supported")?;
+    call.params.only(
+        "wait_for_status",
+        &["green", "yellow", "red"],
+        "it must be a colour",
+    )?;
+    let selection = Selection::of(&call)?;
+    let work = move |engine: &Engine| {
+        let collections = selection.collections(engine)?;
+        let partitions: u64 = collections
+            .iter()
+            .map(|collection| u64::from(collection.settings().partitions))
+            .sum();
+        Ok(Answer::ok(&json!({
+            "cluster_name": "quire",
+            "status": status(engine),
+            "timed_out": false,
+            "number_of_nodes": 1,
+            "number_of_data_nodes": 1,
+            "discovered_master": true,
+            "discovered_cluster_manager": true,
+            "active_primary_shards": partitions,
+            "active_shards": partitions,
+            "relocating_shards": 0,
+            "initializing_shards": 0,
+            "unassigned_shards": 0,
+            "delayed_unassigned_shards": 0,
+            "number_of_pending_tasks": 0,
+            "number_of_in_flight_fetch": 0,
+            "task_max_waiting_in_queue_millis": 0,
+            "active_shards_percent_as_number": 100.0,
+        })))
+    };
+    call.state.read(work).await?
+}

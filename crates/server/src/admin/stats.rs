@@ -1,0 +1,81 @@
+//! Statistics as JSON, and metrics.
+
+use std::sync::Arc;
+
+use quiredb::DatabaseStats;
+
+use crate::engine::Engine;
+use crate::follow::status::FollowStatus;
+use crate::http::answer::Answer;
+use crate::http::buffers::Buffers;
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
+use crate::memcached::port_state::PortState;
+use crate::metrics::exposition::Exposition;
+use crate::metrics::requests::RequestMetrics;
+use crate::metrics::{database, port};
+use crate::net::connections::Connections;
+
+/// What the statistics use of the server.
+pub(crate) struct StatsState {
+    pub(crate) engine: Engine,
+    /// If this is a follower.
+    pub(crate) following: Option<Arc<FollowStatus>>,
+}
+
+/// What the metrics use of the server.
+pub(crate) struct MetricsState {
+    pub(crate) engine: Engine,
+    pub(crate) connections: Arc<Connections>,
+    pub(crate) requests: Arc<RequestMetrics>,
+    pub(crate) buffers: Buffers,
+    /// If the memcached protocol is served.
+    pub(crate) memcached: Option<Arc<PortState>>,
+    /// If this is a follower.
+    pub(crate) following: Option<Arc<FollowStatus>>,
+}
+
+/// `GET /_quire/stats`
+pub(crate) async fn stats(call: Call<StatsState>) -> Outcome<Answer> {
+    let StatsState { engine, following } = call.state;
+    let work = move |engine: &Engine| {
+        let stats = database_stats(engine)?;
+        let mut stats =
+            serde_json::to_value(&stats).map_err(|error| Failure::internal(error.to_string()))?;
+        if let Some(following) = &following {
+            stats["following"] = following.describe(engine.now());
+        }
+        Ok(Answer::ok(&stats))
+    };
+    engine.read(work).await?
+}
+
+/// `GET /metrics`
+pub(crate) async fn metrics(call: Call<MetricsState>) -> Outcome<Answer> {
+    let state = call.state;
+    let engine = state.engine.clone();
+    let work = move |engine: &Engine| {
+        let stats = database_stats(engine)?;
+        let mut text = Exposition::default();
+        port::render(&state.connections, state.buffers.used_bytes(), &mut text);
+        state.requests.render_bulk(&mut text);
+        state.requests.render_routes(&mut text);
+        if let Some(memcached) = &state.memcached {
+            memcached.counters.render(&mut text);
+        }
+        database::render(&stats, &mut text);
+        if let Some(following) = &state.following {
+            following.render(engine.now(), &mut text);
+        }
+        Ok(Answer::text(
+            "text/plain; version=0.0.4; charset=utf-8",
+            text.text(),
+        ))
+    };
+    engine.read(work).await?
+}
+
+fn database_stats(engine: &Engine) -> Outcome<DatabaseStats> {
+    let stats = engine.database().stats();
+    stats.map_err(|error| Failure::engine(&error, None))
+}

@@ -1,0 +1,40 @@
+//! The items of a bulk body.
+
+use super::action::Op;
+use crate::documents::ack::Ack;
+use crate::http::failure::Outcome;
+use bytes::Bytes;
+use quiredb::Position;
+use std::sync::Arc;
+
+/// One item: an action, and its source.
+#[derive(Debug)]
+pub(crate) struct Item {
+    pub(crate) op: Op,
+    pub(crate) index: Arc<str>,
+    pub(crate) id: Option<String>,
+    /// The version that the document must have, or why the item can't be done.
+    pub(crate) version: Outcome<Option<Position>>,
+    pub(crate) retries: Option<u32>,
+    pub(crate) source: Source,
+}
+
+/// What follows an action line.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// Nothing: a delete.
+    None,
+    Text(Bytes),
+    /// A line with this count of bytes, more than a document can have.
+    TooLong(u64),
+}
+
+/// The outcome of an item.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) op: Op,
+    pub(crate) index: Arc<str>,
+    /// None if the item had none and got none.
+    pub(crate) id: Option<String>,
+    pub(crate) outcome: Outcome<Ack>,
+}

@@ -1,0 +1,132 @@
+//! Prepare: each item's source is parsed, and its collection and key are found.
+
+use super::action::Op;
+use super::item::{Done, Item, Source};
+use crate::documents::parse::{document_too_long, key_of, parse_document, parse_key};
+use crate::documents::update::Update;
+use crate::engine::Engine;
+use crate::http::failure::{Failure, Outcome};
+use quiredb::{Collection, Condition, Key, Write};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+
+/// The collections of a batch, by name.
+pub(super) type Collections = BTreeMap<Arc<str>, Collection>;
+
+/// An item that is ready to be done.
+pub(super) struct Task {
+    /// The index of the item in its batch. Tasks are in this order.
+    pub(super) item: usize,
+    pub(super) index: Arc<str>,
+    pub(super) key: Key,
+    pub(super) work: Work,
+}
+
+pub(super) enum Work {
+    Write(Write),
+    Update(Box<Update>),
+}
+
+/// Items that were prepared.
+pub(super) struct Prepared {
+    /// One for each item, in their order; that of a task is [`not_done`].
+    pub(super) done: Vec<Done>,
+    pub(super) tasks: Vec<Task>,
+    pub(super) collections: Collections,
+}
+
+/// Prepares items. What can't be done has its outcome already.
+pub(super) fn prepare(engine: &Engine, items: Vec<Item>) -> Prepared {
+    let mut prepared = Prepared {
+        done: Vec::with_capacity(items.len()),
+        tasks: Vec::with_capacity(items.len()),
+        collections: Collections::new(),
+    };
+    for (number, item) in items.into_iter().enumerate() {
+        let (op, index, mut id) = (item.op, Arc::clone(&item.index), item.id.clone());
+        let outcome = match prepare_item(engine, &mut prepared.collections, item) {
+            Ok((key, work)) => {
+                id = Some(key.to_string());
+                prepared.tasks.push(Task {
+                    item: number,
+                    index: Arc::clone(&index),
+                    key,
+                    work,
+                });
+                Err(not_done())
+            }
+            Err(failure) => Err(failure),
+        };
+        prepared.done.push(Done {
+            op,
+            index,
+            id,
+            outcome,
+        });
+    }
+    prepared
+}
+
+fn prepare_item(
+    engine: &Engine,
+    collections: &mut Collections,
+    item: Item,
+) -> Outcome<(Key, Work)> {
+    let version = item.version?;
+    let text = match &item.source {
+        Source::None => &[][..],
+        Source::Text(text) => text,
+        Source::TooLong(bytes) => return Err(document_too_long(*bytes)),
+    };
+    let index = &item.index;
+    let condition = version.map_or(Condition::Always, Condition::IfVersion);
+    let id = item.id.as_deref();
+    let given_key = || id.map_or_else(|| Err(Failure::validation("id is missing")), parse_key);
+    match item.op {
+        Op::Index | Op::Create => {
+            let document = parse_document(text)?;
+            let key = id.map(parse_key).transpose()?;
+            let open = || engine.collection_or_create(index);
+            let collection = collection(collections, index, open)?;
+            let (key, is_new) = key_of(engine, collection, key, &document)?;
+            let is_create = item.op == Op::Create || is_new && condition == Condition::Always;
+            let condition = match is_create {
+                true => Condition::IfAbsent,
+                false => condition,
+            };
+            let write = Write::put(key.clone(), document);
+            Ok((key, Work::Write(Write { condition, ..write })))
+        }
+        Op::Delete => {
+            let key = given_key()?;
+            collection(collections, index, || engine.collection(index))?;
+            let write = Write::delete(key.clone());
+            Ok((key, Work::Write(Write { condition, ..write })))
+        }
+        Op::Update => {
+            let key = given_key()?;
+            let update = Update::parse(text, version, item.retries)?;
+            collection(collections, index, || update.collection(engine, index))?;
+            Ok((key, Work::Update(Box::new(update))))
+        }
+    }
+}
+
+/// The collection of an item, opened or created by the first item that names it.
+fn collection<'a>(
+    collections: &'a mut Collections,
+    index: &Arc<str>,
+    open: impl FnOnce() -> Outcome<Collection>,
+) -> Outcome<&'a Collection> {
+    match collections.entry(Arc::clone(index)) {
+        Entry::Occupied(entry) => Ok(entry.into_mut()),
+        Entry::Vacant(entry) => Ok(entry.insert(open()?)),
+    }
+}
+
+/// The outcome of an item until it has another one. No client gets it, unless the database leaves
+/// a result out.
+pub(super) fn not_done() -> Failure {
+    Failure::internal("the write was not answered")
+}

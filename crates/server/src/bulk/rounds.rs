@@ -1,0 +1,210 @@
+//! Rounds: the items of a batch are done, each with an outcome of its own. The writes of a round
+//! are acknowledged together: one sync for each partition.
+//!
+//! An update depends on the document as it is: the document is read, merged and written on
+//! condition that no other write came between. So an update waits for the next round if an item
+//! before it writes the same key, and every item after an update of its key waits too. A batch
+//! without updates is one round.
+
+use super::action::Op;
+use super::item::{Done, Item};
+use super::prepare::{Collections, Prepared, Task, Work, not_done, prepare};
+use crate::documents::ack::{Ack, write_failure};
+use crate::documents::update::{Plan, Update};
+use crate::engine::Engine;
+use crate::http::failure::{Failure, Outcome};
+use quire_pipeline::{Grouper, write_groups};
+use quiredb::{ErrorKind, Key, Write, Written};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+/// Bytes of merged documents that one round holds; the updates after them wait for the next.
+const MERGED_BYTES_MAX: usize = 8 << 20;
+
+/// Applies items. Returns the outcome of each, in their order. Blocks.
+pub(super) fn apply(engine: &Engine, items: Vec<Item>) -> Vec<Done> {
+    let Prepared {
+        done,
+        mut tasks,
+        collections,
+    } = prepare(engine, items);
+    let mut outcomes = Outcomes(done);
+    while !tasks.is_empty() {
+        tasks = round(&collections, tasks, &mut outcomes);
+    }
+    outcomes.0
+}
+
+/// Does what can be done now, and returns the rest. The first task is always done, or loses a
+/// retry, so rounds end.
+fn round(collections: &Collections, tasks: Vec<Task>, outcomes: &mut Outcomes) -> Vec<Task> {
+    let (now, updates, mut later) = split(tasks);
+    let mut writes = RoundWrites::new(collections);
+    for Task {
+        item, index, work, ..
+    } in now
+    {
+        if let Work::Write(write) = work {
+            let origin = Origin { item, update: None };
+            writes.push(index, write, origin);
+        }
+    }
+    let mut merged_bytes = 0;
+    for task in updates {
+        let Task {
+            item,
+            index,
+            key,
+            work,
+        } = task;
+        let Work::Update(update) = work else {
+            continue;
+        };
+        if merged_bytes > MERGED_BYTES_MAX {
+            let work = Work::Update(update);
+            later.push(Task {
+                item,
+                index,
+                key,
+                work,
+            });
+            continue;
+        }
+        match plan(collections, &index, &key, &update) {
+            Ok(Plan::Write(write)) => {
+                let update = Some((key, update));
+                merged_bytes += writes.push(index, write, Origin { item, update });
+            }
+            Ok(Plan::Noop(version)) => outcomes.set(item, Ok(Ack::noop(version))),
+            Err(failure) => outcomes.set(item, Err(failure)),
+        }
+    }
+    writes.write(&mut later, outcomes);
+    later.sort_unstable_by_key(|task| task.item);
+    later
+}
+
+/// What an update does to the document as it is now.
+fn plan(collections: &Collections, index: &Arc<str>, key: &Key, update: &Update) -> Outcome<Plan> {
+    let collection = collections.get(index).ok_or_else(not_done)?;
+    let current = collection
+        .get(key)
+        .map_err(|error| Failure::engine(&error, Some(index)))?;
+    update.plan(index, key, current.as_ref())
+}
+
+/// Where a write comes from.
+struct Origin {
+    item: usize,
+    /// The update that made the write, and its key.
+    update: Option<(Key, Box<Update>)>,
+}
+
+/// The writes of a round, grouped by collection and partition.
+struct RoundWrites<'a> {
+    collections: &'a Collections,
+    groupers: BTreeMap<Arc<str>, Grouper<'a, Origin>>,
+}
+
+impl<'a> RoundWrites<'a> {
+    fn new(collections: &'a Collections) -> RoundWrites<'a> {
+        RoundWrites {
+            collections,
+            groupers: BTreeMap::new(),
+        }
+    }
+
+    /// Adds a write. Returns the bytes of its document.
+    fn push(&mut self, index: Arc<str>, write: Write, origin: Origin) -> usize {
+        let Some(collection) = self.collections.get(&index) else {
+            return 0;
+        };
+        let grouper = self.groupers.entry(index);
+        let grouper = grouper.or_insert_with(|| Grouper::new(collection));
+        let before = grouper.bytes();
+        grouper.push(write, origin);
+        grouper.bytes().saturating_sub(before)
+    }
+
+    /// Does the writes. Updates that lost against another write go to `later`.
+    fn write(self, later: &mut Vec<Task>, outcomes: &mut Outcomes) {
+        for (index, grouper) in self.groupers {
+            let Some(collection) = self.collections.get(&index) else {
+                continue;
+            };
+            for (Origin { item, update }, result) in
+                write_groups(collection, grouper.finish(), None)
+            {
+                match (result, update) {
+                    (Err(error), Some((key, mut update)))
+                        if error.kind() == ErrorKind::Conflict && update.retries > 0 =>
+                    {
+                        update.retries -= 1;
+                        later.push(Task {
+                            item,
+                            index: Arc::clone(&index),
+                            key,
+                            work: Work::Update(update),
+                        });
+                    }
+                    (result, _) => outcomes.set_written(item, result),
+                }
+            }
+        }
+    }
+}
+
+/// The outcomes of a batch, by item.
+struct Outcomes(Vec<Done>);
+
+impl Outcomes {
+    fn set(&mut self, item: usize, outcome: Outcome<Ack>) {
+        if let Some(done) = self.0.get_mut(item) {
+            done.outcome = outcome;
+        }
+    }
+
+    fn set_written(&mut self, item: usize, result: quiredb::Result<Written>) {
+        let Some(done) = self.0.get_mut(item) else {
+            return;
+        };
+        done.outcome = match result {
+            Ok(written) if done.op == Op::Delete => Ok(Ack::delete(written)),
+            Ok(written) => Ok(Ack::put(written)),
+            Err(error) => {
+                let id = done.id.as_deref().unwrap_or_default();
+                Err(write_failure(&error, &done.index, id))
+            }
+        };
+    }
+}
+
+/// The writes of a round, its updates, and the tasks that wait for the next round.
+fn split(tasks: Vec<Task>) -> (Vec<Task>, Vec<Task>, Vec<Task>) {
+    let (mut updates, mut later) = (Vec::new(), Vec::new());
+    if !tasks
+        .iter()
+        .any(|task| matches!(task.work, Work::Update(_)))
+    {
+        return (tasks, updates, later);
+    }
+    let mut now = Vec::with_capacity(tasks.len());
+    let (mut written, mut waiting) = (HashSet::new(), HashSet::new());
+    for task in tasks {
+        let target = (Arc::clone(&task.index), task.key.clone());
+        if waiting.contains(&target) {
+            later.push(task);
+        } else if matches!(task.work, Work::Write(_)) {
+            written.insert(target);
+            now.push(task);
+        } else {
+            if written.contains(&target) {
+                later.push(task)
+            } else {
+                updates.push(task)
+            }
+            waiting.insert(target);
+        }
+    }
+    (now, updates, later)
+}

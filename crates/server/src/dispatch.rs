@@ -1,0 +1,198 @@
+//! Dispatch: admits a request, finds its route, and turns the outcome into a response.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::rejection::RawPathParamsRejection;
+use axum::extract::{MatchedPath, RawPathParams, Request};
+use axum::http::{Method, Uri};
+use axum::response::Response;
+use axum::routing::{MethodFilter, MethodRouter, on};
+use tower::util::MapRequest;
+
+use crate::http::answer::{Answer, AnswerFormat};
+use crate::http::auth;
+use crate::http::body::BodyReader;
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
+use crate::http::params::Params;
+use crate::routes::{ROUTES, Route};
+use crate::state::Server;
+
+/// The label of requests that no route serves, in the metrics.
+const NO_ROUTE: &str = "none";
+
+/// All routes as one service.
+pub(crate) fn router(server: Arc<Server>) -> Router {
+    let mut router = Router::new();
+    for route in ROUTES {
+        let filter = method_filter(route.endpoint.methods);
+        assert!(
+            filter.is_some(),
+            "each route has a method, and axum knows it"
+        );
+        if let Some(filter) = filter {
+            let method_router = served(Arc::clone(&server), route, filter);
+            router = router.route(route.endpoint.path, method_router);
+        }
+    }
+    let wrong_method = Arc::clone(&server);
+    let unknown = Arc::clone(&server);
+    let router = router
+        .method_not_allowed_fallback(move |route: Option<MatchedPath>, request: Request| {
+            refuse(Arc::clone(&wrong_method), request, move |method, uri| {
+                let route = route.as_ref().map_or("", MatchedPath::as_str);
+                if route.starts_with("/{collection}") && uri.path().starts_with("/_") {
+                    return Failure::no_handler(method, uri.path());
+                }
+                Failure::method_not_allowed(method, uri.path(), &allowed(route))
+            })
+        })
+        .fallback(move |request: Request| {
+            refuse(Arc::clone(&unknown), request, |method, uri| {
+                Failure::no_handler(method, uri.path())
+            })
+        });
+    Router::new().fallback_service(MapRequest::new(router, without_last_slash))
+}
+
+fn method_filter(methods: &[Method]) -> Option<MethodFilter> {
+    let mut filters = methods
+        .iter()
+        .map(|method| MethodFilter::try_from(method.clone()).ok());
+    let first = filters.next()??;
+    filters.try_fold(first, |all, filter| Some(all.or(filter?)))
+}
+
+fn served(server: Arc<Server>, route: &'static Route, filter: MethodFilter) -> MethodRouter {
+    let handler = move |path: Result<RawPathParams, RawPathParamsRejection>, request: Request| {
+        let server = Arc::clone(&server);
+        async move {
+            let begun = server.engine.now();
+            let method = request.method().clone();
+            let response = answer(&server, route, path, request).await;
+            let took = server.engine.now().saturating_sub(begun);
+            server
+                .requests
+                .answered(route.endpoint.path, &method, response.status(), took);
+            response
+        }
+    };
+    on(filter, handler)
+}
+
+/// Answers a request of `route`.
+async fn answer(
+    server: &Server,
+    route: &Route,
+    path: Result<RawPathParams, RawPathParamsRejection>,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let admitted = auth::admit(&parts, server.options.token.as_deref());
+    let body = admitted.and_then(|()| BodyReader::new(&parts.headers, body, &server.options));
+    let (body, rest) = match body {
+        Ok(both) => both,
+        Err(failure) => {
+            return Answer::from(failure).into_response(&AnswerFormat::default(), &server.buffers);
+        }
+    };
+    let call = || {
+        let path_params = path_params(path)?;
+        if route.endpoint.changes_documents(&parts.method) {
+            server.check_writable()?;
+        }
+        if path_params.iter().any(is_api) {
+            return Err(Failure::no_handler(&parts.method, parts.uri.path()));
+        }
+        let params = Params::parse(&parts.uri, route.endpoint.params)?;
+        let format = AnswerFormat::of(&params)?;
+        Ok(Call {
+            state: (),
+            path_params,
+            params,
+            body,
+            format,
+            buffers: server.buffers.clone(),
+            body_timeout: server.options.request_timeout,
+        })
+    };
+    let (format, answer) = match call() {
+        Ok(call) => (call.format.clone(), (route.handler)(server, call).await),
+        Err(failure) => (AnswerFormat::default(), Err(failure)),
+    };
+    let response = answer
+        .unwrap_or_else(Answer::from)
+        .into_response(&format, &server.buffers);
+    // If the connection closed while the client still sends, the client would see an error of its
+    // socket instead of the answer.
+    rest.drain().await;
+    response
+}
+
+fn path_params(
+    path: Result<RawPathParams, RawPathParamsRejection>,
+) -> Outcome<Vec<(String, String)>> {
+    let path =
+        path.map_err(|_| Failure::illegal_argument("the path is not percent-encoded UTF-8"))?;
+    let params = path
+        .iter()
+        .map(|(name, text)| (name.to_owned(), text.to_owned()));
+    Ok(params.collect())
+}
+
+/// Whether a path parameter is no collection but an API of OpenSearch that is not served here:
+/// names of collections never start with `_`.
+fn is_api((name, text): &(String, String)) -> bool {
+    name == "collection" && text.starts_with('_') && text != "_all"
+}
+
+/// Answers a request that no route serves. A caller that is not admitted learns only that.
+async fn refuse(
+    server: Arc<Server>,
+    request: Request,
+    failure: impl FnOnce(&Method, &Uri) -> Failure,
+) -> Response {
+    let (parts, _) = request.into_parts();
+    let failure = match auth::admit(&parts, server.options.token.as_deref()) {
+        Ok(()) => failure(&parts.method, &parts.uri),
+        Err(failure) => failure,
+    };
+    server
+        .requests
+        .answered(NO_ROUTE, &parts.method, failure.status, Duration::ZERO);
+    Answer::from(failure).into_response(&AnswerFormat::default(), &server.buffers)
+}
+
+/// The methods that `path` is served with.
+fn allowed(path: &str) -> Vec<Method> {
+    ROUTES
+        .iter()
+        .map(|route| &route.endpoint)
+        .filter(|endpoint| endpoint.path == path)
+        .flat_map(|endpoint| endpoint.methods)
+        .cloned()
+        .collect()
+}
+
+/// Some clients end paths with a slash, and OpenSearch accepts that.
+fn without_last_slash(mut request: Request) -> Request {
+    let uri = request.uri();
+    let path = uri.path().trim_end_matches('/');
+    if path.len() == uri.path().len() || path.is_empty() {
+        return request;
+    }
+    let mut parts = uri.clone().into_parts();
+    let short = match uri.query() {
+        Some(query) => format!("{path}?{query}").parse(),
+        None => path.parse(),
+    };
+    if let Ok(short) = short {
+        parts.path_and_query = Some(short);
+        if let Ok(uri) = Uri::from_parts(parts) {
+            *request.uri_mut() = uri;
+        }
+    }
+    request
+}

@@ -1,0 +1,94 @@
+//! How a write is acknowledged.
+//!
+//! `_version` and `_seq_no` are both the document's version: the position of its record in the log
+//! of its partition. A partition never changes its writer, so `_primary_term` is always 1.
+
+use axum::http::StatusCode;
+use quiredb::{Effect, ErrorKind, Position, Written};
+
+use crate::http::answer::{Answer, write_string};
+use crate::http::failure::Failure;
+
+/// The acknowledgement of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ack {
+    result: &'static str,
+    version: Position,
+}
+
+impl Ack {
+    /// Of a put or a patch.
+    pub(crate) fn put(written: Written) -> Ack {
+        let result = match written.effect {
+            Effect::Created => "created",
+            Effect::Unchanged => "noop",
+            _ => "updated",
+        };
+        Ack {
+            result,
+            version: written.version,
+        }
+    }
+
+    /// Of a delete. That there was nothing to delete is not an error, but its status is 404.
+    pub(crate) fn delete(written: Written) -> Ack {
+        let result = if written.effect == Effect::Deleted {
+            "deleted"
+        } else {
+            "not_found"
+        };
+        Ack {
+            result,
+            version: written.version,
+        }
+    }
+
+    /// Of an update that changes nothing.
+    pub(crate) fn noop(version: Position) -> Ack {
+        Ack {
+            result: "noop",
+            version,
+        }
+    }
+
+    pub(crate) fn status(self) -> StatusCode {
+        match self.result {
+            "created" => StatusCode::CREATED,
+            "not_found" => StatusCode::NOT_FOUND,
+            _ => StatusCode::OK,
+        }
+    }
+
+    /// Appends the members of the answer, without braces.
+    pub(crate) fn write(self, index: &str, id: &str, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"\"_index\":");
+        write_string(index, out);
+        out.extend_from_slice(b",\"_id\":");
+        write_string(id, out);
+        let Ack { result, version } = self;
+        let copies = if result == "noop" { 0 } else { 1 };
+        let rest = format!(
+            ",\"_version\":{version},\"result\":\"{result}\",\
+             \"_shards\":{{\"total\":{copies},\"successful\":{copies},\"failed\":0}},\
+             \"_seq_no\":{version},\"_primary_term\":1"
+        );
+        out.extend_from_slice(rest.as_bytes());
+    }
+}
+
+/// The answer to a single write.
+pub(crate) fn acknowledge(ack: Ack, index: &str, id: &str) -> Answer {
+    let mut json = b"{".to_vec();
+    ack.write(index, id, &mut json);
+    json.push(b'}');
+    Answer::json(ack.status(), json)
+}
+
+/// Why a document could not be written.
+pub(crate) fn write_failure(error: &quiredb::Error, index: &str, id: &str) -> Failure {
+    match error.kind() {
+        ErrorKind::Conflict => Failure::version_conflict(index, id, &error.to_string()),
+        ErrorKind::NotFound => Failure::index_not_found(index),
+        _ => Failure::engine(error, Some(index)),
+    }
+}

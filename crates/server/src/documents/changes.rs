@@ -1,0 +1,195 @@
+//! `_changes`: the changes of a collection after a position of each partition, and new changes
+//! while the caller waits.
+//!
+//! The answer is lines of JSON: the changes, as `quire tail` prints them, then a last line,
+//! `{"cursor":"…"}`. The cursor is the last position seen of each partition, between commas. The
+//! server keeps no state of a caller: a request with a cursor continues after it and misses
+//! nothing.
+
+use std::time::Duration;
+
+use quiredb::{Change, Collection, Position, ValueRef};
+use tokio::time::Instant;
+
+use crate::engine::Engine;
+use crate::http::answer::Answer;
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
+use crate::net::stop::StopFlag;
+
+/// Changes in an answer: by default, and at most.
+const LIMIT_DEFAULT: usize = 1_000;
+const LIMIT_MAX: usize = 100_000;
+
+/// An answer ends after this many bytes, or after this many changes were read.
+const ANSWER_BYTES: usize = 4 << 20;
+const CHANGES_READ_MAX: usize = 100_000;
+
+/// The longest that a caller may wait.
+const WAIT_MS_MAX: u64 = 60_000;
+
+/// How often a waiting request checks for new changes. A check costs a few atomic reads.
+const CHECK_EVERY: Duration = Duration::from_millis(2);
+
+/// What changes use of the server.
+pub(crate) struct ChangesState {
+    pub(crate) engine: Engine,
+    pub(crate) stopping: StopFlag,
+}
+
+/// A request for changes.
+#[derive(Debug, Clone)]
+struct Wanted {
+    seen: Vec<Position>,
+    partition: Option<u32>,
+    prefix: String,
+    limit: usize,
+}
+
+/// `GET /{collection}/_changes`
+pub(crate) async fn changes(call: Call<ChangesState>) -> Outcome<Answer> {
+    let name = call.collection();
+    let ChangesState { engine, stopping } = &call.state;
+    let opened = {
+        let name = name.clone();
+        engine
+            .read(move |engine| engine.collection(&name))
+            .await??
+    };
+    let mut wanted = wanted(&call, &opened)?;
+    let wait = call.params.number("wait_ms")?.unwrap_or(0).min(WAIT_MS_MAX);
+    let end = Instant::now() + Duration::from_millis(wait);
+    loop {
+        let (collection, name) = (opened.clone(), name.clone());
+        let read = engine.read(move |_| {
+            let read = read(&collection, &mut wanted);
+            read.map(|lines| (lines, wanted))
+                .map_err(|error| Failure::engine(&error, Some(&name)))
+        });
+        let lines;
+        (lines, wanted) = read.await??;
+        while lines.is_empty() && !is_new(&opened, &wanted) {
+            if Instant::now() >= end || stopping.is_set() {
+                break;
+            }
+            tokio::time::sleep(CHECK_EVERY).await;
+        }
+        if !lines.is_empty() || !is_new(&opened, &wanted) || Instant::now() >= end {
+            return Ok(Answer::lines(with_cursor(lines, &wanted.seen)));
+        }
+    }
+}
+
+fn wanted(call: &Call<ChangesState>, collection: &Collection) -> Outcome<Wanted> {
+    let partitions = collection.settings().partitions as usize;
+    let wrong = |what: String| Err(Failure::illegal_argument(what));
+    let seen = match call.params.text("after") {
+        None | Some("") => vec![Position(0); partitions],
+        Some(cursor) => {
+            let seen = cursor.split(',').map(|one| one.parse().map(Position));
+            match seen.collect::<Result<Vec<_>, _>>() {
+                Ok(seen) if seen.len() == partitions => seen,
+                _ => {
+                    return wrong(format!(
+                        "parameter [after] is [{cursor}], and must be {partitions} positions \
+                         between commas, as in a cursor"
+                    ));
+                }
+            }
+        }
+    };
+    let partition = call.params.number("partition")?;
+    if let Some(partition) = partition.filter(|number: &u32| *number as usize >= partitions) {
+        return wrong(format!(
+            "parameter [partition] is [{partition}], and must be less than {partitions}, the \
+             number of partitions"
+        ));
+    }
+    let limit = call.params.number("limit")?.unwrap_or(LIMIT_DEFAULT);
+    if limit == 0 || limit > LIMIT_MAX {
+        return wrong(format!("parameter [limit] must be from 1 to {LIMIT_MAX}"));
+    }
+    Ok(Wanted {
+        seen,
+        partition,
+        prefix: call.params.text("prefix").unwrap_or_default().to_owned(),
+        limit,
+    })
+}
+
+/// Whether there are changes that were not read.
+fn is_new(collection: &Collection, wanted: &Wanted) -> bool {
+    let positions = collection.positions();
+    let mut all = positions.iter().zip(&wanted.seen).enumerate();
+    all.any(|(number, (position, seen))| {
+        position > seen && wanted.partition.is_none_or(|only| only as usize == number)
+    })
+}
+
+/// Reads the changes after those seen, as lines, and advances what was seen.
+fn read(collection: &Collection, wanted: &mut Wanted) -> quiredb::Result<Vec<u8>> {
+    let mut lines = Vec::new();
+    let mut from = wanted.seen.clone();
+    if let Some(only) = wanted.partition {
+        // Nothing of the other partitions is to be read.
+        for (number, (seen, now)) in from.iter_mut().zip(collection.positions()).enumerate() {
+            if number != only as usize {
+                *seen = now;
+            }
+        }
+    }
+    let mut changes = collection.tail_after(&from)?;
+    let (mut found, mut read_count) = (0, 0);
+    while found < wanted.limit && read_count < CHANGES_READ_MAX && lines.len() < ANSWER_BYTES {
+        let Some(change) = changes.next() else { break };
+        let change = change?;
+        read_count += 1;
+        if wanted.partition.is_none_or(|only| only == change.partition)
+            && change.key.to_string().starts_with(&wanted.prefix)
+        {
+            write_change(&change, &mut lines);
+            found += 1;
+        }
+    }
+    for (number, seen) in changes.seen().into_iter().enumerate() {
+        if wanted.partition.is_none_or(|only| only as usize == number)
+            && let Some(place) = wanted.seen.get_mut(number)
+        {
+            *place = seen;
+        }
+    }
+    Ok(lines)
+}
+
+fn write_change(change: &Change, out: &mut Vec<u8>) {
+    let Change {
+        version,
+        partition,
+        time_micros,
+        key,
+        document,
+    } = change;
+    let head = format!(
+        "{{\"partition\":{partition},\"position\":{version},\"time_micros\":{time_micros},\"key\":"
+    );
+    out.extend_from_slice(head.as_bytes());
+    match key.as_str() {
+        Some(text) => ValueRef::String(text).write_json(out),
+        None => out.extend_from_slice(key.to_string().as_bytes()),
+    }
+    match document {
+        Some(document) => {
+            out.extend_from_slice(b",\"document\":");
+            ValueRef::Object(document.root()).write_json(out);
+        }
+        None => out.extend_from_slice(b",\"deleted\":true"),
+    }
+    out.extend_from_slice(b"}\n");
+}
+
+fn with_cursor(mut lines: Vec<u8>, seen: &[Position]) -> Vec<u8> {
+    let seen: Vec<String> = seen.iter().map(ToString::to_string).collect();
+    let last = format!("{{\"cursor\":\"{}\"}}\n", seen.join(","));
+    lines.extend_from_slice(last.as_bytes());
+    lines
+}

@@ -1,0 +1,70 @@
+//! The conditions of a write, and the parameters that a write may have.
+
+use quiredb::{Condition, Position};
+
+use crate::http::failure::{Failure, Outcome};
+use crate::http::params::Params;
+
+/// Refuses parameters of a write that Quire does not support.
+pub(crate) fn check_write(params: &Params, id: Option<&str>) -> Outcome<()> {
+    check_routing(params, id)?;
+    params.only("pipeline", &["_none"], "there are no ingest pipelines")?;
+    params.only(
+        "refresh",
+        &["", "true", "false", "wait_for"],
+        "only [true], [false] and [wait_for] are allowed",
+    )?;
+    params.only("require_alias", &["false"], "there are no aliases")?;
+    params.only(
+        "wait_for_active_shards",
+        &["", "0", "1", "all", "-1"],
+        "there is one copy of each document",
+    )
+}
+
+/// Refuses a routing other than the id.
+pub(crate) fn check_routing(params: &Params, id: Option<&str>) -> Outcome<()> {
+    let why = "the id alone decides in which partition a document is";
+    params.only("routing", id.as_slice(), why)
+}
+
+/// The condition of a write, from its parameters.
+pub(crate) fn condition(params: &Params, only_create: bool) -> Outcome<Condition> {
+    params.only(
+        "op_type",
+        &["index", "create"],
+        "only [index] and [create] are allowed",
+    )?;
+    let only_create = only_create || params.text("op_type") == Some("create");
+    let version = version_condition(
+        params.number("if_seq_no")?,
+        params.number("if_primary_term")?,
+    )?;
+    match (only_create, version) {
+        (true, None) => Ok(Condition::IfAbsent),
+        (true, Some(_)) => Err(Failure::validation(
+            "create operations do not support compare and set. use index instead",
+        )),
+        (false, Some(version)) => Ok(Condition::IfVersion(version)),
+        (false, None) => Ok(Condition::Always),
+    }
+}
+
+/// The version that `if_seq_no` and `if_primary_term` require. With another term than 1 that is
+/// version 0, which no document has.
+pub(crate) fn version_condition(
+    seq_no: Option<u64>,
+    term: Option<u64>,
+) -> Outcome<Option<Position>> {
+    match (seq_no, term) {
+        (None, None) => Ok(None),
+        (Some(seq_no), Some(1)) => Ok(Some(Position(seq_no))),
+        (Some(_), Some(0)) | (Some(_), None) => Err(Failure::validation(
+            "ifSeqNo is set, but primary term is [0]",
+        )),
+        (Some(_), Some(_)) => Ok(Some(Position(0))),
+        (None, Some(term)) => Err(Failure::validation(&format!(
+            "ifSeqNo is unassigned, but primary term is [{term}]"
+        ))),
+    }
+}

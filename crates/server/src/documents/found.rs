@@ -1,0 +1,38 @@
+//! The answer to a get of one document.
+
+use quiredb::{Found, ValueRef};
+
+use super::source::Source;
+use crate::http::answer::write_string;
+
+/// Appends the answer to a get.
+pub(crate) fn write_found(
+    index: &str,
+    id: &str,
+    found: Option<&Found>,
+    source: &Source,
+    out: &mut Vec<u8>,
+) {
+    out.extend_from_slice(b"{\"_index\":");
+    write_string(index, out);
+    out.extend_from_slice(b",\"_id\":");
+    write_string(id, out);
+    match found {
+        Some(Found {
+            version, document, ..
+        }) => {
+            let members = format!(
+                ",\"_version\":{version},\"_seq_no\":{version},\"_primary_term\":1,\"found\":true"
+            );
+            out.extend_from_slice(members.as_bytes());
+            if source.shown {
+                out.extend_from_slice(b",\"_source\":");
+                source
+                    .fields
+                    .write(ValueRef::Object(document.root()), "", out);
+            }
+        }
+        None => out.extend_from_slice(b",\"found\":false"),
+    }
+    out.push(b'}');
+}

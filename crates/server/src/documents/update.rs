@@ -1,0 +1,195 @@
+//! Changing fields of a document: read it, merge, and write if its version is still the same;
+//! otherwise try again.
+
+use quiredb::{Collection, Document, ErrorKind, Found, Key, Position, Write};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::ack::{Ack, acknowledge, write_failure};
+use super::conditions::{check_write, version_condition};
+use super::merge::merge;
+use super::parse::{document_failure, parse_key};
+use crate::engine::Engine;
+use crate::http::answer::Answer;
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
+
+/// How often an update is tried again after another write changed the document, if the caller sets
+/// a smaller number or none.
+pub(crate) const RETRIES_LEAST: u32 = 10;
+
+/// The most retries, whatever the caller sets.
+const RETRIES_MAX: u32 = 1000;
+
+/// `POST /{collection}/_update/{id}`
+pub(crate) async fn update(call: Call<Engine>) -> Outcome<Answer> {
+    let (index, id) = (call.collection(), call.id());
+    check_write(&call.params, Some(&id))?;
+    let params = &call.params;
+    let version = version_condition(
+        params.number("if_seq_no")?,
+        params.number("if_primary_term")?,
+    )?;
+    let retries = params.number("retry_on_conflict")?;
+    let engine = call.state.clone();
+    let body = call.take_body().await?;
+    let work = move |engine: &Engine| {
+        let update = Update::parse(&body.bytes, version, retries)?;
+        let collection = update.collection(engine, &index)?;
+        let ack = update.run(&collection, &parse_key(&id)?)?;
+        Ok(acknowledge(ack, &index, &id))
+    };
+    engine.write(work).await?
+}
+
+/// An update, as its body describes it.
+#[derive(Debug)]
+pub(crate) struct Update {
+    partial: Option<Document>,
+    /// The document to put if there is none.
+    upsert: Option<Document>,
+    detect_noop: bool,
+    version: Option<Position>,
+    /// How often to try again when another write changed the document meanwhile.
+    pub(crate) retries: u32,
+}
+
+/// What an update has to do, given the present document.
+pub(crate) enum Plan {
+    Write(Write),
+    /// Nothing: the document would stay as it is. Holds its version.
+    Noop(Position),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Body<'a> {
+    #[serde(borrow)]
+    doc: Option<&'a RawValue>,
+    #[serde(borrow)]
+    upsert: Option<&'a RawValue>,
+    #[serde(default)]
+    doc_as_upsert: bool,
+    detect_noop: Option<bool>,
+    #[serde(borrow)]
+    script: Option<&'a RawValue>,
+    #[serde(default)]
+    scripted_upsert: bool,
+    #[serde(borrow, rename = "_source")]
+    source: Option<&'a RawValue>,
+}
+
+impl Update {
+    /// Reads the body of an update.
+    pub(crate) fn parse(
+        json: &[u8],
+        version: Option<Position>,
+        retries: Option<u32>,
+    ) -> Outcome<Update> {
+        let body: Body<'_> = serde_json::from_slice(json)
+            .map_err(|error| Failure::parse(format!("[UpdateRequest] {error}")))?;
+        if body.script.is_some() || body.scripted_upsert {
+            return Err(Failure::illegal_argument(
+                "[script] is not supported: send the changed fields as [doc]",
+            ));
+        }
+        if body.source.is_some_and(|source| source.get() != "false") {
+            return Err(Failure::illegal_argument(
+                "[_source] is not supported in an update: get the document afterwards",
+            ));
+        }
+        let document = |json: &RawValue| {
+            Document::from_json(json.get().as_bytes()).map_err(|error| document_failure(&error))
+        };
+        let partial = body.doc.map(document).transpose()?;
+        let mut upsert = body.upsert.map(document).transpose()?;
+        if body.doc_as_upsert {
+            upsert.clone_from(&partial);
+        }
+        match (&partial, version, retries) {
+            (None, ..) if body.doc_as_upsert => Err(Failure::validation(
+                "doc must be specified if doc_as_upsert is enabled",
+            )),
+            (None, ..) => Err(Failure::validation("script or doc is missing")),
+            (_, Some(_), Some(1..)) => Err(Failure::validation(
+                "compare and write operations can not be retried",
+            )),
+            (_, Some(_), _) if upsert.is_some() => Err(Failure::validation(
+                "upsert requests don't support `if_seq_no` and `if_primary_term`",
+            )),
+            _ => Ok(Update {
+                partial,
+                upsert,
+                detect_noop: body.detect_noop.unwrap_or(true),
+                version,
+                retries: if version.is_some() {
+                    0
+                } else {
+                    retries.unwrap_or(0).clamp(RETRIES_LEAST, RETRIES_MAX)
+                },
+            }),
+        }
+    }
+
+    /// The collection to update in. It is made if the update may put a new document.
+    pub(crate) fn collection(&self, engine: &Engine, index: &str) -> Outcome<Collection> {
+        if self.upsert.is_some() {
+            engine.collection_or_create(index)
+        } else {
+            engine.collection(index)
+        }
+    }
+
+    /// What to do, given the present document. The write that this returns has the condition that
+    /// the document is still the same.
+    pub(crate) fn plan(&self, index: &str, key: &Key, current: Option<&Found>) -> Outcome<Plan> {
+        let Some(current) = current else {
+            let upsert = self
+                .upsert
+                .clone()
+                .ok_or_else(|| Failure::document_missing(index, &key.to_string()))?;
+            return Ok(Plan::Write(Write::put(key.clone(), upsert).if_absent()));
+        };
+        if let Some(version) = self.version
+            && version != current.version
+        {
+            let what = format!(
+                "required seqNo [{version}], primary term [1]. current document has seqNo [{}] \
+                 and primary term [1]",
+                current.version
+            );
+            return Err(Failure::version_conflict(index, &key.to_string(), &what));
+        }
+        let merged = match &self.partial {
+            Some(partial) => {
+                merge(&current.document, partial).map_err(|error| document_failure(&error))?
+            }
+            None => current.document.clone(),
+        };
+        if self.detect_noop && merged == current.document {
+            return Ok(Plan::Noop(current.version));
+        }
+        Ok(Plan::Write(
+            Write::put(key.clone(), merged).if_version(current.version),
+        ))
+    }
+
+    fn run(&self, collection: &Collection, key: &Key) -> Outcome<Ack> {
+        let (index, id) = (collection.name(), key.to_string());
+        let mut retries = self.retries;
+        loop {
+            let current = collection
+                .get(key)
+                .map_err(|error| Failure::engine(&error, Some(index)))?;
+            let write = match self.plan(index, key, current.as_ref())? {
+                Plan::Noop(version) => return Ok(Ack::noop(version)),
+                Plan::Write(write) => write,
+            };
+            match collection.write().run(write) {
+                Ok(written) => return Ok(Ack::put(written)),
+                Err(error) if error.kind() == ErrorKind::Conflict && retries > 0 => retries -= 1,
+                Err(error) => return Err(write_failure(&error, index, &id)),
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The way from an async request to the blocking engine.
+//!
+//! # Invariants
+//! 1. The engine never runs on a thread that drives connections.
+//! 2. Reads, searches and writes each have their own bounded set of threads, so a read never waits
+//!    for a write or a search.
+//! 3. A slot is released when its work ends, not when the caller stops waiting for it. So the
+//!    number of threads stays bounded when requests time out.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use parking_lot::RwLock;
+use quiredb::{Collection, CollectionSettings, Database, ErrorKind};
+use tokio::sync::Semaphore;
+
+use crate::http::failure::{Failure, Outcome};
+use crate::ids::document_id;
+use crate::options::ServerOptions;
+
+/// The database that is served, and the bounds on its use. A clone is another handle to the same.
+#[derive(Clone)]
+pub(crate) struct Engine(Arc<Inner>);
+
+/// A handle that does not keep the database open.
+pub(crate) struct WeakEngine(Weak<Inner>);
+
+struct Inner {
+    served: RwLock<Database>,
+    reads: Arc<Semaphore>,
+    searches: Arc<Semaphore>,
+    writes: Arc<Semaphore>,
+    request_timeout: Duration,
+}
+
+impl Engine {
+    pub(crate) fn new(database: Database, options: &ServerOptions) -> Engine {
+        Engine(Arc::new(Inner {
+            served: RwLock::new(database),
+            reads: slots(options.reads_max),
+            searches: slots(options.searches_max),
+            writes: slots(options.writes_max),
+            request_timeout: options.request_timeout,
+        }))
+    }
+
+    /// A handle that does not keep the database open.
+    pub(crate) fn downgrade(&self) -> WeakEngine {
+        WeakEngine(Arc::downgrade(&self.0))
+    }
+
+    /// The database that is served now.
+    pub(crate) fn database(&self) -> Database {
+        self.0.served.read().clone()
+    }
+
+    /// Serves another database from now on; returns the one before.
+    pub(crate) fn replace_database(&self, database: Database) -> Database {
+        std::mem::replace(&mut *self.0.served.write(), database)
+    }
+
+    /// The monotonic clock of the database's machine.
+    pub(crate) fn now(&self) -> Duration {
+        self.database().env().monotonic()
+    }
+
+    /// Runs a read on a thread that may block.
+    ///
+    /// # Errors
+    /// 429 if no thread was free within the request timeout, 503 if the read took longer than it.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Engine) -> T + Send + 'static,
+    ) -> Outcome<T> {
+        self.run(&self.0.reads, "read", work).await
+    }
+
+    /// Runs a search on a thread that may block. Searches have threads of their own because they
+    /// take much longer than reads. The function passed to `work` is true once the caller no
+    /// longer waits; the search should stop then.
+    ///
+    /// # Errors
+    /// As [`Engine::read`].
+    pub(crate) async fn search<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Engine, &(dyn Fn() -> bool + Sync)) -> T + Send + 'static,
+    ) -> Outcome<T> {
+        let caller = Arc::new(());
+        let waits = Arc::downgrade(&caller);
+        let work = move |engine: &Engine| work(engine, &|| waits.strong_count() == 0);
+        let done = self.run(&self.0.searches, "search", work).await;
+        drop(caller);
+        done
+    }
+
+    /// Runs a write on a thread that may block. The write is done even if the caller stops waiting.
+    ///
+    /// # Errors
+    /// As [`Engine::read`].
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Engine) -> T + Send + 'static,
+    ) -> Outcome<T> {
+        self.run(&self.0.writes, "write", work).await
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        slots: &Arc<Semaphore>,
+        what: &'static str,
+        work: impl FnOnce(&Engine) -> T + Send + 'static,
+    ) -> Outcome<T> {
+        let timeout = self.0.request_timeout;
+        let slot = tokio::time::timeout(timeout, Arc::clone(slots).acquire_owned()).await;
+        let Ok(Ok(slot)) = slot else {
+            return Err(no_slot(what, timeout));
+        };
+        let engine = self.clone();
+        let task = tokio::task::spawn_blocking(move || {
+            // Released when the work ends, also if the caller no longer waits for it.
+            let _slot = slot;
+            work(&engine)
+        });
+        match tokio::time::timeout(timeout, task).await {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(error)) => {
+                tracing::error!(%error, "a {what} panicked");
+                Err(Failure::internal(
+                    "this request met a bug of the server; the server's log has the details",
+                ))
+            }
+            Err(_) => Err(timed_out(what, timeout)),
+        }
+    }
+
+    /// An existing collection.
+    ///
+    /// # Errors
+    /// 404 if there is none of this name.
+    pub(crate) fn collection(&self, name: &str) -> Outcome<Collection> {
+        self.database()
+            .collection(name)
+            .map_err(|error| match error.kind() {
+                ErrorKind::NotFound | ErrorKind::Invalid => Failure::index_not_found(name),
+                _ => Failure::engine(&error, Some(name)),
+            })
+    }
+
+    /// A collection to write to, made with default settings if there is none.
+    ///
+    /// # Errors
+    /// 400 if no collection can have this name.
+    pub(crate) fn collection_or_create(&self, name: &str) -> Outcome<Collection> {
+        let made = self
+            .database()
+            .collection_or_create(name, CollectionSettings::default);
+        made.map_err(|error| match error.kind() {
+            ErrorKind::Invalid => Failure::invalid_index_name(&error, name),
+            _ => Failure::engine(&error, Some(name)),
+        })
+    }
+
+    /// A new document id.
+    pub(crate) fn new_id(&self) -> String {
+        document_id(&**self.database().env())
+    }
+}
+
+impl WeakEngine {
+    /// The engine, unless the server is gone.
+    pub(crate) fn upgrade(&self) -> Option<Engine> {
+        self.0.upgrade().map(Engine)
+    }
+}
+
+fn slots(count: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)))
+}
+
+fn no_slot(what: &str, timeout: Duration) -> Failure {
+    let reason = format!(
+        "too many {what}s at once: no thread was free within {timeout:?}; nothing was done, \
+         send it again later"
+    );
+    Failure::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        "rejected_execution_exception",
+        reason,
+    )
+}
+
+fn timed_out(what: &str, timeout: Duration) -> Failure {
+    let more = if what == "write" {
+        "; what was sent may still be applied"
+    } else {
+        ""
+    };
+    let reason = format!("the {what} took longer than {timeout:?}{more}");
+    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "timeout_exception", reason)
+}

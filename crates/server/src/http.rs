@@ -1,0 +1,14 @@
+//! HTTP: a request as handlers see it, its body and parameters, its answer, and its errors.
+
+pub(crate) mod answer;
+pub(crate) mod auth;
+pub(crate) mod body;
+pub(crate) mod buffers;
+pub(crate) mod call;
+pub(crate) mod endpoint;
+pub(crate) mod failure;
+pub(crate) mod fields;
+pub(crate) mod lines;
+pub(crate) mod openapi;
+pub(crate) mod params;
+mod pretty;

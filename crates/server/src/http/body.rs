@@ -1,0 +1,373 @@
+//! A request's body as it arrives: decompressed, and bounded in length and in time.
+
+use std::io::Write;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, StatusCode, header};
+use bytes::{Buf, Bytes};
+use flate2::write::MultiGzDecoder;
+use http_body::Body as _;
+use http_body_util::BodyExt;
+use quire_model::DOCUMENT_BYTES_MAX;
+use tokio::sync::oneshot;
+
+use super::buffers::{Buffers, Held};
+use super::failure::{Failure, Outcome};
+use crate::options::ServerOptions;
+
+/// The largest body that is held whole: the largest document and the envelope of an update.
+pub(crate) const WHOLE_BYTES_MAX: usize = DOCUMENT_BYTES_MAX + (1 << 20);
+
+/// The largest body that is parsed into a tree of values, such as settings or lists of ids.
+pub(crate) const SMALL_BYTES_MAX: usize = 2 << 20;
+
+/// The most bytes of a tree for a byte of its text.
+const TREE_FACTOR: usize = 16;
+
+/// Compressed bytes taken at a time. Gzip expands them at most about a thousand times.
+const GZIP_STEP_BYTES: usize = 4 << 10;
+
+/// How much of a body, and for how long, is read and discarded after a refusal. If the connection
+/// closed while the client still sends, the client would see an error of its socket instead of the
+/// answer.
+const DRAIN_BYTES_MAX: usize = 64 << 20;
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// A body as it arrives. If it is dropped before its end, it hands what is left to its [`Rest`].
+pub(crate) struct BodyReader {
+    body: Body,
+    /// None once the body has ended.
+    rest: Option<oneshot::Sender<Body>>,
+    gzip: Option<Gunzip>,
+    /// Bytes returned so far.
+    bytes: u64,
+    bytes_max: u64,
+    /// The longest wait for the next piece.
+    idle_timeout: Duration,
+    /// The body's length as the client states it, before decompression.
+    length: Option<u64>,
+    /// The client waits for `100 Continue` before it sends the body.
+    is_expecting: bool,
+}
+
+/// What a handler has left of a body.
+pub(crate) struct Rest(oneshot::Receiver<Body>);
+
+impl Rest {
+    /// Reads and discards it, within limits.
+    pub(crate) async fn drain(mut self) {
+        let Ok(mut body) = self.0.try_recv() else {
+            return;
+        };
+        let mut left = DRAIN_BYTES_MAX;
+        let all = async {
+            while let Some(Ok(frame)) = body.frame().await {
+                left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+                if left == 0 {
+                    break;
+                }
+            }
+        };
+        // The answer is sent either way.
+        let _ = tokio::time::timeout(DRAIN_TIME_MAX, all).await;
+    }
+}
+
+impl Drop for BodyReader {
+    fn drop(&mut self) {
+        // A client that waits for `100 Continue` gets the answer instead, and does not send the
+        // body.
+        let is_coming = !self.is_expecting || self.bytes > 0;
+        if let Some(rest) = self.rest.take()
+            && is_coming
+            && !self.body.is_end_stream()
+        {
+            // If nothing receives it, nothing needs it.
+            let _ = rest.send(std::mem::take(&mut self.body));
+        }
+    }
+}
+
+/// A body held whole, with the memory reserved for it.
+pub(crate) struct Whole {
+    pub(crate) bytes: Bytes,
+    _held: Held,
+}
+
+impl BodyReader {
+    /// # Errors
+    /// 415 if the body is compressed otherwise than by gzip.
+    pub(crate) fn new(
+        headers: &HeaderMap,
+        body: Body,
+        options: &ServerOptions,
+    ) -> Outcome<(BodyReader, Rest)> {
+        let text = |name| {
+            headers
+                .get(name)
+                .map(|value| value.to_str().unwrap_or("?").trim())
+        };
+        let gzip = match text(header::CONTENT_ENCODING) {
+            None | Some("" | "identity") => None,
+            Some("gzip" | "x-gzip") => Some(Gunzip::new()),
+            Some(other) => {
+                let reason = format!(
+                    "Content-Encoding [{other}] is not supported; send gzip, or the body \
+                     uncompressed"
+                );
+                return Err(Failure::new(
+                    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                    "illegal_argument_exception",
+                    reason,
+                ));
+            }
+        };
+        let (rest, receiver) = oneshot::channel();
+        let reader = BodyReader {
+            body,
+            rest: Some(rest),
+            gzip,
+            bytes: 0,
+            bytes_max: options.body_bytes_max,
+            idle_timeout: options.idle_timeout,
+            length: text(header::CONTENT_LENGTH).and_then(|length| length.parse().ok()),
+            is_expecting: headers.contains_key(header::EXPECT),
+        };
+        Ok((reader, Rest(receiver)))
+    }
+
+    /// The next piece, never empty; none at the end.
+    ///
+    /// # Errors
+    /// 413 past the limit, 408 if nothing arrives for too long, 400 if the client cuts the body or
+    /// it is not valid gzip.
+    pub(crate) async fn piece(&mut self) -> Outcome<Option<Bytes>> {
+        if self.length.is_some_and(|length| length > self.bytes_max) {
+            return Err(body_too_large(self.bytes_max));
+        }
+        loop {
+            if let Some(piece) = self.gzip.as_mut().map(Gunzip::step).transpose()?.flatten() {
+                return self.counted(piece);
+            }
+            let frame = tokio::time::timeout(self.idle_timeout, self.body.frame()).await;
+            let Ok(frame) = frame else {
+                return Err(self.too_slow());
+            };
+            if !matches!(frame, Some(Ok(_))) {
+                self.rest = None;
+            }
+            let piece = match frame {
+                None => {
+                    return match self.gzip.take() {
+                        Some(gzip) => gzip.finish()?.map_or(Ok(None), |piece| self.counted(piece)),
+                        None => Ok(None),
+                    };
+                }
+                Some(Err(_)) => {
+                    return Err(Failure::parse(
+                        "the connection ended before the request body did",
+                    ));
+                }
+                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+            };
+            match &mut self.gzip {
+                _ if piece.is_empty() => {}
+                Some(gzip) => gzip.compressed = piece,
+                None => return self.counted(piece),
+            }
+        }
+    }
+
+    fn counted(&mut self, piece: Bytes) -> Outcome<Option<Bytes>> {
+        self.bytes = self.bytes.saturating_add(piece.len() as u64);
+        if self.bytes > self.bytes_max {
+            return Err(body_too_large(self.bytes_max));
+        }
+        Ok(Some(piece))
+    }
+
+    /// The whole body, at most [`WHOLE_BYTES_MAX`] bytes, within `timeout`.
+    pub(crate) async fn whole(self, buffers: &Buffers, timeout: Duration) -> Outcome<Whole> {
+        // A vector that grows may allocate twice what it needs.
+        self.within(buffers, timeout, WHOLE_BYTES_MAX, 2).await
+    }
+
+    /// The whole body, at most [`SMALL_BYTES_MAX`] bytes, and memory for the tree it is parsed to.
+    pub(crate) async fn small(self, buffers: &Buffers, timeout: Duration) -> Outcome<Whole> {
+        self.within(buffers, timeout, SMALL_BYTES_MAX, TREE_FACTOR)
+            .await
+    }
+
+    async fn within(
+        mut self,
+        buffers: &Buffers,
+        timeout: Duration,
+        max: usize,
+        factor: usize,
+    ) -> Outcome<Whole> {
+        let all = self.collect(buffers, timeout, max, factor);
+        match tokio::time::timeout(timeout, all).await {
+            Ok(result) => result,
+            Err(_) => Err(self.too_slow()),
+        }
+    }
+
+    /// The failure of a client that is too slow; nothing more is read from it.
+    fn too_slow(&mut self) -> Failure {
+        self.rest = None;
+        let reason = "the request body did not arrive in time";
+        Failure::new(StatusCode::REQUEST_TIMEOUT, "timeout_exception", reason)
+    }
+
+    async fn collect(
+        &mut self,
+        buffers: &Buffers,
+        timeout: Duration,
+        max: usize,
+        factor: usize,
+    ) -> Outcome<Whole> {
+        let mut held = buffers.hold(1, timeout).await?;
+        let mut all = Vec::new();
+        while let Some(piece) = self.piece().await? {
+            let bytes = all.len().saturating_add(piece.len());
+            if bytes > max {
+                return Err(body_too_large(max as u64));
+            }
+            held.resize(bytes.saturating_mul(factor))?;
+            all.extend_from_slice(&piece);
+        }
+        Ok(Whole {
+            bytes: all.into(),
+            _held: held,
+        })
+    }
+}
+
+/// Decompression, a step at a time.
+struct Gunzip {
+    decoder: MultiGzDecoder<Vec<u8>>,
+    compressed: Bytes,
+}
+
+impl Gunzip {
+    fn new() -> Gunzip {
+        Gunzip {
+            decoder: MultiGzDecoder::new(Vec::new()),
+            compressed: Bytes::new(),
+        }
+    }
+
+    /// Decompresses until there is output; none when all input is used.
+    fn step(&mut self) -> Outcome<Option<Bytes>> {
+        while !self.compressed.is_empty() {
+            let bytes = self.compressed.len().min(GZIP_STEP_BYTES);
+            self.decoder
+                .write_all(&self.compressed.slice(..bytes))
+                .map_err(not_gzip)?;
+            self.compressed.advance(bytes);
+            let out = std::mem::take(self.decoder.get_mut());
+            if !out.is_empty() {
+                return Ok(Some(out.into()));
+            }
+        }
+        Ok(None)
+    }
+
+    fn finish(self) -> Outcome<Option<Bytes>> {
+        let out = self.decoder.finish().map_err(not_gzip)?;
+        Ok(Some(Bytes::from(out)).filter(|out| !out.is_empty()))
+    }
+}
+
+fn not_gzip(error: std::io::Error) -> Failure {
+    Failure::parse(format!(
+        "the request body is cut or not valid gzip: {error}"
+    ))
+}
+
+fn body_too_large(bytes_max: u64) -> Failure {
+    Failure::too_large(format!(
+        "the request body is larger than the limit of {bytes_max} bytes; send it in parts"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    fn reader(bytes: Vec<u8>, encoding: &'static str, bytes_max: u64) -> BodyReader {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_ENCODING, encoding.parse().unwrap());
+        let options = ServerOptions {
+            body_bytes_max: bytes_max,
+            ..ServerOptions::default()
+        };
+        BodyReader::new(&headers, Body::from(bytes), &options)
+            .unwrap()
+            .0
+    }
+
+    async fn read(mut reader: BodyReader) -> Outcome<Vec<u8>> {
+        let mut all = Vec::new();
+        while let Some(piece) = reader.piece().await? {
+            assert!(!piece.is_empty());
+            all.extend_from_slice(&piece);
+        }
+        Ok(all)
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_gzip_body_reads_as_what_was_compressed_and_a_cut_one_fails() {
+        let text: Vec<u8> = (0..40_000u32).flat_map(u32::to_le_bytes).collect();
+        let zipped = gzip(&text);
+        assert_eq!(
+            read(reader(zipped.clone(), "gzip", 1 << 20)).await.unwrap(),
+            text
+        );
+        assert_eq!(
+            read(reader(text.clone(), "identity", 1 << 20))
+                .await
+                .unwrap(),
+            text
+        );
+        for cut in [0, 5, 12, zipped.len() / 2, zipped.len() - 1] {
+            let failure = read(reader(zipped[..cut].to_vec(), "gzip", 1 << 20))
+                .await
+                .unwrap_err();
+            assert_eq!(failure.status, StatusCode::BAD_REQUEST, "{cut}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_gzip_bomb_ends_at_the_limit() {
+        let bomb = gzip(&vec![0; 64 << 20]);
+        let mut reader = reader(bomb, "gzip", 1 << 20);
+        let failure = loop {
+            match reader.piece().await {
+                Ok(Some(piece)) => assert!(piece.len() <= 8 << 20),
+                Ok(None) => panic!("the limit was not kept"),
+                Err(failure) => break failure,
+            }
+        };
+        assert_eq!(failure.status, StatusCode::PAYLOAD_TOO_LARGE);
+    }
+
+    #[tokio::test]
+    async fn a_body_too_large_to_hold_is_refused_whatever_its_limit() {
+        let buffers = Buffers::new(64 << 20);
+        let timeout = Duration::from_secs(5);
+        let body = reader(vec![b' '; WHOLE_BYTES_MAX + 1], "identity", u64::MAX);
+        let failure = body.whole(&buffers, timeout).await.err().unwrap();
+        assert_eq!(failure.status, StatusCode::PAYLOAD_TOO_LARGE);
+        assert_eq!(buffers.used_bytes(), 0);
+    }
+}

@@ -1,0 +1,83 @@
+//! One request as a handler sees it.
+
+use std::time::Duration;
+
+use super::answer::AnswerFormat;
+use super::body::{BodyReader, Whole};
+use super::buffers::Buffers;
+use super::failure::Outcome;
+use super::params::Params;
+
+/// One request as a handler sees it. `S` is what the handler's part of the API uses of the server.
+pub(crate) struct Call<S> {
+    pub(crate) state: S,
+    /// Names and decoded texts of the path's parameters, such as `collection` and `id`.
+    pub(crate) path_params: Vec<(String, String)>,
+    pub(crate) params: Params,
+    pub(crate) body: BodyReader,
+    pub(crate) format: AnswerFormat,
+    /// Where the memory of a whole body is reserved.
+    pub(crate) buffers: Buffers,
+    /// The longest time that a whole body may take to arrive.
+    pub(crate) body_timeout: Duration,
+}
+
+impl Call<()> {
+    /// The same request, with what its handler uses of the server.
+    pub(crate) fn with_state<S>(self, state: S) -> Call<S> {
+        let Call {
+            state: (),
+            path_params,
+            params,
+            body,
+            format,
+            buffers,
+            body_timeout,
+        } = self;
+        Call {
+            state,
+            path_params,
+            params,
+            body,
+            format,
+            buffers,
+            body_timeout,
+        }
+    }
+}
+
+impl<S> Call<S> {
+    /// The text of a parameter of the path, if the route has one of this name.
+    pub(crate) fn path_param(&self, name: &str) -> Option<&str> {
+        self.path_params
+            .iter()
+            .find(|(param, _)| param == name)
+            .map(|(_, text)| text.as_str())
+    }
+
+    /// The collection named in the path; empty if the route has none.
+    pub(crate) fn collection(&self) -> String {
+        self.path_param("collection").unwrap_or_default().to_owned()
+    }
+
+    /// The document named in the path; empty if the route has none.
+    pub(crate) fn id(&self) -> String {
+        self.path_param("id").unwrap_or_default().to_owned()
+    }
+
+    /// The whole body.
+    ///
+    /// # Errors
+    /// As [`BodyReader::whole`].
+    pub(crate) async fn take_body(self) -> Outcome<Whole> {
+        self.body.whole(&self.buffers, self.body_timeout).await
+    }
+
+    /// The whole body of a request that is parsed into a tree of values.
+    ///
+    /// # Errors
+    /// As [`BodyReader::small`].
+    pub(crate) async fn take_small_body(self) -> Outcome<Whole> {
+        self.body.small(&self.buffers, self.body_timeout).await
+    }
+}

@@ -1,0 +1,94 @@
+//! The documents that a client's keys address.
+
+use quiredb::{Collection, CollectionSettings, ErrorKind, Found, Key};
+
+use super::outcome::Outcome;
+use super::value::Values;
+use crate::documents::lookup::get_each;
+use crate::engine::Engine;
+use crate::options::MemcachedOptions;
+
+/// The documents that a client's keys address, and where values are in them.
+pub(crate) struct Keyspace {
+    engine: Engine,
+    /// The collection of all keys; none if each key names its own.
+    collection: Option<String>,
+    pub(crate) values: Values,
+}
+
+impl Keyspace {
+    pub(crate) fn new(engine: Engine, options: &MemcachedOptions) -> Keyspace {
+        Keyspace {
+            engine,
+            collection: options.collection.clone(),
+            values: Values::new(options.field.as_deref()),
+        }
+    }
+
+    /// The collection and the document key that a client's key addresses.
+    pub(crate) fn address<'a>(&'a self, key: &'a [u8]) -> Result<(&'a str, Key), Outcome> {
+        let text =
+            std::str::from_utf8(key).map_err(|_| Outcome::client_error("the key is not UTF-8"))?;
+        let (collection, id) = match &self.collection {
+            Some(collection) => (collection.as_str(), text),
+            None => text.split_once(':').ok_or_else(|| {
+                Outcome::client_error("the key names no collection: it must be collection:key")
+            })?,
+        };
+        let key = Key::parse(id).map_err(|error| Outcome::client_error(&error.to_string()))?;
+        Ok((collection, key))
+    }
+
+    /// Looks up the documents of many keys; each key has its own result.
+    pub(crate) fn look_up(&self, keys: &[&[u8]]) -> Vec<Result<Option<Found>, Outcome>> {
+        let mut results: Vec<Result<Option<Found>, Outcome>> = Vec::with_capacity(keys.len());
+        // For each collection: its keys, and where in the results they are.
+        let mut parts: Vec<(&str, Vec<usize>, Vec<Key>)> = Vec::new();
+        for (at, key) in keys.iter().enumerate() {
+            let result = self.address(key).map(|(collection, key)| {
+                let known = parts.iter().position(|(name, ..)| *name == collection);
+                match known.and_then(|known| parts.get_mut(known)) {
+                    Some((_, indices, keys)) => {
+                        indices.push(at);
+                        keys.push(key);
+                    }
+                    None => parts.push((collection, vec![at], vec![key])),
+                }
+                None
+            });
+            results.push(result);
+        }
+        for (name, indices, keys) in parts {
+            let found = match self.existing(name) {
+                Ok(Some(collection)) => get_each(&collection, &keys),
+                Ok(None) => continue,
+                Err(error) => vec![Err(error); keys.len()],
+            };
+            assert!(found.len() == indices.len(), "each key has one result");
+            for (at, found) in indices.into_iter().zip(found) {
+                if let Some(result) = results.get_mut(at) {
+                    *result = found.map_err(|error| Outcome::server_error(&error.to_string()));
+                }
+            }
+        }
+        results
+    }
+
+    /// The collection of this name, if there is one.
+    pub(crate) fn existing(&self, name: &str) -> quiredb::Result<Option<Collection>> {
+        match self.engine.database().collection(name) {
+            Ok(collection) => Ok(Some(collection)),
+            Err(error) => match error.kind() {
+                ErrorKind::NotFound | ErrorKind::Invalid => Ok(None),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// The collection of this name, made with default settings if there is none.
+    pub(crate) fn existing_or_new(&self, name: &str) -> quiredb::Result<Collection> {
+        self.engine
+            .database()
+            .collection_or_create(name, CollectionSettings::default)
+    }
+}

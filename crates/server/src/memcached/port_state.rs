@@ -1,0 +1,46 @@
+//! What the memcached port uses of the server.
+
+use std::time::Duration;
+
+use super::counters::Counters;
+use crate::engine::Engine;
+use crate::http::buffers::Buffers;
+use crate::options::{MemcachedOptions, ServerOptions};
+
+/// What the memcached port uses of the server, shared by its connections.
+pub(crate) struct PortState {
+    pub(crate) engine: Engine,
+    pub(crate) buffers: Buffers,
+    pub(crate) counters: Counters,
+    pub(crate) options: MemcachedOptions,
+    pub(crate) token: Option<String>,
+    pub(crate) connections_max: usize,
+    pub(crate) idle_timeout: Duration,
+    pub(crate) request_timeout: Duration,
+    /// Why writes are refused; none if they are not.
+    pub(crate) write_refusal: Option<String>,
+    /// When the server began, by the monotonic clock.
+    pub(crate) begun: Duration,
+}
+
+impl PortState {
+    pub(crate) fn new(
+        options: &ServerOptions,
+        engine: Engine,
+        buffers: Buffers,
+        write_refusal: Option<String>,
+    ) -> PortState {
+        PortState {
+            counters: Counters::default(),
+            options: options.memcached.clone().unwrap_or_default(),
+            token: options.token.clone(),
+            connections_max: options.connections_max,
+            idle_timeout: options.idle_timeout,
+            request_timeout: options.request_timeout,
+            begun: engine.now(),
+            engine,
+            buffers,
+            write_refusal,
+        }
+    }
+}

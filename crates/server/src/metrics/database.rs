@@ -1,0 +1,246 @@
+//! The metrics of the database and of each collection.
+
+use quiredb::{CollectionStats, DatabaseStats};
+
+use super::exposition::{Exposition, Metric, counter, gauge, histogram};
+
+/// A metric and how its value is taken from statistics.
+type Column<S, V> = (Metric, fn(&S) -> V);
+
+const MEMORY: [Column<DatabaseStats, u64>; 5] = [
+    (
+        gauge(
+            "quire_memory_limit_bytes",
+            "Memory that memtables and caches may hold",
+        ),
+        |stats| stats.memory_bytes,
+    ),
+    (
+        gauge(
+            "quire_memory_used_bytes",
+            "Memory that memtables and caches hold now",
+        ),
+        |stats| stats.memory_used_bytes,
+    ),
+    (
+        gauge("quire_memtable_bytes", "Bytes in memtables"),
+        |stats| stats.memtable_bytes,
+    ),
+    (
+        gauge(
+            "quire_memtable_peak_bytes",
+            "The most that memtables ever held",
+        ),
+        |stats| stats.memtable_peak_bytes,
+    ),
+    (
+        gauge("quire_cache_bytes", "Bytes in the block cache"),
+        |stats| stats.cache_bytes,
+    ),
+];
+
+const FILTERS: [Column<DatabaseStats, u64>; 9] = [
+    (
+        gauge(
+            "quire_filter_budget_bytes",
+            "Bytes that filter pages in memory may take",
+        ),
+        |stats| stats.filters.budget_bytes,
+    ),
+    (
+        gauge("quire_filter_bytes", "Bytes of filter pages in memory"),
+        |stats| stats.filters.resident_bytes,
+    ),
+    (
+        gauge("quire_filter_pages", "Filter pages of all open tables"),
+        |stats| stats.filters.pages,
+    ),
+    (
+        gauge("quire_filter_resident_pages", "Filter pages in memory"),
+        |stats| stats.filters.resident_pages,
+    ),
+    (
+        counter(
+            "quire_filter_checks_total",
+            "Lookups that filter pages in memory answered",
+        ),
+        |stats| stats.filters.checks,
+    ),
+    (
+        counter(
+            "quire_filter_negatives_total",
+            "Lookups that filter pages answered with no: searches of tables saved",
+        ),
+        |stats| stats.filters.negatives,
+    ),
+    (
+        counter("quire_filter_loads_total", "Filter pages loaded"),
+        |stats| stats.filters.loaded,
+    ),
+    (
+        counter("quire_filter_evictions_total", "Filter pages evicted"),
+        |stats| stats.filters.evicted,
+    ),
+    (
+        counter(
+            "quire_filter_failures_total",
+            "Filter pages that could not be read",
+        ),
+        |stats| stats.filters.failed,
+    ),
+];
+
+const CACHE: [Column<DatabaseStats, u64>; 2] = [
+    (
+        counter("quire_cache_hits_total", "Blocks found in the cache"),
+        |stats| stats.cache_hits,
+    ),
+    (
+        counter("quire_cache_misses_total", "Blocks read from disk"),
+        |stats| stats.cache_misses,
+    ),
+];
+
+const VISIBLE: Metric = histogram(
+    "quire_visible_seconds",
+    "Time from when a write was appended and applied until readers see it",
+);
+
+const COLLECTIONS: [Column<CollectionStats, f64>; 17] = [
+    (gauge("quire_documents", "Documents"), |stats| {
+        stats.documents as f64
+    }),
+    (gauge("quire_disk_bytes", "Bytes of all files"), |stats| {
+        stats.disk_bytes as f64
+    }),
+    (gauge("quire_log_bytes", "Bytes of log segments"), |stats| {
+        stats.log_bytes as f64
+    }),
+    (
+        gauge(
+            "quire_log_live_bytes",
+            "Bytes of log records that documents need, uncompressed",
+        ),
+        |stats| stats.log_live_bytes as f64,
+    ),
+    (
+        gauge(
+            "quire_log_dead_bytes",
+            "Bytes of log records that later ones supersede, uncompressed",
+        ),
+        |stats| stats.log_dead_bytes as f64,
+    ),
+    (
+        gauge(
+            "quire_log_held_bytes",
+            "Bytes of compacted log files that views still hold",
+        ),
+        |stats| stats.log_held_bytes as f64,
+    ),
+    (
+        counter(
+            "quire_log_segments_compacted_total",
+            "Log segments rewritten or merged",
+        ),
+        |stats| stats.log_segments_compacted as f64,
+    ),
+    (
+        counter(
+            "quire_log_reclaimed_bytes_total",
+            "Bytes of log files that compaction freed",
+        ),
+        |stats| stats.log_reclaimed_bytes as f64,
+    ),
+    (
+        counter(
+            "quire_retention_deleted_total",
+            "Documents that retention has deleted",
+        ),
+        |stats| stats.retention_deleted as f64,
+    ),
+    (
+        gauge("quire_table_bytes", "Bytes of table files"),
+        |stats| stats.table_bytes as f64,
+    ),
+    (counter("quire_records_total", "Records written"), |stats| {
+        stats.records as f64
+    }),
+    (
+        counter("quire_write_stalls_total", "Writes that waited for memory"),
+        |stats| stats.write_stalls as f64,
+    ),
+    (
+        counter(
+            "quire_write_stall_seconds_total",
+            "Time that writes waited for memory",
+        ),
+        |stats| stats.write_stall_micros as f64 / 1e6,
+    ),
+    (
+        counter("quire_log_syncs_total", "Syncs of the log"),
+        |stats| stats.syncs as f64,
+    ),
+    (
+        counter("quire_flushes_total", "Memtables written to files"),
+        |stats| stats.flushes as f64,
+    ),
+    (
+        counter("quire_compactions_total", "Compactions done"),
+        |stats| stats.compactions as f64,
+    ),
+    (
+        gauge(
+            "quire_background_errors",
+            "Partitions whose background work fails",
+        ),
+        |stats| stats.background_errors.len() as f64,
+    ),
+];
+
+/// Appends the metrics of the database and of each collection.
+pub(crate) fn render(stats: &DatabaseStats, text: &mut Exposition) {
+    for (metric, value) in MEMORY.into_iter().chain(FILTERS) {
+        text.one(metric, value(stats));
+    }
+    render_scrub(stats, text);
+    for (metric, value) in CACHE {
+        text.one(metric, value(stats));
+    }
+    text.head(VISIBLE);
+    for collection in &stats.collections {
+        let (counts, micros) = (&collection.visible_delays, collection.visible_delay_micros);
+        let labels = [("collection", collection.name.as_str())];
+        text.delays(VISIBLE.name, &labels, counts, micros);
+    }
+    for (metric, value) in COLLECTIONS {
+        text.head(metric);
+        for collection in &stats.collections {
+            let labels = [("collection", collection.name.as_str())];
+            text.sample(metric.name, &labels, value(collection));
+        }
+    }
+}
+
+fn render_scrub(stats: &DatabaseStats, text: &mut Exposition) {
+    let Some(scrub) = &stats.scrub else {
+        return;
+    };
+    let damages = gauge(
+        "quire_scrub_damages",
+        "Places where a scrub has found damage",
+    );
+    text.one(damages, scrub.damage.len());
+    let bytes = gauge(
+        "quire_scrub_pass_bytes",
+        "Bytes that the present pass of the scrub has read",
+    );
+    text.one(bytes, scrub.pass_bytes);
+    let last_pass = gauge(
+        "quire_scrub_last_pass_timestamp_seconds",
+        "When the last pass of the scrub ended; 0 if none did",
+    );
+    let seconds = scrub
+        .last_pass_micros
+        .and_then(|micros| u64::try_from(micros / 1_000_000).ok());
+    text.one(last_pass, seconds.unwrap_or(0));
+}

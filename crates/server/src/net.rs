@@ -1,0 +1,8 @@
+//! What the ports of both protocols share: accepting connections, counting them, checking a token,
+//! stopping.
+
+pub(crate) mod accept;
+pub(crate) mod client_io;
+pub(crate) mod connections;
+pub(crate) mod stop;
+pub(crate) mod token;

@@ -1,0 +1,147 @@
+//! A client's socket: counts its bytes, and fails if the client neither sends nor reads for too
+//! long.
+//!
+//! hyper bounds the time for a header and for an idle connection. It bounds neither the time until
+//! a new connection has sent enough to tell HTTP/1 from HTTP/2, nor the time during which a client
+//! reads none of its answer. This socket bounds both.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::connections::Connections;
+
+/// Length of the HTTP/2 connection preface: hyper needs these bytes to tell HTTP/2 from HTTP/1.
+const PREFACE_BYTES: u64 = 24;
+
+/// A client's socket.
+pub(crate) struct ClientIo {
+    stream: TcpStream,
+    connections: Arc<Connections>,
+    timeout: Duration,
+    /// The timer of a new connection; none once the preface was read or anything was written.
+    opening: Option<Pin<Box<Sleep>>>,
+    received_bytes: u64,
+    /// The timer of a write that waits for the client; it counts only while `is_stalled`.
+    stalled: Pin<Box<Sleep>>,
+    is_stalled: bool,
+}
+
+impl ClientIo {
+    pub(crate) fn new(
+        stream: TcpStream,
+        connections: Arc<Connections>,
+        timeout: Duration,
+    ) -> ClientIo {
+        ClientIo {
+            stream,
+            connections,
+            timeout,
+            opening: Some(Box::pin(sleep(timeout))),
+            received_bytes: 0,
+            stalled: Box::pin(sleep(timeout)),
+            is_stalled: false,
+        }
+    }
+
+    /// Passes on the result of a write: counts its bytes, or starts and checks the timer of a
+    /// stalled client.
+    fn written(
+        &mut self,
+        result: Poll<io::Result<usize>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        match result {
+            Poll::Ready(result) => {
+                self.is_stalled = false;
+                self.opening = None;
+                if let Ok(bytes) = &result {
+                    self.connections.sent(*bytes as u64);
+                }
+                Poll::Ready(result)
+            }
+            Poll::Pending => {
+                if !self.is_stalled {
+                    self.is_stalled = true;
+                    self.stalled.as_mut().reset(Instant::now() + self.timeout);
+                }
+                ready!(self.stalled.as_mut().poll(cx));
+                Poll::Ready(Err(too_slow("the client reads none of its answer")))
+            }
+        }
+    }
+}
+
+impl AsyncRead for ClientIo {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buf.filled().len();
+        match Pin::new(&mut this.stream).poll_read(cx, buf) {
+            Poll::Ready(result) => {
+                let bytes = buf.filled().len().saturating_sub(before);
+                this.connections.received(bytes as u64);
+                this.received_bytes = this.received_bytes.saturating_add(bytes as u64);
+                if this.received_bytes >= PREFACE_BYTES {
+                    this.opening = None;
+                }
+                Poll::Ready(result)
+            }
+            Poll::Pending => {
+                if let Some(opening) = &mut this.opening {
+                    ready!(opening.as_mut().poll(cx));
+                    return Poll::Ready(Err(too_slow("the client sends no request")));
+                }
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl AsyncWrite for ClientIo {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let result = Pin::new(&mut this.stream).poll_write(cx, buf);
+        this.written(result, cx)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let result = Pin::new(&mut this.stream).poll_write_vectored(cx, bufs);
+        this.written(result, cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}
+
+fn too_slow(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, what)
+}
