@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Formats whose database has a log that was compacted: its repair gives documents new versions.
+const COMPACTED: [&str; 1] = ["0.2"];
+
 fn formats() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("formats")
 }
@@ -123,7 +126,13 @@ fn a_database_of_every_released_format_opens_and_goes_on() {
             &mut |_| {},
         );
         assert!(report.unwrap().is_whole(), "{old:?}");
-        assert_eq!(contents(&open(&new)), expected);
+        let (mut found, mut expected) = (contents(&open(&new)), expected);
+        if COMPACTED.iter().any(|version| from.ends_with(version)) {
+            for line in found.iter_mut().chain(&mut expected) {
+                line.as_object_mut().unwrap().remove("version");
+            }
+        }
+        assert_eq!(found, expected);
     }
     assert!(versions > 0);
 }

@@ -85,7 +85,7 @@ fn elsewhere(bug: Bug) -> Option<&'static str> {
     let checked = [
         (
             Bug::OF_ADDED_TREES,
-            "a crash at every step of adding, building and dropping trees, in `store`",
+            "a crash and a fault at every step, in `store`",
         ),
         (memtables, "orders of steps under loom, in `lsm`"),
         (frames, "orders of steps under loom, in `lsm`"),

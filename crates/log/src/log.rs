@@ -69,11 +69,11 @@ impl Log {
     /// closed. Two logs must not be open on one directory: the caller holds a lock on it.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if a segment is missing, duplicated or damaged where that shows without
-    /// reading sealed blocks; [`Error::Foreign`] if one belongs to another log;
-    /// [`Error::UnsupportedVersion`] if one has a newer format. A full disk is no error: the log
-    /// can be read, and records that are not proven durable become so with the first
-    /// [`sync`](Log::sync) that finds space.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if a segment is missing, duplicated or damaged
+    /// where that shows without reading sealed blocks; [`Error::Foreign`](crate::Error::Foreign) if
+    /// one belongs to another log; [`Error::UnsupportedVersion`](crate::Error::UnsupportedVersion)
+    /// if one has a newer format. A full disk is no error: the log can be read, and records that
+    /// are not proven durable become so with the first [`sync`](Log::sync) that finds space.
     pub fn open(
         env: Arc<dyn Env>,
         dir: &Path,
@@ -154,9 +154,10 @@ impl Log {
     /// thread that is writing.
     ///
     /// # Errors
-    /// Nothing was accepted: [`Error::TooLarge`] past the limits of the format,
-    /// [`Error::InvalidArgument`] for an empty group, kind `NoSpace` if the disk is full (try again
-    /// when it is not), [`Error::Poisoned`] after a failed write.
+    /// Nothing was accepted: [`Error::TooLarge`](crate::Error::TooLarge) past the limits of the
+    /// format, [`Error::InvalidArgument`](crate::Error::InvalidArgument) for an empty group, kind
+    /// `NoSpace` if the disk is full (try again when it is not),
+    /// [`Error::Poisoned`](crate::Error::Poisoned) after a failed write.
     pub fn append(&self, group: &[&[u8]]) -> Result<Position> {
         let bytes = check_group(group)?;
         let shared = &*self.shared;
@@ -180,11 +181,11 @@ impl Log {
     /// same time.
     ///
     /// # Errors
-    /// [`Error::NotSecured`] as long as the disk has no space for a copy of blocks that an earlier
-    /// opening wrote and may have failed to sync; kind `NoSpace` as long as it has none for the
-    /// name of the newest segment. Nothing has changed then. After any other error it is unknown
-    /// what is durable, and the log accepts no more writes: the error of the machine the first
-    /// time, then [`Error::Poisoned`].
+    /// [`Error::NotSecured`](crate::Error::NotSecured) as long as the disk has no space for a copy
+    /// of blocks that an earlier opening wrote and may have failed to sync; kind `NoSpace` as long
+    /// as it has none for the name of the newest segment. Nothing has changed then. After any other
+    /// error it is unknown what is durable, and the log accepts no more writes: the error of the
+    /// machine the first time, then [`Error::Poisoned`](crate::Error::Poisoned).
     pub fn sync(&self, upto: Position) -> Result<Position> {
         let shared = &*self.shared;
         let upto = upto.min(self.last());
@@ -268,9 +269,11 @@ impl Log {
     /// its block.
     ///
     /// # Errors
-    /// [`Error::NotFound`] past the last, [`Error::Dropped`] before the first,
-    /// [`Error::Superseded`] if compaction has removed it, [`Error::Corrupt`] if its block is
-    /// damaged. Other blocks are still served.
+    /// [`Error::NotFound`](crate::Error::NotFound) past the last,
+    /// [`Error::Dropped`](crate::Error::Dropped) before the first,
+    /// [`Error::Superseded`](crate::Error::Superseded) if compaction has removed it,
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if its block is damaged. Other blocks are still
+    /// served.
     pub fn read(&self, position: Position) -> Result<Bytes> {
         self.shared.read(&self.shared.segments.load(), position)
     }

@@ -63,7 +63,7 @@ bugs! {
     FoundBlocksBelieved,
     /// Blocks that recovery had no disk space to carry over count as durable.
     UnprovenBelieved,
-    /// Recovery cuts the log at a damaged block, though a later block proves that it was durable.
+    /// Recovery cuts the log at a damaged block that a later block proves durable.
     DamageTakenForTornTail,
     /// Recovery keeps the first blocks of a group whose last block is missing.
     HalfGroupKept,
@@ -123,16 +123,13 @@ bugs! {
     ScanEndsOneShort,
 
     // lsm: the memtable, between threads.
-    /// A version of a key is published without memory ordering: a reader may find it before its
-    /// contents.
+    /// A version is published without memory ordering: readers may find it before its contents.
     VersionPublishedUnordered,
-    /// A reader loads the newest version of a key without memory ordering: it may not see the
-    /// contents.
+    /// A reader loads the newest version without memory ordering, and may miss its contents.
     VersionFoundUnordered,
     /// A key is counted without memory ordering: a reader may visit it before it is there.
     KeyCountedUnordered,
-    /// A reader checks without memory ordering that a filter page is still there: it may have read
-    /// words of another page.
+    /// A reader checks a filter page without memory ordering: it may have read another page.
     FilterPageFoundUnordered,
     /// A larger hash index replaces the old one before it is filled.
     LargerIndexEmpty,
@@ -140,8 +137,7 @@ bugs! {
     // lsm: the switch from one version of a tree to the next, between threads.
     /// The memtables of a flush are dropped before their run is published.
     MemtablesDroppedBeforeRun,
-    /// A flush chooses memtables before it claims them: another flush may have written them
-    /// meanwhile.
+    /// A flush chooses memtables before it claims them: another may have written them.
     FlushLooksBeforeClaim,
     /// Replaced files are removed at once, and not with their last holder.
     ReplacedFilesRemovedAtOnce,
@@ -164,8 +160,7 @@ bugs! {
     RecordAppliedTwice,
     /// A flush leaves the old state of the state machine in the manifest.
     StateNotReplaced,
-    /// The files of a manifest whose replacement failed are removed, though the manifest may be in
-    /// place.
+    /// Files of a manifest whose replacement failed are removed, though it may be in place.
     DoubtfulManifestGivenUp,
     /// Opening removes files that the manifest does not name before the manifest is durable.
     FoundManifestBelieved,
@@ -183,13 +178,11 @@ bugs! {
     SoonerSyncIgnored,
     /// A view reads the newest memtable entries, not those of its position.
     ViewSeesLaterWrites,
-    /// A view is made of the current files, though a flush has put later writes into them
-    /// meanwhile.
+    /// A view takes the current files, though a flush has put later writes into them.
     ViewOfLaterFlush,
 
     // store: compaction of the log.
-    /// A compaction of the log decides by the newest writes which records are live, not by those in
-    /// the files of the trees.
+    /// A compaction of the log finds live records by the newest writes, not by the trees' files.
     LivenessOfNewestTrees,
     /// Segments are compacted whose records the next opening has to replay.
     UnflushedSegmentCompacted,
@@ -203,11 +196,9 @@ bugs! {
     RunsOfAddedTreeLost,
     /// A manifest says that more of a tree is built than its files hold.
     ProgressAheadOfData,
-    /// A derived tree follows changes by what records were replaced with, and not by what they
-    /// replaced.
+    /// A derived tree follows changes by the new values alone, not by the old ones.
     ChangesOfNewView,
-    /// The files of a dropped tree are removed before the manifest that does not name them is
-    /// there.
+    /// Files of a dropped tree are removed before its manifest entry.
     DroppedTreeFilesRemovedFirst,
 
     // collection and quiredb.
