@@ -20,10 +20,17 @@ mod key;
 mod merger;
 mod postings;
 mod shard;
+mod state;
 #[cfg(test)]
 mod tests;
 mod tree_postings;
 
+pub use entries::ID;
+pub(crate) use entries::Indexer;
 pub use fields::IndexedFields;
-pub(crate) use index::{SEARCH, SearchIndex};
-pub(crate) use shard::{Columns, Documents, LiveShard};
+pub(crate) use index::SearchIndex;
+pub(crate) use postings::each_pair;
+pub use shard::LiveShard;
+pub(crate) use shard::{Changed, Documents};
+pub use state::IndexSettings;
+pub(crate) use state::{CachedChanges, SearchState, SearchTree, is_search_tree};

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 /// The field that is a document's key, as text, where the document has no such field.
-pub(crate) const ID: &str = "_id";
+pub const ID: &str = "_id";
 
 /// Paths that an [`Indexer`] keeps the beginnings of keys of.
 const PATHS_KEPT_MAX: usize = 4096;

@@ -2,18 +2,12 @@
 
 use std::collections::BTreeMap;
 
-/// Which fields are indexed: all or none, with exceptions. An exception holds for the field and
-/// for what is nested below it; of several, the longest path decides.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Which fields are indexed: all or none, the default, with exceptions. An exception holds for the
+/// field and for what is nested below it; of several, the longest path decides.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IndexedFields {
     default: bool,
     exceptions: BTreeMap<String, bool>,
-}
-
-impl Default for IndexedFields {
-    fn default() -> IndexedFields {
-        IndexedFields::all()
-    }
 }
 
 impl IndexedFields {
@@ -40,6 +34,18 @@ impl IndexedFields {
     pub fn with(mut self, path: &str, indexed: bool) -> IndexedFields {
         self.exceptions.insert(path.into(), indexed);
         self
+    }
+
+    /// Whether fields without an exception are indexed.
+    #[must_use]
+    pub fn by_default(&self) -> bool {
+        self.default
+    }
+
+    /// The exceptions: paths, ascending, and whether the field is indexed.
+    pub fn exceptions(&self) -> impl Iterator<Item = (&str, bool)> {
+        let exceptions = self.exceptions.iter();
+        exceptions.map(|(path, indexed)| (path.as_str(), *indexed))
     }
 
     /// Whether no field is indexed.

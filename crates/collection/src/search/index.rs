@@ -6,7 +6,7 @@
 //! 2. What was indexed of a document is what the older view holds of it: nothing else is kept.
 //! 3. Changes are sets of docids that leave and enter, so writing one again changes nothing.
 
-use super::IndexedFields;
+use super::IndexSettings;
 use super::entries::{Entries, Indexer};
 use super::inversion::Inversion;
 use super::merger::MergePostings;
@@ -19,9 +19,6 @@ use quire_store::{BaseView, DerivedTrees, Difference, Error, Result, TreeBatch, 
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// The search tree.
-pub(crate) const SEARCH: TreeId = TreeId(3);
-
 /// Documents that are read at a time.
 const READ_AT_ONCE: usize = 256;
 
@@ -31,14 +28,15 @@ const INVERSION_BYTES_MAX: usize = 4 << 20;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct SearchIndex {
+    tree: TreeId,
     indexer: Indexer,
 }
 
 impl SearchIndex {
-    /// The index of these fields.
-    pub(crate) fn new(fields: IndexedFields) -> SearchIndex {
+    pub(crate) fn new(index: &IndexSettings) -> SearchIndex {
         SearchIndex {
-            indexer: Indexer::new(fields),
+            tree: index.tree(),
+            indexer: Indexer::new(index.fields.clone()),
         }
     }
 
@@ -63,7 +61,7 @@ impl DerivedTrees for SearchIndex {
             // A value is looked up in all clusters at once, by a range.
             filter_bits_per_key: 0,
             merger: Some(Arc::new(MergePostings)),
-            ..TreeSpec::new(SEARCH.0, "search")
+            ..TreeSpec::new(self.tree.0, format!("search-{}", self.tree))
         }]
     }
 
@@ -87,7 +85,7 @@ impl DerivedTrees for SearchIndex {
                 })?);
             }
             let Some((last, _)) = found.last().copied() else {
-                write(inversion, batch);
+                self.write(inversion, batch);
                 return Ok(None);
             };
             let positions: Vec<Position> = found.iter().map(|(_, position)| *position).collect();
@@ -96,7 +94,7 @@ impl DerivedTrees for SearchIndex {
                 inversion.add(*docid, &Entries::default(), &entries);
             }
             if inversion.bytes() >= INVERSION_BYTES_MAX {
-                write(inversion, batch);
+                self.write(inversion, batch);
                 let next = last.0.checked_add(1);
                 return Ok(next.map(|next| docid_bytes(DocId(next)).to_vec()));
             }
@@ -118,13 +116,13 @@ impl DerivedTrees for SearchIndex {
                 records.push(item?);
             }
             let Some((last, _)) = records.last() else {
-                write(inversion, batch);
+                self.write(inversion, batch);
                 return Ok(None);
             };
             let next = last.next();
             self.follow_records(difference, &records, &mut inversion)?;
             if inversion.bytes() >= INVERSION_BYTES_MAX {
-                write(inversion, batch);
+                self.write(inversion, batch);
                 return Ok(Some(next));
             }
         }
@@ -132,6 +130,15 @@ impl DerivedTrees for SearchIndex {
 }
 
 impl SearchIndex {
+    fn write(&self, inversion: Inversion, batch: &mut TreeBatch) {
+        let mut operand = Vec::new();
+        for (key, change) in inversion.into_changes() {
+            operand.clear();
+            change.encode(&mut operand);
+            batch.merge(self.tree, &key, &operand);
+        }
+    }
+
     /// Takes the documents whose newest record is among these into an inversion.
     fn follow_records(
         &self,
@@ -183,14 +190,5 @@ impl SearchIndex {
             inversion.add(docid, &entries.transpose()?.unwrap_or_default(), &after);
         }
         Ok(())
-    }
-}
-
-fn write(inversion: Inversion, batch: &mut TreeBatch) {
-    let mut operand = Vec::new();
-    for (key, change) in inversion.into_changes() {
-        operand.clear();
-        change.encode(&mut operand);
-        batch.merge(SEARCH, &key, &operand);
     }
 }

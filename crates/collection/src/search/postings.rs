@@ -1,7 +1,9 @@
 //! Postings by key: what a [`LiveShard`](super::LiveShard) reads.
 
+use super::key;
 use crate::Result;
 use quire_index::{DocSet, IndexDamage, Posting, add_posting_bits, posting_len};
+use quire_model::DocId;
 use std::ops::ControlFlow;
 
 /// A posting, as it was found.
@@ -65,4 +67,31 @@ pub(crate) trait Postings: Send + Sync {
     /// # Errors
     /// As of [`visit`](Postings::visit).
     fn visit_back(&self, from: &[u8], to: &[u8], see: &mut SeePosting<'_>) -> Result<()>;
+}
+
+/// Shows each entry and document that postings say belong together. The inner result says what
+/// makes no sense in them.
+///
+/// # Errors
+/// Damage on disk, by file and offset.
+pub(crate) fn each_pair(
+    postings: &dyn Postings,
+    see: &mut dyn FnMut(&[u8], DocId),
+) -> Result<std::result::Result<(), String>> {
+    let mut shown = Ok(());
+    let mut see_posting = |key: &[u8], posting: FoundPosting<'_>| {
+        let Some((entry, cluster)) = key::split_cluster(key) else {
+            shown = Err("a key is cut short".to_string());
+            return ControlFlow::Break(());
+        };
+        let mut docs = DocSet::empty();
+        if let Err(damage) = posting.add_to(&mut docs, cluster) {
+            shown = Err(damage.to_string());
+            return ControlFlow::Break(());
+        }
+        docs.iter().for_each(|doc| see(entry, DocId(doc)));
+        ControlFlow::Continue(())
+    };
+    postings.visit(&[], &[u8::MAX], &mut see_posting)?;
+    Ok(shown)
 }

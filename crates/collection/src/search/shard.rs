@@ -16,6 +16,7 @@ use quire_index::{DocSet, term};
 use quire_model::ordered::Direction;
 use quire_model::{DocId, Document};
 use quire_query::{Column, Cost, Estimate, FieldInfo, Found, Leaf, Order, Path, Shard, Test};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -36,13 +37,13 @@ pub(crate) trait Documents: Send + Sync {
     fn documents(&self, docids: &[DocId]) -> Result<Vec<Document>>;
 }
 
-/// See the module.
-pub(crate) struct LiveShard<'v> {
+/// A live partition as a shard of a query: what its search index says, and the documents that
+/// changed since.
+pub struct LiveShard<'v> {
     postings: &'v dyn Postings,
-    documents: &'v dyn Documents,
+    documents: Box<dyn Documents + 'v>,
     doc_end: u32,
-    /// None for one that was deleted.
-    changed: BTreeMap<u32, Option<Document>>,
+    changed: Arc<Changed>,
     changed_docs: DocSet,
     docs: DocSet,
     columns: Arc<Columns>,
@@ -50,6 +51,9 @@ pub(crate) struct LiveShard<'v> {
     pub(crate) column_read_max: u64,
     fields: Mutex<HashMap<Path, Option<FieldInfo<'static>>>>,
 }
+
+/// Documents that changed, by docid; none for one that was deleted.
+pub(crate) type Changed = BTreeMap<u32, Option<Document>>;
 
 /// The columns that were made of the postings of one position.
 #[derive(Debug, Default)]
@@ -62,9 +66,9 @@ impl<'v> LiveShard<'v> {
     /// IndexDamage, by file and offset.
     pub(crate) fn new(
         postings: &'v dyn Postings,
-        documents: &'v dyn Documents,
+        documents: Box<dyn Documents + 'v>,
         doc_end: u32,
-        changed: BTreeMap<u32, Option<Document>>,
+        changed: Arc<Changed>,
         columns: Arc<Columns>,
     ) -> Result<LiveShard<'v>> {
         assert!(
@@ -287,7 +291,8 @@ impl<'v> LiveShard<'v> {
             sortable: true,
             many,
             docs: docs.len(),
-            range: None,
+            // Of all terms: none would say that there is no value.
+            range: Some((Cow::Borrowed(&[]), Cow::Borrowed(&[u8::MAX]))),
             distinct: None,
         }))
     }

@@ -4,6 +4,7 @@ use super::IndexedFields;
 use super::entries::{Entries, Indexer};
 use super::inversion::Inversion;
 use super::postings::{FoundPosting, Postings, SeePosting};
+use super::shard::Changed;
 use super::shard::{Columns, Documents, LiveShard};
 use crate::Result;
 use proptest::prelude::*;
@@ -56,7 +57,7 @@ impl Postings for MapPostings {
 
 struct Kept(Vec<Option<Document>>);
 
-impl Documents for Kept {
+impl Documents for &Kept {
     fn documents(&self, docids: &[DocId]) -> Result<Vec<Document>> {
         let found = docids
             .iter()
@@ -138,11 +139,11 @@ proptest! {
         let now = &moments[2];
         let is_changed = |doc: &usize| indexed.0.get(*doc) != Some(&now.0[*doc]);
         let changed = (0..now.0.len()).filter(is_changed).map(|doc| (doc as u32, now.0[doc].clone()));
-        let changed: BTreeMap<u32, Option<Document>> = changed.collect();
+        let changed: Arc<Changed> = Arc::new(changed.collect());
         let columns = Arc::<Columns>::default();
         for query in &case.queries {
             let mut shard = LiveShard::new(
-                &postings, now, now.0.len() as u32, changed.clone(), Arc::clone(&columns),
+                &postings, Box::new(now), now.0.len() as u32, Arc::clone(&changed), Arc::clone(&columns),
             ).unwrap();
             shard.column_read_max = column_read_max;
             let prepared = query.clone().prepare().unwrap();

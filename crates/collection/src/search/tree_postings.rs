@@ -31,6 +31,6 @@ fn show(scan: quire_lsm::Result<Scan>, see: &mut SeePosting<'_>) -> Result<()> {
         FoldedValue::Stored(bytes) => see(key, FoundPosting::Stored(bytes)),
         FoldedValue::Folded(posting) => see(key, FoundPosting::Folded(posting)),
     });
-    visited.map_err(quire_store::Error::from)?;
+    let _ = visited.map_err(quire_store::Error::from)?;
     Ok(())
 }
