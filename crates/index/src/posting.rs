@@ -12,8 +12,10 @@
 //! # Layout
 //! ```text
 //! posting  | form (1) | the cluster's bytes, to the end |
-//!   form: 0 list, 1 bits, 2 runs, each as in a doc set (`set_view.rs`); an empty posting is an empty list
-//! change   | length of the first posting (LEB128) | the posting added | the posting removed, to the end |
+//!   form: 0 list, 1 bits, 2 runs, each as in a doc set (`set_view.rs`);
+//!   an empty posting is an empty list
+//! change   | length of the first posting (LEB128) | the posting added |
+//!          | the posting removed, to the end |
 //! ```
 //!
 //! Source: Rockset's converged index, "Real-time clustered search index on RocksDB", 2023.
@@ -287,7 +289,9 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_a_posting_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+        fn any_bytes_are_a_posting_or_an_error(
+            bytes in proptest::collection::vec(any::<u8>(), 0..64),
+        ) {
             let _ = Posting::decode(&bytes);
             if let Ok(change) = PostingChange::decode(&bytes) {
                 let mut base = Posting::of_ascending(&[1, 2, 3]);

@@ -73,8 +73,8 @@ pub trait Shard: Send + Sync {
     /// [`NotSortable`](crate::Error::NotSortable) too.
     fn column(&self, path: &Path) -> Result<Option<Box<dyn Column + '_>>>;
 
-    /// As [`column`](Shard::column), with the values of these documents at least. A shard that makes
-    /// its columns when they are needed makes a small one faster.
+    /// As [`column`](Shard::column), with the values of these documents at least. A shard that
+    /// makes its columns when they are needed makes a small one faster.
     ///
     /// # Errors
     /// As of [`column`](Shard::column).

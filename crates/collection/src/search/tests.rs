@@ -121,7 +121,8 @@ proptest! {
     fn a_live_shard_answers_as_the_definition_says_however_far_the_index_is_behind(
         seed: u64,
         picks in proptest::collection::vec(
-            [1usize..1000, 0usize..40, 0usize..40].prop_map(|[a, b, c]| [a, b.saturating_sub(25), c.saturating_sub(25)]),
+            [1usize..1000, 0usize..40, 0usize..40]
+                .prop_map(|[a, b, c]| [a, b.saturating_sub(25), c.saturating_sub(25)]),
             0..40,
         ),
         batch in 1usize..50,
@@ -138,12 +139,17 @@ proptest! {
         }
         let now = &moments[2];
         let is_changed = |doc: &usize| indexed.0.get(*doc) != Some(&now.0[*doc]);
-        let changed = (0..now.0.len()).filter(is_changed).map(|doc| (doc as u32, now.0[doc].clone()));
+        let changed = (0..now.0.len()).filter(is_changed);
+        let changed = changed.map(|doc| (doc as u32, now.0[doc].clone()));
         let changed: Arc<Changed> = Arc::new(changed.collect());
         let columns = Arc::<Columns>::default();
         for query in &case.queries {
             let mut shard = LiveShard::new(
-                &postings, Box::new(now), now.0.len() as u32, Arc::clone(&changed), Arc::clone(&columns),
+                &postings,
+                Box::new(now),
+                now.0.len() as u32,
+                Arc::clone(&changed),
+                Arc::clone(&columns),
             ).unwrap();
             shard.column_read_max = column_read_max;
             let prepared = query.clone().prepare().unwrap();
