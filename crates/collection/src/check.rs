@@ -64,6 +64,12 @@ impl Partition {
         }
         check_batch(&view, &batch, &mut totals, on_problem)?;
         check_totals(&view, &totals, on_problem)?;
+        for what in view.check_search()? {
+            on_problem(Disagreement {
+                position: view.position(),
+                what,
+            });
+        }
         self.check_space(&view, &totals, &before, on_problem);
         Ok(Checked {
             records: totals.records,

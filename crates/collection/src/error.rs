@@ -59,6 +59,12 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
+    /// The search index makes no sense.
+    #[error("search index: {what}; drop the index and add it again")]
+    Index {
+        /// What is wrong.
+        what: String,
+    },
     /// All docids were given out.
     #[error(
         "partition {partition} has given out all 4,294,967,295 document numbers; \
@@ -84,7 +90,7 @@ impl Error {
             Error::Model(error) => ErrorKind::Model(error.kind()),
             Error::Conflict { .. } => ErrorKind::Conflict,
             Error::NotFound { .. } => ErrorKind::NotFound,
-            Error::Corrupt { .. } => ErrorKind::Corrupt,
+            Error::Corrupt { .. } | Error::Index { .. } => ErrorKind::Corrupt,
             Error::DocIdsExhausted { .. } => ErrorKind::Full,
             Error::BatchTooLarge { .. } => ErrorKind::TooLarge,
         }

@@ -1,17 +1,18 @@
 //! One partition of a collection: writes are decided here, one after the other; reads go through
 //! views.
 
-use crate::documents::{Documents, KEYS, ROWS};
+use crate::documents::{Documents, KEYS, ROWS, Totals};
 use crate::lookup::DocumentLookup;
 use crate::record::Record;
+use crate::search::{SearchIndex, SearchState, SearchTree};
 use crate::write::{Decider, GROUP_BYTES, key_of};
-use crate::{Change, Error, Found, PartitionView, Result, Write, Written};
+use crate::{Change, Error, Found, IndexSettings, PartitionView, Result, Write, Written};
 use bytes::Bytes;
 use quire_env::{Env, Gate};
 use quire_model::{Document, Key, Position};
 use quire_store::{
-    Capture, Durability, FileInspection, LogExtent, LogSettings, Place, Shared, Shipped, Store,
-    StoreFile, StoreOptions, StoreStats,
+    Capture, DerivedTrees, Durability, FileInspection, LogExtent, LogSettings, Place, Shared,
+    Shipped, Store, StoreFile, StoreOptions, StoreStats, TreeId,
 };
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ pub struct Partition {
     number: u32,
     shared: Arc<Shared>,
     store: Store<Documents>,
+    search: Arc<SearchState>,
 }
 
 impl Partition {
@@ -32,7 +34,8 @@ impl Partition {
         Ok(Store::<Documents>::create(shared, place)?)
     }
 
-    /// Opens a partition.
+    /// Opens a partition. A search index that it has by these settings is opened too;
+    /// [`set_index`](Partition::set_index) makes it the one that it is to have.
     ///
     /// # Errors
     /// As of [`Store::open`].
@@ -40,20 +43,36 @@ impl Partition {
         shared: Arc<Shared>,
         place: Place,
         number: u32,
-        options: StoreOptions,
+        mut options: StoreOptions,
+        index: Option<&IndexSettings>,
         changed: Arc<dyn Gate>,
     ) -> Result<Partition> {
+        options
+            .derived
+            .extend(index.map(|index| Arc::new(SearchIndex::new(index)) as Arc<dyn DerivedTrees>));
         let store = Store::open(Arc::clone(&shared), place, options, changed)?;
+        let search = Arc::<SearchState>::default();
+        let opened = index.filter(|index| store.tree_state(index.tree()).is_some());
+        search.set_trees(opened.map(SearchTree::new).into_iter().collect());
         Ok(Partition {
             number,
             shared,
             store,
+            search,
         })
     }
 
     /// The machine.
     pub fn env(&self) -> &Arc<dyn Env> {
         self.shared.env()
+    }
+
+    pub(crate) fn store(&self) -> &Store<Documents> {
+        &self.store
+    }
+
+    pub(crate) fn search_state(&self) -> &SearchState {
+        &self.search
     }
 
     /// A clock that never jumps. See [`Shared::steady_micros`].
@@ -130,8 +149,34 @@ impl Partition {
     /// # Errors
     /// When the store is closed.
     pub fn view(&self) -> Result<PartitionView> {
-        let view = self.store.view_of(&[KEYS, ROWS])?;
-        Ok(PartitionView::new(self.number, view))
+        let trees = self.search.trees();
+        if trees.is_empty() {
+            let view = self.store.view_of(&[KEYS, ROWS])?;
+            return Ok(self.with_search_trees(view, trees));
+        }
+        let search_trees = trees.iter().map(|tree| tree.id);
+        let ids: Vec<TreeId> = [KEYS, ROWS].into_iter().chain(search_trees).collect();
+        match self.store.view_of(&ids) {
+            Ok(view) => {
+                let view = self.with_search_trees(view, trees);
+                self.replace_search_trees(&view);
+                Ok(view)
+            }
+            // A search tree was dropped since it was in the list.
+            Err(error) if error.kind() == quire_store::ErrorKind::Invalid => {
+                let view = self.store.view_of(&[KEYS, ROWS])?;
+                Ok(self.with_search_trees(view, Arc::default()))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn with_search_trees(
+        &self,
+        view: quire_store::View<Totals>,
+        trees: Arc<Vec<SearchTree>>,
+    ) -> PartitionView {
+        PartitionView::new(self.number, view, trees, Arc::clone(&self.search))
     }
 
     /// The document under `key`, as of now.

@@ -1,6 +1,8 @@
 //! What goes into a collection and what comes out of it.
 
-use quire_model::{Document, Key, Position};
+use crate::Result;
+use crate::search::ID;
+use quire_model::{Document, Key, Position, ValueRef};
 
 /// What a write does to its document.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,6 +118,27 @@ pub struct Found {
     pub partition: u32,
     /// The document.
     pub document: Document,
+}
+
+impl Found {
+    /// The document, with its key as text in the field [`ID`] if it has no such field.
+    ///
+    /// # Errors
+    /// `TooLarge` if the document would be larger than documents may be.
+    pub fn document_with_key(self) -> Result<Document> {
+        with_key(self.document, &self.key)
+    }
+}
+
+/// The document, with its key as text in the field [`ID`] if it has no such field.
+pub(crate) fn with_key(document: Document, key: &Key) -> Result<Document> {
+    if document.get(ID).is_some() {
+        return Ok(document);
+    }
+    let mut json = format!("{{\"{ID}\":").into_bytes();
+    ValueRef::String(&key.to_string()).write_json(&mut json);
+    json.push(b'}');
+    Ok(document.merge_patch(&Document::from_json(&json)?)?)
 }
 
 /// A record of the log, as a follower of the collection sees it.

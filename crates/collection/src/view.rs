@@ -2,6 +2,7 @@
 
 use crate::documents::{KEYS, ROWS, Totals};
 use crate::lookup::DocumentLookup;
+use crate::search::{SearchState, SearchTree};
 use crate::{Found, Result};
 use quire_model::{DocId, Key, Position};
 use std::sync::Arc;
@@ -11,14 +12,32 @@ use std::sync::Arc;
 pub struct PartitionView {
     partition: u32,
     view: Arc<quire_store::View<Totals>>,
+    /// The search trees that the view was made of, the oldest first.
+    search_trees: Arc<Vec<SearchTree>>,
+    search: Arc<SearchState>,
 }
 
 impl PartitionView {
-    pub(crate) fn new(partition: u32, view: quire_store::View<Totals>) -> PartitionView {
+    pub(crate) fn new(
+        partition: u32,
+        view: quire_store::View<Totals>,
+        search_trees: Arc<Vec<SearchTree>>,
+        search: Arc<SearchState>,
+    ) -> PartitionView {
         PartitionView {
             partition,
             view: Arc::new(view),
+            search_trees,
+            search,
         }
+    }
+
+    pub(crate) fn search_trees(&self) -> &[SearchTree] {
+        &self.search_trees
+    }
+
+    pub(crate) fn search_state(&self) -> &SearchState {
+        &self.search
     }
 
     /// Which partition it is of.

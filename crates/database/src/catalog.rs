@@ -7,6 +7,7 @@
 
 use crate::settings::check_name;
 use crate::{CollectionSettings, Error, Result};
+use quire_collection::IndexSettings;
 use quire_env::Env;
 use quire_store::{seal, unseal};
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,24 @@ pub struct Entry {
     pub name: String,
     /// Its settings.
     pub settings: CollectionSettings,
+    /// How often it was changed which fields are indexed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub index_generation: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl Entry {
+    /// The search index that its partitions are to have; `None` if no field is indexed.
+    pub fn index(&self) -> Option<IndexSettings> {
+        let fields = &self.settings.index;
+        (!fields.is_none()).then(|| IndexSettings {
+            generation: self.index_generation,
+            fields: fields.clone(),
+        })
+    }
 }
 
 impl Catalog {
@@ -217,6 +236,7 @@ mod tests {
                 id: 2,
                 name: "jobs".into(),
                 settings: CollectionSettings::default(),
+                index_generation: 0,
             }],
         }
     }

@@ -10,7 +10,7 @@ use crate::tail::Tail;
 use crate::view::View;
 use crate::{Error, Result};
 use parking_lot::RwLock;
-use quire_collection::{Found, Partition};
+use quire_collection::{Found, IndexSettings, Partition};
 use quire_env::Gate;
 use quire_model::{Document, Key, Position};
 use std::ops::RangeBounds;
@@ -104,6 +104,11 @@ impl Collection {
             retention.set(rule);
         }
         Ok(())
+    }
+
+    /// Makes this the search index of each partition.
+    pub(crate) fn set_index(&self, index: Option<&IndexSettings>) -> Result<()> {
+        self.each(|partition| partition.set_index(index))
     }
 
     /// The key that a document carries in the collection's key field.
@@ -309,6 +314,7 @@ impl Collection {
         };
         for partition in &self.state.partitions {
             stats.add(&partition.stats());
+            stats.add_index(partition.index_figures());
         }
         for retention in &self.state.retention {
             stats.retention_deleted += retention.deleted();

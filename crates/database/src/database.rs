@@ -257,11 +257,17 @@ impl Database {
         let collection = self.open_locked(state, entry)?;
         let mut catalog = state.catalog.clone();
         let entries = catalog.collections.iter_mut();
+        let mut index = None;
         for entry in entries.filter(|other| other.id == entry.id) {
+            if entry.settings.index != settings.index {
+                entry.index_generation = entry.index_generation.saturating_add(1);
+            }
             entry.settings = settings.clone();
+            index = entry.index();
         }
         self.replace_catalog(state, catalog)?;
         collection.set_settings(settings)?;
+        collection.set_index(index.as_ref())?;
         Ok(collection)
     }
 
@@ -510,6 +516,7 @@ impl Database {
             id: state.catalog.next_collection,
             name: name.to_string(),
             settings,
+            index_generation: 0,
         };
         self.make_locked(state, entry)
     }
@@ -567,12 +574,14 @@ impl Database {
         let changed = Arc::clone(&self.inner.changed);
         let options = self.store_options(&entry.settings);
         let mut partitions = Vec::new();
+        let index = entry.index();
         for number in 0..entry.settings.partitions {
             partitions.push(Partition::open(
                 Arc::clone(&self.inner.shared),
                 self.place(&state.catalog, entry, number),
                 number,
                 options.clone(),
+                index.as_ref(),
                 Arc::clone(&changed),
             )?);
         }
@@ -583,6 +592,10 @@ impl Database {
             changed,
             self.inner.options.retention,
         );
+        // Without it the documents are there all the same.
+        if let Err(error) = collection.set_index(index.as_ref()) {
+            tracing::error!(collection = entry.name, %error, "an index could not be added");
+        }
         state.open.insert(entry.id, collection.clone());
         Ok(collection)
     }

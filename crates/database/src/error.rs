@@ -208,9 +208,15 @@ impl Error {
             }
             Error::TooManyFields { .. } => ErrorKind::TooLarge,
             Error::Frozen(error) => frozen_kind(error.kind()),
-            Error::Query(quire_query::Error::Shard(error)) => error
-                .downcast_ref::<quire_frozen::Error>()
-                .map_or(ErrorKind::Io, |error| frozen_kind(error.kind())),
+            Error::Query(quire_query::Error::Shard(error)) => {
+                if let Some(error) = error.downcast_ref::<quire_frozen::Error>() {
+                    frozen_kind(error.kind())
+                } else if let Some(error) = error.downcast_ref::<quire_collection::Error>() {
+                    partition_kind(error.kind())
+                } else {
+                    ErrorKind::Io
+                }
+            }
             Error::Query(error) => match error.kind() {
                 quire_query::ErrorKind::TooLarge => ErrorKind::TooLarge,
                 quire_query::ErrorKind::Stopped => ErrorKind::Closed,

@@ -1,4 +1,5 @@
-//! Queries over live collections. They read every document: live collections have no indexes yet.
+//! Queries over live collections: by the search indexes of their partitions, or, where one has none
+//! that is complete and has all fields of the query, by reading every document.
 //!
 //! Documents are read partition by partition, in the order of their docids, which is that of their
 //! first writes. Hits of a query without an order come in this order. A document without a field
@@ -7,15 +8,12 @@
 use crate::collection::Collection;
 use crate::view::View;
 use crate::{Error, Result};
-use quire_collection::{Found, PartitionView};
-use quire_model::{DocId, Document, ValueRef};
-use quire_query::{Aggregated, Answer, Explain, Hit, Options, Prepared, Query};
+use quire_collection::{Found, ID, PartitionView};
+use quire_model::DocId;
+use quire_query::{Aggregated, Answer, Explain, Hit, Options, Prepared, Query, Shard};
 
 /// Documents of a page that are read at a time.
 const READ_AT_ONCE: usize = 256;
-
-/// The field that is a document's key, as text, where the document has no such field.
-pub const ID: &str = "_id";
 
 /// What a query gives of a collection.
 #[derive(Debug, Clone)]
@@ -90,6 +88,9 @@ impl View {
     /// # Errors
     /// As of [`Collection::query`].
     pub fn query_all(views: &[View], query: &Prepared, options: &Options<'_>) -> Result<Answer> {
+        if let Some(answer) = answer_by_indexes(views, query, options)? {
+            return Ok(answer);
+        }
         let mut scan = query.scan(options);
         let is_about_id = query.is_about(ID);
         let mut page = Vec::new();
@@ -101,15 +102,16 @@ impl View {
                 if batch.is_empty() {
                     break;
                 }
-                for (docid, mut found) in batch {
+                for (docid, found) in batch {
                     let hit = Hit {
                         shard,
                         doc: docid.0,
                     };
-                    if is_about_id && found.document.get(ID).is_none() {
-                        found.document = with_id(&found)?;
-                    }
-                    if scan.see(hit, &found.document)? {
+                    let document = match is_about_id {
+                        true => found.document_with_key()?,
+                        false => found.document,
+                    };
+                    if scan.see(hit, &document)? {
                         page.push(hit);
                         let bytes = size_of_val(page.as_slice());
                         check_bytes(bytes, "giving all these hits at once", options)?;
@@ -153,12 +155,23 @@ impl View {
     }
 }
 
-/// The document with its key in the field [`ID`].
-fn with_id(found: &Found) -> Result<Document> {
-    let mut json = format!("{{\"{ID}\":").into_bytes();
-    ValueRef::String(&found.key.to_string()).write_json(&mut json);
-    json.push(b'}');
-    Ok(found.document.merge_patch(&Document::from_json(&json)?)?)
+/// The answer by the search indexes of all partitions; `None` if one of them has none that can be
+/// used.
+fn answer_by_indexes(
+    views: &[View],
+    query: &Prepared,
+    options: &Options<'_>,
+) -> Result<Option<Answer>> {
+    let mut shards = Vec::new();
+    for partition in partitions(views) {
+        options.check_stop().map_err(Error::Query)?;
+        match partition.search(query)? {
+            Some(shard) => shards.push(shard),
+            None => return Ok(None),
+        }
+    }
+    let shards: Vec<&dyn Shard> = shards.iter().map(|shard| shard as &dyn Shard).collect();
+    Ok(Some(query.answer(&shards, options)?))
 }
 
 /// Refuses what takes more memory than a query may.

@@ -3,7 +3,7 @@
 
 use crate::codec::Codec;
 use crate::{Error, Result};
-use quire_collection::RetentionRule;
+use quire_collection::{IndexedFields, RetentionRule};
 use quire_store::{Durability, LogSettings};
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
@@ -19,6 +19,9 @@ const DICTIONARY_BYTES: RangeInclusive<u32> = 1 << 10..=1 << 20;
 
 /// The least that a partition's documents may be bounded to.
 const RETENTION_BYTES_MIN: u64 = 64 << 10;
+
+/// The longest path of a field that is named.
+const INDEX_PATH_BYTES_MAX: usize = 1024;
 
 /// The most partitions that a collection can have.
 const PARTITIONS_MAX: u32 = 1024;
@@ -63,6 +66,10 @@ pub struct CollectionSettings {
     /// least 64 KiB a partition; 0 for no bound, the default. May change.
     #[serde(skip_serializing_if = "is_default")]
     pub retention_bytes: u64,
+    /// Which fields have a search index, which answers queries about them without reading every
+    /// document. Default: none. May change: the index is built in the background.
+    #[serde(with = "crate::indexed_fields", skip_serializing_if = "is_default")]
+    pub index: IndexedFields,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -88,6 +95,7 @@ impl Default for CollectionSettings {
             segment_age_secs: 0,
             retention_secs: 0,
             retention_bytes: 0,
+            index: IndexedFields::none(),
         }
     }
 }
@@ -161,6 +169,15 @@ impl CollectionSettings {
                  {RETENTION_BYTES_MIN} a partition",
                 self.retention_bytes
             );
+            return Err(Error::Invalid(what));
+        }
+        let mut exceptions = self.index.exceptions();
+        let is_bad = |(path, _): &(&str, bool)| {
+            path.is_empty() || path.len() > INDEX_PATH_BYTES_MAX || *path == "default"
+        };
+        if let Some((path, _)) = exceptions.find(is_bad) {
+            let shown: String = path.chars().take(64).collect();
+            let what = format!("index: {shown:?} cannot be named as a field");
             return Err(Error::Invalid(what));
         }
         Ok(())
@@ -261,7 +278,22 @@ mod tests {
             retention_bytes: 100 << 30,
             ..settings.clone()
         };
-        for settings in [settings, packed] {
+        let indexed = CollectionSettings {
+            index: IndexedFields::all().with("abstract", false),
+            ..settings.clone()
+        };
+        let json = indexed.to_json();
+        assert!(
+            json.contains(r#""index":{"abstract":"none","default":"all"}"#),
+            "{json}"
+        );
+        assert!(!settings.to_json().contains("index"));
+        let all = CollectionSettings {
+            index: IndexedFields::all(),
+            ..settings.clone()
+        };
+        assert!(all.to_json().contains(r#""index":"all""#));
+        for settings in [settings, packed, indexed, all] {
             assert_eq!(
                 CollectionSettings::from_json(settings.to_json().as_bytes()).unwrap(),
                 settings
@@ -290,6 +322,9 @@ mod tests {
                 "retention_bytes",
             ),
             (r#"{"retention_secs":-1}"#, "-1"),
+            (r#"{"index":"some"}"#, "index"),
+            (r#"{"index":{"a":1}}"#, "index"),
+            (r#"{"index":{"":"all"}}"#, "index"),
             ("[]", "settings"),
         ] {
             let error = CollectionSettings::from_json(json.as_bytes()).unwrap_err();

@@ -1,6 +1,7 @@
 //! Figures about a database.
 
 use crate::damage::Damage;
+use quire_collection::IndexFigures;
 use serde::{Deserialize, Serialize};
 
 /// Figures about a database. Events are counted since it was opened.
@@ -135,6 +136,8 @@ pub struct CollectionStats {
     pub syncs: u64,
     /// Memtable flushes done.
     pub flushes: u64,
+    /// The search index; none if no field is indexed.
+    pub index: Option<IndexStats>,
     /// Documents that retention has deleted.
     pub retention_deleted: u64,
     /// Compactions done.
@@ -157,6 +160,18 @@ pub struct CollectionStats {
 }
 
 impl CollectionStats {
+    /// Adds the figures of a partition's search index.
+    pub(crate) fn add_index(&mut self, figures: Option<IndexFigures>) {
+        let Some(figures) = figures else { return };
+        let index = self.index.get_or_insert_with(|| IndexStats {
+            complete: true,
+            ..IndexStats::default()
+        });
+        index.complete &= figures.complete;
+        index.lag_records += figures.lag;
+        index.bytes += figures.bytes;
+    }
+
     /// Adds a partition's figures.
     pub(crate) fn add(&mut self, store: &quire_store::StoreStats) {
         self.log_bytes += store.log.disk_bytes;
@@ -193,6 +208,19 @@ impl CollectionStats {
         self.background_errors
             .extend(store.background_error.clone());
     }
+}
+
+/// Figures about the search index of a collection.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct IndexStats {
+    /// Whether it is complete in every partition: queries use it only then.
+    pub complete: bool,
+    /// Records that are not in it yet. Queries look at their documents one by one.
+    pub lag_records: u64,
+    /// Bytes of its table files and memtables.
+    pub bytes: u64,
 }
 
 /// What scrubbing has done and found.

@@ -1,5 +1,7 @@
 //! What a database does with its directory; documents are tested in `tests/`.
 
+mod indexes;
+
 use crate::{Codec, CollectionSettings, Database, DatabaseOptions, ErrorKind};
 use quire_collection::Write;
 use quire_env::{Env, SimEnv};

@@ -158,6 +158,22 @@ impl<'a> Cluster<'a> {
         }
     }
 
+    /// How many docids.
+    pub(crate) fn count(self) -> u32 {
+        match self {
+            Cluster::List(lows) => lows.len() as u32,
+            Cluster::Bits(words) => ones(words),
+            Cluster::Runs(runs) => {
+                let lengths = runs.iter().map(|run| u32::from(last(*run)) + 1);
+                let firsts = runs.iter().map(|run| u32::from(first(*run)));
+                lengths
+                    .zip(firsts)
+                    .map(|(end, first)| end.saturating_sub(first))
+                    .sum()
+            }
+        }
+    }
+
     /// How many docids both have.
     pub(crate) fn and_count(self, other: Cluster<'_>) -> u32 {
         match (self, other) {

@@ -109,7 +109,7 @@ impl DocSet {
         }
     }
 
-    fn or_cluster(&mut self, key: u16, more: Cluster<'_>) {
+    pub(crate) fn or_cluster(&mut self, key: u16, more: Cluster<'_>) {
         let at = self.place(key);
         match self.clusters.get_mut(at) {
             Some((found, cluster)) if *found == key => {

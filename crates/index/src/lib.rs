@@ -1,6 +1,7 @@
 //! What an index is made of, in memory. No I/O.
 //!
 //! - [`DocSet`]: a set of docids, for what a predicate matches.
+//! - [`Posting`]: the documents of one value in one cluster of docids, and how they change.
 //! - [`SetView`]: the same in the bytes of a file, used where it lies.
 //! - [`Column`]: numbers by row, packed, read and scanned in place.
 //! - [`Dictionary`]: distinct values in order, found by value or by code, in place.
@@ -13,6 +14,7 @@ mod dictionary;
 mod doc_set;
 mod le;
 mod packed;
+mod posting;
 mod set_view;
 mod side_by_side;
 pub mod term;
@@ -22,4 +24,5 @@ pub use column::{BLOCK_ROWS, Column, ColumnWriter, Encoding, Zone};
 pub use damage::IndexDamage;
 pub use dictionary::{Dictionary, DictionaryEncoding, DictionaryWriter, shared};
 pub use doc_set::{DocSet, Iter, Ranges};
+pub use posting::{POSTING_BYTES_MAX, Posting, PostingChange, add_posting_bits, posting_len};
 pub use set_view::{SetView, encode_set};

@@ -219,7 +219,7 @@ pub fn encode_set(set: &DocSet, out: &mut Vec<u8>) {
 }
 
 /// Appends a cluster in the form that takes fewest bytes, and returns which.
-fn encode_cluster(cluster: &Owned, out: &mut Vec<u8>) -> u32 {
+pub(crate) fn encode_cluster(cluster: &Owned, out: &mut Vec<u8>) -> u32 {
     let (mut runs, mut count) = (Vec::new(), 0);
     for low in cluster.lows() {
         count += 1;

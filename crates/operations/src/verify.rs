@@ -208,6 +208,7 @@ fn verify_partition(
             log_live_percent: 0,
             ..StoreOptions::default()
         },
+        entry.index().as_ref(),
         gate,
     )
     .and_then(|partition| {

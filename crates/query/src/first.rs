@@ -42,6 +42,25 @@ pub(crate) fn first_matches(
     Ok((first.len() >= hits_max).then_some((first, tested)))
 }
 
+/// Those of `matching`, documents of the shard that match, that come first in an order: `hits_max`
+/// at least. None if they are not to be had for a fraction of reading the values of all.
+pub(crate) fn first_among(
+    evaluator: &Evaluator<'_, '_>,
+    order: &Order,
+    hits_max: u64,
+    matching: &DocSet,
+) -> Result<Option<DocSet>> {
+    let share = matching.len() as f64 / evaluator.docs as f64;
+    let needed = SLACK * hits_max as f64 / share;
+    let is_worth_it = needed * PART <= matching.len() as f64;
+    if hits_max == 0 || !is_worth_it {
+        return Ok(None);
+    }
+    let first = evaluator.shard.first(order, needed.ceil() as u64)?;
+    let first = first.map(|first| &first & matching);
+    Ok(first.filter(|first| first.len() >= hits_max))
+}
+
 /// About how many documents match, if the parts of a filter are independent of each other.
 fn expected(step: &Step<'_>, docs: f64) -> f64 {
     let (at_least, at_most) = (step.estimate.at_least as f64, step.estimate.at_most as f64);

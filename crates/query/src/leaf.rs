@@ -42,7 +42,8 @@ const AFTER_NULL: &[u8] = &[0x02];
 
 impl Leaf {
     /// Whether it holds for a document, which is read for it; `scratch` is a buffer for a term.
-    pub(crate) fn accepts(&self, document: ObjectRef<'_>, scratch: &mut Vec<u8>) -> bool {
+    #[must_use]
+    pub fn accepts(&self, document: ObjectRef<'_>, scratch: &mut Vec<u8>) -> bool {
         let found = self.path.visit(document, &mut |value| {
             scratch.clear();
             let accepted = term::encode(value, scratch) && self.test.accepts(scratch);

@@ -49,6 +49,11 @@ impl Path {
     /// Calls `visit` with each path that `object` has a scalar at and that a query can name, once
     /// for each scalar.
     pub fn each_in(object: ObjectRef<'_>, visit: &mut dyn FnMut(&str)) {
+        Path::each_value_in(object, &mut |path, _| visit(path));
+    }
+
+    /// As [`each_in`](Path::each_in), with the scalar.
+    pub fn each_value_in<'a>(object: ObjectRef<'a>, visit: &mut dyn FnMut(&str, ValueRef<'a>)) {
         each_in_object(object, 0, &mut String::new(), visit);
     }
 
@@ -133,11 +138,11 @@ fn visit_items<'a>(
 }
 
 /// `path`, of `names` names, leads to the object. It is the same afterwards.
-fn each_in_object(
-    object: ObjectRef<'_>,
+fn each_in_object<'a>(
+    object: ObjectRef<'a>,
     names: usize,
     path: &mut String,
-    visit: &mut dyn FnMut(&str),
+    visit: &mut dyn FnMut(&str, ValueRef<'a>),
 ) {
     let before = path.len();
     for (name, value) in object.fields() {
@@ -155,11 +160,11 @@ fn each_in_object(
     }
 }
 
-fn each_in_value(
-    value: ValueRef<'_>,
+fn each_in_value<'a>(
+    value: ValueRef<'a>,
     names: usize,
     path: &mut String,
-    visit: &mut dyn FnMut(&str),
+    visit: &mut dyn FnMut(&str, ValueRef<'a>),
 ) {
     match value {
         ValueRef::Array(items) => {
@@ -168,7 +173,7 @@ fn each_in_value(
             }
         }
         ValueRef::Object(object) => each_in_object(object, names, path, visit),
-        _ => visit(path),
+        scalar => visit(path, scalar),
     }
 }
 

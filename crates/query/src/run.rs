@@ -3,7 +3,7 @@
 use crate::aggregate::Gathered;
 use crate::evaluate::Evaluator;
 use crate::explain::Trace;
-use crate::first::first_matches;
+use crate::first::{first_among, first_matches};
 use crate::meter::Meter;
 use crate::page::Page;
 use crate::plan::{Step, StepKind, plan};
@@ -238,7 +238,12 @@ impl<'q> Run<'q> {
                     hits_max,
                     is_alone: self.is_alone,
                 };
-                sorting.shard(shard, place, &set, &mut self.top, &mut self.meter)?;
+                let first = match orders.first().filter(|_| !self.is_page_alone()) {
+                    Some(order) => first_among(&evaluator, order, hits_max, &set)?,
+                    None => None,
+                };
+                let sorted = first.as_ref().unwrap_or(&set);
+                sorting.shard(shard, place, sorted, &mut self.top, &mut self.meter)?;
             }
             Needed::Count | Needed::Aggregates => {}
         }
@@ -293,7 +298,7 @@ impl<'q> Run<'q> {
                 gathered.add_documents(set.len());
                 continue;
             };
-            let Some(column) = evaluator.shard.column(path)? else {
+            let Some(column) = evaluator.shard.column_of(path, &set)? else {
                 continue;
             };
             let many = evaluator.shard.field(path)?.is_none_or(|info| info.many);

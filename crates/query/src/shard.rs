@@ -73,6 +73,16 @@ pub trait Shard: Send + Sync {
     /// [`NotSortable`](crate::Error::NotSortable) too.
     fn column(&self, path: &Path) -> Result<Option<Box<dyn Column + '_>>>;
 
+    /// As [`column`](Shard::column), with the values of these documents at least. A shard that
+    /// makes its columns when they are needed makes a small one faster.
+    ///
+    /// # Errors
+    /// As of [`column`](Shard::column).
+    fn column_of(&self, path: &Path, docs: &DocSet) -> Result<Option<Box<dyn Column + '_>>> {
+        let _ = docs;
+        self.column(path)
+    }
+
     /// The document; none if there is none under this docid, or if the shard keeps no documents.
     fn document(&self, doc: u32) -> Result<Option<Document>>;
 

@@ -170,7 +170,7 @@ impl Sorting<'_> {
         for order in self.orders {
             columns.push(OrderColumn {
                 direction: order.direction,
-                column: shard.column(&order.path)?,
+                column: shard.column_of(&order.path, docs)?,
             });
         }
         let Some((first, others)) = columns.split_first() else {

@@ -91,6 +91,14 @@ pub enum Error {
         /// What the machine said.
         reason: String,
     },
+    /// A derived tree can't be made of what the trees or the log hold.
+    #[error("a derived tree can't be made of what is there at position {position}: {reason}")]
+    Derived {
+        /// The record, or the view's position.
+        position: Position,
+        /// What is wrong.
+        reason: String,
+    },
     /// There is a manifest where a new store was to be made.
     #[error("{path} holds a partition already")]
     Exists {
@@ -123,6 +131,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// The error of a [`DerivedTrees`](crate::DerivedTrees) that meets what makes no sense.
+    pub fn derived(position: Position, reason: String) -> Error {
+        Error::Derived { position, reason }
+    }
+
     /// What a caller can act on.
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -135,9 +148,8 @@ impl Error {
                 quire_log::ErrorKind::Closed => ErrorKind::Closed,
                 _ => ErrorKind::Io,
             },
-            Error::Manifest { .. } | Error::LogTooShort { .. } | Error::Record { .. } => {
-                ErrorKind::Corrupt
-            }
+            Error::Manifest { .. } | Error::LogTooShort { .. } => ErrorKind::Corrupt,
+            Error::Record { .. } | Error::Derived { .. } => ErrorKind::Corrupt,
             Error::Exists { .. } => ErrorKind::AlreadyExists,
             Error::MemoryFull { .. } => ErrorKind::Full,
             Error::ReadOnly { .. } => ErrorKind::ReadOnly,

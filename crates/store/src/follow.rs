@@ -59,6 +59,19 @@ impl<M: Machine> Inner<M> {
         });
     }
 
+    /// Has derived trees follow what was published, after a moment in which more may be.
+    pub(crate) fn schedule_follow(&self) {
+        let after = self.options.derived_lag;
+        if self.follow_due.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.background(JobClass::Compaction, after, |inner| {
+            // First: what is published from now on has a job of its own.
+            inner.follow_due.store(false, Ordering::Release);
+            inner.schedule_derive(Duration::ZERO);
+        });
+    }
+
     pub(crate) fn derive_in_background(&self) -> Result<()> {
         self.empty_broken_groups()?;
         let memtables = self.shared.memtables();

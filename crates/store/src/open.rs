@@ -113,6 +113,7 @@ impl<M: Machine> Store<M> {
             derived: AtomicU64::new(manifest.applied.0),
             deriving: Mutex::new(deriver),
             derive_due: AtomicBool::new(false),
+            follow_due: AtomicBool::new(false),
             derive_error: Mutex::new(None),
             manifest: Mutex::new(manifest),
             shared,

@@ -21,6 +21,9 @@ pub struct StoreOptions {
     /// Record bytes after which derived trees are brought up to date in the background: at most
     /// about this much is not in them yet. A flush brings them up to date too. Default 1 MiB.
     pub derived_lag_bytes: u64,
+    /// The time after which derived trees are brought up to date with a record that was published,
+    /// if that has not happened before. Default 50 ms.
+    pub derived_lag: Duration,
     /// Record bytes after which memtables are flushed even if they are small, so that opening
     /// replays a bounded part of the log. More makes larger, fewer flushes; less makes opening
     /// after a crash faster. Default 256 MiB.
@@ -52,6 +55,7 @@ impl Default for StoreOptions {
             trees: Vec::new(),
             derived: Vec::new(),
             derived_lag_bytes: 1 << 20,
+            derived_lag: Duration::from_millis(50),
             replay_bytes_max: 256 << 20,
             log_live_percent: 80,
             segment_age: None,

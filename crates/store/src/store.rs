@@ -74,6 +74,8 @@ pub(crate) struct Inner<M: Machine> {
     /// The position that derived trees are at, for readers.
     pub(crate) derived: AtomicU64,
     pub(crate) derive_due: AtomicBool,
+    /// Set while derived trees are to follow what was published, a moment from now.
+    pub(crate) follow_due: AtomicBool,
     /// Why the job that builds derived trees last failed, if it has not succeeded since.
     pub(crate) derive_error: Mutex<Option<String>>,
     pub(crate) flush_due: AtomicBool,

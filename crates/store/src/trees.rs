@@ -180,6 +180,12 @@ impl Trees {
             .ok_or_else(|| no_tree(id))
     }
 
+    /// Whether there is a derived tree.
+    pub(crate) fn has_derived(&self) -> bool {
+        let mut derived = self.iter().skip(self.applied_count);
+        derived.any(|slot| slot.used() != TreeUse::Dropped)
+    }
+
     /// The number of trees that can be added still.
     pub(crate) fn room(&self) -> usize {
         let free = self.added.iter().filter(|slot| slot.get().is_none());

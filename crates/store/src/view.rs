@@ -123,6 +123,14 @@ impl BaseView {
         Ok(self.log.read(position)?)
     }
 
+    /// The records at many positions, in the order of `positions`, read in disk order.
+    ///
+    /// # Errors
+    /// As of [`Log::read`](quire_log::Log::read), for the first that fails.
+    pub fn records(&self, positions: &[Position]) -> Result<Vec<Bytes>> {
+        Ok(self.log.read_many(positions)?)
+    }
+
     /// The records that the view sees and the log held when it was made, from a position on, in
     /// order.
     pub fn log_from(

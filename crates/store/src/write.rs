@@ -290,6 +290,9 @@ impl<M: Machine> Inner<M> {
         let now = self.shared.env().monotonic();
         if self.publisher.publish(position, now) {
             self.changed.notify();
+            if self.trees.has_derived() {
+                self.schedule_follow();
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! `quire load`: files or standard input into a collection.
 
+use super::indexed::Indexed;
 use crate::error::{Error, Result, causes, with_advice};
 use crate::input::{Format, InputArgument};
 use crate::message::print_message;
@@ -54,6 +55,10 @@ pub(crate) struct Load {
     /// each core]
     #[arg(long, value_name = "P")]
     partitions: Option<u32>,
+    /// Which fields of a new collection have a search index: all, none, or some by name, as in
+    /// abstract=none [default: none]
+    #[arg(long, value_name = "FIELDS")]
+    index: Option<Indexed>,
     /// What to do about a bad document
     #[arg(long, value_enum, default_value = "stop")]
     on_error: OnError,
@@ -190,6 +195,9 @@ impl Load {
             let mut settings = CollectionSettings::default();
             settings.key_field = self.key.clone().unwrap_or(settings.key_field);
             settings.partitions = self.partitions.unwrap_or(settings.partitions);
+            if let Some(Indexed(fields)) = &self.index {
+                settings.index = fields.clone();
+            }
             settings
         };
         let collection = database

@@ -12,6 +12,7 @@ mod drop;
 mod follow;
 pub(crate) mod freeze;
 mod get;
+mod indexed;
 mod inspect;
 mod key;
 pub(crate) mod load;

@@ -1,5 +1,6 @@
 //! The options of `quire create` and `quire alter` about the storage of documents.
 
+use super::indexed::Indexed;
 use crate::size::{Age, Size};
 use quiredb::{Codec, CollectionSettings};
 
@@ -28,6 +29,10 @@ pub(super) struct Storage {
     /// write: 100GiB; 0 for no bound [default: 0]
     #[arg(long, value_name = "SIZE")]
     retention_size: Option<Size>,
+    /// Which fields have a search index: all, none, or some by name, as in abstract=none,body=none
+    /// [default: none]
+    #[arg(long, value_name = "FIELDS")]
+    index: Option<Indexed>,
 }
 
 impl Storage {
@@ -43,6 +48,9 @@ impl Storage {
         }
         if let Some(Size(bytes)) = self.retention_size {
             settings.retention_bytes = bytes;
+        }
+        if let Some(Indexed(fields)) = &self.index {
+            settings.index = fields.clone();
         }
     }
 }
@@ -66,8 +74,12 @@ pub(super) fn words(settings: &CollectionSettings) -> String {
             Age(secs)
         ),
     };
+    let index = match settings.index.is_none() {
+        true => "",
+        false => ", with a search index",
+    };
     format!(
-        "{}{dictionary}, blocks of {} bytes{age}{retention}",
+        "{}{dictionary}, blocks of {} bytes{age}{retention}{index}",
         settings.codec, settings.block_bytes
     )
 }

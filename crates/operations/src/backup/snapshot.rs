@@ -258,6 +258,7 @@ mod tests {
                         partitions: 1,
                         ..CollectionSettings::default()
                     },
+                    index_generation: 0,
                 }],
             },
             partitions: vec![PartitionFiles {

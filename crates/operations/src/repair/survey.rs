@@ -145,6 +145,7 @@ impl Survey {
             id: surveyed.id,
             name: surveyed.name.clone(),
             settings: surveyed.settings.clone(),
+            index_generation: 0,
         };
         let catalog = Catalog {
             collections: self.collections.iter().map(entry).collect(),

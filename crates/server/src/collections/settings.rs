@@ -5,8 +5,8 @@
 //! - `settings.number_of_replicas` is a number, which is ignored: there are no replicas.
 //! - `settings.refresh_interval` is ignored: a write is seen as soon as it is acknowledged.
 //! - `settings.quire.*` and `quire.*` are Quire's own settings: `partitions`, `key_field`,
-//!   `durability`, `codec`, `block_bytes`, `dictionary_bytes`, `segment_age_secs`, `retention_secs`
-//!   and `retention_bytes`.
+//!   `durability`, `codec`, `block_bytes`, `dictionary_bytes`, `segment_age_secs`,
+//!   `retention_secs`, `retention_bytes` and `index` (an object only in a body's own `quire`).
 //! - `mappings` is accepted if it changes nothing of what is stored and returned: `properties`,
 //!   `dynamic` other than strict and others.
 //! - `aliases` must be empty.

@@ -1,0 +1,75 @@
+//! Keys of the search index.
+//!
+//! # Layout
+//! ```text
+//! | field: the path, as the term of a string | what | cluster (2, big-endian) |
+//!   what: 0x00                      documents with a value that is not null
+//!         a term, from 0x01 on      documents with this value
+//!         0xfd                      documents with several values
+//!         0xfe, then 16 bytes       documents with a long value whose term has this XXH3-128
+//! ```
+//! Terms are in the order of values, and no term is a prefix of another, so the postings of a range
+//! of values are neighbours. The empty path, which no query can name, has all documents as `0x00`.
+
+use quire_index::term;
+use quire_model::ValueRef;
+use std::borrow::Cow;
+
+/// Terms up to this many bytes are kept as they are; of longer ones only a hash is.
+pub(crate) const TERM_BYTES_MAX: usize = 256;
+
+pub(crate) const PRESENT: u8 = 0x00;
+pub(crate) const SEVERAL: u8 = 0xfd;
+const LONG: u8 = 0xfe;
+const CLUSTER_BYTES: usize = 2;
+
+/// The beginning of the keys of a field.
+pub(crate) fn field(path: &str) -> Vec<u8> {
+    let mut key = Vec::with_capacity(path.len() + 16);
+    let is_term = term::encode(ValueRef::String(path), &mut key);
+    assert!(is_term, "a string has a term");
+    key
+}
+
+/// Appends what the documents with a value that is not null are kept under.
+pub(crate) fn push_present(key: &mut Vec<u8>) {
+    key.push(PRESENT);
+}
+
+/// What the documents with a value of this term are kept under, after the field.
+pub(crate) fn of_term(term: &[u8]) -> Cow<'_, [u8]> {
+    if term.len() <= TERM_BYTES_MAX {
+        return Cow::Borrowed(term);
+    }
+    let hash = xxhash_rust::xxh3::xxh3_128(term).to_be_bytes();
+    Cow::Owned([&[LONG], hash.as_slice()].concat())
+}
+
+/// Appends a cluster.
+pub(crate) fn push_cluster(key: &mut Vec<u8>, cluster: u16) {
+    key.extend_from_slice(&cluster.to_be_bytes());
+}
+
+/// The key without its cluster, and the cluster; none for bytes too short to be a key.
+pub(crate) fn split_cluster(key: &[u8]) -> Option<(&[u8], u16)> {
+    let (rest, cluster) = key.split_last_chunk::<CLUSTER_BYTES>()?;
+    Some((rest, u16::from_be_bytes(*cluster)))
+}
+
+/// The least key after all keys that begin with `prefix`; none if there is no such key.
+pub(crate) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let kept = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
+    let mut after = prefix[..=kept].to_vec();
+    after[kept] += 1;
+    Some(after)
+}
+
+/// Where the terms of a field begin and end.
+pub(crate) fn terms(field: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    ([field, term::NULL].concat(), [field, &[SEVERAL]].concat())
+}
+
+/// Where the hashes of long terms of a field begin and end.
+pub(crate) fn long_terms(field: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    ([field, &[LONG]].concat(), [field, &[LONG + 1]].concat())
+}

@@ -1,0 +1,574 @@
+//! [`LiveShard`]: a live partition as a [`query::Shard`](Shard).
+//!
+//! # Invariants
+//! 1. The postings are as of a position at or before the shard's. Every document that changed in
+//!    between is in `changed`, as it is at the shard's position: it is taken out of what postings
+//!    say, and tested directly.
+//! 2. A test on long values is decided by reading the documents: a posting of a hash only says
+//!    which to read.
+
+use super::column::{BaseColumn, LiveColumn};
+use super::postings::{FoundPosting, Postings};
+use super::{key, postings::SeePosting};
+use crate::{Error, Result};
+use parking_lot::Mutex;
+use quire_index::{DocSet, term};
+use quire_model::ordered::Direction;
+use quire_model::{DocId, Document};
+use quire_query::{Column, Cost, Estimate, FieldInfo, Found, Leaf, Order, Path, Shard, Test};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+/// Postings that an estimate looks at. What has more is only bounded.
+const ESTIMATE_POSTINGS_MAX: usize = 256;
+
+/// See [`LiveShard::column_read_max`].
+const COLUMN_READ_MAX: u64 = 4096;
+
+/// Reads documents by docid.
+pub(crate) trait Documents: Send + Sync {
+    /// The documents of docids, in the order of the docids; the key is in the field `_id` of a
+    /// document that has none.
+    ///
+    /// # Errors
+    /// IndexDamage, by file and offset.
+    fn documents(&self, docids: &[DocId]) -> Result<Vec<Document>>;
+}
+
+/// A live partition as a shard of a query: what its search index says, and the documents that
+/// changed since.
+pub struct LiveShard<'v> {
+    postings: &'v dyn Postings,
+    documents: Box<dyn Documents + 'v>,
+    doc_end: u32,
+    changed: Arc<Changed>,
+    changed_docs: DocSet,
+    docs: DocSet,
+    columns: Arc<Columns>,
+    /// A column for at most this many documents is made by reading them, if there is none of all.
+    pub(crate) column_read_max: u64,
+    fields: Mutex<HashMap<Path, Option<FieldInfo<'static>>>>,
+}
+
+/// Documents that changed, by docid; none for one that was deleted.
+pub(crate) type Changed = BTreeMap<u32, Option<Document>>;
+
+/// The columns that were made of the postings of one position.
+#[derive(Debug, Default)]
+pub(crate) struct Columns(Mutex<HashMap<Path, Arc<BaseColumn>>>);
+
+impl<'v> LiveShard<'v> {
+    /// A shard of the docids below `doc_end`.
+    ///
+    /// # Errors
+    /// IndexDamage, by file and offset.
+    pub(crate) fn new(
+        postings: &'v dyn Postings,
+        documents: Box<dyn Documents + 'v>,
+        doc_end: u32,
+        changed: Arc<Changed>,
+        columns: Arc<Columns>,
+    ) -> Result<LiveShard<'v>> {
+        assert!(
+            changed
+                .last_key_value()
+                .is_none_or(|(doc, _)| *doc < doc_end),
+            "a changed document has a docid below the end"
+        );
+        let mut shard = LiveShard {
+            postings,
+            documents,
+            doc_end,
+            changed_docs: changed.keys().copied().collect(),
+            changed,
+            docs: DocSet::empty(),
+            columns,
+            column_read_max: COLUMN_READ_MAX,
+            fields: Mutex::default(),
+        };
+        let mut everything = key::field("");
+        key::push_present(&mut everything);
+        let indexed = shard.postings_of(&everything)?;
+        shard.docs = shard.with_changed(indexed, |_| true);
+        Ok(shard)
+    }
+
+    /// What postings say, with the changed documents decided by `accepts` instead.
+    fn with_changed(&self, mut docs: DocSet, mut accepts: impl FnMut(&Document) -> bool) -> DocSet {
+        docs -= &self.changed_docs;
+        let changed = self.changed.iter();
+        docs.extend(changed.filter_map(|(doc, document)| {
+            document.as_ref().is_some_and(&mut accepts).then_some(*doc)
+        }));
+        docs
+    }
+
+    fn accepting(&self, docs: DocSet, leaf: &Leaf) -> DocSet {
+        let mut scratch = Vec::new();
+        self.with_changed(docs, |document| leaf.accepts(document.root(), &mut scratch))
+    }
+
+    /// The documents of all clusters of the postings under `prefix`.
+    fn postings_of(&self, prefix: &[u8]) -> Result<DocSet> {
+        let mut docs = DocSet::empty();
+        let Some(end) = key::after_prefix(prefix) else {
+            return Ok(docs);
+        };
+        self.each_posting(prefix, &end, &mut |found, cluster, posting| {
+            if found.len() == prefix.len() {
+                posting.add_to(&mut docs, cluster)?;
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(docs)
+    }
+
+    /// Shows each posting between two keys: the key without the cluster, the cluster, the posting.
+    fn each_posting(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        each: &mut dyn FnMut(
+            &[u8],
+            u16,
+            FoundPosting<'_>,
+        )
+            -> std::result::Result<ControlFlow<()>, quire_index::IndexDamage>,
+    ) -> Result<()> {
+        let mut damaged = None;
+        let see: &mut SeePosting<'_> = &mut |key, posting| {
+            let Some((entry, cluster)) = key::split_cluster(key) else {
+                damaged = Some("a key of the search index is cut short".to_string());
+                return ControlFlow::Break(());
+            };
+            match each(entry, cluster, posting) {
+                Ok(flow) => flow,
+                Err(damage) => {
+                    damaged = Some(damage.to_string());
+                    ControlFlow::Break(())
+                }
+            }
+        };
+        self.postings.visit(from, to, see)?;
+        match damaged {
+            None => Ok(()),
+            Some(what) => Err(Error::Index { what }),
+        }
+    }
+
+    /// The documents that the postings of terms, not of hashes, give for a test on a field.
+    fn matches_terms(&self, field: &[u8], test: &Test) -> Result<DocSet> {
+        match test {
+            Test::Eq(value) => self.postings_of_term(field, value.term()),
+            Test::In(values) => {
+                let mut docs = DocSet::empty();
+                for value in values {
+                    docs |= &self.postings_of_term(field, value.term())?;
+                }
+                Ok(docs)
+            }
+            Test::Exists => {
+                let mut present = field.to_vec();
+                key::push_present(&mut present);
+                self.postings_of(&present)
+            }
+            Test::Range(range) => {
+                let (from, to) = term_keys(field, test);
+                let mut bits = vec![0u64; (self.doc_end as usize).div_ceil(64)];
+                let mut docs = DocSet::empty();
+                self.each_posting(&from, &to, &mut |entry, cluster, posting| {
+                    let term = entry.get(field.len()..).unwrap_or_default();
+                    if range.contains(term) {
+                        add_bits(posting, cluster, &mut bits, &mut docs)?;
+                    }
+                    Ok(ControlFlow::Continue(()))
+                })?;
+                docs |= &DocSet::from_bits(&bits);
+                Ok(docs)
+            }
+        }
+    }
+
+    fn postings_of_term(&self, field: &[u8], term: &[u8]) -> Result<DocSet> {
+        self.postings_of(&[field, &*key::of_term(term)].concat())
+    }
+
+    /// The documents that a test on long values needs to be read for.
+    fn long_candidates(&self, field: &[u8], test: &Test) -> Result<DocSet> {
+        match test {
+            Test::Exists => Ok(DocSet::empty()),
+            Test::Eq(value) if value.term().len() <= key::TERM_BYTES_MAX => Ok(DocSet::empty()),
+            Test::Eq(value) => self.postings_of_term(field, value.term()),
+            Test::In(values) => {
+                let mut docs = DocSet::empty();
+                let long = |term: &[u8]| term.len() > key::TERM_BYTES_MAX;
+                for value in values.iter().filter(|value| long(value.term())) {
+                    docs |= &self.postings_of_term(field, value.term())?;
+                }
+                Ok(docs)
+            }
+            Test::Range(_) if !takes_strings(test) => Ok(DocSet::empty()),
+            Test::Range(_) => self.long_values(field),
+        }
+    }
+
+    /// The documents with a long value in a field.
+    fn long_values(&self, field: &[u8]) -> Result<DocSet> {
+        let (from, to) = key::long_terms(field);
+        let mut docs = DocSet::empty();
+        self.each_posting(&from, &to, &mut |_, cluster, posting| {
+            posting.add_to(&mut docs, cluster)?;
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(docs)
+    }
+
+    /// Those of `docs` whose document fulfils the leaf.
+    fn read_and_test(&self, docs: &DocSet, leaf: &Leaf) -> Result<DocSet> {
+        let mut kept = DocSet::empty();
+        let mut scratch = Vec::new();
+        self.read(docs, &mut |doc, document| {
+            if leaf.accepts(document.root(), &mut scratch) {
+                kept.insert(doc);
+            }
+        })?;
+        Ok(kept)
+    }
+
+    /// Shows the documents of docids that did not change, batch by batch.
+    fn read(&self, docs: &DocSet, see: &mut dyn FnMut(u32, &Document)) -> Result<()> {
+        let unchanged = docs - &self.changed_docs;
+        let (mut batch, mut left) = ([0; 256], unchanged.iter());
+        loop {
+            let count = left.next_many(&mut batch);
+            let Some(docids) = batch.get(..count).filter(|docids| !docids.is_empty()) else {
+                return Ok(());
+            };
+            let ids: Vec<DocId> = docids.iter().copied().map(DocId).collect();
+            for (doc, document) in docids.iter().zip(self.documents.documents(&ids)?) {
+                see(*doc, &document);
+            }
+        }
+    }
+
+    fn matching(&self, leaf: &Leaf) -> Result<DocSet> {
+        let field = key::field(leaf.path.as_str());
+        let mut docs = self.matches_terms(&field, &leaf.test)?;
+        let candidates = self.long_candidates(&field, &leaf.test)?;
+        if !candidates.is_empty() {
+            if matches!(&leaf.test, Test::Eq(_) | Test::In(_)) {
+                // What the hash alone found is not decided yet.
+                docs -= &candidates;
+            }
+            let undecided = &candidates - &docs;
+            docs |= &self.read_and_test(&undecided, leaf)?;
+        }
+        Ok(self.accepting(docs, leaf))
+    }
+
+    fn field_info(&self, path: &Path) -> Result<Option<FieldInfo<'static>>> {
+        let field = key::field(path.as_str());
+        let present = [field.as_slice(), &[key::PRESENT]].concat();
+        let several = [field.as_slice(), &[key::SEVERAL]].concat();
+        let null = self.postings_of_term(&field, term::NULL)?;
+        let docs = &self.postings_of(&present)? | &null;
+        let mut values = 0usize;
+        let mut has_values = |document: &Document| {
+            let mut count = 0;
+            let _ = path.visit(document.root(), &mut |_| {
+                count += 1;
+                ControlFlow::Continue(())
+            });
+            values = values.max(count);
+            count > 0
+        };
+        let docs = self.with_changed(docs, &mut has_values);
+        let many = values > 1 || !self.postings_of(&several)?.is_empty();
+        Ok((!docs.is_empty()).then(|| FieldInfo {
+            filterable: true,
+            sortable: true,
+            many,
+            docs: docs.len(),
+            // Of all terms: none would say that there is no value.
+            range: Some((Cow::Borrowed(&[]), Cow::Borrowed(&[u8::MAX]))),
+            distinct: None,
+        }))
+    }
+
+    /// The documents that have a value at `path`, up to the first `docs_min` by the order and all
+    /// that are level with the last of these.
+    fn first_docs(&self, order: &Order, docs_min: u64) -> Result<Option<DocSet>> {
+        let field = key::field(order.path.as_str());
+        if !self.long_values(&field)?.is_empty() {
+            return Ok(None);
+        }
+        let (from, to) = key::terms(&field);
+        let (mut docs, mut damaged) = (DocSet::empty(), None);
+        let mut last: Option<Vec<u8>> = None;
+        let see: &mut SeePosting<'_> = &mut |key, posting| {
+            let Some((entry, cluster)) = key::split_cluster(key) else {
+                damaged = Some("a key of the search index is cut short".to_string());
+                return ControlFlow::Break(());
+            };
+            let term = entry.get(field.len()..).unwrap_or_default();
+            if last.as_deref() != Some(term) {
+                docs -= &self.changed_docs;
+                if docs.len() >= docs_min && last.is_some() {
+                    return ControlFlow::Break(());
+                }
+                last = Some(term.to_vec());
+            }
+            match posting.add_to(&mut docs, cluster) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(damage) => {
+                    damaged = Some(damage.to_string());
+                    ControlFlow::Break(())
+                }
+            }
+        };
+        match order.direction {
+            Direction::Ascending => self.postings.visit(&from, &to, see)?,
+            Direction::Descending => self.postings.visit_back(&from, &to, see)?,
+        }
+        if let Some(what) = damaged {
+            return Err(Error::Index { what });
+        }
+        docs -= &self.changed_docs;
+        let is_all = docs.len() < docs_min;
+        let is_first = |term: &[u8]| match (&last, order.direction) {
+            _ if is_all => true,
+            (None, _) => true,
+            (Some(last), Direction::Ascending) => term <= last.as_slice(),
+            (Some(last), Direction::Descending) => term >= last.as_slice(),
+        };
+        let mut scratch = Vec::new();
+        Ok(Some(self.with_changed(docs, |document| {
+            let found = order.path.visit(document.root(), &mut |value| {
+                scratch.clear();
+                match term::encode(value, &mut scratch) && is_first(&scratch) {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
+            });
+            found.is_break()
+        })))
+    }
+
+    /// The column of what postings say of a field, made when it is first needed.
+    fn base_column(&self, path: &Path) -> Result<Arc<BaseColumn>> {
+        if let Some(column) = self.columns.0.lock().get(path) {
+            return Ok(Arc::clone(column));
+        }
+        let field = key::field(path.as_str());
+        let long = self.long_values(&field)?;
+        let mut column = BaseColumn::builder(self.doc_end);
+        let (from, to) = key::terms(&field);
+        self.each_posting(&from, &to, &mut |entry, cluster, posting| {
+            let mut docs = DocSet::empty();
+            posting.add_to(&mut docs, cluster)?;
+            column.add(entry.get(field.len()..).unwrap_or_default(), docs.iter());
+            Ok(ControlFlow::Continue(()))
+        })?;
+        if !long.is_empty() {
+            self.add_long_values(path, &long, &mut column)?;
+        }
+        let column = Arc::new(column.finish());
+        // One that was made of documents that did not change is not that of all.
+        if long.is_empty() {
+            let mut columns = self.columns.0.lock();
+            columns.insert(path.clone(), Arc::clone(&column));
+        }
+        Ok(column)
+    }
+
+    fn add_long_values(
+        &self,
+        path: &Path,
+        long: &DocSet,
+        column: &mut super::column::ColumnBuilder,
+    ) -> Result<()> {
+        let mut of_terms: BTreeMap<Vec<u8>, Vec<u32>> = BTreeMap::new();
+        self.read(long, &mut |doc, document| {
+            let _ = path.visit(document.root(), &mut |value| {
+                let mut bytes = Vec::new();
+                if term::encode(value, &mut bytes) && bytes.len() > key::TERM_BYTES_MAX {
+                    of_terms.entry(bytes).or_default().push(doc);
+                }
+                ControlFlow::Continue(())
+            });
+        })?;
+        for (term, docs) in of_terms {
+            column.add(&term, docs.into_iter());
+        }
+        Ok(())
+    }
+}
+
+/// Whether a string can fulfil a test.
+fn takes_strings(test: &Test) -> bool {
+    let mut empty = Vec::new();
+    let is_term = term::encode(quire_model::ValueRef::String(""), &mut empty);
+    debug_assert!(is_term, "a string has a term");
+    let strings = term::type_range(&empty);
+    let (lower, upper) = test.bounds();
+    let first = |bound: &[u8]| bound.first().copied().unwrap_or_default();
+    let below = match upper {
+        Bound::Included(upper) => first(upper) < strings.start,
+        Bound::Excluded(upper) => upper <= [strings.start].as_slice(),
+        Bound::Unbounded => false,
+    };
+    let above = match lower {
+        Bound::Included(lower) | Bound::Excluded(lower) => first(lower) >= strings.end,
+        Bound::Unbounded => false,
+    };
+    !below && !above
+}
+
+/// Keys between which all terms of a field lie that can fulfil a test.
+fn term_keys(field: &[u8], test: &Test) -> (Vec<u8>, Vec<u8>) {
+    let (first, end) = key::terms(field);
+    let (lower, upper) = test.bounds();
+    let from = match lower {
+        Bound::Included(lower) | Bound::Excluded(lower) => [field, lower].concat().max(first),
+        Bound::Unbounded => first,
+    };
+    let to = match upper {
+        Bound::Included(upper) => key::after_prefix(&[field, upper].concat()),
+        Bound::Excluded(upper) => Some([field, upper].concat()),
+        Bound::Unbounded => None,
+    };
+    (from, to.map_or(end.clone(), |to| to.min(end)))
+}
+
+/// Adds a posting to the bits of all docids, or to `docs` what they do not hold.
+fn add_bits(
+    posting: FoundPosting<'_>,
+    cluster: u16,
+    bits: &mut [u64],
+    docs: &mut DocSet,
+) -> std::result::Result<(), quire_index::IndexDamage> {
+    let first = usize::from(cluster) << 10;
+    match bits.get_mut(first..) {
+        // The last cluster's bits may end early: what is past the last docid is not there.
+        Some(bits) if !bits.is_empty() => posting.add_to_bits(bits),
+        _ => posting.add_to(docs, cluster),
+    }
+}
+
+fn shard_error(error: Error) -> quire_query::Error {
+    quire_query::Error::shard(error)
+}
+
+impl Shard for LiveShard<'_> {
+    fn doc_end(&self) -> u32 {
+        self.doc_end
+    }
+
+    fn doc_count(&self) -> quire_query::Result<u64> {
+        Ok(self.docs.len())
+    }
+
+    fn docs(&self) -> quire_query::Result<DocSet> {
+        Ok(self.docs.clone())
+    }
+
+    fn field(&self, path: &Path) -> quire_query::Result<Option<FieldInfo<'_>>> {
+        if let Some(info) = self.fields.lock().get(path) {
+            return Ok(info.clone());
+        }
+        let info = self.field_info(path).map_err(shard_error)?;
+        self.fields.lock().insert(path.clone(), info.clone());
+        Ok(info)
+    }
+
+    fn estimate(&self, leaf: &Leaf) -> quire_query::Result<Estimate> {
+        let field = key::field(leaf.path.as_str());
+        let (from, to) = match &leaf.test {
+            Test::Exists => {
+                let mut present = field.clone();
+                key::push_present(&mut present);
+                let end = key::after_prefix(&present).unwrap_or_default();
+                (present, end)
+            }
+            test => term_keys(&field, test),
+        };
+        let (mut seen, mut docs) = (0, 0u64);
+        let counted = self.each_posting(&from, &to, &mut |_, _, posting| {
+            seen += 1;
+            docs += u64::from(posting.len()?);
+            Ok(match seen < ESTIMATE_POSTINGS_MAX {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            })
+        });
+        counted.map_err(shard_error)?;
+        let all = self.docs.len();
+        let long = self
+            .long_candidates(&field, &leaf.test)
+            .map_err(shard_error)?;
+        let more = self.changed.len() as u64 + long.len();
+        let at_most = match seen < ESTIMATE_POSTINGS_MAX {
+            true => docs.saturating_add(more).min(all),
+            false => all,
+        };
+        Ok(Estimate {
+            at_least: 0,
+            at_most,
+            cost: if long.is_empty() {
+                Cost::Built
+            } else {
+                Cost::Scanned
+            },
+            found: Found::default(),
+        })
+    }
+
+    fn matches(&self, leaf: &Leaf, _: Found) -> quire_query::Result<DocSet> {
+        self.matching(leaf).map_err(shard_error)
+    }
+
+    fn first(&self, order: &Order, docs: u64) -> quire_query::Result<Option<DocSet>> {
+        self.first_docs(order, docs).map_err(shard_error)
+    }
+
+    fn column(&self, path: &Path) -> quire_query::Result<Option<Box<dyn Column + '_>>> {
+        let base = self.base_column(path).map_err(shard_error)?;
+        let changed = self.changed.iter();
+        let changed = changed.map(|(doc, document)| (*doc, document.as_ref()));
+        Ok(Some(Box::new(LiveColumn::new(base, path, changed))))
+    }
+
+    fn column_of(
+        &self,
+        path: &Path,
+        docs: &DocSet,
+    ) -> quire_query::Result<Option<Box<dyn Column + '_>>> {
+        if docs.len() > self.column_read_max || self.columns.0.lock().contains_key(path) {
+            return self.column(path);
+        }
+        let mut read: Vec<(u32, Option<Document>)> = Vec::new();
+        let see = &mut |doc, document: &Document| read.push((doc, Some(document.clone())));
+        self.read(docs, see).map_err(shard_error)?;
+        let changed = self.changed.iter().filter(|(doc, _)| docs.contains(**doc));
+        read.extend(changed.map(|(doc, document)| (*doc, document.clone())));
+        let values = read.iter().map(|(doc, document)| (*doc, document.as_ref()));
+        let column = LiveColumn::new(Arc::default(), path, values);
+        Ok(Some(Box::new(column)))
+    }
+
+    fn document(&self, doc: u32) -> quire_query::Result<Option<Document>> {
+        if let Some(changed) = self.changed.get(&doc) {
+            return Ok(changed.clone());
+        }
+        if !self.docs.contains(doc) {
+            return Ok(None);
+        }
+        let documents = self
+            .documents
+            .documents(&[DocId(doc)])
+            .map_err(shard_error)?;
+        Ok(documents.into_iter().next())
+    }
+}

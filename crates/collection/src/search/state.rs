@@ -1,0 +1,139 @@
+//! What a partition keeps of its search index while it is open: its trees, and what queries made of
+//! them.
+//!
+//! # Invariants
+//! 1. A tree indexes the same fields as long as it exists: other fields get another tree, under
+//!    another id.
+//! 2. The list of trees is changed before trees are dropped, so a tree that is not in it may go.
+//! 3. What is cached is of one tree at one position, and of nothing else.
+
+use super::IndexedFields;
+use super::shard::{Changed, Columns};
+use parking_lot::{Mutex, RwLock};
+use quire_model::Position;
+use quire_store::TreeId;
+use std::sync::Arc;
+
+/// The ids of search trees begin here; the trees of documents have lesser ones.
+const TREE_ID_MIN: u32 = 16;
+
+/// The search index that a partition is to have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexSettings {
+    /// Counts the changes of `fields`: other fields have another generation.
+    pub generation: u32,
+    /// The fields that are indexed.
+    pub fields: IndexedFields,
+}
+
+impl IndexSettings {
+    pub(crate) fn tree(&self) -> TreeId {
+        TreeId(TREE_ID_MIN.saturating_add(self.generation))
+    }
+}
+
+/// Whether a tree of a partition is a search tree.
+pub(crate) fn is_search_tree(id: TreeId) -> bool {
+    id.0 >= TREE_ID_MIN
+}
+
+/// A search tree.
+#[derive(Debug, Clone)]
+pub(crate) struct SearchTree {
+    pub(crate) id: TreeId,
+    pub(crate) fields: IndexedFields,
+}
+
+impl SearchTree {
+    pub(crate) fn new(index: &IndexSettings) -> SearchTree {
+        SearchTree {
+            id: index.tree(),
+            fields: index.fields.clone(),
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct SearchState {
+    /// Those that queries may use, the oldest first.
+    trees: RwLock<Arc<Vec<SearchTree>>>,
+    /// Held while trees of the store are added or dropped by the list.
+    pub(crate) changing: Mutex<()>,
+    columns: Mutex<Option<(TreeId, Position, Arc<Columns>)>>,
+    changed: Mutex<Option<CachedChanges>>,
+}
+
+/// The documents that changed after one position, up to another.
+#[derive(Debug, Clone)]
+pub(crate) struct CachedChanges {
+    pub(crate) after: Position,
+    pub(crate) to: Position,
+    /// Whether the documents have their keys in a field.
+    pub(crate) with_keys: bool,
+    pub(crate) changed: Arc<Changed>,
+}
+
+impl SearchState {
+    pub(crate) fn trees(&self) -> Arc<Vec<SearchTree>> {
+        Arc::clone(&self.trees.read())
+    }
+
+    pub(crate) fn set_trees(&self, trees: Vec<SearchTree>) {
+        *self.trees.write() = Arc::new(trees);
+        *self.columns.lock() = None;
+        *self.changed.lock() = None;
+    }
+
+    /// Takes the trees before one out of the list. False if there are none.
+    pub(crate) fn keep_from(&self, id: TreeId) -> bool {
+        let mut trees = self.trees.write();
+        let Some(at) = trees.iter().position(|tree| tree.id == id) else {
+            return false;
+        };
+        if at > 0 {
+            *trees = Arc::new(trees.get(at..).unwrap_or_default().to_vec());
+        }
+        at > 0
+    }
+
+    /// The columns of a tree at a position: those that are cached, if they are not older.
+    pub(crate) fn columns(&self, tree: TreeId, built: Position) -> Arc<Columns> {
+        let mut cached = self.columns.lock();
+        match &*cached {
+            Some((id, at, columns)) if (*id, *at) == (tree, built) => Arc::clone(columns),
+            // A view from before does not displace what newer ones use.
+            Some((id, at, _)) if *id == tree && *at > built => Arc::default(),
+            _ => {
+                let columns = Arc::<Columns>::default();
+                *cached = Some((tree, built, Arc::clone(&columns)));
+                columns
+            }
+        }
+    }
+
+    /// What is cached of the changes after a position, up to a position at or before `to`.
+    pub(crate) fn cached_changes(
+        &self,
+        after: Position,
+        to: Position,
+        with_keys: bool,
+    ) -> Option<CachedChanges> {
+        let cached = self.changed.lock();
+        let is_of = |cached: &&CachedChanges| {
+            (cached.after, cached.with_keys) == (after, with_keys) && cached.to <= to
+        };
+        cached.as_ref().filter(is_of).cloned()
+    }
+
+    /// Keeps changes, unless what is there is newer.
+    pub(crate) fn cache_changes(&self, changes: CachedChanges) {
+        let mut cached = self.changed.lock();
+        let is_newer = cached
+            .as_ref()
+            .is_none_or(|cached| (cached.after, cached.to) <= (changes.after, changes.to));
+        if is_newer {
+            *cached = Some(changes);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! A live shard answers as the definition says, however far behind its postings are.
+
+use super::IndexedFields;
+use super::entries::{Entries, Indexer};
+use super::inversion::Inversion;
+use super::postings::{FoundPosting, Postings, SeePosting};
+use super::shard::Changed;
+use super::shard::{Columns, Documents, LiveShard};
+use crate::Result;
+use proptest::prelude::*;
+use quire_index::Posting;
+use quire_model::{DocId, Document};
+use quire_query::testing::{Case, naive};
+use quire_query::{Answer, Hit, Options};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Postings in a map, kept by the merger as a tree keeps them.
+#[derive(Default)]
+struct MapPostings(BTreeMap<Vec<u8>, Vec<u8>>);
+
+impl MapPostings {
+    fn merge(&mut self, inversion: Inversion) {
+        for (key, change) in inversion.into_changes() {
+            let base = self
+                .0
+                .get(&key)
+                .map(|value| Posting::decode(value).unwrap());
+            let mut posting = base.unwrap_or_default();
+            posting.apply(&change);
+            let mut value = Vec::new();
+            posting.encode(&mut value);
+            self.0.insert(key, value);
+        }
+    }
+}
+
+impl Postings for MapPostings {
+    fn visit(&self, from: &[u8], to: &[u8], see: &mut SeePosting<'_>) -> Result<()> {
+        if from < to {
+            let mut range = self.0.range(from.to_vec()..to.to_vec());
+            let _ = range.try_for_each(|(key, value)| see(key, FoundPosting::Stored(value)));
+        }
+        Ok(())
+    }
+
+    fn visit_back(&self, from: &[u8], to: &[u8], see: &mut SeePosting<'_>) -> Result<()> {
+        if from < to {
+            let range = self.0.range(from.to_vec()..to.to_vec());
+            let _ = range.rev().try_for_each(|(key, value)| {
+                see(key, FoundPosting::Folded(&Posting::decode(value).unwrap()))
+            });
+        }
+        Ok(())
+    }
+}
+
+struct Kept(Vec<Option<Document>>);
+
+impl Documents for &Kept {
+    fn documents(&self, docids: &[DocId]) -> Result<Vec<Document>> {
+        let found = docids
+            .iter()
+            .map(|docid| self.0[docid.0 as usize].clone().unwrap());
+        Ok(found.collect())
+    }
+}
+
+/// Brings postings from the documents of one moment to those of a later one, `batch` at a time.
+fn index(postings: &mut MapPostings, before: &Kept, after: &Kept, batch: usize) {
+    let indexer = Indexer::new(IndexedFields::all());
+    let entries_of = |kept: &Kept, doc: usize| {
+        let document = kept.0.get(doc).and_then(Option::as_ref);
+        document.map_or(Entries::default(), |document| indexer.entries(document, ""))
+    };
+    let docs: Vec<usize> = (0..after.0.len()).collect();
+    for docs in docs.chunks(batch) {
+        let mut inversion = Inversion::default();
+        for doc in docs {
+            let (old, new) = (entries_of(before, *doc), entries_of(after, *doc));
+            inversion.add(DocId(*doc as u32), &old, &new);
+        }
+        postings.merge(inversion);
+    }
+}
+
+/// The right answer, with the docids of the documents that there are.
+fn right(kept: &Kept, query: &quire_query::Query) -> Answer {
+    let there = (0..)
+        .zip(&kept.0)
+        .filter_map(|(doc, one)| Some((doc, one.clone()?)));
+    let (docids, documents): (Vec<u32>, Vec<Document>) = there.unzip();
+    let mut answer = naive::answer(&[&documents], query);
+    for hit in &mut answer.hits {
+        *hit = Hit {
+            shard: 0,
+            doc: docids[hit.doc as usize],
+        };
+    }
+    answer
+}
+
+/// Documents at three moments: of each place, one of the case's, or none.
+fn moments(case: &Case, picks: &[[usize; 3]]) -> [Kept; 3] {
+    std::array::from_fn(|moment| {
+        let one = |pick: &[usize; 3]| {
+            // Documents of later moments are mostly those of the moment before.
+            let pick = pick[..=moment].iter().rev().find(|pick| **pick != 0)?;
+            case.documents
+                .get(pick % (case.documents.len() + 1))
+                .cloned()
+        };
+        Kept(picks.iter().map(one).collect())
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test] // some 4,000 queries
+    fn a_live_shard_answers_as_the_definition_says_however_far_the_index_is_behind(
+        seed: u64,
+        picks in proptest::collection::vec(
+            [1usize..1000, 0usize..40, 0usize..40]
+                .prop_map(|[a, b, c]| [a, b.saturating_sub(25), c.saturating_sub(25)]),
+            0..40,
+        ),
+        batch in 1usize..50,
+        lag in 0usize..3,
+        column_read_max in prop_oneof![Just(0u64), 0u64..50],
+    ) {
+        let case = Case::from_seed(seed);
+        let moments = moments(&case, &picks);
+        let mut postings = MapPostings::default();
+        let mut indexed = &Kept(Vec::new());
+        for moment in &moments[..3 - lag] {
+            index(&mut postings, indexed, moment, batch);
+            indexed = moment;
+        }
+        let now = &moments[2];
+        let is_changed = |doc: &usize| indexed.0.get(*doc) != Some(&now.0[*doc]);
+        let changed = (0..now.0.len()).filter(is_changed);
+        let changed = changed.map(|doc| (doc as u32, now.0[doc].clone()));
+        let changed: Arc<Changed> = Arc::new(changed.collect());
+        let columns = Arc::<Columns>::default();
+        for query in &case.queries {
+            let mut shard = LiveShard::new(
+                &postings,
+                Box::new(now),
+                now.0.len() as u32,
+                Arc::clone(&changed),
+                Arc::clone(&columns),
+            ).unwrap();
+            shard.column_read_max = column_read_max;
+            let prepared = query.clone().prepare().unwrap();
+            let found = prepared.answer(&[&shard], &Options::default()).unwrap();
+            let text = Case { queries: vec![query.clone()], ..case.clone() };
+            prop_assert_eq!(&found, &right(now, query), "{}", text);
+        }
+    }
+}

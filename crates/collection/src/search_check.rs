@@ -1,0 +1,82 @@
+//! Checking that a search index says of the documents what they say themselves.
+//!
+//! One pass over the documents and one over the postings. Both give pairs of an entry and a docid;
+//! of these their number and the sum of their hashes are kept, which are equal if the pairs are the
+//! same. Documents that changed since the index's position are left out of both.
+
+use crate::search::{Indexer, SearchTree, each_pair};
+use crate::{PartitionView, Result};
+use quire_model::{DocId, Position};
+use std::collections::BTreeSet;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// A number of pairs, and the sum of their hashes.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Pairs {
+    count: u64,
+    sum: u64,
+}
+
+impl Pairs {
+    fn add(&mut self, entry: &[u8], docid: DocId) {
+        self.count += 1;
+        let hash = xxh3_64_with_seed(entry, docid.0.into());
+        self.sum = self.sum.wrapping_add(hash);
+    }
+}
+
+impl PartitionView {
+    /// Compares each complete search index with the documents. Gives what is wrong.
+    ///
+    /// # Errors
+    /// Damage on disk, by file and offset.
+    pub(crate) fn check_search(&self) -> Result<Vec<String>> {
+        let mut wrong = Vec::new();
+        for tree in self.search_trees() {
+            if let Some(built) = self.built(tree) {
+                wrong.extend(self.check_search_tree(tree, built)?);
+            }
+        }
+        Ok(wrong)
+    }
+
+    fn check_search_tree(&self, tree: &SearchTree, built: Position) -> Result<Option<String>> {
+        let mut changed = BTreeSet::new();
+        for item in self.store_view().log_from(built.next()) {
+            let (position, bytes) = item?;
+            changed.insert(self.record(position, &bytes)?.docid);
+        }
+        let (indexer, mut documents) = (Indexer::new(tree.fields.clone()), Pairs::default());
+        let mut rows = self.rows()?;
+        loop {
+            let batch = rows.next_batch()?;
+            if batch.is_empty() {
+                break;
+            }
+            for (docid, found) in batch.iter().filter(|(docid, _)| !changed.contains(docid)) {
+                let entries = indexer.entries(&found.document, &found.key.to_string());
+                entries
+                    .iter()
+                    .for_each(|entry| documents.add(entry, *docid));
+            }
+        }
+        let mut postings = Pairs::default();
+        let shown = each_pair(self.store_view().tree(tree.id)?, &mut |entry, docid| {
+            if !changed.contains(&docid) {
+                postings.add(entry, docid);
+            }
+        })?;
+        let counts = || {
+            let (here, there) = (postings.count, documents.count);
+            format!("the search index has {here} entries, and the documents have {there}")
+        };
+        Ok(match shown {
+            Err(what) => Some(format!("the search index is damaged: {what}")),
+            Ok(()) if postings.count != documents.count => Some(counts()),
+            Ok(()) if postings != documents => {
+                Some("the search index has other entries than the documents".into())
+            }
+            Ok(()) => None,
+        })
+    }
+}

@@ -1,0 +1,425 @@
+//! Queries by search indexes, compared with answers from the definition: at any lag, while indexes
+//! are added, changed and dropped, and after crashes.
+
+use crate::{Collection, CollectionSettings, Database, DatabaseOptions, IndexedFields, View};
+use quire_env::SimEnv;
+use quire_model::{Document, Key};
+use quire_query::testing::{Case, PATHS, naive};
+use quire_query::{Aggregate, Hit, Options, Prepared, Query, field, find};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Numbers from a seed (Vigna's splitmix64).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % end.max(1) as u64) as usize
+    }
+}
+
+/// What the documents are: of each partition, by docid.
+#[derive(Debug, Clone, Default)]
+struct Model {
+    partitions: Vec<Vec<Option<Document>>>,
+    places: BTreeMap<Key, (usize, usize)>,
+}
+
+impl Model {
+    fn get(&self, key: &Key) -> Option<Document> {
+        let (partition, docid) = self.places.get(key)?;
+        self.partitions[*partition][*docid].clone()
+    }
+
+    fn put(&mut self, partition: usize, key: &Key, document: Document) {
+        let docids = &mut self.partitions[partition];
+        let (_, docid) = *self.places.entry(key.clone()).or_insert_with(|| {
+            docids.push(None);
+            (partition, docids.len() - 1)
+        });
+        docids[docid] = Some(document);
+    }
+
+    fn delete(&mut self, key: &Key) {
+        if let Some((partition, docid)) = self.places.remove(key) {
+            self.partitions[partition][docid] = None;
+        }
+    }
+
+    /// The documents that a view has.
+    fn of_view(view: &View) -> Model {
+        let mut model = Model::default();
+        for partition in view.partitions() {
+            let mut rows = partition.rows().unwrap();
+            let mut docids = Vec::new();
+            loop {
+                let batch = rows.next_batch().unwrap();
+                if batch.is_empty() {
+                    break;
+                }
+                for (docid, found) in batch {
+                    docids.resize(docid.0 as usize + 1, None);
+                    docids[docid.0 as usize] = Some(with_key(&found.key, &found.document));
+                }
+            }
+            model.partitions.push(docids);
+        }
+        model
+    }
+
+    fn check(&self, view: &View, query: &Query, what: &dyn Fn() -> String) {
+        let there = |docids: &Vec<Option<Document>>| -> (Vec<u32>, Vec<Document>) {
+            let there = (0..).zip(docids);
+            there
+                .filter_map(|(docid, one)| Some((docid, one.clone()?)))
+                .unzip()
+        };
+        let there: Vec<_> = self.partitions.iter().map(there).collect();
+        let documents: Vec<&[Document]> = there.iter().map(|(_, all)| all.as_slice()).collect();
+        let mut right = naive::answer(&documents, query);
+        for hit in &mut right.hits {
+            let doc = there[hit.shard as usize].0[hit.doc as usize];
+            *hit = Hit { doc, ..*hit };
+        }
+        let prepared = query.clone().prepare().unwrap();
+        let answer = view.query(&prepared, &Options::default()).unwrap();
+        assert_eq!(answer, right, "{query:?}\n{}", what());
+    }
+}
+
+fn with_key(key: &Key, document: &Document) -> Document {
+    match document.get("_id") {
+        Some(_) => document.clone(),
+        None => {
+            let id = format!(r#"{{"_id":"{key}"}}"#);
+            let id = Document::from_json(id.as_bytes()).unwrap();
+            document.merge_patch(&id).unwrap()
+        }
+    }
+}
+
+fn is_indexed(view: &View, query: &Prepared) -> bool {
+    let mut partitions = view.partitions().iter();
+    partitions.all(|partition| partition.search(query).unwrap().is_some())
+}
+
+fn open(env: &Arc<SimEnv>) -> crate::Result<Database> {
+    let options = DatabaseOptions {
+        segment_bytes: 10_000,
+        // It would never let the machine be idle.
+        scrub_period: None,
+        ..DatabaseOptions::default()
+    };
+    Database::builder("/db")
+        .env(env.clone())
+        .options(options)
+        .open()
+}
+
+/// Which fields are indexed: all, none, or some.
+fn fields(numbers: &mut Numbers) -> IndexedFields {
+    let path = PATHS[numbers.below(PATHS.len())];
+    match numbers.below(6) {
+        0 => IndexedFields::none(),
+        1 => IndexedFields::none().with(path, true),
+        2 => IndexedFields::all().with(path, false),
+        3 => IndexedFields::all().with("at", false).with("at.geo", true),
+        _ => IndexedFields::all(),
+    }
+}
+
+fn query(case: &Case, numbers: &mut Numbers) -> Query {
+    let id = numbers.below(30);
+    match numbers.below(8) {
+        0 => find(field("_id").eq(id.to_string())).with_count(),
+        1 => find(!field("_id").lt(id.to_string())).order_by(field("_id").descending()),
+        2 => find(field("_id").exists()).aggregate("ids", Aggregate::terms("_id", 3)),
+        _ => case.queries[numbers.below(case.queries.len())].clone(),
+    }
+}
+
+/// A collection and what it should be, with views from before.
+struct Run {
+    env: Arc<SimEnv>,
+    database: Database,
+    collection: Collection,
+    model: Model,
+    kept: Vec<(View, Model)>,
+    /// How many queries an index answered, and how many none did.
+    indexed: usize,
+    scanned: usize,
+}
+
+impl Run {
+    fn new(env: &Arc<SimEnv>, numbers: &mut Numbers) -> crate::Result<Run> {
+        let database = open(env)?;
+        let settings = CollectionSettings {
+            partitions: 1 + numbers.below(3) as u32,
+            index: fields(numbers),
+            ..CollectionSettings::default()
+        };
+        let collection = database.collection_or_create("c", || settings)?;
+        let partitions = collection.settings().partitions as usize;
+        Ok(Run {
+            env: env.clone(),
+            database,
+            collection,
+            model: Model {
+                partitions: vec![Vec::new(); partitions],
+                ..Model::default()
+            },
+            kept: Vec::new(),
+            indexed: 0,
+            scanned: 0,
+        })
+    }
+
+    fn step(&mut self, case: &Case, numbers: &mut Numbers) -> crate::Result<()> {
+        let key = Key::from(numbers.below(30) as u32);
+        let partition = self.collection.partition_of(&key) as usize;
+        let document = |numbers: &mut Numbers| {
+            let one = case.documents.get(numbers.below(case.documents.len()));
+            let one = one.cloned();
+            let one = one.unwrap_or_else(|| Document::from_json(br#"{"mark":1}"#).unwrap());
+            let without = Document::from_json(br#"{"_id":null}"#).unwrap();
+            match numbers.below(3) {
+                0 => one,
+                _ => one.merge_patch(&without).unwrap(),
+            }
+        };
+        match numbers.below(20) {
+            0..6 => {
+                let document = document(numbers);
+                self.collection.put_at(&key, &document)?;
+                self.model.put(partition, &key, with_key(&key, &document));
+            }
+            6..8 => {
+                let patch = document(numbers);
+                if let Some(before) = self.model.get(&key) {
+                    self.collection.patch(&key, &patch)?;
+                    let after = before.merge_patch(&patch).unwrap();
+                    self.model.put(partition, &key, after);
+                }
+            }
+            8 => {
+                self.collection.delete(&key)?;
+                self.model.delete(&key);
+            }
+            9 => self.collection.flush()?,
+            10 => self.collection.compact()?,
+            11..13 => drop(self.env.run_due()),
+            13 => {
+                self.env.advance(Duration::from_millis(30));
+                self.env.run_due();
+            }
+            14 => settle(&self.env),
+            15 if numbers.below(2) == 0 => {
+                self.kept.clear();
+                self.database.close()?;
+                self.database = open(&self.env)?;
+                self.collection = self.database.collection("c")?;
+            }
+            16 => {
+                let settings = CollectionSettings {
+                    index: fields(numbers),
+                    ..CollectionSettings::clone(&self.collection.settings())
+                };
+                self.database.change_settings("c", settings)?;
+            }
+            17 => {
+                self.kept.truncate(3);
+                self.kept
+                    .push((self.collection.view()?, self.model.clone()));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn query(&mut self, case: &Case, numbers: &mut Numbers, what: &dyn Fn() -> String) {
+        let query = query(case, numbers);
+        let view = self.collection.view().unwrap();
+        self.model.check(&view, &query, what);
+        match is_indexed(&view, &query.clone().prepare().unwrap()) {
+            true => self.indexed += 1,
+            false => self.scanned += 1,
+        }
+        for (view, model) in &self.kept {
+            model.check(view, &query, what);
+        }
+    }
+}
+
+/// Has background work done, as far as it ends within seconds.
+fn settle(env: &SimEnv) {
+    for _ in 0..20 {
+        env.advance(Duration::from_millis(100));
+        env.run_due();
+    }
+}
+
+fn check_partitions(collection: &Collection, what: &dyn Fn() -> String) {
+    for partition in collection.partitions() {
+        let problem = &mut |found| panic!("{found:?}\n{}", what());
+        partition.check(problem).unwrap();
+    }
+}
+
+fn run(seed: u64) -> (usize, usize) {
+    let case = Case::from_seed(seed);
+    let numbers = &mut Numbers(seed);
+    let env = SimEnv::new(seed);
+    let mut run = Run::new(&env, numbers).unwrap();
+    for step in 0..80 {
+        let what = || format!("seed {seed}, step {step}: {case}");
+        run.step(&case, numbers).unwrap();
+        run.query(&case, numbers, &what);
+        if numbers.below(20) == 0 {
+            check_partitions(&run.collection, &what);
+        }
+    }
+    settle(&env);
+    check_partitions(&run.collection, &|| format!("seed {seed}, at the end"));
+    (run.indexed, run.scanned)
+}
+
+#[test]
+fn queries_are_right_whatever_the_index_is_and_however_far_behind() {
+    let counts = (0..150).map(run);
+    let (indexed, scanned) = counts.fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
+    assert!(indexed > 3000 && scanned > 1000, "{indexed}, {scanned}");
+}
+
+/// After a crash the index agrees with the documents that there are.
+#[test]
+fn an_index_is_right_after_a_crash_at_any_step() {
+    for seed in 0..150 {
+        let case = Case::from_seed(seed);
+        let numbers = &mut Numbers(seed);
+        let env = SimEnv::new(seed);
+        env.crash_at(100 + numbers.below(1500) as u64);
+        if let Ok(mut run) = Run::new(&env, numbers) {
+            for _ in 0..200 {
+                if run.step(&case, numbers).is_err() {
+                    break;
+                }
+            }
+        }
+        let env = env.after_crash(seed);
+        let Ok(collection) = open(&env).unwrap().collection("c") else {
+            continue;
+        };
+        for step in 0..30 {
+            let what = || format!("seed {seed}, query {step} after the crash: {case}");
+            let view = collection.view().unwrap();
+            let query = query(&case, numbers);
+            Model::of_view(&view).check(&view, &query, &what);
+            match step % 3 {
+                0 => drop(env.run_due()),
+                1 => {
+                    let document = case.documents.get(numbers.below(case.documents.len()));
+                    let key = Key::from(numbers.below(30) as u32);
+                    document.map(|document| collection.put_at(&key, document).unwrap());
+                }
+                _ => {}
+            }
+            check_partitions(&collection, &what);
+        }
+    }
+}
+
+#[test]
+fn a_changed_index_replaces_the_one_before_and_no_index_leaves_no_files() {
+    let env = SimEnv::new(1);
+    let database = open(&env).unwrap();
+    let settings = |index: IndexedFields| CollectionSettings {
+        partitions: 2,
+        index,
+        ..CollectionSettings::default()
+    };
+    let made = settings(IndexedFields::none());
+    let collection = database.create_collection("c", made.clone()).unwrap();
+    let documents = |range: std::ops::Range<u32>| {
+        for id in range {
+            let json = format!(r#"{{"price":{},"mark":"m{}"}}"#, id % 7, id % 3);
+            let document = Document::from_json(json.as_bytes()).unwrap();
+            collection.put_at(&Key::from(id), &document).unwrap();
+        }
+    };
+    let prices = find(field("price").eq(3))
+        .with_count()
+        .limit(0)
+        .prepare()
+        .unwrap();
+    let marks = find(field("mark").eq("m1"))
+        .with_count()
+        .limit(0)
+        .prepare()
+        .unwrap();
+    let state = || {
+        let view = collection.view().unwrap();
+        let count = |query| view.query(query, &Options::default()).unwrap().count;
+        let indexed = (is_indexed(&view, &prices), is_indexed(&view, &marks));
+        ((count(&prices), count(&marks)), indexed)
+    };
+    documents(0..700);
+    let counts = (Some(100), Some(233));
+    assert_eq!(state(), (counts, (false, false)));
+    let all = settings(IndexedFields::all());
+    database.change_settings("c", all.clone()).unwrap();
+    assert_eq!(state(), (counts, (false, false)), "it is being built");
+    let index = || collection.stats().unwrap().index.unwrap();
+    assert!(!index().complete);
+    settle(&env);
+    assert_eq!(state(), (counts, (true, true)));
+    assert!(index().complete && index().lag_records == 0 && index().bytes > 0);
+    documents(700..1400);
+    assert_eq!(state(), ((Some(200), Some(467)), (true, true)), "at once");
+    assert!(index().lag_records > 0);
+    env.advance(Duration::from_millis(60));
+    env.run_due();
+    assert_eq!(index().lag_records, 0, "soon");
+    let some = settings(IndexedFields::all().with("mark", false));
+    database.change_settings("c", some).unwrap();
+    let counts = (Some(200), Some(467));
+    assert_eq!(state(), (counts, (true, true)), "by the one before");
+    settle(&env);
+    // The view that finds the new one complete has both.
+    assert_eq!(state(), (counts, (true, true)));
+    assert_eq!(state(), (counts, (true, false)));
+    settle(&env);
+    let trees = |collection: &Collection| {
+        let trees = collection
+            .partitions()
+            .iter()
+            .map(|one| one.stats().trees.len());
+        trees.collect::<Vec<_>>()
+    };
+    assert_eq!(trees(&collection), [3, 3], "the old one is gone");
+    database.change_settings("c", made).unwrap();
+    settle(&env);
+    assert_eq!(trees(&collection), [2, 2]);
+    assert_eq!(state(), (counts, (false, false)));
+    assert_eq!(collection.stats().unwrap().index, None);
+
+    // An id of a tree is not used again.
+    database.change_settings("c", all).unwrap();
+    settle(&env);
+    assert_eq!(state(), (counts, (true, true)));
+    database.close().unwrap();
+    drop((database, collection));
+    let collection = open(&env).unwrap().collection("c").unwrap();
+    let view = collection.view().unwrap();
+    assert!(is_indexed(&view, &prices), "it need not be built again");
+    assert!(
+        env.files()
+            .iter()
+            .any(|path| path.starts_with(Path::new("/db")))
+    );
+}
