@@ -81,7 +81,7 @@ impl Backup {
             options.rate_bytes = rate;
         }
         let progress = Progress::bytes(None);
-        let made = backup(&database, &self.dest, &options, &mut |done, total| {
+        let made = backup(database, &self.dest, &options, &mut |done, total| {
             progress.total(total);
             progress.at(done, String::new);
             ControlFlow::Continue(())
