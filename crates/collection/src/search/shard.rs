@@ -52,6 +52,14 @@ pub struct LiveShard<'v> {
     fields: Mutex<HashMap<Path, Option<FieldInfo<'static>>>>,
 }
 
+/// Shown the key of a posting without its cluster, the cluster, and the posting.
+type EachPosting<'a> = dyn FnMut(
+        &[u8],
+        u16,
+        FoundPosting<'_>,
+    ) -> std::result::Result<ControlFlow<()>, quire_index::IndexDamage>
+    + 'a;
+
 /// Documents that changed, by docid; none for one that was deleted.
 pub(crate) type Changed = BTreeMap<u32, Option<Document>>;
 
@@ -126,17 +134,7 @@ impl<'v> LiveShard<'v> {
     }
 
     /// Shows each posting between two keys: the key without the cluster, the cluster, the posting.
-    fn each_posting(
-        &self,
-        from: &[u8],
-        to: &[u8],
-        each: &mut dyn FnMut(
-            &[u8],
-            u16,
-            FoundPosting<'_>,
-        )
-            -> std::result::Result<ControlFlow<()>, quire_index::IndexDamage>,
-    ) -> Result<()> {
+    fn each_posting(&self, from: &[u8], to: &[u8], each: &mut EachPosting<'_>) -> Result<()> {
         let mut damaged = None;
         let see: &mut SeePosting<'_> = &mut |key, posting| {
             let Some((entry, cluster)) = key::split_cluster(key) else {
