@@ -13,6 +13,7 @@
 
 mod column;
 mod entries;
+mod field_set;
 mod fields;
 mod index;
 mod inversion;
@@ -27,8 +28,10 @@ mod tree_postings;
 
 pub use entries::ID;
 pub(crate) use entries::Indexer;
+pub(crate) use field_set::{FieldSet, is_listed, refused_fields, refuses_some};
 pub use fields::IndexedFields;
 pub(crate) use index::SearchIndex;
+pub(crate) use key::{entry_words, is_of_list};
 pub(crate) use postings::each_pair;
 pub use shard::LiveShard;
 pub(crate) use shard::{Changed, Documents};

@@ -1,13 +1,14 @@
 //! Entries: what the search index says of a document, as keys without a cluster.
 
-use super::IndexedFields;
-use super::key;
+use super::fields::FIELD_BYTES_MAX;
+use super::{FieldSet, key};
 use parking_lot::Mutex;
 use quire_index::term;
 use quire_model::{Document, ValueRef};
 use quire_query::Path;
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The field that is a document's key, as text, where the document has no such field.
 pub const ID: &str = "_id";
@@ -53,14 +54,14 @@ fn slice<'a>(bytes: &'a [u8], range: &Range<u32>) -> &'a [u8] {
 /// Says which entries documents have.
 #[derive(Debug)]
 pub(crate) struct Indexer {
-    fields: IndexedFields,
+    fields: Arc<FieldSet>,
     /// Beginnings of keys by path; none for a field that is not indexed.
     keys: Mutex<HashMap<String, Option<Box<[u8]>>>>,
 }
 
 impl Indexer {
     /// One of these fields.
-    pub(crate) fn new(fields: IndexedFields) -> Indexer {
+    pub(crate) fn new(fields: Arc<FieldSet>) -> Indexer {
         Indexer {
             fields,
             keys: Mutex::default(),
@@ -133,7 +134,10 @@ impl Indexer {
             if keys.len() >= PATHS_KEPT_MAX {
                 keys.clear();
             }
-            let is_indexed = self.fields.includes(path);
+            let is_indexed = self.fields.admits(path);
+            if path.len() > FIELD_BYTES_MAX {
+                return None;
+            }
             let key = is_indexed.then(|| key::field(path).into_boxed_slice());
             keys.insert(path.to_string(), key);
         }

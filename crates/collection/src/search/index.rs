@@ -6,10 +6,10 @@
 //! 2. What was indexed of a document is what the older view holds of it: nothing else is kept.
 //! 3. Changes are sets of docids that leave and enter, so writing one again changes nothing.
 
-use super::IndexSettings;
 use super::entries::{Entries, Indexer};
 use super::inversion::Inversion;
 use super::merger::MergePostings;
+use super::{FieldSet, IndexSettings};
 use crate::documents::{ROWS, docid_bytes, parse_docid, parse_position};
 use crate::record::{Kind, Record};
 use bytes::Bytes;
@@ -29,14 +29,17 @@ const INVERSION_BYTES_MAX: usize = 4 << 20;
 #[derive(Debug)]
 pub(crate) struct SearchIndex {
     tree: TreeId,
+    fields: Arc<FieldSet>,
     indexer: Indexer,
 }
 
 impl SearchIndex {
     pub(crate) fn new(index: &IndexSettings) -> SearchIndex {
+        let fields = Arc::new(FieldSet::new(index.fields.clone()));
         SearchIndex {
             tree: index.tree(),
-            indexer: Indexer::new(index.fields.clone()),
+            indexer: Indexer::new(Arc::clone(&fields)),
+            fields,
         }
     }
 
@@ -71,6 +74,10 @@ impl DerivedTrees for SearchIndex {
         cursor: &[u8],
         batch: &mut TreeBatch,
     ) -> Result<Option<Vec<u8>>> {
+        match cursor {
+            [] => self.fields.clear(),
+            _ => self.load_fields(view.position(), batch)?,
+        }
         let mut rows = view
             .tree(ROWS)?
             .scan(Bound::Included(cursor), Bound::Unbounded)?;
@@ -107,6 +114,7 @@ impl DerivedTrees for SearchIndex {
         from: Position,
         batch: &mut TreeBatch,
     ) -> Result<Option<Position>> {
+        self.load_fields(difference.old.position(), batch)?;
         let mut inversion = Inversion::default();
         let mut records: Vec<(Position, Bytes)> = Vec::with_capacity(READ_AT_ONCE);
         let mut left = difference.records(from);
@@ -130,7 +138,15 @@ impl DerivedTrees for SearchIndex {
 }
 
 impl SearchIndex {
+    /// Reads which fields the tree has, when that is first needed.
+    fn load_fields(&self, position: Position, batch: &TreeBatch) -> Result<()> {
+        let tree = batch.stored(self.tree);
+        let loaded = tree.map_or(Ok(()), |tree| self.fields.load(tree));
+        loaded.map_err(|error| Error::derived(position, error.to_string()))
+    }
+
     fn write(&self, inversion: Inversion, batch: &mut TreeBatch) {
+        self.fields.write(self.tree, batch);
         let mut operand = Vec::new();
         for (key, change) in inversion.into_changes() {
             operand.clear();

@@ -16,10 +16,11 @@ use quire_index::{DocSet, term};
 use quire_model::ordered::Direction;
 use quire_model::{DocId, Document};
 use quire_query::{Column, Cost, Estimate, FieldInfo, Found, Leaf, Order, Path, Shard, Test};
+use quire_store::TreeId;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Bound, ControlFlow};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Postings that an estimate looks at. What has more is only bounded.
 const ESTIMATE_POSTINGS_MAX: usize = 256;
@@ -50,6 +51,9 @@ pub struct LiveShard<'v> {
     /// A column for at most this many documents is made by reading them, if there is none of all.
     pub(crate) column_read_max: u64,
     fields: Mutex<HashMap<Path, Option<FieldInfo<'static>>>>,
+    /// The tree that the postings are of.
+    pub(crate) tree: Option<TreeId>,
+    damage: OnceLock<String>,
 }
 
 /// Shown the key of a posting without its cluster, the cluster, and the posting.
@@ -95,12 +99,27 @@ impl<'v> LiveShard<'v> {
             columns,
             column_read_max: COLUMN_READ_MAX,
             fields: Mutex::default(),
+            tree: None,
+            damage: OnceLock::new(),
         };
         let mut everything = key::field("");
         key::push_present(&mut everything);
         let indexed = shard.postings_of(&everything)?;
         shard.docs = shard.with_changed(indexed, |_| true);
         Ok(shard)
+    }
+
+    /// What is wrong with the postings, if an answer failed because of that.
+    pub(crate) fn damage(&self) -> Option<&str> {
+        self.damage.get().map(String::as_str)
+    }
+
+    /// Keeps what is wrong with the postings.
+    fn failed(&self, error: Error) -> quire_query::Error {
+        if let Error::Index { what } = &error {
+            let _ = self.damage.set(what.clone());
+        }
+        quire_query::Error::shard(error)
     }
 
     /// What postings say, with the changed documents decided by `accepts` instead.
@@ -455,10 +474,6 @@ fn add_bits(
     }
 }
 
-fn shard_error(error: Error) -> quire_query::Error {
-    quire_query::Error::shard(error)
-}
-
 impl Shard for LiveShard<'_> {
     fn doc_end(&self) -> u32 {
         self.doc_end
@@ -476,7 +491,7 @@ impl Shard for LiveShard<'_> {
         if let Some(info) = self.fields.lock().get(path) {
             return Ok(info.clone());
         }
-        let info = self.field_info(path).map_err(shard_error)?;
+        let info = self.field_info(path).map_err(|error| self.failed(error))?;
         self.fields.lock().insert(path.clone(), info.clone());
         Ok(info)
     }
@@ -501,11 +516,11 @@ impl Shard for LiveShard<'_> {
                 false => ControlFlow::Break(()),
             })
         });
-        counted.map_err(shard_error)?;
+        counted.map_err(|error| self.failed(error))?;
         let all = self.docs.len();
         let long = self
             .long_candidates(&field, &leaf.test)
-            .map_err(shard_error)?;
+            .map_err(|error| self.failed(error))?;
         let more = self.changed.len() as u64 + long.len();
         let at_most = match seen < ESTIMATE_POSTINGS_MAX {
             true => docs.saturating_add(more).min(all),
@@ -524,15 +539,16 @@ impl Shard for LiveShard<'_> {
     }
 
     fn matches(&self, leaf: &Leaf, _: Found) -> quire_query::Result<DocSet> {
-        self.matching(leaf).map_err(shard_error)
+        self.matching(leaf).map_err(|error| self.failed(error))
     }
 
     fn first(&self, order: &Order, docs: u64) -> quire_query::Result<Option<DocSet>> {
-        self.first_docs(order, docs).map_err(shard_error)
+        self.first_docs(order, docs)
+            .map_err(|error| self.failed(error))
     }
 
     fn column(&self, path: &Path) -> quire_query::Result<Option<Box<dyn Column + '_>>> {
-        let base = self.base_column(path).map_err(shard_error)?;
+        let base = self.base_column(path).map_err(|error| self.failed(error))?;
         let changed = self.changed.iter();
         let changed = changed.map(|(doc, document)| (*doc, document.as_ref()));
         Ok(Some(Box::new(LiveColumn::new(base, path, changed))))
@@ -548,7 +564,7 @@ impl Shard for LiveShard<'_> {
         }
         let mut read: Vec<(u32, Option<Document>)> = Vec::new();
         let see = &mut |doc, document: &Document| read.push((doc, Some(document.clone())));
-        self.read(docs, see).map_err(shard_error)?;
+        self.read(docs, see).map_err(|error| self.failed(error))?;
         let changed = self.changed.iter().filter(|(doc, _)| docs.contains(**doc));
         read.extend(changed.map(|(doc, document)| (*doc, document.clone())));
         let values = read.iter().map(|(doc, document)| (*doc, document.as_ref()));
@@ -566,7 +582,7 @@ impl Shard for LiveShard<'_> {
         let documents = self
             .documents
             .documents(&[DocId(doc)])
-            .map_err(shard_error)?;
+            .map_err(|error| self.failed(error))?;
         Ok(documents.into_iter().next())
     }
 }

@@ -9,10 +9,12 @@
 
 use super::IndexedFields;
 use super::shard::{Changed, Columns};
+use crate::Result;
+use crate::documents::Documents;
 use parking_lot::{Mutex, RwLock};
 use quire_model::Position;
-use quire_store::TreeId;
-use std::sync::Arc;
+use quire_store::{TreeId, WeakStore};
+use std::sync::{Arc, OnceLock};
 
 /// The ids of search trees begin here; the trees of documents have lesser ones.
 const TREE_ID_MIN: u32 = 16;
@@ -62,6 +64,10 @@ pub(crate) struct SearchState {
     pub(crate) changing: Mutex<()>,
     columns: Mutex<Option<(TreeId, Position, Arc<Columns>)>>,
     changed: Mutex<Option<CachedChanges>>,
+    /// Whether a tree refused fields, at a position.
+    refuses: Mutex<Option<(TreeId, Position, bool)>>,
+    /// The store that the trees are of.
+    pub(crate) store: OnceLock<WeakStore<Documents>>,
 }
 
 /// The documents that changed after one position, up to another.
@@ -110,6 +116,23 @@ impl SearchState {
                 columns
             }
         }
+    }
+
+    /// Whether a tree at a position has refused fields, found by `find` if it is not known.
+    pub(crate) fn refuses(
+        &self,
+        tree: TreeId,
+        built: Position,
+        find: impl FnOnce() -> Result<bool>,
+    ) -> Result<bool> {
+        if let Some((id, at, refuses)) = *self.refuses.lock()
+            && (id, at) == (tree, built)
+        {
+            return Ok(refuses);
+        }
+        let refuses = find()?;
+        *self.refuses.lock() = Some((tree, built, refuses));
+        Ok(refuses)
     }
 
     /// What is cached of the changes after a position, up to a position at or before `to`.

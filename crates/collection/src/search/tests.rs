@@ -1,11 +1,11 @@
 //! A live shard answers as the definition says, however far behind its postings are.
 
-use super::IndexedFields;
 use super::entries::{Entries, Indexer};
 use super::inversion::Inversion;
 use super::postings::{FoundPosting, Postings, SeePosting};
 use super::shard::Changed;
 use super::shard::{Columns, Documents, LiveShard};
+use super::{FieldSet, IndexedFields};
 use crate::Result;
 use proptest::prelude::*;
 use quire_index::Posting;
@@ -68,7 +68,7 @@ impl Documents for &Kept {
 
 /// Brings postings from the documents of one moment to those of a later one, `batch` at a time.
 fn index(postings: &mut MapPostings, before: &Kept, after: &Kept, batch: usize) {
-    let indexer = Indexer::new(IndexedFields::all());
+    let indexer = Indexer::new(Arc::new(FieldSet::new(IndexedFields::all())));
     let entries_of = |kept: &Kept, doc: usize| {
         let document = kept.0.get(doc).and_then(Option::as_ref);
         document.map_or(Entries::default(), |document| indexer.entries(document, ""))
