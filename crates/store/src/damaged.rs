@@ -11,6 +11,7 @@ use crate::store::Inner;
 use crate::trees::{SeenUse, Slot, TreeUse};
 use crate::verify::damaged;
 use crate::{Error, Machine, Store, TreeId, View};
+use quire_seeded::{Bug, seeded};
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -98,7 +99,9 @@ impl<M: Machine> Inner<M> {
             else {
                 return;
             };
-            self.break_group(group);
+            if !seeded(Bug::DamagedIndexUsed) {
+                self.break_group(group);
+            }
             self.note_rebuilt(group, what);
         }
         self.schedule_derive(Duration::ZERO);

@@ -173,7 +173,7 @@ fn assert_rebuilt(indexed: &Indexed, env: &SimEnv, database: &Database, collecti
 }
 
 #[test]
-fn damage_that_a_query_finds_has_the_index_built_anew_while_documents_answer() {
+pub(crate) fn damage_that_a_query_finds_has_the_index_built_anew() {
     let indexed = Indexed::new(300);
     let (env, database, collection) = damaged_while_open(&indexed);
     let view = collection.view().unwrap();
@@ -195,6 +195,9 @@ fn damage_that_a_compaction_finds_has_the_index_built_anew() {
     let (env, database, collection) = damaged_while_open(&indexed);
     let key = Key::from(0);
     let document = collection.get(&key).unwrap().unwrap().document;
+    let other = Document::from_json(br#"{"mark":"other"}"#).unwrap();
+    collection.put_at(&key, &other).unwrap();
+    collection.flush().unwrap();
     collection.put_at(&key, &document).unwrap();
     collection.compact().unwrap();
     assert_rebuilt(&indexed, &env, &database, &collection);
@@ -229,4 +232,33 @@ fn a_backup_that_finds_a_damaged_index_has_all_the_rest() {
     let index = index_stats(&restored.collection("c").unwrap()).unwrap();
     assert!(index.complete && index.rebuilt == 0, "{index:?}");
     verify(&restored, "restored");
+}
+
+#[test]
+fn verify_names_what_an_index_says_otherwise_than_the_documents_and_has_it_built_anew() {
+    let indexed = Indexed::new(20);
+    let env = indexed.copy();
+    let (database, collection) = indexed.open(&env);
+    {
+        let _seeded = quire_seeded::seed_bug(quire_seeded::Bug::OldValueKept);
+        let patch = Document::from_json(br#"{"mark":"new"}"#).unwrap();
+        collection.patch(&Key::from(7), &patch).unwrap();
+        settle(&env);
+    }
+    let report = verify_open(&database, &VerifyOptions::default(), &mut |_, _| {
+        Continue(())
+    });
+    let damage = report.unwrap().damage;
+    let [found] = damage.as_slice() else {
+        panic!("{damage:?}")
+    };
+    assert!(found.what.contains("document number 7"), "{found:?}");
+    assert!(
+        found.what.contains("\"mark\"") && found.what.contains("m1"),
+        "{found:?}"
+    );
+    settle(&env);
+    let index = index_stats(&collection).unwrap();
+    assert!(index.complete && index.rebuilt == 1, "{index:?}");
+    verify(&database, "built anew");
 }

@@ -61,7 +61,6 @@ pub(crate) struct Text {
     pub(crate) index: IndexedFields,
     steps: Vec<Step>,
     case: Case,
-    /// How often the background does something.
     queries: Vec<Query>,
 }
 
@@ -230,7 +229,14 @@ fn wanted(numbers: &mut Numbers) -> Value {
 
 fn path(numbers: &mut Numbers) -> &'static str {
     numbers.one_of(&[
-        "mark", "price", "tags", "nested", "nested.a", "nested.", "odd name", "_id",
+        "mark",
+        "price",
+        "tags",
+        "nested",
+        "nested.a",
+        "nested.a.a",
+        "odd name",
+        "_id",
     ])
 }
 

@@ -68,6 +68,11 @@ impl Indexer {
         }
     }
 
+    /// Forgets which fields are indexed: the tree is empty.
+    pub(crate) fn clear(&self) {
+        self.keys.lock().clear();
+    }
+
     /// The entries of a document. `id` is its key as text.
     pub(crate) fn entries(&self, document: &Document, id: &str) -> Entries {
         let mut keys = self.keys.lock();

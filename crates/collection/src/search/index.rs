@@ -15,6 +15,7 @@ use crate::record::{Kind, Record};
 use bytes::Bytes;
 use quire_lsm::{BlockCodec, SmallBytes, TreeSpec};
 use quire_model::{DocId, Document, Key, Position};
+use quire_seeded::{Bug, seeded};
 use quire_store::{BaseView, DerivedTrees, Difference, Error, Result, TreeBatch, TreeId};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -75,7 +76,10 @@ impl DerivedTrees for SearchIndex {
         batch: &mut TreeBatch,
     ) -> Result<Option<Vec<u8>>> {
         match cursor {
-            [] => self.fields.clear(),
+            [] => {
+                self.fields.clear();
+                self.indexer.clear();
+            }
             _ => self.load_fields(view.position(), batch)?,
         }
         let mut rows = view
@@ -190,7 +194,9 @@ impl SearchIndex {
                 .built
                 .is_none_or(|cursor| docid_bytes(docid).as_slice() < cursor);
             if is_newest && is_built {
-                before.extend(old[at].map(|old| (docid, old)));
+                if !seeded(Bug::OldValueKept) {
+                    before.extend(old[at].map(|old| (docid, old)));
+                }
                 after.push((docid, self.entries_of(*position, bytes)?));
             }
         }

@@ -16,6 +16,7 @@ use quire_index::{DocSet, term};
 use quire_model::ordered::Direction;
 use quire_model::{DocId, Document};
 use quire_query::{Column, Cost, Estimate, FieldInfo, Found, Leaf, Order, Path, Shard, Test};
+use quire_seeded::{Bug, seeded};
 use quire_store::TreeId;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -124,7 +125,9 @@ impl<'v> LiveShard<'v> {
 
     /// What postings say, with the changed documents decided by `accepts` instead.
     fn with_changed(&self, mut docs: DocSet, mut accepts: impl FnMut(&Document) -> bool) -> DocSet {
-        docs -= &self.changed_docs;
+        if !seeded(Bug::ChangedCountedTwice) {
+            docs -= &self.changed_docs;
+        }
         let changed = self.changed.iter();
         docs.extend(changed.filter_map(|(doc, document)| {
             document.as_ref().is_some_and(&mut accepts).then_some(*doc)
