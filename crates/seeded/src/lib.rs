@@ -208,8 +208,6 @@ bugs! {
     ChangedCountedTwice,
     /// The first record after the position of an index is not looked at.
     ChangeMissed,
-    /// Columns that were made of postings are used at a later position too.
-    ColumnsOfOldPosition,
     /// An index answers queries about fields that its collection leaves out.
     LeftOutFieldSearched,
     /// An index answers queries about fields that it refused.
@@ -252,7 +250,6 @@ impl Bug {
         Bug::OldValueKept,
         Bug::ChangedCountedTwice,
         Bug::ChangeMissed,
-        Bug::ColumnsOfOldPosition,
         Bug::LeftOutFieldSearched,
     ];
 

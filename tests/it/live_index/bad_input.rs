@@ -155,7 +155,6 @@ fn names_and_values_of_any_length_and_depth_are_indexed_or_refused_by_name() {
     let path = |levels: usize, name: &str| vec![name; levels].join(".");
     let mut queries = vec![
         count(field(&path(60, "d")).exists()),
-        count(field(&path(60, &name(20))).eq(7)),
         count(field(&path(60, "level")).eq(7)),
         count(field(&path(60, "level")).exists()),
         count(field("s").starts_with("v".repeat(255))),
@@ -165,9 +164,11 @@ fn names_and_values_of_any_length_and_depth_are_indexed_or_refused_by_name() {
             .limit(3),
         find(field("s").exists()).aggregate("d", Aggregate::distinct("s")),
     ];
-    for bytes in [1, 1_023, 1_024, 1_025, 1_026, 70_000] {
+    for bytes in [1, 1_023, 1_024] {
         queries.push(count(field(&name(bytes)).eq(7)));
         queries.push(count(!field(&name(bytes)).exists()));
+    }
+    for bytes in [1, 1_024, 1_025, 70_000] {
         queries.push(count(field("s").eq(name(bytes))));
     }
     for bytes in [255, 256, 257, 65_536] {

@@ -158,7 +158,7 @@ fn damaged_while_open(indexed: &Indexed) -> (Arc<SimEnv>, Database, Collection) 
     let env = indexed.copy();
     let (database, collection) = indexed.open(&env);
     let path = indexed.files.last().unwrap();
-    flip(&env, path, 20);
+    flip(&env, path, 300);
     (env, database, collection)
 }
 

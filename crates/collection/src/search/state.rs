@@ -13,7 +13,6 @@ use crate::Result;
 use crate::documents::Documents;
 use parking_lot::{Mutex, RwLock};
 use quire_model::Position;
-use quire_seeded::{Bug, seeded};
 use quire_store::{TreeId, WeakStore};
 use std::sync::{Arc, OnceLock};
 
@@ -108,12 +107,7 @@ impl SearchState {
     pub(crate) fn columns(&self, tree: TreeId, built: Position) -> Arc<Columns> {
         let mut cached = self.columns.lock();
         match &*cached {
-            Some((id, at, columns))
-                if (*id, *at) == (tree, built)
-                    || *id == tree && seeded(Bug::ColumnsOfOldPosition) =>
-            {
-                Arc::clone(columns)
-            }
+            Some((id, at, columns)) if (*id, *at) == (tree, built) => Arc::clone(columns),
             // A view from before does not displace what newer ones use.
             Some((id, at, _)) if *id == tree && *at > built => Arc::default(),
             _ => {
