@@ -26,8 +26,7 @@ pub struct IndexFigures {
     /// How often it was built anew since the partition was opened, as it was damaged, and why the
     /// last time.
     pub rebuilt: Rebuilt,
-    /// Fields that are not in it, as a partition has at most 10,000 and a path at most 1,024 bytes:
-    /// the first hundred.
+    /// Fields that are not in it, as there are at most 10,000: the first hundred.
     pub refused_fields: Vec<String>,
 }
 

@@ -233,8 +233,8 @@ pub struct IndexStats {
     pub rebuilt: u64,
     /// What was damaged the last time.
     pub rebuilt_why: Option<String>,
-    /// Fields that are not in it, by name, at most a hundred of each partition: a partition has at
-    /// most 10,000, and a path at most 1,024 bytes. Queries about them read documents.
+    /// Fields that are not in it, by name, at most a hundred of each partition: in a partition
+    /// 10,000 are. Queries about them read documents.
     pub refused_fields: Vec<String>,
 }
 

@@ -134,7 +134,7 @@ fn a_value_that_changes_its_type_in_every_document_is_found_by_type() {
 }
 
 #[test]
-fn names_and_values_of_any_length_and_depth_are_indexed_or_refused_by_name() {
+fn names_and_values_of_any_length_and_depth_do_no_harm() {
     let live = Live::new();
     let name = |bytes: usize| "n".repeat(bytes);
     let deep = |levels: usize, name: &str| {
@@ -175,7 +175,8 @@ fn names_and_values_of_any_length_and_depth_are_indexed_or_refused_by_name() {
         queries.push(count(field("s").eq("v".repeat(bytes))));
     }
     let (_, index) = live.check(15, &queries);
-    assert_eq!(index.refused_fields.len(), 2, "they begin alike: {index:?}");
+    // No query can name a path that is longer.
+    assert_eq!(index.refused_fields, [""; 0]);
 }
 
 #[test]

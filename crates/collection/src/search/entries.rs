@@ -1,6 +1,5 @@
 //! Entries: what the search index says of a document, as keys without a cluster.
 
-use super::fields::FIELD_BYTES_MAX;
 use super::{FieldSet, key};
 use parking_lot::Mutex;
 use quire_index::term;
@@ -140,9 +139,6 @@ impl Indexer {
                 keys.clear();
             }
             let is_indexed = self.fields.admits(path);
-            if path.len() > FIELD_BYTES_MAX {
-                return None;
-            }
             let key = is_indexed.then(|| key::field(path).into_boxed_slice());
             keys.insert(path.to_string(), key);
         }

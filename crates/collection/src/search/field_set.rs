@@ -9,7 +9,6 @@
 //!
 //! Queries about a field that was refused read documents.
 
-use super::fields::FIELD_BYTES_MAX;
 use super::tree_postings::tree_error;
 use super::{IndexedFields, key};
 use crate::Result;
@@ -92,17 +91,11 @@ impl FieldSet {
     /// Whether the field `path`, which a document has, is indexed. It comes to the list, or is
     /// refused.
     pub(crate) fn admits(&self, path: &str) -> bool {
-        let mut known = self.known.lock();
-        let known = known.get_or_insert_default();
-        if path.len() > FIELD_BYTES_MAX {
-            if self.fields.would_include(path) {
-                known.refuse(path);
-            }
-            return false;
-        }
         if !self.fields.includes(path) {
             return false;
         }
+        let mut known = self.known.lock();
+        let known = known.get_or_insert_default();
         let hash = xxh3_128(path.as_bytes());
         if known.listed.contains(&hash) {
             return true;
