@@ -49,7 +49,7 @@ pub use plain::PlainLayer;
 pub use writer::ColumnBlockWriter;
 
 use crate::{Column, Dictionary, DocSet, IndexDamage, le};
-use std::ops::Range;
+use std::ops::{Bound, Range};
 
 /// Terms up to this many bytes are in columns. A document that has a longer one is marked.
 pub const TERM_BYTES_MAX: usize = 256;
@@ -236,17 +236,6 @@ impl<'a> ColumnBlock<'a> {
         found.is_ok()
     }
 
-    /// The row of a document; none if it is not covered.
-    fn row(&self, low: u32) -> Option<u32> {
-        match self.rows {
-            Rows::From(first) => low.checked_sub(first).filter(|row| *row < self.row_count),
-            Rows::Listed(lows) => {
-                let found = lows.binary_search_by_key(&low, low_of);
-                found.ok().map(|row| row as u32)
-            }
-        }
-    }
-
     /// The low of a row.
     fn low(&self, row: u32) -> Option<u32> {
         match self.rows {
@@ -403,6 +392,30 @@ impl<'a> ColumnBlock<'a> {
             Values::Dictionary(dictionary) => Ok(dictionary.search(term)?.0),
             Values::Numbers(numbers) => Ok(numbers.ordinal_of(term)),
         }
+    }
+
+    /// The ordinals of the terms between two bounds.
+    ///
+    /// # Errors
+    /// [`IndexDamage`] for bytes that make no sense.
+    pub fn ordinals_in(
+        &self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+    ) -> Result<Range<u64>, IndexDamage> {
+        // No term is a prefix of another, so there is none between these.
+        let after = |term: &[u8]| [term, &[0]].concat();
+        let start = match lower {
+            Bound::Unbounded => 0,
+            Bound::Included(lower) => self.ordinal_of(lower)?,
+            Bound::Excluded(lower) => self.ordinal_of(&after(lower))?,
+        };
+        let end = match upper {
+            Bound::Unbounded => self.ordinal_end(),
+            Bound::Included(upper) => self.ordinal_of(&after(upper))?,
+            Bound::Excluded(upper) => self.ordinal_of(upper)?,
+        };
+        Ok(start..end)
     }
 
     /// Sets the bits of the documents that have a value whose ordinal is in a range: bit `i` of

@@ -97,6 +97,7 @@ pub use block_codec::BlockCodec;
 pub use compaction::{CompactionPolicy, Geometric, SpaceBounded};
 pub use deadline::{DEADLINE_BYTES, wall_clock_micros};
 pub use error::{Error, ErrorKind, Result};
+pub use fold::ValueParts;
 pub use files::TableFiles;
 pub use merger::{BytesMerger, DynMerger, FoldBytes, MergeError, Merger};
 pub use meta::{RunMeta, TableMeta};

@@ -54,11 +54,48 @@ impl ExactSum {
             }
             _ => return false,
         };
+        let product = u128::from(magnitude) * u128::from(times);
+        self.add_units(negative, product, exponent);
+        true
+    }
+
+    /// Adds an integer.
+    pub(crate) fn add_integer(&mut self, value: i128) {
+        self.add_units(value < 0, value.unsigned_abs(), 0);
+    }
+
+    /// Adds floats, at most some thousands, and returns how many of them are finite: the others are
+    /// left out.
+    pub(crate) fn add_floats(&mut self, values: &[f64]) -> u64 {
+        /// Exponents that are not further apart than this are added up as one integer.
+        const SPREAD_MAX: i32 = 56;
+        let exponent = |value: &f64| (value.to_bits() >> 52) as i32 & 0x7ff;
+        let there = || values.iter().filter(|value| **value != 0.0).map(exponent);
+        let (least, most) = (there().min().unwrap_or(1), there().max().unwrap_or(1));
+        if least == 0 || most == 0x7ff || most - least > SPREAD_MAX || values.len() > 1 << 16 {
+            let added = |value: &&f64| self.add(&OrderedValue::Float(**value), 1);
+            return values.iter().filter(added).count() as u64;
+        }
+        let mut sum = 0i128;
+        for value in values.iter().filter(|value| **value != 0.0) {
+            let mantissa = value.to_bits() & ((1 << 52) - 1) | 1 << 52;
+            let shifted = i128::from(mantissa) << (exponent(value) - least);
+            sum += if value.is_sign_negative() {
+                -shifted
+            } else {
+                shifted
+            };
+        }
+        self.add_units(sum < 0, sum.unsigned_abs(), least - 1075);
+        values.len() as u64
+    }
+
+    /// Adds `product` × 2^`exponent`.
+    fn add_units(&mut self, negative: bool, product: u128, exponent: i32) {
         let limbs = match negative {
             true => &mut self.negative,
             false => &mut self.positive,
         };
-        let product = u128::from(magnitude) * u128::from(times);
         // An exponent is the unit's at least.
         let shift = (exponent - UNIT).unsigned_abs();
         let (limb, bits) = (shift as usize / 64, shift % 64);
@@ -80,7 +117,6 @@ impl ExactSum {
             carry >>= 64;
         }
         debug_assert!(carry == 0, "the sum fits its limbs");
-        true
     }
 
     /// The nearest float.
@@ -207,6 +243,20 @@ mod tests {
             sum.add(&OrderedValue::Float(value), times);
             sum.add(&OrderedValue::Float(-value), times - 1);
             prop_assert_eq!(sum.to_f64(), value);
+        }
+
+        #[test]
+        fn floats_that_are_added_together_are_those_added_one_by_one(
+            values in proptest::collection::vec(any::<f64>(), 0..20),
+            near in proptest::collection::vec(-9e6..9e6f64, 0..20),
+        ) {
+            for values in [values, near] {
+                let (mut one_by_one, mut together) = (ExactSum::default(), ExactSum::default());
+                let added = |value: &&f64| one_by_one.add(&OrderedValue::Float(**value), 1);
+                let count = values.iter().filter(added).count() as u64;
+                prop_assert_eq!(together.add_floats(&values), count);
+                prop_assert_eq!(one_by_one.to_f64(), together.to_f64());
+            }
         }
 
         #[test]

@@ -298,11 +298,13 @@ impl<'q> Run<'q> {
                 gathered.add_documents(set.len());
                 continue;
             };
-            let Some(column) = evaluator.shard.column_of(path, &set)? else {
-                continue;
-            };
-            let many = evaluator.shard.field(path)?.is_none_or(|info| info.many);
-            gathered.add_column(column.as_ref(), many, &set, &mut self.meter)?;
+            for segment in evaluator.shard.segments(&[path], &set)? {
+                self.options.check_stop()?;
+                let docs = segment.docs.as_ref().unwrap_or(&set);
+                for column in segment.columns.iter().flatten() {
+                    gathered.add_column(column.as_ref(), docs, &mut self.meter)?;
+                }
+            }
         }
         Ok(())
     }

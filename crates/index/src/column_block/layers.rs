@@ -13,7 +13,7 @@
 
 use super::merge::{merge, rows_of};
 use super::plain::PLAIN;
-use super::{ColumnBlock, PlainLayer};
+use super::{ColumnBlock, ColumnBlockWriter, PlainLayer};
 use crate::{IndexDamage, varint};
 
 /// An operand has at most this many layers.
@@ -79,6 +79,17 @@ impl<'a> ColumnLayers<'a> {
 pub(super) fn push_layer(layer: &[u8], out: &mut Vec<u8>) {
     varint::put(out, layer.len());
     out.extend_from_slice(layer);
+}
+
+impl ColumnBlockWriter {
+    /// Appends the operand that gives the documents these values, and leaves others as they are.
+    pub fn encode_operand(self, out: &mut Vec<u8>) {
+        let mut layer = Vec::new();
+        self.encode(false, &mut layer);
+        if !layer.is_empty() {
+            push_layer(&layer, out);
+        }
+    }
 }
 
 /// Appends the value that layers, the oldest first and with nothing below them, make.

@@ -132,6 +132,13 @@ impl ColumnBlockWriter {
         self.rows.len()
     }
 
+    /// About how many bytes of memory it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let of_terms = self.terms.bytes.len() + 12 * self.terms.ends.len();
+        self.cells.len() * size_of::<Cell>() + self.rows.len() * size_of::<Row>() + of_terms
+    }
+
     /// Adds a term of the document that is ended next. One of more than [`TERM_BYTES_MAX`] bytes
     /// marks the document.
     pub fn push(&mut self, term: &[u8]) {
