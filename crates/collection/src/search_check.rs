@@ -46,7 +46,7 @@ impl PartitionView {
             let (position, bytes) = item?;
             changed.insert(self.record(position, &bytes)?.docid);
         }
-        let (indexer, mut documents) = (Indexer::new(tree.fields.clone()), Pairs::default());
+        let (mut indexer, mut documents) = (Indexer::new(tree.fields.clone()), Pairs::default());
         let mut rows = self.rows()?;
         loop {
             let batch = rows.next_batch()?;
@@ -54,10 +54,8 @@ impl PartitionView {
                 break;
             }
             for (docid, found) in batch.iter().filter(|(docid, _)| !changed.contains(docid)) {
-                let entries = indexer.entries(&found.document, &found.key.to_string());
-                entries
-                    .iter()
-                    .for_each(|entry| documents.add(entry, *docid));
+                let values = indexer.values(&found.document, &found.key.to_string());
+                indexer.each_entry(&values, |entry| documents.add(entry, *docid));
             }
         }
         let mut postings = Pairs::default();

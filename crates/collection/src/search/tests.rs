@@ -1,11 +1,12 @@
 //! A live shard answers as the definition says, however far behind its postings are.
 
 use super::IndexedFields;
-use super::entries::{Entries, Indexer};
+use super::indexer::Indexer;
 use super::inversion::Inversion;
 use super::postings::{FoundPosting, Postings, SeePosting};
 use super::shard::Changed;
 use super::shard::{Columns, Documents, LiveShard};
+use super::values::Values;
 use crate::Result;
 use proptest::prelude::*;
 use quire_index::Posting;
@@ -20,18 +21,16 @@ use std::sync::Arc;
 struct MapPostings(BTreeMap<Vec<u8>, Vec<u8>>);
 
 impl MapPostings {
-    fn merge(&mut self, inversion: Inversion) {
-        for (key, change) in inversion.into_changes() {
-            let base = self
-                .0
-                .get(&key)
-                .map(|value| Posting::decode(value).unwrap());
+    fn merge(&mut self, indexer: &Indexer, inversion: Inversion) {
+        inversion.each_change(indexer, |key, change| {
+            let base = self.0.get(key);
+            let base = base.map(|value| Posting::decode(value).unwrap());
             let mut posting = base.unwrap_or_default();
-            posting.apply(&change);
+            posting.apply(&change.of_posting());
             let mut value = Vec::new();
             posting.encode(&mut value);
-            self.0.insert(key, value);
-        }
+            self.0.insert(key.to_vec(), value);
+        });
     }
 }
 
@@ -68,19 +67,20 @@ impl Documents for &Kept {
 
 /// Brings postings from the documents of one moment to those of a later one, `batch` at a time.
 fn index(postings: &mut MapPostings, before: &Kept, after: &Kept, batch: usize) {
-    let indexer = Indexer::new(IndexedFields::all());
-    let entries_of = |kept: &Kept, doc: usize| {
+    let values_of = |indexer: &mut Indexer, kept: &Kept, doc: usize| {
         let document = kept.0.get(doc).and_then(Option::as_ref);
-        document.map_or(Entries::default(), |document| indexer.entries(document, ""))
+        document.map_or(Values::default(), |document| indexer.values(document, ""))
     };
     let docs: Vec<usize> = (0..after.0.len()).collect();
     for docs in docs.chunks(batch) {
+        let mut indexer = Indexer::new(IndexedFields::all());
         let mut inversion = Inversion::default();
         for doc in docs {
-            let (old, new) = (entries_of(before, *doc), entries_of(after, *doc));
+            let old = values_of(&mut indexer, before, *doc);
+            let new = values_of(&mut indexer, after, *doc);
             inversion.add(DocId(*doc as u32), &old, &new);
         }
-        postings.merge(inversion);
+        postings.merge(&indexer, inversion);
     }
 }
 
