@@ -12,6 +12,9 @@
 //! the partition's position, however far behind the index is.
 
 mod column;
+mod column_blocks;
+mod column_changes;
+mod column_merger;
 mod fields;
 mod index;
 mod indexer;
@@ -19,6 +22,7 @@ mod inversion;
 mod key;
 mod merger;
 mod postings;
+mod segments;
 mod shard;
 mod state;
 #[cfg(test)]
@@ -26,11 +30,13 @@ mod tests;
 mod tree_postings;
 mod values;
 
+pub(crate) use column_blocks::COLUMN_BLOCK_BITS;
 pub use fields::IndexedFields;
 pub(crate) use index::SearchIndex;
 pub use indexer::ID;
 pub(crate) use indexer::Indexer;
 pub(crate) use postings::each_pair;
+pub(crate) use segments::LiveColumns;
 pub use shard::LiveShard;
 pub(crate) use shard::{Changed, Documents};
 pub use state::IndexSettings;

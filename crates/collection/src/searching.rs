@@ -2,7 +2,9 @@
 
 use crate::documents::{ROWS, docid_bytes, parse_position};
 use crate::record::{Kind, Record};
-use crate::search::{CachedChanges, Changed, Documents, ID, LiveShard, SearchTree};
+use crate::search::{
+    COLUMN_BLOCK_BITS, CachedChanges, Changed, Documents, ID, LiveColumns, LiveShard, SearchTree,
+};
 use crate::types::with_key;
 use crate::{Error, PartitionView, Result};
 use bytes::Bytes;
@@ -56,7 +58,7 @@ impl PartitionView {
             Box::new(documents),
             u32::try_from(doc_end).unwrap_or(u32::MAX),
             self.changed_after(built, with_keys)?,
-            self.search_state().columns(tree.id, built),
+            LiveColumns::new(self.store_view().tree(tree.columns)?, COLUMN_BLOCK_BITS),
         )
     }
 

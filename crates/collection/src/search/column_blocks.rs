@@ -135,11 +135,6 @@ impl FieldBlock {
         Ok(())
     }
 
-    /// Whether no document has a value here.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.layers.is_empty()
-    }
-
     /// Of some documents, those whose values each layer has: the layer's place, the documents, and
     /// whether it is packed. Others have no values, or are marked.
     pub(crate) fn by_layer(&self, docs: &DocSet) -> Vec<(usize, DocSet, bool)> {
@@ -162,10 +157,7 @@ impl FieldBlock {
     ///
     /// # Errors
     /// Bytes that make no sense.
-    pub(crate) fn packed(
-        &self,
-        place: usize,
-    ) -> std::result::Result<ColumnBlock<'_>, IndexDamage> {
+    pub(crate) fn packed(&self, place: usize) -> std::result::Result<ColumnBlock<'_>, IndexDamage> {
         ColumnBlock::new(self.layers.get(place).map_or(&[], Layer::bytes))
     }
 

@@ -4,14 +4,15 @@
 //! 1. A document is given once for each field whose values changed, with all that it has there now.
 //! 2. A block is known by a number of the field, which the caller chooses, and by its place.
 
-use hashbrown::HashMap;
 use quire_index::ColumnBlockWriter;
 use quire_model::DocId;
+use std::collections::BTreeMap;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct ColumnChanges {
-    blocks: HashMap<(u32, u32), ColumnBlockWriter>,
+    /// By field, then by block.
+    blocks: Vec<BTreeMap<u32, ColumnBlockWriter>>,
     block_bits: u32,
     bytes: usize,
 }
@@ -21,13 +22,14 @@ impl ColumnChanges {
     pub(crate) fn new(block_bits: u32) -> ColumnChanges {
         assert!(block_bits <= 16, "a low has 16 bits");
         ColumnChanges {
-            blocks: HashMap::new(),
+            blocks: Vec::new(),
             block_bits,
             bytes: 0,
         }
     }
 
-    /// Takes the values that a document has now in a field: none if it has none any more.
+    /// Takes the values that a document has now in a field: none if it has none any more. Numbers
+    /// of fields are small.
     pub(crate) fn add<'t>(
         &mut self,
         field: u32,
@@ -35,7 +37,14 @@ impl ColumnChanges {
         terms: impl Iterator<Item = &'t [u8]>,
     ) {
         let (block, low) = split(docid, self.block_bits);
-        let writer = self.blocks.entry((field, block)).or_insert_with(|| {
+        let place = field as usize;
+        if self.blocks.len() <= place {
+            self.blocks.resize_with(place + 1, BTreeMap::new);
+        }
+        let Some(of_field) = self.blocks.get_mut(place) else {
+            return;
+        };
+        let writer = of_field.entry(block).or_insert_with(|| {
             self.bytes += size_of::<ColumnBlockWriter>();
             ColumnBlockWriter::new()
         });
@@ -53,10 +62,12 @@ impl ColumnChanges {
     /// Shows the operand of each block, by the number of the field and the place of the block.
     pub(crate) fn each_operand(self, mut see: impl FnMut(u32, u32, &[u8])) {
         let mut operand = Vec::new();
-        for ((field, block), writer) in self.blocks {
-            operand.clear();
-            writer.encode_operand(&mut operand);
-            see(field, block, &operand);
+        for (field, blocks) in (0..).zip(self.blocks) {
+            for (block, writer) in blocks {
+                operand.clear();
+                writer.encode_operand(&mut operand);
+                see(field, block, &operand);
+            }
         }
     }
 }

@@ -7,9 +7,12 @@
 //! 3. Changes are sets of docids that leave and enter, so writing one again changes nothing.
 
 use super::IndexSettings;
+use super::column_blocks::{COLUMN_BLOCK_BITS, block_key};
+use super::column_changes::ColumnChanges;
+use super::column_merger::MergeColumns;
 use super::inversion::Inversion;
 use super::merger::MergePostings;
-use super::values::Values;
+use super::values::{Slot, Values, each_changed};
 use super::{IndexedFields, Indexer};
 use crate::documents::{ROWS, docid_bytes, parse_docid, parse_position};
 use crate::record::{Kind, Record};
@@ -30,6 +33,7 @@ const CHANGES_BYTES_MAX: usize = 4 << 20;
 #[derive(Debug)]
 pub(crate) struct SearchIndex {
     tree: TreeId,
+    columns: TreeId,
     fields: IndexedFields,
 }
 
@@ -39,25 +43,39 @@ pub(crate) struct SearchIndex {
 struct Changes {
     indexer: Indexer,
     inversion: Inversion,
+    columns: ColumnChanges,
 }
 
 impl Changes {
     fn add(&mut self, docid: DocId, before: &Values, after: &Values) {
         self.inversion.add(docid, before, after);
+        each_changed(before, after, |slot, _, after| {
+            self.columns.add(slot.0, docid, after.iter());
+        });
     }
 
     /// Whether it is as large as one that is to be written.
     fn is_full(&self) -> bool {
-        self.indexer.bytes() + self.inversion.bytes() >= CHANGES_BYTES_MAX
+        let bytes = self.indexer.bytes() + self.inversion.bytes() + self.columns.bytes();
+        bytes >= CHANGES_BYTES_MAX
     }
 
-    fn write(self, tree: TreeId, batch: &mut TreeBatch) {
-        let Changes { indexer, inversion } = self;
+    fn write(self, index: &SearchIndex, batch: &mut TreeBatch) {
+        let Changes {
+            indexer,
+            inversion,
+            columns,
+        } = self;
         let mut operand = Vec::new();
         inversion.each_change(&indexer, |key, change| {
             operand.clear();
             change.of_posting().encode(&mut operand);
-            batch.merge(tree, key, &operand);
+            batch.merge(index.tree, key, &operand);
+        });
+        columns.each_operand(|slot, block, operand| {
+            if let Some(field) = indexer.field(Slot(slot)) {
+                batch.merge(index.columns, &block_key(&field.key, block), operand);
+            }
         });
     }
 
@@ -79,6 +97,7 @@ impl SearchIndex {
     pub(crate) fn new(index: &IndexSettings) -> SearchIndex {
         SearchIndex {
             tree: index.tree(),
+            columns: index.columns(),
             fields: index.fields.clone(),
         }
     }
@@ -87,19 +106,26 @@ impl SearchIndex {
         Changes {
             indexer: Indexer::new(self.fields.clone()),
             inversion: Inversion::default(),
+            columns: ColumnChanges::new(COLUMN_BLOCK_BITS),
         }
     }
 }
 
 impl DerivedTrees for SearchIndex {
     fn trees(&self) -> Vec<TreeSpec> {
-        vec![TreeSpec {
+        let search = TreeSpec {
             codec: BlockCodec::Lz4,
             // A value is looked up in all clusters at once, by a range.
             filter_bits_per_key: 0,
             merger: Some(Arc::new(MergePostings)),
             ..TreeSpec::new(self.tree.0, format!("search-{}", self.tree))
-        }]
+        };
+        let columns = TreeSpec {
+            codec: BlockCodec::Lz4,
+            merger: Some(Arc::new(MergeColumns)),
+            ..TreeSpec::new(self.columns.0, format!("columns-{}", self.tree))
+        };
+        vec![search, columns]
     }
 
     fn build(
@@ -122,7 +148,7 @@ impl DerivedTrees for SearchIndex {
                 })?);
             }
             let Some((last, _)) = found.last().copied() else {
-                changes.write(self.tree, batch);
+                changes.write(self, batch);
                 return Ok(None);
             };
             let positions: Vec<Position> = found.iter().map(|(_, position)| *position).collect();
@@ -131,7 +157,7 @@ impl DerivedTrees for SearchIndex {
                 changes.add(*docid, &Values::default(), &values);
             }
             if changes.is_full() {
-                changes.write(self.tree, batch);
+                changes.write(self, batch);
                 let next = last.0.checked_add(1);
                 return Ok(next.map(|next| docid_bytes(DocId(next)).to_vec()));
             }
@@ -153,13 +179,13 @@ impl DerivedTrees for SearchIndex {
                 records.push(item?);
             }
             let Some((last, _)) = records.last() else {
-                changes.write(self.tree, batch);
+                changes.write(self, batch);
                 return Ok(None);
             };
             let next = last.next();
             self.follow_records(difference, &records, &mut changes)?;
             if changes.is_full() {
-                changes.write(self.tree, batch);
+                changes.write(self, batch);
                 return Ok(Some(next));
             }
         }

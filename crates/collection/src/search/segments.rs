@@ -13,14 +13,17 @@ use crate::Result;
 use parking_lot::Mutex;
 use quire_index::{DocSet, term};
 use quire_model::Document;
-use quire_query::{Column, Path, Segment, TermRange};
+use quire_query::{Column, End, Ordinals, Path, Segment, Shard, TermRange};
 use smallvec::SmallVec;
 use std::collections::HashMap;
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow, Range};
 use std::sync::Arc;
 
 /// Fewer documents than this of a layer are read into memory.
 const LAYER_DOCS_MIN: u64 = 64;
+
+/// Documents that are tested together.
+const BATCH_DOCS: usize = 1024;
 
 /// The columns of a shard.
 pub(crate) struct LiveColumns<'v> {
@@ -53,7 +56,9 @@ impl<'v> LiveColumns<'v> {
             return Ok(Arc::clone(known));
         }
         drop(known);
-        let parts = self.blocks.parts(&block_key(&key::field(path.as_str()), block))?;
+        let parts = self
+            .blocks
+            .parts(&block_key(&key::field(path.as_str()), block))?;
         let read = Arc::new(FieldBlock::new(parts, block << self.block_bits)?);
         let mut known = self.read.lock();
         let blocks = match known.get_mut(path) {
@@ -95,11 +100,7 @@ impl<'v> LiveColumns<'v> {
 
 impl LiveShard<'_> {
     /// See [`Shard::segments`](quire_query::Shard::segments).
-    pub(crate) fn segments_of(
-        &self,
-        paths: &[&Path],
-        docs: &DocSet,
-    ) -> Result<Vec<Segment<'_>>> {
+    pub(crate) fn segments_of(&self, paths: &[&Path], docs: &DocSet) -> Result<Vec<Segment<'_>>> {
         let mut segments = Vec::new();
         let mut listed = docs & self.changed_docs();
         let unchanged = docs - &listed;
@@ -151,7 +152,7 @@ impl LiveShard<'_> {
     }
 
     /// The segment of documents whose values are brought into memory.
-    fn listed(&self, paths: &[&Path], docs: DocSet) -> Result<Segment<'_>> {
+    pub(crate) fn listed(&self, paths: &[&Path], docs: DocSet) -> Result<Segment<'_>> {
         let mut columns: Vec<Option<Box<dyn Column + '_>>> = Vec::with_capacity(paths.len());
         for path in paths {
             let mut pairs: Vec<(u32, Vec<u8>)> = Vec::new();
@@ -192,6 +193,44 @@ impl LiveShard<'_> {
         })
     }
 
+    /// Those of some documents that have a value in a range, tested one by one.
+    pub(crate) fn retained(
+        &self,
+        path: &Path,
+        range: &TermRange,
+        docs: &DocSet,
+    ) -> quire_query::Result<DocSet> {
+        let (mut kept, mut batch) = (DocSet::empty(), [0; BATCH_DOCS]);
+        let (mut ends, mut ordinals) = (Vec::new(), Ordinals::default());
+        let segments = self.segments_of(&[path], docs);
+        for segment in segments.map_err(quire_query::Error::shard)? {
+            let docs = segment.docs.as_ref().unwrap_or(docs);
+            let Some(Some(column)) = segment.columns.first() else {
+                continue;
+            };
+            let wanted = ordinals_in(column.as_ref(), range)?;
+            let mut left = docs.iter();
+            loop {
+                let count = left.next_many(&mut batch);
+                let Some(docs) = batch.get(..count).filter(|docs| !docs.is_empty()) else {
+                    break;
+                };
+                if column.has_many() {
+                    column.ordinals(docs, &mut ordinals)?;
+                    let is_in = |own: &[u64]| own.iter().any(|one| wanted.contains(one));
+                    let found = docs.iter().zip(ordinals.iter());
+                    kept.extend(found.filter(|(_, own)| is_in(own)).map(|(doc, _)| *doc));
+                } else {
+                    column.ends(docs, End::Smallest, &mut ends)?;
+                    let found = docs.iter().zip(&ends);
+                    let is_in = |(_, one): &(&u32, &u64)| wanted.contains(*one);
+                    kept.extend(found.filter(is_in).map(|(doc, _)| *doc));
+                }
+            }
+        }
+        Ok(kept)
+    }
+
     /// The documents that did not change with a value in a range, by the columns; and those that
     /// must be read to know.
     pub(crate) fn in_range(&self, path: &Path, range: &TermRange) -> Result<(DocSet, DocSet)> {
@@ -208,4 +247,21 @@ impl LiveShard<'_> {
         }
         Ok((DocSet::from_bits(&bits), marked))
     }
+}
+
+/// The ordinals of the values in a range.
+fn ordinals_in(column: &dyn Column, range: &TermRange) -> quire_query::Result<Range<u64>> {
+    // No term is a prefix of another, so there is none between these.
+    let after = |term: &[u8]| [term, &[0]].concat();
+    let start = match &range.lower {
+        Bound::Unbounded => 0,
+        Bound::Included(lower) => column.ordinal_of(lower)?,
+        Bound::Excluded(lower) => column.ordinal_of(&after(lower))?,
+    };
+    let end = match &range.upper {
+        Bound::Unbounded => column.ordinal_end(),
+        Bound::Included(upper) => column.ordinal_of(&after(upper))?,
+        Bound::Excluded(upper) => column.ordinal_of(upper)?,
+    };
+    Ok(start..end)
 }
