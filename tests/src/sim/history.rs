@@ -1,6 +1,8 @@
 //! Histories: the operations on a database, and the faults of the machine, as plain data.
 
-use quiredb::{Codec, CollectionSettings, DatabaseOptions, Durability, Medium, Volumes};
+use quiredb::{
+    Codec, CollectionSettings, DatabaseOptions, Durability, IndexedFields, Medium, Volumes,
+};
 use std::path::PathBuf;
 
 /// The most volumes of a history.
@@ -71,6 +73,7 @@ impl History {
             codec,
             dictionary_bytes,
             segment_age_secs: self.segment_age_secs,
+            index: IndexedFields::none(),
             ..CollectionSettings::default()
         }
     }
