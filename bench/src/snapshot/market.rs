@@ -14,7 +14,7 @@ use quire_frozen::{
     Access, FieldSpec, FolderOptions, FrozenBuilder, FrozenFolder, FrozenOptions, OpenOptions,
     Snapshot,
 };
-use quiredb::query::{Options, Prepared, field, find};
+use quiredb::query::{Options, Prepared, Value, field, find};
 use quiredb::{Env, OsEnv, ValueRef};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -182,7 +182,7 @@ fn reopen(folder: &FrozenFolder, dir: &Path) -> Result<Duration> {
 
 /// A number of 32 bits that stands for some bytes, each of which is looked at; the other engines
 /// make it alike. Eight bytes at a time: what is measured is not how fast payloads are compared.
-fn hash_of(payload: &[u8]) -> u64 {
+pub(crate) fn hash_of(payload: &[u8]) -> u64 {
     let (words, rest) = payload.as_chunks();
     let words = words.iter().map(|word| u64::from_le_bytes(*word));
     let hash = words.chain(rest.iter().map(|byte| u64::from(*byte)));
@@ -192,8 +192,12 @@ fn hash_of(payload: &[u8]) -> u64 {
 }
 
 fn prepared(question: &Question) -> Result<Prepared> {
+    prepared_of(question, question.region)
+}
+
+/// The query of a question, about a region as the documents have it.
+pub(crate) fn prepared_of(question: &Question, region: impl Into<Value>) -> Result<Prepared> {
     let Question {
-        region,
         marks,
         price: [low, high],
         colour,
@@ -207,9 +211,9 @@ fn prepared(question: &Question) -> Result<Prepared> {
     };
     let newest = |filter| find(filter).order_by(field("added").descending()).limit(10);
     let query = match question.kind {
-        0 | MADE_ANEW => find(field("region").eq(*region)).limit(0).with_count(),
+        0 | MADE_ANEW => find(field("region").eq(region)).limit(0).with_count(),
         1 => newest(priced()),
-        2 => newest(priced().and(field("region").eq(*region))),
+        2 => newest(priced().and(field("region").eq(region))),
         _ => {
             let marks = field("mark").is_in(marks.iter().map(String::as_str));
             let years = field("year").between(*from, *to);
