@@ -8,6 +8,7 @@
 
 mod cars;
 mod engines;
+mod layout;
 pub(crate) mod market;
 mod queries;
 
