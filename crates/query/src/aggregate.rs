@@ -246,9 +246,7 @@ impl Gathered {
             Gathered::Count(count) => Aggregated::Count(count),
             Gathered::Min(value) | Gathered::Max(value) => Aggregated::Value(value),
             Gathered::Sum(sum) => Aggregated::Number(Some(sum.to_f64())),
-            Gathered::Avg(sum, count) => {
-                Aggregated::Number((count > 0).then(|| sum.to_f64() / count as f64))
-            }
+            Gathered::Avg(sum, count) => Aggregated::Number(sum.mean(count)),
             Gathered::Distinct(values) => Aggregated::Count(values.len() as u64),
             Gathered::Terms(counts, limit) => {
                 let all: u64 = counts.values().sum();

@@ -64,6 +64,7 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 mod text;
+mod threshold;
 mod timer;
 mod top;
 mod tree;

@@ -9,6 +9,7 @@ use crate::page::Page;
 use crate::plan::{Step, StepKind, plan};
 use crate::prepared::Prepared;
 use crate::sort::{Sorting, TopHits, best, is_outranked};
+use crate::threshold::{self, Early};
 use crate::timer::Timer;
 use crate::top::Top;
 use crate::{Answer, Explain, Hit, Options, Order, Result, Shard, Shards};
@@ -143,9 +144,20 @@ impl<'q> Run<'q> {
                 }
                 break;
             }
+            let mut early = Early::All;
+            if !is_about_all && !self.is_alone {
+                early = threshold::early(shard, first, &self.top)?;
+                if matches!(&early, Early::Docs(docs) if docs.is_empty()) {
+                    continue;
+                }
+            }
             let Some((step, docs)) = self.plan(shard)? else {
                 continue;
             };
+            if let Early::Docs(early) = early {
+                self.execute_on_early(shard, *place, &step, docs, early)?;
+                continue;
+            }
             let needed = match (is_outranked, self.gathered.is_empty()) {
                 (true, true) => Needed::Count,
                 (true, false) => Needed::Aggregates,
@@ -255,6 +267,40 @@ impl<'q> Run<'q> {
             explain.aggregating += timer.since(sorted);
         }
         Ok(set.len())
+    }
+
+    /// Executes the plan on the documents of a shard that can still be among the first: those of
+    /// `early`.
+    fn execute_on_early(
+        &mut self,
+        shard: &dyn Shard,
+        place: u32,
+        step: &Step<'_>,
+        docs: u64,
+        mut early: DocSet,
+    ) -> Result<()> {
+        self.options.check_stop()?;
+        let timer = self.timer;
+        let evaluator = Evaluator { shard, docs, timer };
+        let start = timer.now();
+        let tested = early.len();
+        let trace = self.explain.as_mut().map(|explain| &mut explain.filter);
+        evaluator.retain(step, &mut early, trace)?;
+        let filtered = timer.now();
+        let sorting = Sorting {
+            orders: &self.prepared.query.order,
+            hits_max: self.prepared.hits_max(),
+            is_alone: false,
+        };
+        if !early.is_empty() {
+            sorting.shard(shard, place, &early, &mut self.top, &mut self.meter)?;
+        }
+        if let Some(explain) = &mut self.explain {
+            explain.first += tested;
+            explain.filtering += filtered.saturating_sub(start);
+            explain.ordering += timer.since(filtered);
+        }
+        Ok(())
     }
 
     /// The documents that match, or only those that come first, if the query needs no others.

@@ -2,11 +2,12 @@
 
 use crate::Context;
 use crate::error::{Error, Result};
+use crate::field_names::fields_of;
 use crate::output::Output;
 use crate::source::Source;
 use quiredb::query::{
-    Aggregate, Aggregated, Answer, Explain, Filter, Options, Order, Path as Field, Prepared, Query,
-    Trace, UnknownFields, Value, find, write_fields,
+    Aggregate, Aggregated, Answer, Explain, Filter, Options, Order, Prepared, Query, Trace,
+    UnknownFields, Value, find, write_fields,
 };
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -60,7 +61,7 @@ pub(crate) struct QueryCommand {
     #[arg(long, conflicts_with = "limit")]
     all: bool,
     /// Print only these fields, separated by commas
-    #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
+    #[arg(long, value_name = "FIELDS")]
     fields: Option<Vec<String>>,
     /// Count the documents that match
     #[arg(long)]
@@ -116,12 +117,11 @@ impl QueryCommand {
             query.order = Order::parse_list(text).map_err(|error| usage("--order: ", &error))?;
         }
         query.count = self.count;
-        query.fields = self.fields.as_ref().map(|fields| {
-            let names = fields.iter().map(|name| name.trim());
-            names.map(Field::new).collect()
-        });
-        for field in &self.facet {
-            query = query.aggregate(field, Aggregate::terms(field.as_str(), FACET_VALUES));
+        let fields = self.fields.as_deref().map(fields_of);
+        query.fields = fields.transpose()?;
+        for field in fields_of(&self.facet)? {
+            let name = field.as_str().to_owned();
+            query = query.aggregate(&name, Aggregate::terms(field, FACET_VALUES));
         }
         for text in &self.aggregate {
             let aggregate =

@@ -130,10 +130,7 @@ fn aggregate(aggregate: &Aggregate, documents: &[&Document]) -> Aggregated {
         Measure::Min(_) => Aggregated::Value(all().min().cloned()),
         Measure::Max(_) => Aggregated::Value(all().max().cloned()),
         Measure::Sum(_) => Aggregated::Number(Some(sum.to_f64())),
-        Measure::Avg(_) => {
-            let mean = sum.to_f64() / numbers.len() as f64;
-            Aggregated::Number((!numbers.is_empty()).then_some(mean))
-        }
+        Measure::Avg(_) => Aggregated::Number(sum.mean(numbers.len() as u64)),
         Measure::Distinct(_) => Aggregated::Count(all().collect::<BTreeSet<_>>().len() as u64),
         Measure::Terms { limit, .. } => {
             let mut counts = BTreeMap::new();

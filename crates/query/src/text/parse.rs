@@ -67,6 +67,30 @@ impl Order {
     }
 }
 
+impl Path {
+    /// Reads a list of fields, named as in a filter: `mark, at.city, "odd name"`.
+    ///
+    /// ```
+    /// use quire_query::Path;
+    ///
+    /// let paths = Path::parse_list("at.city, \"odd, name\"")?;
+    /// assert_eq!(paths, [Path::new("at.city"), Path::new("odd, name")]);
+    /// # Ok::<(), quire_query::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Syntax`], with the place in the text.
+    pub fn parse_list(text: &str) -> Result<Vec<Path>> {
+        let mut parser = Parser::new(text)?;
+        let mut paths = vec![parser.path()?];
+        while parser.tokens.take(&Token::Comma) {
+            paths.push(parser.path()?);
+        }
+        parser.end("a comma or the end")?;
+        Ok(paths)
+    }
+}
+
 impl Aggregate {
     /// Reads an aggregate: `avg(price)`, `terms(mark, 10) WHERE price > 0`.
     ///
