@@ -5,8 +5,9 @@
 //!    shards.
 
 use crate::batches::Batches;
-use crate::exact_sum::ExactSum;
+use crate::groups::Groups;
 use crate::meter::{ENTRY_BYTES, Meter};
+use crate::number_sum::NumberSum;
 use crate::value::number;
 use crate::{Aggregated, Column, Measure, Ordinals, Result, Value};
 use quire_index::{DocSet, term};
@@ -25,12 +26,13 @@ pub(crate) enum Gathered {
     Count(u64),
     Min(Option<Value>),
     Max(Option<Value>),
-    Sum(ExactSum),
-    Avg(ExactSum, u64),
+    Sum(NumberSum),
+    Avg(NumberSum, u64),
     Distinct(BTreeSet<Value>),
     Terms(BTreeMap<Value, u64>, u64),
     /// Documents by n, of the interval from n × the width on; n is an integer.
     Histogram(BTreeMap<Value, u64>, f64),
+    Groups(Box<Groups>),
 }
 
 impl Gathered {
@@ -39,11 +41,13 @@ impl Gathered {
             Measure::Count => Gathered::Count(0),
             Measure::Min(_) => Gathered::Min(None),
             Measure::Max(_) => Gathered::Max(None),
-            Measure::Sum(_) => Gathered::Sum(ExactSum::default()),
-            Measure::Avg(_) => Gathered::Avg(ExactSum::default(), 0),
+            Measure::Sum(_) => Gathered::Sum(NumberSum::default()),
+            Measure::Avg(_) => Gathered::Avg(NumberSum::default(), 0),
             Measure::Distinct(_) => Gathered::Distinct(BTreeSet::new()),
             Measure::Terms { limit, .. } => Gathered::Terms(BTreeMap::new(), *limit),
             Measure::Histogram { interval, .. } => Gathered::Histogram(BTreeMap::new(), *interval),
+            // The state of groups is made of their plan.
+            Measure::Group(_) => Gathered::Count(0),
         }
     }
 
@@ -106,12 +110,12 @@ impl Gathered {
     }
 
     /// Adds a value that `documents` documents have.
-    fn add(&mut self, value: &[u8], documents: u64, meter: &mut Meter) -> Result<()> {
+    pub(crate) fn add(&mut self, value: &[u8], documents: u64, meter: &mut Meter) -> Result<()> {
         if value == term::NULL {
             return Ok(());
         }
         match self {
-            Gathered::Count(_) => {}
+            Gathered::Count(_) | Gathered::Groups(_) => {}
             Gathered::Min(least) => {
                 if least.as_ref().is_none_or(|least| value < least.term()) {
                     *least = Value::from_term(value);
@@ -179,6 +183,7 @@ impl Gathered {
                     others: all - given,
                 }
             }
+            Gathered::Groups(groups) => groups.finish(),
             Gathered::Histogram(counts, width) => Aggregated::Histogram(
                 counts
                     .into_iter()

@@ -1,6 +1,6 @@
 //! [`Aggregate`]: a measure of the documents that match.
 
-use crate::{Filter, Path};
+use crate::{Filter, Grouping, Path};
 
 /// A measure of all documents that match the query, or of those that match a filter of its own too.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,14 +41,16 @@ pub enum Measure {
         /// Width of an interval: finite, above 0.
         interval: f64,
     },
+    /// Measures of each group of documents.
+    Group(Box<Grouping>),
 }
 
 impl Measure {
-    /// The field it is about.
+    /// The field it is about; none for a count of documents, and for groups.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
-            Measure::Count => None,
+            Measure::Count | Measure::Group(_) => None,
             Measure::Min(path)
             | Measure::Max(path)
             | Measure::Sum(path)
@@ -108,6 +110,12 @@ impl Aggregate {
     pub fn histogram(path: impl Into<Path>, interval: f64) -> Aggregate {
         let path = path.into();
         Measure::Histogram { path, interval }.into()
+    }
+
+    /// Measures of each group.
+    #[must_use]
+    pub fn group(grouping: Grouping) -> Aggregate {
+        Measure::Group(Box::new(grouping)).into()
     }
 
     /// Only of documents that match `filter` too.

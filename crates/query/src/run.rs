@@ -4,6 +4,7 @@ use crate::aggregate::Gathered;
 use crate::evaluate::Evaluator;
 use crate::explain::Trace;
 use crate::first::{first_among, first_matches};
+use crate::group_columns::add_docs;
 use crate::meter::Meter;
 use crate::page::Page;
 use crate::plan::{Step, StepKind, plan};
@@ -287,12 +288,18 @@ impl<'q> Run<'q> {
 
     fn aggregate(&mut self, evaluator: &Evaluator<'_, '_>, set: &DocSet) -> Result<()> {
         let aggregates = self.prepared.query.aggregates.iter();
-        let wanted = aggregates.zip(&self.prepared.among);
-        for (((_, aggregate), among), gathered) in wanted.zip(&mut self.gathered) {
+        let wanted = aggregates
+            .zip(&self.prepared.among)
+            .zip(&self.prepared.groups);
+        for ((((_, aggregate), among), groups), gathered) in wanted.zip(&mut self.gathered) {
             let mut set = Cow::Borrowed(set);
             if let Some(node) = among {
                 let step = plan(node, 0, evaluator.shard, evaluator.docs, None)?;
                 evaluator.retain(&step, set.to_mut(), None)?;
+            }
+            if let (Some(part), Gathered::Groups(groups)) = (groups, &mut *gathered) {
+                add_docs(groups, &part.among, evaluator, &set, &mut self.meter)?;
+                continue;
             }
             let Some(path) = aggregate.what.path() else {
                 gathered.add_documents(set.len());

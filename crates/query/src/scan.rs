@@ -156,11 +156,33 @@ impl Scan<'_> {
 
     fn aggregate(&mut self, root: ObjectRef<'_>) -> Result<()> {
         let aggregates = self.prepared.query.aggregates.iter();
-        let wanted = aggregates.zip(&self.prepared.among);
-        for (((_, aggregate), among), gathered) in wanted.zip(&mut self.gathered) {
+        let wanted = aggregates
+            .zip(&self.prepared.among)
+            .zip(&self.prepared.groups);
+        for ((((_, aggregate), among), groups), gathered) in wanted.zip(&mut self.gathered) {
             let is_among = among
                 .as_ref()
                 .is_none_or(|node| node.accepts(root, &mut self.scratch));
+            if let (Some(part), Gathered::Groups(groups), true) = (groups, &mut *gathered, is_among)
+            {
+                let by = groups.plan.by.iter();
+                let by: Vec<_> = by
+                    .map(|path| values(path, root, &mut self.scratch))
+                    .collect();
+                let mut measured = Vec::with_capacity(part.among.len());
+                for ((_, measure), among) in groups.plan.measures.iter().zip(&part.among) {
+                    let counts = among
+                        .as_ref()
+                        .is_none_or(|node| node.accepts(root, &mut self.scratch));
+                    let path = measure.path();
+                    measured.push(counts.then(|| match path {
+                        Some(path) => values(path, root, &mut self.scratch),
+                        None => Default::default(),
+                    }));
+                }
+                groups.add_document(&by, &measured, &mut self.meter)?;
+                continue;
+            }
             match aggregate.what.path() {
                 _ if !is_among => {}
                 None => gathered.add_documents(1),
