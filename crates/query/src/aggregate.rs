@@ -4,10 +4,11 @@
 //! 1. The state does not depend on the order of the documents, nor on how they are split into
 //!    shards.
 
+use crate::approximate_distinct::ApproximateDistinct;
 use crate::batches::Batches;
-use crate::groups::Groups;
 use crate::meter::{ENTRY_BYTES, Meter};
 use crate::number_sum::NumberSum;
+use crate::percentile::Percentile;
 use crate::value::number;
 use crate::{Aggregated, Column, Measure, Ordinals, Result, Value};
 use quire_index::{DocSet, term};
@@ -29,10 +30,11 @@ pub(crate) enum Gathered {
     Sum(NumberSum),
     Avg(NumberSum, u64),
     Distinct(BTreeSet<Value>),
+    ApproximateDistinct(ApproximateDistinct),
+    Percentile(Box<Percentile>),
     Terms(BTreeMap<Value, u64>, u64),
     /// Documents by n, of the interval from n × the width on; n is an integer.
     Histogram(BTreeMap<Value, u64>, f64),
-    Groups(Box<Groups>),
 }
 
 impl Gathered {
@@ -44,6 +46,10 @@ impl Gathered {
             Measure::Sum(_) => Gathered::Sum(NumberSum::default()),
             Measure::Avg(_) => Gathered::Avg(NumberSum::default(), 0),
             Measure::Distinct(_) => Gathered::Distinct(BTreeSet::new()),
+            Measure::ApproximateDistinct(_) => Gathered::ApproximateDistinct(Default::default()),
+            Measure::Percentile { percent, .. } => {
+                Gathered::Percentile(Box::new(Percentile::new(*percent)))
+            }
             Measure::Terms { limit, .. } => Gathered::Terms(BTreeMap::new(), *limit),
             Measure::Histogram { interval, .. } => Gathered::Histogram(BTreeMap::new(), *interval),
             // The state of groups is made of their plan.
@@ -115,7 +121,7 @@ impl Gathered {
             return Ok(());
         }
         match self {
-            Gathered::Count(_) | Gathered::Groups(_) => {}
+            Gathered::Count(_) => {}
             Gathered::Min(least) => {
                 if least.as_ref().is_none_or(|least| value < least.term()) {
                     *least = Value::from_term(value);
@@ -149,6 +155,12 @@ impl Gathered {
                     values.insert(value);
                 }
             }
+            Gathered::ApproximateDistinct(values) => values.add(value, meter)?,
+            Gathered::Percentile(numbers) => {
+                if let Some(value) = term::decode(value).as_ref().and_then(number) {
+                    numbers.add(value, documents, meter)?;
+                }
+            }
             Gathered::Terms(counts, _) => add_count(counts, value, documents, meter)?,
             Gathered::Histogram(counts, width) => {
                 let interval = term::decode(value).and_then(|value| interval_of(&value, *width));
@@ -170,6 +182,8 @@ impl Gathered {
                 Aggregated::Number((count > 0).then(|| sum.to_f64() / count as f64))
             }
             Gathered::Distinct(values) => Aggregated::Count(values.len() as u64),
+            Gathered::ApproximateDistinct(values) => Aggregated::Count(values.count()),
+            Gathered::Percentile(numbers) => Aggregated::Number(numbers.value()),
             Gathered::Terms(counts, limit) => {
                 let all: u64 = counts.values().sum();
                 let mut terms: Vec<_> = counts.into_iter().collect();
@@ -183,7 +197,6 @@ impl Gathered {
                     others: all - given,
                 }
             }
-            Gathered::Groups(groups) => groups.finish(),
             Gathered::Histogram(counts, width) => Aggregated::Histogram(
                 counts
                     .into_iter()

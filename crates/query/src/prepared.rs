@@ -2,6 +2,7 @@
 //! of shards.
 
 use crate::aggregate::Gathered;
+use crate::aggregate_state::AggregateState;
 use crate::groups::{GroupPlan, Groups};
 use crate::tree::{Node, TreeBuilder};
 use crate::{
@@ -77,6 +78,7 @@ impl Query {
                 let what = format!("the interval of a histogram is {interval}, not above 0");
                 return Err(Error::Invalid(what));
             }
+            check_percent(what)?;
             let filter = filter.take();
             among.push(filter.map(|filter| builder.add(filter)).transpose()?);
             groups.push(match what {
@@ -94,6 +96,16 @@ impl Query {
             among,
             groups,
         })
+    }
+}
+
+fn check_percent(what: &Measure) -> Result<()> {
+    match what {
+        Measure::Percentile { percent, .. } if !(0.0..=100.0).contains(percent) => {
+            let what = format!("a percentile is {percent}, not from 0 to 100");
+            Err(Error::Invalid(what))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -124,6 +136,7 @@ fn prepare_groups(grouping: &mut Grouping, builder: &mut TreeBuilder) -> Result<
         ) {
             return refused(format!("{name:?} is not one value of a group"));
         }
+        check_percent(what)?;
         let filter = filter.take();
         among.push(filter.map(|filter| builder.add(filter)).transpose()?);
     }
@@ -155,25 +168,25 @@ impl Prepared {
     }
 
     /// The initial state of each aggregate.
-    pub(crate) fn gather(&self) -> Vec<Gathered> {
+    pub(crate) fn gather(&self) -> Vec<AggregateState> {
         let aggregates = self.query.aggregates.iter().zip(&self.groups);
         let state =
             |((_, aggregate), groups): (&(String, Aggregate), &Option<GroupsPart>)| match groups {
-                Some(groups) => Gathered::Groups(Box::new(Groups::new(groups.plan.clone()))),
-                None => Gathered::new(&aggregate.what),
+                Some(groups) => AggregateState::Groups(Box::new(Groups::new(groups.plan.clone()))),
+                None => AggregateState::Measure(Gathered::new(&aggregate.what)),
             };
         aggregates.map(state).collect()
     }
 
     /// The answer without its hits.
-    pub(crate) fn concluded(&self, matched: u64, gathered: Vec<Gathered>) -> Answer {
+    pub(crate) fn concluded(&self, matched: u64, gathered: Vec<AggregateState>) -> Answer {
         let aggregates = self.query.aggregates.len();
         assert!(gathered.len() == aggregates, "each aggregate has a state");
         let names = self.query.aggregates.iter().map(|(name, _)| name.clone());
         Answer {
             count: self.query.count.then_some(matched),
             aggregates: names
-                .zip(gathered.into_iter().map(Gathered::finish))
+                .zip(gathered.into_iter().map(AggregateState::finish))
                 .collect(),
             ..Answer::default()
         }
@@ -223,7 +236,11 @@ impl Prepared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DEPTH_MAX, IN_VALUES_MAX, field, find};
+    use crate::{Comparison, DEPTH_MAX, IN_VALUES_MAX, field, find};
+
+    fn grouped(grouping: Grouping) -> Query {
+        find(Filter::All).aggregate("x", Aggregate::group(grouping))
+    }
 
     #[test]
     fn a_query_that_makes_no_sense_is_an_error() {
@@ -237,6 +254,15 @@ mod tests {
             find(Filter::All).order_by(field("a.").ascending()),
             find(Filter::All).select(["."]),
             find(Filter::All).aggregate("x", Aggregate::histogram("a", 0.0)),
+            find(Filter::All).aggregate("x", Aggregate::percentile("a", 100.1)),
+            find(Filter::All).aggregate("x", Aggregate::percentile("a", f64::NAN)),
+            grouped(Grouping::by(Vec::<Path>::new())),
+            grouped(Grouping::by(["a"; GROUP_FIELDS_MAX + 1])),
+            grouped(Grouping::by(["a.."])),
+            grouped(Grouping::by(["a"]).measure("t", Aggregate::terms("b", 3))),
+            grouped(Grouping::by(["a"]).measure("g", Aggregate::group(Grouping::by(["b"])))),
+            grouped(Grouping::by(["a"]).descending("b")),
+            grouped(Grouping::by(["a"]).having("b", Comparison::Less, 1)),
             find(Filter::All).aggregate("x", Aggregate::count().among(field("b").gt(f64::NAN))),
             find((0..=DEPTH_MAX).fold(Filter::All, |filter, _| !(!filter))),
             find(field("a").is_in(0..=IN_VALUES_MAX as i64)),

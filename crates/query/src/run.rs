@@ -1,6 +1,6 @@
 //! [`Run`]: one execution of a query, shard by shard.
 
-use crate::aggregate::Gathered;
+use crate::aggregate_state::AggregateState;
 use crate::evaluate::Evaluator;
 use crate::explain::Trace;
 use crate::first::{first_among, first_matches};
@@ -47,7 +47,7 @@ pub(crate) struct Run<'q> {
     top: TopHits,
     /// There is one shard alone, so hits are not compared with those of others.
     is_alone: bool,
-    gathered: Vec<Gathered>,
+    gathered: Vec<AggregateState>,
 }
 
 impl<'q> Run<'q> {
@@ -297,10 +297,14 @@ impl<'q> Run<'q> {
                 let step = plan(node, 0, evaluator.shard, evaluator.docs, None)?;
                 evaluator.retain(&step, set.to_mut(), None)?;
             }
-            if let (Some(part), Gathered::Groups(groups)) = (groups, &mut *gathered) {
-                add_docs(groups, &part.among, evaluator, &set, &mut self.meter)?;
-                continue;
-            }
+            let gathered = match (gathered, groups) {
+                (AggregateState::Measure(gathered), _) => gathered,
+                (AggregateState::Groups(groups), Some(part)) => {
+                    add_docs(groups, &part.among, evaluator, &set, &mut self.meter)?;
+                    continue;
+                }
+                (AggregateState::Groups(_), None) => continue,
+            };
             let Some(path) = aggregate.what.path() else {
                 gathered.add_documents(set.len());
                 continue;

@@ -235,7 +235,7 @@ fn query(words: &mut Seeded) -> Query {
         for _ in 0..words.below(4) {
             let what = match words.one_in(4) {
                 true => Measure::Group(Box::new(grouping(words))),
-                false => measure(words, 8),
+                false => measure(words, 10),
             };
             let filter = words.one_in(3).then(|| filter(words, 1));
             let aggregate = Aggregate { what, filter };
@@ -251,7 +251,7 @@ fn grouping(words: &mut Seeded) -> Grouping {
     for place in 0..words.below(4) {
         let filter = words.one_in(4).then(|| filter(words, 1));
         let measure = Aggregate {
-            what: measure(words, 6),
+            what: measure(words, 8),
             filter,
         };
         grouping = grouping.measure(format!("m{place}"), measure);
@@ -303,7 +303,13 @@ fn measure(words: &mut Seeded, kinds: u64) -> Measure {
         3 => Measure::Sum(path),
         4 => Measure::Avg(path),
         5 => Measure::Distinct(path),
-        6 => Measure::Terms {
+        6 => Measure::ApproximateDistinct(path),
+        7 => {
+            let percent = words.pick(&["0", "50", "99.9", "100"]).parse();
+            let percent = percent.unwrap_or(50.0);
+            Measure::Percentile { path, percent }
+        }
+        8 => Measure::Terms {
             path,
             limit: words.below(6),
         },

@@ -1,6 +1,9 @@
 //! Answers by definition.
 
+use crate::approximate_distinct::ApproximateDistinct;
 use crate::exact_sum::ExactSum;
+use crate::meter::Meter;
+use crate::percentile::Percentile;
 use crate::values;
 use crate::{
     Aggregate, Aggregated, Answer, Filter, Group, Grouping, Hit, Measure, Path, Query, Value,
@@ -139,6 +142,22 @@ fn aggregate(aggregate: &Aggregate, documents: &[&Document]) -> Aggregated {
         Measure::Avg(_) => {
             let mean = sum.to_f64() / numbers.len() as f64;
             Aggregated::Number((!numbers.is_empty()).then_some(mean))
+        }
+        // The sketches have tests of their own.
+        Measure::ApproximateDistinct(_) => {
+            let mut sketch = ApproximateDistinct::default();
+            let mut meter = Meter::new(usize::MAX);
+            let added = all().try_for_each(|value| sketch.add(value.term(), &mut meter));
+            assert!(added.is_ok(), "the meter has no limit");
+            Aggregated::Count(sketch.count())
+        }
+        Measure::Percentile { percent, .. } => {
+            let mut sketch = Percentile::new(*percent);
+            let mut meter = Meter::new(usize::MAX);
+            let mut numbers = numbers.iter().filter_map(|number| number.as_f64());
+            let added = numbers.try_for_each(|number| sketch.add(number, 1, &mut meter));
+            assert!(added.is_ok(), "the meter has no limit");
+            Aggregated::Number(sketch.value())
         }
         Measure::Distinct(_) => Aggregated::Count(all().collect::<BTreeSet<_>>().len() as u64),
         Measure::Terms { limit, .. } => {

@@ -17,7 +17,8 @@
 //! path       = name { "." name }              name = word | "any text"
 //! order      = path [ASC | DESC] {"," path [ASC | DESC]}
 //! aggregate  = measure [WHERE filter]
-//! measure    = COUNT "(" ")" | (MIN | MAX | SUM | AVG | DISTINCT) "(" path ")"
+//! measure    = COUNT "(" ")" | (MIN | MAX | SUM | AVG | DISTINCT | APPROX_DISTINCT) "(" path ")"
+//!            | PERCENTILE "(" path "," number ")"
 //!            | TERMS "(" path "," number ")" | HISTOGRAM "(" path "," number ")"
 //!            | GROUP "(" path {"," path} [":" named {"," named}] [HAVING having {AND having}]
 //!              [ORDER BY called [ASC | DESC] {"," called [ASC | DESC]}] [LIMIT number] ")"

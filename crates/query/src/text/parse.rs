@@ -410,7 +410,8 @@ impl Parser {
     }
 
     fn measure(&mut self, is_inner: bool) -> Result<Measure> {
-        const MEASURES: &str = "count, min, max, sum, avg, distinct, terms, histogram or group";
+        const MEASURES: &str = "count, min, max, sum, avg, distinct, approx_distinct, percentile, \
+                                terms, histogram or group";
         let name = match self.tokens.peek() {
             Some(Token::Word(word)) => word.value.to_ascii_lowercase(),
             _ => return Err(self.tokens.expected(MEASURES)),
@@ -425,6 +426,12 @@ impl Parser {
             "sum" => Measure::Sum(self.path()?),
             "avg" => Measure::Avg(self.path()?),
             "distinct" => Measure::Distinct(self.path()?),
+            "approx_distinct" => Measure::ApproximateDistinct(self.path()?),
+            "percentile" => {
+                let path = self.path()?;
+                let percent = self.argument(|percent| (0.0..=100.0).contains(percent))?;
+                Measure::Percentile { path, percent }
+            }
             "terms" => {
                 let path = self.path()?;
                 let limit = self.argument(|_| true)?;

@@ -187,6 +187,10 @@ impl Display for Aggregate {
             Measure::Sum(path) => write!(f, "SUM({})", Name(path)),
             Measure::Avg(path) => write!(f, "AVG({})", Name(path)),
             Measure::Distinct(path) => write!(f, "DISTINCT({})", Name(path)),
+            Measure::ApproximateDistinct(path) => write!(f, "APPROX_DISTINCT({})", Name(path)),
+            Measure::Percentile { path, percent } => {
+                write!(f, "PERCENTILE({}, {percent:?})", Name(path))
+            }
             Measure::Terms { path, limit } => write!(f, "TERMS({}, {limit})", Name(path)),
             Measure::Histogram { path, interval } => {
                 write!(f, "HISTOGRAM({}, {interval:?})", Name(path))
