@@ -1,9 +1,10 @@
 //! [`Run`]: one execution of a query, shard by shard.
 
-use crate::aggregate::Gathered;
+use crate::aggregate_state::AggregateState;
 use crate::evaluate::Evaluator;
 use crate::explain::Trace;
 use crate::first::{first_among, first_matches};
+use crate::group_columns::add_docs;
 use crate::meter::Meter;
 use crate::page::Page;
 use crate::plan::{Step, StepKind, plan};
@@ -47,7 +48,7 @@ pub(crate) struct Run<'q> {
     top: TopHits,
     /// There is one shard alone, so hits are not compared with those of others.
     is_alone: bool,
-    gathered: Vec<Gathered>,
+    gathered: Vec<AggregateState>,
 }
 
 impl<'q> Run<'q> {
@@ -333,13 +334,23 @@ impl<'q> Run<'q> {
 
     fn aggregate(&mut self, evaluator: &Evaluator<'_, '_>, set: &DocSet) -> Result<()> {
         let aggregates = self.prepared.query.aggregates.iter();
-        let wanted = aggregates.zip(&self.prepared.among);
-        for (((_, aggregate), among), gathered) in wanted.zip(&mut self.gathered) {
+        let wanted = aggregates
+            .zip(&self.prepared.among)
+            .zip(&self.prepared.groups);
+        for ((((_, aggregate), among), groups), gathered) in wanted.zip(&mut self.gathered) {
             let mut set = Cow::Borrowed(set);
             if let Some(node) = among {
                 let step = plan(node, 0, evaluator.shard, evaluator.docs, None)?;
                 evaluator.retain(&step, set.to_mut(), None)?;
             }
+            let gathered = match (gathered, groups) {
+                (AggregateState::Measure(gathered), _) => gathered,
+                (AggregateState::Groups(groups), Some(part)) => {
+                    add_docs(groups, &part.among, evaluator, &set, &mut self.meter)?;
+                    continue;
+                }
+                (AggregateState::Groups(_), None) => continue,
+            };
             let Some(path) = aggregate.what.path() else {
                 gathered.add_documents(set.len());
                 continue;
