@@ -155,7 +155,7 @@ impl Partition {
             let view = self.store.view_of(&[KEYS, ROWS])?;
             return Ok(self.with_search_trees(view, trees));
         }
-        let search_trees = trees.iter().map(|tree| tree.id);
+        let search_trees = trees.iter().flat_map(|tree| [tree.id, tree.columns]);
         let ids: Vec<TreeId> = [KEYS, ROWS].into_iter().chain(search_trees).collect();
         match self.store.view_of(&ids) {
             Ok(view) => {

@@ -125,7 +125,7 @@ impl PartitionView {
         see: &mut SeePair<'_>,
     ) -> Result<()> {
         let fields = FieldSet::of_tree(tree.fields.clone(), self.store_view().tree(tree.id)?)?;
-        let indexer = Indexer::new(Arc::new(fields));
+        let mut indexer = Indexer::new(Arc::new(fields));
         let mut rows = self.rows()?;
         loop {
             let batch = rows.next_batch()?;
@@ -133,8 +133,8 @@ impl PartitionView {
                 return Ok(());
             }
             for (docid, found) in batch.iter().filter(|(docid, _)| !changed.contains(docid)) {
-                let entries = indexer.entries(&found.document, &found.key.to_string());
-                entries.iter().for_each(|entry| see(entry, *docid));
+                let values = indexer.values(&found.document, &found.key.to_string());
+                indexer.each_entry(&values, |entry| see(entry, *docid));
             }
         }
     }

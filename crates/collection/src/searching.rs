@@ -2,7 +2,9 @@
 
 use crate::documents::{ROWS, docid_bytes, parse_position};
 use crate::record::{Kind, Record};
-use crate::search::{CachedChanges, Changed, Documents, ID, LiveShard, SearchTree};
+use crate::search::{
+    COLUMN_BLOCK_BITS, CachedChanges, Changed, Documents, ID, LiveColumns, LiveShard, SearchTree,
+};
 use crate::search::{is_listed, refused_fields, refuses_some};
 use crate::types::with_key;
 use crate::{Error, PartitionView, Result};
@@ -125,7 +127,7 @@ impl PartitionView {
             Box::new(documents),
             u32::try_from(doc_end).unwrap_or(u32::MAX),
             changed,
-            self.search_state().columns(tree.id, built),
+            LiveColumns::new(self.store_view().tree(tree.columns)?, COLUMN_BLOCK_BITS),
         )?;
         shard.tree = Some(tree.id);
         Ok(Some(shard))

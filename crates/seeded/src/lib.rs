@@ -228,6 +228,10 @@ bugs! {
     ResultsInOtherPlaces,
     /// A scan ends when the first partition has no more documents.
     ScanEndsWithFirstPartition,
+    /// Of several changes of a column's block that become one, the newest is left out.
+    ColumnPatchLost,
+    /// The least and greatest value of a changed part of a column are those of before the change.
+    ColumnZoneStale,
     /// The files of a dropped collection are removed before its name.
     DroppedFilesRemovedFirst,
     /// Opening relies on a catalog whose name may not be synced.
