@@ -21,7 +21,7 @@ fn open(env: &Arc<SimEnv>) -> Result<Database> {
 fn collection(database: &Database) -> Result<Collection> {
     let settings = || CollectionSettings {
         partitions: 2,
-        // `live_index` damages indexes.
+        // `live_index` damages those.
         index: IndexedFields::none(),
         ..CollectionSettings::default()
     };

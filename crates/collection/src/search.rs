@@ -31,7 +31,7 @@ mod tests;
 mod tree_postings;
 mod values;
 
-pub(crate) use column_blocks::COLUMN_BLOCK_BITS;
+pub(crate) use column_blocks::{COLUMN_BLOCK_BITS, ColumnBlocks, FieldBlock, damaged};
 pub(crate) use field_set::{FieldSet, is_listed, refused_fields, refuses_some};
 pub use fields::IndexedFields;
 pub(crate) use index::SearchIndex;
@@ -44,3 +44,5 @@ pub use shard::LiveShard;
 pub(crate) use shard::{Changed, Documents};
 pub use state::IndexSettings;
 pub(crate) use state::{CachedChanges, SearchState, SearchTree, is_search_tree};
+pub(crate) use tree_postings::tree_error;
+pub(crate) use values::Values;

@@ -1,15 +1,19 @@
-//! Checking that a search index says of the documents what they say themselves.
+//! Checking that a search index, its postings and its columns, says of the documents what they say
+//! themselves.
 //!
-//! One pass over the documents and one over the postings. Both give pairs of an entry and a docid;
+//! One pass over the documents and one over the postings, then one over the columns. Both give pairs of an entry and a docid;
 //! of these their number and the sum of their hashes are kept, in a bounded number of groups, which
 //! are equal if the pairs are the same. Only where they differ, a second pass looks at the pairs of
 //! one group that differs, to name some. Documents that changed since the index's position are left
 //! out.
 
-use crate::search::{FieldSet, Indexer, SearchTree, each_pair, entry_words, is_of_list};
+use crate::search::{COLUMN_BLOCK_BITS, ColumnBlocks, FieldBlock, damaged, tree_error};
+use crate::search::{FieldSet, Indexer, SearchTree, Values, each_pair, entry_words, is_of_list};
 use crate::{Error, PartitionView, Result};
+use quire_index::DocSet;
 use quire_model::{DocId, Position};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -24,6 +28,9 @@ const NAMED_MAX: usize = 3;
 
 /// Shown an entry and a document that has it.
 type SeePair<'a> = dyn FnMut(&[u8], DocId) + 'a;
+
+/// Documents whose values must be read from themselves, by the beginning of the keys of a field.
+type Marked = BTreeMap<Vec<u8>, DocSet>;
 
 /// The number of the pairs of each group, and the sum of their hashes.
 #[derive(Debug, PartialEq, Eq)]
@@ -92,29 +99,20 @@ impl PartitionView {
             let (position, bytes) = item?;
             changed.insert(self.record(position, &bytes)?.docid);
         }
-        let (mut documents, mut postings) = (Pairs::new(), Pairs::new());
-        self.pairs_of_documents(tree, &changed, &mut |entry, docid| {
-            documents.add(entry, docid);
-        })?;
-        self.pairs_of_postings(tree, &changed, &mut |entry, docid| {
-            postings.add(entry, docid);
-        })?;
-        let Some(differs) = documents.difference(&postings) else {
-            return Ok(None);
-        };
-        let named = self.name_differences(tree, &changed, differs)?;
-        let (here, there) = (postings.count(), documents.count());
-        let mut what = match here == there {
-            true => "the search index has other entries than the documents".to_string(),
-            false => {
-                format!("the search index has {here} entries, and the documents have {there}")
-            }
-        };
-        for one in named {
-            what.push_str("; ");
-            what.push_str(&one);
+        let postings = compare(
+            "search index",
+            &|see| self.pairs_of_documents(tree, &changed, see),
+            &|see| self.pairs_of_postings(tree, &changed, see),
+        )?;
+        if postings.is_some() {
+            return Ok(postings);
         }
-        Ok(Some(what))
+        let marked = self.marked_in_columns(tree)?;
+        compare(
+            "columns of the search index",
+            &|see| self.values_of_documents(tree, &changed, &marked, see),
+            &|see| self.values_of_columns(tree, &changed, see),
+        )
     }
 
     /// Shows what the documents say, without those that changed.
@@ -123,6 +121,18 @@ impl PartitionView {
         tree: &SearchTree,
         changed: &BTreeSet<DocId>,
         see: &mut SeePair<'_>,
+    ) -> Result<()> {
+        self.each_document(tree, changed, &mut |indexer, values, docid| {
+            indexer.each_entry(values, |entry| see(entry, docid));
+        })
+    }
+
+    /// Shows the values of each document, without those that changed.
+    fn each_document(
+        &self,
+        tree: &SearchTree,
+        changed: &BTreeSet<DocId>,
+        see: &mut dyn FnMut(&Indexer, &Values, DocId),
     ) -> Result<()> {
         let fields = FieldSet::of_tree(tree.fields.clone(), self.store_view().tree(tree.id)?)?;
         let mut indexer = Indexer::new(Arc::new(fields));
@@ -134,7 +144,7 @@ impl PartitionView {
             }
             for (docid, found) in batch.iter().filter(|(docid, _)| !changed.contains(docid)) {
                 let values = indexer.values(&found.document, &found.key.to_string());
-                indexer.each_entry(&values, |entry| see(entry, *docid));
+                see(&indexer, &values, *docid);
             }
         }
     }
@@ -154,35 +164,125 @@ impl PartitionView {
         shown.map_err(|what| Error::Index { what })
     }
 
-    /// Says of some pairs of a group which of the two does not have them.
-    fn name_differences(
+    /// Shows the values of documents that columns are to have.
+    fn values_of_documents(
         &self,
         tree: &SearchTree,
         changed: &BTreeSet<DocId>,
-        differs: usize,
-    ) -> Result<Vec<String>> {
-        type Found = BTreeSet<(Vec<u8>, DocId)>;
-        let (mut documents, mut postings) = (Found::new(), Found::new());
-        let into = |found: &mut Found, entry: &[u8], docid: DocId| {
-            if group(hash(entry, docid)) == differs && found.len() < PAIRS_MAX {
-                found.insert((entry.to_vec(), docid));
+        marked: &Marked,
+        see: &mut SeePair<'_>,
+    ) -> Result<()> {
+        self.each_document(tree, changed, &mut |indexer, values, docid| {
+            for (slot, terms) in values.fields() {
+                let field = indexer.field(slot).map_or(&[][..], |field| &field.key);
+                let is_marked = marked.get(field).is_some_and(|docs| docs.contains(docid.0));
+                for term in terms.iter().filter(|_| !is_marked) {
+                    see(&[field, term].concat(), docid);
+                }
             }
-        };
-        self.pairs_of_documents(tree, changed, &mut |entry, docid| {
-            into(&mut documents, entry, docid);
-        })?;
-        self.pairs_of_postings(tree, changed, &mut |entry, docid| {
-            into(&mut postings, entry, docid);
-        })?;
-        if documents.len().max(postings.len()) == PAIRS_MAX {
-            return Ok(Vec::new());
-        }
-        let missing = documents.difference(&postings).map(|pair| ("lacks", pair));
-        let extra = postings.difference(&documents).map(|pair| ("has", pair));
-        let name = |(how, (entry, docid)): (&str, &(Vec<u8>, DocId))| {
-            let words = entry_words(entry);
-            format!("it {how} document number {docid} under {words}")
-        };
-        Ok(missing.chain(extra).take(NAMED_MAX).map(name).collect())
+        })
     }
+
+    /// Shows the values that columns have, without the documents that changed.
+    fn values_of_columns(
+        &self,
+        tree: &SearchTree,
+        changed: &BTreeSet<DocId>,
+        see: &mut SeePair<'_>,
+    ) -> Result<()> {
+        self.each_column_block(tree, &mut |field, block| {
+            let end = block.first.saturating_add((1 << COLUMN_BLOCK_BITS) - 1);
+            let docs: DocSet = (block.first..=end).collect();
+            let shown = block.each_term(&docs, &mut |doc, term| {
+                if !changed.contains(&DocId(doc)) {
+                    see(&[field, term].concat(), DocId(doc));
+                }
+            });
+            shown.map_err(damaged)
+        })
+    }
+
+    /// The documents of each field whose values columns do not have.
+    fn marked_in_columns(&self, tree: &SearchTree) -> Result<Marked> {
+        let mut marked = Marked::new();
+        self.each_column_block(tree, &mut |field, block| {
+            if !block.marked.is_empty() {
+                *marked.entry(field.to_vec()).or_default() |= &block.marked;
+            }
+            Ok(())
+        })?;
+        Ok(marked)
+    }
+
+    /// Shows each block of the columns, with the field that it is of.
+    fn each_column_block(
+        &self,
+        tree: &SearchTree,
+        see: &mut dyn FnMut(&[u8], &FieldBlock) -> Result<()>,
+    ) -> Result<()> {
+        let columns = self.store_view().tree(tree.columns)?;
+        let keys = columns.scan(Bound::Unbounded, Bound::Unbounded);
+        for item in keys.map_err(tree_error)? {
+            let (key, _) = item.map_err(tree_error)?;
+            let Some((field, block)) = key.split_last_chunk() else {
+                let what = "a key of a column is cut short".to_string();
+                return Err(Error::Index { what });
+            };
+            let first = u32::from_be_bytes(*block) << COLUMN_BLOCK_BITS;
+            see(field, &FieldBlock::new(columns.parts(&key)?, first)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Compares what documents say with what an index says. Gives what is wrong.
+fn compare(
+    index: &str,
+    documents: &dyn Fn(&mut SeePair<'_>) -> Result<()>,
+    indexed: &dyn Fn(&mut SeePair<'_>) -> Result<()>,
+) -> Result<Option<String>> {
+    let (mut wanted, mut found) = (Pairs::new(), Pairs::new());
+    documents(&mut |entry, docid| wanted.add(entry, docid))?;
+    indexed(&mut |entry, docid| found.add(entry, docid))?;
+    let Some(differs) = wanted.difference(&found) else {
+        return Ok(None);
+    };
+    let (here, there) = (found.count(), wanted.count());
+    let mut what = match here == there {
+        true => format!("the {index} has other entries than the documents"),
+        false => format!("the {index} has {here} entries, and the documents have {there}"),
+    };
+    for one in name_differences(documents, indexed, differs)? {
+        what.push_str("; ");
+        what.push_str(&one);
+    }
+    Ok(Some(what))
+}
+
+/// Says of some pairs of a group which of the two does not have them.
+fn name_differences(
+    documents: &dyn Fn(&mut SeePair<'_>) -> Result<()>,
+    indexed: &dyn Fn(&mut SeePair<'_>) -> Result<()>,
+    differs: usize,
+) -> Result<Vec<String>> {
+    let pairs = |all: &dyn Fn(&mut SeePair<'_>) -> Result<()>| {
+        let mut pairs = BTreeSet::new();
+        all(&mut |entry, docid| {
+            if group(hash(entry, docid)) == differs && pairs.len() < PAIRS_MAX {
+                pairs.insert((entry.to_vec(), docid));
+            }
+        })?;
+        Ok::<_, Error>(pairs)
+    };
+    let (wanted, found) = (pairs(documents)?, pairs(indexed)?);
+    if wanted.len().max(found.len()) == PAIRS_MAX {
+        return Ok(Vec::new());
+    }
+    let missing = wanted.difference(&found).map(|pair| ("lacks", pair));
+    let extra = found.difference(&wanted).map(|pair| ("has", pair));
+    let name = |(how, (entry, docid)): (&str, &(Vec<u8>, DocId))| {
+        let words = entry_words(entry);
+        format!("it {how} document number {docid} under {words}")
+    };
+    Ok(missing.chain(extra).take(NAMED_MAX).map(name).collect())
 }
