@@ -93,7 +93,7 @@ impl Plan {
         let mut command = Command::new(&self.quire);
         let leader = Server::start_quire(command.arg("serve").arg(&leader_dir), "listening")?;
         let mut client = Client::connect(leader.address)?;
-        let settings = br#"{"settings":{"number_of_shards":2}}"#;
+        let settings = br#"{"settings":{"number_of_shards":2,"quire.index":"none"}}"#;
         for name in ["adverts", "marks"] {
             client.json("PUT", &format!("/{name}"), settings)?;
         }

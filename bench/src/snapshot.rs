@@ -8,6 +8,7 @@
 
 pub(crate) mod cars;
 mod engines;
+mod layout;
 pub(crate) mod market;
 mod queries;
 

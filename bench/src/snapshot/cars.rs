@@ -4,6 +4,7 @@
 //! All is drawn from the advert's number, so that the same adverts are made again; the questions
 //! likewise.
 
+use super::layout::{Layout, added, region_of};
 use crate::Result;
 use crate::adverts::{Random, mix};
 use std::fmt::Write as _;
@@ -100,8 +101,7 @@ impl Car {
         let mark = random.below(60).min(random.below(60));
         self.push(id);
         self.push(region);
-        // Each has a time of its own.
-        self.push(1_700_000_000_000 + (id.wrapping_mul(7_919) % 1_000_003) * 1_000_003 + id % 1000);
+        self.push(added(id));
         self.push(500 + 100 * random.below(400).min(random.below(800)));
         self.push(1990 + random.below(36).max(random.below(30)));
         self.push(1_000 * random.below(300));
@@ -136,24 +136,17 @@ impl Car {
     }
 }
 
-/// The numbers of a region's adverts.
-pub(crate) fn of_region(region: u64, regions: u64, count: u64) -> std::ops::Range<u64> {
-    let first = |region: u64| region * count / regions;
-    first(region)..first(region + 1)
-}
-
 /// Writes all adverts, one a line, values and payload between tabs: for engines that are other
 /// processes.
-pub(crate) fn write(out: &mut dyn Write, count: u64, regions: u64) -> Result<()> {
+pub(crate) fn write(out: &mut dyn Write, layout: Layout, count: u64, files: u64) -> Result<()> {
     let mut car = Car::default();
-    for region in 0..regions {
-        for id in of_region(region, regions, count) {
-            car.make(id, region);
-            for value in car.values() {
-                write!(out, "{value}\t")?;
-            }
-            writeln!(out, "{}", car.payload)?;
+    let regions = layout.regions(files);
+    for id in layout.files(count, files).into_iter().flatten() {
+        car.make(id, region_of(id, regions, count));
+        for value in car.values() {
+            write!(out, "{value}\t")?;
         }
+        writeln!(out, "{}", car.payload)?;
     }
     Ok(())
 }
