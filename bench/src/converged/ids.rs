@@ -1,9 +1,9 @@
 //! The ids of all documents with a value, after one of a hundred documents was updated.
 //!
 //! Each document has one value in one field: one of four that a fifth, a fiftieth, a
-//! five-thousandth and a 500,000th of the documents have, or one of 1,000 others. Of five million documents these
-//! are a million, 100,000, 1,000 and ten. All engines give the same ids; Tantivy its own numbers of
-//! documents, so that counts alone are compared.
+//! five-thousandth and a 500,000th of the documents have, or one of 1,000 others. Of five million
+//! documents these are a million, 100,000, 1,000 and ten. All engines give the same ids; Tantivy
+//! its own numbers of documents, so that counts alone are compared.
 
 use super::quire::{BATCH, Quire, key, process_cpu_nanos};
 use super::{Engine, Report, Setup};
