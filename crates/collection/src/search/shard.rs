@@ -55,7 +55,10 @@ pub struct LiveShard<'v> {
     doc_end: u32,
     changed: Arc<Changed>,
     changed_docs: DocSet,
-    docs: DocSet,
+    /// All documents, once a query needs to know them.
+    docs: OnceLock<DocSet>,
+    /// How many they are, where that is known without them.
+    pub(crate) doc_count: Option<u64>,
     pub(crate) columns: LiveColumns<'v>,
     /// A range with this many postings or more is broad.
     pub(crate) broad_postings_min: usize,
@@ -78,40 +81,54 @@ pub(crate) type Changed = BTreeMap<u32, Option<Document>>;
 
 impl<'v> LiveShard<'v> {
     /// A shard of the docids below `doc_end`.
-    ///
-    /// # Errors
-    /// IndexDamage, by file and offset.
     pub(crate) fn new(
         postings: &'v dyn Postings,
         documents: Box<dyn Documents + 'v>,
         doc_end: u32,
         changed: Arc<Changed>,
         columns: LiveColumns<'v>,
-    ) -> Result<LiveShard<'v>> {
+    ) -> LiveShard<'v> {
         assert!(
             changed
                 .last_key_value()
                 .is_none_or(|(doc, _)| *doc < doc_end),
             "a changed document has a docid below the end"
         );
-        let mut shard = LiveShard {
+        LiveShard {
             postings,
             documents,
             doc_end,
             changed_docs: changed.keys().copied().collect(),
             changed,
-            docs: DocSet::empty(),
+            docs: OnceLock::new(),
+            doc_count: None,
             columns,
             broad_postings_min: ESTIMATE_POSTINGS_MAX + doc_end as usize / DOCS_OF_A_POSTING,
             fields: Mutex::default(),
             tree: None,
             damage: OnceLock::new(),
-        };
+        }
+    }
+
+    /// All documents. Reading them takes longer than a query for a rare value, which needs none of
+    /// them.
+    fn all_docs(&self) -> Result<&DocSet> {
+        if let Some(docs) = self.docs.get() {
+            return Ok(docs);
+        }
         let mut everything = key::field("");
         key::push_present(&mut everything);
-        let indexed = shard.postings_of(&everything)?;
-        shard.docs = shard.with_changed(indexed, |_| true);
-        Ok(shard)
+        let indexed = self.postings_of(&everything)?;
+        let docs = self.with_changed(indexed, |_| true);
+        Ok(self.docs.get_or_init(|| docs))
+    }
+
+    /// How many documents there are.
+    fn all_count(&self) -> Result<u64> {
+        match self.doc_count {
+            Some(count) => Ok(count),
+            None => Ok(self.all_docs()?.len()),
+        }
     }
 
     /// The documents that changed since the index.
@@ -488,11 +505,12 @@ impl Shard for LiveShard<'_> {
     }
 
     fn doc_count(&self) -> quire_query::Result<u64> {
-        Ok(self.docs.len())
+        self.all_count().map_err(|error| self.failed(error))
     }
 
     fn docs(&self) -> quire_query::Result<DocSet> {
-        Ok(self.docs.clone())
+        let docs = self.all_docs().map_err(|error| self.failed(error))?;
+        Ok(docs.clone())
     }
 
     fn field(&self, path: &Path) -> quire_query::Result<Option<FieldInfo<'_>>> {
@@ -517,7 +535,7 @@ impl Shard for LiveShard<'_> {
         };
         let docs = self.narrow(&from, &to);
         let docs = docs.map_err(|error| self.failed(error))?;
-        let all = self.docs.len();
+        let all = self.doc_count()?;
         let long = self
             .long_candidates(&field, &leaf.test)
             .map_err(|error| self.failed(error))?;
@@ -541,7 +559,7 @@ impl Shard for LiveShard<'_> {
     }
 
     fn retain(&self, leaf: &Leaf, found: Found, docs: &mut DocSet) -> quire_query::Result<()> {
-        let is_few = docs.len() < self.docs.len() / FEW_PART;
+        let is_few = docs.len() < self.doc_count()? / FEW_PART;
         let broad = || self.broad(leaf, found).map_err(|error| self.failed(error));
         if is_few && let Some(range) = broad()? {
             *docs = self.retained(&leaf.path, range, docs)?;
@@ -558,7 +576,7 @@ impl Shard for LiveShard<'_> {
 
     /// All values in memory: queries use [`segments`](Shard::segments).
     fn column(&self, path: &Path) -> quire_query::Result<Option<Box<dyn Column + '_>>> {
-        let segment = self.listed(&[path], self.docs.clone());
+        let segment = self.listed(&[path], self.docs()?);
         let segment = segment.map_err(|error| self.failed(error))?;
         Ok(segment.columns.into_iter().next().flatten())
     }
@@ -572,7 +590,8 @@ impl Shard for LiveShard<'_> {
         if let Some(changed) = self.changed.get(&doc) {
             return Ok(changed.clone());
         }
-        if !self.docs.contains(doc) {
+        let docs = self.all_docs().map_err(|error| self.failed(error))?;
+        if !docs.contains(doc) {
             return Ok(None);
         }
         let documents = self

@@ -210,7 +210,7 @@ proptest! {
                 now.0.len() as u32,
                 Arc::clone(&changed),
                 LiveColumns::new(&columns, block_bits),
-            ).unwrap();
+            );
             shard.columns.layer_docs_min = layer_docs_min;
             shard.broad_postings_min = broad_postings_min;
             let prepared = query.clone().prepare().unwrap();
