@@ -14,6 +14,7 @@
 mod column;
 mod column_blocks;
 mod column_changes;
+mod column_check;
 mod column_merger;
 mod fields;
 mod index;
@@ -31,6 +32,7 @@ mod tree_postings;
 mod values;
 
 pub(crate) use column_blocks::COLUMN_BLOCK_BITS;
+pub(crate) use column_check::each_column_value;
 pub use fields::IndexedFields;
 pub(crate) use index::SearchIndex;
 pub use indexer::ID;
