@@ -80,7 +80,8 @@ fn hunt(bug: Bug) -> Option<Found> {
     })
 }
 
-/// The tests of `store` search the bugs of added trees themselves. The simulation has one thread:
+/// The tests of `store` search the bugs of added trees themselves, and those of `collection` the
+/// bugs of columns. The simulation has one thread:
 /// bugs that show only between threads are searched where those are checked.
 fn elsewhere(bug: Bug) -> Option<&'static str> {
     let [memtables, frames] = Bug::UNDER_LOOM;
@@ -90,6 +91,7 @@ fn elsewhere(bug: Bug) -> Option<&'static str> {
             Bug::OF_ADDED_TREES,
             "a crash and a fault at every step, in `store`",
         ),
+        (Bug::OF_COLUMNS, "queries at any lag, in `collection`"),
         (memtables, "orders of steps under loom, in `lsm`"),
         (frames, "orders of steps under loom, in `lsm`"),
         (trees, "orders of steps under shuttle, in `lsm`"),

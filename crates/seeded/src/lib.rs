@@ -257,6 +257,9 @@ impl Bug {
         Bug::LeftOutFieldSearched,
     ];
 
+    /// Those of the columns of a live partition: the tests of `collection` find them, with queries.
+    pub const OF_COLUMNS: &[Bug] = &[Bug::ColumnPatchLost, Bug::ColumnZoneStale];
+
     /// The bugs that only show between threads, and that `loom` finds: of the memtable, and of the
     /// frames of filter pages.
     pub const UNDER_LOOM: [&[Bug]; 2] = [
