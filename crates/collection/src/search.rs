@@ -13,6 +13,8 @@
 
 mod column;
 mod entries;
+mod estimate;
+mod field_figures;
 mod fields;
 mod index;
 mod inversion;
@@ -29,6 +31,7 @@ pub use entries::ID;
 pub(crate) use entries::Indexer;
 pub use fields::IndexedFields;
 pub(crate) use index::SearchIndex;
+pub(crate) use key::term_hash;
 pub(crate) use postings::each_pair;
 pub use shard::LiveShard;
 pub(crate) use shard::{Changed, Documents};

@@ -1,5 +1,6 @@
-//! Queries over live collections: by the search indexes of their partitions, or, where one has none
-//! that is complete and has all fields of the query, by reading every document.
+//! Queries over live collections: by the search indexes of their partitions, or by reading every
+//! document, where one has no index that is complete and has all fields of the query, and where it
+//! is expected to cost less.
 //!
 //! Documents are read partition by partition, in the order of their docids, which is that of their
 //! first writes. Hits of a query without an order come in this order. A document without a field
@@ -10,10 +11,16 @@ use crate::view::View;
 use crate::{Error, Result};
 use quire_collection::{Found, ID, PartitionView};
 use quire_model::DocId;
-use quire_query::{Aggregated, Answer, Explain, Hit, Options, Prepared, Query, Shard};
+use quire_query::{Access, Aggregated, Answer, Explain, Hit, Options, Prepared, Query, Shard};
 
 /// Documents of a page that are read at a time.
 const READ_AT_ONCE: usize = 256;
+
+/// What reading a document among all of them costs, in nanoseconds, about.
+const SCAN_NANOS: u64 = 1_000;
+
+/// Every document is read if that saves more than this.
+const SAVED_NANOS_MIN: u64 = 200_000;
 
 /// What a query gives of a collection.
 #[derive(Debug, Clone)]
@@ -94,10 +101,17 @@ impl View {
         let mut scan = query.scan(options);
         let is_about_id = query.is_about(ID);
         let mut page = Vec::new();
-        for (shard, partition) in (0..).zip(partitions(views)) {
+        let mut is_partial = false;
+        'partitions: for (shard, partition) in (0..).zip(partitions(views)) {
             let mut rows = partition.rows()?;
             while !scan.is_done() {
-                options.check_stop().map_err(Error::Query)?;
+                match options.check_stop() {
+                    Err(quire_query::Error::Stopped) if options.partial => {
+                        is_partial = true;
+                        break 'partitions;
+                    }
+                    other => other.map_err(Error::Query)?,
+                }
                 let batch = rows.next_batch()?;
                 if batch.is_empty() {
                     break;
@@ -120,6 +134,7 @@ impl View {
             }
         }
         let mut answer = scan.finish()?;
+        answer.is_partial = is_partial;
         // A query with an order has its hits from there, others from here.
         answer.hits.append(&mut page);
         Ok(answer)
@@ -162,16 +177,41 @@ fn answer_by_indexes(
     query: &Prepared,
     options: &Options<'_>,
 ) -> Result<Option<Answer>> {
+    if options.access == Some(Access::Scan) {
+        return Ok(None);
+    }
     let mut shards = Vec::new();
     for partition in partitions(views) {
-        options.check_stop().map_err(Error::Query)?;
         match partition.search(query)? {
             Some(shard) => shards.push(shard),
             None => return Ok(None),
         }
     }
     let shards: Vec<&dyn Shard> = shards.iter().map(|shard| shard as &dyn Shard).collect();
+    if options.access.is_none() && scan_is_cheaper(query, &shards)? {
+        return Ok(None);
+    }
     Ok(Some(query.answer(&shards, options)?))
+}
+
+/// Whether it is expected to cost less to read every document, or as many as the page needs.
+fn scan_is_cheaper(query: &Prepared, shards: &[&dyn Shard]) -> Result<bool> {
+    let (mut by_index, mut expected, mut documents) = (0u64, 0u64, 0u64);
+    for shard in shards {
+        let cost = query.cost_on(*shard)?;
+        by_index = by_index.saturating_add(cost.nanos);
+        expected += cost.expected;
+        documents += shard.doc_count()?;
+    }
+    let read = match query.first_hits() {
+        Some(hits) if hits < expected => {
+            let part = u128::from(documents) * u128::from(hits) / u128::from(expected.max(1));
+            u64::try_from(part).unwrap_or(documents)
+        }
+        _ => documents,
+    };
+    let scan = read.saturating_mul(SCAN_NANOS);
+    Ok(by_index > scan.saturating_add(SAVED_NANOS_MIN))
 }
 
 /// Refuses what takes more memory than a query may.

@@ -20,7 +20,7 @@ pub(crate) const TERM_BYTES_MAX: usize = 256;
 
 pub(crate) const PRESENT: u8 = 0x00;
 pub(crate) const SEVERAL: u8 = 0xfd;
-const LONG: u8 = 0xfe;
+pub(crate) const LONG: u8 = 0xfe;
 const CLUSTER_BYTES: usize = 2;
 
 /// The beginning of the keys of a field.
@@ -43,6 +43,16 @@ pub(crate) fn of_term(term: &[u8]) -> Cow<'_, [u8]> {
     }
     let hash = xxhash_rust::xxh3::xxh3_128(term).to_be_bytes();
     Cow::Owned([&[LONG], hash.as_slice()].concat())
+}
+
+/// A hash of the value of a term, by which values are told apart.
+pub(crate) fn term_hash(term: &[u8]) -> u64 {
+    entry_hash(&of_term(term))
+}
+
+/// The same of what the documents with the value are kept under.
+pub(crate) fn entry_hash(entry: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(entry)
 }
 
 /// Appends a cluster.

@@ -15,14 +15,13 @@ use parking_lot::Mutex;
 use quire_index::{DocSet, term};
 use quire_model::ordered::Direction;
 use quire_model::{DocId, Document};
-use quire_query::{Column, Cost, Estimate, FieldInfo, Found, Leaf, Order, Path, Shard, Test};
+use quire_query::{
+    Access, AccessCosts, Column, Estimate, FieldInfo, Found, Leaf, Order, Path, Shard, Test,
+};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
-
-/// Postings that an estimate looks at. What has more is only bounded.
-const ESTIMATE_POSTINGS_MAX: usize = 256;
 
 /// See [`LiveShard::column_read_max`].
 const COLUMN_READ_MAX: u64 = 4096;
@@ -53,7 +52,7 @@ pub struct LiveShard<'v> {
 }
 
 /// Shown the key of a posting without its cluster, the cluster, and the posting.
-type EachPosting<'a> = dyn FnMut(
+pub(super) type EachPosting<'a> = dyn FnMut(
         &[u8],
         u16,
         FoundPosting<'_>,
@@ -103,6 +102,21 @@ impl<'v> LiveShard<'v> {
         Ok(shard)
     }
 
+    /// All documents.
+    pub(super) fn all_docs(&self) -> &DocSet {
+        &self.docs
+    }
+
+    /// The documents that changed since the postings' position.
+    pub(super) fn changed(&self) -> &Changed {
+        &self.changed
+    }
+
+    /// Their docids.
+    pub(super) fn changed_docs(&self) -> &DocSet {
+        &self.changed_docs
+    }
+
     /// What postings say, with the changed documents decided by `accepts` instead.
     fn with_changed(&self, mut docs: DocSet, mut accepts: impl FnMut(&Document) -> bool) -> DocSet {
         docs -= &self.changed_docs;
@@ -134,7 +148,12 @@ impl<'v> LiveShard<'v> {
     }
 
     /// Shows each posting between two keys: the key without the cluster, the cluster, the posting.
-    fn each_posting(&self, from: &[u8], to: &[u8], each: &mut EachPosting<'_>) -> Result<()> {
+    pub(super) fn each_posting(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        each: &mut EachPosting<'_>,
+    ) -> Result<()> {
         let mut damaged = None;
         let see: &mut SeePosting<'_> = &mut |key, posting| {
             let Some((entry, cluster)) = key::split_cluster(key) else {
@@ -194,7 +213,7 @@ impl<'v> LiveShard<'v> {
     }
 
     /// The documents that a test on long values needs to be read for.
-    fn long_candidates(&self, field: &[u8], test: &Test) -> Result<DocSet> {
+    pub(super) fn long_candidates(&self, field: &[u8], test: &Test) -> Result<DocSet> {
         match test {
             Test::Exists => Ok(DocSet::empty()),
             Test::Eq(value) if value.term().len() <= key::TERM_BYTES_MAX => Ok(DocSet::empty()),
@@ -248,6 +267,38 @@ impl<'v> LiveShard<'v> {
             for (doc, document) in docids.iter().zip(self.documents.documents(&ids)?) {
                 see(*doc, &document);
             }
+        }
+    }
+
+    /// Those of `docs` that fulfil the leaf, by reading them.
+    fn by_documents(&self, leaf: &Leaf, docs: &DocSet) -> Result<DocSet> {
+        let mut kept = self.read_and_test(docs, leaf)?;
+        let mut scratch = Vec::new();
+        let changed = self.changed.iter().filter(|(doc, _)| docs.contains(**doc));
+        kept.extend(changed.filter_map(|(doc, document)| {
+            let accepts = |one: &Document| leaf.accepts(one.root(), &mut scratch);
+            document.as_ref().is_some_and(accepts).then_some(*doc)
+        }));
+        Ok(kept)
+    }
+
+    /// Shows the first or the last entry between two keys.
+    pub(super) fn end_of_postings(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        is_last: bool,
+        show: &mut dyn FnMut(&[u8]),
+    ) -> Result<()> {
+        let see: &mut SeePosting<'_> = &mut |key, _| {
+            if let Some((entry, _)) = key::split_cluster(key) {
+                show(entry);
+            }
+            ControlFlow::Break(())
+        };
+        match is_last {
+            true => self.postings.visit_back(from, to, see),
+            false => self.postings.visit(from, to, see),
         }
     }
 
@@ -405,7 +456,7 @@ impl<'v> LiveShard<'v> {
 }
 
 /// Whether a string can fulfil a test.
-fn takes_strings(test: &Test) -> bool {
+pub(super) fn takes_strings(test: &Test) -> bool {
     let mut empty = Vec::new();
     let is_term = term::encode(quire_model::ValueRef::String(""), &mut empty);
     debug_assert!(is_term, "a string has a term");
@@ -425,7 +476,7 @@ fn takes_strings(test: &Test) -> bool {
 }
 
 /// Keys between which all terms of a field lie that can fulfil a test.
-fn term_keys(field: &[u8], test: &Test) -> (Vec<u8>, Vec<u8>) {
+pub(super) fn term_keys(field: &[u8], test: &Test) -> (Vec<u8>, Vec<u8>) {
     let (first, end) = key::terms(field);
     let (lower, upper) = test.bounds();
     let from = match lower {
@@ -482,45 +533,32 @@ impl Shard for LiveShard<'_> {
     }
 
     fn estimate(&self, leaf: &Leaf) -> quire_query::Result<Estimate> {
-        let field = key::field(leaf.path.as_str());
-        let (from, to) = match &leaf.test {
-            Test::Exists => {
-                let mut present = field.clone();
-                key::push_present(&mut present);
-                let end = key::after_prefix(&present).unwrap_or_default();
-                (present, end)
-            }
-            test => term_keys(&field, test),
-        };
-        let (mut seen, mut docs) = (0, 0u64);
-        let counted = self.each_posting(&from, &to, &mut |_, _, posting| {
-            seen += 1;
-            docs += u64::from(posting.len()?);
-            Ok(match seen < ESTIMATE_POSTINGS_MAX {
-                true => ControlFlow::Continue(()),
-                false => ControlFlow::Break(()),
-            })
-        });
-        counted.map_err(shard_error)?;
-        let all = self.docs.len();
-        let long = self
-            .long_candidates(&field, &leaf.test)
-            .map_err(shard_error)?;
-        let more = self.changed.len() as u64 + long.len();
-        let at_most = match seen < ESTIMATE_POSTINGS_MAX {
-            true => docs.saturating_add(more).min(all),
-            false => all,
-        };
-        Ok(Estimate {
-            at_least: 0,
-            at_most,
-            cost: if long.is_empty() {
-                Cost::Built
-            } else {
-                Cost::Scanned
-            },
-            found: Found::default(),
-        })
+        self.estimated(leaf).map_err(shard_error)
+    }
+
+    fn paths(&self, _: &Leaf, estimate: &Estimate, docs: Option<u64>) -> AccessCosts {
+        self.access_paths(estimate, docs)
+    }
+
+    fn matches_by(&self, access: Access, leaf: &Leaf, found: Found) -> quire_query::Result<DocSet> {
+        match access {
+            Access::Documents => self.by_documents(leaf, &self.docs).map_err(shard_error),
+            _ => self.matches(leaf, found),
+        }
+    }
+
+    fn retain_by(
+        &self,
+        access: Access,
+        leaf: &Leaf,
+        found: Found,
+        docs: &mut DocSet,
+    ) -> quire_query::Result<()> {
+        match access {
+            Access::Documents => *docs = self.by_documents(leaf, docs).map_err(shard_error)?,
+            _ => self.retain(leaf, found, docs)?,
+        }
+        Ok(())
     }
 
     fn matches(&self, leaf: &Leaf, _: Found) -> quire_query::Result<DocSet> {
