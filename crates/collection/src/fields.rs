@@ -199,8 +199,11 @@ impl PartitionView {
     ) -> Result<Option<Fields>> {
         let trees = self.search_trees().iter().rev();
         let mut whole = trees.filter(|tree| tree.fields.includes_all());
-        if let Some((tree, built)) = whole.find_map(|tree| Some((tree, self.built(tree)?))) {
-            return Ok(Some(self.shard(tree, built, true)?.fields()?));
+        if let Some((tree, built)) = whole.find_map(|tree| Some((tree, self.built(tree)?)))
+            && self.refused_fields(tree)?.is_empty()
+            && let Some(shard) = self.shard(tree, built, true)?
+        {
+            return Ok(Some(shard.fields()?));
         }
         let (mut fields, mut read) = (Fields::default(), 0);
         let mut rows = self.rows()?;

@@ -12,7 +12,7 @@ use crate::search::{SearchIndex, SearchTree, is_search_tree};
 use crate::{IndexSettings, Partition, PartitionView, Result};
 use quire_env::JobClass;
 use quire_model::{DocId, Position};
-use quire_store::{DerivedTrees, StoreStats, TreeId, TreeState};
+use quire_store::{DerivedTrees, Rebuilt, StoreStats, TreeId, TreeState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +35,12 @@ pub struct IndexFigures {
     pub trees: Vec<(String, u64)>,
     /// Why the work on it last failed, if it has not succeeded since.
     pub error: Option<String>,
+    /// How often it was built anew since the partition was opened, as it was damaged, and why the
+    /// last time.
+    pub rebuilt: Rebuilt,
+    /// Fields that are not in it, as a partition has at most 10,000 and a path at most 1,024 bytes:
+    /// the first hundred.
+    pub refused_fields: Vec<String>,
 }
 
 impl Partition {
@@ -67,15 +73,20 @@ impl Partition {
 
     /// The search index, beside the other figures of the partition; `None` if there is none.
     pub fn index_figures(&self, stats: &StoreStats) -> Option<IndexFigures> {
-        let id = self.search_state().trees().last()?.id;
-        let tree = stats.trees.iter().find(|tree| tree.id == id)?;
-        let totals = self.view().ok()?.totals();
-        let position = self.position();
+        let newest = self.search_state().trees().last()?.clone();
+        let view = self.view().ok()?;
+        let (totals, position) = (view.totals(), self.position());
+        let tree = stats.trees.iter().find(|tree| tree.id == newest.id)?;
         let (complete, built, documents) = match tree.state {
             TreeState::Complete { built } => (true, built.min(position), totals.documents),
-            TreeState::Building => (false, position, self.built_documents(id, totals)),
+            TreeState::Building => (false, position, self.built_documents(newest.id, totals)),
         };
-        let bytes = tree.figures.table_bytes + tree.figures.memtable_bytes;
+        let is_of_index = |id: TreeId| id == newest.id || id == newest.columns;
+        let trees = stats.trees.iter().filter(|tree| is_of_index(tree.id));
+        let trees = trees.map(|tree| {
+            let bytes = tree.figures.table_bytes + tree.figures.memtable_bytes;
+            (tree.name.clone(), bytes)
+        });
         Some(IndexFigures {
             complete,
             documents,
@@ -83,8 +94,10 @@ impl Partition {
             lag_micros: self.age_of_next(built),
             records: stats.derived_records,
             busy_micros: stats.derive_micros,
-            trees: vec![(tree.name.clone(), bytes)],
+            trees: trees.collect(),
             error: stats.derive_error.clone(),
+            rebuilt: tree.rebuilt.clone().unwrap_or_default(),
+            refused_fields: view.refused_fields(&newest).unwrap_or_default(),
         })
     }
 
@@ -138,6 +151,10 @@ impl Partition {
         let job = move || {
             let _changing = partition.search_state().changing.lock();
             for id in partition.unlisted_trees() {
+                // It goes together with one that is built together with it.
+                if partition.store().trees().iter().all(|tree| tree.id != id) {
+                    continue;
+                }
                 match partition.store().drop_trees(id) {
                     Err(error) if error.kind() == quire_store::ErrorKind::Closed => return,
                     Err(error) => tracing::warn!(
@@ -157,7 +174,11 @@ impl Partition {
     fn unlisted_trees(&self) -> Vec<TreeId> {
         let listed = self.search_state().trees();
         let ids = self.store().trees().into_iter().map(|tree| tree.id);
-        ids.filter(|id| is_search_tree(*id) && !listed.iter().any(|tree| tree.id == *id))
+        let is_listed = |id: TreeId| {
+            let mut listed = listed.iter();
+            listed.any(|tree| tree.id == id || tree.columns == id)
+        };
+        ids.filter(|id| is_search_tree(*id) && !is_listed(*id))
             .collect()
     }
 }

@@ -171,7 +171,7 @@ impl View {
 }
 
 /// The answer by the search indexes of all partitions; `None` if one of them has none that can be
-/// used.
+/// used. One that turns out to be damaged is built anew in the background.
 fn answer_by_indexes(
     views: &[View],
     query: &Prepared,
@@ -183,25 +183,40 @@ fn answer_by_indexes(
     let mut shards = Vec::new();
     for partition in partitions(views) {
         match partition.search(query)? {
-            Some(shard) => shards.push(shard),
+            Some(shard) => shards.push((partition, shard)),
             None => return Ok(None),
         }
     }
-    let shards: Vec<&dyn Shard> = shards.iter().map(|shard| shard as &dyn Shard).collect();
-    if options.access.is_none() && scan_is_cheaper(query, &shards)? {
-        return Ok(None);
+    let answer = {
+        let shards = shards.iter().map(|(_, shard)| shard as &dyn Shard);
+        let shards: Vec<_> = shards.collect();
+        match options.access.is_none() && scan_is_cheaper(query, &shards) {
+            true => return Ok(None),
+            false => query.answer(&shards, options),
+        }
+    };
+    if answer.is_err() {
+        let damaged = shards
+            .iter()
+            .filter(|(partition, shard)| partition.index_is_damaged(shard));
+        if damaged.count() > 0 {
+            return Ok(None);
+        }
     }
-    Ok(Some(query.answer(&shards, options)?))
+    Ok(Some(answer?))
 }
 
 /// Whether it is expected to cost less to read every document, or as many as the page needs.
-fn scan_is_cheaper(query: &Prepared, shards: &[&dyn Shard]) -> Result<bool> {
+fn scan_is_cheaper(query: &Prepared, shards: &[&dyn Shard]) -> bool {
     let (mut by_index, mut expected, mut documents) = (0u64, 0u64, 0u64);
     for shard in shards {
-        let cost = query.cost_on(*shard)?;
+        // An error is met again by the query itself.
+        let (Ok(cost), Ok(docs)) = (query.cost_on(*shard), shard.doc_count()) else {
+            return false;
+        };
         by_index = by_index.saturating_add(cost.nanos);
         expected += cost.expected;
-        documents += shard.doc_count()?;
+        documents += docs;
     }
     let read = match query.first_hits() {
         Some(hits) if hits < expected => {
@@ -211,7 +226,7 @@ fn scan_is_cheaper(query: &Prepared, shards: &[&dyn Shard]) -> Result<bool> {
         _ => documents,
     };
     let scan = read.saturating_mul(SCAN_NANOS);
-    Ok(by_index > scan.saturating_add(SAVED_NANOS_MIN))
+    by_index > scan.saturating_add(SAVED_NANOS_MIN)
 }
 
 /// Refuses what takes more memory than a query may.

@@ -22,8 +22,8 @@ pub struct Options<'a> {
     /// Called before each shard, or before each batch of documents where there is no index: true
     /// ends the query with an error of kind [`Stopped`](crate::ErrorKind::Stopped).
     pub stop: Option<Stop<'a>>,
-    /// If `stop` ends the query, the answer is that of what was seen until then, and says so, rather
-    /// than an error.
+    /// If `stop` ends the query, the answer is that of what was seen until then, and says so. Else
+    /// it is an error.
     pub partial: bool,
     /// Executes predicates in this way, where it can be gone, and not in the cheapest: for tests
     /// and benchmarks.

@@ -111,13 +111,14 @@ impl<M: Machine> Store<M> {
                 name: files.name.clone(),
                 state: inner.tree_state(files.id).unwrap_or(TreeState::Building),
                 figures: slot.map(|slot| slot.tree.stats()).unwrap_or_default(),
+                rebuilt: inner.rebuilt.lock().get(&files.id).cloned(),
             }
         };
         manifest.trees.iter().map(figures).collect()
     }
 
-    /// The derived tree that is being built, and the cursor up to which it is; `None` if none is, or
-    /// nothing of it was built since the store was opened.
+    /// The derived tree that is being built, and the cursor up to which it is; `None` if none is,
+    /// or nothing of it was built since the store was opened.
     pub fn building(&self) -> Option<(TreeId, Vec<u8>)> {
         self.inner.building.lock().clone()
     }

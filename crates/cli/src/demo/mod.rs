@@ -1,6 +1,6 @@
 //! `quire demo`: the main use of Quire, on real data of this machine. A stream of documents is
-//! loaded while a server answers; documents are served by key over HTTP, one is updated and found by
-//! what is new in it, everything is verified, frozen, and queried.
+//! loaded while a server answers; documents are served by key over HTTP, one is updated and found
+//! by what is new in it, everything is verified, frozen, and queried.
 //!
 //! It runs the code of the commands: the pipeline of `quire load`, the server of `quire serve`, the
 //! reports of `quire stats` and `quire verify`.

@@ -3,12 +3,13 @@
 //! A few postings are looked at. Where a range has more, the number that is expected is that of
 //! values spread evenly between the least and the greatest of the field.
 
+use super::COLUMN_BLOCK_BITS;
 use super::key;
-use super::shard::{LiveShard, takes_strings, term_keys};
+use super::shard::{BROAD, FEW_PART, LiveShard, NARROW, takes_strings, term_keys};
 use crate::Result;
 use quire_index::term;
 use quire_model::ordered::OrderedValue;
-use quire_query::{Access, AccessCost, AccessCosts, Cost, Estimate, Found, Leaf, Test};
+use quire_query::{Access, AccessCost, AccessCosts, Cost, Estimate, Leaf, Test};
 use std::ops::{Bound, ControlFlow};
 
 /// Postings that an estimate looks at.
@@ -25,6 +26,12 @@ const DOC_NANOS: u64 = 1;
 const READ_NANOS: u64 = 1_500;
 const READ_ALONE_NANOS: u64 = 6_000;
 
+/// What it costs to come to a block of a column, and to test a document of it, among all or alone.
+const BLOCK_NANOS: u64 = 20_000;
+const COLUMN_NANOS: u64 = 4;
+const TESTED_NANOS: u64 = 60;
+const BLOCK_DOCS: u64 = 1 << COLUMN_BLOCK_BITS;
+
 /// Documents are read among others if there are more than one in this number.
 const DENSE: u64 = 16;
 
@@ -40,7 +47,7 @@ struct Seen {
 impl LiveShard<'_> {
     pub(super) fn estimated(&self, leaf: &Leaf) -> Result<Estimate> {
         let field = key::field(leaf.path.as_str());
-        let (all, changed) = (self.all_docs().len(), self.changed().len() as u64);
+        let (all, changed) = (self.all_docs().len(), self.all_changed().len() as u64);
         let long = self.seen_long(&field, &leaf.test)?;
         let (has_more_long, long) = (long.has_more, long.docs);
         let (seen, values, is_exact) = match &leaf.test {
@@ -108,12 +115,20 @@ impl LiveShard<'_> {
                 0 => Cost::Built,
                 _ => Cost::Scanned,
             },
-            found: Found::default(),
+            found: match (&leaf.test, seen.has_more) {
+                (Test::Range(_), true) => BROAD,
+                _ => NARROW,
+            },
         })
     }
 
     /// The ways to execute a leaf.
-    pub(super) fn access_paths(&self, estimate: &Estimate, docs: Option<u64>) -> AccessCosts {
+    pub(super) fn access_paths(
+        &self,
+        leaf: &Leaf,
+        estimate: &Estimate,
+        docs: Option<u64>,
+    ) -> AccessCosts {
         let all = self.all_docs().len();
         let read = docs.unwrap_or(all);
         let nanos = match read.saturating_mul(DENSE) > all {
@@ -122,9 +137,25 @@ impl LiveShard<'_> {
         };
         let by_postings = (Access::Postings, estimate.nanos);
         let by_documents = (Access::Documents, read.saturating_mul(nanos));
-        [by_postings, by_documents]
-            .map(|(access, nanos)| AccessCost { access, nanos })
+        let by_column = matches!(leaf.test, Test::Range(_)).then(|| {
+            let of_docs = match docs {
+                Some(docs) if docs < all / FEW_PART => docs.saturating_mul(TESTED_NANOS),
+                _ => all.saturating_mul(COLUMN_NANOS),
+            };
+            // Documents with long values are read.
+            let long = match estimate.cost {
+                Cost::Scanned => by_documents.1,
+                Cost::Stored | Cost::Built => 0,
+            };
+            let blocks = all / BLOCK_DOCS + 1;
+            let nanos = of_docs + blocks * BLOCK_NANOS;
+            (Access::Column, nanos.saturating_add(long))
+        });
+        let paths = [Some(by_postings), by_column, Some(by_documents)];
+        paths
             .into_iter()
+            .flatten()
+            .map(|(access, nanos)| AccessCost { access, nanos })
             .collect()
     }
 

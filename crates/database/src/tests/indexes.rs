@@ -81,9 +81,14 @@ impl Model {
             Path::each_value_in(document.root(), &mut |path: &str, value| {
                 // Numbers are compared by value.
                 let text = match value {
-                    ValueRef::Int(number) => (number as f64).to_string(),
-                    ValueRef::UInt(number) => (number as f64).to_string(),
-                    ValueRef::Float(number) => (number.value() + 0.0).to_string(),
+                    ValueRef::Int(number) => number.to_string(),
+                    ValueRef::UInt(number) => number.to_string(),
+                    ValueRef::Float(number) => match number.value() {
+                        whole if whole as i64 as f64 == whole && whole < 1e18 => {
+                            (whole as i64).to_string()
+                        }
+                        number => number.to_string(),
+                    },
                     value => format!("{value:?}"),
                 };
                 let of_path = right.entry(path.to_string()).or_default();
@@ -131,7 +136,12 @@ impl Model {
             *hit = Hit { doc, ..*hit };
         }
         let prepared = query.clone().prepare().unwrap();
-        let forced = [Access::Postings, Access::Documents, Access::Scan];
+        let forced = [
+            Access::Postings,
+            Access::Column,
+            Access::Documents,
+            Access::Scan,
+        ];
         for access in forced.map(Some).into_iter().chain([None]) {
             let options = Options {
                 access,

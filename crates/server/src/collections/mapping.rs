@@ -1,8 +1,8 @@
 //! `_mapping`: the fields of documents, as OpenSearch shows a mapping.
 //!
 //! There is no mapping: the types are those of the values that documents have. A field with values
-//! of several types is shown as `keyword`, and as `double` if all are numbers; one with fields below
-//! it is shown by these alone. Nulls have no type.
+//! of several types is shown as `keyword`, and as `double` if all are numbers; one with fields
+//! below it is shown by these alone. Nulls have no type.
 
 use quiredb::{CollectionFields, FieldStats, FieldType};
 use serde_json::{Map, Value, json};
