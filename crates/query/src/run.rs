@@ -162,7 +162,10 @@ impl<'q> Run<'q> {
                 continue;
             };
             if let Early::Docs(early) = early {
-                self.execute_on_early(shard, *place, &step, docs, early)?;
+                let executed = self.execute_on_early(shard, *place, &step, docs, early);
+                if self.unless_stopped(executed.map(|()| 0))?.is_none() {
+                    break;
+                }
                 continue;
             }
             let needed = match (is_outranked, self.gathered.is_empty()) {
@@ -308,7 +311,13 @@ impl<'q> Run<'q> {
     ) -> Result<()> {
         self.options.check_stop()?;
         let timer = self.timer;
-        let evaluator = Evaluator { shard, docs, timer };
+        let options = self.options;
+        let evaluator = Evaluator {
+            shard,
+            docs,
+            timer,
+            options,
+        };
         let start = timer.now();
         let tested = early.len();
         let trace = self.explain.as_mut().map(|explain| &mut explain.filter);
