@@ -9,6 +9,7 @@
 mod check;
 mod documents;
 mod error;
+mod fields;
 mod indexing;
 mod lookup;
 mod partition;
@@ -27,6 +28,7 @@ mod write;
 pub use check::{Checked, Disagreement};
 pub use documents::{Documents, Totals};
 pub use error::{Error, ErrorKind, Result};
+pub use fields::{FieldFigures, FieldType, Fields};
 pub use indexing::IndexFigures;
 pub use partition::Partition;
 pub use retention::{Retained, Retention, RetentionRule};

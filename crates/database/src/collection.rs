@@ -313,8 +313,9 @@ impl Collection {
             ..CollectionStats::default()
         };
         for partition in &self.state.partitions {
-            stats.add(&partition.stats());
-            stats.add_index(partition.index_figures());
+            let figures = partition.stats();
+            stats.add(&figures);
+            stats.add_index(partition.index_figures(&figures));
         }
         for retention in &self.state.retention {
             stats.retention_deleted += retention.deleted();

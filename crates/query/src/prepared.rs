@@ -167,6 +167,15 @@ impl Prepared {
         }
     }
 
+    /// The number of hits that are all that it needs, whichever they are; `None` if it has an
+    /// order, a count or an aggregate.
+    #[must_use]
+    pub fn first_hits(&self) -> Option<u64> {
+        let query = &self.query;
+        let is_page = query.order.is_empty() && !query.count && query.aggregates.is_empty();
+        is_page.then(|| self.hits_max())
+    }
+
     /// The initial state of each aggregate.
     pub(crate) fn gather(&self) -> Vec<AggregateState> {
         let aggregates = self.query.aggregates.iter().zip(&self.groups);

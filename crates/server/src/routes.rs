@@ -118,6 +118,21 @@ const SELECT: &[&str] = &[
     "ignore_unavailable",
     "wait_if_ongoing",
 ];
+const MAPPING: &[&str] = &[
+    "allow_no_indices",
+    "cluster_manager_timeout",
+    "expand_wildcards",
+    "ignore_unavailable",
+    "local",
+    "master_timeout",
+    "quire",
+];
+const STATS: &[&str] = &[
+    "allow_no_indices",
+    "expand_wildcards",
+    "ignore_unavailable",
+    "level",
+];
 const COUNT: &[&str] = &[
     "allow_no_indices",
     "expand_wildcards",
@@ -141,6 +156,7 @@ const SEARCH: &[&str] = &[
     "search_type",
     "size",
     "sort",
+    "timeout",
     "track_total_hits",
     "typed_keys",
 ];
@@ -234,6 +250,12 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "Drop a collection and all that is in it";
     &[Method::PUT], "/{collection}/_settings", ADMIN, collections::change_settings,
         "Change a collection's settings";
+    GET, "/_mapping", MAPPING, collections::mapping,
+        "The fields of documents and the types of their values";
+    GET, "/{collection}/_mapping", MAPPING, collections::mapping,
+        "The fields of a collection's documents and the types of their values";
+    GET, "/_stats", STATS, collections::stats, "What collections hold";
+    GET, "/{collection}/_stats", STATS, collections::stats, "What a collection holds";
     GET, "/{collection}/_changes", CHANGES, changes::changes,
         "Changes after a cursor, and new ones while the caller waits; lines of JSON";
     GET_POST, "/_refresh", SELECT, collections::refresh,

@@ -143,6 +143,7 @@ impl<M: Machine> Store<M> {
             closed: AtomicBool::new(false),
             read_only: AtomicBool::new(false),
             counters: Counters::default(),
+            building: Mutex::new(None),
             background_error: Mutex::new(None),
         });
         inner.begin_deriving()?;

@@ -3,6 +3,7 @@
 use crate::Context;
 use crate::error::{Error, Result};
 use crate::field_names::fields_of;
+use crate::message::print_message;
 use crate::output::Output;
 use crate::source::Source;
 use quiredb::query::{
@@ -75,6 +76,12 @@ pub(crate) struct QueryCommand {
     /// each with a WHERE of its own if needed
     #[arg(long, value_name = "WHAT")]
     aggregate: Vec<String>,
+    /// Give up after this many seconds, such as 0.5
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<f64>,
+    /// With --timeout: print what was found until then
+    #[arg(long, requires = "timeout")]
+    partial: bool,
     /// Show how the answer was found, and the time of each step
     #[arg(long)]
     explain: bool,
@@ -90,6 +97,11 @@ impl QueryCommand {
         let source = Source::open(context, &self.db, self.collection.as_deref())?;
         let env = context.env.clone();
         let clock = move || env.monotonic();
+        let end = self.timeout.map(|seconds| {
+            let timeout = Duration::try_from_secs_f64(seconds);
+            clock().saturating_add(timeout.unwrap_or(Duration::ZERO))
+        });
+        let is_over = || end.is_some_and(|end| clock() >= end);
         let options = Options {
             unknown_fields: match self.strict {
                 true => UnknownFields::Refuse,
@@ -99,9 +111,14 @@ impl QueryCommand {
                 true => Some(&clock),
                 false => None,
             },
+            stop: Some(&is_over),
+            partial: self.partial,
             ..Options::default()
         };
         let answer = source.query(&query, &options)?;
+        if answer.is_partial {
+            print_message("the time was over: this is what was found until then");
+        }
         show_documents(&source, &query, &answer, &mut context.out)?;
         match context.out.is_json() {
             true => show_json(&answer, &mut context.out),
@@ -288,6 +305,9 @@ fn show_json(answer: &Answer, out: &mut Output) -> Result<()> {
     if let Some(explain) = &answer.explain {
         all.insert("explain", explain_json(explain));
     }
+    if answer.is_partial {
+        all.insert("partial", json!(true));
+    }
     match all.is_empty() {
         true => Ok(()),
         false => out.json_line(&all),
@@ -356,10 +376,17 @@ fn explain_json(explain: &Explain) -> serde_json::Value {
 
 /// Recursion ends with the filter, which is not nested deep.
 fn trace_json(trace: &Trace) -> serde_json::Value {
+    let accesses = trace.accesses.iter();
+    let accesses: serde_json::Map<_, _> = accesses
+        .map(|(access, shards)| (access.to_string(), json!(shards)))
+        .collect();
     json!({
         "what": trace.what,
         "at_least": trace.at_least,
         "at_most": trace.at_most,
+        "expected": trace.expected,
+        "access": accesses,
+        "cost_micros": micros(trace.cost),
         "counted": trace.counted,
         "built": trace.built,
         "tested": trace.tested,

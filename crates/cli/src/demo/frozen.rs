@@ -71,7 +71,7 @@ pub(super) fn show(
     } = question;
     step(
         context,
-        "7. Freeze it, and query it there",
+        "8. Freeze it, and query it there",
         &format!("quire freeze {shown} {collection} {shown_file}{fields}"),
     )?;
     let options = FreezeOptions {

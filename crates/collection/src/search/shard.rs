@@ -16,7 +16,8 @@ use quire_index::{DocSet, term};
 use quire_model::ordered::Direction;
 use quire_model::{DocId, Document};
 use quire_query::{
-    Column, Cost, Estimate, FieldInfo, Found, Leaf, Order, Path, Segment, Shard, TermRange, Test,
+    Access, AccessCosts, Column, Estimate, FieldInfo, Found, Leaf, Order, Path, Segment, Shard,
+    TermRange, Test,
 };
 use quire_seeded::{Bug, seeded};
 use quire_store::TreeId;
@@ -31,11 +32,11 @@ const ESTIMATE_POSTINGS_MAX: usize = 256;
 const DOCS_OF_A_POSTING: usize = 4096;
 
 /// Of a broad range documents are tested one by one if they are fewer than one in this number.
-const FEW_PART: u64 = 8;
+pub(super) const FEW_PART: u64 = 8;
 
 /// What an estimate says of a broad range.
-const BROAD: Found = Found(Some([1, 0]));
-const NARROW: Found = Found(Some([0, 0]));
+pub(super) const BROAD: Found = Found(Some([1, 0]));
+pub(super) const NARROW: Found = Found(Some([0, 0]));
 
 /// Reads documents by docid.
 pub(crate) trait Documents: Send + Sync {
@@ -69,7 +70,7 @@ pub struct LiveShard<'v> {
 }
 
 /// Shown the key of a posting without its cluster, the cluster, and the posting.
-type EachPosting<'a> = dyn FnMut(
+pub(super) type EachPosting<'a> = dyn FnMut(
         &[u8],
         u16,
         FoundPosting<'_>,
@@ -112,7 +113,7 @@ impl<'v> LiveShard<'v> {
 
     /// All documents. Reading them takes longer than a query for a rare value, which needs none of
     /// them.
-    fn all_docs(&self) -> Result<&DocSet> {
+    pub(super) fn all_docs(&self) -> Result<&DocSet> {
         if let Some(docs) = self.docs.get() {
             return Ok(docs);
         }
@@ -124,11 +125,16 @@ impl<'v> LiveShard<'v> {
     }
 
     /// How many documents there are.
-    fn all_count(&self) -> Result<u64> {
+    pub(super) fn all_count(&self) -> Result<u64> {
         match self.doc_count {
             Some(count) => Ok(count),
             None => Ok(self.all_docs()?.len()),
         }
+    }
+
+    /// All documents that changed since the index, as they are.
+    pub(super) fn all_changed(&self) -> &Changed {
+        &self.changed
     }
 
     /// The documents that changed since the index.
@@ -187,7 +193,12 @@ impl<'v> LiveShard<'v> {
     }
 
     /// Shows each posting between two keys: the key without the cluster, the cluster, the posting.
-    fn each_posting(&self, from: &[u8], to: &[u8], each: &mut EachPosting<'_>) -> Result<()> {
+    pub(super) fn each_posting(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        each: &mut EachPosting<'_>,
+    ) -> Result<()> {
         let mut damaged = None;
         let see: &mut SeePosting<'_> = &mut |key, posting| {
             let Some((entry, cluster)) = key::split_cluster(key) else {
@@ -247,7 +258,7 @@ impl<'v> LiveShard<'v> {
     }
 
     /// The documents that a test on long values needs to be read for.
-    fn long_candidates(&self, field: &[u8], test: &Test) -> Result<DocSet> {
+    pub(super) fn long_candidates(&self, field: &[u8], test: &Test) -> Result<DocSet> {
         match test {
             Test::Exists => Ok(DocSet::empty()),
             Test::Eq(value) if value.term().len() <= key::TERM_BYTES_MAX => Ok(DocSet::empty()),
@@ -333,6 +344,38 @@ impl<'v> LiveShard<'v> {
             }
         };
         Ok(is_broad.then_some(range))
+    }
+
+    /// Those of `docs` that fulfil the leaf, by reading them.
+    fn by_documents(&self, leaf: &Leaf, docs: &DocSet) -> Result<DocSet> {
+        let mut kept = self.read_and_test(docs, leaf)?;
+        let mut scratch = Vec::new();
+        let changed = self.changed.iter().filter(|(doc, _)| docs.contains(**doc));
+        kept.extend(changed.filter_map(|(doc, document)| {
+            let accepts = |one: &Document| leaf.accepts(one.root(), &mut scratch);
+            document.as_ref().is_some_and(accepts).then_some(*doc)
+        }));
+        Ok(kept)
+    }
+
+    /// Shows the first or the last entry between two keys.
+    pub(super) fn end_of_postings(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        is_last: bool,
+        show: &mut dyn FnMut(&[u8]),
+    ) -> Result<()> {
+        let see: &mut SeePosting<'_> = &mut |key, _| {
+            if let Some((entry, _)) = key::split_cluster(key) {
+                show(entry);
+            }
+            ControlFlow::Break(())
+        };
+        match is_last {
+            true => self.postings.visit_back(from, to, see),
+            false => self.postings.visit(from, to, see),
+        }
     }
 
     fn matching_by_columns(&self, leaf: &Leaf, range: &TermRange) -> Result<DocSet> {
@@ -449,7 +492,7 @@ impl<'v> LiveShard<'v> {
 }
 
 /// Whether a string can fulfil a test.
-fn takes_strings(test: &Test) -> bool {
+pub(super) fn takes_strings(test: &Test) -> bool {
     let mut empty = Vec::new();
     let is_term = term::encode(quire_model::ValueRef::String(""), &mut empty);
     debug_assert!(is_term, "a string has a term");
@@ -469,7 +512,7 @@ fn takes_strings(test: &Test) -> bool {
 }
 
 /// Keys between which all terms of a field lie that can fulfil a test.
-fn term_keys(field: &[u8], test: &Test) -> (Vec<u8>, Vec<u8>) {
+pub(super) fn term_keys(field: &[u8], test: &Test) -> (Vec<u8>, Vec<u8>) {
     let (first, end) = key::terms(field);
     let (lower, upper) = test.bounds();
     let from = match lower {
@@ -523,34 +566,42 @@ impl Shard for LiveShard<'_> {
     }
 
     fn estimate(&self, leaf: &Leaf) -> quire_query::Result<Estimate> {
-        let field = key::field(leaf.path.as_str());
-        let (from, to) = match &leaf.test {
-            Test::Exists => {
-                let mut present = field.clone();
-                key::push_present(&mut present);
-                let end = key::after_prefix(&present).unwrap_or_default();
-                (present, end)
+        self.estimated(leaf).map_err(|error| self.failed(error))
+    }
+
+    fn paths(&self, leaf: &Leaf, estimate: &Estimate, docs: Option<u64>) -> AccessCosts {
+        self.access_paths(leaf, estimate, docs)
+    }
+
+    fn matches_by(&self, access: Access, leaf: &Leaf, found: Found) -> quire_query::Result<DocSet> {
+        match access {
+            Access::Postings => self.matches(leaf, NARROW),
+            Access::Column => self.matches(leaf, BROAD),
+            Access::Documents => self
+                .all_docs()
+                .and_then(|docs| self.by_documents(leaf, docs))
+                .map_err(|error| self.failed(error)),
+            Access::Scan => self.matches(leaf, found),
+        }
+    }
+
+    fn retain_by(
+        &self,
+        access: Access,
+        leaf: &Leaf,
+        found: Found,
+        docs: &mut DocSet,
+    ) -> quire_query::Result<()> {
+        match access {
+            Access::Postings => self.retain(leaf, NARROW, docs),
+            Access::Column => self.retain(leaf, BROAD, docs),
+            Access::Documents => {
+                let kept = self.by_documents(leaf, docs);
+                *docs = kept.map_err(|error| self.failed(error))?;
+                Ok(())
             }
-            test => term_keys(&field, test),
-        };
-        let docs = self.narrow(&from, &to);
-        let docs = docs.map_err(|error| self.failed(error))?;
-        let all = self.doc_count()?;
-        let long = self
-            .long_candidates(&field, &leaf.test)
-            .map_err(|error| self.failed(error))?;
-        let more = self.changed.len() as u64 + long.len();
-        let at_most = docs.map_or(all, |docs| docs.saturating_add(more).min(all));
-        Ok(Estimate {
-            at_least: 0,
-            at_most,
-            cost: if long.is_empty() {
-                Cost::Built
-            } else {
-                Cost::Scanned
-            },
-            found: if docs.is_some() { NARROW } else { BROAD },
-        })
+            Access::Scan => self.retain(leaf, found, docs),
+        }
     }
 
     fn matches(&self, leaf: &Leaf, found: Found) -> quire_query::Result<DocSet> {

@@ -1,6 +1,6 @@
 //! The answer to a search, made piece by piece.
 
-use quiredb::query::{Aggregated, Hit, Order};
+use quiredb::query::{Aggregated, Hit, Options, Order};
 use quiredb::{Found, ID, ValueRef, View};
 use tokio::time::Instant;
 
@@ -8,7 +8,7 @@ use super::execute::{failed, options, views};
 use super::request::Request;
 use crate::collections::selection::{Selection, searched};
 use crate::documents::lookup::Group;
-use crate::engine::Engine;
+use crate::engine::{Engine, timed_out};
 use crate::http::answer::write_string;
 use crate::http::body::WHOLE_BYTES_MAX;
 use crate::http::buffers::Held;
@@ -51,13 +51,26 @@ impl Search {
         let orders = request.query.order.clone();
         let query = request.query.clone().prepare();
         let query = query.map_err(|error| failed(error.into()))?;
-        let answer = View::query_all(&views, &query, &options(stop)).map_err(failed)?;
+        let limits = request.limits;
+        let is_over = || {
+            let mut timeout = limits.timeout.iter();
+            stop() || timeout.any(|timeout| begun.elapsed() >= *timeout)
+        };
+        let options = Options {
+            partial: limits.partial && limits.timeout.is_some(),
+            ..options(&is_over)
+        };
+        let answer = View::query_all(&views, &query, &options);
+        let answer = answer.map_err(|error| match (is_over() && !stop(), limits.timeout) {
+            (true, Some(timeout)) => timed_out("search", timeout),
+            _ => failed(error),
+        })?;
         held.resize(size_of_val(answer.hits.as_slice()))?;
         let tail = tail(&request, &answer.aggregates)?;
         let took = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let shards = searched(&collections);
+        let (shards, timed_out) = (searched(&collections), answer.is_partial);
         let mut head =
-            format!("{{\"took\":{took},\"timed_out\":false,\"_shards\":{shards},\"hits\":{{");
+            format!("{{\"took\":{took},\"timed_out\":{timed_out},\"_shards\":{shards},\"hits\":{{");
         if let Some(count) = answer.count {
             head.push_str(&format!(
                 "\"total\":{{\"value\":{count},\"relation\":\"eq\"}},"

@@ -1,9 +1,12 @@
 //! A search or a count, from its body and its parameters.
 
+use std::time::Duration;
+
 use quiredb::query::{Query, find, find_all};
 use serde_json::{Map, Value as Json};
 
 use super::aggregations::{Aggregation, aggregations};
+use super::execute::Limits;
 use super::filter::{filter, known, object, unsupported};
 use super::sort::{orders, orders_of_text};
 use crate::documents::source::{Source, SourceBody};
@@ -21,6 +24,7 @@ pub(crate) struct Request {
     pub(crate) aggregations: Vec<Aggregation>,
     /// Which part of a hit's document is shown.
     pub(crate) source: Source,
+    pub(crate) limits: Limits,
 }
 
 impl Request {
@@ -37,6 +41,7 @@ impl Request {
                 "sort",
                 "_source",
                 "track_total_hits",
+                "timeout",
                 "aggs",
                 "aggregations",
             ],
@@ -88,6 +93,7 @@ impl Request {
             query,
             aggregations,
             source,
+            limits: limits(&body, params)?,
         })
     }
 
@@ -113,6 +119,41 @@ fn query_of(body: &Map<String, Json>) -> Outcome<Query> {
     match body.get("query") {
         Some(query) => Ok(find(filter(query)?)),
         None => Ok(find_all()),
+    }
+}
+
+/// `timeout` and `allow_partial_search_results`, which is false by default.
+fn limits(body: &Map<String, Json>, params: &Params) -> Outcome<Limits> {
+    let given = match (params.text("timeout"), body.get("timeout")) {
+        (Some(text), _) => Some(text.to_owned()),
+        (None, Some(Json::String(text))) => Some(text.clone()),
+        (None, Some(_)) => return Err(unsupported("[timeout] must be a time such as \"500ms\"")),
+        (None, None) => None,
+    };
+    let timeout = match given.as_deref() {
+        None | Some("-1") => None,
+        Some(text) => Some(time(text).ok_or_else(|| {
+            unsupported(format!(
+                "[timeout] can't be [{text}]: use ms, s or m, as in 500ms"
+            ))
+        })?),
+    };
+    let partial = params.flag("allow_partial_search_results")?;
+    Ok(Limits {
+        timeout,
+        partial: partial.unwrap_or(false),
+    })
+}
+
+fn time(text: &str) -> Option<Duration> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at_checked(digits)?;
+    let number: u64 = number.parse().ok()?;
+    match unit {
+        "ms" => Some(Duration::from_millis(number)),
+        "s" => Some(Duration::from_secs(number)),
+        "m" => number.checked_mul(60).map(Duration::from_secs),
+        _ => None,
     }
 }
 

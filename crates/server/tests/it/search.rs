@@ -407,3 +407,23 @@ async fn a_long_answer_is_whole() {
         json!({"n": 2_992, "word": word})
     );
 }
+
+#[tokio::test]
+async fn a_search_ends_after_its_time() {
+    let site = cars().await;
+    let query = r#"{"query":{"range":{"price":{"gt":1}}},"timeout":"0ms"}"#;
+    let reply = site.call("POST /cars/_search", query).await;
+    assert_eq!(reply.status, 503, "{}", reply.text);
+    let partial = "POST /cars/_search?allow_partial_search_results=true";
+    assert_eq!(site.call(partial, query).await.done(200)["timed_out"], true);
+    let long = r#"{"timeout":"1m"}"#;
+    assert_eq!(site.call(partial, long).await.done(200)["timed_out"], false);
+    for wrong in [
+        r#"{"timeout":5}"#,
+        r#"{"timeout":"5"}"#,
+        r#"{"timeout":"1y"}"#,
+    ] {
+        let reason = refusal(&site.call(partial, wrong).await);
+        assert!(reason.contains("timeout"), "{reason}");
+    }
+}
