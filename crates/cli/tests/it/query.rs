@@ -347,3 +347,19 @@ fn a_mean_near_the_largest_float_is_a_number() {
     let answer = quire.json(&["query", "db", "c", "--aggregate", "avg(x)"]);
     assert_eq!(answer["aggregates"]["avg(x)"], json!(1.7e308));
 }
+
+#[test]
+fn documents_are_left_out_if_that_is_wanted_and_their_keys_are_given() {
+    let quire = cars();
+    quire.ok(&["freeze", "db", "c", "bare.quire", "--no-documents"]);
+    let count = ["query", "bare.quire", "--where", "mark = 'audi'", "--count"];
+    assert_eq!(quire.ok(&count), "2 match\n");
+    let found = quire.ok(&["query", "bare.quire", "--where", "price = 500"]);
+    assert_eq!(found, "{\"_id\":\"b\"}\n");
+    let inspected = quire.json(&["inspect", "bare.quire"]);
+    let whole = quire.json(&["inspect", "c.quire"]);
+    assert!(
+        inspected["file_bytes"].as_u64() < whole["file_bytes"].as_u64(),
+        "{inspected}"
+    );
+}
