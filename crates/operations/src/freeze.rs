@@ -29,6 +29,9 @@ pub struct FreezeOptions {
     pub fields: Option<Vec<FieldSpec>>,
     /// How documents are packed (default LZ4).
     pub codec: Codec,
+    /// Whether the documents themselves are kept (default true). Without, queries count, aggregate
+    /// and give the keys of what they find.
+    pub documents: bool,
     /// Bytes of memory to build in (8 MiB or more; default 256 MiB). What does not fit goes to
     /// temporary files beside the new ones.
     pub memory_bytes: usize,
@@ -39,6 +42,7 @@ impl Default for FreezeOptions {
         FreezeOptions {
             fields: None,
             codec: Codec::default(),
+            documents: true,
             memory_bytes: FrozenOptions::default().memory_bytes,
         }
     }
@@ -194,6 +198,7 @@ impl<'a> Freezing<'a> {
             fields,
             options: FrozenOptions {
                 codec: options.codec.of_log(0),
+                documents: options.documents,
                 memory_bytes: options.memory_bytes,
                 ..FrozenOptions::default()
             },

@@ -425,3 +425,19 @@ fn a_query_ends_after_its_time() {
     assert_eq!(partial.code, 0, "{partial:?}");
     assert!(partial.stderr.contains("the time was over"), "{partial:?}");
 }
+
+#[test]
+fn documents_are_left_out_if_that_is_wanted_and_their_keys_are_given() {
+    let quire = cars();
+    quire.ok(&["freeze", "db", "c", "bare.quire", "--no-documents"]);
+    let count = ["query", "bare.quire", "--where", "mark = 'audi'", "--count"];
+    assert_eq!(quire.ok(&count), "2 match\n");
+    let found = quire.ok(&["query", "bare.quire", "--where", "price = 500"]);
+    assert_eq!(found, "{\"_id\":\"b\"}\n");
+    let inspected = quire.json(&["inspect", "bare.quire"]);
+    let whole = quire.json(&["inspect", "c.quire"]);
+    assert!(
+        inspected["file_bytes"].as_u64() < whole["file_bytes"].as_u64(),
+        "{inspected}"
+    );
+}
