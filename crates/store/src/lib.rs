@@ -15,6 +15,7 @@
 mod admission;
 mod capture;
 mod change_trees;
+mod dead_space;
 mod delays;
 mod derived;
 mod deriver;
