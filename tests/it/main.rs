@@ -36,4 +36,5 @@ mod sim_damage;
 mod sim_faults;
 mod space;
 mod torture;
+mod two_holders;
 mod verify_online;
