@@ -28,17 +28,17 @@ const TREE_FACTOR: usize = 16;
 /// Compressed bytes taken at a time. Gzip expands them at most about a thousand times.
 const GZIP_STEP_BYTES: usize = 4 << 10;
 
-/// How much of a body, and for how long, is read and discarded after a refusal. If the connection
-/// closed while the client still sends, the client would see an error of its socket instead of the
-/// answer.
-const DRAIN_BYTES_MAX: usize = 64 << 20;
-const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
+/// How much of a body that no handler needs, and for how long, is read and discarded so that the
+/// connection can be kept. Of a longer one the rest is discarded after the answer: the connection is
+/// closed, and lingers.
+const DRAIN_BYTES_MAX: usize = 256 << 10;
+const DRAIN_TIME_MAX: Duration = Duration::from_millis(50);
 
 /// A body as it arrives. If it is dropped before its end, it hands what is left to its [`Rest`].
 pub(crate) struct BodyReader {
     body: Body,
     /// None once the body has ended.
-    rest: Option<oneshot::Sender<Body>>,
+    rest: Option<oneshot::Sender<Option<Body>>>,
     gzip: Option<Gunzip>,
     /// Bytes returned so far.
     bytes: u64,
@@ -51,26 +51,31 @@ pub(crate) struct BodyReader {
     is_expecting: bool,
 }
 
-/// What a handler has left of a body.
-pub(crate) struct Rest(oneshot::Receiver<Body>);
+/// What a handler has left of a body: nothing is sent if it read all, `None` if the client does not
+/// send the rest, or is too slow.
+pub(crate) struct Rest(oneshot::Receiver<Option<Body>>);
 
 impl Rest {
-    /// Reads and discards it, within limits.
-    pub(crate) async fn drain(mut self) {
-        let Ok(mut body) = self.0.try_recv() else {
-            return;
+    /// Reads and discards it, within limits. Returns whether that was all of it: only then can
+    /// another request follow on the connection.
+    pub(crate) async fn drain(mut self) -> bool {
+        let mut body = match self.0.try_recv() {
+            Err(_) => return true,
+            Ok(None) => return false,
+            Ok(Some(body)) => body,
         };
         let mut left = DRAIN_BYTES_MAX;
         let all = async {
             while let Some(Ok(frame)) = body.frame().await {
                 left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
                 if left == 0 {
-                    break;
+                    return false;
                 }
             }
+            body.is_end_stream()
         };
-        // The answer is sent either way.
-        let _ = tokio::time::timeout(DRAIN_TIME_MAX, all).await;
+        let drained = tokio::time::timeout(DRAIN_TIME_MAX, all).await;
+        drained.unwrap_or(false)
     }
 }
 
@@ -80,11 +85,10 @@ impl Drop for BodyReader {
         // body.
         let is_coming = !self.is_expecting || self.bytes > 0;
         if let Some(rest) = self.rest.take()
-            && is_coming
             && !self.body.is_end_stream()
         {
             // If nothing receives it, nothing needs it.
-            let _ = rest.send(std::mem::take(&mut self.body));
+            let _ = rest.send(is_coming.then(|| std::mem::take(&mut self.body)));
         }
     }
 }
@@ -215,7 +219,9 @@ impl BodyReader {
 
     /// The failure of a client that is too slow; nothing more is read from it.
     fn too_slow(&mut self) -> Failure {
-        self.rest = None;
+        if let Some(rest) = self.rest.take() {
+            let _ = rest.send(None);
+        }
         let reason = "the request body did not arrive in time";
         Failure::new(StatusCode::REQUEST_TIMEOUT, "timeout_exception", reason)
     }
