@@ -20,6 +20,7 @@ mod format_page;
 mod formats;
 mod frozen;
 mod histories;
+mod idle_clients;
 mod kill;
 mod locks;
 mod memcached;

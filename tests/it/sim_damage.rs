@@ -300,5 +300,5 @@ pub(crate) fn a_damaged_copy_of_the_catalog_costs_nothing() {
 
 fn names_of_damage(env: &Arc<SimEnv>) -> Vec<PathBuf> {
     let damage = verify(env).damage.into_iter();
-    damage.map(|damage| damage.file).collect()
+    damage.map(|damage| PathBuf::from(damage.file)).collect()
 }

@@ -11,6 +11,7 @@ use http_body::Body as _;
 use http_body_util::BodyExt;
 use quire_model::DOCUMENT_BYTES_MAX;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::buffers::{Buffers, Held};
 use super::failure::{Failure, Outcome};
@@ -27,6 +28,10 @@ const TREE_FACTOR: usize = 16;
 
 /// Compressed bytes taken at a time. Gzip expands them at most about a thousand times.
 const GZIP_STEP_BYTES: usize = 4 << 10;
+
+/// A body that has taken longer than the time for one piece must come at least so fast, on average
+/// over the time that the server waited for it.
+const RATE_BYTES_MIN: u64 = 1 << 10;
 
 /// How much of a body that no handler needs, and for how long, is read and discarded so that the
 /// connection can be kept. Of a longer one the rest is discarded after the answer: the connection is
@@ -45,6 +50,9 @@ pub(crate) struct BodyReader {
     bytes_max: u64,
     /// The longest wait for the next piece.
     idle_timeout: Duration,
+    /// How long the server has waited for pieces, and the bytes that came, before decompression.
+    waited: Duration,
+    received_bytes: u64,
     /// The body's length as the client states it, before decompression.
     length: Option<u64>,
     /// The client waits for `100 Continue` before it sends the body.
@@ -135,6 +143,8 @@ impl BodyReader {
             bytes: 0,
             bytes_max: options.body_bytes_max,
             idle_timeout: options.idle_timeout,
+            waited: Duration::ZERO,
+            received_bytes: 0,
             length: text(header::CONTENT_LENGTH).and_then(|length| length.parse().ok()),
             is_expecting: headers.contains_key(header::EXPECT),
         };
@@ -154,10 +164,16 @@ impl BodyReader {
             if let Some(piece) = self.gzip.as_mut().map(Gunzip::step).transpose()?.flatten() {
                 return self.counted(piece);
             }
-            let frame = tokio::time::timeout(self.idle_timeout, self.body.frame()).await;
+            let begun = Instant::now();
+            let frame = tokio::time::timeout(self.patience(), self.body.frame()).await;
+            self.waited = self.waited.saturating_add(begun.elapsed());
             let Ok(frame) = frame else {
                 return Err(self.too_slow());
             };
+            if let Some(Ok(frame)) = &frame {
+                let bytes = frame.data_ref().map_or(0, Bytes::len);
+                self.received_bytes = self.received_bytes.saturating_add(bytes as u64);
+            }
             if !matches!(frame, Some(Ok(_))) {
                 self.rest = None;
             }
@@ -181,6 +197,14 @@ impl BodyReader {
                 None => return self.counted(piece),
             }
         }
+    }
+
+    /// How long to wait for the next piece: never longer than for one, and no longer than a body
+    /// may take that comes as slowly as this one.
+    fn patience(&self) -> Duration {
+        let earned = Duration::from_millis(self.received_bytes * 1000 / RATE_BYTES_MIN);
+        let left = earned.max(self.idle_timeout).saturating_sub(self.waited);
+        left.min(self.idle_timeout)
     }
 
     fn counted(&mut self, piece: Bytes) -> Outcome<Option<Bytes>> {

@@ -374,3 +374,82 @@ async fn an_address_open_to_other_machines_is_not_served_without_a_token() {
     let _taken = bind(&taken).await.unwrap();
     assert_eq!(bind(&taken).await.unwrap_err().kind(), ErrorKind::Io);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stalled_bulks_give_their_room_back_and_slow_ones_are_cut() {
+    let site = Listening::new(impatient(2_000)).await;
+    let head = "POST /jobs/_bulk HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n\
+                1\r\n\n\r\n";
+    let mut stalled = Vec::new();
+    for _ in 0..64 {
+        let mut stream = site.connect().await;
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stalled.push(stream);
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let put = "PUT /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+               Content-Length: 7\r\n\r\n{\"a\":1}";
+    let begun = Instant::now();
+    let reply = timeout(LONG, site.exchange(put.as_bytes())).await.unwrap();
+    assert!(reply.starts_with("HTTP/1.1 201 "), "{reply:?}");
+    assert!(begun.elapsed() < Duration::from_millis(1_000), "it waited");
+    // One that sends a byte now and then is cut all the same.
+    let mut slow = stalled.pop().unwrap();
+    let (mut answer, mut sender) = slow.split();
+    let drip = async {
+        while sender.write_all(b"1\r\n\n\r\n").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    let mut reply = vec![0; 64];
+    tokio::select! {
+        () = drip => panic!("cut without an answer"),
+        read = timeout(LONG, answer.read_exact(&mut reply)) => drop(read.unwrap().unwrap()),
+    }
+    assert!(reply.starts_with(b"HTTP/1.1 408 "), "{reply:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_multi_get_of_large_documents_holds_its_memory_until_it_is_read() {
+    let site = Listening::new(impatient(5_000)).await;
+    let large = format!(r#"{{"a":"{}"}}"#, "x".repeat(12 << 20));
+    let put = format!(
+        "PUT /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Content-Length: {}\r\n\r\n{large}",
+        large.len()
+    );
+    let reply = timeout(LONG, site.exchange(put.as_bytes())).await.unwrap();
+    assert!(reply.starts_with("HTTP/1.1 201 "));
+    let ids = format!(
+        r#"{{"ids":[{}]}}"#,
+        ["1"; 40].map(|id| format!("\"{id}\"")).join(",")
+    );
+    let request = format!(
+        "POST /jobs/_mget HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{ids}",
+        ids.len()
+    );
+    let mut clients = Vec::new();
+    for _ in 0..12 {
+        let mut stream = site.connect().await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        clients.push(stream);
+    }
+    // 64 MiB hold five pieces of 12 MiB: the others are told to come again.
+    let (mut begun, mut refused) = (0, 0);
+    for client in &mut clients {
+        let mut status = [0; 12];
+        timeout(LONG, client.read_exact(&mut status))
+            .await
+            .unwrap()
+            .unwrap();
+        match &status {
+            b"HTTP/1.1 200" => begun += 1,
+            b"HTTP/1.1 429" => refused += 1,
+            other => panic!("{}", String::from_utf8_lossy(other)),
+        }
+    }
+    assert!(
+        begun <= 5 && refused >= 7,
+        "{begun} begun, {refused} refused"
+    );
+}
