@@ -53,6 +53,8 @@ fn hunt(bug: Bug) -> Option<Found> {
         | Bug::TableChecksumUnchecked
         | Bug::ManifestChecksumUnchecked
         | Bug::DamageTakenForTornTail
+        | Bug::EndOfLogUnread
+        | Bug::CatalogCopyStale
         | Bug::ShortLogAccepted => damage(),
         // Bugs that show only if a second fault follows a first one at the right step.
         Bug::FoundSegmentNameBelieved
@@ -71,6 +73,14 @@ fn hunt(bug: Bug) -> Option<Found> {
         Bug::FrozenChecksumUnchecked => frozen_damage(),
         Bug::RefusedFieldSearched | Bug::DamagedIndexUsed => live_index_tests(),
         bug if Bug::OF_LIVE_INDEXES.contains(&bug) => live_indexes(),
+        Bug::RepairUnmarked => first_failure(&[(
+            "a crash at every seventh step of a repair",
+            crate::repair::a_repair_that_stops_is_no_database_and_can_begin_anew,
+        )]),
+        Bug::LockOnFileAlone => first_failure(&[(
+            "the file `LOCK` removed under an open database",
+            crate::two_holders::removing_the_lock_file_lets_nobody_else_write,
+        )]),
         _ => random(),
     }?;
     Some(Found {
@@ -172,7 +182,11 @@ fn damage() -> Option<(String, String)> {
     first_failure(&[
         (
             "damage to every byte of a log that was not closed",
-            sim_damage::damage_to_a_log_that_was_not_closed_takes_nothing_but_what_came_last,
+            sim_damage::damage_to_a_log_that_was_not_closed_is_told_from_a_torn_tail,
+        ),
+        (
+            "damage to every byte of each copy of the catalog",
+            sim_damage::a_damaged_copy_of_the_catalog_costs_nothing,
         ),
         (
             "each file cut or missing",

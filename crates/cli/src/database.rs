@@ -24,7 +24,7 @@ pub(crate) fn open_existing_with(
     memory: Option<Size>,
 ) -> Result<Database> {
     require_directory(context, path)?;
-    open(context, path, memory, false)
+    open(context, path, memory, false, false)
 }
 
 /// Opens a database; creates it if the directory is absent or empty.
@@ -36,7 +36,30 @@ pub(crate) fn open_or_create(
     path: &Path,
     memory: Option<Size>,
 ) -> Result<Database> {
-    open(context, path, memory, true)
+    open(context, path, memory, true, true)
+}
+
+/// Opens the database that a server serves. A missing one is made only if `create` says so: the
+/// directory may be the mount point of a disk that is not there.
+///
+/// # Errors
+/// As [`open_or_create`].
+pub(crate) fn open_to_serve(
+    context: &Context,
+    path: &Path,
+    memory: Option<Size>,
+    create: bool,
+) -> Result<Database> {
+    match open(context, path, memory, create, true) {
+        Err(Error::Engine { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            Err(Error::Failed(format!(
+                "there is no database at {}; if its disk should be mounted there, mount it; to \
+                 make a new database, add --create",
+                path.display()
+            )))
+        }
+        opened => opened,
+    }
 }
 
 /// Fails if there is no directory at `path`.
@@ -55,11 +78,17 @@ pub(crate) fn require_directory(context: &Context, path: &Path) -> Result<()> {
     }
 }
 
-fn open(context: &Context, path: &Path, memory: Option<Size>, create: bool) -> Result<Database> {
+fn open(
+    context: &Context,
+    path: &Path,
+    memory: Option<Size>,
+    create: bool,
+    retention: bool,
+) -> Result<Database> {
     let mut options = DatabaseOptions {
         create_if_missing: create,
         // The database may be the copy of a follower: a command that reads it deletes nothing.
-        retention: create,
+        retention,
         ..DatabaseOptions::default()
     };
     if let Some(Size(bytes)) = memory {

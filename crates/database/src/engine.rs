@@ -1,6 +1,7 @@
 //! What operations need of an open database beyond its public face: partitions, the catalog, the
 //! files of one moment. `quiredb` does not re-export this module.
 
+use crate::builder::DatabaseBuilder;
 use crate::catalog::Catalog;
 use crate::collection::Collection;
 use crate::database::Database;
@@ -15,6 +16,14 @@ use std::sync::Arc;
 /// The directory of the database's first volume.
 pub fn root(database: &Database) -> &Path {
     database.root()
+}
+
+/// Opens the new database that a repair makes, which nobody else may open yet.
+///
+/// # Errors
+/// As of [`DatabaseBuilder::open`].
+pub fn open_for_repair(builder: DatabaseBuilder) -> Result<Database> {
+    builder.open_as(true)
 }
 
 /// The id that the database and every copy of it has.

@@ -6,6 +6,7 @@ mod settings;
 
 use std::ops::ControlFlow;
 
+use axum::http::StatusCode;
 use quiredb::{Collection, ErrorKind};
 use serde_json::{Map, Value, json};
 
@@ -193,11 +194,26 @@ async fn on_each(
     run: fn(&Collection) -> quiredb::Result<()>,
 ) -> Outcome<Answer> {
     let work = move |engine: &Engine| {
-        let collections = selection.collections(engine)?;
-        for collection in &collections {
-            run(collection).map_err(|error| Failure::engine(&error, Some(collection.name())))?;
+        let mut done = Vec::new();
+        for collection in selection.collections(engine)? {
+            match run(&collection) {
+                Ok(()) => done.push(collection),
+                Err(_) if is_dropped(engine, &collection) => {}
+                Err(error) => return Err(Failure::engine(&error, Some(collection.name()))),
+            }
         }
-        Ok(Answer::ok(&json!({"_shards": shards(&collections)})))
+        Ok(Answer::ok(&json!({"_shards": shards(&done)})))
     };
     call.state.write(work).await?
+}
+
+/// Whether a collection was dropped since it was looked up: there is nothing to be done for it.
+fn is_dropped(engine: &Engine, collection: &Collection) -> bool {
+    match engine.collection(collection.name()) {
+        Err(failure) => failure.status == StatusCode::NOT_FOUND,
+        // Another one has its name now.
+        Ok(_) => collection
+            .stats()
+            .is_err_and(|error| error.kind() == ErrorKind::Closed),
+    }
 }

@@ -315,6 +315,12 @@ impl<M: Machine> Inner<M> {
             "a manifest never takes records back out of the trees' files"
         );
         let path = manifest::path(&self.dir);
+        if let Err(error) = self.shared.check_lock() {
+            // The files are those of another process now: this one stops.
+            self.read_only.store(true, Ordering::Release);
+            self.abandon(change.edits);
+            return Err(error.into());
+        }
         if let Err(error) = self.shared.env().replace(&path, &next.encode()) {
             // The new manifest may be in place although its name is not durable. Only if the old
             // one still stands is it safe to take the new files away.

@@ -94,6 +94,8 @@ pub(crate) struct Inner<M: Machine> {
     pub(crate) sync_due: Mutex<Option<Duration>>,
     pub(crate) write_back_due: AtomicBool,
     pub(crate) sealing: Mutex<Sealing>,
+    /// Set while a job is to look for dead space.
+    pub(crate) dead_look_due: AtomicBool,
     pub(crate) closed: AtomicBool,
     /// Set when what is on disk is unknown: nothing is acknowledged any more.
     pub(crate) read_only: AtomicBool,

@@ -19,6 +19,7 @@ const TOKEN_BYTES_MAX: u64 = 64 << 10;
 #[command(after_help = "\
 Examples:
   quire serve ./db
+  quire serve ./new --create                                   a new database
   quire serve ./db --listen 127.0.0.1:0                        on a free port, which is printed
   quire serve ./db --listen 0.0.0.0:9200 --token-file token    for other machines
   quire serve ./db --memcached 127.0.0.1:11211                 also to clients of memcached
@@ -31,8 +32,12 @@ and \"memcached\".
 After an interrupt (Ctrl-C) or SIGTERM it finishes the requests in flight, makes everything durable
 and stops. A second signal stops it at once.")]
 pub(crate) struct Serve {
-    /// The directory of the database; created if absent
+    /// The directory of the database
     db: PathBuf,
+    /// Make the database if the directory is absent or empty. Without it that is an error: the
+    /// directory may be the mount point of a disk that is not there
+    #[arg(long)]
+    create: bool,
     #[command(flatten)]
     serving: Serving,
 }
@@ -71,7 +76,8 @@ impl Serve {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         let options = self.serving.options()?;
         let runtime = runtime()?;
-        let database = database::open_or_create(context, &self.db, self.serving.memory)?;
+        let database =
+            database::open_to_serve(context, &self.db, self.serving.memory, self.create)?;
         let served = runtime.block_on(async {
             let (listeners, stop) = self.serving.listen(context).await?;
             quire_server::serve(database.clone(), listeners, options, stop)

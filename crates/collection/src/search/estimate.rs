@@ -130,7 +130,9 @@ impl LiveShard<'_> {
         docs: Option<u64>,
     ) -> AccessCosts {
         // A cost that is not known for sure is no error.
-        let all = self.all_count().unwrap_or(quire_query::Shard::doc_end(self).into());
+        let all = self
+            .all_count()
+            .unwrap_or(quire_query::Shard::doc_end(self).into());
         let read = docs.unwrap_or(all);
         let nanos = match read.saturating_mul(DENSE) > all {
             true => READ_NANOS,
