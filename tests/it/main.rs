@@ -24,6 +24,7 @@ mod kill;
 mod locks;
 mod memcached;
 mod memory;
+mod one_key;
 mod opensearch_py;
 mod python;
 mod query;

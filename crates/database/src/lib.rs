@@ -17,6 +17,7 @@ pub mod directory;
 pub mod engine;
 mod error;
 mod indexed_fields;
+mod one_key;
 mod options;
 mod query;
 mod retention;

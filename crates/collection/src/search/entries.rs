@@ -2,6 +2,7 @@
 
 use super::IndexedFields;
 use super::key;
+use crate::types::id_value;
 use parking_lot::Mutex;
 use quire_index::term;
 use quire_model::{Document, ValueRef};
@@ -9,7 +10,8 @@ use quire_query::Path;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// The field that is a document's key, as text, where the document has no such field.
+/// The field that is a document's key in queries: an integer if the key is one, else a string. What
+/// a document has in this field is never another value.
 pub const ID: &str = "_id";
 
 /// Paths that an [`Indexer`] keeps the beginnings of keys of.
@@ -82,10 +84,12 @@ impl Indexer {
                 }
             }
         };
-        Path::each_value_in(document.root(), &mut add);
-        if document.get(ID).is_none() {
-            add(ID, ValueRef::String(id));
-        }
+        Path::each_value_in(document.root(), &mut |path, value| {
+            if path != ID {
+                add(path, value);
+            }
+        });
+        add(ID, id_value(id));
         // No beginning of a key is a prefix of another, so those of one field are neighbours.
         values.sort_unstable_by(|(a, _), (b, _)| slice(&bytes, a).cmp(slice(&bytes, b)));
         values.dedup_by(|(a, _), (b, _)| slice(&bytes, a) == slice(&bytes, b));
