@@ -10,12 +10,12 @@
 use crate::search::{SearchIndex, SearchTree, is_search_tree};
 use crate::{IndexSettings, Partition, PartitionView, Result};
 use quire_env::JobClass;
-use quire_store::{DerivedTrees, TreeId, TreeState};
+use quire_store::{DerivedTrees, Rebuilt, TreeId, TreeState};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// What a partition's search index is like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexFigures {
     /// Whether queries use it.
     pub complete: bool,
@@ -23,6 +23,12 @@ pub struct IndexFigures {
     pub lag: u64,
     /// Bytes of its table files and memtables.
     pub bytes: u64,
+    /// How often it was built anew since the partition was opened, as it was damaged, and why the
+    /// last time.
+    pub rebuilt: Rebuilt,
+    /// Fields that are not in it, as a partition has at most 10,000 and a path at most 1,024 bytes:
+    /// the first hundred.
+    pub refused_fields: Vec<String>,
 }
 
 impl Partition {
@@ -55,9 +61,13 @@ impl Partition {
 
     /// The search index; `None` if there is none.
     pub fn index_figures(&self) -> Option<IndexFigures> {
-        let id = self.search_state().trees().last()?.id;
+        let newest = self.search_state().trees().last()?.clone();
+        let view = self.view().ok()?;
         let trees = self.store().trees();
-        let tree = trees.into_iter().find(|tree| tree.id == id)?;
+        let tree = trees.iter().find(|tree| tree.id == newest.id)?;
+        let columns = trees.iter().find(|tree| tree.id == newest.columns);
+        let bytes = [Some(tree), columns].into_iter().flatten();
+        let bytes = bytes.map(|tree| tree.figures.table_bytes + tree.figures.memtable_bytes);
         let (complete, lag) = match tree.state {
             TreeState::Complete { built } => (true, self.position().0.saturating_sub(built.0)),
             TreeState::Building => (false, self.position().0),
@@ -65,7 +75,9 @@ impl Partition {
         Some(IndexFigures {
             complete,
             lag,
-            bytes: tree.figures.table_bytes + tree.figures.memtable_bytes,
+            bytes: bytes.sum(),
+            rebuilt: tree.rebuilt.clone().unwrap_or_default(),
+            refused_fields: view.refused_fields(&newest).unwrap_or_default(),
         })
     }
 
@@ -95,6 +107,10 @@ impl Partition {
         let job = move || {
             let _changing = partition.search_state().changing.lock();
             for id in partition.unlisted_trees() {
+                // It goes together with one that is built together with it.
+                if partition.store().trees().iter().all(|tree| tree.id != id) {
+                    continue;
+                }
                 match partition.store().drop_trees(id) {
                     Err(error) if error.kind() == quire_store::ErrorKind::Closed => return,
                     Err(error) => tracing::warn!(
@@ -114,7 +130,11 @@ impl Partition {
     fn unlisted_trees(&self) -> Vec<TreeId> {
         let listed = self.search_state().trees();
         let ids = self.store().trees().into_iter().map(|tree| tree.id);
-        ids.filter(|id| is_search_tree(*id) && !listed.iter().any(|tree| tree.id == *id))
+        let is_listed = |id: TreeId| {
+            let mut listed = listed.iter();
+            listed.any(|tree| tree.id == id || tree.columns == id)
+        };
+        ids.filter(|id| is_search_tree(*id) && !is_listed(*id))
             .collect()
     }
 }

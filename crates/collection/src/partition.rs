@@ -52,6 +52,7 @@ impl Partition {
             .extend(index.map(|index| Arc::new(SearchIndex::new(index)) as Arc<dyn DerivedTrees>));
         let store = Store::open(Arc::clone(&shared), place, options, changed)?;
         let search = Arc::<SearchState>::default();
+        let _ = search.store.set(store.downgrade());
         let opened = index.filter(|index| store.tree_state(index.tree()).is_some());
         search.set_trees(opened.map(SearchTree::new).into_iter().collect());
         Ok(Partition {
@@ -154,7 +155,7 @@ impl Partition {
             let view = self.store.view_of(&[KEYS, ROWS])?;
             return Ok(self.with_search_trees(view, trees));
         }
-        let search_trees = trees.iter().map(|tree| tree.id);
+        let search_trees = trees.iter().flat_map(|tree| [tree.id, tree.columns]);
         let ids: Vec<TreeId> = [KEYS, ROWS].into_iter().chain(search_trees).collect();
         match self.store.view_of(&ids) {
             Ok(view) => {

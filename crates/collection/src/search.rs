@@ -1,8 +1,8 @@
 //! The search index of a live partition: for every field and value, the documents that have it.
 //!
 //! ```text
-//!  document ──► each_entry: (field, value) pairs ──► Inversion: which docids leave and enter each
-//!                                                    │           posting of a batch of documents
+//!  document ──► Indexer: Values, field by field ──► Inversion: which docids leave and enter each
+//!                                                    │          posting of a batch of documents
 //!                                                    ▼
 //!  query::Leaf ──► LiveShard ◄── postings by key: field, value, cluster of 65,536 docids
 //! ```
@@ -12,24 +12,34 @@
 //! the partition's position, however far behind the index is.
 
 mod column;
-mod entries;
+mod column_blocks;
+mod column_changes;
+mod column_merger;
+mod field_set;
 mod fields;
 mod index;
+mod indexer;
 mod inversion;
 mod key;
 mod merger;
 mod postings;
+mod segments;
 mod shard;
 mod state;
 #[cfg(test)]
 mod tests;
 mod tree_postings;
+mod values;
 
-pub use entries::ID;
-pub(crate) use entries::Indexer;
+pub(crate) use column_blocks::COLUMN_BLOCK_BITS;
+pub(crate) use field_set::{FieldSet, is_listed, refused_fields, refuses_some};
 pub use fields::IndexedFields;
 pub(crate) use index::SearchIndex;
+pub use indexer::ID;
+pub(crate) use indexer::Indexer;
+pub(crate) use key::{entry_words, is_of_list};
 pub(crate) use postings::each_pair;
+pub(crate) use segments::LiveColumns;
 pub use shard::LiveShard;
 pub(crate) use shard::{Changed, Documents};
 pub use state::IndexSettings;

@@ -99,6 +99,10 @@ impl<'a> FrozenColumn<'a> {
 }
 
 impl Column for FrozenColumn<'_> {
+    fn has_many(&self) -> bool {
+        self.starts.is_some()
+    }
+
     fn ordinal_end(&self) -> u64 {
         self.field.entry.distinct
     }

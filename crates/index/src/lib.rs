@@ -4,11 +4,13 @@
 //! - [`Posting`]: the documents of one value in one cluster of docids, and how they change.
 //! - [`SetView`]: the same in the bytes of a file, used where it lies.
 //! - [`Column`]: numbers by row, packed, read and scanned in place.
+//! - [`ColumnBlock`]: the values of a field for a block of docids, and how they change.
 //! - [`Dictionary`]: distinct values in order, found by value or by code, in place.
 //! - [`term`]: a scalar value as bytes whose order and equality are those of filters.
 
 mod cluster;
 mod column;
+mod column_block;
 mod damage;
 mod dictionary;
 mod doc_set;
@@ -21,6 +23,10 @@ pub mod term;
 mod varint;
 
 pub use column::{BLOCK_ROWS, Column, ColumnWriter, Encoding, Zone};
+pub use column_block::{
+    BLOCK_LOWS, ColumnBlock, ColumnBlockWriter, ColumnLayer, ColumnLayers, Number, Numbers,
+    PlainLayer, TERM_BYTES_MAX, VALUES_MAX, combine_layers, fold_layers,
+};
 pub use damage::IndexDamage;
 pub use dictionary::{Dictionary, DictionaryEncoding, DictionaryWriter, shared};
 pub use doc_set::{DocSet, Iter, Ranges};

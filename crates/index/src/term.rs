@@ -65,6 +65,14 @@ pub fn type_range(term: &[u8]) -> Range<u8> {
     known.unwrap_or(*first..first.saturating_add(1))
 }
 
+/// The integer that a float equals, if there is one.
+pub(crate) fn int_of(float: f64) -> Option<i64> {
+    match one_number(float) {
+        OrderedValue::Int(value) => Some(value),
+        _ => None,
+    }
+}
+
 /// A float as the integer that it equals, if there is one.
 fn one_number(float: f64) -> OrderedValue<'static> {
     const TWO_63: f64 = 9_223_372_036_854_775_808.0;

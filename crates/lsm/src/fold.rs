@@ -63,6 +63,15 @@ impl<'a> Stack<'a> {
     }
 }
 
+/// A value as it is kept: what was stored, and what changes it.
+#[derive(Debug, Clone, Default)]
+pub struct ValueParts {
+    /// The value below all operands, if there is one.
+    pub base: Option<SmallBytes>,
+    /// Merge operands, the oldest first.
+    pub operands: Vec<SmallBytes>,
+}
+
 /// The entries that a look-up found of one key, newest first: operands, then at most one other.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
@@ -98,6 +107,24 @@ impl Found {
             }
             _ => Ok(self.newest),
         }
+    }
+
+    /// The value that they are of, and the operands above it, oldest first, as they are; `None` if
+    /// the key has no value.
+    pub(crate) fn into_parts(self, now: impl FnOnce() -> u64) -> Option<ValueParts> {
+        let (mut parts, mut now) = (ValueParts::default(), Some(now));
+        for entry in self.newest.into_iter().chain(self.older) {
+            match entry.kind {
+                EntryKind::Merge => parts.operands.push(entry.value),
+                EntryKind::Put | EntryKind::Delete => {
+                    parts.base = (entry.kind == EntryKind::Put).then_some(entry.value);
+                }
+                // An operand over a value whose deadline has passed keeps the deadline.
+                EntryKind::PutUntil => parts.base = Some(entry.into_value(now.take()?)?),
+            }
+        }
+        parts.operands.reverse();
+        (parts.base.is_some() || !parts.operands.is_empty()).then_some(parts)
     }
 
     /// The accumulator that they make, with nothing older; `None` if the key has no value. A stored

@@ -98,6 +98,7 @@ pub use compaction::{CompactionPolicy, Geometric, SpaceBounded};
 pub use deadline::{DEADLINE_BYTES, wall_clock_micros};
 pub use error::{Error, ErrorKind, Result};
 pub use files::TableFiles;
+pub use fold::ValueParts;
 pub use merger::{BytesMerger, DynMerger, FoldBytes, MergeError, Merger};
 pub use meta::{RunMeta, TableMeta};
 pub use op::{KEY_BYTES_MAX, Op, VALUE_BYTES_MAX};

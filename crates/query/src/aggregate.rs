@@ -4,12 +4,14 @@
 //! 1. The state does not depend on the order of the documents, nor on how they are split into
 //!    shards.
 
+use crate::approximate_distinct::ApproximateDistinct;
 use crate::batches::Batches;
-use crate::exact_sum::ExactSum;
 use crate::meter::{ENTRY_BYTES, Meter};
+use crate::number_sum::NumberSum;
+use crate::percentile::Percentile;
 use crate::value::number;
-use crate::{Aggregated, Column, Measure, Ordinals, Result, Value};
-use quire_index::{DocSet, term};
+use crate::{Aggregated, Column, End, Measure, NO_ORDINAL, Ordinals, Result, Value};
+use quire_index::{DocSet, Number, Numbers, term};
 use quire_model::ordered::OrderedValue;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,15 +21,23 @@ const ARRAY_ORDINALS_MAX: u64 = 1 << 16;
 /// Larger ordinals are gathered up to this number, sorted, and counted by runs.
 const GATHERED_ORDINALS_MAX: usize = 1 << 16;
 
+/// Floats that are added to a sum together.
+const FLOATS_AT_ONCE: usize = 4096;
+
+/// The terms of all values but null are not less.
+const AFTER_NULL: &[u8] = &[0x02];
+
 /// The state of one aggregate.
 #[derive(Debug)]
 pub(crate) enum Gathered {
     Count(u64),
     Min(Option<Value>),
     Max(Option<Value>),
-    Sum(ExactSum),
-    Avg(ExactSum, u64),
+    Sum(NumberSum),
+    Avg(NumberSum, u64),
     Distinct(BTreeSet<Value>),
+    ApproximateDistinct(ApproximateDistinct),
+    Percentile(Box<Percentile>),
     Terms(BTreeMap<Value, u64>, u64),
     /// Documents by n, of the interval from n × the width on; n is an integer.
     Histogram(BTreeMap<Value, u64>, f64),
@@ -39,11 +49,17 @@ impl Gathered {
             Measure::Count => Gathered::Count(0),
             Measure::Min(_) => Gathered::Min(None),
             Measure::Max(_) => Gathered::Max(None),
-            Measure::Sum(_) => Gathered::Sum(ExactSum::default()),
-            Measure::Avg(_) => Gathered::Avg(ExactSum::default(), 0),
+            Measure::Sum(_) => Gathered::Sum(NumberSum::default()),
+            Measure::Avg(_) => Gathered::Avg(NumberSum::default(), 0),
             Measure::Distinct(_) => Gathered::Distinct(BTreeSet::new()),
+            Measure::ApproximateDistinct(_) => Gathered::ApproximateDistinct(Default::default()),
+            Measure::Percentile { percent, .. } => {
+                Gathered::Percentile(Box::new(Percentile::new(*percent)))
+            }
             Measure::Terms { limit, .. } => Gathered::Terms(BTreeMap::new(), *limit),
             Measure::Histogram { interval, .. } => Gathered::Histogram(BTreeMap::new(), *interval),
+            // The state of groups is made of their plan.
+            Measure::Group(_) => Gathered::Count(0),
         }
     }
 
@@ -73,40 +89,118 @@ impl Gathered {
         }
     }
 
-    /// Adds the values that a column has of some documents; `many` says that a document may have
-    /// several.
+    /// Adds the values that a column has of some documents.
     pub(crate) fn add_column(
         &mut self,
         column: &dyn Column,
-        many: bool,
         docs: &DocSet,
         meter: &mut Meter,
     ) -> Result<()> {
-        let mut batches = Batches::new(docs);
-        let mut ordinals = Ordinals::default();
-        if many && let Gathered::Histogram(..) = self {
-            // Several values of a document may be in one interval, so counts of values do not do:
-            // the values of each document are read together.
-            while let Some(batch) = batches.next() {
-                column.ordinals(batch, &mut ordinals)?;
-                for of_document in ordinals.iter() {
-                    let values = of_document.iter().map(|ordinal| value_of(column, *ordinal));
-                    let values: Result<Vec<_>> = values.filter_map(Result::transpose).collect();
-                    self.add_document(&values?, meter)?;
-                }
+        match self {
+            Gathered::Min(_) => self.add_end(column, End::Smallest, docs, meter),
+            Gathered::Max(_) => self.add_end(column, End::Largest, docs, meter),
+            Gathered::Sum(_) | Gathered::Avg(..) if let Some(numbers) = column.numbers() => {
+                self.add_numbers(column, &numbers, docs)
             }
-            return Ok(());
+            Gathered::Histogram(..) if column.has_many() => {
+                self.add_documents_of(column, docs, meter)
+            }
+            Gathered::Histogram(counts, width) if let Some(numbers) = column.numbers() => {
+                add_intervals(counts, *width, column, &numbers, docs, meter)
+            }
+            _ => {
+                let (mut batches, mut values) = (Batches::new(docs), FlatValues::default());
+                let mut counter = OrdinalCounter::new(column);
+                while let Some(batch) = batches.next() {
+                    counter.count(values.read(column, batch)?, self, meter)?;
+                }
+                counter.finish(self, meter)
+            }
         }
-        let mut counter = OrdinalCounter::new(column);
+    }
+
+    /// Several values of a document may be in one interval, so counts of values do not do: the
+    /// values of each document are read together.
+    fn add_documents_of(
+        &mut self,
+        column: &dyn Column,
+        docs: &DocSet,
+        meter: &mut Meter,
+    ) -> Result<()> {
+        let (mut batches, mut ordinals) = (Batches::new(docs), Ordinals::default());
         while let Some(batch) = batches.next() {
             column.ordinals(batch, &mut ordinals)?;
-            counter.count(&ordinals.ordinals, self, meter)?;
+            for of_document in ordinals.iter() {
+                let values = of_document.iter().map(|ordinal| value_of(column, *ordinal));
+                let values: Result<Vec<_>> = values.filter_map(Result::transpose).collect();
+                self.add_document(&values?, meter)?;
+            }
         }
-        counter.finish(self, meter)
+        Ok(())
+    }
+
+    /// Adds the smallest or the largest value of a column: its ordinal is found, and looked up.
+    fn add_end(
+        &mut self,
+        column: &dyn Column,
+        end: End,
+        docs: &DocSet,
+        meter: &mut Meter,
+    ) -> Result<()> {
+        // Null is no value here, and the smallest one there.
+        let first = column.ordinal_of(AFTER_NULL)?;
+        let (mut batches, mut values) = (Batches::new(docs), FlatValues::default());
+        let mut found: Option<u64> = None;
+        while let Some(batch) = batches.next() {
+            let values = values.read(column, batch)?.iter();
+            let there = values.filter(|value| **value >= first && **value != NO_ORDINAL);
+            let one = match end {
+                End::Smallest => there.min(),
+                End::Largest => there.max(),
+            };
+            found = match (found, one, end) {
+                (None, one, _) => one.copied(),
+                (found, None, _) => found,
+                (Some(found), Some(one), End::Smallest) => Some(found.min(*one)),
+                (Some(found), Some(one), End::Largest) => Some(found.max(*one)),
+            };
+        }
+        let mut term = Vec::new();
+        if let Some(ordinal) = found {
+            column.term(ordinal, &mut term)?;
+            self.add(&term, 1, meter)?;
+        }
+        Ok(())
+    }
+
+    /// Adds numbers to a sum, batch by batch.
+    fn add_numbers(&mut self, column: &dyn Column, numbers: &Numbers, docs: &DocSet) -> Result<()> {
+        let (Gathered::Sum(sum) | Gathered::Avg(sum, _)) = &mut *self else {
+            return Ok(());
+        };
+        let (mut batches, mut values) = (Batches::new(docs), FlatValues::default());
+        let (mut floats, mut added, mut total) = (Vec::new(), 0, 0i128);
+        while let Some(batch) = batches.next() {
+            let values = values.read(column, batch)?;
+            if let Some((of_batch, count)) = numbers.sum_of_integers(values) {
+                // Each is below 2^64, so 2^32 documents do not overflow it.
+                total += of_batch;
+                added += count;
+            } else if numbers.floats(values, &mut floats) {
+                for floats in floats.chunks(FLOATS_AT_ONCE) {
+                    added += sum.add_floats(floats);
+                }
+            }
+        }
+        sum.add_integer(total);
+        if let Gathered::Avg(_, count) = self {
+            *count += added;
+        }
+        Ok(())
     }
 
     /// Adds a value that `documents` documents have.
-    fn add(&mut self, value: &[u8], documents: u64, meter: &mut Meter) -> Result<()> {
+    pub(crate) fn add(&mut self, value: &[u8], documents: u64, meter: &mut Meter) -> Result<()> {
         if value == term::NULL {
             return Ok(());
         }
@@ -145,6 +239,12 @@ impl Gathered {
                     values.insert(value);
                 }
             }
+            Gathered::ApproximateDistinct(values) => values.add(value, meter)?,
+            Gathered::Percentile(numbers) => {
+                if let Some(value) = term::decode(value).as_ref().and_then(number) {
+                    numbers.add(value, documents, meter)?;
+                }
+            }
             Gathered::Terms(counts, _) => add_count(counts, value, documents, meter)?,
             Gathered::Histogram(counts, width) => {
                 let interval = term::decode(value).and_then(|value| interval_of(&value, *width));
@@ -162,10 +262,10 @@ impl Gathered {
             Gathered::Count(count) => Aggregated::Count(count),
             Gathered::Min(value) | Gathered::Max(value) => Aggregated::Value(value),
             Gathered::Sum(sum) => Aggregated::Number(Some(sum.to_f64())),
-            Gathered::Avg(sum, count) => {
-                Aggregated::Number((count > 0).then(|| sum.to_f64() / count as f64))
-            }
+            Gathered::Avg(sum, count) => Aggregated::Number(sum.mean(count)),
             Gathered::Distinct(values) => Aggregated::Count(values.len() as u64),
+            Gathered::ApproximateDistinct(values) => Aggregated::Count(values.count()),
+            Gathered::Percentile(numbers) => Aggregated::Number(numbers.value()),
             Gathered::Terms(counts, limit) => {
                 let all: u64 = counts.values().sum();
                 let mut terms: Vec<_> = counts.into_iter().collect();
@@ -201,6 +301,55 @@ fn add_count(
             meter.take(ENTRY_BYTES + term.len(), "counting by value")?;
             if let Some(value) = Value::from_term(term) {
                 counts.insert(value, documents);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The values of a batch of documents, one behind the other.
+#[derive(Default)]
+struct FlatValues {
+    ends: Vec<u64>,
+    ordinals: Ordinals,
+}
+
+impl FlatValues {
+    /// The ordinals, with [`NO_ORDINAL`] here and there where a document has no value.
+    fn read(&mut self, column: &dyn Column, batch: &[u32]) -> Result<&[u64]> {
+        if column.has_many() {
+            column.ordinals(batch, &mut self.ordinals)?;
+            return Ok(&self.ordinals.ordinals);
+        }
+        column.ends(batch, End::Smallest, &mut self.ends)?;
+        Ok(&self.ends)
+    }
+}
+
+/// Counts documents that have at most one value by interval.
+fn add_intervals(
+    counts: &mut BTreeMap<Value, u64>,
+    width: f64,
+    column: &dyn Column,
+    numbers: &Numbers,
+    docs: &DocSet,
+    meter: &mut Meter,
+) -> Result<()> {
+    let (mut batches, mut values) = (Batches::new(docs), FlatValues::default());
+    let mut intervals: Vec<f64> = Vec::new();
+    while let Some(batch) = batches.next() {
+        let ordinals = values.read(column, batch)?.iter();
+        let there = ordinals.filter(|ordinal| **ordinal != NO_ORDINAL);
+        let found = there.filter_map(|ordinal| numbers.number(*ordinal));
+        intervals.clear();
+        intervals.extend(found.map(|number| match number {
+            Number::Int(value) => (value as f64 / width).floor(),
+            Number::Float(value) => (value / width).floor(),
+        }));
+        intervals.sort_unstable_by(f64::total_cmp);
+        for same in intervals.chunk_by(|one, next| one == next) {
+            if let Some(n) = same.first() {
+                add_count(counts, Value::from(*n).term(), same.len() as u64, meter)?;
             }
         }
     }
@@ -251,7 +400,8 @@ impl<'c> OrdinalCounter<'c> {
             }
             return Ok(());
         }
-        self.gathered.extend_from_slice(ordinals);
+        let there = ordinals.iter().filter(|ordinal| **ordinal != NO_ORDINAL);
+        self.gathered.extend(there);
         match self.gathered.len() >= GATHERED_ORDINALS_MAX {
             true => self.flush(into, meter),
             false => Ok(()),

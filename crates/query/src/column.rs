@@ -1,6 +1,7 @@
 //! [`Column`]: the values of a field by document.
 
 use crate::Result;
+use quire_index::Numbers;
 
 /// Which of a document's values it is ordered by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +21,21 @@ pub const NO_ORDINAL: u64 = u64::MAX;
 /// Ordinals are below [`ordinal_end`](Column::ordinal_end), need not be dense, and stand for one
 /// value each. Each call is about a batch of docids, ascending, of some 1,000.
 pub trait Column {
+    /// The terms of the smallest and the largest value, or wider bounds; none if they are not known.
+    fn zone(&self) -> Option<(&[u8], &[u8])> {
+        None
+    }
+
+    /// Whether a document may have several values.
+    fn has_many(&self) -> bool {
+        true
+    }
+
+    /// The numbers that ordinals stand for, if they do without being looked up.
+    fn numbers(&self) -> Option<Numbers> {
+        None
+    }
+
     /// More than any ordinal, and at most [`NO_ORDINAL`]. Small where ordinals are numbers of a
     /// dictionary: what counts by ordinal then takes an array.
     fn ordinal_end(&self) -> u64;

@@ -15,6 +15,8 @@ const UNIT: i32 = -1074;
 /// Bits of the largest float in units, and 128 for how many of them there can be.
 const LIMBS: usize = (1074 + 1024 + 128_usize).div_ceil(64);
 
+const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+
 type Limbs = [u64; LIMBS];
 
 /// A sum that is rounded only when it is read.
@@ -54,11 +56,48 @@ impl ExactSum {
             }
             _ => return false,
         };
+        let product = u128::from(magnitude) * u128::from(times);
+        self.add_units(negative, product, exponent);
+        true
+    }
+
+    /// Adds an integer.
+    pub(crate) fn add_integer(&mut self, value: i128) {
+        self.add_units(value < 0, value.unsigned_abs(), 0);
+    }
+
+    /// Adds floats, at most some thousands, and returns how many of them are finite: the others are
+    /// left out.
+    pub(crate) fn add_floats(&mut self, values: &[f64]) -> u64 {
+        /// Exponents that are not further apart than this are added up as one integer.
+        const SPREAD_MAX: i32 = 56;
+        let exponent = |value: &f64| (value.to_bits() >> 52) as i32 & 0x7ff;
+        let there = || values.iter().filter(|value| **value != 0.0).map(exponent);
+        let (least, most) = (there().min().unwrap_or(1), there().max().unwrap_or(1));
+        if least == 0 || most == 0x7ff || most - least > SPREAD_MAX || values.len() > 1 << 16 {
+            let added = |value: &&f64| self.add(&OrderedValue::Float(**value), 1);
+            return values.iter().filter(added).count() as u64;
+        }
+        let mut sum = 0i128;
+        for value in values.iter().filter(|value| **value != 0.0) {
+            let mantissa = value.to_bits() & ((1 << 52) - 1) | 1 << 52;
+            let shifted = i128::from(mantissa) << (exponent(value) - least);
+            sum += if value.is_sign_negative() {
+                -shifted
+            } else {
+                shifted
+            };
+        }
+        self.add_units(sum < 0, sum.unsigned_abs(), least - 1075);
+        values.len() as u64
+    }
+
+    /// Adds `product` × 2^`exponent`.
+    fn add_units(&mut self, negative: bool, product: u128, exponent: i32) {
         let limbs = match negative {
             true => &mut self.negative,
             false => &mut self.positive,
         };
-        let product = u128::from(magnitude) * u128::from(times);
         // An exponent is the unit's at least.
         let shift = (exponent - UNIT).unsigned_abs();
         let (limb, bits) = (shift as usize / 64, shift % 64);
@@ -80,7 +119,22 @@ impl ExactSum {
             carry >>= 64;
         }
         debug_assert!(carry == 0, "the sum fits its limbs");
-        true
+    }
+
+    /// The float nearest to the sum divided by `count`; none of no numbers.
+    ///
+    /// The quotient is rounded once: it is finite although the sum may be above the largest float.
+    pub(crate) fn mean(&self, count: u64) -> Option<f64> {
+        if count == 0 {
+            return None;
+        }
+        Some(
+            match self.positive.iter().rev().cmp(self.negative.iter().rev()) {
+                Ordering::Equal => 0.0,
+                Ordering::Greater => quotient(&difference(&self.positive, &self.negative), count),
+                Ordering::Less => -quotient(&difference(&self.negative, &self.positive), count),
+            },
+        )
     }
 
     /// The nearest float.
@@ -105,6 +159,47 @@ fn difference(larger: &Limbs, smaller: &Limbs) -> Limbs {
     }
     assert!(!borrow, "a difference is not below zero");
     out
+}
+
+/// The float nearest to a number of units divided by `count`, which is not 0.
+fn quotient(limbs: &Limbs, count: u64) -> f64 {
+    // With a limb below the units for the first 64 bits behind them.
+    let mut digits = [0_u64; LIMBS + 1];
+    let mut rest = 0_u128;
+    let units = limbs.iter().rev().copied();
+    for (digit, limb) in digits.iter_mut().rev().zip(units.chain([0])) {
+        let part = rest << 64 | u128::from(limb);
+        *digit = (part / u128::from(count)) as u64;
+        rest = part % u128::from(count);
+    }
+    let [fraction, units @ ..] = &digits;
+    // Fewer units than a normal float has: the float is that number of units.
+    if let [low, high @ ..] = units
+        && *low < 1 << 53
+        && high.iter().all(|limb| *limb == 0)
+    {
+        let half = 1 << 63;
+        let is_up = match fraction.cmp(&half) {
+            Ordering::Less => false,
+            Ordering::Equal => rest > 0 || low % 2 == 1,
+            Ordering::Greater => true,
+        };
+        return f64::from_bits(low + u64::from(is_up));
+    }
+    let Some(top) = digits.iter().rposition(|digit| *digit != 0) else {
+        return 0.0;
+    };
+    let digit = |index: Option<usize>| index.and_then(|index| digits.get(index)).copied();
+    let high = digit(Some(top)).unwrap_or(0);
+    let next = digit(top.checked_sub(1)).unwrap_or(0);
+    let shift = high.leading_zeros();
+    let both = (u128::from(high) << 64 | u128::from(next)) << shift;
+    let lower = digits.iter().take(top.saturating_sub(1));
+    let is_more = rest > 0 || both as u64 != 0 || lower.into_iter().any(|digit| *digit != 0);
+    let mantissa = (both >> 64) as u64 | u64::from(is_more);
+    // The mantissa has its top bit, so it is 1 to 2 times 2^63.
+    let exponent = UNIT - 64 + 64 * top as i32 - shift as i32 + 63;
+    mantissa as f64 / TWO_TO_63 * power_of_two(exponent)
 }
 
 fn nearest(limbs: &Limbs) -> f64 {
@@ -187,7 +282,43 @@ mod tests {
         assert!(!ExactSum::default().add(&OrderedValue::Null, 1));
     }
 
+    #[test]
+    fn a_mean_is_finite_where_the_sum_is_not() {
+        let mean = |values: &[f64]| {
+            let mut sum = ExactSum::default();
+            for value in values {
+                assert!(sum.add(&OrderedValue::Float(*value), 1));
+            }
+            sum.mean(values.len() as u64)
+        };
+        assert_eq!(mean(&[f64::MAX, f64::MAX]), Some(f64::MAX));
+        assert_eq!(mean(&[-f64::MAX, -f64::MAX, -f64::MAX]), Some(-f64::MAX));
+        assert_eq!(mean(&[5e-324, 5e-324, 5e-324]), Some(5e-324));
+        assert_eq!(mean(&[5e-324, 0.0]), Some(0.0));
+        assert_eq!(mean(&[5e-324, 1e-323]), Some(1e-323));
+        assert_eq!(mean(&[1.0, 2.0]), Some(1.5));
+        assert_eq!(mean(&[]), None);
+    }
+
     proptest! {
+        #[test]
+        fn a_mean_of_integers_is_rounded_once(
+            values in proptest::collection::vec(-1_000_000_i64..1_000_000, 1..50),
+            value: f64,
+            times in 1_u64..u64::MAX,
+        ) {
+            let mut sum = ExactSum::default();
+            for value in &values {
+                prop_assert!(sum.add(&OrderedValue::Int(*value), 1));
+            }
+            let exact: i64 = values.iter().sum();
+            prop_assert_eq!(sum.mean(values.len() as u64), Some(exact as f64 / values.len() as f64));
+            prop_assume!(value.is_finite());
+            let mut sum = ExactSum::default();
+            sum.add(&OrderedValue::Float(value), times);
+            prop_assert_eq!(sum.mean(times), Some(value));
+        }
+
         #[test]
         fn one_value_is_its_own_sum_and_order_does_not_matter(
             value: f64,
@@ -207,6 +338,20 @@ mod tests {
             sum.add(&OrderedValue::Float(value), times);
             sum.add(&OrderedValue::Float(-value), times - 1);
             prop_assert_eq!(sum.to_f64(), value);
+        }
+
+        #[test]
+        fn floats_that_are_added_together_are_those_added_one_by_one(
+            values in proptest::collection::vec(any::<f64>(), 0..20),
+            near in proptest::collection::vec(-9e6..9e6f64, 0..20),
+        ) {
+            for values in [values, near] {
+                let (mut one_by_one, mut together) = (ExactSum::default(), ExactSum::default());
+                let added = |value: &&f64| one_by_one.add(&OrderedValue::Float(**value), 1);
+                let count = values.iter().filter(added).count() as u64;
+                prop_assert_eq!(together.add_floats(&values), count);
+                prop_assert_eq!(one_by_one.to_f64(), together.to_f64());
+            }
         }
 
         #[test]

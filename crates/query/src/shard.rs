@@ -73,14 +73,19 @@ pub trait Shard: Send + Sync {
     /// [`NotSortable`](crate::Error::NotSortable) too.
     fn column(&self, path: &Path) -> Result<Option<Box<dyn Column + '_>>>;
 
-    /// As [`column`](Shard::column), with the values of these documents at least. A shard that
-    /// makes its columns when they are needed makes a small one faster.
+    /// The values of fields for some documents, in segments: each has some of the documents, and
+    /// ordinals of its own. All together have each document once. By default one segment has all,
+    /// with the columns of the shard.
     ///
     /// # Errors
     /// As of [`column`](Shard::column).
-    fn column_of(&self, path: &Path, docs: &DocSet) -> Result<Option<Box<dyn Column + '_>>> {
+    fn segments(&self, paths: &[&Path], docs: &DocSet) -> Result<Vec<Segment<'_>>> {
         let _ = docs;
-        self.column(path)
+        let columns = paths.iter().map(|path| self.column(path));
+        Ok(vec![Segment {
+            docs: None,
+            columns: columns.collect::<Result<_>>()?,
+        }])
     }
 
     /// The document; none if there is none under this docid, or if the shard keeps no documents.
@@ -92,6 +97,14 @@ pub trait Shard: Send + Sync {
         let _ = (doc, read);
         Ok(false)
     }
+}
+
+/// Some documents of a shard, and their values.
+pub struct Segment<'s> {
+    /// Which documents; none if it has all that were asked for.
+    pub docs: Option<DocSet>,
+    /// The column of each field that was asked for; none if no document here has a value.
+    pub columns: Vec<Option<Box<dyn Column + 's>>>,
 }
 
 /// What a shard knows of a field.

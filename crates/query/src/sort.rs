@@ -11,11 +11,12 @@
 use crate::batches::Batches;
 use crate::meter::Meter;
 use crate::top::Top;
-use crate::{Column, End, Hit, NO_ORDINAL, Order, Result, Shard};
+use crate::{Column, End, Hit, NO_ORDINAL, Order, Path, Result, Segment, Shard};
 use quire_index::DocSet;
 use quire_model::ordered::{Direction, OrderedValue};
 use smallvec::SmallVec;
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 const NO_VALUE: u8 = 0xff;
 
@@ -44,7 +45,7 @@ pub(crate) fn push_key(key: &mut SortKey, term: Option<&[u8]>, direction: Direct
 }
 
 /// The term that a sort key begins with, if it begins with one.
-fn first_term(key: &[u8], direction: Direction) -> Option<Vec<u8>> {
+pub(crate) fn first_term(key: &[u8], direction: Direction) -> Option<Vec<u8>> {
     let (_, rest) = OrderedValue::decode(key, direction).ok()?;
     let term = key.get(..key.len() - rest.len())?;
     Some(match direction {
@@ -89,7 +90,7 @@ pub(crate) fn offer(top: &mut TopHits, key: SortKey, hit: Hit, meter: &mut Meter
     }
 }
 
-/// One order of a query, in one shard.
+/// One order of a query, in one segment.
 struct OrderColumn<'s> {
     direction: Direction,
     column: Option<Box<dyn Column + 's>>,
@@ -151,13 +152,14 @@ pub(crate) struct Sorting<'q> {
     pub(crate) orders: &'q [Order],
     /// How many hits are kept.
     pub(crate) hits_max: u64,
-    /// There is one shard alone: its ordinals order all hits, and no value is read.
+    /// There is one shard alone: if it has one segment, ordinals order all hits, and no value is
+    /// read.
     pub(crate) is_alone: bool,
 }
 
 impl Sorting<'_> {
-    /// Offers the hits of one shard to `top`. The first ones of the shard are found by ordinals;
-    /// only their values are read.
+    /// Offers the hits of one shard to `top`, segment by segment, those with the best values first.
+    /// The others are skipped once they can't have any of the first hits.
     pub(crate) fn shard(
         &self,
         shard: &dyn Shard,
@@ -166,13 +168,47 @@ impl Sorting<'_> {
         top: &mut TopHits,
         meter: &mut Meter,
     ) -> Result<()> {
+        let Some(first) = self.orders.first() else {
+            return Ok(());
+        };
+        let paths: SmallVec<[&Path; 4]> = self.orders.iter().map(|order| &order.path).collect();
+        let mut segments = shard.segments(&paths, docs)?;
+        let is_alone = self.is_alone && segments.len() == 1;
+        segments.sort_by(|one, other| {
+            let (one, other) = (best_in(one, first), best_in(other, first));
+            compare_best(&one, &other, first.direction)
+        });
         let mut columns = Vec::with_capacity(self.orders.len());
-        for order in self.orders {
-            columns.push(OrderColumn {
-                direction: order.direction,
-                column: shard.column_of(&order.path, docs)?,
-            });
+        for segment in segments {
+            let is_late = match best_in(&segment, first) {
+                Best::Unknown => false,
+                Best::Nothing => is_outranked(None, first.direction, top),
+                Best::Term(term) => is_outranked(Some(term), first.direction, top),
+            };
+            if is_late && !is_alone {
+                break;
+            }
+            columns.clear();
+            let directions = self.orders.iter().map(|order| order.direction);
+            let of_orders = directions.zip(segment.columns);
+            columns.extend(of_orders.map(|(direction, column)| OrderColumn { direction, column }));
+            let docs = segment.docs.as_ref().unwrap_or(docs);
+            self.segment(&columns, is_alone, place, docs, top, meter)?;
         }
+        Ok(())
+    }
+
+    /// Offers the hits of one segment to `top`. The first ones are found by ordinals; only their
+    /// values are read.
+    fn segment(
+        &self,
+        columns: &[OrderColumn<'_>],
+        is_alone: bool,
+        place: u32,
+        docs: &DocSet,
+        top: &mut TopHits,
+        meter: &mut Meter,
+    ) -> Result<()> {
         let Some((first, others)) = columns.split_first() else {
             return Ok(());
         };
@@ -186,7 +222,7 @@ impl Sorting<'_> {
         let entries = usize::try_from(docs.len().min(self.hits_max)).unwrap_or(usize::MAX);
         let bytes = entries.saturating_mul(entry_bytes);
         meter.take(bytes, SORTING)?;
-        let own = self.first_in_shard(first, others, docs, key_max)?;
+        let own = self.first_in_segment(first, others, docs, key_max)?;
         let mut term = Vec::new();
         for (place_among, (numbers, doc)) in (0u64..).zip(own.into_sorted()) {
             let mut key = SortKey::new();
@@ -194,7 +230,7 @@ impl Sorting<'_> {
                 numbers.len() == columns.len(),
                 "a hit has a number for each order"
             );
-            if self.is_alone {
+            if is_alone {
                 key.extend(place_among.to_be_bytes());
             } else {
                 for (column, number) in columns.iter().zip(numbers) {
@@ -210,9 +246,9 @@ impl Sorting<'_> {
         Ok(())
     }
 
-    /// The first documents of a shard, by their numbers in each order. Documents whose first number
+    /// The first documents of a segment, by their numbers in each order. Documents whose first number
     /// is above `key_max` are left out.
-    fn first_in_shard(
+    fn first_in_segment(
         &self,
         first: &OrderColumn<'_>,
         others: &[OrderColumn<'_>],
@@ -257,5 +293,38 @@ impl Sorting<'_> {
     }
 }
 
-/// What a document is ordered by in one shard: a number for each order.
+/// The best value that a hit of a segment can have.
+enum Best<'s> {
+    Unknown,
+    Term(&'s [u8]),
+    /// None has a value.
+    Nothing,
+}
+
+fn best_in<'a>(segment: &'a Segment<'_>, order: &Order) -> Best<'a> {
+    let Some(Some(column)) = segment.columns.first() else {
+        return Best::Nothing;
+    };
+    match (column.zone(), order.direction) {
+        (None, _) => Best::Unknown,
+        (Some((least, _)), Direction::Ascending) => Best::Term(least),
+        (Some((_, most)), Direction::Descending) => Best::Term(most),
+    }
+}
+
+/// Puts segments with better values first, those without any last.
+fn compare_best(one: &Best<'_>, other: &Best<'_>, direction: Direction) -> Ordering {
+    let rank = |best: &Best<'_>| match best {
+        Best::Unknown => 0,
+        Best::Term(_) => 1,
+        Best::Nothing => 2,
+    };
+    match (one, other, direction) {
+        (Best::Term(one), Best::Term(other), Direction::Ascending) => one.cmp(other),
+        (Best::Term(one), Best::Term(other), Direction::Descending) => other.cmp(one),
+        _ => rank(one).cmp(&rank(other)),
+    }
+}
+
+/// What a document is ordered by in one segment: a number for each order.
 type Numbers = SmallVec<[u64; 2]>;

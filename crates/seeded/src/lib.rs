@@ -201,6 +201,20 @@ bugs! {
     /// Files of a dropped tree are removed before its manifest entry.
     DroppedTreeFilesRemovedFirst,
 
+    // collection: the search index.
+    /// A value that a document does not have any more stays in its posting.
+    OldValueKept,
+    /// A changed document counts twice: by its posting, and by its test.
+    ChangedCountedTwice,
+    /// The first record after the position of an index is not looked at.
+    ChangeMissed,
+    /// An index answers queries about fields that its collection leaves out.
+    LeftOutFieldSearched,
+    /// An index answers queries about fields that it refused.
+    RefusedFieldSearched,
+    /// A damaged index that is built anew is still used.
+    DamagedIndexUsed,
+
     // collection and quiredb.
     /// A write of a batch is decided without the writes before it in the batch.
     BatchDecidedApart,
@@ -214,6 +228,10 @@ bugs! {
     ResultsInOtherPlaces,
     /// A scan ends when the first partition has no more documents.
     ScanEndsWithFirstPartition,
+    /// Of several changes of a column's block that become one, the newest is left out.
+    ColumnPatchLost,
+    /// The least and greatest value of a changed part of a column are those of before the change.
+    ColumnZoneStale,
     /// The files of a dropped collection are removed before its name.
     DroppedFilesRemovedFirst,
     /// Opening relies on a catalog whose name may not be synced.
@@ -229,6 +247,14 @@ impl Bug {
         Bug::ProgressAheadOfData,
         Bug::ChangesOfNewView,
         Bug::DroppedTreeFilesRemovedFirst,
+    ];
+
+    /// Those of search indexes, which operations texts with queries find.
+    pub const OF_LIVE_INDEXES: &[Bug] = &[
+        Bug::OldValueKept,
+        Bug::ChangedCountedTwice,
+        Bug::ChangeMissed,
+        Bug::LeftOutFieldSearched,
     ];
 
     /// The bugs that only show between threads, and that `loom` finds: of the memtable, and of the

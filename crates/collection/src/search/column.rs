@@ -1,276 +1,167 @@
-//! Columns of a live partition: ordinals by document, made of a field's postings.
-//!
-//! # Invariants
-//! 1. A [`BaseColumn`] has the ordinals of the values of its field, dense and in the order of
-//!    terms.
-//! 2. A [`LiveColumn`] leaves room after each of these for values that only changed documents have:
-//!    ordinal `o` of the base is `(o + 1) << GAP_BITS` here, and a value between `o - 1` and `o`
-//!    that is new is `(o << GAP_BITS) | k`, where `k` counts from 1.
+//! Columns of a live partition's segments: a layer of a block, or documents one by one.
 
-use quire_index::term;
-use quire_model::Document;
-use quire_query::{Column, End, NO_ORDINAL, Ordinals, Path, Result};
-use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use super::column_blocks::{FieldBlock, damaged};
+use quire_index::{ColumnBlock, IndexDamage, Numbers};
+use quire_query::{Column, End, Error, NO_ORDINAL, Ordinals, Result};
+use quire_seeded::{Bug, seeded};
 use std::sync::Arc;
 
-/// Bits for the values between two values of the base.
-const GAP_BITS: u32 = 31;
-
-/// The ordinals of the values that postings give each document.
-#[derive(Debug, Default)]
-pub(crate) struct BaseColumn {
-    /// Terms, one after another, ascending, and where each ends.
-    terms: Vec<u8>,
-    ends: Vec<usize>,
-    /// Where the ordinals of each document end.
-    doc_ends: Vec<u32>,
-    /// Ordinals, document by document, ascending.
-    ordinals: Vec<u32>,
-}
-
-/// Makes a [`BaseColumn`].
+/// A packed layer of a block. The documents that it is asked for are all covered.
 #[derive(Debug)]
-pub(crate) struct ColumnBuilder {
-    terms: BTreeMap<Vec<u8>, Vec<u32>>,
-    doc_end: u32,
+pub(crate) struct LayerColumn {
+    block: Arc<FieldBlock>,
+    place: usize,
 }
 
-impl ColumnBuilder {
-    /// Adds documents with a value of this term.
-    pub(crate) fn add(&mut self, term: &[u8], docs: impl Iterator<Item = u32>) {
-        match self.terms.get_mut(term) {
-            Some(known) => known.extend(docs),
-            None => drop(self.terms.insert(term.to_vec(), docs.collect())),
-        }
+fn failed(damage: IndexDamage) -> Error {
+    Error::shard(damaged(damage))
+}
+
+impl LayerColumn {
+    pub(crate) fn new(block: Arc<FieldBlock>, place: usize) -> LayerColumn {
+        LayerColumn { block, place }
     }
 
-    /// The column.
-    pub(crate) fn finish(self) -> BaseColumn {
-        let mut doc_ends = vec![0u32; self.doc_end as usize + 1];
-        let docs_of = || self.terms.values().flatten();
-        for doc in docs_of() {
-            if let Some(count) = doc_ends.get_mut(*doc as usize + 1) {
-                *count += 1;
-            }
-        }
-        let mut sum = 0;
-        for end in &mut doc_ends {
-            sum += *end;
-            *end = sum;
-        }
-        // `doc_ends` begins with 0: the start of each document, which moves to its end here.
-        let mut ordinals = vec![0u32; sum as usize];
-        let (mut terms, mut ends) = (Vec::new(), Vec::new());
-        for (ordinal, (term, docs)) in (0..).zip(&self.terms) {
-            terms.extend_from_slice(term);
-            ends.push(terms.len());
-            for doc in docs {
-                if let Some(at) = doc_ends.get_mut(*doc as usize) {
-                    ordinals[*at as usize] = ordinal;
-                    *at += 1;
-                }
-            }
-        }
-        doc_ends.pop();
-        BaseColumn {
-            terms,
-            ends,
-            doc_ends,
-            ordinals,
-        }
+    fn view(&self) -> Result<ColumnBlock<'_>> {
+        self.block.packed(self.place).map_err(failed)
     }
 }
 
-impl BaseColumn {
-    /// A builder for docids below `doc_end`.
-    pub(crate) fn builder(doc_end: u32) -> ColumnBuilder {
-        ColumnBuilder {
-            terms: BTreeMap::new(),
-            doc_end,
-        }
+impl Column for LayerColumn {
+    fn zone(&self) -> Option<(&[u8], &[u8])> {
+        let place = match seeded(Bug::ColumnZoneStale) {
+            true => self.block.oldest()?,
+            false => self.place,
+        };
+        self.block.packed(place).ok()?.zone()
     }
 
-    fn of_doc(&self, doc: u32) -> &[u32] {
-        let at = doc as usize;
-        let start = at
-            .checked_sub(1)
-            .and_then(|before| self.doc_ends.get(before));
+    fn has_many(&self) -> bool {
+        self.view().is_ok_and(|block| block.has_many())
+    }
+
+    fn numbers(&self) -> Option<Numbers> {
+        self.view().ok()?.numbers()
+    }
+
+    fn ordinal_end(&self) -> u64 {
+        self.view().map_or(0, |block| block.ordinal_end())
+    }
+
+    fn ends(&self, docs: &[u32], end: End, out: &mut Vec<u64>) -> Result<()> {
+        let is_greatest = end == End::Largest;
+        let read = self.view()?.ends(docs, self.block.first, is_greatest, out);
+        read.map_err(failed)
+    }
+
+    fn ordinals(&self, docs: &[u32], out: &mut Ordinals) -> Result<()> {
+        out.clear();
+        let read = self.view()?.ordinals(docs, self.block.first, |ordinals| {
+            out.ordinals.extend_from_slice(ordinals);
+            out.end_document();
+        });
+        read.map_err(failed)
+    }
+
+    fn term(&self, ordinal: u64, out: &mut Vec<u8>) -> Result<()> {
+        self.view()?.term(ordinal, out).map_err(failed)
+    }
+
+    fn ordinal_of(&self, term: &[u8]) -> Result<u64> {
+        self.view()?.ordinal_of(term).map_err(failed)
+    }
+}
+
+/// The values of some documents, in memory.
+#[derive(Debug, Default)]
+pub(crate) struct ListedColumn {
+    /// Ascending.
+    docs: Vec<u32>,
+    /// Where the ordinals of each document end.
+    ends: Vec<u32>,
+    /// Document by document, ascending.
+    ordinals: Vec<u32>,
+    /// Different terms, ascending: an ordinal is the place of one.
+    terms: Vec<Vec<u8>>,
+    has_many: bool,
+}
+
+impl ListedColumn {
+    /// Of documents and their terms, in any order.
+    pub(crate) fn new(mut pairs: Vec<(u32, Vec<u8>)>) -> ListedColumn {
+        pairs.sort_unstable();
+        pairs.dedup();
+        let mut terms: Vec<Vec<u8>> = pairs.iter().map(|(_, term)| term.clone()).collect();
+        terms.sort_unstable();
+        terms.dedup();
+        let mut column = ListedColumn::default();
+        for of_doc in pairs.chunk_by(|(a, _), (b, _)| a == b) {
+            column.docs.extend(of_doc.first().map(|(doc, _)| *doc));
+            column.has_many |= of_doc.len() > 1;
+            for (_, term) in of_doc {
+                let ordinal = terms.partition_point(|other| other < term);
+                column.ordinals.push(ordinal as u32);
+            }
+            column.ends.push(column.ordinals.len() as u32);
+        }
+        ListedColumn { terms, ..column }
+    }
+
+    fn of(&self, doc: u32) -> &[u32] {
+        let Ok(at) = self.docs.binary_search(&doc) else {
+            return &[];
+        };
+        let start = at.checked_sub(1).and_then(|before| self.ends.get(before));
         let start = start.copied().unwrap_or(0) as usize;
-        let end = self.doc_ends.get(at).map_or(start, |end| *end as usize);
+        let end = self.ends.get(at).map_or(start, |end| *end as usize);
         self.ordinals.get(start..end).unwrap_or_default()
     }
-
-    fn term(&self, ordinal: usize) -> &[u8] {
-        let start = ordinal.checked_sub(1).map_or(0, |before| self.ends[before]);
-        let end = self.ends.get(ordinal).copied().unwrap_or(start);
-        self.terms.get(start..end).unwrap_or_default()
-    }
-
-    /// The first ordinal whose term is `wanted` or greater, and whether it is `wanted`.
-    fn search(&self, wanted: &[u8]) -> (usize, bool) {
-        let (mut low, mut high) = (0, self.ends.len());
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            match self.term(middle) < wanted {
-                true => low = middle + 1,
-                false => high = middle,
-            }
-        }
-        (low, low < self.ends.len() && self.term(low) == wanted)
-    }
 }
 
-/// A column with the values of changed documents in it.
-#[derive(Debug)]
-pub(crate) struct LiveColumn {
-    base: Arc<BaseColumn>,
-    /// The ordinals of the documents that changed, ascending.
-    changed: BTreeMap<u32, Vec<u64>>,
-    /// Terms that the base does not have, by ordinal.
-    new_terms: BTreeMap<u64, Vec<u8>>,
-}
-
-impl LiveColumn {
-    /// The column of `path`; documents that changed have the values that they have now.
-    pub(crate) fn new<'d>(
-        base: Arc<BaseColumn>,
-        path: &Path,
-        changed: impl Iterator<Item = (u32, Option<&'d Document>)>,
-    ) -> LiveColumn {
-        let mut of_docs: Vec<(u32, Vec<Vec<u8>>)> = Vec::new();
-        let mut new: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
-        for (doc, document) in changed {
-            let mut terms = Vec::new();
-            if let Some(document) = document {
-                let _ = path.visit(document.root(), &mut |value| {
-                    let mut bytes = Vec::new();
-                    if term::encode(value, &mut bytes) {
-                        terms.push(bytes);
-                    }
-                    ControlFlow::Continue(())
-                });
-            }
-            terms.sort_unstable();
-            terms.dedup();
-            let unknown = terms.iter().filter(|term| !base.search(term).1);
-            new.extend(unknown.map(|term| (term.clone(), 0)));
-            of_docs.push((doc, terms));
-        }
-        let (mut gap, mut in_gap) = (0, 0);
-        for (term, ordinal) in &mut new {
-            let after = base.search(term).0 as u64;
-            in_gap = if after == gap { in_gap + 1 } else { 1 };
-            gap = after;
-            *ordinal = gap << GAP_BITS | in_gap;
-        }
-        let ordinal_of = |term: &Vec<u8>| match base.search(term) {
-            (ordinal, true) => spread(ordinal as u64),
-            (_, false) => new.get(term).copied().unwrap_or(NO_ORDINAL),
-        };
-        let changed = of_docs.iter().map(|(doc, terms)| {
-            let ordinals = terms.iter().map(ordinal_of).collect();
-            (*doc, ordinals)
-        });
-        LiveColumn {
-            changed: changed.collect(),
-            new_terms: new
-                .iter()
-                .map(|(term, ordinal)| (*ordinal, term.clone()))
-                .collect(),
-            base,
-        }
+impl Column for ListedColumn {
+    fn zone(&self) -> Option<(&[u8], &[u8])> {
+        Some((self.terms.first()?, self.terms.last()?))
     }
 
-    fn is_dense(&self) -> bool {
-        self.changed.is_empty()
+    fn has_many(&self) -> bool {
+        self.has_many
     }
 
-    fn here(&self, ordinal: u32) -> u64 {
-        match self.is_dense() {
-            true => ordinal.into(),
-            false => spread(ordinal.into()),
-        }
-    }
-
-    /// Shows the ordinals of a document, ascending.
-    fn each(&self, doc: u32, mut see: impl FnMut(u64)) {
-        match self.changed.get(&doc) {
-            Some(ordinals) => ordinals.iter().copied().for_each(see),
-            None => self
-                .base
-                .of_doc(doc)
-                .iter()
-                .for_each(|ordinal| see(self.here(*ordinal))),
-        }
-    }
-}
-
-fn spread(ordinal: u64) -> u64 {
-    (ordinal + 1) << GAP_BITS
-}
-
-impl Column for LiveColumn {
     fn ordinal_end(&self) -> u64 {
-        let base_end = self.base.ends.len() as u64;
-        match self.is_dense() {
-            true => base_end,
-            false => spread(base_end),
-        }
+        self.terms.len() as u64
     }
 
     fn ends(&self, docs: &[u32], end: End, out: &mut Vec<u64>) -> Result<()> {
         out.clear();
-        for doc in docs {
-            let mut found = NO_ORDINAL;
-            self.each(*doc, |ordinal| {
-                if found == NO_ORDINAL || end == End::Largest {
-                    found = ordinal;
-                }
-            });
-            out.push(found);
-        }
+        out.extend(docs.iter().map(|doc| {
+            let ordinals = self.of(*doc);
+            let found = match end {
+                End::Smallest => ordinals.first(),
+                End::Largest => ordinals.last(),
+            };
+            found.map_or(NO_ORDINAL, |ordinal| u64::from(*ordinal))
+        }));
         Ok(())
     }
 
     fn ordinals(&self, docs: &[u32], out: &mut Ordinals) -> Result<()> {
         out.clear();
         for doc in docs {
-            self.each(*doc, |ordinal| out.ordinals.push(ordinal));
+            let ordinals = self.of(*doc).iter().map(|ordinal| u64::from(*ordinal));
+            out.ordinals.extend(ordinals);
             out.end_document();
         }
         Ok(())
     }
 
     fn term(&self, ordinal: u64, out: &mut Vec<u8>) -> Result<()> {
-        let term = match (self.is_dense(), self.new_terms.get(&ordinal)) {
-            (true, _) => self
-                .base
-                .term(usize::try_from(ordinal).unwrap_or(usize::MAX)),
-            (false, Some(term)) => term,
-            (false, None) => {
-                let base = (ordinal >> GAP_BITS).wrapping_sub(1);
-                self.base.term(usize::try_from(base).unwrap_or(usize::MAX))
-            }
-        };
-        out.extend_from_slice(term);
+        let place = usize::try_from(ordinal).ok();
+        let term = place.and_then(|place| self.terms.get(place));
+        out.extend_from_slice(term.map_or(&[], Vec::as_slice));
         Ok(())
     }
 
     fn ordinal_of(&self, term: &[u8]) -> Result<u64> {
-        let (ordinal, is_known) = self.base.search(term);
-        if self.is_dense() {
-            return Ok(ordinal as u64);
-        }
-        if is_known {
-            return Ok(spread(ordinal as u64));
-        }
-        // The first new value that is not less, or the base's next one.
-        let gap = (ordinal as u64) << GAP_BITS;
-        let in_gap = self.new_terms.range(gap..spread(ordinal as u64));
-        let mut not_less = in_gap.filter(|(_, new)| new.as_slice() >= term);
-        Ok(not_less
-            .next()
-            .map_or(spread(ordinal as u64), |(found, _)| *found))
+        Ok(self.terms.partition_point(|other| other.as_slice() < term) as u64)
     }
 }

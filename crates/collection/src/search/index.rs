@@ -6,15 +6,19 @@
 //! 2. What was indexed of a document is what the older view holds of it: nothing else is kept.
 //! 3. Changes are sets of docids that leave and enter, so writing one again changes nothing.
 
-use super::IndexSettings;
-use super::entries::{Entries, Indexer};
+use super::column_blocks::{COLUMN_BLOCK_BITS, block_key};
+use super::column_changes::ColumnChanges;
+use super::column_merger::MergeColumns;
 use super::inversion::Inversion;
 use super::merger::MergePostings;
+use super::values::{Slot, Values, each_changed};
+use super::{FieldSet, IndexSettings, Indexer};
 use crate::documents::{ROWS, docid_bytes, parse_docid, parse_position};
 use crate::record::{Kind, Record};
 use bytes::Bytes;
 use quire_lsm::{BlockCodec, SmallBytes, TreeSpec};
 use quire_model::{DocId, Document, Key, Position};
+use quire_seeded::{Bug, seeded};
 use quire_store::{BaseView, DerivedTrees, Difference, Error, Result, TreeBatch, TreeId};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -22,47 +26,108 @@ use std::sync::Arc;
 /// Documents that are read at a time.
 const READ_AT_ONCE: usize = 256;
 
-/// An inversion of about this many bytes is written out.
-const INVERSION_BYTES_MAX: usize = 4 << 20;
+/// Changes of about this many bytes are written out.
+const CHANGES_BYTES_MAX: usize = 4 << 20;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct SearchIndex {
     tree: TreeId,
-    indexer: Indexer,
+    columns: TreeId,
+    fields: Arc<FieldSet>,
 }
 
-impl SearchIndex {
-    pub(crate) fn new(index: &IndexSettings) -> SearchIndex {
-        SearchIndex {
-            tree: index.tree(),
-            indexer: Indexer::new(index.fields.clone()),
-        }
+/// What the documents of one batch change. Each takes the values of a document before and after
+/// all that happened to it, and writes its own trees.
+#[derive(Debug)]
+struct Changes {
+    indexer: Indexer,
+    inversion: Inversion,
+    columns: ColumnChanges,
+}
+
+impl Changes {
+    fn add(&mut self, docid: DocId, before: &Values, after: &Values) {
+        self.inversion.add(docid, before, after);
+        each_changed(before, after, |slot, _, after| {
+            self.columns.add(slot.0, docid, after.iter());
+        });
     }
 
-    /// The entries of the document in a record of the log; none if it deleted the document.
-    fn entries_of(&self, position: Position, bytes: &Bytes) -> Result<Entries> {
+    /// Whether it is as large as one that is to be written.
+    fn is_full(&self) -> bool {
+        let bytes = self.indexer.bytes() + self.inversion.bytes() + self.columns.bytes();
+        bytes >= CHANGES_BYTES_MAX
+    }
+
+    fn write(self, index: &SearchIndex, batch: &mut TreeBatch) {
+        let Changes {
+            indexer,
+            inversion,
+            columns,
+        } = self;
+        index.fields.write(index.tree, batch);
+        let mut operand = Vec::new();
+        inversion.each_change(&indexer, |key, change| {
+            operand.clear();
+            change.of_posting().encode(&mut operand);
+            batch.merge(index.tree, key, &operand);
+        });
+        columns.each_operand(|slot, block, operand| {
+            if let Some(field) = indexer.field(Slot(slot)) {
+                batch.merge(index.columns, &block_key(&field.key, block), operand);
+            }
+        });
+    }
+
+    /// The values of the document in a record of the log; none if it deleted the document.
+    fn values_of(&mut self, position: Position, bytes: &Bytes) -> Result<Values> {
         let refused = |what: String| Error::derived(position, what);
         let record = Record::decode(bytes).map_err(refused)?;
         if record.kind == Kind::Delete {
-            return Ok(Entries::default());
+            return Ok(Values::default());
         }
         let said = |error: quire_model::Error| refused(error.to_string());
         let document = Document::from_stored(record.document_bytes(bytes)).map_err(said)?;
         let key = Key::decode(record.key).map_err(said)?;
-        Ok(self.indexer.entries(&document, &key.to_string()))
+        Ok(self.indexer.values(&document, &key.to_string()))
+    }
+}
+
+impl SearchIndex {
+    pub(crate) fn new(index: &IndexSettings) -> SearchIndex {
+        let fields = Arc::new(FieldSet::new(index.fields.clone()));
+        SearchIndex {
+            tree: index.tree(),
+            columns: index.columns(),
+            fields,
+        }
+    }
+
+    fn begin(&self) -> Changes {
+        Changes {
+            indexer: Indexer::new(Arc::clone(&self.fields)),
+            inversion: Inversion::default(),
+            columns: ColumnChanges::new(COLUMN_BLOCK_BITS),
+        }
     }
 }
 
 impl DerivedTrees for SearchIndex {
     fn trees(&self) -> Vec<TreeSpec> {
-        vec![TreeSpec {
+        let search = TreeSpec {
             codec: BlockCodec::Lz4,
             // A value is looked up in all clusters at once, by a range.
             filter_bits_per_key: 0,
             merger: Some(Arc::new(MergePostings)),
             ..TreeSpec::new(self.tree.0, format!("search-{}", self.tree))
-        }]
+        };
+        let columns = TreeSpec {
+            codec: BlockCodec::Lz4,
+            merger: Some(Arc::new(MergeColumns)),
+            ..TreeSpec::new(self.columns.0, format!("columns-{}", self.tree))
+        };
+        vec![search, columns]
     }
 
     fn build(
@@ -71,10 +136,14 @@ impl DerivedTrees for SearchIndex {
         cursor: &[u8],
         batch: &mut TreeBatch,
     ) -> Result<Option<Vec<u8>>> {
+        match cursor {
+            [] => self.fields.clear(),
+            _ => self.load_fields(view.position(), batch)?,
+        }
         let mut rows = view
             .tree(ROWS)?
             .scan(Bound::Included(cursor), Bound::Unbounded)?;
-        let mut inversion = Inversion::default();
+        let mut changes = self.begin();
         loop {
             let mut found: Vec<(DocId, Position)> = Vec::with_capacity(READ_AT_ONCE);
             for item in rows.by_ref().take(READ_AT_ONCE) {
@@ -85,16 +154,16 @@ impl DerivedTrees for SearchIndex {
                 })?);
             }
             let Some((last, _)) = found.last().copied() else {
-                self.write(inversion, batch);
+                changes.write(self, batch);
                 return Ok(None);
             };
             let positions: Vec<Position> = found.iter().map(|(_, position)| *position).collect();
             for ((docid, position), record) in found.iter().zip(view.records(&positions)?) {
-                let entries = self.entries_of(*position, &record)?;
-                inversion.add(*docid, &Entries::default(), &entries);
+                let values = changes.values_of(*position, &record)?;
+                changes.add(*docid, &Values::default(), &values);
             }
-            if inversion.bytes() >= INVERSION_BYTES_MAX {
-                self.write(inversion, batch);
+            if changes.is_full() {
+                changes.write(self, batch);
                 let next = last.0.checked_add(1);
                 return Ok(next.map(|next| docid_bytes(DocId(next)).to_vec()));
             }
@@ -107,7 +176,8 @@ impl DerivedTrees for SearchIndex {
         from: Position,
         batch: &mut TreeBatch,
     ) -> Result<Option<Position>> {
-        let mut inversion = Inversion::default();
+        self.load_fields(difference.old.position(), batch)?;
+        let mut changes = self.begin();
         let mut records: Vec<(Position, Bytes)> = Vec::with_capacity(READ_AT_ONCE);
         let mut left = difference.records(from);
         loop {
@@ -116,13 +186,13 @@ impl DerivedTrees for SearchIndex {
                 records.push(item?);
             }
             let Some((last, _)) = records.last() else {
-                self.write(inversion, batch);
+                changes.write(self, batch);
                 return Ok(None);
             };
             let next = last.next();
-            self.follow_records(difference, &records, &mut inversion)?;
-            if inversion.bytes() >= INVERSION_BYTES_MAX {
-                self.write(inversion, batch);
+            self.follow_records(difference, &records, &mut changes)?;
+            if changes.is_full() {
+                changes.write(self, batch);
                 return Ok(Some(next));
             }
         }
@@ -130,21 +200,19 @@ impl DerivedTrees for SearchIndex {
 }
 
 impl SearchIndex {
-    fn write(&self, inversion: Inversion, batch: &mut TreeBatch) {
-        let mut operand = Vec::new();
-        for (key, change) in inversion.into_changes() {
-            operand.clear();
-            change.encode(&mut operand);
-            batch.merge(self.tree, &key, &operand);
-        }
+    /// Reads which fields the tree has, when that is first needed.
+    fn load_fields(&self, position: Position, batch: &TreeBatch) -> Result<()> {
+        let tree = batch.stored(self.tree);
+        let loaded = tree.map_or(Ok(()), |tree| self.fields.load(tree));
+        loaded.map_err(|error| Error::derived(position, error.to_string()))
     }
 
-    /// Takes the documents whose newest record is among these into an inversion.
+    /// Takes the documents whose newest record is among these.
     fn follow_records(
         &self,
         difference: &Difference<'_>,
         records: &[(Position, Bytes)],
-        inversion: &mut Inversion,
+        changes: &mut Changes,
     ) -> Result<()> {
         let mut docids = Vec::with_capacity(records.len());
         for (position, bytes) in records {
@@ -174,8 +242,10 @@ impl SearchIndex {
                 .built
                 .is_none_or(|cursor| docid_bytes(docid).as_slice() < cursor);
             if is_newest && is_built {
-                before.extend(old[at].map(|old| (docid, old)));
-                after.push((docid, self.entries_of(*position, bytes)?));
+                if !seeded(Bug::OldValueKept) {
+                    before.extend(old[at].map(|old| (docid, old)));
+                }
+                after.push((docid, changes.values_of(*position, bytes)?));
             }
         }
         let positions: Vec<Position> = before.iter().map(|(_, position)| *position).collect();
@@ -185,9 +255,9 @@ impl SearchIndex {
             .peekable();
         for (docid, after) in after {
             let of_docid = before.next_if(|((old, _), _)| *old == docid);
-            let entries =
-                of_docid.map(|((_, position), record)| self.entries_of(position, &record));
-            inversion.add(docid, &entries.transpose()?.unwrap_or_default(), &after);
+            let values =
+                of_docid.map(|((_, position), record)| changes.values_of(position, &record));
+            changes.add(docid, &values.transpose()?.unwrap_or_default(), &after);
         }
         Ok(())
     }

@@ -1,38 +1,122 @@
 //! [`Inversion`]: the changes of many documents, turned into one change of each posting.
 //!
 //! # Invariants
-//! 1. A document is given once, with its entries before and after all that happened to it in the
-//!    batch: an entry that it has before and after changes nothing.
+//! 1. A document is given once, with its values before and after all that happened to it in the
+//!    batch: a value that it has before and after changes nothing.
 //! 2. Changes come out in the order of their keys, each key once.
+//!
+//! A posting is known by the slot of its field and by its [suffix](Terms::suffixes). Keys are made
+//! only when changes are taken out.
 
-use super::entries::Entries;
-use super::key;
-use hashbrown::HashMap;
+use super::Indexer;
+use super::key::{self, PRESENT, SEVERAL};
+use super::values::{Slot, Terms, Values, each_changed};
+use hashbrown::HashTable;
 use quire_index::{Posting, PostingChange};
 use quire_model::DocId;
+use smallvec::SmallVec;
 use std::cmp::Ordering;
-use std::hash::BuildHasherDefault;
-use xxhash_rust::xxh3::Xxh3Default;
+use std::ops::Range;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Low halves of docids that leave and enter a posting.
-#[derive(Debug, Default)]
+/// The slot of postings that belong to no field: those of all documents.
+const EVERYTHING: Slot = Slot(u32::MAX);
+
+/// Low halves of docids that leave a posting, or that enter it.
+#[derive(Debug)]
 struct Lows {
-    removed: Vec<u16>,
-    added: Vec<u16>,
+    slot: Slot,
+    cluster: u16,
+    is_removal: bool,
+    hash: u64,
+    suffix: Range<u32>,
+    /// In the order in which documents came. One that repeats counts once.
+    lows: SmallVec<[u16; 8]>,
 }
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Inversion {
-    postings: HashMap<Vec<u8>, Lows, BuildHasherDefault<Xxh3Default>>,
-    bytes: usize,
-    key: Vec<u8>,
+    postings: Vec<Lows>,
+    /// Numbers of postings, by slot, cluster, direction and suffix.
+    numbers: HashTable<u32>,
+    /// Suffixes, one after the other.
+    suffixes: Vec<u8>,
+    /// By slot: the posting of documents with a value that was added to last.
+    present: Vec<u32>,
+    lows: usize,
+}
+
+/// What leaves a posting, and what enters it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LowsChange<'a> {
+    /// Low halves of docids that leave, ascending.
+    pub(crate) removed: &'a [u16],
+    /// Those that enter.
+    pub(crate) added: &'a [u16],
+}
+
+impl LowsChange<'_> {
+    /// The change of the posting.
+    pub(crate) fn of_posting(self) -> PostingChange {
+        let removed = Posting::of_ascending(self.removed);
+        PostingChange::new(removed, Posting::of_ascending(self.added))
+    }
+}
+
+/// A document, and whether it leaves postings or enters them.
+#[derive(Debug, Clone, Copy)]
+struct Move {
+    cluster: u16,
+    low: u16,
+    is_removal: bool,
 }
 
 impl Inversion {
-    /// Takes the entries of a document before and after. Documents may come in any order.
-    pub(crate) fn add(&mut self, docid: DocId, before: &Entries, after: &Entries) {
-        let (cluster, low) = ((docid.0 >> 16) as u16, docid.0 as u16);
+    /// Takes the values of a document before and after. Documents may come in any order.
+    pub(crate) fn add(&mut self, docid: DocId, before: &Values, after: &Values) {
+        let leaves = Move {
+            cluster: (docid.0 >> 16) as u16,
+            low: docid.0 as u16,
+            is_removal: true,
+        };
+        let enters = Move {
+            is_removal: false,
+            ..leaves
+        };
+        match (before.is_there(), after.is_there()) {
+            (false, true) => self.push(EVERYTHING, &[PRESENT], enters),
+            (true, false) => self.push(EVERYTHING, &[PRESENT], leaves),
+            _ => {}
+        }
+        each_changed(before, after, |slot, before, after| {
+            if before.has_value() != after.has_value() {
+                self.push_present(slot, if after.has_value() { enters } else { leaves });
+            }
+            if (before.len() > 1) != (after.len() > 1) {
+                let moved = if after.len() > 1 { enters } else { leaves };
+                self.push(slot, &[SEVERAL], moved);
+            }
+            if before.len() == 0 {
+                let terms = after.iter().map(key::of_term);
+                return terms.for_each(|suffix| self.push(slot, &suffix, enters));
+            }
+            if after.len() == 0 {
+                let terms = before.iter().map(key::of_term);
+                return terms.for_each(|suffix| self.push(slot, &suffix, leaves));
+            }
+            self.add_difference(slot, (before, leaves), (after, enters));
+        });
+    }
+
+    /// Takes what of two lists of terms is in one of them only.
+    fn add_difference(
+        &mut self,
+        slot: Slot,
+        (before, leaves): (Terms<'_>, Move),
+        (after, enters): (Terms<'_>, Move),
+    ) {
+        let (before, after) = (before.suffixes(), after.suffixes());
         let (mut before, mut after) = (before.iter().peekable(), after.iter().peekable());
         loop {
             let order = match (before.peek(), after.peek()) {
@@ -44,43 +128,147 @@ impl Inversion {
             let old = before.next_if(|_| order != Ordering::Greater);
             let new = after.next_if(|_| order != Ordering::Less);
             match (old, new) {
-                (Some(entry), None) => self.lows(entry, cluster).removed.push(low),
-                (None, Some(entry)) => self.lows(entry, cluster).added.push(low),
+                (Some(suffix), None) => self.push(slot, suffix, leaves),
+                (None, Some(suffix)) => self.push(slot, suffix, enters),
                 _ => {}
             }
         }
     }
 
-    fn lows(&mut self, entry: &[u8], cluster: u16) -> &mut Lows {
-        self.key.clear();
-        self.key.extend_from_slice(entry);
-        key::push_cluster(&mut self.key, cluster);
-        self.bytes += size_of::<u16>();
-        // A key that is there already is not copied.
-        let bytes = &mut self.bytes;
-        self.postings
-            .entry_ref(self.key.as_slice())
-            .or_insert_with(|| {
-                *bytes += entry.len() + size_of::<(Vec<u8>, Lows)>();
-                Lows::default()
+    /// Most documents have most fields: no hash is taken.
+    fn push_present(&mut self, slot: Slot, moved: Move) {
+        let known = self.present.get(slot.index());
+        if let Some(known) = known.and_then(|at| self.postings.get_mut(*at as usize))
+            && (known.slot, known.cluster, known.is_removal)
+                == (slot, moved.cluster, moved.is_removal)
+        {
+            self.lows += 1;
+            return known.lows.push(moved.low);
+        }
+        let at = self.push_numbered(slot, &[PRESENT], moved);
+        if self.present.len() <= slot.index() {
+            self.present.resize(slot.index() + 1, u32::MAX);
+        }
+        if let Some(known) = self.present.get_mut(slot.index()) {
+            *known = at;
+        }
+    }
+
+    /// Moves a document out of a posting, or into it.
+    fn push(&mut self, slot: Slot, suffix: &[u8], moved: Move) {
+        self.push_numbered(slot, suffix, moved);
+    }
+
+    /// As [`push`](Self::push); returns the number of the posting.
+    fn push_numbered(&mut self, slot: Slot, suffix: &[u8], moved: Move) -> u32 {
+        let Move {
+            cluster,
+            low,
+            is_removal,
+        } = moved;
+        let seed = u64::from(slot.0) << 32 | u64::from(cluster) << 1 | u64::from(is_removal);
+        let hash = xxh3_64_with_seed(suffix, seed);
+        let Inversion {
+            postings,
+            numbers,
+            suffixes,
+            lows,
+            ..
+        } = self;
+        *lows += 1;
+        let is_it = |at: &u32| {
+            postings.get(*at as usize).is_some_and(|known| {
+                known.hash == hash
+                    && (known.slot, known.cluster, known.is_removal) == (slot, cluster, is_removal)
+                    && slice(suffixes, &known.suffix) == suffix
             })
+        };
+        if let Some(at) = numbers.find(hash, is_it) {
+            let at = *at;
+            if let Some(known) = postings.get_mut(at as usize) {
+                known.lows.push(low);
+            }
+            return at;
+        }
+        let at = postings.len() as u32;
+        let start = suffixes.len() as u32;
+        suffixes.extend_from_slice(suffix);
+        postings.push(Lows {
+            slot,
+            cluster,
+            is_removal,
+            hash,
+            suffix: start..suffixes.len() as u32,
+            lows: SmallVec::from_slice(&[low]),
+        });
+        let hash_of = |at: &u32| postings.get(*at as usize).map_or(0, |known| known.hash);
+        numbers.insert_unique(hash, at, hash_of);
+        at
     }
 
     /// About how many bytes of memory it takes.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+        let of_posting = size_of::<Lows>() + 2 * size_of::<u32>();
+        self.postings.len() * of_posting + self.suffixes.len() + self.lows * size_of::<u16>()
     }
 
-    /// The change of each posting, in the order of keys.
-    pub(crate) fn into_changes(self) -> impl Iterator<Item = (Vec<u8>, PostingChange)> {
-        let mut changes: Vec<_> = self.postings.into_iter().collect();
-        changes.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        changes.into_iter().map(|(key, mut lows)| {
-            lows.removed.sort_unstable();
-            lows.added.sort_unstable();
-            let removed = Posting::of_ascending(&lows.removed);
-            let added = Posting::of_ascending(&lows.added);
-            (key, PostingChange::new(removed, added))
-        })
+    /// Shows the key and the change of each posting, in the order of keys. The values were taken by
+    /// this indexer.
+    pub(crate) fn each_change(
+        mut self,
+        indexer: &Indexer,
+        mut see: impl FnMut(&[u8], LowsChange<'_>),
+    ) {
+        let mut ordinals: Vec<_> = indexer.fields().collect();
+        ordinals.sort_unstable_by(|(_, a), (_, b)| a.key.cmp(&b.key));
+        let mut ordinal_of = vec![0; ordinals.len()];
+        for (ordinal, (slot, _)) in (1..).zip(&ordinals) {
+            if let Some(of_slot) = ordinal_of.get_mut(slot.index()) {
+                *of_slot = ordinal;
+            }
+        }
+        // The empty path, which comes first, has all documents.
+        let ordinal = |slot: Slot| ordinal_of.get(slot.index()).copied().unwrap_or(0);
+        let suffixes = &self.suffixes;
+        self.postings.sort_unstable_by(|a, b| {
+            let of = |posting: &Lows| (posting.cluster, posting.is_removal);
+            let by_ordinal = ordinal(a.slot).cmp(&ordinal(b.slot));
+            let by_suffix = || slice(suffixes, &a.suffix).cmp(slice(suffixes, &b.suffix));
+            by_ordinal
+                .then_with(by_suffix)
+                .then_with(|| of(a).cmp(&of(b)))
+        });
+        let everything = key::field("");
+        let mut key = Vec::new();
+        let is_of_one_key = |a: &Lows, b: &Lows| {
+            let of = |posting: &Lows| (posting.slot, posting.cluster);
+            of(a) == of(b) && slice(suffixes, &a.suffix) == slice(suffixes, &b.suffix)
+        };
+        for of_key in self.postings.chunk_by_mut(is_of_one_key) {
+            let mut change = LowsChange {
+                removed: &[],
+                added: &[],
+            };
+            for posting in of_key {
+                let field = indexer.field(posting.slot);
+                key.clear();
+                key.extend_from_slice(field.map_or(&everything, |field| &field.key));
+                key.extend_from_slice(slice(suffixes, &posting.suffix));
+                key::push_cluster(&mut key, posting.cluster);
+                if !posting.lows.is_sorted() {
+                    posting.lows.sort_unstable();
+                }
+                match posting.is_removal {
+                    true => change.removed = &posting.lows,
+                    false => change.added = &posting.lows,
+                }
+            }
+            see(&key, change);
+        }
     }
+}
+
+fn slice<'a>(bytes: &'a [u8], range: &Range<u32>) -> &'a [u8] {
+    let range = range.start as usize..range.end as usize;
+    bytes.get(range).unwrap_or_default()
 }

@@ -7,25 +7,35 @@
 //! 2. A test on long values is decided by reading the documents: a posting of a hash only says
 //!    which to read.
 
-use super::column::{BaseColumn, LiveColumn};
 use super::postings::{FoundPosting, Postings};
+use super::segments::LiveColumns;
 use super::{key, postings::SeePosting};
 use crate::{Error, Result};
 use parking_lot::Mutex;
 use quire_index::{DocSet, term};
 use quire_model::ordered::Direction;
 use quire_model::{DocId, Document};
-use quire_query::{Column, Cost, Estimate, FieldInfo, Found, Leaf, Order, Path, Shard, Test};
+use quire_query::{
+    Column, Cost, Estimate, FieldInfo, Found, Leaf, Order, Path, Segment, Shard, TermRange, Test,
+};
+use quire_seeded::{Bug, seeded};
+use quire_store::TreeId;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Bound, ControlFlow};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-/// Postings that an estimate looks at. What has more is only bounded.
+/// Postings that an estimate looks at, and one in this number of documents more. What has more is
+/// only bounded. A range that has more is *broad*: reading columns is faster than so many postings.
 const ESTIMATE_POSTINGS_MAX: usize = 256;
+const DOCS_OF_A_POSTING: usize = 4096;
 
-/// See [`LiveShard::column_read_max`].
-const COLUMN_READ_MAX: u64 = 4096;
+/// Of a broad range documents are tested one by one if they are fewer than one in this number.
+const FEW_PART: u64 = 8;
+
+/// What an estimate says of a broad range.
+const BROAD: Found = Found(Some([1, 0]));
+const NARROW: Found = Found(Some([0, 0]));
 
 /// Reads documents by docid.
 pub(crate) trait Documents: Send + Sync {
@@ -46,10 +56,13 @@ pub struct LiveShard<'v> {
     changed: Arc<Changed>,
     changed_docs: DocSet,
     docs: DocSet,
-    columns: Arc<Columns>,
-    /// A column for at most this many documents is made by reading them, if there is none of all.
-    pub(crate) column_read_max: u64,
+    pub(crate) columns: LiveColumns<'v>,
+    /// A range with this many postings or more is broad.
+    pub(crate) broad_postings_min: usize,
     fields: Mutex<HashMap<Path, Option<FieldInfo<'static>>>>,
+    /// The tree that the postings are of.
+    pub(crate) tree: Option<TreeId>,
+    damage: OnceLock<String>,
 }
 
 /// Shown the key of a posting without its cluster, the cluster, and the posting.
@@ -63,10 +76,6 @@ type EachPosting<'a> = dyn FnMut(
 /// Documents that changed, by docid; none for one that was deleted.
 pub(crate) type Changed = BTreeMap<u32, Option<Document>>;
 
-/// The columns that were made of the postings of one position.
-#[derive(Debug, Default)]
-pub(crate) struct Columns(Mutex<HashMap<Path, Arc<BaseColumn>>>);
-
 impl<'v> LiveShard<'v> {
     /// A shard of the docids below `doc_end`.
     ///
@@ -77,7 +86,7 @@ impl<'v> LiveShard<'v> {
         documents: Box<dyn Documents + 'v>,
         doc_end: u32,
         changed: Arc<Changed>,
-        columns: Arc<Columns>,
+        columns: LiveColumns<'v>,
     ) -> Result<LiveShard<'v>> {
         assert!(
             changed
@@ -93,8 +102,10 @@ impl<'v> LiveShard<'v> {
             changed,
             docs: DocSet::empty(),
             columns,
-            column_read_max: COLUMN_READ_MAX,
+            broad_postings_min: ESTIMATE_POSTINGS_MAX + doc_end as usize / DOCS_OF_A_POSTING,
             fields: Mutex::default(),
+            tree: None,
+            damage: OnceLock::new(),
         };
         let mut everything = key::field("");
         key::push_present(&mut everything);
@@ -103,9 +114,34 @@ impl<'v> LiveShard<'v> {
         Ok(shard)
     }
 
+    /// The documents that changed since the index.
+    pub(crate) fn changed_docs(&self) -> &DocSet {
+        &self.changed_docs
+    }
+
+    /// A document that changed; none inside for one that was deleted.
+    pub(crate) fn changed(&self, doc: u32) -> Option<&Option<Document>> {
+        self.changed.get(&doc)
+    }
+
+    /// What is wrong with the postings, if an answer failed because of that.
+    pub(crate) fn damage(&self) -> Option<&str> {
+        self.damage.get().map(String::as_str)
+    }
+
+    /// Keeps what is wrong with the postings.
+    pub(crate) fn failed(&self, error: Error) -> quire_query::Error {
+        if let Error::Index { what } = &error {
+            let _ = self.damage.set(what.clone());
+        }
+        quire_query::Error::shard(error)
+    }
+
     /// What postings say, with the changed documents decided by `accepts` instead.
     fn with_changed(&self, mut docs: DocSet, mut accepts: impl FnMut(&Document) -> bool) -> DocSet {
-        docs -= &self.changed_docs;
+        if !seeded(Bug::ChangedCountedTwice) {
+            docs -= &self.changed_docs;
+        }
         let changed = self.changed.iter();
         docs.extend(changed.filter_map(|(doc, document)| {
             document.as_ref().is_some_and(&mut accepts).then_some(*doc)
@@ -236,7 +272,7 @@ impl<'v> LiveShard<'v> {
     }
 
     /// Shows the documents of docids that did not change, batch by batch.
-    fn read(&self, docs: &DocSet, see: &mut dyn FnMut(u32, &Document)) -> Result<()> {
+    pub(crate) fn read(&self, docs: &DocSet, see: &mut dyn FnMut(u32, &Document)) -> Result<()> {
         let unchanged = docs - &self.changed_docs;
         let (mut batch, mut left) = ([0; 256], unchanged.iter());
         loop {
@@ -251,7 +287,47 @@ impl<'v> LiveShard<'v> {
         }
     }
 
-    fn matching(&self, leaf: &Leaf) -> Result<DocSet> {
+    /// How many postings the terms between two keys have, and the documents in them, if that is not
+    /// a broad range.
+    fn narrow(&self, from: &[u8], to: &[u8]) -> Result<Option<u64>> {
+        let (mut seen, mut docs) = (0, 0u64);
+        self.each_posting(from, to, &mut |_, _, posting| {
+            seen += 1;
+            docs += u64::from(posting.len()?);
+            Ok(match seen < self.broad_postings_min {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            })
+        })?;
+        Ok((seen < self.broad_postings_min).then_some(docs))
+    }
+
+    /// The range of a test that columns answer faster than postings; `found` may be by an estimate.
+    fn broad<'l>(&self, leaf: &'l Leaf, found: Found) -> Result<Option<&'l TermRange>> {
+        let Test::Range(range) = &leaf.test else {
+            return Ok(None);
+        };
+        let is_broad = match found {
+            BROAD => true,
+            NARROW => false,
+            _ => {
+                let (from, to) = term_keys(&key::field(leaf.path.as_str()), &leaf.test);
+                self.narrow(&from, &to)?.is_none()
+            }
+        };
+        Ok(is_broad.then_some(range))
+    }
+
+    fn matching_by_columns(&self, leaf: &Leaf, range: &TermRange) -> Result<DocSet> {
+        let (mut docs, marked) = self.in_range(&leaf.path, range)?;
+        docs |= &self.read_and_test(&marked, leaf)?;
+        Ok(self.accepting(docs, leaf))
+    }
+
+    fn matching(&self, leaf: &Leaf, found: Found) -> Result<DocSet> {
+        if let Some(range) = self.broad(leaf, found)? {
+            return self.matching_by_columns(leaf, range);
+        }
         let field = key::field(leaf.path.as_str());
         let mut docs = self.matches_terms(&field, &leaf.test)?;
         let candidates = self.long_candidates(&field, &leaf.test)?;
@@ -353,55 +429,6 @@ impl<'v> LiveShard<'v> {
             found.is_break()
         })))
     }
-
-    /// The column of what postings say of a field, made when it is first needed.
-    fn base_column(&self, path: &Path) -> Result<Arc<BaseColumn>> {
-        if let Some(column) = self.columns.0.lock().get(path) {
-            return Ok(Arc::clone(column));
-        }
-        let field = key::field(path.as_str());
-        let long = self.long_values(&field)?;
-        let mut column = BaseColumn::builder(self.doc_end);
-        let (from, to) = key::terms(&field);
-        self.each_posting(&from, &to, &mut |entry, cluster, posting| {
-            let mut docs = DocSet::empty();
-            posting.add_to(&mut docs, cluster)?;
-            column.add(entry.get(field.len()..).unwrap_or_default(), docs.iter());
-            Ok(ControlFlow::Continue(()))
-        })?;
-        if !long.is_empty() {
-            self.add_long_values(path, &long, &mut column)?;
-        }
-        let column = Arc::new(column.finish());
-        // One that was made of documents that did not change is not that of all.
-        if long.is_empty() {
-            let mut columns = self.columns.0.lock();
-            columns.insert(path.clone(), Arc::clone(&column));
-        }
-        Ok(column)
-    }
-
-    fn add_long_values(
-        &self,
-        path: &Path,
-        long: &DocSet,
-        column: &mut super::column::ColumnBuilder,
-    ) -> Result<()> {
-        let mut of_terms: BTreeMap<Vec<u8>, Vec<u32>> = BTreeMap::new();
-        self.read(long, &mut |doc, document| {
-            let _ = path.visit(document.root(), &mut |value| {
-                let mut bytes = Vec::new();
-                if term::encode(value, &mut bytes) && bytes.len() > key::TERM_BYTES_MAX {
-                    of_terms.entry(bytes).or_default().push(doc);
-                }
-                ControlFlow::Continue(())
-            });
-        })?;
-        for (term, docs) in of_terms {
-            column.add(&term, docs.into_iter());
-        }
-        Ok(())
-    }
 }
 
 /// Whether a string can fulfil a test.
@@ -455,10 +482,6 @@ fn add_bits(
     }
 }
 
-fn shard_error(error: Error) -> quire_query::Error {
-    quire_query::Error::shard(error)
-}
-
 impl Shard for LiveShard<'_> {
     fn doc_end(&self) -> u32 {
         self.doc_end
@@ -476,7 +499,7 @@ impl Shard for LiveShard<'_> {
         if let Some(info) = self.fields.lock().get(path) {
             return Ok(info.clone());
         }
-        let info = self.field_info(path).map_err(shard_error)?;
+        let info = self.field_info(path).map_err(|error| self.failed(error))?;
         self.fields.lock().insert(path.clone(), info.clone());
         Ok(info)
     }
@@ -492,25 +515,14 @@ impl Shard for LiveShard<'_> {
             }
             test => term_keys(&field, test),
         };
-        let (mut seen, mut docs) = (0, 0u64);
-        let counted = self.each_posting(&from, &to, &mut |_, _, posting| {
-            seen += 1;
-            docs += u64::from(posting.len()?);
-            Ok(match seen < ESTIMATE_POSTINGS_MAX {
-                true => ControlFlow::Continue(()),
-                false => ControlFlow::Break(()),
-            })
-        });
-        counted.map_err(shard_error)?;
+        let docs = self.narrow(&from, &to);
+        let docs = docs.map_err(|error| self.failed(error))?;
         let all = self.docs.len();
         let long = self
             .long_candidates(&field, &leaf.test)
-            .map_err(shard_error)?;
+            .map_err(|error| self.failed(error))?;
         let more = self.changed.len() as u64 + long.len();
-        let at_most = match seen < ESTIMATE_POSTINGS_MAX {
-            true => docs.saturating_add(more).min(all),
-            false => all,
-        };
+        let at_most = docs.map_or(all, |docs| docs.saturating_add(more).min(all));
         Ok(Estimate {
             at_least: 0,
             at_most,
@@ -519,41 +531,41 @@ impl Shard for LiveShard<'_> {
             } else {
                 Cost::Scanned
             },
-            found: Found::default(),
+            found: if docs.is_some() { NARROW } else { BROAD },
         })
     }
 
-    fn matches(&self, leaf: &Leaf, _: Found) -> quire_query::Result<DocSet> {
-        self.matching(leaf).map_err(shard_error)
+    fn matches(&self, leaf: &Leaf, found: Found) -> quire_query::Result<DocSet> {
+        self.matching(leaf, found)
+            .map_err(|error| self.failed(error))
+    }
+
+    fn retain(&self, leaf: &Leaf, found: Found, docs: &mut DocSet) -> quire_query::Result<()> {
+        let is_few = docs.len() < self.docs.len() / FEW_PART;
+        let broad = || self.broad(leaf, found).map_err(|error| self.failed(error));
+        if is_few && let Some(range) = broad()? {
+            *docs = self.retained(&leaf.path, range, docs)?;
+            return Ok(());
+        }
+        *docs &= &self.matches(leaf, found)?;
+        Ok(())
     }
 
     fn first(&self, order: &Order, docs: u64) -> quire_query::Result<Option<DocSet>> {
-        self.first_docs(order, docs).map_err(shard_error)
+        self.first_docs(order, docs)
+            .map_err(|error| self.failed(error))
     }
 
+    /// All values in memory: queries use [`segments`](Shard::segments).
     fn column(&self, path: &Path) -> quire_query::Result<Option<Box<dyn Column + '_>>> {
-        let base = self.base_column(path).map_err(shard_error)?;
-        let changed = self.changed.iter();
-        let changed = changed.map(|(doc, document)| (*doc, document.as_ref()));
-        Ok(Some(Box::new(LiveColumn::new(base, path, changed))))
+        let segment = self.listed(&[path], self.docs.clone());
+        let segment = segment.map_err(|error| self.failed(error))?;
+        Ok(segment.columns.into_iter().next().flatten())
     }
 
-    fn column_of(
-        &self,
-        path: &Path,
-        docs: &DocSet,
-    ) -> quire_query::Result<Option<Box<dyn Column + '_>>> {
-        if docs.len() > self.column_read_max || self.columns.0.lock().contains_key(path) {
-            return self.column(path);
-        }
-        let mut read: Vec<(u32, Option<Document>)> = Vec::new();
-        let see = &mut |doc, document: &Document| read.push((doc, Some(document.clone())));
-        self.read(docs, see).map_err(shard_error)?;
-        let changed = self.changed.iter().filter(|(doc, _)| docs.contains(**doc));
-        read.extend(changed.map(|(doc, document)| (*doc, document.clone())));
-        let values = read.iter().map(|(doc, document)| (*doc, document.as_ref()));
-        let column = LiveColumn::new(Arc::default(), path, values);
-        Ok(Some(Box::new(column)))
+    fn segments(&self, paths: &[&Path], docs: &DocSet) -> quire_query::Result<Vec<Segment<'_>>> {
+        self.segments_of(paths, docs)
+            .map_err(|error| self.failed(error))
     }
 
     fn document(&self, doc: u32) -> quire_query::Result<Option<Document>> {
@@ -566,7 +578,7 @@ impl Shard for LiveShard<'_> {
         let documents = self
             .documents
             .documents(&[DocId(doc)])
-            .map_err(shard_error)?;
+            .map_err(|error| self.failed(error))?;
         Ok(documents.into_iter().next())
     }
 }

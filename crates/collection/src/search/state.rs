@@ -1,21 +1,27 @@
-//! What a partition keeps of its search index while it is open: its trees, and what queries made of
-//! them.
+//! What a partition keeps of its search index while it is open: its trees, and the documents that
+//! changed since.
 //!
 //! # Invariants
 //! 1. A tree indexes the same fields as long as it exists: other fields get another tree, under
 //!    another id.
 //! 2. The list of trees is changed before trees are dropped, so a tree that is not in it may go.
-//! 3. What is cached is of one tree at one position, and of nothing else.
+//! 3. What is cached is of the records between two positions, and of nothing else.
 
 use super::IndexedFields;
-use super::shard::{Changed, Columns};
+use super::shard::Changed;
+use crate::Result;
+use crate::documents::Documents;
 use parking_lot::{Mutex, RwLock};
 use quire_model::Position;
-use quire_store::TreeId;
-use std::sync::Arc;
+use quire_store::{TreeId, WeakStore};
+use std::sync::{Arc, OnceLock};
 
-/// The ids of search trees begin here; the trees of documents have lesser ones.
+/// The ids of search trees and their columns begin here; the trees of documents have lesser ones.
+/// Up to [`PAIRS_MIN`] they are search trees without columns, as before 0.2: none is used.
 const TREE_ID_MIN: u32 = 16;
+
+/// From here on, even ids are search trees, and the next one is that of the columns.
+const PAIRS_MIN: u32 = 1 << 30;
 
 /// The search index that a partition is to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,11 +34,16 @@ pub struct IndexSettings {
 
 impl IndexSettings {
     pub(crate) fn tree(&self) -> TreeId {
-        TreeId(TREE_ID_MIN.saturating_add(self.generation))
+        let pair = self.generation & (PAIRS_MIN / 2 - 1);
+        TreeId(PAIRS_MIN + 2 * pair)
+    }
+
+    pub(crate) fn columns(&self) -> TreeId {
+        TreeId(self.tree().0 + 1)
     }
 }
 
-/// Whether a tree of a partition is a search tree.
+/// Whether a tree of a partition is a search tree, or one of columns.
 pub(crate) fn is_search_tree(id: TreeId) -> bool {
     id.0 >= TREE_ID_MIN
 }
@@ -41,6 +52,8 @@ pub(crate) fn is_search_tree(id: TreeId) -> bool {
 #[derive(Debug, Clone)]
 pub(crate) struct SearchTree {
     pub(crate) id: TreeId,
+    /// The tree of the columns, which is built together with it.
+    pub(crate) columns: TreeId,
     pub(crate) fields: IndexedFields,
 }
 
@@ -48,6 +61,7 @@ impl SearchTree {
     pub(crate) fn new(index: &IndexSettings) -> SearchTree {
         SearchTree {
             id: index.tree(),
+            columns: index.columns(),
             fields: index.fields.clone(),
         }
     }
@@ -60,8 +74,11 @@ pub(crate) struct SearchState {
     trees: RwLock<Arc<Vec<SearchTree>>>,
     /// Held while trees of the store are added or dropped by the list.
     pub(crate) changing: Mutex<()>,
-    columns: Mutex<Option<(TreeId, Position, Arc<Columns>)>>,
     changed: Mutex<Option<CachedChanges>>,
+    /// Whether a tree refused fields, at a position.
+    refuses: Mutex<Option<(TreeId, Position, bool)>>,
+    /// The store that the trees are of.
+    pub(crate) store: OnceLock<WeakStore<Documents>>,
 }
 
 /// The documents that changed after one position, up to another.
@@ -81,7 +98,6 @@ impl SearchState {
 
     pub(crate) fn set_trees(&self, trees: Vec<SearchTree>) {
         *self.trees.write() = Arc::new(trees);
-        *self.columns.lock() = None;
         *self.changed.lock() = None;
     }
 
@@ -97,19 +113,21 @@ impl SearchState {
         at > 0
     }
 
-    /// The columns of a tree at a position: those that are cached, if they are not older.
-    pub(crate) fn columns(&self, tree: TreeId, built: Position) -> Arc<Columns> {
-        let mut cached = self.columns.lock();
-        match &*cached {
-            Some((id, at, columns)) if (*id, *at) == (tree, built) => Arc::clone(columns),
-            // A view from before does not displace what newer ones use.
-            Some((id, at, _)) if *id == tree && *at > built => Arc::default(),
-            _ => {
-                let columns = Arc::<Columns>::default();
-                *cached = Some((tree, built, Arc::clone(&columns)));
-                columns
-            }
+    /// Whether a tree at a position has refused fields, found by `find` if it is not known.
+    pub(crate) fn refuses(
+        &self,
+        tree: TreeId,
+        built: Position,
+        find: impl FnOnce() -> Result<bool>,
+    ) -> Result<bool> {
+        if let Some((id, at, refuses)) = *self.refuses.lock()
+            && (id, at) == (tree, built)
+        {
+            return Ok(refuses);
         }
+        let refuses = find()?;
+        *self.refuses.lock() = Some((tree, built, refuses));
+        Ok(refuses)
     }
 
     /// What is cached of the changes after a position, up to a position at or before `to`.

@@ -1,14 +1,20 @@
 //! A live shard answers as the definition says, however far behind its postings are.
 
-use super::IndexedFields;
-use super::entries::{Entries, Indexer};
+use super::column_blocks::{ColumnBlocks, block_key};
+use super::column_changes::ColumnChanges;
+use super::column_merger::MergeColumns;
+use super::indexer::Indexer;
 use super::inversion::Inversion;
 use super::postings::{FoundPosting, Postings, SeePosting};
+use super::segments::LiveColumns;
 use super::shard::Changed;
-use super::shard::{Columns, Documents, LiveShard};
+use super::shard::{Documents, LiveShard};
+use super::values::{Slot, Values, each_changed};
+use super::{FieldSet, IndexedFields};
 use crate::Result;
 use proptest::prelude::*;
 use quire_index::Posting;
+use quire_lsm::{Merger, SmallBytes, ValueParts};
 use quire_model::{DocId, Document};
 use quire_query::testing::{Case, naive};
 use quire_query::{Answer, Hit, Options};
@@ -20,18 +26,16 @@ use std::sync::Arc;
 struct MapPostings(BTreeMap<Vec<u8>, Vec<u8>>);
 
 impl MapPostings {
-    fn merge(&mut self, inversion: Inversion) {
-        for (key, change) in inversion.into_changes() {
-            let base = self
-                .0
-                .get(&key)
-                .map(|value| Posting::decode(value).unwrap());
+    fn merge(&mut self, indexer: &Indexer, inversion: Inversion) {
+        inversion.each_change(indexer, |key, change| {
+            let base = self.0.get(key);
+            let base = base.map(|value| Posting::decode(value).unwrap());
             let mut posting = base.unwrap_or_default();
-            posting.apply(&change);
+            posting.apply(&change.of_posting());
             let mut value = Vec::new();
             posting.encode(&mut value);
-            self.0.insert(key, value);
-        }
+            self.0.insert(key.to_vec(), value);
+        });
     }
 }
 
@@ -55,6 +59,50 @@ impl Postings for MapPostings {
     }
 }
 
+/// Column blocks in a map: values and operands, kept as a tree keeps them.
+#[derive(Default)]
+struct MapColumns {
+    blocks: BTreeMap<Vec<u8>, (Option<Vec<u8>>, Vec<Vec<u8>>)>,
+    merged: usize,
+}
+
+impl MapColumns {
+    fn merge(&mut self, indexer: &Indexer, changes: ColumnChanges) {
+        changes.each_operand(|slot, block, operand| {
+            let key = block_key(&indexer.field(Slot(slot)).unwrap().key, block);
+            let (base, operands) = self.blocks.entry(key).or_default();
+            operands.push(operand.to_vec());
+            self.merged += 1;
+            let slices: Vec<&[u8]> = operands.iter().map(Vec::as_slice).collect();
+            let mut out = Vec::new();
+            match self.merged % 7 {
+                0 | 1 if slices.len() > 1 => {
+                    Merger::combine(&MergeColumns, &[], &slices, &mut out).unwrap();
+                    *operands = vec![out];
+                }
+                2 => {
+                    let mut layers = MergeColumns.begin(&[], base.as_deref()).unwrap();
+                    for operand in &slices {
+                        MergeColumns.add(&[], &mut layers, operand).unwrap();
+                    }
+                    MergeColumns.encode(&[], &layers, &mut out).unwrap();
+                    (*base, *operands) = (Some(out), Vec::new());
+                }
+                _ => {}
+            }
+        });
+    }
+}
+
+impl ColumnBlocks for MapColumns {
+    fn parts(&self, key: &[u8]) -> Result<Option<ValueParts>> {
+        Ok(self.blocks.get(key).map(|(base, operands)| ValueParts {
+            base: base.clone().map(SmallBytes::from),
+            operands: operands.iter().cloned().map(SmallBytes::from).collect(),
+        }))
+    }
+}
+
 struct Kept(Vec<Option<Document>>);
 
 impl Documents for &Kept {
@@ -66,21 +114,32 @@ impl Documents for &Kept {
     }
 }
 
-/// Brings postings from the documents of one moment to those of a later one, `batch` at a time.
-fn index(postings: &mut MapPostings, before: &Kept, after: &Kept, batch: usize) {
-    let indexer = Indexer::new(IndexedFields::all());
-    let entries_of = |kept: &Kept, doc: usize| {
+/// Brings an index from the documents of one moment to those of a later one, `batch` at a time.
+fn index(
+    (postings, columns): (&mut MapPostings, &mut MapColumns),
+    before: &Kept,
+    after: &Kept,
+    batch: usize,
+    block_bits: u32,
+) {
+    let values_of = |indexer: &mut Indexer, kept: &Kept, doc: usize| {
         let document = kept.0.get(doc).and_then(Option::as_ref);
-        document.map_or(Entries::default(), |document| indexer.entries(document, ""))
+        document.map_or(Values::default(), |document| indexer.values(document, ""))
     };
     let docs: Vec<usize> = (0..after.0.len()).collect();
     for docs in docs.chunks(batch) {
-        let mut inversion = Inversion::default();
+        let mut indexer = Indexer::new(Arc::new(FieldSet::new(IndexedFields::all())));
+        let (mut inversion, mut changes) = (Inversion::default(), ColumnChanges::new(block_bits));
         for doc in docs {
-            let (old, new) = (entries_of(before, *doc), entries_of(after, *doc));
+            let old = values_of(&mut indexer, before, *doc);
+            let new = values_of(&mut indexer, after, *doc);
             inversion.add(DocId(*doc as u32), &old, &new);
+            each_changed(&old, &new, |slot, _, terms| {
+                changes.add(slot.0, DocId(*doc as u32), terms.iter());
+            });
         }
-        postings.merge(inversion);
+        columns.merge(&indexer, changes);
+        postings.merge(&indexer, inversion);
     }
 }
 
@@ -123,18 +182,20 @@ proptest! {
         picks in proptest::collection::vec(
             [1usize..1000, 0usize..40, 0usize..40]
                 .prop_map(|[a, b, c]| [a, b.saturating_sub(25), c.saturating_sub(25)]),
-            0..40,
+            0..200,
         ),
-        batch in 1usize..50,
+        batch in 1usize..300,
         lag in 0usize..3,
-        column_read_max in prop_oneof![Just(0u64), 0u64..50],
+        block_bits in prop_oneof![Just(6u32), Just(16)],
+        broad_postings_min in prop_oneof![Just(0usize), 0usize..20],
+        layer_docs_min in prop_oneof![Just(1u64), 1u64..20],
     ) {
         let case = Case::from_seed(seed);
         let moments = moments(&case, &picks);
-        let mut postings = MapPostings::default();
+        let (mut postings, mut columns) = (MapPostings::default(), MapColumns::default());
         let mut indexed = &Kept(Vec::new());
         for moment in &moments[..3 - lag] {
-            index(&mut postings, indexed, moment, batch);
+            index((&mut postings, &mut columns), indexed, moment, batch, block_bits);
             indexed = moment;
         }
         let now = &moments[2];
@@ -142,16 +203,16 @@ proptest! {
         let changed = (0..now.0.len()).filter(is_changed);
         let changed = changed.map(|doc| (doc as u32, now.0[doc].clone()));
         let changed: Arc<Changed> = Arc::new(changed.collect());
-        let columns = Arc::<Columns>::default();
         for query in &case.queries {
             let mut shard = LiveShard::new(
                 &postings,
                 Box::new(now),
                 now.0.len() as u32,
                 Arc::clone(&changed),
-                Arc::clone(&columns),
+                LiveColumns::new(&columns, block_bits),
             ).unwrap();
-            shard.column_read_max = column_read_max;
+            shard.columns.layer_docs_min = layer_docs_min;
+            shard.broad_postings_min = broad_postings_min;
             let prepared = query.clone().prepare().unwrap();
             let found = prepared.answer(&[&shard], &Options::default()).unwrap();
             let text = Case { queries: vec![query.clone()], ..case.clone() };

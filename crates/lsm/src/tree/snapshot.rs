@@ -4,7 +4,7 @@ use super::scan::{Scan, Seen};
 use super::version::Version;
 use crate::deadline::Clock;
 use crate::entry::{Entry, Visit};
-use crate::fold::{Folder, Found};
+use crate::fold::{Folder, Found, ValueParts};
 use crate::merger::Merger;
 use crate::table;
 use crate::{Result, SmallBytes};
@@ -89,6 +89,14 @@ impl TreeSnapshot {
     /// As of [`TreeReader::get_folded`].
     pub fn get_folded<M: Merger>(&self, key: &[u8]) -> Result<Option<M::Accumulator>> {
         self.reader().get_folded::<M>(key)
+    }
+
+    /// The value of `key` and its operands as they are kept: see [`TreeReader::get_parts`].
+    ///
+    /// # Errors
+    /// As of [`TreeReader::get_parts`].
+    pub fn get_parts(&self, key: &[u8]) -> Result<Option<ValueParts>> {
+        self.reader().get_parts(key)
     }
 
     fn seen(&self) -> Seen<'_> {
@@ -227,6 +235,16 @@ impl<'a> TreeReader<'a> {
             Some(begun) => begun.map(Some).map_err(|why| self.folder.refused(why)),
             None => found.into_accumulator(self.folder, merger, key, || self.clock.micros()),
         }
+    }
+
+    /// The value of `key` and the operands above it, not folded: long ones share memory with the
+    /// block or memtable entry they are from. For values of which a reader needs only a part.
+    ///
+    /// # Errors
+    /// As for [`get`](Self::get).
+    pub fn get_parts(&self, key: &[u8]) -> Result<Option<ValueParts>> {
+        let found = self.find(key, &mut Visit::default())?;
+        Ok(found.into_parts(|| self.clock.micros()))
     }
 
     /// The values of `keys`, in their order. Looked up in key order, so that neighbours find their

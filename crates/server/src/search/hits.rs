@@ -360,9 +360,11 @@ fn name_whole_texts(
             | Measure::Sum(path)
             | Measure::Avg(path)
             | Measure::Distinct(path)
+            | Measure::ApproximateDistinct(path)
+            | Measure::Percentile { path, .. }
             | Measure::Terms { path, .. }
             | Measure::Histogram { path, .. } => rename(path)?,
-            Measure::Count => {}
+            Measure::Count | Measure::Group(_) => {}
         }
     }
     Ok(())

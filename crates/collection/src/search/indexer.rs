@@ -1,0 +1,160 @@
+//! [`Indexer`]: takes the values out of documents, and numbers the fields.
+//!
+//! A field's path is looked at once for each value, and nothing is copied of it: a consumer of the
+//! values knows the field by its slot.
+
+use super::values::{Slot, Values};
+use super::{FieldSet, key};
+use crate::types::id_value;
+use hashbrown::HashMap;
+use quire_index::term;
+use quire_model::{Document, ValueRef};
+use quire_query::Path;
+use std::hash::BuildHasherDefault;
+use std::sync::Arc;
+use xxhash_rust::xxh3::Xxh3Default;
+
+/// The field that is a document's key in queries: an integer if the key is one, else a string. What
+/// a document has in this field is never another value.
+pub const ID: &str = "_id";
+
+/// A field that is indexed.
+#[derive(Debug)]
+pub(crate) struct Field {
+    /// The beginning of its keys: its path, as the term of a string.
+    pub(crate) key: Box<[u8]>,
+}
+
+/// A path that documents have.
+#[derive(Debug)]
+struct Known {
+    path: Box<str>,
+    /// None if it is not indexed.
+    slot: Option<Slot>,
+    /// The path that came after it in a document.
+    next: usize,
+}
+
+/// See the module. It keeps each path that it has seen, so it is used for a bounded number of
+/// documents.
+#[derive(Debug)]
+pub(crate) struct Indexer {
+    indexed: Arc<FieldSet>,
+    fields: Vec<Field>,
+    known: Vec<Known>,
+    by_path: HashMap<Box<str>, usize, BuildHasherDefault<Xxh3Default>>,
+    bytes: usize,
+}
+
+impl Indexer {
+    /// One of these fields.
+    pub(crate) fn new(indexed: Arc<FieldSet>) -> Indexer {
+        Indexer {
+            indexed,
+            fields: Vec::new(),
+            known: Vec::new(),
+            by_path: HashMap::default(),
+            bytes: 0,
+        }
+    }
+
+    /// The values of a document. `id` is its key as text.
+    pub(crate) fn values(&mut self, document: &Document, id: &str) -> Values {
+        let mut values = Values::default();
+        values.clear();
+        let mut last = None;
+        let mut add = |path: &str, value: ValueRef<'_>| {
+            let at = self.find(path, last);
+            last = Some(at);
+            if let Some(slot) = self.known.get(at).and_then(|known| known.slot) {
+                values.push(slot, |out| term::encode(value, out));
+            }
+        };
+        Path::each_value_in(document.root(), &mut |path, value| {
+            if path != ID {
+                add(path, value);
+            }
+        });
+        add(ID, id_value(id));
+        values.finish();
+        values
+    }
+
+    /// A field.
+    pub(crate) fn field(&self, slot: Slot) -> Option<&Field> {
+        self.fields.get(slot.index())
+    }
+
+    /// The fields, by slot.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (Slot, &Field)> {
+        (0..).map(Slot).zip(&self.fields)
+    }
+
+    /// Shows the entries of a document, each once: what the keys of the postings that it is in have
+    /// before the cluster.
+    pub(crate) fn each_entry(&self, values: &Values, mut see: impl FnMut(&[u8])) {
+        if values.is_there() {
+            let mut everything = key::field("");
+            key::push_present(&mut everything);
+            see(&everything);
+        }
+        let mut entry = Vec::new();
+        for (slot, terms) in values.fields() {
+            let Some(field) = self.field(slot) else {
+                continue;
+            };
+            terms.each_suffix(|suffix| {
+                entry.clear();
+                entry.extend_from_slice(&field.key);
+                entry.extend_from_slice(suffix);
+                see(&entry);
+            });
+        }
+    }
+
+    /// About how many bytes of memory it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The number of a path that comes after `last` in a document.
+    fn find(&mut self, path: &str, last: Option<usize>) -> usize {
+        // Mostly the one that came next in the last document, or one more value of the same.
+        let next = last.map_or(Some(0), |last| Some(self.known.get(last)?.next));
+        for guess in [next, last].into_iter().flatten() {
+            if self
+                .known
+                .get(guess)
+                .is_some_and(|known| *known.path == *path)
+            {
+                return guess;
+            }
+        }
+        let at = match self.by_path.get(path) {
+            Some(at) => *at,
+            None => self.add(path),
+        };
+        if let Some(last) = last.and_then(|last| self.known.get_mut(last)) {
+            last.next = at;
+        }
+        at
+    }
+
+    fn add(&mut self, path: &str) -> usize {
+        let at = self.known.len();
+        let slot = self.indexed.admits(path).then(|| {
+            let key = key::field(path).into_boxed_slice();
+            self.bytes += size_of::<Field>() + key.len();
+            self.fields.push(Field { key });
+            Slot(self.fields.len() as u32 - 1)
+        });
+        self.bytes += 2 * size_of::<Known>() + 2 * path.len();
+        self.known.push(Known {
+            path: path.into(),
+            slot,
+            next: at,
+        });
+        self.by_path.insert(path.into(), at);
+        at
+    }
+}

@@ -1,0 +1,267 @@
+//! Segments of a live shard: documents by the layers of column blocks that have their values.
+//!
+//! # Invariants
+//! 1. Each of the documents asked for is in one segment.
+//! 2. A document that changed since the index, that is marked, or that is in a plain or small layer
+//!    of one of the fields, is in the one segment in memory, with all its values as they are now.
+
+use super::column::{LayerColumn, ListedColumn};
+use super::column_blocks::{ColumnBlocks, FieldBlock, block_key, damaged};
+use super::key;
+use super::shard::LiveShard;
+use crate::Result;
+use parking_lot::Mutex;
+use quire_index::{DocSet, term};
+use quire_model::Document;
+use quire_query::{Column, End, Ordinals, Path, Segment, Shard, TermRange};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::ops::{Bound, ControlFlow, Range};
+use std::sync::Arc;
+
+/// Fewer documents than this of a layer are read into memory.
+const LAYER_DOCS_MIN: u64 = 64;
+
+/// Documents that are tested together.
+const BATCH_DOCS: usize = 1024;
+
+/// The columns of a shard.
+pub(crate) struct LiveColumns<'v> {
+    blocks: &'v dyn ColumnBlocks,
+    block_bits: u32,
+    /// Layers with fewer documents than this are read into memory.
+    pub(crate) layer_docs_min: u64,
+    read: Mutex<HashMap<Path, Vec<Option<Arc<FieldBlock>>>>>,
+}
+
+/// Documents of one block, and the place of the layer of each field that has their values.
+type Class = (DocSet, SmallVec<[Option<usize>; 2]>);
+
+impl<'v> LiveColumns<'v> {
+    /// Of blocks with 2^`block_bits` docids.
+    pub(crate) fn new(blocks: &'v dyn ColumnBlocks, block_bits: u32) -> LiveColumns<'v> {
+        LiveColumns {
+            blocks,
+            block_bits,
+            layer_docs_min: LAYER_DOCS_MIN,
+            read: Mutex::default(),
+        }
+    }
+
+    /// A block of a field.
+    pub(crate) fn block(&self, path: &Path, block: u32) -> Result<Arc<FieldBlock>> {
+        let place = block as usize;
+        let known = self.read.lock();
+        if let Some(Some(known)) = known.get(path).and_then(|blocks| blocks.get(place)) {
+            return Ok(Arc::clone(known));
+        }
+        drop(known);
+        let parts = self
+            .blocks
+            .parts(&block_key(&key::field(path.as_str()), block))?;
+        let read = Arc::new(FieldBlock::new(parts, block << self.block_bits)?);
+        let mut known = self.read.lock();
+        let blocks = match known.get_mut(path) {
+            Some(blocks) => blocks,
+            None => known.entry(path.clone()).or_default(),
+        };
+        if blocks.len() <= place {
+            blocks.resize(place + 1, None);
+        }
+        if let Some(slot) = blocks.get_mut(place) {
+            *slot = Some(Arc::clone(&read));
+        }
+        Ok(read)
+    }
+
+    /// The numbers of the blocks that have docids of a set.
+    fn blocks_of(&self, docs: &DocSet) -> Vec<u32> {
+        let (mut blocks, mut left) = (Vec::new(), docs.iter());
+        while let Some(doc) = left.next() {
+            let block = doc >> self.block_bits;
+            blocks.push(block);
+            match (block + 1).checked_mul(1 << self.block_bits) {
+                Some(next) => left.advance_to(next),
+                None => break,
+            }
+        }
+        blocks
+    }
+
+    fn docids(&self, block: u32) -> DocSet {
+        let mut docs = DocSet::empty();
+        let first = block << self.block_bits;
+        let length = (1u32 << self.block_bits) - 1;
+        docs.insert_range(first..first.saturating_add(length));
+        docs.insert(first.saturating_add(length));
+        docs
+    }
+}
+
+impl LiveShard<'_> {
+    /// See [`Shard::segments`](quire_query::Shard::segments).
+    pub(crate) fn segments_of(&self, paths: &[&Path], docs: &DocSet) -> Result<Vec<Segment<'_>>> {
+        let mut segments = Vec::new();
+        let mut listed = docs & self.changed_docs();
+        let unchanged = docs - &listed;
+        for block in self.columns.blocks_of(&unchanged) {
+            let fields = paths.iter().map(|path| self.columns.block(path, block));
+            let fields: Vec<Arc<FieldBlock>> = fields.collect::<Result<_>>()?;
+            let mut classes: Vec<Class> =
+                vec![(&unchanged & &self.columns.docids(block), SmallVec::new())];
+            for field in &fields {
+                let mut split = Vec::with_capacity(classes.len());
+                for (mut left, layers) in classes {
+                    let marked = &left & &field.marked;
+                    left -= &marked;
+                    listed |= &marked;
+                    for (place, own, is_packed) in field.by_layer(&left) {
+                        left -= &own;
+                        match is_packed && own.len() >= self.columns.layer_docs_min {
+                            true => {
+                                let mut layers = layers.clone();
+                                layers.push(Some(place));
+                                split.push((own, layers));
+                            }
+                            false => listed |= &own,
+                        }
+                    }
+                    if !left.is_empty() {
+                        let mut layers = layers.clone();
+                        layers.push(None);
+                        split.push((left, layers));
+                    }
+                }
+                classes = split;
+            }
+            for (docs, layers) in classes {
+                let columns = fields.iter().zip(layers).map(|(field, place)| {
+                    let column = LayerColumn::new(Arc::clone(field), place?);
+                    Some(Box::new(column) as Box<dyn Column + '_>)
+                });
+                segments.push(Segment {
+                    columns: columns.collect(),
+                    docs: Some(docs),
+                });
+            }
+        }
+        if !listed.is_empty() {
+            segments.push(self.listed(paths, listed)?);
+        }
+        Ok(segments)
+    }
+
+    /// The segment of documents whose values are brought into memory.
+    pub(crate) fn listed(&self, paths: &[&Path], docs: DocSet) -> Result<Segment<'_>> {
+        let mut columns: Vec<Option<Box<dyn Column + '_>>> = Vec::with_capacity(paths.len());
+        for path in paths {
+            let mut pairs: Vec<(u32, Vec<u8>)> = Vec::new();
+            let mut push = |doc: u32, document: &Document| {
+                let _ = path.visit(document.root(), &mut |value| {
+                    let mut bytes = Vec::new();
+                    if term::encode(value, &mut bytes) {
+                        pairs.push((doc, bytes));
+                    }
+                    ControlFlow::Continue(())
+                });
+            };
+            let changed = &docs & self.changed_docs();
+            for doc in &changed {
+                if let Some(Some(document)) = self.changed(doc) {
+                    push(doc, document);
+                }
+            }
+            let unchanged = &docs - &changed;
+            let mut marked = DocSet::empty();
+            let blocks = self.columns.blocks_of(&unchanged);
+            for block in &blocks {
+                marked |= &self.columns.block(path, *block)?.marked;
+            }
+            marked &= &unchanged;
+            self.read(&marked, &mut push)?;
+            for block in blocks {
+                let block = self.columns.block(path, block)?;
+                let see = &mut |doc: u32, term: &[u8]| pairs.push((doc, term.to_vec()));
+                block.each_term(&unchanged, see).map_err(damaged)?;
+            }
+            let column = ListedColumn::new(pairs);
+            columns.push(column.zone().is_some().then(|| Box::new(column) as Box<_>));
+        }
+        Ok(Segment {
+            docs: Some(docs),
+            columns,
+        })
+    }
+
+    /// Those of some documents that have a value in a range, tested one by one.
+    pub(crate) fn retained(
+        &self,
+        path: &Path,
+        range: &TermRange,
+        docs: &DocSet,
+    ) -> quire_query::Result<DocSet> {
+        let (mut kept, mut batch) = (DocSet::empty(), [0; BATCH_DOCS]);
+        let (mut ends, mut ordinals) = (Vec::new(), Ordinals::default());
+        let segments = self.segments_of(&[path], docs);
+        for segment in segments.map_err(|error| self.failed(error))? {
+            let docs = segment.docs.as_ref().unwrap_or(docs);
+            let Some(Some(column)) = segment.columns.first() else {
+                continue;
+            };
+            let wanted = ordinals_in(column.as_ref(), range)?;
+            let mut left = docs.iter();
+            loop {
+                let count = left.next_many(&mut batch);
+                let Some(docs) = batch.get(..count).filter(|docs| !docs.is_empty()) else {
+                    break;
+                };
+                if column.has_many() {
+                    column.ordinals(docs, &mut ordinals)?;
+                    let is_in = |own: &[u64]| own.iter().any(|one| wanted.contains(one));
+                    let found = docs.iter().zip(ordinals.iter());
+                    kept.extend(found.filter(|(_, own)| is_in(own)).map(|(doc, _)| *doc));
+                } else {
+                    column.ends(docs, End::Smallest, &mut ends)?;
+                    let found = docs.iter().zip(&ends);
+                    let is_in = |(_, one): &(&u32, &u64)| wanted.contains(*one);
+                    kept.extend(found.filter(is_in).map(|(doc, _)| *doc));
+                }
+            }
+        }
+        Ok(kept)
+    }
+
+    /// The documents that did not change with a value in a range, by the columns; and those that
+    /// must be read to know.
+    pub(crate) fn in_range(&self, path: &Path, range: &TermRange) -> Result<(DocSet, DocSet)> {
+        let bits_of_block = 1usize << self.columns.block_bits;
+        let block_count = (self.doc_end() as usize).div_ceil(bits_of_block);
+        // A block has a word at least.
+        let words_of_block = bits_of_block.div_ceil(64);
+        let mut bits = vec![0u64; block_count * words_of_block];
+        let mut marked = DocSet::empty();
+        for (block, bits) in (0u32..).zip(bits.chunks_mut(words_of_block)) {
+            let block = self.columns.block(path, block)?;
+            marked |= &block.marked;
+            block.paint(range, bits).map_err(damaged)?;
+        }
+        Ok((DocSet::from_bits(&bits), marked))
+    }
+}
+
+/// The ordinals of the values in a range.
+fn ordinals_in(column: &dyn Column, range: &TermRange) -> quire_query::Result<Range<u64>> {
+    // No term is a prefix of another, so there is none between these.
+    let after = |term: &[u8]| [term, &[0]].concat();
+    let start = match &range.lower {
+        Bound::Unbounded => 0,
+        Bound::Included(lower) => column.ordinal_of(lower)?,
+        Bound::Excluded(lower) => column.ordinal_of(&after(lower))?,
+    };
+    let end = match &range.upper {
+        Bound::Unbounded => column.ordinal_end(),
+        Bound::Included(upper) => column.ordinal_of(&after(upper))?,
+        Bound::Excluded(upper) => column.ordinal_of(upper)?,
+    };
+    Ok(start..end)
+}

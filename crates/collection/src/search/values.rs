@@ -1,0 +1,175 @@
+//! [`Values`]: the terms of a document, field by field.
+//!
+//! # Invariants
+//! 1. Fields ascend by slot, each once, and have one term or more.
+//! 2. The terms of a field ascend, each once, and are whole, however long.
+//! 3. Values of the same document by the same [`Indexer`](super::Indexer) are equal.
+
+use super::key;
+use quire_index::term;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// A field's number in the [`Indexer`](super::Indexer) that gave it. It means nothing elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Slot(pub(crate) u32);
+
+impl Slot {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// See the module. The default is that of a document that is not there.
+#[derive(Debug, Default)]
+pub(crate) struct Values {
+    is_there: bool,
+    /// Terms, in the order in which they were found.
+    bytes: Vec<u8>,
+    /// Where each term is; those of a field are neighbours.
+    terms: Vec<(Slot, Range<u32>)>,
+    /// Which terms each field has.
+    fields: Vec<(Slot, Range<u32>)>,
+}
+
+impl Values {
+    /// Whether there is a document.
+    pub(crate) fn is_there(&self) -> bool {
+        self.is_there
+    }
+
+    /// The fields that it has values in, ascending.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (Slot, Terms<'_>)> {
+        let terms_of = |range: &Range<u32>| self.terms.get(as_usize(range)).unwrap_or_default();
+        self.fields.iter().map(move |(slot, range)| {
+            let (bytes, terms) = (self.bytes.as_slice(), terms_of(range));
+            (*slot, Terms { bytes, terms })
+        })
+    }
+
+    /// Makes it that of a document without values.
+    pub(super) fn clear(&mut self) {
+        self.is_there = true;
+        self.bytes.clear();
+        self.terms.clear();
+        self.fields.clear();
+    }
+
+    /// Adds a value, whose term `encode` appends, or not if it has none.
+    pub(super) fn push(&mut self, slot: Slot, encode: impl FnOnce(&mut Vec<u8>) -> bool) {
+        let start = self.bytes.len() as u32;
+        if encode(&mut self.bytes) {
+            self.terms.push((slot, start..self.bytes.len() as u32));
+        }
+    }
+
+    /// Groups what was added by field.
+    pub(super) fn finish(&mut self) {
+        // Fields come in the order of their slots in most documents, with one value each.
+        if !self.terms.is_sorted_by(|(a, _), (b, _)| a < b) {
+            let bytes = self.bytes.as_slice();
+            let of = |(slot, range): &(Slot, Range<u32>)| (*slot, slice(bytes, range));
+            self.terms.sort_unstable_by(|a, b| of(a).cmp(&of(b)));
+            self.terms.dedup_by(|a, b| of(a) == of(b));
+        }
+        let mut begin = 0;
+        for of_field in self.terms.chunk_by(|(a, _), (b, _)| a == b) {
+            let end = begin + of_field.len() as u32;
+            if let Some((slot, _)) = of_field.first() {
+                self.fields.push((*slot, begin..end));
+            }
+            begin = end;
+        }
+    }
+}
+
+fn as_usize(range: &Range<u32>) -> Range<usize> {
+    range.start as usize..range.end as usize
+}
+
+fn slice<'a>(bytes: &'a [u8], range: &Range<u32>) -> &'a [u8] {
+    bytes.get(as_usize(range)).unwrap_or_default()
+}
+
+/// The terms that a document has in one field: one or more, ascending, each once. None for a field
+/// that it does not have.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Terms<'a> {
+    bytes: &'a [u8],
+    terms: &'a [(Slot, Range<u32>)],
+}
+
+impl<'a> Terms<'a> {
+    /// How many.
+    pub(crate) fn len(self) -> usize {
+        self.terms.len()
+    }
+
+    /// The terms.
+    pub(crate) fn iter(self) -> impl DoubleEndedIterator<Item = &'a [u8]> {
+        self.terms
+            .iter()
+            .map(move |(_, range)| slice(self.bytes, range))
+    }
+
+    /// Whether one is not null.
+    pub(crate) fn has_value(self) -> bool {
+        // Null comes first.
+        self.iter()
+            .next_back()
+            .is_some_and(|last| last != term::NULL)
+    }
+
+    /// The *suffixes* of the postings of these terms, ascending, each once: what a key has behind
+    /// the field and before the cluster.
+    pub(crate) fn suffixes(self) -> Vec<Cow<'a, [u8]>> {
+        let mut suffixes: Vec<_> = self.iter().map(key::of_term).collect();
+        // Hashes come in another order than what they are of, and two may be the same.
+        if self.iter().any(|term| term.len() > key::TERM_BYTES_MAX) {
+            suffixes.sort_unstable();
+            suffixes.dedup();
+        }
+        suffixes
+    }
+
+    /// Shows the suffix of each posting that a document with these terms is in, each once.
+    pub(crate) fn each_suffix(self, mut see: impl FnMut(&[u8])) {
+        if self.has_value() {
+            see(&[key::PRESENT]);
+        }
+        if self.len() > 1 {
+            see(&[key::SEVERAL]);
+        }
+        self.suffixes().iter().for_each(|suffix| see(suffix));
+    }
+}
+
+impl PartialEq for Terms<'_> {
+    fn eq(&self, other: &Terms<'_>) -> bool {
+        self.len() == other.len() && self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Terms<'_> {}
+
+/// Shows each field that differs, with its terms before and after.
+pub(crate) fn each_changed<'a>(
+    before: &'a Values,
+    after: &'a Values,
+    mut see: impl FnMut(Slot, Terms<'a>, Terms<'a>),
+) {
+    let (mut before, mut after) = (before.fields().peekable(), after.fields().peekable());
+    loop {
+        let slot = match (before.peek(), after.peek()) {
+            (Some((old, _)), Some((new, _))) => *old.min(new),
+            (Some((slot, _)), None) | (None, Some((slot, _))) => *slot,
+            (None, None) => return,
+        };
+        let old = before.next_if(|(of, _)| *of == slot);
+        let new = after.next_if(|(of, _)| *of == slot);
+        let [old, new] = [old, new].map(|found| found.map_or(Terms::default(), |found| found.1));
+        if old != new {
+            see(slot, old, new);
+        }
+    }
+}
