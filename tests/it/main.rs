@@ -26,6 +26,7 @@ mod live_index;
 mod locks;
 mod memcached;
 mod memory;
+mod one_key;
 mod opensearch_py;
 mod python;
 mod query;

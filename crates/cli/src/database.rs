@@ -67,6 +67,7 @@ pub(crate) fn open_to_serve(
 /// # Errors
 /// With the commands that create a database.
 pub(crate) fn require_directory(context: &Context, path: &Path) -> Result<()> {
+    refuse_server(path)?;
     match context.env.exists(path) {
         Ok(true) => Ok(()),
         Ok(false) => Err(Error::Failed(format!(
@@ -78,6 +79,42 @@ pub(crate) fn require_directory(context: &Context, path: &Path) -> Result<()> {
     }
 }
 
+/// Refuses the address of a server, which is no directory.
+///
+/// # Errors
+/// With what a server understands.
+pub(crate) fn refuse_server(path: &Path) -> Result<()> {
+    let text = path.to_string_lossy();
+    let is_url = text.starts_with("http://") || text.starts_with("https://");
+    match is_url || text.starts_with("http:/") || text.starts_with("https:/") {
+        true => Err(Error::Usage(format!(
+            "{text} is the address of a server, and this command works on a directory; send a \
+             server its requests over HTTP (curl {text}/COLLECTION/_doc/KEY, and /_bulk, /_search, \
+             /_count)"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// Says what a file at `path` is, where a directory is needed.
+fn refuse_file(context: &Context, path: &Path) -> Result<()> {
+    let is_file = context.env.exists(path).unwrap_or(false) && context.env.list(path).is_err();
+    if !is_file {
+        return Ok(());
+    }
+    let shown = path.display();
+    let is_frozen = path
+        .extension()
+        .is_some_and(|extension| extension == "quire");
+    Err(Error::Usage(match is_frozen {
+        true => format!(
+            "{shown} is a frozen file, and this command works on a database; query it: quire query \
+             {shown} --where \"_id = 'KEY'\""
+        ),
+        false => format!("{shown} is a file, and no directory of a database"),
+    }))
+}
+
 fn open(
     context: &Context,
     path: &Path,
@@ -85,6 +122,8 @@ fn open(
     create: bool,
     retention: bool,
 ) -> Result<Database> {
+    refuse_server(path)?;
+    refuse_file(context, path)?;
     let mut options = DatabaseOptions {
         create_if_missing: create,
         // The database may be the copy of a follower: a command that reads it deletes nothing.

@@ -36,5 +36,5 @@ pub use rows::Rows;
 pub use salvage::{Salvage, Salvaged, SalvagedIndex};
 pub use scan::PartitionScan;
 pub use search::{ID, IndexSettings, IndexedFields, LiveShard};
-pub use types::{Action, Change, Condition, Effect, Found, Write, Written};
+pub use types::{Action, Change, Condition, Effect, Found, Write, Written, id_value};
 pub use view::PartitionView;

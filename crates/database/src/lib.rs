@@ -18,6 +18,7 @@ pub mod engine;
 mod error;
 mod fields;
 mod indexed_fields;
+mod one_key;
 mod options;
 mod query;
 mod retention;

@@ -4,12 +4,13 @@ use crate::Context;
 use crate::error::{Error, Result};
 use crate::field_names::fields_of;
 use crate::message::print_message;
-use crate::output::Output;
+use crate::output::{Output, key_json};
 use crate::source::Source;
 use quiredb::query::{
     Aggregate, Aggregated, Answer, Explain, Filter, Group, Options, Order, Path as Field, Prepared,
     Query, Trace, UnknownFields, Value, find, write_fields,
 };
+use quiredb::{Document, ID, Key};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -171,19 +172,35 @@ fn show_documents(
 ) -> Result<()> {
     for hits in answer.hits.chunks(SHOWN_AT_ONCE) {
         for found in source.documents(hits)? {
-            let mut json = Vec::new();
-            match query.fields() {
-                Some(fields) => write_fields(found.document.root(), fields, &mut json),
-                None => found.document.write_json(&mut json),
-            }
-            let json = String::from_utf8_lossy(&json);
-            match &found.origin {
-                Some(origin) => out.found_as(origin, &json)?,
-                None => out.found_bare(&json)?,
+            let key = found.origin.as_ref().map(|origin| &origin.key);
+            match (query.fields(), &found.origin) {
+                (None, Some(origin)) => out.keyed(source.key_field(), origin, &found.document)?,
+                (None, None) => out.found_bare(&found.document.to_json())?,
+                (Some(fields), Some(origin)) => {
+                    out.found_as(origin, &selected(fields, &found.document, key))?;
+                }
+                (Some(fields), None) => {
+                    out.found_bare(&selected(fields, &found.document, key))?;
+                }
             }
         }
     }
     Ok(())
+}
+
+/// These fields of a document, as JSON. `_id` among them is the key, where the document has no such
+/// field.
+fn selected(fields: &[Field], document: &Document, key: Option<&Key>) -> String {
+    let mut json = Vec::new();
+    write_fields(document.root(), fields, &mut json);
+    let json = String::from_utf8_lossy(&json).into_owned();
+    let has_key = fields.iter().any(|field| field.as_str() == ID);
+    let (Some(key), true, None) = (key, has_key, document.get(ID)) else {
+        return json;
+    };
+    let comma = if json == "{}" { "" } else { "," };
+    let rest = json.strip_prefix('{').unwrap_or_default();
+    format!("{{\"{ID}\":{}{comma}{rest}", key_json(key))
 }
 
 /// Prints counts and aggregates of all documents that match, for people.

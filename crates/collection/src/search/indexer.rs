@@ -5,6 +5,7 @@
 
 use super::values::{Slot, Values};
 use super::{FieldSet, key};
+use crate::types::id_value;
 use hashbrown::HashMap;
 use quire_index::term;
 use quire_model::{Document, ValueRef};
@@ -13,7 +14,8 @@ use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// The field that is a document's key, as text, where the document has no such field.
+/// The field that is a document's key in queries: an integer if the key is one, else a string. What
+/// a document has in this field is never another value.
 pub const ID: &str = "_id";
 
 /// A field that is indexed.
@@ -71,10 +73,12 @@ impl Indexer {
                 values.push(slot, |out| term::encode(value, out));
             }
         };
-        Path::each_value_in(document.root(), &mut add);
-        if document.get(ID).is_none() {
-            add(ID, ValueRef::String(id));
-        }
+        Path::each_value_in(document.root(), &mut |path, value| {
+            if path != ID {
+                add(path, value);
+            }
+        });
+        add(ID, id_value(id));
         values.finish();
         self.room = values.room();
         values

@@ -1,7 +1,10 @@
 //! Queries by search indexes, compared with answers from the definition: at any lag, while indexes
 //! are added, changed and dropped, and after crashes.
 
-use crate::{Collection, CollectionSettings, Database, DatabaseOptions, IndexedFields, View};
+use crate::{
+    Collection, CollectionSettings, Database, DatabaseOptions, IndexedFields, Result, View,
+};
+use quire_collection::Write;
 use quire_env::SimEnv;
 use quire_model::{Document, Key, ValueRef};
 use quire_query::testing::{Case, PATHS, naive};
@@ -153,15 +156,20 @@ impl Model {
     }
 }
 
+/// Writes a document whatever key it names, as versions did that had no rule about it.
+fn copy(collection: &Collection, write: Write) -> Result<()> {
+    let mut results = crate::batch::copies(collection).writes([write]).write();
+    results.pop().unwrap().map(drop)
+}
+
+/// The document as queries see it: `_id` is its key, an integer if the key is one.
 fn with_key(key: &Key, document: &Document) -> Document {
-    match document.get("_id") {
-        Some(_) => document.clone(),
-        None => {
-            let id = format!(r#"{{"_id":"{key}"}}"#);
-            let id = Document::from_json(id.as_bytes()).unwrap();
-            document.merge_patch(&id).unwrap()
-        }
-    }
+    let id = match key.as_integer() {
+        Some(integer) => format!(r#"{{"_id":{integer}}}"#),
+        None => format!(r#"{{"_id":"{key}"}}"#),
+    };
+    let id = Document::from_json(id.as_bytes()).unwrap();
+    document.merge_patch(&id).unwrap()
 }
 
 fn is_indexed(view: &View, query: &Prepared) -> bool {
@@ -256,15 +264,15 @@ impl Run {
         match numbers.below(20) {
             0..6 => {
                 let document = document(numbers);
-                self.collection.put_at(&key, &document)?;
+                copy(&self.collection, Write::put(key.clone(), document.clone()))?;
                 self.model.put(partition, &key, with_key(&key, &document));
             }
             6..8 => {
                 let patch = document(numbers);
                 if let Some(before) = self.model.get(&key) {
-                    self.collection.patch(&key, &patch)?;
+                    copy(&self.collection, Write::patch(key.clone(), patch.clone()))?;
                     let after = before.merge_patch(&patch).unwrap();
-                    self.model.put(partition, &key, after);
+                    self.model.put(partition, &key, with_key(&key, &after));
                 }
             }
             8 => {
@@ -385,7 +393,8 @@ fn an_index_is_right_after_a_crash_at_any_step() {
                 1 => {
                     let document = case.documents.get(numbers.below(case.documents.len()));
                     let key = Key::from(numbers.below(30) as u32);
-                    document.map(|document| collection.put_at(&key, document).unwrap());
+                    let put = document.map(|document| Write::put(key, document.clone()));
+                    put.map(|put| copy(&collection, put).unwrap());
                 }
                 _ => {}
             }
