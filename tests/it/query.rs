@@ -200,7 +200,7 @@ fn what_can_not_be_frozen_or_opened_is_an_error_and_leaves_nothing() {
     let kind = |path: &Path| open(path).unwrap_err().kind();
     assert_eq!(kind(file), ErrorKind::NotFound);
     assert_eq!(kind(db), ErrorKind::Invalid);
-    assert_eq!(kind(&db.join("CATALOG")), ErrorKind::Corrupt);
+    assert_eq!(kind(&db.join("CATALOG")), ErrorKind::Invalid);
     let report = freeze(&view, file, &named("f1"), &mut |_| {}).unwrap();
     assert_eq!(report.documents, 1);
     let frozen = open(file).unwrap();

@@ -84,8 +84,8 @@ impl FrozenView {
     /// their names.
     ///
     /// # Errors
-    /// `NotFound`; `Invalid` for a folder without such files; `Corrupt` for a file that is no
-    /// frozen partition, or damaged.
+    /// `NotFound`; `Invalid` for a folder without such files, and for a file that is no frozen
+    /// partition; `Corrupt` for a damaged one.
     pub fn open(env: &Arc<dyn Env>, path: &Path) -> Result<FrozenView> {
         if env.list(path).is_err() {
             let file = FrozenFile::open(&**env, path, OpenOptions::default())?;

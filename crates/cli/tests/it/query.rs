@@ -437,7 +437,7 @@ fn documents_are_left_out_if_that_is_wanted_and_their_keys_are_given() {
     let inspected = quire.json(&["inspect", "bare.quire"]);
     let whole = quire.json(&["inspect", "c.quire"]);
     assert!(
-        inspected["file_bytes"].as_u64() < whole["file_bytes"].as_u64(),
+        inspected["bytes"].as_u64() < whole["bytes"].as_u64(),
         "{inspected}"
     );
 }
