@@ -516,6 +516,11 @@ impl<M: Machine> Inner<M> {
             };
             inner.flush_due.store(false, Ordering::Release);
             inner.shared.flush_ended();
+            // A derived tree may have been completed while the flush was under way: no flush was
+            // scheduled for it then.
+            if result.is_ok() && inner.may_compact() && inner.has_unflushed_group() {
+                inner.schedule_flush(Duration::ZERO);
+            }
             if let Err(error) = result {
                 tracing::error!(
                     partition = %inner.dir.display(),

@@ -109,6 +109,15 @@ impl<M: Machine> Inner<M> {
         Ok(())
     }
 
+    /// Whether a group is built, and no manifest says so yet: it may not be read before.
+    pub(crate) fn has_unflushed_group(&self) -> bool {
+        let is_unflushed = |group: &Group| {
+            let mut slots = group.ids.iter().filter_map(|id| self.trees.find(*id));
+            group.is_complete() && slots.any(|slot| slot.used() == TreeUse::Building)
+        };
+        self.deriving.lock().groups.iter().any(is_unflushed)
+    }
+
     /// Has all derived trees follow the changes up to `to`. A group that fails to is built anew: it
     /// must not keep memory from being freed.
     pub(crate) fn derive_to(&self, deriver: &mut Deriver, to: Position) {

@@ -41,6 +41,8 @@ pub(crate) struct Indexer {
     known: Vec<Known>,
     by_path: HashMap<Box<str>, usize, BuildHasherDefault<Xxh3Default>>,
     bytes: usize,
+    /// Bytes and number of the terms of the last document.
+    room: (usize, usize),
 }
 
 impl Indexer {
@@ -52,13 +54,14 @@ impl Indexer {
             known: Vec::new(),
             by_path: HashMap::default(),
             bytes: 0,
+            room: (0, 0),
         }
     }
 
     /// The values of a document. `id` is its key as text.
     pub(crate) fn values(&mut self, document: &Document, id: &str) -> Values {
-        let mut values = Values::default();
-        values.clear();
+        let (bytes, terms) = self.room;
+        let mut values = Values::with_room(bytes + bytes / 4, terms + terms / 4);
         let mut last = None;
         let mut add = |path: &str, value: ValueRef<'_>| {
             let at = self.find(path, last);
@@ -72,6 +75,7 @@ impl Indexer {
             add(ID, ValueRef::String(id));
         }
         values.finish();
+        self.room = values.room();
         values
     }
 

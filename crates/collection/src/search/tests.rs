@@ -32,8 +32,9 @@ impl MapPostings {
             let base = self.0.get(key);
             let base = base.map(|value| Posting::decode(value).unwrap());
             let mut posting = base.unwrap_or_default();
-            posting.apply(&change.of_posting());
-            let mut value = Vec::new();
+            let (mut operand, mut value) = (Vec::new(), Vec::new());
+            change.encode(&mut operand);
+            posting.apply_encoded(&operand).unwrap();
             posting.encode(&mut value);
             self.0.insert(key.to_vec(), value);
         });
