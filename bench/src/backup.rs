@@ -12,8 +12,8 @@ use crate::results::{Better, Results};
 use crate::{Result, adverts};
 use quiredb::operations::{BackupOptions, backup};
 use quiredb::{
-    Collection, CollectionSettings, Database, DatabaseBuilder, Document, Durability, Key, OsEnv,
-    Volumes, Write,
+    Collection, CollectionSettings, Database, DatabaseBuilder, Document, Durability, IndexedFields,
+    Key, OsEnv, Volumes, Write,
 };
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -81,7 +81,11 @@ impl Plan {
     fn measure(&self, results: &Results) -> Result<()> {
         let volumes = Volumes::single(self.dir.join("db"));
         let database = DatabaseBuilder::on(&volumes).open()?;
-        let adverts = database.create_collection("adverts", CollectionSettings::default())?;
+        let settings = CollectionSettings {
+            index: IndexedFields::none(),
+            ..CollectionSettings::default()
+        };
+        let adverts = database.create_collection("adverts", settings)?;
         for from in (0..self.count).step_by(self.slice.max(1) as usize) {
             let to = (from + self.slice).min(self.count);
             let batches = Batches(Mutex::new(self.batches(from..to, 0)?));

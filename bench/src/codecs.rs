@@ -11,7 +11,8 @@ use crate::measure::{Watch, in_directory, spread};
 use crate::results::{Better, Results};
 use crate::{Result, adverts};
 use quiredb::{
-    Collection, CollectionSettings, Database, DatabaseOptions, Document, Durability, Key, Write,
+    Collection, CollectionSettings, Database, DatabaseOptions, Document, Durability, IndexedFields,
+    Key, Write,
 };
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -172,6 +173,7 @@ impl Plan {
             codec: codec.parse()?,
             block_bytes,
             dictionary_bytes,
+            index: IndexedFields::none(),
             ..CollectionSettings::default()
         };
         let collection = database.create_collection("documents", settings)?;

@@ -213,7 +213,14 @@ impl Plan {
             .arg(self.dir.join("db"))
             .arg("adverts")
             .arg(input)
-            .args(["--durability", "none", "--json", "--memory"])
+            .args([
+                "--durability",
+                "none",
+                "--index",
+                "none",
+                "--json",
+                "--memory",
+            ])
             .arg(format!("{}MiB", self.memory))
             .output()?;
         let (_, cpu) = watch.stop()?;

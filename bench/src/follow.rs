@@ -13,14 +13,13 @@
 //!
 //! In the end every document and version of the two is compared.
 
+use crate::http::Client;
 use crate::measure::{Latencies, in_directory, spread};
 use crate::results::{Better, Results};
 use crate::server::Server;
 use crate::{Result, adverts};
 use quiredb::Database;
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -69,63 +68,6 @@ fn stats(server: &Server) -> Result<Value> {
     Client::connect(server.address)?.json("GET", "/_quire/stats", b"")
 }
 
-/// A connection that is kept open.
-struct Client {
-    stream: BufReader<TcpStream>,
-}
-
-impl Client {
-    fn connect(address: SocketAddr) -> Result<Client> {
-        let stream = TcpStream::connect(address)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        Ok(Client {
-            stream: BufReader::new(stream),
-        })
-    }
-
-    fn request(&mut self, method: &str, path: &str, body: &[u8]) -> Result<(u16, Vec<u8>)> {
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
-             content-length: {}\r\n\r\n",
-            body.len()
-        );
-        self.stream
-            .get_mut()
-            .write_all(&[head.as_bytes(), body].concat())?;
-        let mut line = String::new();
-        self.stream.read_line(&mut line)?;
-        let status = line.split(' ').nth(1).ok_or("no answer")?.parse()?;
-        let mut length = 0;
-        loop {
-            line.clear();
-            self.stream.read_line(&mut line)?;
-            match line.trim_end().split_once(": ") {
-                None => break,
-                Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
-                    length = value.parse()?;
-                }
-                Some(_) => {}
-            }
-        }
-        let mut body = vec![0; length];
-        self.stream.read_exact(&mut body)?;
-        Ok((status, body))
-    }
-
-    fn json(&mut self, method: &str, path: &str, body: &[u8]) -> Result<Value> {
-        let (status, body) = self.request(method, path, body)?;
-        match status {
-            200..=299 => Ok(serde_json::from_slice(&body)?),
-            _ => Err(format!(
-                "{method} {path}: {status} {}",
-                String::from_utf8_lossy(&body)
-            )
-            .into()),
-        }
-    }
-}
-
 /// One round.
 struct Round {
     written_per_second: f64,
@@ -151,7 +93,7 @@ impl Plan {
         let mut command = Command::new(&self.quire);
         let leader = Server::start_quire(command.arg("serve").arg(&leader_dir), "listening")?;
         let mut client = Client::connect(leader.address)?;
-        let settings = br#"{"settings":{"number_of_shards":2}}"#;
+        let settings = br#"{"settings":{"number_of_shards":2,"quire.index":"none"}}"#;
         for name in ["adverts", "marks"] {
             client.json("PUT", &format!("/{name}"), settings)?;
         }

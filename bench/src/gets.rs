@@ -11,7 +11,7 @@ use crate::results::{Better, Results};
 use crate::{Result, adverts};
 use quiredb::{
     Collection, CollectionSettings, Database, DatabaseBuilder, DatabaseOptions, Document,
-    Durability, Key, Volumes, Write,
+    Durability, IndexedFields, Key, Volumes, Write,
 };
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -136,7 +136,11 @@ impl Plan {
             Ok(DatabaseBuilder::on(&volumes).options(options).open()?)
         };
         let database = open()?;
-        let documents = database.create_collection("adverts", CollectionSettings::default())?;
+        let settings = CollectionSettings {
+            index: IndexedFields::none(),
+            ..CollectionSettings::default()
+        };
+        let documents = database.create_collection("adverts", settings)?;
         for from in (0..count).step_by(BATCH as usize) {
             let put = |number| Ok(Write::put(key(number)?, document(number)?));
             let writes = (from..(from + BATCH).min(count)).map(put);

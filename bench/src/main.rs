@@ -11,11 +11,13 @@
 mod adverts;
 mod backup;
 mod codecs;
+mod converged;
 mod corpus;
 mod docstore;
 mod engine;
 mod follow;
 mod gets;
+mod http;
 mod kv;
 mod measure;
 mod memcached;
@@ -69,6 +71,11 @@ enum Command {
     Codecs(codecs::Plan),
     /// Follow a leader that is written at a fixed rate: the lag, and how fast a follower catches up
     Follow(follow::Plan),
+    /// Find, load and update documents in a live index: Quire, Lucene, Tantivy, RocksDB, OpenSearch
+    Converged(converged::Plan),
+    /// Measure one engine of `converged` once
+    #[command(hide = true)]
+    ConvergedTask(converged::Task),
     /// Write and read keys and values: Quire, LevelDB, RocksDB, fjall, LMDB, redb, Kyoto Cabinet
     Kv(kv::Plan),
     /// Measure one engine of `kv` once
@@ -111,6 +118,8 @@ impl Cli {
             Command::Overwrites(plan) => plan.run(&results)?,
             Command::Codecs(plan) => plan.run(&results)?,
             Command::Follow(plan) => plan.run(&results)?,
+            Command::Converged(plan) => plan.run(&results)?,
+            Command::ConvergedTask(task) => task.run()?,
             Command::Kv(plan) => plan.run(&results)?,
             Command::KvTask(task) => task.run()?,
             Command::Snapshot(plan) => plan.run(&results)?,

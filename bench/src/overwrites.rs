@@ -16,7 +16,7 @@ use crate::results::{Better, Results};
 use crate::{Result, adverts};
 use quiredb::{
     Collection, CollectionSettings, Database, DatabaseBuilder, DatabaseOptions, Document,
-    Durability, Key, Volumes, Write,
+    Durability, IndexedFields, Key, Volumes, Write,
 };
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -148,7 +148,11 @@ impl Plan {
     fn measure(&self, results: &Results) -> Result<()> {
         let mut documents = Documents::new(self.count);
         let database = self.open(true)?;
-        let adverts = database.create_collection("adverts", CollectionSettings::default())?;
+        let settings = CollectionSettings {
+            index: IndexedFields::none(),
+            ..CollectionSettings::default()
+        };
+        let adverts = database.create_collection("adverts", settings)?;
         for from in (0..self.count).step_by(self.batch.max(1) as usize) {
             let to = (from + self.batch).min(self.count);
             let writes = (from..to).map(|number| documents.put(number));

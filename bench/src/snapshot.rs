@@ -6,8 +6,9 @@
 //! order turns; each builds its files anew, warms up for as long as it is measured, and answers on
 //! one thread. All answers of all engines are compared.
 
-mod cars;
+pub(crate) mod cars;
 mod engines;
+mod layout;
 pub(crate) mod market;
 mod queries;
 

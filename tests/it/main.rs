@@ -21,6 +21,7 @@ mod formats;
 mod frozen;
 mod histories;
 mod kill;
+mod live_index;
 mod locks;
 mod memcached;
 mod memory;

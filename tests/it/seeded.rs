@@ -8,6 +8,7 @@
 //! `QUIRE_SEEDED=BUG` hunts one alone and shows how it was found. `QUIRE_SEEDED=table` writes the
 //! table in `docs/RELIABILITY.md` anew.
 
+use crate::live_index;
 use crate::quire::root;
 use crate::sim_damage;
 use quire_seeded::{Bug, seed_bug};
@@ -68,6 +69,8 @@ fn hunt(bug: Bug) -> Option<Found> {
             })
         }
         Bug::FrozenChecksumUnchecked => frozen_damage(),
+        Bug::RefusedFieldSearched | Bug::DamagedIndexUsed => live_index_tests(),
+        bug if Bug::OF_LIVE_INDEXES.contains(&bug) => live_indexes(),
         _ => random(),
     }?;
     Some(Found {
@@ -137,6 +140,28 @@ fn documents_exhaustive(
 
 /// A method to search for a bug, in words, and the test that fails if it is there.
 type Hunt = (&'static str, fn());
+
+fn live_indexes() -> Option<(String, String)> {
+    (0..SEEDS_MAX).find_map(|seed| {
+        let (failure, place) = quietly(|| _ = live_index::run(seed)).err()?;
+        let plural = if seed == 0 { "" } else { "s" };
+        let by = format!("{} seed{plural} of live indexes", seed + 1);
+        Some((by, format!("{failure} ({place})")))
+    })
+}
+
+fn live_index_tests() -> Option<(String, String)> {
+    first_failure(&[
+        (
+            "documents with more fields than an index takes",
+            live_index::bad_input::fields_past_the_limit_are_refused_by_name_and_found_all_the_same,
+        ),
+        (
+            "damage that a query finds in an index",
+            live_index::damage::damage_that_a_query_finds_has_the_index_built_anew,
+        ),
+    ])
+}
 
 fn frozen_damage() -> Option<(String, String)> {
     let test = crate::frozen::a_changed_bit_in_any_byte_of_a_frozen_partition_is_found;

@@ -2,7 +2,7 @@
 
 use quiredb::{
     Collection, CollectionSettings, Database, DatabaseBuilder, Document, Durability, ErrorKind,
-    Key, Result, SimEnv, Volumes, Write,
+    IndexedFields, Key, Result, SimEnv, Volumes, Write,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,8 @@ fn open(env: &Arc<SimEnv>) -> Result<Database> {
 fn collection(database: &Database) -> Result<Collection> {
     let settings = || CollectionSettings {
         partitions: 2,
+        // `live_index` damages indexes.
+        index: IndexedFields::none(),
         ..CollectionSettings::default()
     };
     database.collection_or_create("letters", settings)

@@ -17,6 +17,7 @@ pub mod exhaustive;
 mod generate;
 mod history;
 mod model;
+mod queries;
 mod reduce;
 pub(crate) mod rng;
 mod run;

@@ -3,7 +3,9 @@
 use super::{Engine, Reader};
 use crate::Result;
 use crate::corpus::{Batch, KEY_FIELD};
-use quiredb::{Collection, CollectionSettings, Database, Document, Durability, Key, Write};
+use quiredb::{
+    Collection, CollectionSettings, Database, Document, Durability, IndexedFields, Key, Write,
+};
 use std::path::Path;
 
 /// A database with one collection.
@@ -19,6 +21,7 @@ impl Engine for Quire {
         let database = Database::builder(dir).memory(memory_bytes).open()?;
         let settings = || CollectionSettings {
             key_field: KEY_FIELD.into(),
+            index: IndexedFields::none(),
             ..CollectionSettings::default()
         };
         let documents = database.collection_or_create("documents", settings)?;

@@ -4,13 +4,14 @@
 //! All is drawn from the advert's number, so that the same adverts are made again; the questions
 //! likewise.
 
+use super::layout::{Layout, added, region_of};
 use crate::Result;
 use crate::adverts::{Random, mix};
 use std::fmt::Write as _;
 use std::io::Write;
 
 /// Names of the fields, in the order of their values, and whether they are numbers.
-pub(super) const FIELDS: [(&str, bool); 25] = [
+pub(crate) const FIELDS: [(&str, bool); 25] = [
     ("id", true),
     ("region", true),
     ("added", true),
@@ -39,14 +40,14 @@ pub(super) const FIELDS: [(&str, bool); 25] = [
 ];
 
 /// By which fields queries sort.
-pub(super) const SORTED: [&str; 5] = ["added", "price", "year", "mileage", "power"];
+pub(crate) const SORTED: [&str; 5] = ["added", "price", "year", "mileage", "power"];
 
 /// An advert: its values as text, field by field, and its payload.
 #[derive(Debug, Default)]
-pub(super) struct Car {
+pub(crate) struct Car {
     values: String,
     ends: Vec<usize>,
-    pub(super) payload: String,
+    pub(crate) payload: String,
 }
 
 const WORDS: [&str; 24] = [
@@ -78,7 +79,7 @@ const WORDS: [&str; 24] = [
 
 impl Car {
     /// The text of each value.
-    pub(super) fn values(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn values(&self) -> impl Iterator<Item = &str> {
         let starts = std::iter::once(&0).chain(&self.ends);
         starts
             .zip(&self.ends)
@@ -91,7 +92,7 @@ impl Car {
     }
 
     /// Makes this the advert of a number.
-    pub(super) fn make(&mut self, id: u64, region: u64) {
+    pub(crate) fn make(&mut self, id: u64, region: u64) {
         self.values.clear();
         self.ends.clear();
         self.payload.clear();
@@ -100,8 +101,7 @@ impl Car {
         let mark = random.below(60).min(random.below(60));
         self.push(id);
         self.push(region);
-        // Each has a time of its own.
-        self.push(1_700_000_000_000 + (id.wrapping_mul(7_919) % 1_000_003) * 1_000_003 + id % 1000);
+        self.push(added(id));
         self.push(500 + 100 * random.below(400).min(random.below(800)));
         self.push(1990 + random.below(36).max(random.below(30)));
         self.push(1_000 * random.below(300));
@@ -136,30 +136,23 @@ impl Car {
     }
 }
 
-/// The numbers of a region's adverts.
-pub(super) fn of_region(region: u64, regions: u64, count: u64) -> std::ops::Range<u64> {
-    let first = |region: u64| region * count / regions;
-    first(region)..first(region + 1)
-}
-
 /// Writes all adverts, one a line, values and payload between tabs: for engines that are other
 /// processes.
-pub(super) fn write(out: &mut dyn Write, count: u64, regions: u64) -> Result<()> {
+pub(crate) fn write(out: &mut dyn Write, layout: Layout, count: u64, files: u64) -> Result<()> {
     let mut car = Car::default();
-    for region in 0..regions {
-        for id in of_region(region, regions, count) {
-            car.make(id, region);
-            for value in car.values() {
-                write!(out, "{value}\t")?;
-            }
-            writeln!(out, "{}", car.payload)?;
+    let regions = layout.regions(files);
+    for id in layout.files(count, files).into_iter().flatten() {
+        car.make(id, region_of(id, regions, count));
+        for value in car.values() {
+            write!(out, "{value}\t")?;
         }
+        writeln!(out, "{}", car.payload)?;
     }
     Ok(())
 }
 
 /// Kinds of questions.
-pub(super) const KINDS: [&str; 5] = [
+pub(crate) const KINDS: [&str; 5] = [
     "count a region",
     "newest of a mark and price",
     "newest of a mark and price in a region",
@@ -169,21 +162,21 @@ pub(super) const KINDS: [&str; 5] = [
 
 /// Queries of this kind are prepared each time that they are executed; all others are prepared
 /// before.
-pub(super) const MADE_ANEW: usize = 4;
+pub(crate) const MADE_ANEW: usize = 4;
 
 /// A question; the same members for all kinds, of which each uses some.
 #[derive(Debug, Clone)]
-pub(super) struct Question {
-    pub(super) kind: usize,
-    pub(super) region: u64,
-    pub(super) marks: Vec<String>,
-    pub(super) price: [u64; 2],
-    pub(super) colour: String,
-    pub(super) years: [u64; 2],
+pub(crate) struct Question {
+    pub(crate) kind: usize,
+    pub(crate) region: u64,
+    pub(crate) marks: Vec<String>,
+    pub(crate) price: [u64; 2],
+    pub(crate) colour: String,
+    pub(crate) years: [u64; 2],
 }
 
 /// `each` questions of each kind.
-pub(super) fn questions(each: u64, regions: u64) -> Vec<Question> {
+pub(crate) fn questions(each: u64, regions: u64) -> Vec<Question> {
     let mut random = Random::new(7);
     let mut all = Vec::new();
     for kind in 0..KINDS.len() {
@@ -208,7 +201,7 @@ pub(super) fn questions(each: u64, regions: u64) -> Vec<Question> {
 
 impl Question {
     /// One line, members between tabs.
-    pub(super) fn write(&self, out: &mut dyn Write) -> Result<()> {
+    pub(crate) fn write(&self, out: &mut dyn Write) -> Result<()> {
         let Question {
             kind,
             region,

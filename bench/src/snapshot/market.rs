@@ -1,4 +1,5 @@
-//! Car adverts in 1,024 partitions: a folder of frozen files beside one index of Lucene.
+//! Car adverts in many partitions: a folder of frozen files beside one index of Lucene, in several
+//! layouts.
 //!
 //! The queries of each kind are executed several times by one thread, then by two at once. The last
 //! repetition is measured: the latency of each query, and the CPU time of all. Queries are prepared
@@ -7,6 +8,7 @@
 //! payloads.
 
 use super::cars::{self, Car, FIELDS, KINDS, MADE_ANEW, Question, SORTED, questions};
+use super::layout::{Layout, region_of};
 use crate::Result;
 use crate::measure::{Watch, disk_bytes, in_directory, spread, thread_cpu_nanos};
 use crate::results::{Better, Results};
@@ -14,7 +16,7 @@ use quire_frozen::{
     Access, FieldSpec, FolderOptions, FrozenBuilder, FrozenFolder, FrozenOptions, OpenOptions,
     Snapshot,
 };
-use quiredb::query::{Options, Prepared, field, find};
+use quiredb::query::{Options, Prepared, Value, field, find};
 use quiredb::{Env, OsEnv, ValueRef};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,6 +24,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
@@ -37,9 +40,21 @@ pub(crate) struct Plan {
     /// Adverts
     #[arg(long, default_value_t = 1_000_000)]
     count: u64,
-    /// Regions, each of which is a partition
+    /// Files, in the layouts that have no number of their own
     #[arg(long, default_value_t = 1024)]
-    regions: u64,
+    files: u64,
+    /// Which adverts are in which file
+    #[arg(long, value_delimiter = ',', default_value = "region")]
+    layout: Vec<Layout>,
+    /// Measure all layouts
+    #[arg(long)]
+    all_layouts: bool,
+    /// Only these engines
+    #[arg(long, value_delimiter = ',', default_values_t = ["quire", "lucene"].map(String::from))]
+    engines: Vec<String>,
+    /// Memory for merged fields, in MiB: the curve of latency by memory
+    #[arg(long, value_delimiter = ',', default_value = "64")]
+    merged_mib: Vec<u64>,
     /// Questions of each kind
     #[arg(long, default_value_t = 200)]
     questions: u64,
@@ -61,7 +76,9 @@ pub(crate) struct Plan {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Task {
     count: u64,
-    regions: u64,
+    files: u64,
+    layout: Layout,
+    merged_mib: u64,
     questions: u64,
     repeats: u64,
     dir: PathBuf,
@@ -82,41 +99,69 @@ struct Measured {
     answers: Vec<u64>,
 }
 
-/// The adverts, one file a region.
+/// The adverts in files.
 struct Market {
     folder: FrozenFolder,
 }
 
-impl Market {
-    fn build(dir: &Path, count: u64, regions: u64) -> Result<Market> {
-        std::fs::create_dir_all(dir)?;
-        let env: Arc<dyn Env> = OsEnv::new()?;
-        let specs = FIELDS.map(|(name, _)| FieldSpec {
-            sortable: SORTED.contains(&name) || name == "id",
-            filterable: name != "id",
-            ..FieldSpec::full(name)
-        });
-        let options = FrozenOptions {
-            documents: false,
-            ..FrozenOptions::default()
-        };
-        let mut car = Car::default();
-        let path = |region: u64| dir.join(format!("{region:04}.quire"));
-        for region in 0..regions {
-            let mut builder =
-                FrozenBuilder::create(Arc::clone(&env), &path(region), &specs, options.clone())?;
-            for id in cars::of_region(region, regions, count) {
-                car.make(id, region);
-                for (at, (value, (_, is_number))) in car.values().zip(FIELDS).enumerate() {
-                    match is_number {
-                        true => builder.set(at, ValueRef::Int(value.parse()?))?,
-                        false => builder.set(at, ValueRef::String(value))?,
-                    }
-                }
-                builder.end(car.payload.as_bytes())?;
+/// The files of a task, built anew unless they are there.
+fn build(task: &Task) -> Result<()> {
+    if task.dir.join("0000.quire").is_file() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(&task.dir)?;
+    let env: Arc<dyn Env> = OsEnv::new()?;
+    let files = task.layout.files(task.count, task.files);
+    let next = AtomicUsize::new(0);
+    // As many files at once as there are threads.
+    std::thread::scope(|scope| {
+        let work = || {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(ids) = files.get(number) else {
+                    return Ok(());
+                };
+                build_file(&env, task, number, ids)?;
             }
-            builder.finish()?;
+        };
+        let running = THREADS.map(|_| scope.spawn(work));
+        running.into_iter().try_for_each(|one| {
+            let done: Result<()> = one.join().map_err(|_| "a thread panicked")?;
+            done
+        })
+    })
+}
+
+fn build_file(env: &Arc<dyn Env>, task: &Task, number: usize, ids: &[u64]) -> Result<()> {
+    let specs = FIELDS.map(|(name, _)| FieldSpec {
+        sortable: SORTED.contains(&name) || name == "id",
+        filterable: name != "id",
+        ..FieldSpec::full(name)
+    });
+    let options = FrozenOptions {
+        documents: false,
+        ..FrozenOptions::default()
+    };
+    let path = task.dir.join(format!("{number:04}.quire"));
+    let mut builder = FrozenBuilder::create(Arc::clone(env), &path, &specs, options)?;
+    let (mut car, regions) = (Car::default(), task.layout.regions(task.files));
+    for id in ids {
+        car.make(*id, region_of(*id, regions, task.count));
+        for (at, (value, (_, is_number))) in car.values().zip(FIELDS).enumerate() {
+            match is_number {
+                true => builder.set(at, ValueRef::Int(value.parse()?))?,
+                false => builder.set(at, ValueRef::String(value))?,
+            }
         }
+        builder.end(car.payload.as_bytes())?;
+    }
+    builder.finish()?;
+    Ok(())
+}
+
+impl Market {
+    fn open(dir: &Path, merged_mib: u64) -> Result<Market> {
+        let env: Arc<dyn Env> = OsEnv::new()?;
         let begun = Instant::now();
         let files = OpenOptions {
             access: Access::Map,
@@ -124,10 +169,11 @@ impl Market {
         };
         let options = FolderOptions {
             files,
-            ..FolderOptions::default()
+            merged_bytes_max: merged_mib << 20,
         };
         let folder = FrozenFolder::open(env, dir, options)?;
-        eprintln!("opened {regions} files in {:?}", begun.elapsed());
+        let files = folder.snapshot().files().len();
+        eprintln!("opened {files} files in {:?}", begun.elapsed());
         let begun = Instant::now();
         folder.refresh()?;
         eprintln!("looked at them again in {:?}", begun.elapsed());
@@ -182,7 +228,7 @@ fn reopen(folder: &FrozenFolder, dir: &Path) -> Result<Duration> {
 
 /// A number of 32 bits that stands for some bytes, each of which is looked at; the other engines
 /// make it alike. Eight bytes at a time: what is measured is not how fast payloads are compared.
-fn hash_of(payload: &[u8]) -> u64 {
+pub(crate) fn hash_of(payload: &[u8]) -> u64 {
     let (words, rest) = payload.as_chunks();
     let words = words.iter().map(|word| u64::from_le_bytes(*word));
     let hash = words.chain(rest.iter().map(|byte| u64::from(*byte)));
@@ -192,8 +238,12 @@ fn hash_of(payload: &[u8]) -> u64 {
 }
 
 fn prepared(question: &Question) -> Result<Prepared> {
+    prepared_of(question, question.region)
+}
+
+/// The query of a question, about a region as the documents have it.
+pub(crate) fn prepared_of(question: &Question, region: impl Into<Value>) -> Result<Prepared> {
     let Question {
-        region,
         marks,
         price: [low, high],
         colour,
@@ -207,9 +257,9 @@ fn prepared(question: &Question) -> Result<Prepared> {
     };
     let newest = |filter| find(filter).order_by(field("added").descending()).limit(10);
     let query = match question.kind {
-        0 | MADE_ANEW => find(field("region").eq(*region)).limit(0).with_count(),
+        0 | MADE_ANEW => find(field("region").eq(region)).limit(0).with_count(),
         1 => newest(priced()),
-        2 => newest(priced().and(field("region").eq(*region))),
+        2 => newest(priced().and(field("region").eq(region))),
         _ => {
             let marks = field("mark").is_in(marks.iter().map(String::as_str));
             let years = field("year").between(*from, *to);
@@ -223,10 +273,13 @@ fn prepared(question: &Question) -> Result<Prepared> {
 impl Task {
     pub(crate) fn run(&self) -> Result<()> {
         let watch = Watch::start()?;
-        let market = Market::build(&self.dir, self.count, self.regions)?;
-        let (_, build_cpu_seconds) = watch.stop()?;
+        build(self)?;
+        let (build_seconds, build_cpu_seconds) = watch.stop()?;
+        eprintln!("built in {build_seconds:.1?} s, {build_cpu_seconds:.1} s of CPU");
         let disk_bytes = disk_bytes(&self.dir)?;
-        let questions = questions(self.questions, self.regions);
+        let questions = questions(self.questions, self.layout.regions(self.files));
+        self.first_queries(&questions)?;
+        let market = Market::open(&self.dir, self.merged_mib)?;
         for kind in 0..KINDS.len() {
             let of_kind = questions.iter().filter(|question| question.kind == kind);
             let of_kind: Vec<_> = of_kind.collect();
@@ -263,6 +316,26 @@ impl Task {
                 };
                 println!("{}", serde_json::to_string(&measured)?);
             }
+        }
+        Ok(())
+    }
+
+    /// What the first query of each kind takes when the files were just opened, and the second.
+    fn first_queries(&self, questions: &[Question]) -> Result<()> {
+        for (kind, name) in KINDS.iter().enumerate() {
+            let market = Market::open(&self.dir, self.merged_mib)?;
+            let mut of_kind = questions.iter().filter(|question| question.kind == kind);
+            let Some(question) = of_kind.next() else {
+                continue;
+            };
+            let query = prepared(question)?;
+            let mut micros = Vec::new();
+            for _ in 0..2 {
+                let before = thread_cpu_nanos();
+                market.answer(&query)?;
+                micros.push((thread_cpu_nanos() - before) / 1000);
+            }
+            eprintln!("{name}: first and second query take {micros:?} µs of CPU");
         }
         Ok(())
     }
@@ -336,24 +409,48 @@ fn add_to(results: &Results, all: &BTreeMap<(usize, usize, String), Vec<Measured
 
 impl Plan {
     pub(crate) fn run(&self, results: &Results) -> Result<()> {
-        in_directory(&self.dir, || self.measure(results))
+        let layouts = match self.all_layouts {
+            true => Layout::ALL.to_vec(),
+            false => self.layout.clone(),
+        };
+        for layout in layouts {
+            for (place, merged_mib) in self.merged_mib.iter().enumerate() {
+                // Lucene has no such limit: once is enough.
+                let engines: Vec<_> = self.engines.iter().map(String::as_str).collect();
+                let engines = engines
+                    .into_iter()
+                    .filter(|engine| place == 0 || *engine == "quire");
+                let engines: Vec<_> = engines.collect();
+                in_directory(&self.dir, || {
+                    self.measure(layout, *merged_mib, &engines, results)
+                })?;
+            }
+        }
+        Ok(())
     }
 
-    fn measure(&self, results: &Results) -> Result<()> {
+    fn measure(
+        &self,
+        layout: Layout,
+        merged_mib: u64,
+        engines: &[&str],
+        results: &Results,
+    ) -> Result<()> {
         let [adverts, questions_file] =
             ["adverts.tsv", "questions.tsv"].map(|name| self.dir.join(name));
         let mut out = BufWriter::new(File::create(&adverts)?);
-        cars::write(&mut out, self.count, self.regions)?;
+        cars::write(&mut out, layout, self.count, self.files)?;
         out.flush()?;
         let mut out = BufWriter::new(File::create(&questions_file)?);
-        for question in questions(self.questions, self.regions) {
+        for question in questions(self.questions, layout.regions(self.files)) {
             question.write(&mut out)?;
         }
         out.flush()?;
         let mut all: BTreeMap<(usize, usize, String), Vec<Measured>> = BTreeMap::new();
         for round in 0..self.rounds {
-            let mut engines = ["quire", "lucene"];
-            engines.rotate_left(round % 2);
+            let mut engines = engines.to_vec();
+            let turn = round % engines.len().max(1);
+            engines.rotate_left(turn);
             for engine in engines {
                 let dir = self.dir.join(engine);
                 let mut command = match engine {
@@ -372,8 +469,10 @@ impl Plan {
                     _ => {
                         let mut this = Command::new(std::env::current_exe()?);
                         this.arg("snapshot-cars-task");
-                        let counts = [self.count, self.regions, self.questions, self.repeats];
-                        this.args(counts.map(|count| count.to_string())).arg(&dir);
+                        this.arg(self.count.to_string()).arg(self.files.to_string());
+                        this.arg(layout.name()).arg(merged_mib.to_string());
+                        this.arg(self.questions.to_string());
+                        this.arg(self.repeats.to_string()).arg(&dir);
                         this
                     }
                 };
@@ -389,25 +488,28 @@ impl Plan {
                 }
             }
         }
+        println!(
+            "\nLayout {}, {merged_mib} MiB for merged fields.",
+            layout.name()
+        );
         self.table(&all)?;
-        add_to(results, &all);
+        // The figures that are compared from version to version are of one layout.
+        if layout == Layout::Region && merged_mib == 64 {
+            add_to(results, &all);
+        }
         Ok(())
     }
 
     fn table(&self, all: &BTreeMap<(usize, usize, String), Vec<Measured>>) -> Result<()> {
-        println!(
-            "{} adverts in {} partitions, {} rounds.\n",
-            self.count, self.regions, self.rounds
-        );
+        println!("{} adverts, {} rounds.\n", self.count, self.rounds);
         println!(
             "| | threads | engine | p50, µs | p95, µs | p99, µs | CPU, µs | times Quire's CPU \
              | built in CPU s | MB on disk |"
         );
         println!("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
         for ((kind, threads, engine), rounds) in all {
-            let quire = all
-                .get(&(*kind, *threads, "quire".to_owned()))
-                .ok_or("Quire was not measured")?;
+            let quire = all.get(&(*kind, *threads, "quire".to_owned()));
+            let quire = quire.unwrap_or(rounds);
             let pairs = || rounds.iter().zip(quire);
             if let Some((one, _)) = pairs().find(|(one, quire)| one.answers != quire.answers) {
                 let at = one

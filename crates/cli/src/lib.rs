@@ -9,6 +9,7 @@ mod commands;
 mod database;
 mod demo;
 mod error;
+mod field_names;
 mod files;
 mod http;
 mod input;

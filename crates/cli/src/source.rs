@@ -71,12 +71,15 @@ impl Source {
                     ..*options
                 };
                 match frozen.query(query, &strict) {
-                    Err(quiredb::Error::Query(QueryError::UnknownField { path }))
-                        if options.unknown_fields == UnknownFields::MatchNothing =>
-                    {
+                    Err(quiredb::Error::Query(QueryError::UnknownField { path })) => {
+                        let why = why_unknown(frozen, &path);
+                        if options.unknown_fields == UnknownFields::Refuse {
+                            return Err(Error::engine("cannot query")(quiredb::Error::Invalid(
+                                why,
+                            )));
+                        }
                         crate::message::print_message(format_args!(
-                            "quire: no document has a field {path:?}, or it was not frozen: it \
-                             has no values here"
+                            "quire: {why}: it has no values here"
                         ));
                         frozen.query(query, options)
                     }
@@ -104,6 +107,23 @@ impl Source {
             Source::Frozen(frozen) => frozen.documents(hits),
         };
         documents.map_err(Error::engine("cannot read"))
+    }
+}
+
+/// Why no file has a value at a path.
+fn why_unknown(frozen: &FrozenView, path: &str) -> String {
+    let files = frozen.files();
+    let fields = || files.iter().flat_map(|file| file.fields());
+    let is_below = |field: &str| {
+        let rest = field.strip_prefix(path);
+        rest.is_some_and(|rest| rest.starts_with('.'))
+    };
+    if let Some((field, _)) = fields().find(|(field, _)| is_below(field)) {
+        return format!("{path:?} is an object; name a field in it, as {field:?}");
+    }
+    match fields().any(|(field, _)| field == path) {
+        true => format!("no document has a value in the field {path:?}"),
+        false => format!("the field {path:?} was not frozen, or no document has it"),
     }
 }
 

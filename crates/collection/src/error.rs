@@ -59,8 +59,8 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
-    /// The search index makes no sense.
-    #[error("search index: {what}; drop the index and add it again")]
+    /// The search index is damaged: queries read documents until it is built anew.
+    #[error("search index: {what}")]
     Index {
         /// What is wrong.
         what: String,

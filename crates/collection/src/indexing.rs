@@ -10,12 +10,12 @@
 use crate::search::{SearchIndex, SearchTree, is_search_tree};
 use crate::{IndexSettings, Partition, PartitionView, Result};
 use quire_env::JobClass;
-use quire_store::{DerivedTrees, TreeId, TreeState};
+use quire_store::{DerivedTrees, Rebuilt, TreeId, TreeState};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// What a partition's search index is like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexFigures {
     /// Whether queries use it.
     pub complete: bool,
@@ -23,6 +23,12 @@ pub struct IndexFigures {
     pub lag: u64,
     /// Bytes of its table files and memtables.
     pub bytes: u64,
+    /// How often it was built anew since the partition was opened, as it was damaged, and why the
+    /// last time.
+    pub rebuilt: Rebuilt,
+    /// Fields that are not in it, as a partition has at most 10,000 and a path at most 1,024 bytes:
+    /// the first hundred.
+    pub refused_fields: Vec<String>,
 }
 
 impl Partition {
@@ -56,6 +62,7 @@ impl Partition {
     /// The search index; `None` if there is none.
     pub fn index_figures(&self) -> Option<IndexFigures> {
         let newest = self.search_state().trees().last()?.clone();
+        let view = self.view().ok()?;
         let trees = self.store().trees();
         let tree = trees.iter().find(|tree| tree.id == newest.id)?;
         let columns = trees.iter().find(|tree| tree.id == newest.columns);
@@ -69,6 +76,8 @@ impl Partition {
             complete,
             lag,
             bytes: bytes.sum(),
+            rebuilt: tree.rebuilt.clone().unwrap_or_default(),
+            refused_fields: view.refused_fields(&newest).unwrap_or_default(),
         })
     }
 

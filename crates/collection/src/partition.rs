@@ -52,6 +52,7 @@ impl Partition {
             .extend(index.map(|index| Arc::new(SearchIndex::new(index)) as Arc<dyn DerivedTrees>));
         let store = Store::open(Arc::clone(&shared), place, options, changed)?;
         let search = Arc::<SearchState>::default();
+        let _ = search.store.set(store.downgrade());
         let opened = index.filter(|index| store.tree_state(index.tree()).is_some());
         search.set_trees(opened.map(SearchTree::new).into_iter().collect());
         Ok(Partition {

@@ -5,13 +5,25 @@ use crate::record::{Kind, Record};
 use crate::search::{
     COLUMN_BLOCK_BITS, CachedChanges, Changed, Documents, ID, LiveColumns, LiveShard, SearchTree,
 };
+use crate::search::{is_listed, refused_fields, refuses_some};
 use crate::types::with_key;
 use crate::{Error, PartitionView, Result};
 use bytes::Bytes;
 use quire_model::{DocId, Document, Key, Position};
 use quire_query::Prepared;
-use quire_store::TreeState;
+use quire_seeded::{Bug, seeded};
+use quire_store::{TreeId, TreeState, WeakStore};
 use std::sync::Arc;
+
+/// Bytes of the documents that an index is behind. Where there are more, queries read all
+/// documents, one after the other.
+const CHANGED_BYTES_MAX: usize = 16 << 20;
+
+/// Bytes of memory that a changed document takes.
+fn kept_bytes(document: &Option<Document>) -> usize {
+    let of_document = document.as_ref().map_or(0, |one| one.as_bytes().len());
+    of_document + 2 * size_of::<(u32, Option<Document>)>()
+}
 
 impl PartitionView {
     /// The view as a shard of a query, which finds documents by the search index; `None` if there
@@ -23,14 +35,68 @@ impl PartitionView {
         let has_all = |tree: &&SearchTree| {
             let mut has_all = true;
             query.each_use(&mut |path, _| has_all &= tree.fields.includes(path.as_str()));
-            has_all
+            has_all || seeded(Bug::LeftOutFieldSearched)
         };
         let trees = self.search_trees().iter().rev().filter(has_all);
         let built = trees.filter_map(|tree| Some((tree, self.built(tree)?)));
         let Some((tree, built)) = built.take(1).next() else {
             return Ok(None);
         };
-        self.shard(tree, built, query.is_about(ID)).map(Some)
+        let shard = match self.has_fields(tree, built, query) {
+            Ok(false) => return Ok(None),
+            Ok(true) => self.shard(tree, built, query.is_about(ID)),
+            Err(error) => Err(error),
+        };
+        match shard {
+            Err(Error::Index { what }) => {
+                self.rebuild_search_tree(tree.id, &what);
+                Ok(None)
+            }
+            shard => shard,
+        }
+    }
+
+    /// Whether a tree has all fields of a query that documents have: it may have refused some.
+    fn has_fields(&self, tree: &SearchTree, built: Position, query: &Prepared) -> Result<bool> {
+        let shown = self.store_view().tree(tree.id)?;
+        let state = self.search_state();
+        let refuses = state.refuses(tree.id, built, || refuses_some(shown))?;
+        if !refuses || seeded(Bug::RefusedFieldSearched) {
+            return Ok(true);
+        }
+        let mut has_all = Ok(true);
+        query.each_use(&mut |path, _| {
+            if matches!(has_all, Ok(true)) {
+                has_all = is_listed(shown, path.as_str());
+            }
+        });
+        has_all
+    }
+
+    /// The fields that a search tree has refused; at most a hundred.
+    pub(crate) fn refused_fields(&self, tree: &SearchTree) -> Result<Vec<String>> {
+        match self.built(tree) {
+            Some(_) => refused_fields(self.store_view().tree(tree.id)?),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Whether an answer from a shard of this view failed because the search index is damaged. Then
+    /// the index is built anew in the background.
+    pub fn index_is_damaged(&self, shard: &LiveShard<'_>) -> bool {
+        let damage = shard.tree.zip(shard.damage());
+        if let Some((tree, what)) = damage {
+            self.rebuild_search_tree(tree, what);
+        }
+        damage.is_some()
+    }
+
+    /// Has a search tree built anew that is damaged in this view.
+    pub(crate) fn rebuild_search_tree(&self, tree: TreeId, what: &str) {
+        let store = self.search_state().store.get();
+        if let Some(store) = store.and_then(WeakStore::upgrade) {
+            store.rebuild_tree(self.store_view(), tree, what);
+        }
     }
 
     /// The position that a search tree is at; `None` if it is not complete.
@@ -46,31 +112,42 @@ impl PartitionView {
         tree: &SearchTree,
         built: Position,
         with_keys: bool,
-    ) -> Result<LiveShard<'_>> {
+    ) -> Result<Option<LiveShard<'_>>> {
+        let Some(changed) = self.changed_after(built, with_keys)? else {
+            return Ok(None);
+        };
         let totals = self.store_view().summary();
         let doc_end = totals.documents + totals.deleted;
         let documents = PartitionDocuments {
             view: self,
             with_keys,
         };
-        LiveShard::new(
+        let mut shard = LiveShard::new(
             self.store_view().tree(tree.id)?,
             Box::new(documents),
             u32::try_from(doc_end).unwrap_or(u32::MAX),
-            self.changed_after(built, with_keys)?,
+            changed,
             LiveColumns::new(self.store_view().tree(tree.columns)?, COLUMN_BLOCK_BITS),
-        )
+        )?;
+        shard.tree = Some(tree.id);
+        Ok(Some(shard))
     }
 
-    /// The documents that changed after a position, as they are in this view.
-    fn changed_after(&self, after: Position, with_keys: bool) -> Result<Arc<Changed>> {
+    /// The documents that changed after a position, as they are in this view; `None` if they take
+    /// too much memory.
+    fn changed_after(&self, after: Position, with_keys: bool) -> Result<Option<Arc<Changed>>> {
         let (state, to) = (self.search_state(), self.position());
         let cached = state.cached_changes(after, to, with_keys);
         let (mut changed, seen) = match cached {
-            Some(cached) if cached.to == to => return Ok(cached.changed),
+            Some(cached) if cached.to == to => return Ok(Some(cached.changed)),
             Some(cached) => (Changed::clone(&cached.changed), cached.to),
             None => (Changed::default(), after),
         };
+        let seen = match seeded(Bug::ChangeMissed) && seen == after {
+            true => seen.next(),
+            false => seen,
+        };
+        let mut bytes_kept: usize = changed.values().map(kept_bytes).sum();
         for item in self.store_view().log_from(seen.next()) {
             let (position, bytes) = item?;
             let record = self.record(position, &bytes)?;
@@ -78,7 +155,12 @@ impl PartitionView {
                 Kind::Delete => None,
                 Kind::Put | Kind::Patch => Some(document(&record, &bytes, with_keys)?),
             };
-            changed.insert(record.docid.0, document);
+            bytes_kept += kept_bytes(&document);
+            let before = changed.insert(record.docid.0, document);
+            bytes_kept -= before.as_ref().map_or(0, kept_bytes);
+            if bytes_kept > CHANGED_BYTES_MAX {
+                return Ok(None);
+            }
         }
         let changed = Arc::new(changed);
         state.cache_changes(CachedChanges {
@@ -87,7 +169,7 @@ impl PartitionView {
             with_keys,
             changed: Arc::clone(&changed),
         });
-        Ok(changed)
+        Ok(Some(changed))
     }
 
     pub(crate) fn record<'a>(&self, position: Position, bytes: &'a Bytes) -> Result<Record<'a>> {

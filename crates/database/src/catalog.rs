@@ -5,7 +5,7 @@
 //!
 //! A sealed text file (see `sealed.rs`) of the kind `quire-catalog`, version 1.
 
-use crate::settings::check_name;
+use crate::settings::{check_name, deserialize_stored};
 use crate::{CollectionSettings, Error, Result};
 use quire_collection::IndexSettings;
 use quire_env::Env;
@@ -45,6 +45,7 @@ pub struct Entry {
     /// Its name, which is unique.
     pub name: String,
     /// Its settings.
+    #[serde(deserialize_with = "deserialize_stored")]
     pub settings: CollectionSettings,
     /// How often it was changed which fields are indexed.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -244,6 +245,16 @@ mod tests {
     #[test]
     fn round_trips() {
         assert_eq!(Catalog::decode(&sample().encode()).unwrap(), sample());
+    }
+
+    #[test]
+    fn a_collection_without_a_stored_index_has_none() {
+        let json = serde_json::json!(sample()).to_string();
+        let old = json.replace(r#","index":"all""#, "");
+        assert_ne!(old, json);
+        let catalog = Catalog::decode(&seal(KIND, VERSION, &old)).unwrap();
+        assert!(catalog.collections[0].index().is_none());
+        assert!(sample().collections[0].index().is_some());
     }
 
     #[test]

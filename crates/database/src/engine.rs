@@ -77,6 +77,19 @@ pub fn view_env(view: &View) -> &Arc<dyn Env> {
     view.env()
 }
 
+/// Whether an index was damaged since its collection was opened, so that it is built anew.
+pub fn rebuilds_indexes(database: &Database) -> bool {
+    let names = database.collections();
+    let opened = names
+        .iter()
+        .filter_map(|name| database.collection(name).ok());
+    let mut partitions = opened.flat_map(|one| one.partitions().to_vec());
+    partitions.any(|partition| {
+        let trees = partition.stats().trees;
+        trees.iter().any(|tree| tree.rebuilt.is_some())
+    })
+}
+
 /// The catalog, and the files of all its partitions as they are at one moment. All writers wait for
 /// an instant.
 ///

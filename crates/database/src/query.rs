@@ -156,7 +156,7 @@ impl View {
 }
 
 /// The answer by the search indexes of all partitions; `None` if one of them has none that can be
-/// used.
+/// used. One that turns out to be damaged is built anew in the background.
 fn answer_by_indexes(
     views: &[View],
     query: &Prepared,
@@ -166,12 +166,23 @@ fn answer_by_indexes(
     for partition in partitions(views) {
         options.check_stop().map_err(Error::Query)?;
         match partition.search(query)? {
-            Some(shard) => shards.push(shard),
+            Some(shard) => shards.push((partition, shard)),
             None => return Ok(None),
         }
     }
-    let shards: Vec<&dyn Shard> = shards.iter().map(|shard| shard as &dyn Shard).collect();
-    Ok(Some(query.answer(&shards, options)?))
+    let answer = {
+        let shards = shards.iter().map(|(_, shard)| shard as &dyn Shard);
+        query.answer(&shards.collect::<Vec<_>>(), options)
+    };
+    if answer.is_err() {
+        let damaged = shards
+            .iter()
+            .filter(|(partition, shard)| partition.index_is_damaged(shard));
+        if damaged.count() > 0 {
+            return Ok(None);
+        }
+    }
+    Ok(Some(answer?))
 }
 
 /// Refuses what takes more memory than a query may.

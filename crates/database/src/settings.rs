@@ -5,7 +5,7 @@ use crate::codec::Codec;
 use crate::{Error, Result};
 use quire_collection::{IndexedFields, RetentionRule};
 use quire_store::{Durability, LogSettings};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -67,8 +67,8 @@ pub struct CollectionSettings {
     #[serde(skip_serializing_if = "is_default")]
     pub retention_bytes: u64,
     /// Which fields have a search index, which answers queries about them without reading every
-    /// document. Default: none. May change: the index is built in the background.
-    #[serde(with = "crate::indexed_fields", skip_serializing_if = "is_default")]
+    /// document. Default: all. May change: the index is built in the background.
+    #[serde(with = "crate::indexed_fields")]
     pub index: IndexedFields,
 }
 
@@ -95,9 +95,19 @@ impl Default for CollectionSettings {
             segment_age_secs: 0,
             retention_secs: 0,
             retention_bytes: 0,
-            index: IndexedFields::none(),
+            index: IndexedFields::all(),
         }
     }
+}
+
+/// Settings that a catalog has stored. The catalog of an older version says nothing about the index
+/// of a collection that has none.
+pub(crate) fn deserialize_stored<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<CollectionSettings, D::Error> {
+    let mut stored = serde_json::Map::deserialize(deserializer)?;
+    stored.entry("index").or_insert_with(|| "none".into());
+    serde_json::from_value(stored.into()).map_err(serde::de::Error::custom)
 }
 
 impl CollectionSettings {
@@ -287,13 +297,13 @@ mod tests {
             json.contains(r#""index":{"abstract":"none","default":"all"}"#),
             "{json}"
         );
-        assert!(!settings.to_json().contains("index"));
-        let all = CollectionSettings {
-            index: IndexedFields::all(),
+        assert!(settings.to_json().contains(r#""index":"all""#));
+        let none = CollectionSettings {
+            index: IndexedFields::none(),
             ..settings.clone()
         };
-        assert!(all.to_json().contains(r#""index":"all""#));
-        for settings in [settings, packed, indexed, all] {
+        assert!(none.to_json().contains(r#""index":"none""#));
+        for settings in [settings, packed, indexed, none] {
             assert_eq!(
                 CollectionSettings::from_json(settings.to_json().as_bytes()).unwrap(),
                 settings

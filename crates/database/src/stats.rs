@@ -170,6 +170,13 @@ impl CollectionStats {
         index.complete &= figures.complete;
         index.lag_records += figures.lag;
         index.bytes += figures.bytes;
+        index.refused_fields.extend(figures.refused_fields);
+        index.refused_fields.sort();
+        index.refused_fields.dedup();
+        index.rebuilt += figures.rebuilt.count;
+        if figures.rebuilt.count > 0 {
+            index.rebuilt_why = Some(figures.rebuilt.why);
+        }
     }
 
     /// Adds a partition's figures.
@@ -221,6 +228,14 @@ pub struct IndexStats {
     pub lag_records: u64,
     /// Bytes of its table files and memtables.
     pub bytes: u64,
+    /// How often it was built anew in a partition since the collection was opened, as its files
+    /// were damaged.
+    pub rebuilt: u64,
+    /// What was damaged the last time.
+    pub rebuilt_why: Option<String>,
+    /// Fields that are not in it, by name, at most a hundred of each partition: a partition has at
+    /// most 10,000, and a path at most 1,024 bytes. Queries about them read documents.
+    pub refused_fields: Vec<String>,
 }
 
 /// What scrubbing has done and found.

@@ -63,6 +63,8 @@ pub struct FrozenBuilder {
     fields: Vec<FieldSpec>,
     paths: Vec<FieldPath>,
     gathered: Vec<Gathering>,
+    /// Whether a document has a value of the field.
+    is_used: Vec<bool>,
     /// Documents of the run that is being gathered.
     open: u32,
     runs: Vec<Run>,
@@ -143,6 +145,7 @@ impl FrozenBuilder {
                 .map(|field| FieldPath::new(&field.path))
                 .collect(),
             gathered: fields.iter().map(|_| Gathering::default()).collect(),
+            is_used: vec![false; fields.len()],
             open: 0,
             runs: Vec::new(),
             count: 0,
@@ -161,6 +164,13 @@ impl FrozenBuilder {
     #[must_use]
     pub fn count(&self) -> u32 {
         self.count
+    }
+
+    /// The fields, by their index among those given, that no document has had a value of so far.
+    pub fn unused(&self) -> impl Iterator<Item = usize> {
+        let all = self.is_used.iter().enumerate();
+        all.filter(|(_, is_used)| !**is_used)
+            .map(|(field, _)| field)
     }
 
     /// Adds a document, and a payload, which is returned as it is. Returns the docid.
@@ -204,9 +214,12 @@ impl FrozenBuilder {
         if !term::encode(value, &mut self.term) {
             return Ok(());
         }
-        match self.gathered.get_mut(field) {
-            Some(gathered) => gathered.add(&self.term),
-            None => Err(Error::InvalidArgument(format!("there is no field {field}"))),
+        match (self.gathered.get_mut(field), self.is_used.get_mut(field)) {
+            (Some(gathered), Some(is_used)) => {
+                *is_used = true;
+                gathered.add(&self.term)
+            }
+            _ => Err(Error::InvalidArgument(format!("there is no field {field}"))),
         }
     }
 

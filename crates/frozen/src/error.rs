@@ -11,8 +11,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum ErrorKind {
     /// The machine refused; its own kind says how.
     Env(quire_env::ErrorKind),
-    /// The file holds other bytes than were written to it, or is no frozen partition.
+    /// The file holds other bytes than were written to it.
     Corrupt,
+    /// The file is something else than a frozen partition.
+    Foreign,
     /// The caller's mistake.
     InvalidArgument,
     /// More than fits a partition.
@@ -28,7 +30,7 @@ pub enum Error {
     /// The machine refused.
     #[error(transparent)]
     Env(#[from] quire_env::Error),
-    /// The file holds other bytes than were written to it, or is no frozen partition.
+    /// The file holds other bytes than were written to it.
     #[error("{path}: damaged {what} at byte {offset}")]
     Corrupt {
         /// The file.
@@ -37,6 +39,14 @@ pub enum Error {
         what: &'static str,
         /// Where, in bytes from the start of the file: for packed rows, where their block begins.
         offset: u64,
+    },
+    /// The file is something else: no part of it looks like a frozen partition.
+    #[error("{path} is not a frozen partition{}", why_foreign(*.bytes))]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        bytes: u64,
     },
     /// The caller's mistake.
     #[error("invalid argument: {0}")]
@@ -58,17 +68,35 @@ pub enum Error {
         found: u64,
     },
     /// A file of a format that this version does not read.
-    #[error(
-        "{path} is of frozen format {found}; this version reads up to {newest}: use a newer one"
-    )]
+    #[error("{path} is of frozen format {found}; {}", advice(*.found, *.oldest, *.newest))]
     UnsupportedVersion {
         /// The file.
         path: PathBuf,
         /// Its format.
         found: u32,
+        /// The oldest format that is read here.
+        oldest: u32,
         /// The newest format known here.
         newest: u32,
     },
+}
+
+fn why_foreign(bytes: u64) -> &'static str {
+    match bytes {
+        0 => ": it is empty",
+        _ => "",
+    }
+}
+
+/// What to do about a file of another format.
+fn advice(found: u32, oldest: u32, newest: u32) -> String {
+    match found < oldest {
+        true => format!(
+            "this version reads {oldest} and later: freeze the documents anew, or use the version \
+             that wrote the file"
+        ),
+        false => format!("this version reads up to {newest}: use a newer one"),
+    }
 }
 
 impl Error {
@@ -78,6 +106,7 @@ impl Error {
         match self {
             Error::Env(error) => ErrorKind::Env(error.kind()),
             Error::Corrupt { .. } => ErrorKind::Corrupt,
+            Error::Foreign { .. } => ErrorKind::Foreign,
             Error::InvalidArgument(_) | Error::NotFilterable { .. } => ErrorKind::InvalidArgument,
             Error::TooLarge { .. } => ErrorKind::TooLarge,
             Error::UnsupportedVersion { .. } => ErrorKind::UnsupportedVersion,

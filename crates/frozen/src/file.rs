@@ -35,8 +35,8 @@ impl FrozenFile {
     /// Opens a partition.
     ///
     /// # Errors
-    /// `Corrupt` if it is no frozen partition, or damaged in the parts that are read;
-    /// `UnsupportedVersion`; and errors of the machine.
+    /// `Foreign` if it is no frozen partition; `Corrupt` if it is damaged in the parts that are
+    /// read; `UnsupportedVersion`; and errors of the machine.
     pub fn open(env: &dyn Env, path: &Path, options: OpenOptions) -> Result<FrozenFile> {
         let file = FrozenFile::of_sections(Sections::open(env, path, options.access)?);
         if options.verify {
@@ -76,6 +76,14 @@ impl FrozenFile {
     #[must_use]
     pub fn documents(&self) -> u32 {
         self.sections.trailer().documents
+    }
+
+    /// The paths of its fields, in order, and how many documents have a value there: 0 if a field
+    /// was named but is in no document. Reads nothing.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, u32)> {
+        let table = self.sections.table();
+        let fields = (0..table.fields()).filter_map(|number| table.field(number));
+        fields.map(|entry| (str::from_utf8(&entry.path).unwrap_or_default(), entry.docs))
     }
 
     pub(crate) fn rows(&self) -> [(SectionKind, &Rows); 2] {

@@ -29,6 +29,10 @@ pub struct FolderOptions {
     /// background, as if the files were one. This is the limit on their bytes (default 64 MiB; 0:
     /// no field is merged). After files were replaced, they take twice as much for a moment.
     pub merged_bytes_max: u64,
+    /// Where the ranges of files overlap, the files that have a value are found by a directory of
+    /// the values of the field, gathered in the background when it is needed. This is the limit on
+    /// the bytes of all directories (default 32 MiB; 0: none).
+    pub directory_bytes_max: u64,
 }
 
 impl Default for FolderOptions {
@@ -36,6 +40,7 @@ impl Default for FolderOptions {
         FolderOptions {
             files: OpenOptions::default(),
             merged_bytes_max: 64 << 20,
+            directory_bytes_max: 32 << 20,
         }
     }
 }
@@ -118,7 +123,7 @@ impl FrozenFolder {
     /// # Errors
     /// The folder can't be read.
     pub fn open(env: Arc<dyn Env>, dir: &Path, options: FolderOptions) -> Result<FrozenFolder> {
-        let none = Snapshot::new(&env, Vec::new(), 0, None);
+        let none = Snapshot::new(&env, Vec::new(), &options, None);
         let folder = FrozenFolder(Arc::new(Shared {
             env,
             dir: dir.to_path_buf(),
@@ -278,8 +283,7 @@ impl Shared {
     }
 
     fn serve(&self, partitions: Vec<Arc<Partition>>, before: &Snapshot) {
-        let bytes_max = self.options.merged_bytes_max;
-        let now = Snapshot::new(&self.env, partitions, bytes_max, Some(before));
+        let now = Snapshot::new(&self.env, partitions, &self.options, Some(before));
         self.snapshot.store(Arc::new(now));
     }
 

@@ -24,6 +24,8 @@ use quire_seeded::{Bug, seeded};
 const MAGIC: [u8; 8] = *b"\xB1QFROZEN";
 /// The format that is written, and the newest that is read.
 pub(crate) const VERSION: u32 = 2;
+/// The oldest that is read.
+pub(crate) const OLDEST: u32 = 2;
 pub(crate) const HEADER_BYTES: usize = 16;
 pub(crate) const TRAILER_BYTES: usize = 48;
 
@@ -35,6 +37,17 @@ pub(crate) fn header() -> [u8; HEADER_BYTES] {
         *to = *from;
     }
     out
+}
+
+/// Whether bytes are the first of a frozen partition of any version, as far as they go.
+pub(crate) fn is_start(bytes: &[u8]) -> bool {
+    let length = bytes.len().min(MAGIC.len());
+    length > 0 && bytes.get(..length) == MAGIC.get(..length)
+}
+
+/// Whether bytes are the last of a frozen partition of any version.
+pub(crate) fn is_end(bytes: &[u8]) -> bool {
+    bytes.ends_with(&MAGIC)
 }
 
 /// Whether `bytes` are the header of a file of the version that is read.

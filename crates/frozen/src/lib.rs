@@ -48,6 +48,7 @@ mod shard;
 mod snapshot;
 mod spool;
 mod table;
+mod value_directory;
 mod zone_maps;
 
 pub use builder::FrozenBuilder;

@@ -10,8 +10,8 @@
 //! 1. Docids are those of the files, one file after another.
 //! 2. A field is merged for filtering if all files that have it can filter by it; likewise for
 //!    sorting.
-//! 3. All merged fields together take at most `bytes_max`, and merging one takes about as much as
-//!    is left of that at most.
+//! 3. All merged fields together take at most `bytes_max`. While a field is merged, it takes several
+//!    times what it takes afterwards.
 //!
 //! Source of the idea: the "global ordinals" of Lucene and Elasticsearch, which merge the values
 //! alone.
@@ -45,10 +45,6 @@ use std::time::Duration;
 
 /// Documents whose values are read at once.
 const BATCH_DOCS: u32 = 1024;
-/// About how many bytes merging takes for a value of a document, and for a distinct value of a
-/// file.
-const PAIR_BYTES: u64 = 12;
-const VALUE_BYTES: u64 = 48;
 
 /// The fields of a snapshot that are merged, and those that are wanted.
 #[derive(Debug)]
@@ -169,15 +165,23 @@ impl MergedFields {
     fn merge(&self, path: &Path) -> Result<()> {
         let _alone = self.merging.lock();
         let (mut filterable, mut sortable, mut bytes) = (true, true, 0u64);
+        let (mut pairs, mut distinct) = (0u64, 0u64);
         for one in &*self.partitions {
-            if let Some(FrozenField { entry, .. }) = one.file.field_at(path)? {
+            if let Some(FrozenField { entry, number, .. }) = one.file.field_at(path)? {
                 filterable &= entry.filterable;
                 sortable &= entry.sortable;
-                let pairs = entry.pairs.saturating_mul(PAIR_BYTES);
-                let values = entry.distinct.saturating_mul(VALUE_BYTES);
-                bytes = bytes.saturating_add(pairs.saturating_add(values));
+                pairs = pairs.saturating_add(entry.pairs);
+                distinct = distinct.saturating_add(entry.distinct);
+                let table = one.file.sections.table();
+                let section = table.section_of(Some(number), SectionKind::Values);
+                let section = section.and_then(|section| table.section(section));
+                bytes = bytes.saturating_add(section.map_or(0, |section| section.bytes));
             }
         }
+        // The values of all files; and a docid and a code, in as many bits as they need, for each.
+        let bits = |number: u64| u64::from(u64::BITS - number.leading_zeros());
+        let of_pair = bits(self.documents.into()) + bits(distinct);
+        bytes = bytes.saturating_add(pairs.saturating_mul(of_pair) / 8);
         let taken: u64 = self.ready.load().values().map(|field| field.bytes).sum();
         let left = self.bytes_max.saturating_sub(taken);
         if bytes > left || !(filterable || sortable) {

@@ -5,7 +5,7 @@
 //!    bytes, in our own memory; in a map, the bytes as they were at that time.
 //! 2. Access to a loaded section takes no lock, no system call and no check of a checksum.
 
-use crate::format::{self, HEADER_BYTES, NoTrailer, TRAILER_BYTES, Trailer, VERSION};
+use crate::format::{self, HEADER_BYTES, NoTrailer, OLDEST, TRAILER_BYTES, Trailer, VERSION};
 use crate::table::{SectionKind, Table};
 use crate::{Error, Result};
 use bytes::Bytes;
@@ -70,14 +70,27 @@ impl Sections {
 
     fn of_source(path: &Path, source: Source, file_bytes: u64) -> Result<Sections> {
         let damaged = |what, offset| Error::corrupt(path, what, offset);
-        if file_bytes < (HEADER_BYTES + TRAILER_BYTES) as u64 {
-            return Err(damaged("length of a frozen partition", file_bytes));
-        }
         let read = |offset: u64, bytes: u64| match &source {
             Source::Map(map) => slice(map, offset, bytes)
                 .ok_or_else(|| damaged("end of a frozen partition", offset)),
             Source::File(file) => read_at(&**file, offset, bytes),
         };
+        // A file that neither begins nor ends as one was never one; other files are damaged.
+        let refused = |what, offset| {
+            let start = read(0, file_bytes.min(HEADER_BYTES as u64))?;
+            let end = file_bytes.min(TRAILER_BYTES as u64);
+            let last = read(file_bytes - end, end)?;
+            match format::is_start(&start) || format::is_end(&last) {
+                true => Err(damaged(what, offset)),
+                false => Err(Error::Foreign {
+                    path: path.to_path_buf(),
+                    bytes: file_bytes,
+                }),
+            }
+        };
+        if file_bytes < (HEADER_BYTES + TRAILER_BYTES) as u64 {
+            return refused("length of a frozen partition", file_bytes);
+        }
         let end = END_BYTES.min(file_bytes);
         let end_offset = file_bytes - end;
         let last = read(end_offset, end)?;
@@ -86,12 +99,13 @@ impl Sections {
         let trailer = match Trailer::decode(trailer, file_bytes) {
             Ok(trailer) => trailer,
             Err(NoTrailer::Damaged(what)) => {
-                return Err(damaged(what, file_bytes - TRAILER_BYTES as u64));
+                return refused(what, file_bytes - TRAILER_BYTES as u64);
             }
             Err(NoTrailer::Version(found)) => {
                 return Err(Error::UnsupportedVersion {
                     path: path.to_path_buf(),
                     found,
+                    oldest: OLDEST,
                     newest: VERSION,
                 });
             }

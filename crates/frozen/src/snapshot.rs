@@ -4,14 +4,17 @@
 //! 1. Partitions ascend by their names; a partition's place is that of its shard.
 //! 2. The zone maps of a field are gathered when a query first needs them, from the tables of the
 //!    files, without reading a section.
-//! 3. A merged field gives the same answers as the files.
+//! 3. The directory of a field's values is gathered in the background, when a value is looked up for
+//!    the second time that zone maps do not narrow down to a few files.
+//! 4. A merged field gives the same answers as the files.
 
 use crate::merged_fields::MergedFields;
 use crate::partition::Partition;
-use crate::zone_maps::ZoneMaps;
-use crate::{FrozenFile, Result};
+use crate::value_directory::ValueDirectory;
+use crate::zone_maps::{FilesWith, ZoneMaps};
+use crate::{FolderOptions, FrozenFile, Result};
 use arc_swap::ArcSwap;
-use quire_env::Env;
+use quire_env::{Env, JobClass};
 use quire_model::Document;
 use quire_query::{
     Answer, Hit, Leaf, Merged, Options, Order, Path, Places, Prepared, Shard, Shards,
@@ -19,6 +22,8 @@ use quire_query::{
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// The partitions of a [`FrozenFolder`](crate::FrozenFolder), as they were at some time. It keeps
 /// files open that were replaced or removed since. Any number of threads query it at once, without
@@ -29,15 +34,18 @@ pub struct Snapshot {
     /// By path, of fields that some document has.
     zone_maps: ArcSwap<HashMap<Path, Arc<ZoneMaps>>>,
     merged: Arc<MergedFields>,
+    env: Arc<dyn Env>,
+    /// Bytes that are left for directories of values.
+    directory_bytes: Arc<AtomicU64>,
 }
 
 impl Snapshot {
-    /// Of partitions that ascend by their names. Fields are merged in `merged_bytes_max` bytes;
-    /// `former` is the snapshot that this one comes after.
+    /// Of partitions that ascend by their names; `former` is the snapshot that this one comes
+    /// after.
     pub(crate) fn new(
         env: &Arc<dyn Env>,
         partitions: Vec<Arc<Partition>>,
-        merged_bytes_max: u64,
+        options: &FolderOptions,
         former: Option<&Snapshot>,
     ) -> Snapshot {
         assert!(
@@ -49,13 +57,15 @@ impl Snapshot {
         let merged = MergedFields::new(
             Arc::clone(env),
             Arc::clone(&partitions),
-            merged_bytes_max,
+            options.merged_bytes_max,
             wanted.into_iter().flatten(),
         );
         Snapshot {
             partitions,
             zone_maps: ArcSwap::default(),
             merged: Arc::new(merged),
+            env: Arc::clone(env),
+            directory_bytes: Arc::new(AtomicU64::new(options.directory_bytes_max)),
         }
     }
 
@@ -125,11 +135,36 @@ impl Snapshot {
     }
 
     /// Calls `read` with the zone maps of a field. It updates no count that threads share.
-    fn with_zone_maps<T>(&self, path: &Path, read: impl FnOnce(&ZoneMaps) -> T) -> Result<T> {
+    fn with_zone_maps<T>(&self, path: &Path, read: impl FnOnce(&Arc<ZoneMaps>) -> T) -> Result<T> {
         match self.zone_maps.load().get(path) {
             Some(zone_maps) => Ok(read(zone_maps)),
-            None => Ok(read(&*self.gather_zone_maps(path)?)),
+            None => Ok(read(&self.gather_zone_maps(path)?)),
         }
+    }
+
+    /// Whether there is a directory of the values of a field.
+    #[cfg(test)]
+    pub(crate) fn has_directory(&self, path: &str) -> bool {
+        let zone_maps = self.zone_maps.load();
+        let own = zone_maps.get(&Path::new(path));
+        own.is_some_and(|zone_maps| zone_maps.has_directory())
+    }
+
+    /// Gathers the directory of a field in the background, if it fits.
+    #[cold]
+    fn gather_directory(&self, path: &Path, zone_maps: &Arc<ZoneMaps>) {
+        let (zone_maps, path) = (Arc::clone(zone_maps), path.clone());
+        let (partitions, left) = (
+            Arc::clone(&self.partitions),
+            Arc::clone(&self.directory_bytes),
+        );
+        let gather = move || {
+            // If a file can't be read, a query on it reports the error.
+            let directory = directory_within(&partitions, &path, &left).unwrap_or_default();
+            zone_maps.set_directory(directory);
+        };
+        self.env
+            .schedule(JobClass::Compaction, Duration::ZERO, Box::new(gather));
     }
 
     #[cold]
@@ -147,6 +182,30 @@ impl Snapshot {
     }
 }
 
+/// The directory of a field, if it pays and takes no more bytes than are `left`.
+fn directory_within(
+    partitions: &[Arc<Partition>],
+    path: &Path,
+    left: &AtomicU64,
+) -> Result<Option<ValueDirectory>> {
+    let bytes = ValueDirectory::bytes_for(partitions, path)?;
+    let take = |left: u64| left.checked_sub(bytes);
+    if left
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take)
+        .is_err()
+    {
+        return Ok(None);
+    }
+    let directory = ValueDirectory::gather(partitions, path);
+    let taken = match &directory {
+        Ok(Some(directory)) => directory.bytes(),
+        _ => 0,
+    };
+    assert!(taken <= bytes, "a directory takes what was reserved for it");
+    left.fetch_add(bytes - taken, Ordering::Relaxed);
+    directory
+}
+
 impl Shards for Snapshot {
     fn count(&self) -> u32 {
         u32::try_from(self.partitions.len()).unwrap_or(u32::MAX)
@@ -158,7 +217,16 @@ impl Shards for Snapshot {
     }
 
     fn candidates(&self, leaf: &Leaf) -> quire_query::Result<Option<Places>> {
-        Ok(self.with_zone_maps(&leaf.path, |zone_maps| zone_maps.candidates(&leaf.test))?)
+        let candidates = self.with_zone_maps(&leaf.path, |zone_maps| {
+            match zone_maps.files_with(&leaf.test) {
+                FilesWith::Known(places) => places,
+                FilesWith::NeedsDirectory(places) => {
+                    self.gather_directory(&leaf.path, zone_maps);
+                    places
+                }
+            }
+        });
+        Ok(candidates?)
     }
 
     fn best_first(&self, order: &Order) -> quire_query::Result<Option<Arc<[u32]>>> {
@@ -174,7 +242,7 @@ impl Shards for Snapshot {
         let mut known = Vec::with_capacity(uses.len());
         for one in uses {
             // A field that no file has needs no merging.
-            if !self.with_zone_maps(one.0, ZoneMaps::is_empty)? {
+            if !self.with_zone_maps(one.0, |zone_maps| zone_maps.is_empty())? {
                 known.push(one);
             }
         }

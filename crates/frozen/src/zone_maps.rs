@@ -15,6 +15,7 @@
 
 use crate::bounds::may_match;
 use crate::prefix::prefix;
+use crate::value_directory::ValueDirectory;
 use crate::{FrozenFile, Result};
 use bytes::Bytes;
 use quire_index::DocSet;
@@ -22,6 +23,7 @@ use quire_model::ordered::Direction;
 use quire_query::{Path, Places, Test};
 use std::cmp::Reverse;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Zones that are tested before all are.
@@ -41,6 +43,14 @@ struct Zone {
     last_ending: usize,
 }
 
+/// What is known of the files that may have a value.
+pub(crate) enum FilesWith {
+    /// These, or nearly all.
+    Known(Option<Places>),
+    /// The same, and a directory would know better: the caller is to make it.
+    NeedsDirectory(Option<Places>),
+}
+
 /// The ranges of a field in all files.
 #[derive(Debug)]
 pub(crate) struct ZoneMaps {
@@ -58,6 +68,10 @@ pub(crate) struct ZoneMaps {
     unfiltered: Vec<u32>,
     ascending: OnceLock<Arc<[u32]>>,
     descending: OnceLock<Arc<[u32]>>,
+    /// Which files have a value; none if that would not help, or takes too many bytes.
+    directory: OnceLock<Option<ValueDirectory>>,
+    /// How often the directory was needed before it was there.
+    needed: AtomicU32,
 }
 
 impl ZoneMaps {
@@ -119,7 +133,39 @@ impl ZoneMaps {
             unfiltered,
             ascending: OnceLock::new(),
             descending: OnceLock::new(),
+            directory: OnceLock::new(),
+            needed: AtomicU32::new(0),
         })
+    }
+
+    /// The files that may have a value which a test accepts, by the directory if there is one.
+    pub(crate) fn files_with(&self, test: &Test) -> FilesWith {
+        let is_of_values = matches!(test, Test::Eq(_) | Test::In(_));
+        match self.directory.get() {
+            Some(Some(directory)) if is_of_values => FilesWith::Known(directory.candidates(test)),
+            Some(_) => FilesWith::Known(self.candidates(test)),
+            None => {
+                let places = self.candidates(test);
+                let is_few = places.as_ref().is_some_and(|places| places.len() <= NEAR);
+                let is_needed = is_of_values && !is_few;
+                match is_needed && self.needed.fetch_add(1, Ordering::Relaxed) == 1 {
+                    true => FilesWith::NeedsDirectory(places),
+                    false => FilesWith::Known(places),
+                }
+            }
+        }
+    }
+
+    /// Puts the directory in place, once; none if there is to be none.
+    pub(crate) fn set_directory(&self, directory: Option<ValueDirectory>) {
+        // Only the caller that was told to make it gets here.
+        let _ = self.directory.set(directory);
+    }
+
+    /// Whether there is a directory.
+    #[cfg(test)]
+    pub(crate) fn has_directory(&self) -> bool {
+        matches!(self.directory.get(), Some(Some(_)))
     }
 
     /// Whether no file has the field.

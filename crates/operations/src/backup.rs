@@ -38,7 +38,7 @@ pub(crate) use directory::BackupDir;
 pub(crate) use snapshot::{PartitionFiles, Piece, Snapshot, StoredFile, partition_path};
 
 use copy::Copier;
-use quire_database::{Database, Error, Result, engine};
+use quire_database::{Database, Error, ErrorKind, Result, engine};
 use quire_env::Env;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -205,6 +205,21 @@ pub fn backup(
     progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<BackupReport> {
     options.check()?;
+    match attempt(database, to, options, progress) {
+        // If it was an index that is damaged, the next capture is without it.
+        Err(error) if error.kind() == ErrorKind::Corrupt && engine::rebuilds_indexes(database) => {
+            attempt(database, to, options, progress)
+        }
+        attempted => attempted,
+    }
+}
+
+fn attempt(
+    database: &Database,
+    to: &Path,
+    options: &BackupOptions,
+    progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+) -> Result<BackupReport> {
     let dir = BackupDir::open(Arc::clone(database.env()), to, &engine::id(database)?)?;
     let found = dir.snapshots()?;
     let (catalog, captures) = engine::capture(database)?;

@@ -23,9 +23,9 @@ pub const FIELDS_MAX: usize = 1_000;
 /// How a view is frozen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FreezeOptions {
-    /// The fields that queries filter by, or sort by and aggregate. If none are given, all that a
-    /// document of the view has a value at, for both: each document is then read twice. More than
-    /// [`FIELDS_MAX`] are an error.
+    /// The fields that queries filter by, or sort by and aggregate; and [`ID`], which filters in
+    /// any case. If none are given, all that a document of the view has a value at, for both: each
+    /// document is then read twice. More than [`FIELDS_MAX`] are an error.
     pub fields: Option<Vec<FieldSpec>>,
     /// How documents are packed (default LZ4).
     pub codec: Codec,
@@ -62,6 +62,8 @@ pub struct FreezeReport {
     pub files: Vec<(PathBuf, u64)>,
     /// The fields.
     pub fields: Vec<FieldSpec>,
+    /// Those of them that no document has a value in: their names may be wrong.
+    pub unused: Vec<String>,
 }
 
 /// Writes what the view sees to one frozen partition at `path`, in the place of a file that is
@@ -167,6 +169,8 @@ struct Freezing<'a> {
     fields: Vec<FieldSpec>,
     /// The place of the field [`ID`] among them.
     id: Option<usize>,
+    /// Whether a document has a value of the field.
+    is_used: Vec<bool>,
     options: FrozenOptions,
     documents: u64,
     progress: &'a mut dyn FnMut(FreezeProgress),
@@ -180,12 +184,13 @@ impl<'a> Freezing<'a> {
     ) -> Result<Freezing<'a>> {
         options.codec.check().map_err(Error::Invalid)?;
         let fields = match &options.fields {
-            Some(fields) => fields.clone(),
+            Some(fields) => with_id(fields),
             None => all_fields(view, progress)?,
         };
         Ok(Freezing {
             env: engine::view_env(view),
             id: fields.iter().position(|field| field.path == ID),
+            is_used: vec![false; fields.len()],
             fields,
             options: FrozenOptions {
                 codec: options.codec.of_log(0),
@@ -198,7 +203,10 @@ impl<'a> Freezing<'a> {
     }
 
     fn report(self, files: Vec<(PathBuf, u64)>) -> FreezeReport {
+        let named = self.fields.iter().zip(&self.is_used);
+        let unused = named.filter(|(field, is_used)| !**is_used && field.path != ID);
         FreezeReport {
+            unused: unused.map(|(field, _)| field.path.clone()).collect(),
             documents: self.documents,
             files,
             fields: self.fields,
@@ -247,8 +255,27 @@ impl<'a> Freezing<'a> {
                 (self.progress)(FreezeProgress::Frozen(self.documents));
             }
         }
+        let mut is_used = vec![true; self.is_used.len()];
+        for field in builder.unused() {
+            if let Some(is_used) = is_used.get_mut(field) {
+                *is_used = false;
+            }
+        }
+        for (all, one) in self.is_used.iter_mut().zip(is_used) {
+            *all |= one;
+        }
         Ok(builder.finish()?)
     }
+}
+
+/// The fields, and the one that has the key: every document is found by its key.
+fn with_id(fields: &[FieldSpec]) -> Vec<FieldSpec> {
+    let mut fields = fields.to_vec();
+    match fields.iter_mut().find(|field| field.path == ID) {
+        Some(id) => id.filterable = true,
+        None => fields.push(FieldSpec::filterable(ID)),
+    }
+    fields
 }
 
 /// Each field that any document has, and [`ID`].

@@ -4,9 +4,11 @@
 //! 1. The state does not depend on the order of the documents, nor on how they are split into
 //!    shards.
 
+use crate::approximate_distinct::ApproximateDistinct;
 use crate::batches::Batches;
-use crate::exact_sum::ExactSum;
 use crate::meter::{ENTRY_BYTES, Meter};
+use crate::number_sum::NumberSum;
+use crate::percentile::Percentile;
 use crate::value::number;
 use crate::{Aggregated, Column, End, Measure, NO_ORDINAL, Ordinals, Result, Value};
 use quire_index::{DocSet, Number, Numbers, term};
@@ -34,9 +36,11 @@ pub(crate) enum Gathered {
     Count(u64),
     Min(Option<Value>),
     Max(Option<Value>),
-    Sum(ExactSum),
-    Avg(ExactSum, u64),
+    Sum(NumberSum),
+    Avg(NumberSum, u64),
     Distinct(BTreeSet<Value>),
+    ApproximateDistinct(ApproximateDistinct),
+    Percentile(Box<Percentile>),
     Terms(HashMap<Value, u64>, u64),
     /// Documents by n, of the interval from n × the width on; n is an integer.
     Histogram(BTreeMap<Value, u64>, f64),
@@ -48,11 +52,17 @@ impl Gathered {
             Measure::Count => Gathered::Count(0),
             Measure::Min(_) => Gathered::Min(None),
             Measure::Max(_) => Gathered::Max(None),
-            Measure::Sum(_) => Gathered::Sum(ExactSum::default()),
-            Measure::Avg(_) => Gathered::Avg(ExactSum::default(), 0),
+            Measure::Sum(_) => Gathered::Sum(NumberSum::default()),
+            Measure::Avg(_) => Gathered::Avg(NumberSum::default(), 0),
             Measure::Distinct(_) => Gathered::Distinct(BTreeSet::new()),
+            Measure::ApproximateDistinct(_) => Gathered::ApproximateDistinct(Default::default()),
+            Measure::Percentile { percent, .. } => {
+                Gathered::Percentile(Box::new(Percentile::new(*percent)))
+            }
             Measure::Terms { limit, .. } => Gathered::Terms(HashMap::new(), *limit),
             Measure::Histogram { interval, .. } => Gathered::Histogram(BTreeMap::new(), *interval),
+            // The state of groups is made of their plan.
+            Measure::Group(_) => Gathered::Count(0),
         }
     }
 
@@ -193,7 +203,7 @@ impl Gathered {
     }
 
     /// Adds a value that `documents` documents have.
-    fn add(&mut self, value: &[u8], documents: u64, meter: &mut Meter) -> Result<()> {
+    pub(crate) fn add(&mut self, value: &[u8], documents: u64, meter: &mut Meter) -> Result<()> {
         if value == term::NULL {
             return Ok(());
         }
@@ -232,6 +242,12 @@ impl Gathered {
                     values.insert(value);
                 }
             }
+            Gathered::ApproximateDistinct(values) => values.add(value, meter)?,
+            Gathered::Percentile(numbers) => {
+                if let Some(value) = term::decode(value).as_ref().and_then(number) {
+                    numbers.add(value, documents, meter)?;
+                }
+            }
             Gathered::Terms(counts, _) => match counts.get_mut(value) {
                 Some(count) => *count += documents,
                 None => {
@@ -257,10 +273,10 @@ impl Gathered {
             Gathered::Count(count) => Aggregated::Count(count),
             Gathered::Min(value) | Gathered::Max(value) => Aggregated::Value(value),
             Gathered::Sum(sum) => Aggregated::Number(Some(sum.to_f64())),
-            Gathered::Avg(sum, count) => {
-                Aggregated::Number((count > 0).then(|| sum.to_f64() / count as f64))
-            }
+            Gathered::Avg(sum, count) => Aggregated::Number(sum.mean(count)),
             Gathered::Distinct(values) => Aggregated::Count(values.len() as u64),
+            Gathered::ApproximateDistinct(values) => Aggregated::Count(values.count()),
+            Gathered::Percentile(numbers) => Aggregated::Number(numbers.value()),
             Gathered::Terms(counts, limit) => {
                 let all: u64 = counts.values().sum();
                 let mut terms: Vec<_> = counts.into_iter().collect();

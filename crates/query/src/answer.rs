@@ -1,6 +1,6 @@
 //! [`Answer`]: the result of a query.
 
-use crate::{Explain, Value};
+use crate::{Explain, Path, Value};
 
 /// A document that matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,4 +42,24 @@ pub enum Aggregated {
     },
     /// Documents by interval: where it begins, ascending, and how many.
     Histogram(Vec<(f64, u64)>),
+    /// Measures by group.
+    Groups {
+        /// The fields that the groups were made by.
+        by: Vec<Path>,
+        /// The names of the measures.
+        names: Vec<String>,
+        /// The groups that are wanted, in order.
+        groups: Vec<Group>,
+        /// How many groups there are, with those past the limit.
+        all: u64,
+    },
+}
+
+/// One group of documents, and what was measured of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group {
+    /// Its value of each field; null where its documents have none.
+    pub values: Vec<Value>,
+    /// What each measure says.
+    pub measures: Vec<Aggregated>,
 }

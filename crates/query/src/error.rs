@@ -42,7 +42,8 @@ pub enum Error {
     Invalid(String),
     /// No shard knows the field.
     #[error(
-        "no document has a field {path:?}; check its name, or let unknown fields match nothing"
+        "no document has a value in a field {path:?}; check its name (of an object, name a field \
+         in it), or let unknown fields match nothing"
     )]
     UnknownField {
         /// The field.

@@ -15,6 +15,8 @@ const UNIT: i32 = -1074;
 /// Bits of the largest float in units, and 128 for how many of them there can be.
 const LIMBS: usize = (1074 + 1024 + 128_usize).div_ceil(64);
 
+const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+
 type Limbs = [u64; LIMBS];
 
 /// A sum that is rounded only when it is read.
@@ -119,6 +121,22 @@ impl ExactSum {
         debug_assert!(carry == 0, "the sum fits its limbs");
     }
 
+    /// The float nearest to the sum divided by `count`; none of no numbers.
+    ///
+    /// The quotient is rounded once: it is finite although the sum may be above the largest float.
+    pub(crate) fn mean(&self, count: u64) -> Option<f64> {
+        if count == 0 {
+            return None;
+        }
+        Some(
+            match self.positive.iter().rev().cmp(self.negative.iter().rev()) {
+                Ordering::Equal => 0.0,
+                Ordering::Greater => quotient(&difference(&self.positive, &self.negative), count),
+                Ordering::Less => -quotient(&difference(&self.negative, &self.positive), count),
+            },
+        )
+    }
+
     /// The nearest float.
     pub(crate) fn to_f64(&self) -> f64 {
         match self.positive.iter().rev().cmp(self.negative.iter().rev()) {
@@ -141,6 +159,47 @@ fn difference(larger: &Limbs, smaller: &Limbs) -> Limbs {
     }
     assert!(!borrow, "a difference is not below zero");
     out
+}
+
+/// The float nearest to a number of units divided by `count`, which is not 0.
+fn quotient(limbs: &Limbs, count: u64) -> f64 {
+    // With a limb below the units for the first 64 bits behind them.
+    let mut digits = [0_u64; LIMBS + 1];
+    let mut rest = 0_u128;
+    let units = limbs.iter().rev().copied();
+    for (digit, limb) in digits.iter_mut().rev().zip(units.chain([0])) {
+        let part = rest << 64 | u128::from(limb);
+        *digit = (part / u128::from(count)) as u64;
+        rest = part % u128::from(count);
+    }
+    let [fraction, units @ ..] = &digits;
+    // Fewer units than a normal float has: the float is that number of units.
+    if let [low, high @ ..] = units
+        && *low < 1 << 53
+        && high.iter().all(|limb| *limb == 0)
+    {
+        let half = 1 << 63;
+        let is_up = match fraction.cmp(&half) {
+            Ordering::Less => false,
+            Ordering::Equal => rest > 0 || low % 2 == 1,
+            Ordering::Greater => true,
+        };
+        return f64::from_bits(low + u64::from(is_up));
+    }
+    let Some(top) = digits.iter().rposition(|digit| *digit != 0) else {
+        return 0.0;
+    };
+    let digit = |index: Option<usize>| index.and_then(|index| digits.get(index)).copied();
+    let high = digit(Some(top)).unwrap_or(0);
+    let next = digit(top.checked_sub(1)).unwrap_or(0);
+    let shift = high.leading_zeros();
+    let both = (u128::from(high) << 64 | u128::from(next)) << shift;
+    let lower = digits.iter().take(top.saturating_sub(1));
+    let is_more = rest > 0 || both as u64 != 0 || lower.into_iter().any(|digit| *digit != 0);
+    let mantissa = (both >> 64) as u64 | u64::from(is_more);
+    // The mantissa has its top bit, so it is 1 to 2 times 2^63.
+    let exponent = UNIT - 64 + 64 * top as i32 - shift as i32 + 63;
+    mantissa as f64 / TWO_TO_63 * power_of_two(exponent)
 }
 
 fn nearest(limbs: &Limbs) -> f64 {
@@ -223,7 +282,43 @@ mod tests {
         assert!(!ExactSum::default().add(&OrderedValue::Null, 1));
     }
 
+    #[test]
+    fn a_mean_is_finite_where_the_sum_is_not() {
+        let mean = |values: &[f64]| {
+            let mut sum = ExactSum::default();
+            for value in values {
+                assert!(sum.add(&OrderedValue::Float(*value), 1));
+            }
+            sum.mean(values.len() as u64)
+        };
+        assert_eq!(mean(&[f64::MAX, f64::MAX]), Some(f64::MAX));
+        assert_eq!(mean(&[-f64::MAX, -f64::MAX, -f64::MAX]), Some(-f64::MAX));
+        assert_eq!(mean(&[5e-324, 5e-324, 5e-324]), Some(5e-324));
+        assert_eq!(mean(&[5e-324, 0.0]), Some(0.0));
+        assert_eq!(mean(&[5e-324, 1e-323]), Some(1e-323));
+        assert_eq!(mean(&[1.0, 2.0]), Some(1.5));
+        assert_eq!(mean(&[]), None);
+    }
+
     proptest! {
+        #[test]
+        fn a_mean_of_integers_is_rounded_once(
+            values in proptest::collection::vec(-1_000_000_i64..1_000_000, 1..50),
+            value: f64,
+            times in 1_u64..u64::MAX,
+        ) {
+            let mut sum = ExactSum::default();
+            for value in &values {
+                prop_assert!(sum.add(&OrderedValue::Int(*value), 1));
+            }
+            let exact: i64 = values.iter().sum();
+            prop_assert_eq!(sum.mean(values.len() as u64), Some(exact as f64 / values.len() as f64));
+            prop_assume!(value.is_finite());
+            let mut sum = ExactSum::default();
+            sum.add(&OrderedValue::Float(value), times);
+            prop_assert_eq!(sum.mean(times), Some(value));
+        }
+
         #[test]
         fn one_value_is_its_own_sum_and_order_does_not_matter(
             value: f64,

@@ -31,7 +31,9 @@
 //! is a value, which [`Filter::Exists`] and aggregates ignore.
 
 mod aggregate;
+mod aggregate_state;
 mod answer;
+mod approximate_distinct;
 mod batches;
 mod column;
 mod error;
@@ -41,14 +43,19 @@ mod execute;
 mod explain;
 mod filter;
 mod first;
+mod group_columns;
+mod groups;
+mod having;
 mod leaf;
 mod measure;
 mod meter;
 mod model;
+mod number_sum;
 mod options;
 mod order;
 mod page;
 mod path;
+mod percentile;
 mod plan;
 mod prepared;
 mod projection;
@@ -64,19 +71,21 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 mod text;
+mod threshold;
 mod timer;
 mod top;
 mod tree;
 mod value;
 mod values;
 
-pub use answer::{Aggregated, Answer, Hit};
+pub use answer::{Aggregated, Answer, Group, Hit};
 pub use column::{Column, End, NO_ORDINAL, Ordinals};
 pub use error::{Error, ErrorKind, Result};
 pub use explain::{Explain, Trace};
 pub use filter::{Field, Filter, field};
+pub use having::{Comparison, GroupOrder, Having};
 pub use leaf::{Leaf, TermBounds, Test};
-pub use measure::{Aggregate, Measure};
+pub use measure::{Aggregate, GROUP_FIELDS_MAX, Grouping, Measure};
 pub use model::ModelShard;
 pub use options::{Clock, Options, Stop, UnknownFields};
 pub use order::Order;

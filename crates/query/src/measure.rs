@@ -1,6 +1,7 @@
-//! [`Aggregate`]: a measure of the documents that match.
+//! [`Aggregate`]: a measure of the documents that match, or ([`Grouping`]) of each group of them.
 
-use crate::{Filter, Path};
+use crate::{Comparison, Filter, GroupOrder, Having, Path, Value};
+use quire_model::ordered::Direction;
 
 /// A measure of all documents that match the query, or of those that match a filter of its own too.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +27,16 @@ pub enum Measure {
     Avg(Path),
     /// How many different values.
     Distinct(Path),
+    /// About how many different values: exact up to a few hundred, within some 2 % beyond
+    /// (HyperLogLog, 16 KiB of memory).
+    ApproximateDistinct(Path),
+    /// The number that `percent` of the numbers are at or below, within 1 % of itself (DDSketch).
+    Percentile {
+        /// The field.
+        path: Path,
+        /// From 0 (the least) to 100 (the greatest); 50 is the median.
+        percent: f64,
+    },
     /// The values that most documents have, and how many have each: most first, then by value.
     Terms {
         /// The field.
@@ -41,19 +52,115 @@ pub enum Measure {
         /// Width of an interval: finite, above 0.
         interval: f64,
     },
+    /// Measures of each group of documents.
+    Group(Box<Grouping>),
+}
+
+/// How many fields documents can be grouped by.
+pub const GROUP_FIELDS_MAX: usize = 16;
+
+/// Measures of each group of documents that have equal values in some fields.
+///
+/// A document is in the group of its values. One without a value of a field, or with null alone,
+/// has null there; one with several values is in the group of each, and in that of each combination
+/// of the values of several fields.
+///
+/// ```
+/// use quire_query::{Aggregate, Grouping, field, find_all};
+///
+/// let by_mark = Grouping::by(["mark", "year"])
+///     .measure("cars", Aggregate::count())
+///     .measure("mean", Aggregate::avg("price").among(field("sold").eq(false)))
+///     .descending("cars")
+///     .limit(10);
+/// let query = find_all().aggregate("marks", Aggregate::group(by_mark));
+/// # assert!(query.prepare().is_ok());
+/// ```
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Grouping {
+    /// The fields, one to [`GROUP_FIELDS_MAX`](crate::GROUP_FIELDS_MAX).
+    pub by: Vec<Path>,
+    /// What is computed of each group, by name.
+    pub measures: Vec<(String, Aggregate)>,
+    /// Groups that fail one of these are left out.
+    pub having: Vec<Having>,
+    /// The first order decides, then the second, …, then the values of the group, ascending.
+    pub order: Vec<GroupOrder>,
+    /// How many groups are returned at most; all if `None`.
+    pub limit: Option<u64>,
+}
+
+impl Grouping {
+    /// Groups by some fields.
+    #[must_use]
+    pub fn by<P: Into<Path>>(fields: impl IntoIterator<Item = P>) -> Grouping {
+        Grouping {
+            by: fields.into_iter().map(Into::into).collect(),
+            ..Grouping::default()
+        }
+    }
+
+    /// Adds a measure under a name.
+    #[must_use]
+    pub fn measure(mut self, name: impl Into<String>, measure: Aggregate) -> Grouping {
+        self.measures.push((name.into(), measure));
+        self
+    }
+
+    /// Keeps groups whose measure compares so with a value.
+    #[must_use]
+    pub fn having(
+        mut self,
+        measure: impl Into<String>,
+        comparison: Comparison,
+        value: impl Into<Value>,
+    ) -> Grouping {
+        self.having.push(Having {
+            measure: measure.into(),
+            comparison,
+            value: value.into(),
+        });
+        self
+    }
+
+    /// Orders by a measure or a field, the least first.
+    #[must_use]
+    pub fn ascending(self, name: impl Into<String>) -> Grouping {
+        self.ordered(name.into(), Direction::Ascending)
+    }
+
+    /// Orders by a measure or a field, the greatest first.
+    #[must_use]
+    pub fn descending(self, name: impl Into<String>) -> Grouping {
+        self.ordered(name.into(), Direction::Descending)
+    }
+
+    fn ordered(mut self, name: String, direction: Direction) -> Grouping {
+        self.order.push(GroupOrder { name, direction });
+        self
+    }
+
+    /// Returns at most this many groups.
+    #[must_use]
+    pub fn limit(mut self, limit: u64) -> Grouping {
+        self.limit = Some(limit);
+        self
+    }
 }
 
 impl Measure {
-    /// The field it is about.
+    /// The field it is about; none for a count of documents, and for groups.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
-            Measure::Count => None,
+            Measure::Count | Measure::Group(_) => None,
             Measure::Min(path)
             | Measure::Max(path)
             | Measure::Sum(path)
             | Measure::Avg(path)
             | Measure::Distinct(path)
+            | Measure::ApproximateDistinct(path)
+            | Measure::Percentile { path, .. }
             | Measure::Terms { path, .. }
             | Measure::Histogram { path, .. } => Some(path),
         }
@@ -98,6 +205,17 @@ impl Aggregate {
         Measure::Distinct(path.into()).into()
     }
 
+    /// About how many different values.
+    pub fn approximate_distinct(path: impl Into<Path>) -> Aggregate {
+        Measure::ApproximateDistinct(path.into()).into()
+    }
+
+    /// The number that `percent` of the numbers, 0 to 100, are at or below.
+    pub fn percentile(path: impl Into<Path>, percent: f64) -> Aggregate {
+        let path = path.into();
+        Measure::Percentile { path, percent }.into()
+    }
+
     /// The `limit` values that most documents have.
     pub fn terms(path: impl Into<Path>, limit: u64) -> Aggregate {
         let path = path.into();
@@ -108,6 +226,12 @@ impl Aggregate {
     pub fn histogram(path: impl Into<Path>, interval: f64) -> Aggregate {
         let path = path.into();
         Measure::Histogram { path, interval }.into()
+    }
+
+    /// Measures of each group.
+    #[must_use]
+    pub fn group(grouping: Grouping) -> Aggregate {
+        Measure::Group(Box::new(grouping)).into()
     }
 
     /// Only of documents that match `filter` too.

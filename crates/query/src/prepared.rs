@@ -2,8 +2,12 @@
 //! of shards.
 
 use crate::aggregate::Gathered;
+use crate::aggregate_state::AggregateState;
+use crate::groups::{GroupPlan, Groups};
 use crate::tree::{Node, TreeBuilder};
-use crate::{Aggregate, Answer, Error, Filter, Measure, Path, Query, Result};
+use crate::{
+    Aggregate, Answer, Error, Filter, GROUP_FIELDS_MAX, Grouping, Measure, Path, Query, Result,
+};
 use quire_model::Document;
 
 /// How many orders a query may have.
@@ -12,6 +16,9 @@ const ORDERS_MAX: usize = 16;
 /// How many aggregates a query may have.
 const AGGREGATES_MAX: usize = 256;
 
+/// How many measures a group may have.
+const GROUP_MEASURES_MAX: usize = 256;
+
 /// A query that was checked, its filters simplified: see [`Query::prepare`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prepared {
@@ -19,6 +26,16 @@ pub struct Prepared {
     pub(crate) query: Query,
     pub(crate) root: Node,
     /// The filter of each aggregate, if it has one.
+    pub(crate) among: Vec<Option<Node>>,
+    /// The groups of each aggregate, if it makes groups.
+    pub(crate) groups: Vec<Option<GroupsPart>>,
+}
+
+/// The groups of an aggregate.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct GroupsPart {
+    pub(crate) plan: GroupPlan,
+    /// The filter of each measure, if it has one.
     pub(crate) among: Vec<Option<Node>>,
 }
 
@@ -52,6 +69,7 @@ impl Query {
         let filter = std::mem::replace(&mut self.filter, Filter::All);
         let root = builder.add(filter)?;
         let mut among = Vec::with_capacity(self.aggregates.len());
+        let mut groups = Vec::with_capacity(self.aggregates.len());
         for (_, Aggregate { what, filter }) in &mut self.aggregates {
             what.path().map_or(Ok(()), |path| path.check())?;
             if let Measure::Histogram { interval, .. } = what
@@ -60,8 +78,13 @@ impl Query {
                 let what = format!("the interval of a histogram is {interval}, not above 0");
                 return Err(Error::Invalid(what));
             }
+            check_percent(what)?;
             let filter = filter.take();
             among.push(filter.map(|filter| builder.add(filter)).transpose()?);
+            groups.push(match what {
+                Measure::Group(grouping) => Some(prepare_groups(grouping, &mut builder)?),
+                _ => None,
+            });
         }
         assert!(
             among.len() == self.aggregates.len(),
@@ -71,8 +94,53 @@ impl Query {
             query: self,
             root,
             among,
+            groups,
         })
     }
+}
+
+fn check_percent(what: &Measure) -> Result<()> {
+    match what {
+        Measure::Percentile { percent, .. } if !(0.0..=100.0).contains(percent) => {
+            let what = format!("a percentile is {percent}, not from 0 to 100");
+            Err(Error::Invalid(what))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn prepare_groups(grouping: &mut Grouping, builder: &mut TreeBuilder) -> Result<GroupsPart> {
+    let refused = |what: String| Err(Error::Invalid(what));
+    if !(1..=GROUP_FIELDS_MAX).contains(&grouping.by.len()) {
+        let count = grouping.by.len();
+        return refused(format!(
+            "groups by {count} fields, not 1 to {GROUP_FIELDS_MAX}"
+        ));
+    }
+    if grouping.measures.len() > GROUP_MEASURES_MAX {
+        return refused(format!(
+            "a group has more than {GROUP_MEASURES_MAX} measures"
+        ));
+    }
+    grouping.by.iter().try_for_each(Path::check)?;
+    let plan = GroupPlan::new(grouping).map_err(|name| {
+        let what = format!("{name:?} is neither a measure of the groups nor a field of theirs");
+        Error::Invalid(what)
+    })?;
+    let mut among = Vec::with_capacity(grouping.measures.len());
+    for (name, Aggregate { what, filter }) in &mut grouping.measures {
+        what.path().map_or(Ok(()), Path::check)?;
+        if matches!(
+            what,
+            Measure::Terms { .. } | Measure::Histogram { .. } | Measure::Group(_)
+        ) {
+            return refused(format!("{name:?} is not one value of a group"));
+        }
+        check_percent(what)?;
+        let filter = filter.take();
+        among.push(filter.map(|filter| builder.add(filter)).transpose()?);
+    }
+    Ok(GroupsPart { plan, among })
 }
 
 impl Prepared {
@@ -100,22 +168,25 @@ impl Prepared {
     }
 
     /// The initial state of each aggregate.
-    pub(crate) fn gather(&self) -> Vec<Gathered> {
-        let aggregates = self.query.aggregates.iter();
-        aggregates
-            .map(|(_, aggregate)| Gathered::new(&aggregate.what))
-            .collect()
+    pub(crate) fn gather(&self) -> Vec<AggregateState> {
+        let aggregates = self.query.aggregates.iter().zip(&self.groups);
+        let state =
+            |((_, aggregate), groups): (&(String, Aggregate), &Option<GroupsPart>)| match groups {
+                Some(groups) => AggregateState::Groups(Box::new(Groups::new(groups.plan.clone()))),
+                None => AggregateState::Measure(Gathered::new(&aggregate.what)),
+            };
+        aggregates.map(state).collect()
     }
 
     /// The answer without its hits.
-    pub(crate) fn concluded(&self, matched: u64, gathered: Vec<Gathered>) -> Answer {
+    pub(crate) fn concluded(&self, matched: u64, gathered: Vec<AggregateState>) -> Answer {
         let aggregates = self.query.aggregates.len();
         assert!(gathered.len() == aggregates, "each aggregate has a state");
         let names = self.query.aggregates.iter().map(|(name, _)| name.clone());
         Answer {
             count: self.query.count.then_some(matched),
             aggregates: names
-                .zip(gathered.into_iter().map(Gathered::finish))
+                .zip(gathered.into_iter().map(AggregateState::finish))
                 .collect(),
             ..Answer::default()
         }
@@ -135,7 +206,10 @@ impl Prepared {
 
     /// Every field that it depends on, and what for; one may come several times.
     pub fn each_use<'a>(&'a self, visit: &mut dyn FnMut(&'a Path, Use)) {
-        for node in self.among.iter().flatten().chain([&self.root]) {
+        let of_groups = self.groups.iter().flatten();
+        let among = of_groups.clone().flat_map(|groups| &groups.among);
+        let among = among.chain(&self.among).flatten();
+        for node in among.chain([&self.root]) {
             node.each_leaf(&mut |leaf| visit(&leaf.path, Use::Filter));
         }
         let orders = self.query.order.iter().map(|order| &order.path);
@@ -143,6 +217,13 @@ impl Prepared {
         let measured = aggregates.filter_map(|(_, aggregate)| aggregate.what.path());
         for path in orders.chain(measured) {
             visit(path, Use::Column);
+        }
+        for GroupsPart { plan, .. } in of_groups {
+            let measured = plan.measures.iter();
+            let measured = measured.filter_map(|(_, measure)| measure.path());
+            for path in plan.by.iter().chain(measured) {
+                visit(path, Use::Column);
+            }
         }
     }
 
@@ -155,7 +236,11 @@ impl Prepared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DEPTH_MAX, IN_VALUES_MAX, field, find};
+    use crate::{Comparison, DEPTH_MAX, IN_VALUES_MAX, field, find};
+
+    fn grouped(grouping: Grouping) -> Query {
+        find(Filter::All).aggregate("x", Aggregate::group(grouping))
+    }
 
     #[test]
     fn a_query_that_makes_no_sense_is_an_error() {
@@ -169,6 +254,15 @@ mod tests {
             find(Filter::All).order_by(field("a.").ascending()),
             find(Filter::All).select(["."]),
             find(Filter::All).aggregate("x", Aggregate::histogram("a", 0.0)),
+            find(Filter::All).aggregate("x", Aggregate::percentile("a", 100.1)),
+            find(Filter::All).aggregate("x", Aggregate::percentile("a", f64::NAN)),
+            grouped(Grouping::by(Vec::<Path>::new())),
+            grouped(Grouping::by(["a"; GROUP_FIELDS_MAX + 1])),
+            grouped(Grouping::by(["a.."])),
+            grouped(Grouping::by(["a"]).measure("t", Aggregate::terms("b", 3))),
+            grouped(Grouping::by(["a"]).measure("g", Aggregate::group(Grouping::by(["b"])))),
+            grouped(Grouping::by(["a"]).descending("b")),
+            grouped(Grouping::by(["a"]).having("b", Comparison::Less, 1)),
             find(Filter::All).aggregate("x", Aggregate::count().among(field("b").gt(f64::NAN))),
             find((0..=DEPTH_MAX).fold(Filter::All, |filter, _| !(!filter))),
             find(field("a").is_in(0..=IN_VALUES_MAX as i64)),

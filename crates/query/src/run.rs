@@ -1,14 +1,16 @@
 //! [`Run`]: one execution of a query, shard by shard.
 
-use crate::aggregate::Gathered;
+use crate::aggregate_state::AggregateState;
 use crate::evaluate::Evaluator;
 use crate::explain::Trace;
 use crate::first::{first_among, first_matches};
+use crate::group_columns::add_docs;
 use crate::meter::Meter;
 use crate::page::Page;
 use crate::plan::{Step, StepKind, plan};
 use crate::prepared::Prepared;
 use crate::sort::{Sorting, TopHits, best, is_outranked};
+use crate::threshold::{self, Early};
 use crate::timer::Timer;
 use crate::top::Top;
 use crate::{Answer, Explain, Hit, Options, Order, Result, Shard, Shards};
@@ -46,7 +48,7 @@ pub(crate) struct Run<'q> {
     top: TopHits,
     /// There is one shard alone, so hits are not compared with those of others.
     is_alone: bool,
-    gathered: Vec<Gathered>,
+    gathered: Vec<AggregateState>,
 }
 
 impl<'q> Run<'q> {
@@ -143,9 +145,20 @@ impl<'q> Run<'q> {
                 }
                 break;
             }
+            let mut early = Early::All;
+            if !is_about_all && !self.is_alone {
+                early = threshold::early(shard, first, &self.top)?;
+                if matches!(&early, Early::Docs(docs) if docs.is_empty()) {
+                    continue;
+                }
+            }
             let Some((step, docs)) = self.plan(shard)? else {
                 continue;
             };
+            if let Early::Docs(early) = early {
+                self.execute_on_early(shard, *place, &step, docs, early)?;
+                continue;
+            }
             let needed = match (is_outranked, self.gathered.is_empty()) {
                 (true, true) => Needed::Count,
                 (true, false) => Needed::Aggregates,
@@ -257,6 +270,40 @@ impl<'q> Run<'q> {
         Ok(set.len())
     }
 
+    /// Executes the plan on the documents of a shard that can still be among the first: those of
+    /// `early`.
+    fn execute_on_early(
+        &mut self,
+        shard: &dyn Shard,
+        place: u32,
+        step: &Step<'_>,
+        docs: u64,
+        mut early: DocSet,
+    ) -> Result<()> {
+        self.options.check_stop()?;
+        let timer = self.timer;
+        let evaluator = Evaluator { shard, docs, timer };
+        let start = timer.now();
+        let tested = early.len();
+        let trace = self.explain.as_mut().map(|explain| &mut explain.filter);
+        evaluator.retain(step, &mut early, trace)?;
+        let filtered = timer.now();
+        let sorting = Sorting {
+            orders: &self.prepared.query.order,
+            hits_max: self.prepared.hits_max(),
+            is_alone: false,
+        };
+        if !early.is_empty() {
+            sorting.shard(shard, place, &early, &mut self.top, &mut self.meter)?;
+        }
+        if let Some(explain) = &mut self.explain {
+            explain.first += tested;
+            explain.filtering += filtered.saturating_sub(start);
+            explain.ordering += timer.since(filtered);
+        }
+        Ok(())
+    }
+
     /// The documents that match, or only those that come first, if the query needs no others.
     fn matches(
         &mut self,
@@ -287,13 +334,23 @@ impl<'q> Run<'q> {
 
     fn aggregate(&mut self, evaluator: &Evaluator<'_, '_>, set: &DocSet) -> Result<()> {
         let aggregates = self.prepared.query.aggregates.iter();
-        let wanted = aggregates.zip(&self.prepared.among);
-        for (((_, aggregate), among), gathered) in wanted.zip(&mut self.gathered) {
+        let wanted = aggregates
+            .zip(&self.prepared.among)
+            .zip(&self.prepared.groups);
+        for ((((_, aggregate), among), groups), gathered) in wanted.zip(&mut self.gathered) {
             let mut set = Cow::Borrowed(set);
             if let Some(node) = among {
                 let step = plan(node, 0, evaluator.shard, evaluator.docs, None)?;
                 evaluator.retain(&step, set.to_mut(), None)?;
             }
+            let gathered = match (gathered, groups) {
+                (AggregateState::Measure(gathered), _) => gathered,
+                (AggregateState::Groups(groups), Some(part)) => {
+                    add_docs(groups, &part.among, evaluator, &set, &mut self.meter)?;
+                    continue;
+                }
+                (AggregateState::Groups(_), None) => continue,
+            };
             let Some(path) = aggregate.what.path() else {
                 gathered.add_documents(set.len());
                 continue;

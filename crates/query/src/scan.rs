@@ -4,14 +4,16 @@
 //! document: the page of an ordered query is a list of docids, by which the caller reads the
 //! documents again.
 
-use crate::aggregate::Gathered;
+use crate::aggregate_state::AggregateState;
 use crate::explain::{How, Trace};
+use crate::groups::Groups;
 use crate::meter::Meter;
 use crate::prepared::Prepared;
 use crate::sort::{SortKey, TopHits, offer, push_key};
 use crate::timer::Timer;
 use crate::top::Top;
-use crate::values::{has_value, values};
+use crate::tree::Node;
+use crate::values::{Values, has_value, values};
 use crate::{Answer, Error, Explain, Hit, Options, Path, Result, UnknownFields, Value};
 use quire_model::{Document, ObjectRef};
 use std::collections::BTreeSet;
@@ -30,7 +32,7 @@ pub struct Scan<'q> {
     skip: u64,
     left: u64,
     top: TopHits,
-    gathered: Vec<Gathered>,
+    gathered: Vec<AggregateState>,
     /// Fields that must be there and that no document had so far.
     missing: Vec<&'q Path>,
     scratch: Vec<u8>,
@@ -156,17 +158,24 @@ impl Scan<'_> {
 
     fn aggregate(&mut self, root: ObjectRef<'_>) -> Result<()> {
         let aggregates = self.prepared.query.aggregates.iter();
-        let wanted = aggregates.zip(&self.prepared.among);
-        for (((_, aggregate), among), gathered) in wanted.zip(&mut self.gathered) {
+        let wanted = aggregates
+            .zip(&self.prepared.among)
+            .zip(&self.prepared.groups);
+        for ((((_, aggregate), among), groups), state) in wanted.zip(&mut self.gathered) {
             let is_among = among
                 .as_ref()
                 .is_none_or(|node| node.accepts(root, &mut self.scratch));
-            match aggregate.what.path() {
+            match (state, aggregate.what.path()) {
                 _ if !is_among => {}
-                None => gathered.add_documents(1),
-                Some(path) => {
+                (AggregateState::Measure(gathered), None) => gathered.add_documents(1),
+                (AggregateState::Measure(gathered), Some(path)) => {
                     let values = values(path, root, &mut self.scratch);
                     gathered.add_document(&values, &mut self.meter)?;
+                }
+                (AggregateState::Groups(state), _) => {
+                    let among = groups.iter().flat_map(|part| &part.among);
+                    let scratch = &mut self.scratch;
+                    add_to_groups(state, among, root, scratch, &mut self.meter)?;
                 }
             }
         }
@@ -181,4 +190,25 @@ impl Scan<'_> {
         }
         key
     }
+}
+
+/// Adds a document to groups. `among` has the filter of each measure, if it has one.
+fn add_to_groups<'n>(
+    groups: &mut Groups,
+    among: impl Iterator<Item = &'n Option<Node>>,
+    root: ObjectRef<'_>,
+    scratch: &mut Vec<u8>,
+    meter: &mut Meter,
+) -> Result<()> {
+    let by = groups.plan.by.iter();
+    let by: Vec<_> = by.map(|path| values(path, root, scratch)).collect();
+    let mut measured = Vec::with_capacity(groups.plan.measures.len());
+    for ((_, measure), node) in groups.plan.measures.iter().zip(among) {
+        let counts = node.as_ref().is_none_or(|node| node.accepts(root, scratch));
+        measured.push(counts.then(|| match measure.path() {
+            Some(path) => values(path, root, scratch),
+            None => Values::default(),
+        }));
+    }
+    groups.add_document(&by, &measured, meter)
 }

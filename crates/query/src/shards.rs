@@ -90,6 +90,10 @@ pub(crate) fn candidates(node: &Node, shards: &dyn Shards) -> Result<Option<Plac
         Node::And(And { nodes, .. }) => {
             let mut all: Option<Places> = None;
             for node in nodes {
+                // One shard is few enough: the others are not looked at for less.
+                if all.as_ref().is_some_and(|all| all.len() <= 1) {
+                    break;
+                }
                 all = match (all, candidates(node, shards)?) {
                     (Some(mut all), Some(one)) => {
                         all.retain(|place| one.binary_search(place).is_ok());

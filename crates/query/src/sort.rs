@@ -45,7 +45,7 @@ pub(crate) fn push_key(key: &mut SortKey, term: Option<&[u8]>, direction: Direct
 }
 
 /// The term that a sort key begins with, if it begins with one.
-fn first_term(key: &[u8], direction: Direction) -> Option<Vec<u8>> {
+pub(crate) fn first_term(key: &[u8], direction: Direction) -> Option<Vec<u8>> {
     let (_, rest) = OrderedValue::decode(key, direction).ok()?;
     let term = key.get(..key.len() - rest.len())?;
     Some(match direction {

@@ -9,7 +9,11 @@
 use crate::leaf::is_nan;
 use crate::{Error, Filter, Leaf, Path, Result, TermRange, Test, Value};
 use quire_model::ObjectRef;
+use quire_model::ordered::OrderedValue;
 use std::collections::BTreeMap;
+
+/// The field that has a document's key, if the document has no other value there.
+const KEY: &str = "_id";
 
 /// How deep a filter may be nested.
 pub const DEPTH_MAX: usize = 64;
@@ -82,10 +86,16 @@ impl TreeBuilder {
             },
             Filter::Eq(path, value) => {
                 self.values(&path, std::slice::from_ref(&value))?;
-                leaf(path, Some(Test::Eq(value)))
+                match same_key(&path, &value) {
+                    Some(same) => leaf(path, one_of(vec![value, same])),
+                    None => leaf(path, Some(Test::Eq(value))),
+                }
             }
-            Filter::In(path, values) => {
+            Filter::In(path, mut values) => {
                 self.values(&path, &values)?;
+                let same = values.iter().filter_map(|value| same_key(&path, value));
+                let same: Vec<_> = same.collect();
+                values.extend(same);
                 leaf(path, one_of(values))
             }
             Filter::Range(path, lower, upper) => {
@@ -188,6 +198,23 @@ fn check(value: &Value) -> Result<()> {
             "a NaN equals nothing, and is neither more nor less than anything".into(),
         )),
         false => Ok(()),
+    }
+}
+
+/// The other value of the same key, where a key is compared: a key is its text, so 7 and `"7"` are
+/// one. A document has the one that it was written with.
+fn same_key(path: &Path, value: &Value) -> Option<Value> {
+    if path.as_str() != KEY {
+        return None;
+    }
+    match value.get() {
+        OrderedValue::Int(number) => Some(Value::from(number.to_string().as_str())),
+        OrderedValue::UInt(number) => Some(Value::from(number.to_string().as_str())),
+        _ => {
+            let text = value.as_str()?;
+            let number = Value::from(text.parse::<i64>().ok()?);
+            (number.to_string() == text).then_some(number)
+        }
     }
 }
 

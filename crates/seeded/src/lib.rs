@@ -201,6 +201,20 @@ bugs! {
     /// Files of a dropped tree are removed before its manifest entry.
     DroppedTreeFilesRemovedFirst,
 
+    // collection: the search index.
+    /// A value that a document does not have any more stays in its posting.
+    OldValueKept,
+    /// A changed document counts twice: by its posting, and by its test.
+    ChangedCountedTwice,
+    /// The first record after the position of an index is not looked at.
+    ChangeMissed,
+    /// An index answers queries about fields that its collection leaves out.
+    LeftOutFieldSearched,
+    /// An index answers queries about fields that it refused.
+    RefusedFieldSearched,
+    /// A damaged index that is built anew is still used.
+    DamagedIndexUsed,
+
     // collection and quiredb.
     /// A write of a batch is decided without the writes before it in the batch.
     BatchDecidedApart,
@@ -237,6 +251,14 @@ impl Bug {
 
     /// Those of the columns of a live partition: the tests of `collection` find them, with queries.
     pub const OF_COLUMNS: &[Bug] = &[Bug::ColumnPatchLost, Bug::ColumnZoneStale];
+
+    /// Those of search indexes, which operations texts with queries find.
+    pub const OF_LIVE_INDEXES: &[Bug] = &[
+        Bug::OldValueKept,
+        Bug::ChangedCountedTwice,
+        Bug::ChangeMissed,
+        Bug::LeftOutFieldSearched,
+    ];
 
     /// The bugs that only show between threads, and that `loom` finds: of the memtable, and of the
     /// frames of filter pages.

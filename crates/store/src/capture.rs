@@ -12,7 +12,8 @@
 //! manifest is at most as new as the position, so opening the copies replays the log from the one
 //! to the other, as after a crash.
 
-use crate::manifest::{self, Manifest};
+use crate::damaged::{DamageReport, is_damage};
+use crate::manifest::{self, Manifest, Progress};
 use crate::store::{Inner, Store};
 use crate::{Error, Machine, Place, Result};
 use bytes::Bytes;
@@ -68,7 +69,7 @@ pub enum FileCopy {
     /// The manifest: its path, sequence number and bytes.
     Manifest(PathBuf, u64, Bytes),
     /// A table file.
-    Table(TableCopy),
+    Table(TableCopy, Option<DamageReport>),
     /// A segment of the log.
     Segment(SegmentCopy),
 }
@@ -81,8 +82,8 @@ pub struct Pieces<'a>(Source<'a>);
 enum Source<'a> {
     /// The bytes until they are taken, and their digest.
     Manifest(Option<Bytes>, u64),
-    /// Also the digest.
-    Table(TablePieces<'a>, u64),
+    /// Also the digest, and who is told of damage.
+    Table(TablePieces<'a>, u64, Option<DamageReport>),
     Segment(SegmentPieces<'a>),
 }
 
@@ -90,7 +91,7 @@ impl Pieces<'_> {
     /// Once all pieces were taken, what [`FileCopy::digest`] says of their range.
     pub fn digest(&self) -> u64 {
         match &self.0 {
-            Source::Manifest(_, digest) | Source::Table(_, digest) => *digest,
+            Source::Manifest(_, digest) | Source::Table(_, digest, _) => *digest,
             Source::Segment(pieces) => pieces.digest(),
         }
     }
@@ -102,10 +103,22 @@ impl Iterator for Pieces<'_> {
     fn next(&mut self) -> Option<Result<Bytes>> {
         match &mut self.0 {
             Source::Manifest(bytes, _) => bytes.take().map(Ok),
-            Source::Table(pieces, _) => pieces.next().map(|piece| Ok(piece?)),
+            Source::Table(pieces, _, report) => {
+                pieces.next().map(|piece| told(piece, report.as_ref()))
+            }
             Source::Segment(pieces) => pieces.next().map(|piece| Ok(piece?)),
         }
     }
+}
+
+/// The same, after a report if the tree is damaged.
+fn told<T>(result: quire_lsm::Result<T>, report: Option<&DamageReport>) -> Result<T> {
+    if let (Err(error), Some(report)) = (&result, report)
+        && is_damage(error)
+    {
+        report.tell(&error.to_string());
+    }
+    Ok(result?)
 }
 
 impl FileCopy {
@@ -113,7 +126,7 @@ impl FileCopy {
     pub fn name(&self) -> FileName {
         match self {
             FileCopy::Manifest(_, sequence, _) => FileName::Manifest(*sequence),
-            FileCopy::Table(table) => FileName::Table(table.meta().file),
+            FileCopy::Table(table, _) => FileName::Table(table.meta().file),
             FileCopy::Segment(segment) => FileName::Segment(segment.base()),
         }
     }
@@ -122,7 +135,7 @@ impl FileCopy {
     pub fn path(&self) -> &Path {
         match self {
             FileCopy::Manifest(path, ..) => path,
-            FileCopy::Table(table) => table.path(),
+            FileCopy::Table(table, _) => table.path(),
             FileCopy::Segment(segment) => segment.path(),
         }
     }
@@ -131,7 +144,7 @@ impl FileCopy {
     pub fn bytes(&self) -> u64 {
         match self {
             FileCopy::Manifest(_, _, bytes) => bytes.len() as u64,
-            FileCopy::Table(table) => table.meta().bytes,
+            FileCopy::Table(table, _) => table.meta().bytes,
             FileCopy::Segment(segment) => segment.bytes(),
         }
     }
@@ -145,7 +158,7 @@ impl FileCopy {
         let whole = start == 0 && end == self.bytes();
         Ok(match self {
             FileCopy::Manifest(_, _, bytes) => whole.then(|| xxh3_64(bytes)),
-            FileCopy::Table(table) => whole.then_some(table.meta().digest),
+            FileCopy::Table(table, _) => whole.then_some(table.meta().digest),
             FileCopy::Segment(segment) => segment.digest(start, end)?,
         })
     }
@@ -160,7 +173,10 @@ impl FileCopy {
             FileCopy::Manifest(_, _, bytes) => {
                 Source::Manifest(Some(bytes.clone()), xxh3_64(bytes))
             }
-            FileCopy::Table(table) => Source::Table(table.pieces()?, table.meta().digest),
+            FileCopy::Table(table, report) => {
+                let pieces = told(table.pieces(), report.as_ref())?;
+                Source::Table(pieces, table.meta().digest, report.clone())
+            }
             FileCopy::Segment(segment) => Source::Segment(segment.pieces(start, segment.bytes())),
         }))
     }
@@ -204,6 +220,7 @@ pub fn capture<M: Machine, R>(
 impl<M: Machine> Inner<M> {
     /// The manifest, and the table files that it names.
     fn files_now(&self) -> Vec<FileCopy> {
+        let broken = self.broken_trees();
         // A flush or a compaction installs its files before it releases the manifest.
         let manifest = self.manifest.lock();
         let mut copied = manifest.clone();
@@ -211,11 +228,21 @@ impl<M: Machine> Inner<M> {
         copied
             .trees
             .retain(|tree| self.trees.find(tree.id).is_some());
+        // Of trees that are damaged nothing is copied: the copy builds them anew.
+        let trees = copied.trees.iter_mut();
+        for tree in trees.filter(|tree| broken.contains(&tree.id)) {
+            tree.derived = Some(Progress::none());
+            tree.runs.clear();
+        }
         let bytes = Bytes::from(copied.encode());
         let path = manifest::path(&self.dir);
         let mut files = vec![FileCopy::Manifest(path, manifest.sequence, bytes)];
-        let tables = self.trees.iter().flat_map(|slot| slot.tree.copies());
-        files.extend(tables.map(FileCopy::Table));
+        let slots = self.trees.iter().filter(|slot| !broken.contains(&slot.id));
+        files.extend(slots.flat_map(|slot| {
+            let report = self.damage_report(slot);
+            let tables = slot.tree.copies().into_iter();
+            tables.map(move |table| FileCopy::Table(table, report.clone()))
+        }));
         files
     }
 }

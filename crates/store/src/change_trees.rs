@@ -111,6 +111,7 @@ impl<M: Machine> Store<M> {
                 name: files.name.clone(),
                 state: inner.tree_state(files.id).unwrap_or(TreeState::Building),
                 figures: slot.map(|slot| slot.tree.stats()).unwrap_or_default(),
+                rebuilt: inner.rebuilt.lock().get(&files.id).cloned(),
             }
         };
         manifest.trees.iter().map(figures).collect()

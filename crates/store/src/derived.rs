@@ -9,7 +9,7 @@
 //! names cursor and position, and building goes on from there after a crash.
 
 use crate::{BaseView, Result, TreeId};
-use quire_lsm::{Op, TreeSpec};
+use quire_lsm::{Op, TreeSnapshot, TreeSpec};
 use quire_model::Position;
 use std::fmt;
 
@@ -82,6 +82,7 @@ pub struct TreeBatch {
     /// Of each write: a [`Header`], the key, the value.
     chunks: Vec<Vec<u8>>,
     bytes: usize,
+    stored: Vec<(TreeId, TreeSnapshot)>,
 }
 
 /// What comes before a write's key and value.
@@ -127,6 +128,20 @@ impl Header {
 }
 
 impl TreeBatch {
+    /// One for these trees.
+    pub(crate) fn new(stored: Vec<(TreeId, TreeSnapshot)>) -> TreeBatch {
+        TreeBatch {
+            stored,
+            ..TreeBatch::default()
+        }
+    }
+
+    /// What a tree holds before the batch is written: all that batches before it wrote.
+    pub fn stored(&self, tree: TreeId) -> Option<&TreeSnapshot> {
+        let found = self.stored.iter().find(|(id, _)| *id == tree);
+        found.map(|(_, tree)| tree)
+    }
+
     /// Sets `key` to `value` in a tree.
     pub fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) {
         self.add(tree, WriteKind::Put, key, value);

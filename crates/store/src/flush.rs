@@ -8,6 +8,7 @@
 //! hold nothing after the position are dropped; if it rotates unsynced too, (2) is left out, as the
 //! tables have it all. Derived trees follow up to the position, and are frozen there, after (2).
 
+use crate::damaged::is_damage;
 use crate::deriver::Deriver;
 use crate::manifest::{self, Manifest, Progress, TreeFiles};
 use crate::shared::Flushable;
@@ -423,8 +424,16 @@ impl<M: Machine> Inner<M> {
     /// done.
     fn compact(&self, slot: &Slot, compaction: Compaction) -> Result<bool> {
         let stop = || self.closed.load(Ordering::Acquire);
-        let Some(edit) = slot.tree.compact(compaction, &stop)? else {
-            return Ok(false);
+        let seen = slot.seen();
+        let edit = match slot.tree.compact(compaction, &stop) {
+            Ok(Some(edit)) => edit,
+            Ok(None) => return Ok(false),
+            // It is built anew, so there is nothing to compact.
+            Err(error) if seen.used() != TreeUse::Applied && is_damage(&error) => {
+                self.rebuild_derived(slot.id, seen, &error.to_string());
+                return Ok(false);
+            }
+            Err(error) => return Err(error.into()),
         };
         if stop() {
             slot.tree.abandon(edit);

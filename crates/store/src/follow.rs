@@ -25,6 +25,9 @@ use std::time::Duration;
 /// How long building waits for memory to be freed.
 const MEMORY_WAIT: Duration = Duration::from_millis(100);
 
+/// How long after a failure building is tried again, unless something is written before.
+const RETRY: Duration = Duration::from_secs(10);
+
 /// What a step of the background job has found to do.
 enum BuildStep {
     /// There is more to build.
@@ -49,13 +52,24 @@ impl<M: Machine> Inner<M> {
             let derived = inner.derive_in_background();
             *inner.derive_error.lock() = derived.as_ref().err().map(Error::to_string);
             if let Err(error) = derived {
-                // Nothing is lost: the next write or flush tries again.
+                // Nothing is lost: queries read documents meanwhile.
                 tracing::error!(
                     partition = %inner.dir.display(),
                     %error,
                     "a derived tree could not be built"
                 );
+                inner.retry_derive();
             }
+        });
+    }
+
+    fn retry_derive(&self) {
+        if self.derive_retry_due.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.background(JobClass::Compaction, RETRY, |inner| {
+            inner.derive_retry_due.store(false, Ordering::Release);
+            inner.schedule_derive(Duration::ZERO);
         });
     }
 
@@ -147,13 +161,7 @@ impl<M: Machine> Inner<M> {
             if !group.broken
                 && let Err(error) = self.follow(group, &difference, old.position())
             {
-                let name = group.ids.first();
-                tracing::error!(
-                    partition = %self.dir.display(),
-                    ?name,
-                    %error,
-                    "a derived tree is built anew"
-                );
+                self.note_rebuilt(group, &error.to_string());
                 self.break_group(group);
             }
         }
@@ -164,7 +172,7 @@ impl<M: Machine> Inner<M> {
     fn follow(&self, group: &Group, difference: &Difference<'_>, seen: Position) -> Result<()> {
         let mut from = seen.next();
         loop {
-            let mut batch = TreeBatch::default();
+            let mut batch = self.batch_of(group);
             let next = group.source.follow(difference, from, &mut batch)?;
             self.write_derived(group, &batch, difference.new.position())?;
             match next {
@@ -192,7 +200,7 @@ impl<M: Machine> Inner<M> {
         let Some((cursor, group)) = unfinished else {
             return Ok(BuildStep::Nothing);
         };
-        let mut batch = TreeBatch::default();
+        let mut batch = self.batch_of(group);
         let built = group.source.build(view, &cursor, &mut batch);
         let next = match built {
             Ok(next) => next,
@@ -219,6 +227,16 @@ impl<M: Machine> Inner<M> {
         })
     }
 
+    fn batch_of(&self, group: &Group) -> TreeBatch {
+        let slots = group.ids.iter().filter_map(|id| self.trees.find(*id));
+        let all = Position(u64::MAX);
+        TreeBatch::new(
+            slots
+                .map(|slot| (slot.id, slot.tree.snapshot(all)))
+                .collect(),
+        )
+    }
+
     fn write_derived(&self, group: &Group, batch: &TreeBatch, at: Position) -> Result<()> {
         for (tree, key, op) in batch.writes() {
             if !group.ids.contains(&tree) {
@@ -232,7 +250,7 @@ impl<M: Machine> Inner<M> {
     }
 
     /// From now on nobody reads the trees of a group: they hold a part of a step.
-    fn break_group(&self, group: &mut Group) {
+    pub(crate) fn break_group(&self, group: &mut Group) {
         group.broken = true;
         for id in &group.ids {
             if let Some(slot) = self.trees.find(*id) {

@@ -8,9 +8,10 @@
 //!    all files in their order, but none that comes at or before the last one read, reads every
 //!    record in the file that it is in then.
 
+use crate::damaged::DamageReport;
 use crate::store::Store;
-use crate::verify::{Damage, damaged, log_damage, table_damage};
-use crate::{Machine, Result};
+use crate::verify::{Damage, damaged, log_damage, lost_entries, table_damage};
+use crate::{Machine, Result, TreeId};
 use quire_env::ErrorKind as EnvErrorKind;
 use quire_log::{Finding, Inspection, SegmentInfo};
 use quire_lsm::{ErrorKind as TreeErrorKind, TableMeta, TableVerify};
@@ -27,7 +28,7 @@ pub struct StoreFile {
 #[derive(Debug, Clone)]
 enum FileInfo {
     Segment(SegmentInfo),
-    Table { tree: String, meta: TableMeta },
+    Table { tree: TreeId, meta: TableMeta },
 }
 
 impl StoreFile {
@@ -87,6 +88,7 @@ enum Reading {
         verify: Box<TableVerify>,
         path: PathBuf,
         lost: String,
+        report: Option<DamageReport>,
     },
     /// Damage that showed at once.
     Damage(Option<Box<Damage>>),
@@ -105,12 +107,13 @@ impl<M: Machine> Store<M> {
             })
             .collect();
         for slot in inner.trees.iter() {
-            let tree = &slot.tree;
-            for meta in tree.runs().into_iter().flat_map(|run| run.tables) {
-                let tree = tree.spec().name.clone();
+            for meta in slot.tree.runs().into_iter().flat_map(|run| run.tables) {
                 files.push(StoreFile {
                     bytes: meta.bytes,
-                    name: FileInfo::Table { tree, meta },
+                    name: FileInfo::Table {
+                        tree: slot.id,
+                        meta,
+                    },
                 });
             }
         }
@@ -136,15 +139,16 @@ impl<M: Machine> Store<M> {
             FileInfo::Table { tree, meta } => (tree, meta),
         };
         let path = inner.files().path(meta.file)?;
-        let lost = format!(
-            "{} entries of the {tree} tree; the log can give them again",
-            meta.entries
-        );
+        let slot = inner.trees.find(*tree);
+        let report = slot.and_then(|slot| inner.damage_report(slot));
+        let name = slot.map_or("dropped", |slot| &slot.tree.spec().name);
+        let lost = lost_entries(name, report.is_some(), meta);
         let reading = match TableVerify::open(&**inner.shared.env(), &path, meta) {
             Ok(verify) => Reading::Table {
                 verify: Box::new(verify),
                 path,
                 lost,
+                report,
             },
             Err(error)
                 if error.kind() == TreeErrorKind::Env(EnvErrorKind::NotFound)
@@ -153,6 +157,7 @@ impl<M: Machine> Store<M> {
                 return Ok(None);
             }
             Err(error) if damaged(&error) => {
+                tell(report.as_ref(), &error);
                 Reading::Damage(Some(Box::new(table_damage(error, path, lost))))
             }
             Err(error) => return Err(error.into()),
@@ -171,6 +176,12 @@ impl<M: Machine> Store<M> {
     }
 }
 
+fn tell(report: Option<&DamageReport>, error: &quire_lsm::Error) {
+    if let Some(report) = report {
+        report.tell(&error.to_string());
+    }
+}
+
 impl Iterator for FileInspection {
     type Item = Result<Inspected>;
 
@@ -185,9 +196,15 @@ impl Iterator for FileInspection {
                     Err(error) => Err(error.into()),
                 });
             },
-            Reading::Table { verify, path, lost } => match verify.step() {
+            Reading::Table {
+                verify,
+                path,
+                lost,
+                report,
+            } => match verify.step() {
                 Ok(read) => read.map(|bytes| Ok(Inspected::Read(bytes))),
                 Err(error) if damaged(&error) => {
+                    tell(report.as_ref(), &error);
                     let damage = table_damage(error, path.clone(), std::mem::take(lost));
                     self.reading = Reading::Damage(None);
                     Some(Ok(Inspected::Damage(damage)))

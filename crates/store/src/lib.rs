@@ -15,6 +15,7 @@
 mod admission;
 mod capture;
 mod change_trees;
+mod damaged;
 mod delays;
 mod derived;
 mod deriver;
@@ -52,6 +53,7 @@ mod write;
 mod tests;
 
 pub use capture::{Capture, FileCopy, FileName, Pieces, capture, move_manifest};
+pub use damaged::{DamageReport, Rebuilt, WeakStore, is_damage};
 pub use delays::{DELAY_BOUNDS_MICROS, Delays};
 pub use derived::{DerivedTrees, Difference, TreeBatch};
 pub use durability::Durability;

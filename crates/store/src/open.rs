@@ -1,6 +1,7 @@
 //! Making a store, and opening one: its manifest, its trees, then every record of the log after the
 //! position where its trees agree.
 
+use crate::damaged::is_tree_damage;
 use crate::deriver::{Deriver, Group, ids};
 use crate::manifest::{self, Manifest, Progress, TreeFiles};
 use crate::publish::Publisher;
@@ -9,7 +10,9 @@ use crate::shared::{Flushable, Shared};
 use crate::space::{Space, superseded_bytes_max};
 use crate::store::{Counters, Inner, Store, Writer};
 use crate::trees::{Slot, TreeUse, Trees};
-use crate::{DerivedTrees, Error, ErrorKind, Machine, Place, Result, StoreOptions, TreeId};
+use crate::{
+    DerivedTrees, Error, ErrorKind, Machine, Place, Rebuilt, Result, StoreOptions, TreeId,
+};
 use quire_env::{Env, Gate};
 use quire_log::{Log, LogIdentity};
 use quire_lsm::{TableFiles, Tree, TreeContext};
@@ -17,7 +20,7 @@ use quire_model::Position;
 use quire_seeded::{Bug, seeded};
 use quire_sync::atomic::{AtomicBool, AtomicU64};
 use quire_sync::{Mutex, RwLock};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -91,7 +94,7 @@ impl<M: Machine> Store<M> {
         })?;
         let context = open_files(&shared, &place, &manifest)?;
         let applied = open_applied::<M>(&options, &manifest, &context)?;
-        let (derived, groups) = open_derived(&options, &mut manifest, &context)?;
+        let (derived, groups, rebuilt) = open_derived(&options, &mut manifest, &context)?;
         let log = open_log::<M>(&shared, &place, &options, &manifest)?;
         let segments = log.segments();
         manifest.space.open(&segments, manifest.applied);
@@ -113,8 +116,10 @@ impl<M: Machine> Store<M> {
             derived: AtomicU64::new(manifest.applied.0),
             deriving: Mutex::new(deriver),
             derive_due: AtomicBool::new(false),
+            derive_retry_due: AtomicBool::new(false),
             follow_due: AtomicBool::new(false),
             derive_error: Mutex::new(None),
+            rebuilt: Mutex::new(rebuilt),
             manifest: Mutex::new(manifest),
             shared,
             dir,
@@ -238,13 +243,15 @@ fn open_applied<M: Machine>(
 }
 
 /// The derived trees that the manifest names and the options have. Those that can't be gone on with
-/// have no runs in `manifest` any more: they are built anew.
+/// have no runs in `manifest` any more: they are built anew. Those of them whose files are damaged
+/// are told too.
 fn open_derived(
     options: &StoreOptions,
     manifest: &mut Manifest,
     context: &TreeContext,
-) -> Result<(Vec<Slot>, Vec<Group>)> {
+) -> Result<(Vec<Slot>, Vec<Group>, BTreeMap<TreeId, Rebuilt>)> {
     let (mut slots, mut groups) = (Vec::new(), Vec::new());
+    let mut rebuilt = BTreeMap::new();
     for source in &options.derived {
         let known = ids(&**source);
         let is_known = |id: &TreeId| manifest.trees.iter().any(|tree| tree.id == *id);
@@ -256,17 +263,29 @@ fn open_derived(
                 "of the trees {known:?}, which are derived together, the partition has only some"
             )));
         }
-        let cursor = match progress_of(manifest, &known) {
+        let mut cursor = match progress_of(manifest, &known) {
             Some(progress) => progress.cursor,
             None => {
                 forget(manifest, &known);
                 Some(Vec::new())
             }
         };
-        slots.extend(open_group(&**source, manifest, context, cursor.is_none())?);
+        let opened = match open_group(&**source, manifest, context, cursor.is_none()) {
+            Err(error) if is_tree_damage(&error) => {
+                let (count, why) = (1, error.to_string());
+                tracing::error!(tree = ?known.first(), why, "a derived tree is built anew");
+                let note = Rebuilt { count, why };
+                rebuilt.extend(known.iter().map(|id| (*id, note.clone())));
+                forget(manifest, &known);
+                cursor = Some(Vec::new());
+                open_group(&**source, manifest, context, false)?
+            }
+            opened => opened?,
+        };
+        slots.extend(opened);
         groups.push(Group::new(Arc::clone(source), cursor));
     }
-    Ok((slots, groups))
+    Ok((slots, groups, rebuilt))
 }
 
 /// How far trees that are derived together are; `None` if they are not at the position of the trees

@@ -203,6 +203,7 @@ fn snapshots_of_derived(slots: &[&Slot], built: Position) -> Option<Vec<DerivedS
         let is_current = slot.seen() == seen && flushed.is_none_or(|at| in_time(at, built));
         is_current.then_some(DerivedSnapshot {
             id: slot.id,
+            seen,
             built: snapshot,
         })
     };

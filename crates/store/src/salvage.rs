@@ -152,7 +152,7 @@ fn salvage_trees<M: Machine>(
     for tree in &manifest.trees {
         let before = found.len();
         for table in tree.runs.iter().flat_map(|run| &run.tables) {
-            let lost = lost_entries(tree, table);
+            let lost = lost_entries(&tree.name, tree.derived.is_some(), table);
             match files.path(table.file) {
                 Err(error) => note(found, error, place.dir(), lost)?,
                 Ok(path) => {

@@ -7,14 +7,14 @@ use crate::segment_age::Sealing;
 use crate::shared::Shared;
 use crate::space::Space;
 use crate::trees::Trees;
-use crate::{Error, LogSettings, Machine, Result, StoreOptions, StoreStats};
+use crate::{Error, LogSettings, Machine, Rebuilt, Result, StoreOptions, StoreStats, TreeId};
 use quire_env::{Gate, JobClass};
 use quire_log::Log;
 use quire_lsm::{TableFiles, TreeContext};
 use quire_model::Position;
 use quire_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use quire_sync::{Mutex, RwLock};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -74,10 +74,14 @@ pub(crate) struct Inner<M: Machine> {
     /// The position that derived trees are at, for readers.
     pub(crate) derived: AtomicU64,
     pub(crate) derive_due: AtomicBool,
+    /// Set while a try to build derived trees that failed is to be repeated.
+    pub(crate) derive_retry_due: AtomicBool,
     /// Set while derived trees are to follow what was published, a moment from now.
     pub(crate) follow_due: AtomicBool,
     /// Why the job that builds derived trees last failed, if it has not succeeded since.
     pub(crate) derive_error: Mutex<Option<String>>,
+    /// The derived trees that were found damaged since the store was opened.
+    pub(crate) rebuilt: Mutex<BTreeMap<TreeId, Rebuilt>>,
     pub(crate) flush_due: AtomicBool,
     pub(crate) compaction_due: AtomicBool,
     /// Set when a compaction failed, until it is to be tried again.

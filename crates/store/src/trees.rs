@@ -5,7 +5,7 @@
 //!    that is added gets a slot of its own. So a reader needs no lock to find a tree.
 //! 2. Of a tree that was dropped the slot is left, with an empty tree that nobody finds.
 
-use crate::{Error, Result};
+use crate::{Error, Rebuilt, Result};
 use quire_lsm::{Tree, TreeStats};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
@@ -50,6 +50,8 @@ pub struct TreeFigures {
     pub state: TreeState,
     /// What it holds.
     pub figures: TreeStats,
+    /// Of a derived tree that was found damaged; none if it never was since the store was opened.
+    pub rebuilt: Option<Rebuilt>,
 }
 
 /// How a tree is written, and whether it may be read.

@@ -1,6 +1,6 @@
 //! Verifying a closed store: every byte of its manifest, log and table files.
 
-use crate::manifest::{self, Manifest, TreeFiles};
+use crate::manifest::{self, Manifest};
 use crate::{Error, Place, Result, Shared};
 use quire_env::{Env, ErrorKind as EnvErrorKind};
 use quire_log::LogIdentity;
@@ -194,7 +194,7 @@ fn verify_tables(
     for tree in &manifest.trees {
         for table in tree.runs.iter().flat_map(|run| &run.tables) {
             let path = files.path(table.file)?;
-            let lost = lost_entries(tree, table);
+            let lost = lost_entries(&tree.name, tree.derived.is_some(), table);
             if let Err(error) = verify_table(&**env, &path, table) {
                 if !damaged(&error) {
                     return Err(error.into());
@@ -210,12 +210,12 @@ fn verify_tables(
 }
 
 /// What a table file that can't be read loses, in words.
-pub(crate) fn lost_entries(tree: &TreeFiles, table: &TableMeta) -> String {
-    let again = match tree.derived {
-        None => "the log can give them again",
-        Some(_) => "the tree can be dropped and built again",
+pub(crate) fn lost_entries(name: &str, is_derived: bool, table: &TableMeta) -> String {
+    let again = match is_derived {
+        false => "the log can give them again",
+        true => "an opening builds the tree anew, and answers do not need it",
     };
-    let (entries, name) = (table.entries, &tree.name);
+    let entries = table.entries;
     format!("{entries} entries of the {name} tree; {again}")
 }
 

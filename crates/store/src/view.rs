@@ -1,6 +1,6 @@
 //! A consistent read: to keep, or for a few lookups.
 
-use crate::trees::no_tree;
+use crate::trees::{SeenUse, no_tree};
 use crate::{Result, TreeId, TreeState};
 use bytes::Bytes;
 use quire_log::{LogReader, LogView};
@@ -147,6 +147,8 @@ impl BaseView {
 #[derive(Debug, Clone)]
 pub(crate) struct DerivedSnapshot {
     pub(crate) id: TreeId,
+    /// What the tree was when the view was made.
+    pub(crate) seen: SeenUse,
     /// The tree as of the position up to which it is built; none if it is not complete.
     pub(crate) built: Option<(Position, TreeSnapshot)>,
 }

@@ -3,6 +3,7 @@
 use super::document;
 use super::history;
 use super::model::{self, Answer, Collection, Decider, Record, State};
+use super::queries::check_queries;
 use quire_env::SimEnv;
 use quiredb::operations::VerifyReport;
 use quiredb::{
@@ -135,7 +136,8 @@ pub(crate) fn check_view(view: &View, expected: &State) -> Result<()> {
     let found = view.get(middle)?.map(|found| entry(found).1);
     assert_eq!(found.as_ref(), expected.get(middle), "get {middle}");
     check_scan(view, middle.., expected)?;
-    check_scan(view, ..=middle, expected)
+    check_scan(view, ..=middle, expected)?;
+    check_queries(view, expected)
 }
 
 /// Checks that a scan of a range shows the documents in it, in the order of keys.

@@ -174,6 +174,14 @@ pub fn generate(seed: u64, profile: Profile) -> History {
     while history.ops.len() < count as usize {
         temper.add(&mut rng, &mut history.ops);
     }
+    if storage.one_in(3) {
+        history.index = true;
+        for _ in 0..storage.within(0..=2) {
+            let at = storage.within(0..=history.ops.len() as u64) as usize;
+            let name = storage.one_of(&Name::ALL);
+            history.ops.insert(at, Op::Index(name, storage.one_in(2)));
+        }
+    }
     history
 }
 

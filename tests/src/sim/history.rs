@@ -1,6 +1,8 @@
 //! Histories: the operations on a database, and the faults of the machine, as plain data.
 
-use quiredb::{Codec, CollectionSettings, DatabaseOptions, Durability, Medium, Volumes};
+use quiredb::{
+    Codec, CollectionSettings, DatabaseOptions, Durability, IndexedFields, Medium, Volumes,
+};
 use std::path::PathBuf;
 
 /// The most volumes of a history.
@@ -30,6 +32,8 @@ pub struct History {
     pub dictionary_bytes: u64,
     /// As of [`CollectionSettings`].
     pub segment_age_secs: u64,
+    /// Of collections: whether all fields are indexed; else none is.
+    pub index: bool,
     /// The operations, in order.
     pub ops: Vec<Op>,
 }
@@ -47,6 +51,7 @@ impl Default for History {
             zstd_level: 0,
             dictionary_bytes: 0,
             segment_age_secs: 0,
+            index: false,
             ops: Vec::new(),
         }
     }
@@ -71,6 +76,7 @@ impl History {
             codec,
             dictionary_bytes,
             segment_age_secs: self.segment_age_secs,
+            index: indexed_fields(self.index),
             ..CollectionSettings::default()
         }
     }
@@ -82,6 +88,14 @@ impl History {
             segment_bytes: self.segment_bytes,
             ..DatabaseOptions::default()
         }
+    }
+}
+
+/// All fields, or none.
+pub(crate) fn indexed_fields(all: bool) -> IndexedFields {
+    match all {
+        true => IndexedFields::all(),
+        false => IndexedFields::none(),
     }
 }
 
@@ -125,6 +139,8 @@ pub enum Op {
     Flush(Name),
     /// Merges every tree into one run.
     Compact(Name),
+    /// Indexes all fields of a collection, or none. Does nothing while the machine has faults.
+    Index(Name, bool),
     /// Makes a collection with this number of partitions.
     Create(Name, u32),
     /// Drops a collection.

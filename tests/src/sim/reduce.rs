@@ -83,7 +83,7 @@ impl<F: FnMut(&History) -> bool> Search<F> {
     /// Whether any could be.
     fn simplify_settings(&mut self) -> bool {
         let plain = History::default();
-        let changes: [fn(&mut History, &History); 9] = [
+        let changes: [fn(&mut History, &History); 10] = [
             |history, plain| history.volumes = plain.volumes,
             |history, plain| history.partitions = plain.partitions,
             |history, plain| history.memory_bytes = plain.memory_bytes,
@@ -92,6 +92,7 @@ impl<F: FnMut(&History) -> bool> Search<F> {
             |history, plain| history.zstd_level = plain.zstd_level,
             |history, plain| history.dictionary_bytes = plain.dictionary_bytes,
             |history, plain| history.segment_age_secs = plain.segment_age_secs,
+            |history, plain| history.index = plain.index,
             |history, plain| history.seed = plain.seed,
         ];
         let mut any = false;
@@ -197,6 +198,7 @@ fn simpler(op: &Op) -> Vec<Op> {
             .collect(),
         Op::Sync(_)
         | Op::Flush(_)
+        | Op::Index(..)
         | Op::Compact(_)
         | Op::Drop(_)
         | Op::Check(_)

@@ -13,11 +13,13 @@
 //! zstd-level 3            # 0 for the default codec
 //! dictionary-bytes 1024
 //! segment-age-secs 60
+//! index all               # or: none
 //!
 //! write alpha sync: put 3 bytes 200; patch 4 shape 5; delete 6 if-absent
 //! # a durability is sync, async(N) or none; a condition is if-absent, if-current or if-stale
 //! write beta async(5): put 1 bytes 0 if-stale
 //! create beta partitions 2
+//! alter beta index all    # or: none
 //! sync alpha              # and so: flush, compact, drop, check, view, rebuild
 //! look at views
 //! verify
@@ -75,6 +77,7 @@ impl fmt::Display for History {
         writeln!(f, "zstd-level {}", self.zstd_level)?;
         writeln!(f, "dictionary-bytes {}", self.dictionary_bytes)?;
         writeln!(f, "segment-age-secs {}", self.segment_age_secs)?;
+        writeln!(f, "index {}", index_word(self.index))?;
         writeln!(f)?;
         self.ops.iter().try_for_each(|op| writeln!(f, "{op}"))
     }
@@ -97,6 +100,7 @@ impl fmt::Display for Op {
             Op::Sync(name) => write!(f, "sync {name}"),
             Op::Flush(name) => write!(f, "flush {name}"),
             Op::Compact(name) => write!(f, "compact {name}"),
+            Op::Index(name, all) => write!(f, "alter {name} index {}", index_word(*all)),
             Op::Create(name, partitions) => write!(f, "create {name} partitions {partitions}"),
             Op::Drop(name) => write!(f, "drop {name}"),
             Op::Check(name) => write!(f, "check {name}"),
@@ -166,6 +170,13 @@ impl fmt::Display for Write {
     }
 }
 
+fn index_word(all: bool) -> &'static str {
+    match all {
+        true => "all",
+        false => "none",
+    }
+}
+
 impl FromStr for History {
     type Err = ParseError;
 
@@ -197,6 +208,10 @@ fn parse_line(history: &mut History, line: &str) -> Result<(), String> {
         "zstd-level" => &mut history.zstd_level,
         "dictionary-bytes" => &mut history.dictionary_bytes,
         "segment-age-secs" => &mut history.segment_age_secs,
+        "index" => {
+            history.index = words.index()?;
+            return words.end();
+        }
         "partitions" => {
             history.partitions = words.partitions()?;
             return words.end();
@@ -240,6 +255,11 @@ fn parse_op(op: &str, words: &mut Words<'_>) -> Result<Op, String> {
         "drop" => Op::Drop(words.name()?),
         "check" => Op::Check(words.name()?),
         "view" => Op::View(words.name()?),
+        "alter" => {
+            let name = words.name()?;
+            words.expect("index")?;
+            Op::Index(name, words.index()?)
+        }
         "create" => {
             let name = words.name()?;
             words.expect("partitions")?;
@@ -379,6 +399,10 @@ impl<'a> Words<'a> {
             .ok_or_else(|| expected(what, word))
     }
 
+    fn index(&mut self) -> Result<bool, String> {
+        self.choice(&[("all", true), ("none", false)])
+    }
+
     fn partitions(&mut self) -> Result<u32, String> {
         match self.number("a number of partitions")? {
             0 => Err("expected at least one partition".to_string()),
@@ -455,6 +479,8 @@ mod tests {
             ("seed", 1, "end of the line"),
             ("seed 1\nvolumes 4", 2, "1 to 3"),
             ("partitions 0", 1, "at least one"),
+            ("index some", 1, "all or none"),
+            ("alter alpha all", 1, "\"index\""),
             ("write gamma sync: delete 1", 1, "alpha or beta"),
             ("write alpha fast: delete 1", 1, "durability"),
             ("write alpha sync", 1, "\":\""),

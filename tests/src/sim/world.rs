@@ -191,6 +191,7 @@ impl World {
                     self.check_compacted(*name);
                 }
             }
+            Op::Index(name, all) => self.index(*name, *all),
             Op::Create(name, partitions) => self.create(*name, *partitions),
             Op::Drop(name) => self.drop_collection(*name),
             Op::Check(name) => self.check(*name),

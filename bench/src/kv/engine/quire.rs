@@ -40,10 +40,13 @@ impl Engine for Quire {
     }
 
     fn scan(&self, row: Row<'_>) -> Result<()> {
-        let visited = self.0.range(..)?.visit(|key, value| match row(key, value) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        })?;
+        let visited = self
+            .0
+            .range(..)?
+            .visit(|key, value| match row(key, value) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => ControlFlow::Break(error),
+            })?;
         match visited {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(error) => Err(error),

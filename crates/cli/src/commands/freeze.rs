@@ -3,12 +3,15 @@
 use crate::Context;
 use crate::database;
 use crate::error::{Error, Result};
+use crate::field_names::fields_of;
+use crate::message::print_message;
 use crate::progress::Progress;
 use crate::size::{Size, count, counted};
 use quiredb::frozen::FieldSpec;
 use quiredb::operations::{
     FreezeOptions, FreezeProgress, FreezeReport, freeze as freeze_whole, freeze_by_partition,
 };
+use quiredb::query::Path as Field;
 use quiredb::{Codec, View};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -43,13 +46,13 @@ pub(crate) struct Freeze {
     #[arg(long)]
     by_partition: bool,
     /// Fields to filter by, to sort by and to aggregate, separated by commas
-    #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
+    #[arg(long, value_name = "FIELDS")]
     full: Vec<String>,
     /// Fields to filter by
-    #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
+    #[arg(long, value_name = "FIELDS")]
     filter: Vec<String>,
     /// Fields to sort by and to aggregate
-    #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
+    #[arg(long, value_name = "FIELDS")]
     sort: Vec<String>,
     /// How documents are compressed: none, lz4, zstd or zstd(LEVEL), 1 to 19
     #[arg(long, default_value_t = Codec::default())]
@@ -70,7 +73,7 @@ impl Freeze {
             )));
         }
         let options = FreezeOptions {
-            fields: self.fields(),
+            fields: self.fields()?,
             codec: self.codec,
             memory_bytes: usize::try_from(self.memory.0).unwrap_or(usize::MAX),
         };
@@ -80,6 +83,11 @@ impl Freeze {
         let start = context.env.monotonic();
         let report = freeze(&view, &self.out, self.by_partition, &options)?;
         let seconds = (context.env.monotonic().saturating_sub(start)).as_secs_f64();
+        for path in &report.unused {
+            print_message(format_args!(
+                "quire: no document has a value in the field {path:?}; check its name"
+            ));
+        }
         if context.out.is_json() {
             return context.out.json_line(&report_json(&report, seconds));
         }
@@ -91,16 +99,19 @@ impl Freeze {
     }
 
     /// The fields that the options name; none if they name none.
-    fn fields(&self) -> Option<Vec<FieldSpec>> {
-        let mut fields = BTreeMap::<&str, FieldSpec>::new();
+    ///
+    /// # Errors
+    /// A name is no field's.
+    fn fields(&self) -> Result<Option<Vec<FieldSpec>>> {
+        let mut fields = BTreeMap::<Field, FieldSpec>::new();
         for (names, filterable, sortable) in [
             (&self.full, true, true),
             (&self.filter, true, false),
             (&self.sort, false, true),
         ] {
-            for name in names.iter().map(|name| name.trim()) {
-                let field = fields.entry(name).or_insert_with(|| FieldSpec {
-                    path: name.to_owned(),
+            for path in fields_of(names)? {
+                let field = fields.entry(path.clone()).or_insert_with(|| FieldSpec {
+                    path: path.as_str().to_owned(),
                     filterable: false,
                     sortable: false,
                 });
@@ -108,7 +119,7 @@ impl Freeze {
                 field.sortable |= sortable;
             }
         }
-        (!fields.is_empty()).then(|| fields.into_values().collect())
+        Ok((!fields.is_empty()).then(|| fields.into_values().collect()))
     }
 }
 
@@ -171,5 +182,6 @@ fn report_json(report: &FreezeReport, seconds: f64) -> serde_json::Value {
         "seconds": seconds,
         "files": files,
         "fields": fields,
+        "unused": report.unused,
     })
 }

@@ -2,11 +2,12 @@
 
 use crate::Context;
 use crate::error::{Error, Result};
+use crate::field_names::fields_of;
 use crate::output::Output;
 use crate::source::Source;
 use quiredb::query::{
-    Aggregate, Aggregated, Answer, Explain, Filter, Options, Order, Path as Field, Prepared, Query,
-    Trace, UnknownFields, Value, find, write_fields,
+    Aggregate, Aggregated, Answer, Explain, Filter, Group, Options, Order, Path as Field, Prepared,
+    Query, Trace, UnknownFields, Value, find, write_fields,
 };
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -37,7 +38,9 @@ Examples:
   quire query ./db cars --facet mark --facet at.city        the documents of each value, counted
   quire query ./cars.quire --where \"mark = 'audi'\"         a frozen file, or a folder of them
   quire query ./db cars --aggregate 'avg(price)' \\
-        --aggregate \"max(price) WHERE mark = 'fiat'\"")]
+        --aggregate \"max(price) WHERE mark = 'fiat'\"
+  quire query ./db cars --aggregate 'group(mark, sold: count(), avg(price) AS mean
+        HAVING mean > 1000 ORDER BY mean DESC LIMIT 5)'")]
 pub(crate) struct QueryCommand {
     /// The directory of the database; or a frozen file, or a folder of them
     db: PathBuf,
@@ -60,7 +63,7 @@ pub(crate) struct QueryCommand {
     #[arg(long, conflicts_with = "limit")]
     all: bool,
     /// Print only these fields, separated by commas
-    #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
+    #[arg(long, value_name = "FIELDS")]
     fields: Option<Vec<String>>,
     /// Count the documents that match
     #[arg(long)]
@@ -116,12 +119,11 @@ impl QueryCommand {
             query.order = Order::parse_list(text).map_err(|error| usage("--order: ", &error))?;
         }
         query.count = self.count;
-        query.fields = self.fields.as_ref().map(|fields| {
-            let names = fields.iter().map(|name| name.trim());
-            names.map(Field::new).collect()
-        });
-        for field in &self.facet {
-            query = query.aggregate(field, Aggregate::terms(field.as_str(), FACET_VALUES));
+        let fields = self.fields.as_deref().map(fields_of);
+        query.fields = fields.transpose()?;
+        for field in fields_of(&self.facet)? {
+            let name = field.as_str().to_owned();
+            query = query.aggregate(&name, Aggregate::terms(field, FACET_VALUES));
         }
         for text in &self.aggregate {
             let aggregate =
@@ -197,11 +199,59 @@ pub(crate) fn show_text(answer: &Answer, out: &mut Output) -> Result<()> {
                     .collect();
                 show_table(name, &rows, out)?;
             }
+            Aggregated::Groups {
+                by,
+                names,
+                groups,
+                all,
+            } => {
+                out.line(name)?;
+                show_groups(by, names, groups, out)?;
+                if *all > groups.len() as u64 {
+                    out.line(format_args!("  {} of {all} groups", groups.len()))?;
+                }
+            }
         }
     }
     match &answer.explain {
         Some(explain) => out.line(explain.to_string().trim_end()),
         None => Ok(()),
+    }
+}
+
+/// Prints groups as a table, its columns the fields and the measures.
+fn show_groups(by: &[Field], names: &[String], groups: &[Group], out: &mut Output) -> Result<()> {
+    let head = by.iter().map(ToString::to_string).chain(names.to_vec());
+    let mut rows = vec![head.collect::<Vec<_>>()];
+    rows.extend(groups.iter().map(|group| {
+        let measures = group.measures.iter().map(shown_measure);
+        group.values.iter().map(shown).chain(measures).collect()
+    }));
+    let columns = by.len() + names.len();
+    let mut widths = vec![0; columns];
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    for row in &rows {
+        let cells = row.iter().zip(&widths).enumerate();
+        let cells = cells.map(|(column, (cell, width))| match column < by.len() {
+            true => format!("  {cell:width$}"),
+            false => format!("  {cell:>width$}"),
+        });
+        out.line(cells.collect::<String>().trim_end())?;
+    }
+    Ok(())
+}
+
+/// What a measure of a group says.
+fn shown_measure(measured: &Aggregated) -> String {
+    match measured {
+        Aggregated::Count(count) => count.to_string(),
+        Aggregated::Number(Some(number)) => number.to_string(),
+        Aggregated::Value(Some(value)) => shown(value),
+        _ => "-".into(),
     }
 }
 
@@ -260,6 +310,24 @@ fn aggregated_json(aggregated: &Aggregated) -> serde_json::Value {
             .iter()
             .map(|(start, count)| json!({"from": start, "count": count}))
             .collect(),
+        Aggregated::Groups {
+            by,
+            names,
+            groups,
+            all,
+        } => {
+            let object = |group: &Group| {
+                let values = by.iter().map(ToString::to_string);
+                let values = values.zip(group.values.iter().map(value_json));
+                let measures = group.measures.iter().map(aggregated_json);
+                let measures = names.iter().cloned().zip(measures);
+                json!({
+                    "group": values.collect::<serde_json::Map<_, _>>(),
+                    "measures": measures.collect::<serde_json::Map<_, _>>(),
+                })
+            };
+            json!({"groups": groups.iter().map(object).collect::<Vec<_>>(), "all": all})
+        }
     }
 }
 

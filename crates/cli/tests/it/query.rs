@@ -173,7 +173,7 @@ fn a_wrong_query_is_refused_with_the_place_of_the_mistake() {
     assert!(unknown.stderr.contains("\"prise\""), "{unknown:?}");
     quire.fails(&["query", "db"], 2, &["quire collections"]);
     quire.fails(&["query", "c.quire", "c"], 2, &["without the name"]);
-    quire.fails(&["query", "cars.ndjson"], 1, &["frozen partition"]);
+    quire.fails(&["query", "cars.ndjson"], 1, &["not a frozen partition"]);
     quire.fails(&["query", "db", "nope"], 1, &["no collection `nope`"]);
     quire.fails(&["query", "nope", "c"], 1, &["no database"]);
 }
@@ -245,5 +245,105 @@ fn fields_are_frozen_for_what_is_said_and_the_file_says_what_it_is_made_of() {
         1,
         &["memory"],
     );
-    quire.fails(&["inspect", "cars.ndjson"], 1, &["frozen partition"]);
+    quire.fails(&["inspect", "cars.ndjson"], 1, &["not a frozen partition"]);
+    quire.file("empty.quire", "");
+    quire.fails(&["inspect", "empty.quire"], 1, &["it is empty"]);
+}
+
+#[test]
+fn a_key_is_found_whatever_fields_are_frozen_and_however_it_is_written() {
+    let quire = Quire::new();
+    let file = quire.file(
+        "things.ndjson",
+        "{\"sku\":7,\"class\":\"a\"}\n{\"sku\":\"x\"}\n",
+    );
+    quire.ok(&["load", "db", "c", "--key", "sku", file.to_str().unwrap()]);
+    quire.ok(&["freeze", "db", "c", "all.quire"]);
+    quire.ok(&["freeze", "db", "c", "some.quire", "--filter", "class"]);
+    quire.ok(&["freeze", "db", "c", "sorted.quire", "--sort", "_id"]);
+    for source in [
+        &["db", "c"][..],
+        &["all.quire"],
+        &["some.quire"],
+        &["sorted.quire"],
+    ] {
+        for (filter, found) in [
+            ("_id = 7", "1 match\n"),
+            ("_id = '7'", "1 match\n"),
+            ("_id IN (7, 'x', '8')", "2 match\n"),
+            ("_id = 'x'", "1 match\n"),
+            ("_id = '07'", "0 match\n"),
+        ] {
+            let arguments = [&["query"], source, &["--count", "--where", filter]].concat();
+            assert_eq!(quire.ok(&arguments), found, "{source:?}: {filter}");
+        }
+    }
+}
+
+#[test]
+fn a_field_without_values_is_said_to_be_one_and_why() {
+    let quire = cars();
+    let frozen = quire.run(&["freeze", "db", "c", "a.quire", "--filter", "nosuch,mark"]);
+    assert!(frozen.stderr.contains("\"nosuch\""), "{frozen:?}");
+    assert!(!frozen.stderr.contains("mark"), "{frozen:?}");
+    let report = quire.json(&["freeze", "db", "c", "a.quire", "--filter", "nosuch"]);
+    assert_eq!(report["unused"], json!(["nosuch"]));
+    let why = |file: &str, path: &str, words: &[&str]| {
+        let filter = format!("{path} = 1");
+        quire.fails(&["query", file, "--where", &filter, "--strict"], 1, words);
+        let told = quire.run(&["query", file, "--where", &filter]);
+        assert!(
+            words.iter().all(|word| told.stderr.contains(word)),
+            "{told:?}"
+        );
+    };
+    why("a.quire", "price", &["\"price\" was not frozen"]);
+    why("a.quire", "nosuch", &["no document has a value", "nosuch"]);
+    why("c.quire", "at", &["\"at\" is an object", "\"at.city\""]);
+    why("frozen", "at", &["\"at\" is an object", "\"at.city\""]);
+    quire.fails(
+        &["query", "db", "c", "--where", "at = 1", "--strict"],
+        1,
+        &["of an object, name a field in it"],
+    );
+}
+
+#[test]
+fn fields_have_the_same_names_in_every_option() {
+    let quire = cars();
+    let text = answer(&quire, &["--facet", "\"mark\"", "--facet", "\"odd name\""]);
+    assert!(text.starts_with("mark\n  audi"), "{text}");
+    assert!(text.ends_with("\nodd name\n"), "{text}");
+    assert_eq!(
+        answer(&quire, &["--facet", "odd name"]),
+        answer(&quire, &["--facet", "\"odd name\""])
+    );
+    let shown = answer(
+        &quire,
+        &["--fields", "_id, \"odd name\"", "--where", "_id = 'd'"],
+    );
+    assert_eq!(shown, "{\"_id\":\"d\",\"odd name\":null}\n");
+    let frozen = [
+        "freeze",
+        "db",
+        "c",
+        "odd.quire",
+        "--full",
+        "\"odd name\", mark",
+    ];
+    let report = quire.json(&frozen);
+    assert_eq!(report["fields"][1]["path"], "odd name");
+    quire.fails(&["query", "db", "c", "--facet", "\"mark"], 2, &["mark"]);
+}
+
+#[test]
+fn a_mean_near_the_largest_float_is_a_number() {
+    let quire = Quire::new();
+    let file = quire.file(
+        "big.ndjson",
+        "{\"_id\":1,\"x\":1.7e308}\n{\"_id\":2,\"x\":1.7e308}\n",
+    );
+    quire.ok(&["load", "db", "c", file.to_str().unwrap()]);
+    let answer = quire.json(&["query", "db", "c", "--aggregate", "avg(x)"]);
+    assert_eq!(answer["aggregates"]["avg(x)"], json!(1.7e308));
 }

@@ -5,6 +5,7 @@
 //! | field: the path, as the term of a string | block: docid / block length (4, big-endian) |
 //! ```
 
+use super::tree_postings::tree_error;
 use crate::{Error, Result};
 use quire_index::{ColumnBlock, ColumnLayer, ColumnLayers, DocSet, IndexDamage};
 use quire_lsm::{SmallBytes, TreeSnapshot, ValueParts};
@@ -24,7 +25,7 @@ pub(crate) trait ColumnBlocks: Send + Sync {
 
 impl ColumnBlocks for TreeSnapshot {
     fn parts(&self, key: &[u8]) -> Result<Option<ValueParts>> {
-        Ok(self.get_parts(key).map_err(quire_store::Error::from)?)
+        self.get_parts(key).map_err(tree_error)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::column_blocks::{COLUMN_BLOCK_BITS, FieldBlock, damaged};
 use super::column_merger::MergeColumns;
+use super::tree_postings::tree_error;
 use crate::Result;
 use quire_index::DocSet;
 use quire_lsm::{FoldedValue, SmallBytes, TreeSnapshot, ValueParts};
@@ -18,7 +19,7 @@ pub(crate) fn each_column_value(
     see: &mut dyn FnMut(&[u8], DocId, Option<&[u8]>),
 ) -> Result<std::result::Result<(), String>> {
     let scan = tree.scan(Bound::Unbounded, Bound::Unbounded);
-    let mut scan = scan.map_err(quire_store::Error::from)?;
+    let mut scan = scan.map_err(tree_error)?;
     let visited = scan.visit_folded::<MergeColumns, String>(|key, value| {
         let layers = match value {
             FoldedValue::Stored(bytes) => bytes.to_vec(),
@@ -29,7 +30,7 @@ pub(crate) fn each_column_value(
             Err(what) => ControlFlow::Break(what),
         }
     });
-    Ok(match visited.map_err(quire_store::Error::from)? {
+    Ok(match visited.map_err(tree_error)? {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(what) => Err(what),
     })

@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 
+/// A field whose dotted path has more bytes than this is not indexed: queries about it read
+/// documents. So no key of an index is too long for a tree.
+pub(crate) const FIELD_BYTES_MAX: usize = 1024;
+
 /// Which fields are indexed: all or none, the default, with exceptions. An exception holds for the
 /// field and for what is nested below it; of several, the longest path decides.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -54,9 +58,15 @@ impl IndexedFields {
         !self.default && self.exceptions.values().all(|indexed| !indexed)
     }
 
-    /// Whether the field `path`, dotted, is indexed.
+    /// Whether the field `path`, dotted, is indexed. One whose path has more than 1,024 bytes never
+    /// is.
     #[must_use]
     pub fn includes(&self, path: &str) -> bool {
+        path.len() <= FIELD_BYTES_MAX && self.would_include(path)
+    }
+
+    /// As [`includes`](IndexedFields::includes), whatever the length of the path.
+    pub(crate) fn would_include(&self, path: &str) -> bool {
         if self.exceptions.is_empty() {
             return self.default;
         }
@@ -87,6 +97,8 @@ mod tests {
         assert!(indexed("price") && indexed("body.title") && indexed("body.title.short"));
         assert!(!indexed("body") && !indexed("body.text") && !indexed("tags.name"));
         assert!(indexed("bodywork"));
+        let [longest, too_long] = [0, 1].map(|more| "p".repeat(FIELD_BYTES_MAX + more));
+        assert!(fields.includes(&longest) && !fields.includes(&too_long));
         assert!(IndexedFields::none().is_none() && !IndexedFields::none().includes("a"));
         assert!(!IndexedFields::none().with("a", true).is_none());
     }

@@ -6,19 +6,19 @@
 //! 2. What was indexed of a document is what the older view holds of it: nothing else is kept.
 //! 3. Changes are sets of docids that leave and enter, so writing one again changes nothing.
 
-use super::IndexSettings;
 use super::column_blocks::{COLUMN_BLOCK_BITS, block_key};
 use super::column_changes::ColumnChanges;
 use super::column_merger::MergeColumns;
 use super::inversion::Inversion;
 use super::merger::MergePostings;
 use super::values::{Slot, Values, each_changed};
-use super::{IndexedFields, Indexer};
+use super::{FieldSet, IndexSettings, Indexer};
 use crate::documents::{ROWS, docid_bytes, parse_docid, parse_position};
 use crate::record::{Kind, Record};
 use bytes::Bytes;
 use quire_lsm::{BlockCodec, SmallBytes, TreeSpec};
 use quire_model::{DocId, Document, Key, Position};
+use quire_seeded::{Bug, seeded};
 use quire_store::{BaseView, DerivedTrees, Difference, Error, Result, TreeBatch, TreeId};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ const CHANGES_BYTES_MAX: usize = 4 << 20;
 pub(crate) struct SearchIndex {
     tree: TreeId,
     columns: TreeId,
-    fields: IndexedFields,
+    fields: Arc<FieldSet>,
 }
 
 /// What the documents of one batch change. Each takes the values of a document before and after
@@ -66,6 +66,7 @@ impl Changes {
             inversion,
             columns,
         } = self;
+        index.fields.write(index.tree, batch);
         let mut operand = Vec::new();
         inversion.each_change(&indexer, |key, change| {
             operand.clear();
@@ -95,16 +96,17 @@ impl Changes {
 
 impl SearchIndex {
     pub(crate) fn new(index: &IndexSettings) -> SearchIndex {
+        let fields = Arc::new(FieldSet::new(index.fields.clone()));
         SearchIndex {
             tree: index.tree(),
             columns: index.columns(),
-            fields: index.fields.clone(),
+            fields,
         }
     }
 
     fn begin(&self) -> Changes {
         Changes {
-            indexer: Indexer::new(self.fields.clone()),
+            indexer: Indexer::new(Arc::clone(&self.fields)),
             inversion: Inversion::default(),
             columns: ColumnChanges::new(COLUMN_BLOCK_BITS),
         }
@@ -134,6 +136,10 @@ impl DerivedTrees for SearchIndex {
         cursor: &[u8],
         batch: &mut TreeBatch,
     ) -> Result<Option<Vec<u8>>> {
+        match cursor {
+            [] => self.fields.clear(),
+            _ => self.load_fields(view.position(), batch)?,
+        }
         let mut rows = view
             .tree(ROWS)?
             .scan(Bound::Included(cursor), Bound::Unbounded)?;
@@ -170,6 +176,7 @@ impl DerivedTrees for SearchIndex {
         from: Position,
         batch: &mut TreeBatch,
     ) -> Result<Option<Position>> {
+        self.load_fields(difference.old.position(), batch)?;
         let mut changes = self.begin();
         let mut records: Vec<(Position, Bytes)> = Vec::with_capacity(READ_AT_ONCE);
         let mut left = difference.records(from);
@@ -193,6 +200,13 @@ impl DerivedTrees for SearchIndex {
 }
 
 impl SearchIndex {
+    /// Reads which fields the tree has, when that is first needed.
+    fn load_fields(&self, position: Position, batch: &TreeBatch) -> Result<()> {
+        let tree = batch.stored(self.tree);
+        let loaded = tree.map_or(Ok(()), |tree| self.fields.load(tree));
+        loaded.map_err(|error| Error::derived(position, error.to_string()))
+    }
+
     /// Takes the documents whose newest record is among these.
     fn follow_records(
         &self,
@@ -222,7 +236,9 @@ impl SearchIndex {
                 .built
                 .is_none_or(|cursor| docid_bytes(docid).as_slice() < cursor);
             if is_newest && is_built {
-                before.extend(old.map(|old| (docid, old)));
+                if !seeded(Bug::OldValueKept) {
+                    before.extend(old.map(|old| (docid, old)));
+                }
                 after.push((docid, changes.values_of(*position, bytes)?));
             }
         }

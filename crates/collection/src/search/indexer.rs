@@ -4,12 +4,13 @@
 //! values knows the field by its slot.
 
 use super::values::{Slot, Values};
-use super::{IndexedFields, key};
+use super::{FieldSet, key};
 use hashbrown::HashMap;
 use quire_index::term;
 use quire_model::{Document, ValueRef};
 use quire_query::Path;
 use std::hash::BuildHasherDefault;
+use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3Default;
 
 /// The field that is a document's key, as text, where the document has no such field.
@@ -36,7 +37,7 @@ struct Known {
 /// documents.
 #[derive(Debug)]
 pub(crate) struct Indexer {
-    indexed: IndexedFields,
+    indexed: Arc<FieldSet>,
     fields: Vec<Field>,
     known: Vec<Known>,
     by_path: HashMap<Box<str>, usize, BuildHasherDefault<Xxh3Default>>,
@@ -47,7 +48,7 @@ pub(crate) struct Indexer {
 
 impl Indexer {
     /// One of these fields.
-    pub(crate) fn new(indexed: IndexedFields) -> Indexer {
+    pub(crate) fn new(indexed: Arc<FieldSet>) -> Indexer {
         Indexer {
             indexed,
             fields: Vec::new(),
@@ -141,7 +142,7 @@ impl Indexer {
 
     fn add(&mut self, path: &str) -> usize {
         let at = self.known.len();
-        let slot = self.indexed.includes(path).then(|| {
+        let slot = self.indexed.admits(path).then(|| {
             let key = key::field(path).into_boxed_slice();
             self.bytes += size_of::<Field>() + key.len();
             self.fields.push(Field { key });

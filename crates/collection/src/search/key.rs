@@ -9,10 +9,16 @@
 //!         0xfe, then 16 bytes       documents with a long value whose term has this XXH3-128
 //! ```
 //! Terms are in the order of values, and no term is a prefix of another, so the postings of a range
-//! of values are neighbours. The empty path, which no query can name, has all documents as `0x00`.
+//! of values are neighbours. The empty path, which no query can name, has all documents as `0x00`,
+//! and two lists, whose postings hold docid 0 alone:
+//! ```text
+//! | the empty path | 0xf0, then a path | cluster 0 |      fields that are in the tree
+//! | the empty path | 0xf1, then a name | cluster 0 |      fields that were refused
+//! ```
 
 use quire_index::term;
 use quire_model::ValueRef;
+use quire_model::ordered::{Direction, OrderedValue};
 use std::borrow::Cow;
 
 /// Terms up to this many bytes are kept as they are; of longer ones only a hash is.
@@ -21,6 +27,8 @@ pub(crate) const TERM_BYTES_MAX: usize = 256;
 pub(crate) const PRESENT: u8 = 0x00;
 pub(crate) const SEVERAL: u8 = 0xfd;
 const LONG: u8 = 0xfe;
+const LISTED: u8 = 0xf0;
+const REFUSED: u8 = 0xf1;
 const CLUSTER_BYTES: usize = 2;
 
 /// The beginning of the keys of a field.
@@ -43,6 +51,21 @@ pub(crate) fn of_term(term: &[u8]) -> Cow<'_, [u8]> {
     }
     let hash = xxhash_rust::xxh3::xxh3_128(term).to_be_bytes();
     Cow::Owned([&[LONG], hash.as_slice()].concat())
+}
+
+/// What the keys of the list of fields begin with.
+pub(crate) fn listed() -> Vec<u8> {
+    [field(""), vec![LISTED]].concat()
+}
+
+/// What the keys of the list of fields that were refused begin with.
+pub(crate) fn refused() -> Vec<u8> {
+    [field(""), vec![REFUSED]].concat()
+}
+
+/// Whether an entry is one of the lists, and says nothing of documents.
+pub(crate) fn is_of_list(entry: &[u8]) -> bool {
+    entry.starts_with(&listed()) || entry.starts_with(&refused())
 }
 
 /// Appends a cluster.
@@ -72,4 +95,20 @@ pub(crate) fn terms(field: &[u8]) -> (Vec<u8>, Vec<u8>) {
 /// Where the hashes of long terms of a field begin and end.
 pub(crate) fn long_terms(field: &[u8]) -> (Vec<u8>, Vec<u8>) {
     ([field, &[LONG]].concat(), [field, &[LONG + 1]].concat())
+}
+
+/// What an entry, a key without its cluster, stands for, in words.
+pub(crate) fn entry_words(entry: &[u8]) -> String {
+    let Ok((OrderedValue::String(path), what)) = OrderedValue::decode(entry, Direction::Ascending)
+    else {
+        return "an entry that makes no sense".to_string();
+    };
+    let value = || term::decode(what).map(|value| format!("value {value:?} of field {path:?}"));
+    match what {
+        [PRESENT] if path.is_empty() => "all documents".to_string(),
+        [PRESENT] => format!("values of field {path:?}"),
+        [SEVERAL] => format!("several values of field {path:?}"),
+        [LONG, ..] => format!("a long value of field {path:?}"),
+        _ => value().unwrap_or_else(|| format!("no value of field {path:?}")),
+    }
 }

@@ -136,7 +136,7 @@ impl LiveShard<'_> {
             }
             for (docs, layers) in classes {
                 let columns = fields.iter().zip(layers).map(|(field, place)| {
-                    let column = LayerColumn::new(Arc::clone(field), place?);
+                    let column = LayerColumn::new(Arc::clone(field), place?, self.damage_slot());
                     Some(Box::new(column) as Box<dyn Column + '_>)
                 });
                 segments.push(Segment {
@@ -203,7 +203,7 @@ impl LiveShard<'_> {
         let (mut kept, mut batch) = (DocSet::empty(), [0; BATCH_DOCS]);
         let (mut ends, mut ordinals) = (Vec::new(), Ordinals::default());
         let segments = self.segments_of(&[path], docs);
-        for segment in segments.map_err(quire_query::Error::shard)? {
+        for segment in segments.map_err(|error| self.failed(error))? {
             let docs = segment.docs.as_ref().unwrap_or(docs);
             let Some(Some(column)) = segment.columns.first() else {
                 continue;

@@ -18,10 +18,12 @@ use quire_model::{DocId, Document};
 use quire_query::{
     Column, Cost, Estimate, FieldInfo, Found, Leaf, Order, Path, Segment, Shard, TermRange, Test,
 };
+use quire_seeded::{Bug, seeded};
+use quire_store::TreeId;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Bound, ControlFlow};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Postings that an estimate looks at, and one in this number of documents more. What has more is
 /// only bounded. A range that has more is *broad*: reading columns is faster than so many postings.
@@ -58,6 +60,9 @@ pub struct LiveShard<'v> {
     /// A range with this many postings or more is broad.
     pub(crate) broad_postings_min: usize,
     fields: Mutex<HashMap<Path, Option<FieldInfo<'static>>>>,
+    /// The tree that the postings are of.
+    pub(crate) tree: Option<TreeId>,
+    damage: OnceLock<String>,
 }
 
 /// Shown the key of a posting without its cluster, the cluster, and the posting.
@@ -99,6 +104,8 @@ impl<'v> LiveShard<'v> {
             columns,
             broad_postings_min: ESTIMATE_POSTINGS_MAX + doc_end as usize / DOCS_OF_A_POSTING,
             fields: Mutex::default(),
+            tree: None,
+            damage: OnceLock::new(),
         };
         let mut everything = key::field("");
         key::push_present(&mut everything);
@@ -117,9 +124,29 @@ impl<'v> LiveShard<'v> {
         self.changed.get(&doc)
     }
 
+    /// What is wrong with the index, if an answer failed because of that.
+    pub(crate) fn damage(&self) -> Option<&str> {
+        self.damage.get().map(String::as_str)
+    }
+
+    /// Where it is kept.
+    pub(crate) fn damage_slot(&self) -> &OnceLock<String> {
+        &self.damage
+    }
+
+    /// Keeps what is wrong with the index.
+    pub(crate) fn failed(&self, error: Error) -> quire_query::Error {
+        if let Error::Index { what } = &error {
+            let _ = self.damage.set(what.clone());
+        }
+        quire_query::Error::shard(error)
+    }
+
     /// What postings say, with the changed documents decided by `accepts` instead.
     fn with_changed(&self, mut docs: DocSet, mut accepts: impl FnMut(&Document) -> bool) -> DocSet {
-        docs -= &self.changed_docs;
+        if !seeded(Bug::ChangedCountedTwice) {
+            docs -= &self.changed_docs;
+        }
         let changed = self.changed.iter();
         docs.extend(changed.filter_map(|(doc, document)| {
             document.as_ref().is_some_and(&mut accepts).then_some(*doc)
@@ -460,10 +487,6 @@ fn add_bits(
     }
 }
 
-fn shard_error(error: Error) -> quire_query::Error {
-    quire_query::Error::shard(error)
-}
-
 impl Shard for LiveShard<'_> {
     fn doc_end(&self) -> u32 {
         self.doc_end
@@ -481,7 +504,7 @@ impl Shard for LiveShard<'_> {
         if let Some(info) = self.fields.lock().get(path) {
             return Ok(info.clone());
         }
-        let info = self.field_info(path).map_err(shard_error)?;
+        let info = self.field_info(path).map_err(|error| self.failed(error))?;
         self.fields.lock().insert(path.clone(), info.clone());
         Ok(info)
     }
@@ -497,11 +520,12 @@ impl Shard for LiveShard<'_> {
             }
             test => term_keys(&field, test),
         };
-        let docs = self.narrow(&from, &to).map_err(shard_error)?;
+        let docs = self.narrow(&from, &to);
+        let docs = docs.map_err(|error| self.failed(error))?;
         let all = self.docs.len();
         let long = self
             .long_candidates(&field, &leaf.test)
-            .map_err(shard_error)?;
+            .map_err(|error| self.failed(error))?;
         let more = self.changed.len() as u64 + long.len();
         let at_most = docs.map_or(all, |docs| docs.saturating_add(more).min(all));
         Ok(Estimate {
@@ -517,12 +541,14 @@ impl Shard for LiveShard<'_> {
     }
 
     fn matches(&self, leaf: &Leaf, found: Found) -> quire_query::Result<DocSet> {
-        self.matching(leaf, found).map_err(shard_error)
+        self.matching(leaf, found)
+            .map_err(|error| self.failed(error))
     }
 
     fn retain(&self, leaf: &Leaf, found: Found, docs: &mut DocSet) -> quire_query::Result<()> {
         let is_few = docs.len() < self.docs.len() / FEW_PART;
-        if is_few && let Some(range) = self.broad(leaf, found).map_err(shard_error)? {
+        let broad = || self.broad(leaf, found).map_err(|error| self.failed(error));
+        if is_few && let Some(range) = broad()? {
             *docs = self.retained(&leaf.path, range, docs)?;
             return Ok(());
         }
@@ -531,17 +557,20 @@ impl Shard for LiveShard<'_> {
     }
 
     fn first(&self, order: &Order, docs: u64) -> quire_query::Result<Option<DocSet>> {
-        self.first_docs(order, docs).map_err(shard_error)
+        self.first_docs(order, docs)
+            .map_err(|error| self.failed(error))
     }
 
     /// All values in memory: queries use [`segments`](Shard::segments).
     fn column(&self, path: &Path) -> quire_query::Result<Option<Box<dyn Column + '_>>> {
         let segment = self.listed(&[path], self.docs.clone());
-        Ok(segment.map_err(shard_error)?.columns.pop().flatten())
+        let segment = segment.map_err(|error| self.failed(error))?;
+        Ok(segment.columns.into_iter().next().flatten())
     }
 
     fn segments(&self, paths: &[&Path], docs: &DocSet) -> quire_query::Result<Vec<Segment<'_>>> {
-        self.segments_of(paths, docs).map_err(shard_error)
+        self.segments_of(paths, docs)
+            .map_err(|error| self.failed(error))
     }
 
     fn document(&self, doc: u32) -> quire_query::Result<Option<Document>> {
@@ -554,7 +583,7 @@ impl Shard for LiveShard<'_> {
         let documents = self
             .documents
             .documents(&[DocId(doc)])
-            .map_err(shard_error)?;
+            .map_err(|error| self.failed(error))?;
         Ok(documents.into_iter().next())
     }
 }

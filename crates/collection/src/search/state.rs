@@ -9,10 +9,12 @@
 
 use super::IndexedFields;
 use super::shard::Changed;
+use crate::Result;
+use crate::documents::Documents;
 use parking_lot::{Mutex, RwLock};
 use quire_model::Position;
-use quire_store::TreeId;
-use std::sync::Arc;
+use quire_store::{TreeId, WeakStore};
+use std::sync::{Arc, OnceLock};
 
 /// The ids of search trees and their columns begin here; the trees of documents have lesser ones.
 /// Up to [`PAIRS_MIN`] they are those of programs that knew no columns: none is used.
@@ -73,6 +75,10 @@ pub(crate) struct SearchState {
     /// Held while trees of the store are added or dropped by the list.
     pub(crate) changing: Mutex<()>,
     changed: Mutex<Option<CachedChanges>>,
+    /// Whether a tree refused fields, at a position.
+    refuses: Mutex<Option<(TreeId, Position, bool)>>,
+    /// The store that the trees are of.
+    pub(crate) store: OnceLock<WeakStore<Documents>>,
 }
 
 /// The documents that changed after one position, up to another.
@@ -105,6 +111,23 @@ impl SearchState {
             *trees = Arc::new(trees.get(at..).unwrap_or_default().to_vec());
         }
         at > 0
+    }
+
+    /// Whether a tree at a position has refused fields, found by `find` if it is not known.
+    pub(crate) fn refuses(
+        &self,
+        tree: TreeId,
+        built: Position,
+        find: impl FnOnce() -> Result<bool>,
+    ) -> Result<bool> {
+        if let Some((id, at, refuses)) = *self.refuses.lock()
+            && (id, at) == (tree, built)
+        {
+            return Ok(refuses);
+        }
+        let refuses = find()?;
+        *self.refuses.lock() = Some((tree, built, refuses));
+        Ok(refuses)
     }
 
     /// What is cached of the changes after a position, up to a position at or before `to`.

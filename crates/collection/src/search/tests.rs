@@ -1,6 +1,5 @@
 //! A live shard answers as the definition says, however far behind its postings are.
 
-use super::IndexedFields;
 use super::column_blocks::{ColumnBlocks, block_key};
 use super::column_changes::ColumnChanges;
 use super::column_merger::MergeColumns;
@@ -11,6 +10,7 @@ use super::segments::LiveColumns;
 use super::shard::Changed;
 use super::shard::{Documents, LiveShard};
 use super::values::{Slot, Values, each_changed};
+use super::{FieldSet, IndexedFields};
 use crate::Result;
 use proptest::prelude::*;
 use quire_index::Posting;
@@ -130,7 +130,7 @@ fn index(
     };
     let docs: Vec<usize> = (0..after.0.len()).collect();
     for docs in docs.chunks(batch) {
-        let mut indexer = Indexer::new(IndexedFields::all());
+        let mut indexer = Indexer::new(Arc::new(FieldSet::new(IndexedFields::all())));
         let (mut inversion, mut changes) = (Inversion::default(), ColumnChanges::new(block_bits));
         for doc in docs {
             let old = values_of(&mut indexer, before, *doc);

@@ -2,7 +2,7 @@
 
 use super::merger::MergePostings;
 use super::postings::{FoundPosting, Postings, SeePosting};
-use crate::Result;
+use crate::{Error, Result};
 use quire_lsm::{FoldedValue, Scan, TreeSnapshot};
 use std::ops::Bound;
 
@@ -26,11 +26,21 @@ impl Postings for TreeSnapshot {
 }
 
 fn show(scan: quire_lsm::Result<Scan>, see: &mut SeePosting<'_>) -> Result<()> {
-    let mut scan = scan.map_err(quire_store::Error::from)?;
+    let mut scan = scan.map_err(tree_error)?;
     let visited = scan.visit_folded::<MergePostings, ()>(|key, value| match &value {
         FoldedValue::Stored(bytes) => see(key, FoundPosting::Stored(bytes)),
         FoldedValue::Folded(posting) => see(key, FoundPosting::Folded(posting)),
     });
-    let _ = visited.map_err(quire_store::Error::from)?;
+    let _ = visited.map_err(tree_error)?;
     Ok(())
+}
+
+/// Damage is the index's own: documents are there all the same.
+pub(crate) fn tree_error(error: quire_lsm::Error) -> Error {
+    match quire_store::is_damage(&error) {
+        true => Error::Index {
+            what: error.to_string(),
+        },
+        false => quire_store::Error::from(error).into(),
+    }
 }

@@ -105,7 +105,7 @@ fn a_file_that_is_cut_while_it_is_open_is_an_error_and_what_was_loaded_stays() {
 }
 
 #[test]
-fn a_newer_version_is_said_to_be_one() {
+fn another_version_is_said_to_be_newer_or_older() {
     let (documents, _) = sample();
     let env = SimEnv::new(1);
     let bytes = freeze(&env, &documents, 10, options(Codec::Lz4, 200)).unwrap();
@@ -120,7 +120,42 @@ fn a_newer_version_is_said_to_be_one() {
         .unwrap();
     let error = open(&env, Access::Read).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnsupportedVersion);
-    assert!(error.to_string().contains("format 9"), "{error}");
+    let text = error.to_string();
+    assert!(
+        text.contains("format 9") && text.contains("use a newer one"),
+        "{error}"
+    );
+
+    trailer[32] = 1;
+    let crc = crc32c::crc32c(&trailer[..36]).to_le_bytes();
+    trailer[36..40].copy_from_slice(&crc);
+    env.overwrite(Path::new(FILE), bytes - 48, &trailer)
+        .unwrap();
+    let error = open(&env, Access::Read).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UnsupportedVersion);
+    let text = error.to_string();
+    assert!(text.contains("anew") && !text.contains("newer"), "{error}");
+}
+
+#[test]
+fn a_file_of_something_else_is_not_said_to_be_damaged() {
+    let env = SimEnv::new(1);
+    env.create_dir_all(Path::new(FILE).parent().unwrap())
+        .unwrap();
+    let text = "mark,price\naudi,12\n".repeat(40);
+    for content in ["", "x", text.as_str()] {
+        let mut file = crate::spool::create_anew(&*env, Path::new(FILE)).unwrap();
+        file.append(content.as_bytes()).unwrap();
+        file.sync().unwrap();
+        for access in [Access::Read, Access::Map] {
+            let error = open(&env, access).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Foreign, "{error}");
+            assert!(
+                error.to_string().contains("not a frozen partition"),
+                "{error}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -131,6 +131,102 @@ proptest! {
     }
 }
 
+/// Files whose ranges overlap, with values of their own: the file of a value is known, by zone maps
+/// or by a directory, and so is that there is none.
+#[test]
+fn a_directory_of_values_finds_the_files_that_have_a_value() {
+    const FILES: i64 = 40;
+    for (directory_bytes_max, is_known) in [(32 << 20, true), (64, false)] {
+        let sim = SimEnv::new(1);
+        let env: Arc<dyn Env> = Arc::<SimEnv>::clone(&sim);
+        for file in 0..FILES {
+            let documents: Vec<_> = (0..10)
+                .map(|row| {
+                    let json = format!(r#"{{"n":{},"same":{row}}}"#, file + row * FILES);
+                    Document::from_json(json.as_bytes()).unwrap()
+                })
+                .collect();
+            let fields = [FieldSpec::full("n"), FieldSpec::full("same")];
+            let path = format!("/{file:04}.quire");
+            write(&env, Path::new(&path), &fields, &documents);
+        }
+        let options = FolderOptions {
+            directory_bytes_max,
+            merged_bytes_max: 0,
+            ..FolderOptions::default()
+        };
+        let folder = FrozenFolder::open(env, Path::new("/"), options).unwrap();
+        let snapshot = folder.snapshot();
+        let pruned = |query: Query| {
+            let clock = || Duration::ZERO;
+            let options = Options {
+                clock: Some(&clock),
+                ..Options::default()
+            };
+            let answer = snapshot.query(&prepared(&query), &options).unwrap();
+            (answer.hits.len(), answer.explain.unwrap().pruned)
+        };
+        for _ in 0..2 {
+            assert_eq!(pruned(find(field("n").eq(57))).0, 1);
+            assert_eq!(pruned(find(field("same").eq(5))).0, 40);
+            sim.run_until_idle();
+        }
+        let others = (FILES - 1) as u64;
+        for n in 0..10 * FILES {
+            assert_eq!(pruned(find(field("n").eq(n))), (1, others));
+        }
+        assert_eq!(pruned(find(field("n").is_in([57, 58, 1_000]))).0, 2);
+        assert_eq!(snapshot.has_directory("n"), is_known);
+        // In every file: all are queried, with a directory or without.
+        assert_eq!(pruned(find(field("same").eq(5))).0, 40);
+        assert!(!snapshot.has_directory("same"));
+    }
+}
+
+#[test]
+fn the_first_of_many_files_are_found_whatever_is_merged() {
+    const FILES: u32 = 30;
+    for merged_bytes_max in [0, 4_000, 64 << 20] {
+        let sim = SimEnv::new(1);
+        let env: Arc<dyn Env> = Arc::<SimEnv>::clone(&sim);
+        for file in 0..FILES {
+            let documents: Vec<_> = (0..100u32)
+                .map(|row| {
+                    let n = (row * FILES + file) * 7_919 % 3_001;
+                    let json = match row % 9 {
+                        0 => format!(r#"{{"mark":{}}}"#, row % 4),
+                        1 => format!(r#"{{"n":[{n},{}],"mark":{}}}"#, n / 2, row % 4),
+                        _ => format!(r#"{{"n":{n},"mark":{}}}"#, row % 4),
+                    };
+                    Document::from_json(json.as_bytes()).unwrap()
+                })
+                .collect();
+            let fields = [FieldSpec::full("n"), FieldSpec::full("mark")];
+            let path = format!("/{file:04}.quire");
+            write(&env, Path::new(&path), &fields, &documents);
+        }
+        let options = FolderOptions {
+            merged_bytes_max,
+            ..FolderOptions::default()
+        };
+        let folder = FrozenFolder::open(env, Path::new("/"), options).unwrap();
+        let snapshot = folder.snapshot();
+        for order in [field("n").ascending(), field("n").descending()] {
+            for limit in [1, 10, 300, 2_900] {
+                let query = find(field("mark").eq(3)).order_by(order.clone());
+                let query = query.order_by(field("mark").ascending()).limit(limit);
+                let query = prepared(&query);
+                let expected = one_by_one(&snapshot, &query).unwrap();
+                for _ in 0..3 {
+                    let found = snapshot.query(&query, &Options::default()).unwrap();
+                    assert_eq!(found, expected);
+                    sim.run_until_idle();
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_running_query_keeps_the_files_that_it_began_with() {
     on_both(|env, dir, folder| {

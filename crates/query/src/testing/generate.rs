@@ -2,7 +2,7 @@
 //! easily confused.
 
 use super::case::Case;
-use crate::{Aggregate, Filter, Measure, Order, Path, Query, Value, find};
+use crate::{Aggregate, Comparison, Filter, Grouping, Measure, Order, Path, Query, Value, find};
 use quire_model::Document;
 use quire_model::ordered::Direction;
 use std::ops::Bound;
@@ -233,7 +233,10 @@ fn query(words: &mut Seeded) -> Query {
     query.count = words.one_in(2);
     if words.one_in(2) {
         for _ in 0..words.below(4) {
-            let what = measure(words);
+            let what = match words.one_in(4) {
+                true => Measure::Group(Box::new(grouping(words))),
+                false => measure(words, 10),
+            };
             let filter = words.one_in(3).then(|| filter(words, 1));
             let aggregate = Aggregate { what, filter };
             query.aggregates.push((aggregate.to_string(), aggregate));
@@ -242,16 +245,71 @@ fn query(words: &mut Seeded) -> Query {
     query
 }
 
-fn measure(words: &mut Seeded) -> Measure {
+fn grouping(words: &mut Seeded) -> Grouping {
+    let by = (0..1 + words.below(3)).map(|_| words.path());
+    let mut grouping = Grouping::by(by.collect::<Vec<_>>());
+    for place in 0..words.below(4) {
+        let filter = words.one_in(4).then(|| filter(words, 1));
+        let measure = Aggregate {
+            what: measure(words, 8),
+            filter,
+        };
+        grouping = grouping.measure(format!("m{place}"), measure);
+    }
+    let names: Vec<_> = grouping
+        .measures
+        .iter()
+        .map(|(name, _)| name.clone())
+        .collect();
+    for name in &names {
+        if words.one_in(5) {
+            let comparison = match words.below(6) {
+                0 => Comparison::Less,
+                1 => Comparison::LessOrEqual,
+                2 => Comparison::Equal,
+                3 => Comparison::NotEqual,
+                4 => Comparison::GreaterOrEqual,
+                _ => Comparison::Greater,
+            };
+            grouping = grouping.having(name, comparison, words.value());
+        }
+    }
+    let paths = grouping
+        .by
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>();
+    for name in names.into_iter().chain(paths) {
+        if words.one_in(3) {
+            grouping = match words.one_in(2) {
+                true => grouping.ascending(name),
+                false => grouping.descending(name),
+            };
+        }
+    }
+    if words.one_in(3) {
+        grouping = grouping.limit(words.below(5));
+    }
+    grouping
+}
+
+/// One of the first `kinds` measures.
+fn measure(words: &mut Seeded, kinds: u64) -> Measure {
     let path = words.path();
-    match words.below(8) {
+    match words.below(kinds) {
         0 => Measure::Count,
         1 => Measure::Min(path),
         2 => Measure::Max(path),
         3 => Measure::Sum(path),
         4 => Measure::Avg(path),
         5 => Measure::Distinct(path),
-        6 => Measure::Terms {
+        6 => Measure::ApproximateDistinct(path),
+        7 => {
+            let percent = words.pick(&["0", "50", "99.9", "100"]).parse();
+            let percent = percent.unwrap_or(50.0);
+            Measure::Percentile { path, percent }
+        }
+        8 => Measure::Terms {
             path,
             limit: words.below(6),
         },

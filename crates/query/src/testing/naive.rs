@@ -1,8 +1,13 @@
 //! Answers by definition.
 
+use crate::approximate_distinct::ApproximateDistinct;
 use crate::exact_sum::ExactSum;
+use crate::meter::Meter;
+use crate::percentile::Percentile;
 use crate::values;
-use crate::{Aggregate, Aggregated, Answer, Filter, Hit, Measure, Path, Query, Value};
+use crate::{
+    Aggregate, Aggregated, Answer, Filter, Group, Grouping, Hit, Measure, Path, Query, Value,
+};
 use quire_model::Document;
 use quire_model::ordered::{Direction, OrderedValue};
 use std::cmp::{Ordering, Reverse};
@@ -106,8 +111,12 @@ fn aggregate(aggregate: &Aggregate, documents: &[&Document]) -> Aggregated {
     let filter = aggregate.filter.as_ref();
     let among: Vec<_> = documents
         .iter()
+        .copied()
         .filter(|document| filter.is_none_or(|filter| accepts(filter, document)))
         .collect();
+    if let Measure::Group(grouping) = &aggregate.what {
+        return groups(grouping, &among);
+    }
     let Some(path) = aggregate.what.path() else {
         return Aggregated::Count(among.len() as u64);
     };
@@ -126,13 +135,26 @@ fn aggregate(aggregate: &Aggregate, documents: &[&Document]) -> Aggregated {
         sum.add(&number.get(), 1);
     }
     match &aggregate.what {
-        Measure::Count => Aggregated::Count(documents.len() as u64),
+        Measure::Count | Measure::Group(_) => Aggregated::Count(documents.len() as u64),
         Measure::Min(_) => Aggregated::Value(all().min().cloned()),
         Measure::Max(_) => Aggregated::Value(all().max().cloned()),
         Measure::Sum(_) => Aggregated::Number(Some(sum.to_f64())),
-        Measure::Avg(_) => {
-            let mean = sum.to_f64() / numbers.len() as f64;
-            Aggregated::Number((!numbers.is_empty()).then_some(mean))
+        Measure::Avg(_) => Aggregated::Number(sum.mean(numbers.len() as u64)),
+        // The sketches have tests of their own.
+        Measure::ApproximateDistinct(_) => {
+            let mut sketch = ApproximateDistinct::default();
+            let mut meter = Meter::new(usize::MAX);
+            let added = all().try_for_each(|value| sketch.add(value.term(), &mut meter));
+            assert!(added.is_ok(), "the meter has no limit");
+            Aggregated::Count(sketch.count())
+        }
+        Measure::Percentile { percent, .. } => {
+            let mut sketch = Percentile::new(*percent);
+            let mut meter = Meter::new(usize::MAX);
+            let mut numbers = numbers.iter().filter_map(|number| number.as_f64());
+            let added = numbers.try_for_each(|number| sketch.add(number, 1, &mut meter));
+            assert!(added.is_ok(), "the meter has no limit");
+            Aggregated::Number(sketch.value())
         }
         Measure::Distinct(_) => Aggregated::Count(all().collect::<BTreeSet<_>>().len() as u64),
         Measure::Terms { limit, .. } => {
@@ -163,5 +185,82 @@ fn aggregate(aggregate: &Aggregate, documents: &[&Document]) -> Aggregated {
                     .collect(),
             )
         }
+    }
+}
+
+fn groups(grouping: &Grouping, documents: &[&Document]) -> Aggregated {
+    let mut of_groups: BTreeMap<Vec<Value>, Vec<&Document>> = BTreeMap::new();
+    for document in documents {
+        let mut keys = vec![Vec::new()];
+        for path in &grouping.by {
+            let mut values = values(path, document);
+            values.remove(&Value::null());
+            if values.is_empty() {
+                values.insert(Value::null());
+            }
+            let longer =
+                |key: &Vec<Value>, value: &Value| [key.as_slice(), &[value.clone()]].concat();
+            keys = keys
+                .iter()
+                .flat_map(|key| values.iter().map(move |value| longer(key, value)))
+                .collect();
+        }
+        for key in keys {
+            of_groups.entry(key).or_default().push(document);
+        }
+    }
+    let names: Vec<_> = grouping
+        .measures
+        .iter()
+        .map(|(name, _)| name.clone())
+        .collect();
+    let value_of = |group: &Group, name: &str| {
+        if let Some(place) = names.iter().position(|other| other == name) {
+            return match group.measures[place].clone() {
+                Aggregated::Count(count) => Some(Value::from(count)),
+                Aggregated::Number(number) => number.map(Value::from),
+                Aggregated::Value(value) => value,
+                _ => None,
+            };
+        }
+        let place = grouping.by.iter().position(|path| path.as_str() == name);
+        place.map(|place| group.values[place].clone())
+    };
+    let mut groups: Vec<Group> = of_groups
+        .into_iter()
+        .map(|(values, documents)| Group {
+            values,
+            measures: grouping
+                .measures
+                .iter()
+                .map(|(_, measure)| aggregate(measure, &documents))
+                .collect(),
+        })
+        .filter(|group| {
+            grouping.having.iter().all(|having| {
+                value_of(group, &having.measure)
+                    .is_some_and(|value| having.comparison.holds(&value, &having.value))
+            })
+        })
+        .collect();
+    // Stable: equal ones stay in the order of their values.
+    groups.sort_by(|one, other| {
+        let orders = grouping.order.iter().map(|order| {
+            let (one, other) = (value_of(one, &order.name), value_of(other, &order.name));
+            let missing = one.is_none().cmp(&other.is_none());
+            missing.then_with(|| match order.direction {
+                Direction::Ascending => one.cmp(&other),
+                Direction::Descending => other.cmp(&one),
+            })
+        });
+        orders.fold(Ordering::Equal, Ordering::then)
+    });
+    let all = groups.len() as u64;
+    groups.truncate(grouping.limit.map_or(usize::MAX, |limit| limit as usize));
+    Aggregated::Groups {
+        by: grouping.by.clone(),
+        names,
+        groups,
+        all,
     }
 }

@@ -16,8 +16,14 @@
 //! value      = number | -number | 'string' | TRUE | FALSE | NULL
 //! path       = name { "." name }              name = word | "any text"
 //! order      = path [ASC | DESC] {"," path [ASC | DESC]}
-//! aggregate  = (COUNT "(" ")" | (MIN | MAX | SUM | AVG | DISTINCT) "(" path ")"
-//!            | TERMS "(" path "," number ")" | HISTOGRAM "(" path "," number ")") [WHERE filter]
+//! aggregate  = measure [WHERE filter]
+//! measure    = COUNT "(" ")" | (MIN | MAX | SUM | AVG | DISTINCT | APPROX_DISTINCT) "(" path ")"
+//!            | PERCENTILE "(" path "," number ")"
+//!            | TERMS "(" path "," number ")" | HISTOGRAM "(" path "," number ")"
+//!            | GROUP "(" path {"," path} [":" named {"," named}] [HAVING having {AND having}]
+//!              [ORDER BY called [ASC | DESC] {"," called [ASC | DESC]}] [LIMIT number] ")"
+//! named      = aggregate [AS name]            having = called sign value
+//! called     = name | path | measure          sign = "=" | "<>" | "<" | "<=" | ">" | ">="
 //! ```
 
 mod parse;

@@ -1,7 +1,11 @@
 //! Text to filters, orders and aggregates.
 
 use super::tokens::Tokens;
-use crate::{Aggregate, DEPTH_MAX, Error, Filter, Measure, Order, Path, Result, Value, field};
+use crate::{
+    Aggregate, Comparison, DEPTH_MAX, Error, Filter, GroupOrder, Grouping, Having, Measure, Order,
+    Path, Result, Value, field,
+};
+use quire_model::ordered::Direction;
 use sqlparser::tokenizer::Token;
 use std::ops::Bound;
 use std::str::FromStr;
@@ -67,6 +71,30 @@ impl Order {
     }
 }
 
+impl Path {
+    /// Reads a list of fields, named as in a filter: `mark, at.city, "odd name"`.
+    ///
+    /// ```
+    /// use quire_query::Path;
+    ///
+    /// let paths = Path::parse_list("at.city, \"odd, name\"")?;
+    /// assert_eq!(paths, [Path::new("at.city"), Path::new("odd, name")]);
+    /// # Ok::<(), quire_query::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Syntax`], with the place in the text.
+    pub fn parse_list(text: &str) -> Result<Vec<Path>> {
+        let mut parser = Parser::new(text)?;
+        let mut paths = vec![parser.path()?];
+        while parser.tokens.take(&Token::Comma) {
+            paths.push(parser.path()?);
+        }
+        parser.end("a comma or the end")?;
+        Ok(paths)
+    }
+}
+
 impl Aggregate {
     /// Reads an aggregate: `avg(price)`, `terms(mark, 10) WHERE price > 0`.
     ///
@@ -74,13 +102,9 @@ impl Aggregate {
     /// [`Error::Syntax`], with the place in the text.
     pub fn parse(text: &str) -> Result<Aggregate> {
         let mut parser = Parser::new(text)?;
-        let what = parser.measure()?;
-        let filter = match parser.tokens.take_word("WHERE") {
-            true => Some(parser.filter(0)?),
-            false => None,
-        };
+        let aggregate = parser.aggregate(false)?;
         parser.end("WHERE or the end")?;
-        Ok(Aggregate { what, filter })
+        Ok(aggregate)
     }
 }
 
@@ -267,7 +291,7 @@ impl Parser {
         }
         let negative = self.tokens.take(&Token::Minus);
         let value = match self.tokens.peek() {
-            Some(Token::Number(digits, false)) => number(digits, negative),
+            Some(Token::Number(digits, false)) => number_of(digits, negative),
             Some(Token::SingleQuotedString(text)) if !negative => Some(Value::from(text.as_str())),
             Some(Token::Word(word)) if word.quote_style == Some('"') => {
                 let what = format!("{word} is a field's name; a string stands in 'single quotes'");
@@ -309,8 +333,109 @@ impl Parser {
         }
     }
 
-    fn measure(&mut self) -> Result<Measure> {
-        const MEASURES: &str = "count, min, max, sum, avg, distinct, terms or histogram";
+    /// An aggregate; an inner one is a measure of groups.
+    fn aggregate(&mut self, is_inner: bool) -> Result<Aggregate> {
+        let what = self.measure(is_inner)?;
+        let filter = match self.tokens.take_word("WHERE") {
+            true => Some(self.filter(0)?),
+            false => None,
+        };
+        Ok(Aggregate { what, filter })
+    }
+
+    /// What stands between the brackets of GROUP.
+    fn grouping(&mut self) -> Result<Grouping> {
+        let mut grouping = Grouping::default();
+        loop {
+            grouping.by.push(self.path()?);
+            if !self.tokens.take(&Token::Comma) {
+                break;
+            }
+        }
+        if self.tokens.take(&Token::Colon) {
+            loop {
+                let measure = self.aggregate(true)?;
+                let name = match self.tokens.take_word("AS") {
+                    true => self.name()?,
+                    false => measure.to_string(),
+                };
+                grouping.measures.push((name, measure));
+                if !self.tokens.take(&Token::Comma) {
+                    break;
+                }
+            }
+        }
+        if self.tokens.take_word("HAVING") {
+            loop {
+                let measure = self.name()?;
+                let comparison = self.comparison()?;
+                let value = self.value()?;
+                grouping.having.push(Having {
+                    measure,
+                    comparison,
+                    value,
+                });
+                if !self.tokens.take_word("AND") {
+                    break;
+                }
+            }
+        }
+        if self.tokens.take_word("ORDER") {
+            self.word("BY")?;
+            loop {
+                let name = self.name()?;
+                let direction = match self.tokens.take_word("DESC") {
+                    true => Direction::Descending,
+                    false => {
+                        self.tokens.take_word("ASC");
+                        Direction::Ascending
+                    }
+                };
+                grouping.order.push(GroupOrder { name, direction });
+                if !self.tokens.take(&Token::Comma) {
+                    break;
+                }
+            }
+        }
+        if self.tokens.take_word("LIMIT") {
+            grouping.limit = Some(self.number(|_| true)?);
+        }
+        Ok(grouping)
+    }
+
+    /// A name of a measure or of a field: a word, a path, or the text of a measure.
+    fn name(&mut self) -> Result<String> {
+        match self.tokens.peek_at(1) {
+            Some(Token::LParen) => Ok(Aggregate::from(self.measure(true)?).to_string()),
+            Some(Token::Period) => Ok(self.path()?.to_string()),
+            _ => match self.tokens.peek() {
+                Some(Token::Word(word)) => {
+                    let name = word.value.clone();
+                    self.tokens.advance();
+                    Ok(name)
+                }
+                _ => Err(self.tokens.expected("the name of a measure or of a field")),
+            },
+        }
+    }
+
+    fn comparison(&mut self) -> Result<Comparison> {
+        let comparison = match self.tokens.peek() {
+            Some(Token::Eq) => Comparison::Equal,
+            Some(Token::Neq) => Comparison::NotEqual,
+            Some(Token::Lt) => Comparison::Less,
+            Some(Token::LtEq) => Comparison::LessOrEqual,
+            Some(Token::Gt) => Comparison::Greater,
+            Some(Token::GtEq) => Comparison::GreaterOrEqual,
+            _ => return Err(self.tokens.expected("=, <>, <, <=, > or >=")),
+        };
+        self.tokens.advance();
+        Ok(comparison)
+    }
+
+    fn measure(&mut self, is_inner: bool) -> Result<Measure> {
+        const MEASURES: &str = "count, min, max, sum, avg, distinct, approx_distinct, percentile, \
+                                terms, histogram or group";
         let name = match self.tokens.peek() {
             Some(Token::Word(word)) => word.value.to_ascii_lowercase(),
             _ => return Err(self.tokens.expected(MEASURES)),
@@ -325,6 +450,12 @@ impl Parser {
             "sum" => Measure::Sum(self.path()?),
             "avg" => Measure::Avg(self.path()?),
             "distinct" => Measure::Distinct(self.path()?),
+            "approx_distinct" => Measure::ApproximateDistinct(self.path()?),
+            "percentile" => {
+                let path = self.path()?;
+                let percent = self.argument(|percent| (0.0..=100.0).contains(percent))?;
+                Measure::Percentile { path, percent }
+            }
             "terms" => {
                 let path = self.path()?;
                 let limit = self.argument(|_| true)?;
@@ -335,6 +466,7 @@ impl Parser {
                 let interval = self.argument(|width: &f64| width.is_finite() && *width > 0.0)?;
                 Measure::Histogram { path, interval }
             }
+            "group" if !is_inner => Measure::Group(Box::new(self.grouping()?)),
             _ => return Err(wrong),
         };
         self.sign(&Token::RParen, "a closing bracket")?;
@@ -344,6 +476,11 @@ impl Parser {
     /// A comma and a number that is right.
     fn argument<T: FromStr>(&mut self, is_right: fn(&T) -> bool) -> Result<T> {
         self.sign(&Token::Comma, "a comma")?;
+        self.number(is_right)
+    }
+
+    /// A number that is right.
+    fn number<T: FromStr>(&mut self, is_right: fn(&T) -> bool) -> Result<T> {
         let argument = match self.tokens.peek() {
             Some(Token::Number(digits, false)) => digits.parse().ok().filter(is_right),
             _ => None,
@@ -386,7 +523,7 @@ fn more(path: Path, lower: Bound<Value>) -> Filter {
 }
 
 /// A number: an integer where it is one of 64 bits, else the nearest float.
-fn number(digits: &str, negative: bool) -> Option<Value> {
+fn number_of(digits: &str, negative: bool) -> Option<Value> {
     let signed = match negative {
         true => &format!("-{digits}"),
         false => digits,

@@ -2,7 +2,7 @@
 
 use super::parse::RESERVED;
 use crate::value::write_string;
-use crate::{Aggregate, Filter, Measure, Order, Path, Value};
+use crate::{Aggregate, Comparison, Filter, Grouping, Measure, Order, Path, Value};
 use quire_model::ordered::Direction;
 use std::fmt::{self, Display, Formatter};
 use std::ops::Bound;
@@ -187,15 +187,77 @@ impl Display for Aggregate {
             Measure::Sum(path) => write!(f, "SUM({})", Name(path)),
             Measure::Avg(path) => write!(f, "AVG({})", Name(path)),
             Measure::Distinct(path) => write!(f, "DISTINCT({})", Name(path)),
+            Measure::ApproximateDistinct(path) => write!(f, "APPROX_DISTINCT({})", Name(path)),
+            Measure::Percentile { path, percent } => {
+                write!(f, "PERCENTILE({}, {percent:?})", Name(path))
+            }
             Measure::Terms { path, limit } => write!(f, "TERMS({}, {limit})", Name(path)),
             Measure::Histogram { path, interval } => {
                 write!(f, "HISTOGRAM({}, {interval:?})", Name(path))
             }
+            Measure::Group(grouping) => write!(f, "GROUP({grouping})"),
         }?;
         match &self.filter {
             Some(filter) => write!(f, " WHERE {filter}"),
             None => Ok(()),
         }
+    }
+}
+
+/// As the text between the brackets of GROUP.
+impl Display for Grouping {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (index, path) in self.by.iter().enumerate() {
+            write!(f, "{}{}", if index > 0 { ", " } else { "" }, Name(path))?;
+        }
+        for (index, (name, measure)) in self.measures.iter().enumerate() {
+            write!(f, "{} {measure}", if index > 0 { "," } else { ":" })?;
+            if *name != measure.to_string() {
+                write!(f, " AS {}", Quoted(name))?;
+            }
+        }
+        for (index, having) in self.having.iter().enumerate() {
+            let (measure, value) = (Quoted(&having.measure), &having.value);
+            let word = if index > 0 { "AND" } else { "HAVING" };
+            write!(f, " {word} {measure} {} {value}", having.comparison)?;
+        }
+        for (index, order) in self.order.iter().enumerate() {
+            write!(
+                f,
+                "{}{}",
+                if index > 0 { ", " } else { " ORDER BY " },
+                Quoted(&order.name)
+            )?;
+            if order.direction == Direction::Descending {
+                f.write_str(" DESC")?;
+            }
+        }
+        match self.limit {
+            Some(limit) => write!(f, " LIMIT {limit}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Display for Comparison {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Comparison::Less => "<",
+            Comparison::LessOrEqual => "<=",
+            Comparison::Equal => "=",
+            Comparison::NotEqual => "<>",
+            Comparison::GreaterOrEqual => ">=",
+            Comparison::Greater => ">",
+        })
+    }
+}
+
+/// A name of one word, in quotes: it need not be a path.
+struct Quoted<'a>(&'a str);
+
+impl Display for Quoted<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.0.replace('"', "\"\""))
     }
 }
 

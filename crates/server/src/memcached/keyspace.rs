@@ -1,6 +1,6 @@
 //! The documents that a client's keys address.
 
-use quiredb::{Collection, CollectionSettings, ErrorKind, Found, Key};
+use quiredb::{Collection, CollectionSettings, ErrorKind, Found, IndexedFields, Key};
 
 use super::outcome::Outcome;
 use super::value::Values;
@@ -85,10 +85,14 @@ impl Keyspace {
         }
     }
 
-    /// The collection of this name, made with default settings if there is none.
+    /// The collection of this name, made if there is none: without a search index, since clients of
+    /// memcached do not search.
     pub(crate) fn existing_or_new(&self, name: &str) -> quiredb::Result<Collection> {
         self.engine
             .database()
-            .collection_or_create(name, CollectionSettings::default)
+            .collection_or_create(name, || CollectionSettings {
+                index: IndexedFields::none(),
+                ..CollectionSettings::default()
+            })
     }
 }

@@ -150,7 +150,9 @@ impl Aggregation {
                     with_empty,
                 },
             ) => write_histogram(buckets, *interval, *with_empty, out)?,
-            (Aggregated::Histogram(_), Shape::Metric | Shape::Terms) => {}
+            // No aggregation of a request has these.
+            (Aggregated::Histogram(_), Shape::Metric | Shape::Terms)
+            | (Aggregated::Groups { .. }, _) => {}
         }
         Ok(())
     }

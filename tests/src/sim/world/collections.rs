@@ -1,7 +1,8 @@
 //! Collections that are made, opened and dropped.
 
 use super::World;
-use crate::sim::history::Name;
+use super::trouble::Trouble;
+use crate::sim::history::{Name, indexed_fields};
 use crate::sim::model::Collection;
 use quiredb::{CollectionSettings, ErrorKind};
 
@@ -59,6 +60,24 @@ impl World {
                 }
             }
         }
+    }
+
+    /// Indexes all fields of a collection, or none.
+    pub(super) fn index(&mut self, name: Name, all: bool) {
+        if self.trouble != Trouble::None {
+            return;
+        }
+        let Some((database, collection)) = self.open().zip(self.collection(name)) else {
+            return;
+        };
+        let settings = CollectionSettings {
+            index: indexed_fields(all),
+            ..CollectionSettings::clone(&collection.settings())
+        };
+        self.accepted(
+            database.change_settings(name.as_str(), settings),
+            "alter a collection",
+        );
     }
 
     pub(super) fn drop_collection(&mut self, name: Name) {

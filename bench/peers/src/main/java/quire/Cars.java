@@ -44,7 +44,7 @@ import org.apache.lucene.util.BytesRef;
  * field as {@code NAME:number}, {@code NAME:text}. Prints a line of JSON for each kind of question.
  */
 public final class Cars {
-    private record Question(int kind, String region, String[] marks, long low, long high, String colour, long from, long to) {
+    record Question(int kind, String region, String[] marks, long low, long high, String colour, long from, long to) {
         static Question parse(String line) {
             String[] parts = line.split("\t");
             return new Question(Integer.parseInt(parts[0]), parts[1], parts[2].split(","), Long.parseLong(parts[3]),
@@ -180,21 +180,31 @@ public final class Cars {
 
     /** A count, or a number that stands for the hits, their order and their payloads. */
     private long answer(Question question, Query query) throws Exception {
-        return question.kind() == 1 || question.kind() == 2 ? newest(query) : searcher.count(query);
+        return question.kind() == 1 || question.kind() == 2 ? newest(searcher, query, "payload") : searcher.count(query);
+    }
+
+    /** The answer to a question, made anew, about a region as the documents have it; the text of an advert is stored as `text`. */
+    static long answer(IndexSearcher searcher, Question question, String region) throws Exception {
+        Query query = made(question, region);
+        return question.kind() == 1 || question.kind() == 2 ? newest(searcher, query, "text") : searcher.count(query);
     }
 
     private static Query made(Question question) {
+        return made(question, question.region());
+    }
+
+    private static Query made(Question question, String region) {
         switch (question.kind()) {
             case 0:
             case MADE_ANEW:
-                return term("region", question.region());
+                return term("region", region);
             case 1:
             case 2: {
                 BooleanQuery.Builder all = new BooleanQuery.Builder();
                 all.add(term("mark", question.marks()[0]), BooleanClause.Occur.FILTER);
                 all.add(LongField.newRangeQuery("price", question.low(), question.high()), BooleanClause.Occur.FILTER);
                 if (question.kind() == 2) {
-                    all.add(term("region", question.region()), BooleanClause.Occur.FILTER);
+                    all.add(term("region", region), BooleanClause.Occur.FILTER);
                 }
                 return all.build();
             }
@@ -212,11 +222,11 @@ public final class Cars {
         }
     }
 
-    private long newest(Query query) throws Exception {
+    private static long newest(IndexSearcher searcher, Query query, String payloadField) throws Exception {
         long number = 0;
         Sort newest = new Sort(LongField.newSortField("added", true, org.apache.lucene.search.SortedNumericSelector.Type.MAX));
         for (ScoreDoc hit : searcher.search(query, 10, newest).scoreDocs) {
-            BytesRef payload = searcher.storedFields().document(hit.doc).getBinaryValue("payload");
+            BytesRef payload = searcher.storedFields().document(hit.doc).getBinaryValue(payloadField);
             number = (number * 1_000_003 + hashOf(payload)) & 0xffff_ffff_ffffL;
         }
         return number;

@@ -1,0 +1,384 @@
+//! Adding a shard's documents to [`Groups`], by its columns.
+//!
+//! A combination of ordinals is a group of the shard. Its number among all groups is looked up
+//! once, by its values; after that the combination is enough.
+
+use crate::batches::Batches;
+use crate::evaluate::Evaluator;
+use crate::groups::{GroupKey, Groups};
+use crate::meter::Meter;
+use crate::plan::plan;
+use crate::tree::Node;
+use crate::{Column, Ordinals, Path, Result};
+use quire_index::{DocSet, term};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Combinations up to this number have a place each in an array.
+const ARRAY_CODES_MAX: u64 = 1 << 18;
+
+/// Ordinals up to this number have their terms kept.
+const KEPT_TERMS_MAX: u64 = 1 << 16;
+
+/// Longer terms are not kept.
+const KEPT_TERM_BYTES_MAX: usize = 64;
+
+/// Pairs of a document and a group that are measured at once.
+const PAIRS_MAX: usize = 1 << 16;
+
+/// No group yet.
+const NONE: u32 = u32::MAX;
+
+/// Adds documents of a shard, segment by segment. `among` has the filter of each measure, if it has
+/// one.
+pub(crate) fn add_docs(
+    groups: &mut Groups,
+    among: &[Option<Node>],
+    evaluator: &Evaluator<'_, '_>,
+    docs: &DocSet,
+    meter: &mut Meter,
+) -> Result<()> {
+    let mut filtered = Vec::with_capacity(among.len());
+    for node in among {
+        let mut only = None;
+        if let Some(node) = node {
+            let step = plan(node, 0, evaluator.shard, evaluator.docs, None)?;
+            let mut set = docs.clone();
+            evaluator.retain(&step, &mut set, None)?;
+            only = Some(set);
+        }
+        filtered.push(only);
+    }
+    let (by, measures) = (groups.plan.by.clone(), groups.plan.measures.clone());
+    let measured = measures.iter().filter_map(|(_, measure)| measure.path());
+    let paths: Vec<&Path> = by.iter().chain(measured).collect();
+    for segment in evaluator.shard.segments(&paths, docs)? {
+        let docs = segment.docs.as_ref().unwrap_or(docs);
+        let mut columns = segment.columns.into_iter();
+        let fields = columns.by_ref().take(by.len()).map(Field::new);
+        let mut fields = fields.collect::<Result<Vec<_>>>()?;
+        let measured = measures.iter().zip(&filtered);
+        let mut measured: Vec<_> = measured
+            .map(|((_, measure), only)| Measured {
+                is_of_documents: measure.path().is_none(),
+                values: match measure.path() {
+                    Some(_) => columns.next().flatten().map(Terms::new),
+                    None => None,
+                },
+                only: only.as_ref(),
+            })
+            .collect();
+        add_segment(groups, &mut fields, &mut measured, docs, meter)?;
+    }
+    Ok(())
+}
+
+fn add_segment(
+    groups: &mut Groups,
+    fields: &mut [Field<'_>],
+    measured: &mut [Measured<'_>],
+    docs: &DocSet,
+    meter: &mut Meter,
+) -> Result<()> {
+    let mut numbers = Numbers::new(fields);
+    let (mut pairs, mut ordinals) = (Vec::new(), Ordinals::default());
+    let mut batches = Batches::new(docs);
+    while let Some(batch) = batches.next() {
+        for field in fields.iter_mut() {
+            field.read(batch)?;
+        }
+        let mut measure = |pairs: &mut Vec<_>, groups: &mut Groups, meter: &mut Meter| {
+            for (at, measured) in measured.iter_mut().enumerate() {
+                measured.add(at, batch, pairs, &mut ordinals, groups, meter)?;
+            }
+            pairs.clear();
+            Ok(())
+        };
+        for place in 0..batch.len() {
+            each_code(fields, place, &mut |code| {
+                pairs.push((place, numbers.number(code, fields, groups, meter)?));
+                match pairs.len() >= PAIRS_MAX {
+                    true => measure(&mut pairs, groups, meter),
+                    false => Ok(()),
+                }
+            })?;
+        }
+        measure(&mut pairs, groups, meter)?;
+    }
+    Ok(())
+}
+
+/// A combination of ordinals, one for each field; [`Field::none`] for one that has no value.
+type Code = SmallVec<[u64; 4]>;
+
+/// A field that is grouped by.
+struct Field<'c> {
+    column: Option<Box<dyn Column + 'c>>,
+    /// The ordinals that stand for null.
+    nulls: Range<u64>,
+    /// Of the batch. A document without a value has none.
+    ordinals: Ordinals,
+    starts: Vec<u32>,
+}
+
+impl<'c> Field<'c> {
+    fn new(column: Option<Box<dyn Column + 'c>>) -> Result<Field<'c>> {
+        let nulls = match &column {
+            None => 0..0,
+            Some(column) => {
+                let above: Vec<u8> = term::NULL.iter().map(|byte| byte + 1).collect();
+                column.ordinal_of(term::NULL)?..column.ordinal_of(&above)?
+            }
+        };
+        Ok(Field {
+            column,
+            nulls,
+            ordinals: Ordinals::default(),
+            starts: Vec::new(),
+        })
+    }
+
+    /// Stands for no value: more than any ordinal.
+    fn none(&self) -> u64 {
+        self.column
+            .as_ref()
+            .map_or(0, |column| column.ordinal_end())
+    }
+
+    fn read(&mut self, batch: &[u32]) -> Result<()> {
+        match &self.column {
+            Some(column) => column.ordinals(batch, &mut self.ordinals)?,
+            None => {
+                self.ordinals.clear();
+                batch.iter().for_each(|_| self.ordinals.end_document());
+            }
+        }
+        self.starts.clear();
+        self.starts.push(0);
+        self.starts.extend_from_slice(&self.ordinals.ends);
+        Ok(())
+    }
+
+    fn of(&self, place: usize) -> &[u64] {
+        let end = self.starts.get(place + 1).copied().unwrap_or_default() as usize;
+        let start = self.starts.get(place).copied().unwrap_or_default() as usize;
+        let all = self.ordinals.ordinals.get(start..end).unwrap_or_default();
+        // Null is the least of all values.
+        match all.split_first() {
+            Some((first, others)) if self.nulls.contains(first) => others,
+            _ => all,
+        }
+    }
+}
+
+/// Shows each combination of the ordinals that a document has.
+fn each_code(
+    fields: &[Field<'_>],
+    place: usize,
+    see: &mut dyn FnMut(&Code) -> Result<()>,
+) -> Result<()> {
+    // The place of each field's ordinal among the document's, counted up like digits.
+    let mut digits: SmallVec<[usize; 4]> = SmallVec::from_elem(0, fields.len());
+    let mut code = Code::new();
+    loop {
+        code.clear();
+        code.extend(fields.iter().zip(&digits).map(|(field, digit)| {
+            let ordinal = field.of(place).get(*digit);
+            ordinal.copied().unwrap_or_else(|| field.none())
+        }));
+        see(&code)?;
+        let mut is_done = true;
+        for (digit, field) in digits.iter_mut().zip(fields).rev() {
+            *digit += 1;
+            if *digit < field.of(place).len() {
+                is_done = false;
+                break;
+            }
+            *digit = 0;
+        }
+        if is_done {
+            return Ok(());
+        }
+    }
+}
+
+/// The numbers of groups by combinations of ordinals.
+struct Numbers {
+    /// By the combination as one number; empty if there are too many.
+    array: Vec<u32>,
+    map: HashMap<Code, u32>,
+    last: Option<(Code, u32)>,
+}
+
+impl Numbers {
+    fn new(fields: &[Field<'_>]) -> Numbers {
+        let codes = fields.iter().try_fold(1_u64, |codes, field| {
+            codes.checked_mul(field.none().saturating_add(1))
+        });
+        let codes = codes.filter(|codes| *codes <= ARRAY_CODES_MAX);
+        Numbers {
+            array: vec![NONE; codes.unwrap_or(0) as usize],
+            map: HashMap::new(),
+            last: None,
+        }
+    }
+
+    fn number(
+        &mut self,
+        code: &Code,
+        fields: &[Field<'_>],
+        groups: &mut Groups,
+        meter: &mut Meter,
+    ) -> Result<u32> {
+        if self.array.is_empty() {
+            if let Some((last, number)) = &self.last
+                && last == code
+            {
+                return Ok(*number);
+            }
+            if let Some(number) = self.map.get(code) {
+                self.last = Some((code.clone(), *number));
+                return Ok(*number);
+            }
+            meter.take(2 * size_of::<(Code, u32)>(), "grouping")?;
+            let number = groups.number_of(&key_of(code, fields)?, meter)?;
+            self.map.insert(code.clone(), number);
+            return Ok(number);
+        }
+        let digits = fields.iter().zip(code);
+        let place = digits.fold(0, |place, (field, ordinal)| {
+            place * (field.none() + 1) + ordinal
+        });
+        let Some(number) = self.array.get_mut(place as usize) else {
+            return groups.number_of(&key_of(code, fields)?, meter);
+        };
+        if *number == NONE {
+            *number = groups.number_of(&key_of(code, fields)?, meter)?;
+        }
+        Ok(*number)
+    }
+}
+
+/// The values of a combination.
+fn key_of(code: &Code, fields: &[Field<'_>]) -> Result<GroupKey> {
+    let (mut key, mut scratch) = (GroupKey::new(), Vec::new());
+    for (field, ordinal) in fields.iter().zip(code) {
+        match &field.column {
+            Some(column) if *ordinal != field.none() => {
+                scratch.clear();
+                column.term(*ordinal, &mut scratch)?;
+                key.extend_from_slice(&scratch);
+            }
+            _ => key.extend_from_slice(term::NULL),
+        }
+    }
+    Ok(key)
+}
+
+/// A measure of groups.
+struct Measured<'c> {
+    /// Documents are counted, not values.
+    is_of_documents: bool,
+    values: Option<Terms<'c>>,
+    /// The documents that count; all if `None`.
+    only: Option<&'c DocSet>,
+}
+
+impl Measured<'_> {
+    /// Adds a batch: `pairs` are places of documents in it, and groups.
+    fn add(
+        &mut self,
+        measure: usize,
+        batch: &[u32],
+        pairs: &[(usize, u32)],
+        ordinals: &mut Ordinals,
+        groups: &mut Groups,
+        meter: &mut Meter,
+    ) -> Result<()> {
+        let only = self.only;
+        let counts = |place: usize| {
+            let doc = batch.get(place).copied();
+            only.is_none_or(|only| doc.is_some_and(|doc| only.contains(doc)))
+        };
+        if self.is_of_documents {
+            for (place, group) in pairs {
+                if counts(*place)
+                    && let Some(state) = groups.state(*group, measure)
+                {
+                    state.add_documents(1);
+                }
+            }
+            return Ok(());
+        }
+        let Some(values) = &mut self.values else {
+            return Ok(());
+        };
+        values.column.ordinals(batch, ordinals)?;
+        for (place, group) in pairs {
+            if !counts(*place) {
+                continue;
+            }
+            let start = place
+                .checked_sub(1)
+                .and_then(|before| ordinals.ends.get(before));
+            let start = start.copied().unwrap_or(0) as usize;
+            let end = ordinals.ends.get(*place).copied().unwrap_or_default() as usize;
+            for ordinal in ordinals.ordinals.get(start..end).unwrap_or_default() {
+                if let Some(state) = groups.state(*group, measure) {
+                    state.add(values.term(*ordinal)?, 1, meter)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The terms of a column's ordinals; those of small ones are kept.
+struct Terms<'c> {
+    column: Box<dyn Column + 'c>,
+    /// By ordinal: where its term is; empty ranges are not known yet.
+    kept: Vec<Range<u32>>,
+    bytes: Vec<u8>,
+    other: Vec<u8>,
+}
+
+impl<'c> Terms<'c> {
+    fn new(column: Box<dyn Column + 'c>) -> Terms<'c> {
+        let end = column.ordinal_end();
+        let kept = if end <= KEPT_TERMS_MAX {
+            end as usize
+        } else {
+            0
+        };
+        Terms {
+            column,
+            kept: vec![0..0; kept],
+            bytes: Vec::new(),
+            other: Vec::new(),
+        }
+    }
+
+    fn term(&mut self, ordinal: u64) -> Result<&[u8]> {
+        let Some(kept) = self.kept.get_mut(ordinal as usize) else {
+            self.other.clear();
+            self.column.term(ordinal, &mut self.other)?;
+            return Ok(&self.other);
+        };
+        if kept.start == kept.end {
+            let start = self.bytes.len() as u32;
+            self.column.term(ordinal, &mut self.bytes)?;
+            let end = self.bytes.len() as u32;
+            if (end - start) as usize > KEPT_TERM_BYTES_MAX {
+                self.other.clear();
+                self.other
+                    .extend_from_slice(self.bytes.get(start as usize..).unwrap_or_default());
+                self.bytes.truncate(start as usize);
+                return Ok(&self.other);
+            }
+            *kept = start..end;
+        }
+        let range = kept.start as usize..kept.end as usize;
+        Ok(self.bytes.get(range).unwrap_or_default())
+    }
+}

@@ -1,0 +1,75 @@
+//! Queries of histories: of each kind a few, about the fields that documents of histories have.
+
+use super::model::State;
+use quire_query::testing::naive;
+use quire_query::{Aggregate, Options, Query, field, find, find_all};
+use quiredb::{Document, Key, Result, View};
+use std::collections::BTreeSet;
+
+/// Checks that a view answers queries as its documents do.
+///
+/// # Errors
+/// If it can't be read. What was read before the error is right.
+pub(crate) fn check_queries(view: &View, expected: &State) -> Result<()> {
+    let documents: Vec<_> = expected
+        .iter()
+        .map(|(key, (_, text))| with_key(key, text))
+        .collect();
+    let middle = documents.get(documents.len() / 2);
+    for query in queries(middle) {
+        let right = naive::answer(&[&documents], &query);
+        let answer = view.query(&query.clone().prepare()?, &Options::default())?;
+        assert_eq!(answer.count, right.count, "{query:?}");
+        assert_eq!(answer.aggregates, right.aggregates, "{query:?}");
+        let found = view.documents(&answer.hits)?;
+        assert_eq!(found.len(), right.hits.len(), "{query:?}");
+        let keys: BTreeSet<&Key> = found.iter().map(|found| &found.key).collect();
+        let all: Vec<&Key> = expected.keys().collect();
+        let wanted = right.hits.iter().map(|hit| all[hit.doc as usize]);
+        assert_eq!(keys, wanted.collect(), "{query:?}");
+    }
+    Ok(())
+}
+
+/// A document as queries see it: its key is the field `_id`.
+fn with_key(key: &Key, text: &str) -> Document {
+    let document = Document::from_json(text.as_bytes()).unwrap();
+    let id = serde_json::json!({ "_id": key.to_string() }).to_string();
+    let id = Document::from_json(id.as_bytes()).unwrap();
+    document.merge_patch(&id).unwrap()
+}
+
+/// Queries whose hits do not depend on the order of documents that are alike.
+fn queries(middle: Option<&Document>) -> Vec<Query> {
+    let text = |name| {
+        let value = middle.and_then(|one| quire_query::Value::from_document(one.get(name)?));
+        value.unwrap_or(quire_query::Value::null())
+    };
+    let newest = || field("n").descending();
+    vec![
+        find(field("n").eq(text("n"))).with_count(),
+        find(field("n").lte(text("n")).or(field("tags").eq(1))).with_count(),
+        find(
+            field("tags")
+                .is_in(["t", "new"])
+                .and(!field("size.seen.at").exists()),
+        ),
+        find(
+            field("text")
+                .eq(text("text"))
+                .or(field("_id").eq(text("_id"))),
+        )
+        .with_count(),
+        find(field("text").starts_with("a").or(field("f1").eq("new"))),
+        find_all().order_by(newest()).limit(3).with_count(),
+        find(field("size.bytes").gte(100))
+            .limit(0)
+            .aggregate("count", Aggregate::count())
+            .aggregate("sum", Aggregate::sum("size.half"))
+            .aggregate("terms", Aggregate::terms("tags", 2))
+            .aggregate(
+                "ids",
+                Aggregate::distinct("_id").among(field("f0").exists()),
+            ),
+    ]
+}
