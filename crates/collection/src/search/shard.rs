@@ -147,12 +147,17 @@ impl<'v> LiveShard<'v> {
         self.changed.get(&doc)
     }
 
-    /// What is wrong with the postings, if an answer failed because of that.
+    /// What is wrong with the index, if an answer failed because of that.
     pub(crate) fn damage(&self) -> Option<&str> {
         self.damage.get().map(String::as_str)
     }
 
-    /// Keeps what is wrong with the postings.
+    /// Where it is kept.
+    pub(crate) fn damage_slot(&self) -> &OnceLock<String> {
+        &self.damage
+    }
+
+    /// Keeps what is wrong with the index.
     pub(crate) fn failed(&self, error: Error) -> quire_query::Error {
         if let Error::Index { what } = &error {
             let _ = self.damage.set(what.clone());

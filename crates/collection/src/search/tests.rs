@@ -279,6 +279,8 @@ fn check_rising((batch, block_bits): (usize, u32)) {
     let moments = [0, 1, 2].map(|moment| Kept((0..700).map(|doc| of(moment, doc)).collect()));
     let mut queries = vec![find_all().limit(0)];
     for path in ["n", "cents", "tags", "mark"] {
+        // So many that all documents are looked at.
+        queries.push(find_all().order_by(field(path).descending()).limit(120));
         let some = find(field("n").gte(100));
         queries.push(
             find_all()
