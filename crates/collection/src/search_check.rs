@@ -190,9 +190,11 @@ impl PartitionView {
         changed: &BTreeSet<DocId>,
         see: &mut SeePair<'_>,
     ) -> Result<()> {
+        let totals = self.store_view().summary();
+        let doc_end = u32::try_from(totals.documents + totals.deleted).unwrap_or(u32::MAX);
         self.each_column_block(tree, &mut |field, block| {
-            let end = block.first.saturating_add((1 << COLUMN_BLOCK_BITS) - 1);
-            let docs: DocSet = (block.first..=end).collect();
+            let end = block.first.saturating_add(1 << COLUMN_BLOCK_BITS);
+            let docs: DocSet = (block.first..end.min(doc_end)).collect();
             let shown = block.each_term(&docs, &mut |doc, term| {
                 if !changed.contains(&DocId(doc)) {
                     see(&[field, term].concat(), DocId(doc));

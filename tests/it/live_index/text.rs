@@ -157,10 +157,11 @@ fn document(case: &Case, numbers: &mut Numbers) -> Document {
         _ => strange(numbers),
     };
     // Mostly the key is the field `_id`.
-    match numbers.below(4) {
-        0 => document,
-        _ => document.merge_patch(&parse(r#"{"_id":null}"#)).unwrap(),
-    }
+    let id = match numbers.below(6) {
+        0 => r#"{"_id":"own"}"#,
+        _ => r#"{"_id":null}"#,
+    };
+    document.merge_patch(&parse(id)).unwrap()
 }
 
 fn parse(json: &str) -> Document {

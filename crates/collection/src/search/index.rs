@@ -23,8 +23,14 @@ use quire_store::{BaseView, DerivedTrees, Difference, Error, Result, TreeBatch, 
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Documents that are read at a time.
+/// Documents that are read at a time, at most; fewer if they are large.
 const READ_AT_ONCE: usize = 256;
+
+/// Documents of unknown size that are read at a time.
+const READ_AT_ONCE_MIN: usize = 32;
+
+/// Bytes of documents that are read at a time, about.
+const READ_BYTES: usize = 1 << 20;
 
 /// Changes of about this many bytes are written out.
 const CHANGES_BYTES_MAX: usize = 4 << 20;
@@ -144,9 +150,10 @@ impl DerivedTrees for SearchIndex {
             .tree(ROWS)?
             .scan(Bound::Included(cursor), Bound::Unbounded)?;
         let mut changes = self.begin();
+        let mut at_once = READ_AT_ONCE_MIN;
         loop {
-            let mut found: Vec<(DocId, Position)> = Vec::with_capacity(READ_AT_ONCE);
-            for item in rows.by_ref().take(READ_AT_ONCE) {
+            let mut found: Vec<(DocId, Position)> = Vec::with_capacity(at_once);
+            for item in rows.by_ref().take(at_once) {
                 let (docid, row) = item?;
                 let row = parse_docid(&docid).zip(parse_position(&row));
                 found.push(row.ok_or_else(|| {
@@ -158,7 +165,12 @@ impl DerivedTrees for SearchIndex {
                 return Ok(None);
             };
             let positions: Vec<Position> = found.iter().map(|(_, position)| *position).collect();
-            for ((docid, position), record) in found.iter().zip(view.records(&positions)?) {
+            let records = view.records(&positions)?;
+            at_once = match records.iter().map(Bytes::len).sum::<usize>() {
+                0..READ_BYTES => (2 * at_once).min(READ_AT_ONCE),
+                _ => (at_once / 2).max(1),
+            };
+            for ((docid, position), record) in found.iter().zip(records) {
                 let values = changes.values_of(*position, &record)?;
                 changes.add(*docid, &Values::default(), &values);
             }
@@ -182,8 +194,14 @@ impl DerivedTrees for SearchIndex {
         let mut left = difference.records(from);
         loop {
             records.clear();
+            let mut bytes = 0;
             for item in left.by_ref().take(READ_AT_ONCE) {
-                records.push(item?);
+                let record = item?;
+                bytes += record.1.len();
+                records.push(record);
+                if bytes >= READ_BYTES {
+                    break;
+                }
             }
             let Some((last, _)) = records.last() else {
                 changes.write(self, batch);
@@ -243,15 +261,26 @@ impl SearchIndex {
             }
         }
         let positions: Vec<Position> = before.iter().map(|(_, position)| *position).collect();
-        let mut before = before
-            .into_iter()
-            .zip(difference.old.records(&positions)?)
-            .peekable();
-        for (docid, after) in after {
-            let of_docid = before.next_if(|((old, _), _)| *old == docid);
-            let values =
-                of_docid.map(|((_, position), record)| changes.values_of(position, &record));
-            changes.add(docid, &values.transpose()?.unwrap_or_default(), &after);
+        let mut before = before.into_iter();
+        let mut after = after.into_iter();
+        for positions in positions.chunks(READ_AT_ONCE_MIN) {
+            for record in difference.old.records(positions)? {
+                let Some((of, position)) = before.next() else {
+                    break;
+                };
+                let old = changes.values_of(position, &record)?;
+                // Those before it were not there.
+                for (docid, new) in after.by_ref() {
+                    if docid == of {
+                        changes.add(docid, &old, &new);
+                        break;
+                    }
+                    changes.add(docid, &Values::default(), &new);
+                }
+            }
+        }
+        for (docid, new) in after {
+            changes.add(docid, &Values::default(), &new);
         }
         Ok(())
     }
