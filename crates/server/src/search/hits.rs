@@ -1,9 +1,7 @@
 //! The answer to a search, made piece by piece.
 
 use quire_model::ordered::Direction;
-use quiredb::query::{
-    Aggregated, Answer, Hit, Measure, Options, Order, Path, Query, field, find,
-};
+use quiredb::query::{Aggregated, Answer, Hit, Measure, Options, Order, Path, Query, field, find};
 use quiredb::{ID, Key, ValueRef, View};
 use serde_json::Value as Json;
 use std::sync::Arc;
