@@ -1,11 +1,11 @@
 //! Checking that a search index, its postings and its columns, says of the documents what they say
 //! themselves.
 //!
-//! One pass over the documents and one over the postings, then the same of the columns. Both give
-//! pairs of an entry and a docid; of these their number and the sum of their hashes are kept, in a bounded number of groups, which
-//! are equal if the pairs are the same. Only where they differ, a second pass looks at the pairs of
-//! one group that differs, to name some. Documents that changed since the index's position are left
-//! out.
+//! One pass over the documents and one over the postings, then one of each for the columns. Both
+//! give pairs of an entry and a docid; of these their number and the sum of their hashes are kept,
+//! in a bounded number of groups, which are equal if the pairs are the same. Where they differ,
+//! a second pass looks at the pairs of one such group, to name some. Documents that changed
+//! since the index's position are left out.
 
 use crate::search::{COLUMN_BLOCK_BITS, ColumnBlocks, FieldBlock, damaged, tree_error};
 use crate::search::{FieldSet, Indexer, SearchTree, Values, each_pair, entry_words, is_of_list};

@@ -38,13 +38,13 @@ pub(crate) enum Step {
     Flush,
     Compact,
     RunDue,
-    /// So many milliseconds pass, with what is due in them.
+    /// This number of milliseconds pass, with what is due in them.
     Pass(u64),
     /// Background work ends.
     Settle,
     Reopen,
     Crash(u64),
-    /// The machine stops so many I/O steps later.
+    /// The machine stops this number of I/O steps later.
     CrashIn(u64),
     /// Other fields are indexed.
     Index(IndexedFields),

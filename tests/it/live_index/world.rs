@@ -180,7 +180,7 @@ impl World {
         self.tally
     }
 
-    /// Does a step, then asks the queries after it.
+    /// Does a step, then checks the queries after it.
     pub(crate) fn step(&mut self, text: &Text, at: usize) {
         let step = text.step(at);
         let what = format!("seed {}, after step {at}", text.seed);
