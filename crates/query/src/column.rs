@@ -21,7 +21,7 @@ pub const NO_ORDINAL: u64 = u64::MAX;
 /// Ordinals are below [`ordinal_end`](Column::ordinal_end), need not be dense, and stand for one
 /// value each. Each call is about a batch of docids, ascending, of some 1,000.
 pub trait Column {
-    /// The terms of the smallest and the largest value, or wider bounds; none if they are not known.
+    /// The terms of the smallest and the largest value, or wider bounds; none if not known.
     fn zone(&self) -> Option<(&[u8], &[u8])> {
         None
     }

@@ -129,9 +129,9 @@ pub trait Shard: Send + Sync {
 
 /// Some documents of a shard, and their values.
 pub struct Segment<'s> {
-    /// Which documents; none if it has all that were asked for.
+    /// Which documents; none if it has all that were wanted.
     pub docs: Option<DocSet>,
-    /// The column of each field that was asked for; none if no document here has a value.
+    /// The column of each field that was wanted; none if no document here has a value.
     pub columns: Vec<Option<Box<dyn Column + 's>>>,
 }
 

@@ -246,8 +246,8 @@ impl Sorting<'_> {
         Ok(())
     }
 
-    /// The first documents of a segment, by their numbers in each order. Documents whose first number
-    /// is above `key_max` are left out.
+    /// The first documents of a segment, by their numbers in each order. Documents whose first
+    /// number is above `key_max` are left out.
     fn first_in_segment(
         &self,
         first: &OrderColumn<'_>,
@@ -314,7 +314,7 @@ fn best_in<'a>(segment: &'a Segment<'_>, order: &Order) -> Best<'a> {
 
 /// Puts segments with better values first, those without any last.
 fn compare_best(one: &Best<'_>, other: &Best<'_>, direction: Direction) -> Ordering {
-    let rank = |best: &Best<'_>| match best {
+    let place = |best: &Best<'_>| match best {
         Best::Unknown => 0,
         Best::Term(_) => 1,
         Best::Nothing => 2,
@@ -322,7 +322,7 @@ fn compare_best(one: &Best<'_>, other: &Best<'_>, direction: Direction) -> Order
     match (one, other, direction) {
         (Best::Term(one), Best::Term(other), Direction::Ascending) => one.cmp(other),
         (Best::Term(one), Best::Term(other), Direction::Descending) => other.cmp(one),
-        _ => rank(one).cmp(&rank(other)),
+        _ => place(one).cmp(&place(other)),
     }
 }
 

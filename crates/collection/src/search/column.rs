@@ -6,7 +6,7 @@ use quire_query::{Column, End, Error, NO_ORDINAL, Ordinals, Result};
 use quire_seeded::{Bug, seeded};
 use std::sync::{Arc, OnceLock};
 
-/// A packed layer of a block. The documents that it is asked for are all covered.
+/// A packed layer of a block. The documents that are wanted of it are all contained.
 #[derive(Debug)]
 pub(crate) struct LayerColumn<'s> {
     block: Arc<FieldBlock>,

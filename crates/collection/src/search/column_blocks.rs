@@ -34,12 +34,12 @@ pub(crate) fn block_key(field: &[u8], block: u32) -> Vec<u8> {
     [field, &block.to_be_bytes()].concat()
 }
 
-/// A layer, and what it covers.
+/// A layer, and what it contains.
 #[derive(Debug)]
 struct Layer {
     bytes: SmallBytes,
     range: Range<usize>,
-    covered: DocSet,
+    contained: DocSet,
     /// It is a packed one, of at least one document.
     is_packed: bool,
 }
@@ -110,27 +110,27 @@ impl FieldBlock {
         let mut layer = Layer {
             bytes,
             range,
-            covered: DocSet::empty(),
+            contained: DocSet::empty(),
             is_packed: false,
         };
-        let (mut covered, mut marked) = (DocSet::empty(), DocSet::empty());
+        let (mut contained, mut marked) = (DocSet::empty(), DocSet::empty());
         let is_packed = match layer.view()? {
             ColumnLayer::Plain(plain) => {
                 let docid = |low: u16| self.first + u32::from(low);
-                covered.extend(plain.rows().map(|row| docid(row.low)));
+                contained.extend(plain.rows().map(|row| docid(row.low)));
                 let rows = plain.rows().filter(|row| row.is_marked);
                 marked.extend(rows.map(|row| docid(row.low)));
                 false
             }
             ColumnLayer::Packed(block) => {
-                block.add_covered(self.first, &mut covered);
+                block.add_contained(self.first, &mut contained);
                 block.add_marked(self.first, &mut marked);
                 true
             }
         };
-        self.marked -= &covered;
+        self.marked -= &contained;
         self.marked |= &marked;
-        layer.covered = covered;
+        layer.contained = contained;
         layer.is_packed = is_packed;
         self.layers.push(layer);
         Ok(())
@@ -145,7 +145,7 @@ impl FieldBlock {
             if left.is_empty() {
                 break;
             }
-            let own = &left & &layer.covered;
+            let own = &left & &layer.contained;
             if !own.is_empty() {
                 left -= &own;
                 found.push((place, own, layer.is_packed));
@@ -226,7 +226,7 @@ impl FieldBlock {
         let upper = range.upper.as_ref().map(AsRef::as_ref);
         for (place, layer) in self.layers.iter().enumerate() {
             if place > 0 {
-                for doc in &layer.covered {
+                for doc in &layer.contained {
                     let low = (doc - self.first) as usize;
                     if let Some(word) = bits.get_mut(low / 64) {
                         *word &= !(1 << (low % 64));

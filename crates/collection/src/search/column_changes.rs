@@ -1,4 +1,4 @@
-//! [`ColumnChanges`]: the new values of many documents, turned into one change of each column block.
+//! [`ColumnChanges`]: the new values of many documents, turned into one change of each block.
 //!
 //! # Invariants
 //! 1. A document is given once for each field whose values changed, with all that it has there now.

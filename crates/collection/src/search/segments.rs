@@ -1,102 +1,26 @@
 //! Segments of a live shard: documents by the layers of column blocks that have their values.
 //!
 //! # Invariants
-//! 1. Each of the documents asked for is in one segment.
+//! 1. Each wanted document is in one segment.
 //! 2. A document that changed since the index, that is marked, or that is in a plain or small layer
 //!    of one of the fields, is in the one segment in memory, with all its values as they are now.
 
 use super::column::{LayerColumn, ListedColumn};
-use super::column_blocks::{ColumnBlocks, FieldBlock, block_key, damaged};
-use super::key;
+use super::column_blocks::{FieldBlock, damaged};
 use super::shard::LiveShard;
 use crate::Result;
-use parking_lot::Mutex;
 use quire_index::{DocSet, term};
 use quire_model::Document;
 use quire_query::{Column, End, Ordinals, Path, Segment, Shard, TermRange};
 use smallvec::SmallVec;
-use std::collections::HashMap;
 use std::ops::{Bound, ControlFlow, Range};
 use std::sync::Arc;
-
-/// Fewer documents than this of a layer are read into memory.
-const LAYER_DOCS_MIN: u64 = 64;
 
 /// Documents that are tested together.
 const BATCH_DOCS: usize = 1024;
 
-/// The columns of a shard.
-pub(crate) struct LiveColumns<'v> {
-    blocks: &'v dyn ColumnBlocks,
-    block_bits: u32,
-    /// Layers with fewer documents than this are read into memory.
-    pub(crate) layer_docs_min: u64,
-    read: Mutex<HashMap<Path, Vec<Option<Arc<FieldBlock>>>>>,
-}
-
 /// Documents of one block, and the place of the layer of each field that has their values.
 type Class = (DocSet, SmallVec<[Option<usize>; 2]>);
-
-impl<'v> LiveColumns<'v> {
-    /// Of blocks with 2^`block_bits` docids.
-    pub(crate) fn new(blocks: &'v dyn ColumnBlocks, block_bits: u32) -> LiveColumns<'v> {
-        LiveColumns {
-            blocks,
-            block_bits,
-            layer_docs_min: LAYER_DOCS_MIN,
-            read: Mutex::default(),
-        }
-    }
-
-    /// A block of a field.
-    pub(crate) fn block(&self, path: &Path, block: u32) -> Result<Arc<FieldBlock>> {
-        let place = block as usize;
-        let known = self.read.lock();
-        if let Some(Some(known)) = known.get(path).and_then(|blocks| blocks.get(place)) {
-            return Ok(Arc::clone(known));
-        }
-        drop(known);
-        let parts = self
-            .blocks
-            .parts(&block_key(&key::field(path.as_str()), block))?;
-        let read = Arc::new(FieldBlock::new(parts, block << self.block_bits)?);
-        let mut known = self.read.lock();
-        let blocks = match known.get_mut(path) {
-            Some(blocks) => blocks,
-            None => known.entry(path.clone()).or_default(),
-        };
-        if blocks.len() <= place {
-            blocks.resize(place + 1, None);
-        }
-        if let Some(slot) = blocks.get_mut(place) {
-            *slot = Some(Arc::clone(&read));
-        }
-        Ok(read)
-    }
-
-    /// The numbers of the blocks that have docids of a set.
-    fn blocks_of(&self, docs: &DocSet) -> Vec<u32> {
-        let (mut blocks, mut left) = (Vec::new(), docs.iter());
-        while let Some(doc) = left.next() {
-            let block = doc >> self.block_bits;
-            blocks.push(block);
-            match (block + 1).checked_mul(1 << self.block_bits) {
-                Some(next) => left.advance_to(next),
-                None => break,
-            }
-        }
-        blocks
-    }
-
-    fn docids(&self, block: u32) -> DocSet {
-        let mut docs = DocSet::empty();
-        let first = block << self.block_bits;
-        let length = (1u32 << self.block_bits) - 1;
-        docs.insert_range(first..first.saturating_add(length));
-        docs.insert(first.saturating_add(length));
-        docs
-    }
-}
 
 impl LiveShard<'_> {
     /// See [`Shard::segments`](quire_query::Shard::segments).

@@ -7,8 +7,8 @@
 //! 2. A test on long values is decided by reading the documents: a posting of a hash only says
 //!    which to read.
 
+use super::live_columns::LiveColumns;
 use super::postings::{FoundPosting, Postings};
-use super::segments::LiveColumns;
 use super::{key, postings::SeePosting};
 use crate::{Error, Result};
 use parking_lot::Mutex;
@@ -27,7 +27,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::{Arc, OnceLock};
 
 /// Postings that an estimate looks at, and one in this number of documents more. What has more is
-/// only bounded. A range that has more is *broad*: reading columns is faster than so many postings.
+/// only bounded. A range that has more is *broad*: columns are faster to read than its postings.
 const ESTIMATE_POSTINGS_MAX: usize = 256;
 const DOCS_OF_A_POSTING: usize = 4096;
 

@@ -5,8 +5,8 @@ use super::column_changes::ColumnChanges;
 use super::column_merger::MergeColumns;
 use super::indexer::Indexer;
 use super::inversion::Inversion;
+use super::live_columns::LiveColumns;
 use super::postings::{FoundPosting, Postings, SeePosting};
-use super::segments::LiveColumns;
 use super::shard::Changed;
 use super::shard::{Documents, LiveShard};
 use super::values::{Slot, Values, each_changed};
@@ -279,7 +279,7 @@ fn check_rising((batch, block_bits): (usize, u32)) {
     let moments = [0, 1, 2].map(|moment| Kept((0..700).map(|doc| of(moment, doc)).collect()));
     let mut queries = vec![find_all().limit(0)];
     for path in ["n", "cents", "tags", "mark"] {
-        // So many that all documents are looked at.
+        // Enough that all documents are looked at.
         queries.push(find_all().order_by(field(path).descending()).limit(120));
         let some = find(field("n").gte(100));
         queries.push(

@@ -1,20 +1,20 @@
-//! [`ColumnLayers`]: the layers of a column in one block, as a tree keeps them.
+//! Folding and combining the layers of a column in one block, as a merger does.
 //!
 //! # Invariants
 //! 1. A value of the tree and an operand of its merger are both lists of layers, the oldest first.
 //!    Putting an operand behind what it changes is all that merging has to do.
 //! 2. Layers are written anew, as one, only where that pays: a value keeps its large first layer as
-//!    long as what covers it is small.
+//!    long as what contains it is small.
 //!
 //! # Layout
 //! ```text
 //! for each layer | length (LEB128) | layer: `plain.rs` or `column_block.rs`, by its first byte |
 //! ```
 
+use super::layer::{ColumnLayer, ColumnLayers, push_layer};
 use super::merge::{merge, rows_of};
-use super::plain::PLAIN;
-use super::{ColumnBlock, ColumnBlockWriter, PlainLayer};
-use crate::{IndexDamage, varint};
+use super::writer::ColumnBlockWriter;
+use crate::IndexDamage;
 
 /// An operand has at most this many layers.
 const LAYERS_MAX: usize = 8;
@@ -22,64 +22,9 @@ const LAYERS_MAX: usize = 8;
 /// Layers of fewer bytes than this are joined when they meet.
 const SMALL_BYTES: usize = 1 << 10;
 
-/// What covers less than one in this number of the documents of a value's first layer stays a layer
-/// of its own.
-const COVERED_PART: u64 = 8;
-
-/// A layer.
-#[derive(Debug, Clone, Copy)]
-pub enum ColumnLayer<'a> {
-    /// Terms as they are.
-    Plain(PlainLayer<'a>),
-    /// Encoded.
-    Packed(ColumnBlock<'a>),
-}
-
-impl<'a> ColumnLayer<'a> {
-    /// The layer that `bytes` hold, all of them.
-    ///
-    /// # Errors
-    /// [`IndexDamage`] if they are none.
-    pub fn new(bytes: &'a [u8]) -> Result<ColumnLayer<'a>, IndexDamage> {
-        Ok(match bytes.first() {
-            Some(&PLAIN) => ColumnLayer::Plain(PlainLayer::new(bytes)?),
-            _ => ColumnLayer::Packed(ColumnBlock::new(bytes)?),
-        })
-    }
-}
-
-/// The encoded layers of a value or an operand, the oldest first.
-#[derive(Debug, Clone, Copy)]
-pub struct ColumnLayers<'a>(&'a [u8]);
-
-impl<'a> ColumnLayers<'a> {
-    /// Those that `bytes` hold.
-    #[must_use]
-    pub fn new(bytes: &'a [u8]) -> ColumnLayers<'a> {
-        ColumnLayers(bytes)
-    }
-
-    /// Appends each to `out`, the oldest first.
-    ///
-    /// # Errors
-    /// [`IndexDamage`] if a length makes no sense.
-    pub fn append_to(&self, out: &mut Vec<&'a [u8]>) -> Result<(), IndexDamage> {
-        let mut left = self.0;
-        while !left.is_empty() {
-            let layer = varint::take(&mut left).and_then(|length| left.split_at_checked(length));
-            let (layer, rest) = layer.ok_or(IndexDamage::new("layers of a column", 0))?;
-            out.push(layer);
-            left = rest;
-        }
-        Ok(())
-    }
-}
-
-/// Appends a layer with its length.
-pub(super) fn push_layer(layer: &[u8], out: &mut Vec<u8>) {
-    varint::put(out, layer.len());
-    out.extend_from_slice(layer);
-}
+/// Layers that contain less than one in this number of the documents of a value's first layer stay a
+/// layer of their own.
+const CONTAINED_PART: u64 = 8;
 
 impl ColumnBlockWriter {
     /// Appends the operand that gives the documents these values, and leaves others as they are.
@@ -107,7 +52,7 @@ pub fn fold_layers(encoded: &[u8], out: &mut Vec<u8>) -> Result<(), IndexDamage>
     for layer in others {
         above += rows_of(&ColumnLayer::new(layer)?);
     }
-    if others.is_empty() || above >= below / COVERED_PART {
+    if others.is_empty() || above >= below / CONTAINED_PART {
         let mut merged = Vec::new();
         merge(&layers, true, &mut merged)?;
         if !merged.is_empty() {

@@ -1,13 +1,15 @@
-//! Merging layers: of each document, what the newest layer says that covers it.
+//! Merging layers: of each document, what the newest layer says that contains it.
 
+use super::block::ColumnBlock;
+use super::format::{BLOCK_LOWS, TERM_BYTES_MAX, damaged};
+use super::layer::ColumnLayer;
 use super::writer::{Cell, ColumnBlockWriter};
-use super::{BLOCK_LOWS, ColumnBlock, ColumnLayer, TERM_BYTES_MAX, damaged};
 use crate::{DocSet, IndexDamage};
 
 /// Terms of fewer ordinals than this are remembered, so that each is looked up once.
 const REMEMBERED_MAX: u64 = 1 << 16;
 
-/// How many documents a layer covers.
+/// How many documents a layer contains.
 pub(super) fn rows_of(layer: &ColumnLayer<'_>) -> u64 {
     match layer {
         ColumnLayer::Plain(plain) => plain.rows().count() as u64,
@@ -24,7 +26,7 @@ pub(super) fn merge(
 ) -> Result<(), IndexDamage> {
     let decoded = layers.iter().map(|layer| ColumnLayer::new(layer));
     let decoded: Vec<ColumnLayer<'_>> = decoded.collect::<Result<_, _>>()?;
-    // Of each low, the newest layer that covers it, counted from 1.
+    // Of each low, the newest layer that contains it, counted from 1.
     let mut newest = vec![0u16; BLOCK_LOWS];
     let mut from = vec![Vec::new(); decoded.len()];
     for (at, layer) in (1..).zip(&decoded) {
@@ -66,7 +68,7 @@ fn each_low(layer: &ColumnLayer<'_>, see: &mut dyn FnMut(u32)) {
         ColumnLayer::Plain(plain) => plain.rows().for_each(|row| see(row.low.into())),
         ColumnLayer::Packed(block) => {
             let mut docs = DocSet::empty();
-            block.add_covered(0, &mut docs);
+            block.add_contained(0, &mut docs);
             docs.iter().for_each(see);
         }
     }

@@ -7,7 +7,7 @@
 //!   terms: ascending, each as its length (LEB128), bytes
 //! ```
 
-use super::{TERM_BYTES_MAX, VALUES_MAX};
+use super::format::{TERM_BYTES_MAX, VALUES_MAX};
 use crate::{IndexDamage, varint};
 
 pub(super) const PLAIN: u8 = 0;

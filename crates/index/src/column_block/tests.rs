@@ -1,6 +1,7 @@
 //! Layers against a map of documents and terms.
 
 use super::*;
+use crate::DocSet;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use quire_model::ordered::OrderedValue;
@@ -34,8 +35,13 @@ fn any_value(kind: u8) -> BoxedStrategy<Vec<u8>> {
         0 => (0i64..40).prop_map(int).boxed(),
         1 => prop_oneof![9 => (-9_000i64..900_000).prop_map(int), 1 => null].boxed(),
         2 => any::<i64>().prop_map(int).boxed(),
-        3 => (-900i64..90_000).prop_map(move |cents| float(cents as f64 / 100.0)).boxed(),
-        4 => prop_oneof![9 => any::<f64>().prop_filter("a number", |value| !value.is_nan()).prop_map(float), 1 => null].boxed(),
+        3 => (-900i64..90_000)
+            .prop_map(move |cents| float(cents as f64 / 100.0))
+            .boxed(),
+        4 => {
+            let number = any::<f64>().prop_filter("a number", |value| !value.is_nan());
+            prop_oneof![9 => number.prop_map(float), 1 => null].boxed()
+        }
         5 => "[ab]{0,3}".prop_map(text).boxed(),
         6 => "[a-z0-9]{4,20}".prop_map(text).boxed(),
         _ => prop_oneof![
@@ -92,7 +98,7 @@ fn decoded(layer: &ColumnLayer<'_>) -> Model {
         ColumnLayer::Packed(block) => block,
     };
     let mut docs = DocSet::empty();
-    block.add_covered(7, &mut docs);
+    block.add_contained(7, &mut docs);
     let docs: Vec<u32> = docs.iter().collect();
     assert_eq!(docs.len(), block.rows() as usize);
     let (mut model, mut left, mut all) = (Model::new(), docs.iter(), Vec::new());
@@ -202,7 +208,7 @@ proptest! {
             right.extend(model.clone());
             let (layer, mut operand) = (encoded(model, false), Vec::new());
             if !layer.is_empty() {
-                layers::push_layer(&layer, &mut operand);
+                layer::push_layer(&layer, &mut operand);
             }
             waiting.push(operand);
             let cut = cuts.get(at).copied().unwrap_or(3);
@@ -260,7 +266,7 @@ proptest! {
 /// Reads bytes as a layer, and as layers, in every way.
 fn read_anything(bytes: &[u8], wanted: &[u8]) {
     let mut list = Vec::new();
-    layers::push_layer(bytes, &mut list);
+    layer::push_layer(bytes, &mut list);
     for list in [bytes, &list] {
         let mut out = Vec::new();
         let _ = fold_layers(list, &mut out);
@@ -268,7 +274,7 @@ fn read_anything(bytes: &[u8], wanted: &[u8]) {
     }
     if let Ok(ColumnLayer::Packed(block)) = ColumnLayer::new(bytes) {
         let mut docs = DocSet::empty();
-        block.add_covered(0, &mut docs);
+        block.add_contained(0, &mut docs);
         block.add_marked(0, &mut docs);
         let docs: Vec<u32> = docs.iter().take(2000).collect();
         let (mut out, mut term) = (Vec::new(), Vec::new());

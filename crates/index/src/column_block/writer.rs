@@ -1,10 +1,10 @@
-//! [`ColumnBlockWriter`]: documents and their terms become a layer, in the encoding that suits them.
+//! [`ColumnBlockWriter`]: documents and their terms become a layer, in the encoding that suits.
 
+use super::format::{HAS_NULL, HEADER_BYTES, LISTED, MANY, PACKED, TERM_BYTES_MAX, VALUES_MAX};
 use super::numbers::{
     EXACT_MAX, Number, NumberKind, Numbers, SCALE_MAX, key_of_float, key_of_int, scaled,
 };
 use super::plain::{PLAIN, push_row};
-use super::{HAS_NULL, HEADER_BYTES, LISTED, MANY, PACKED, TERM_BYTES_MAX, VALUES_MAX};
 use crate::column::ColumnWriter;
 use crate::dictionary::{DictionaryEncoding, DictionaryWriter};
 use crate::packed::width_of;
@@ -318,8 +318,8 @@ impl ColumnBlockWriter {
         }
         let keys = || cells().filter_map(|cell| key_of(kind, *cell));
         let (base, last) = (keys().min()?, keys().max()?);
-        let span = (last - base).checked_add(2)?;
-        let of_numbers = width_of(span) as usize * self.cells.len() / 8;
+        let length = (last - base).checked_add(2)?;
+        let of_numbers = width_of(length) as usize * self.cells.len() / 8;
         let of_dictionary = |count: usize| {
             let width = width_of(count as u64 + 1) as usize;
             width * self.cells.len() / 8 + DICTIONARY_BYTES + 10 * count
@@ -371,9 +371,9 @@ impl ColumnBlockWriter {
         let mut sorted: Vec<u32> = (0..is_used.len() as u32).collect();
         sorted.retain(|number| is_used[*number as usize]);
         sorted.sort_unstable_by(|a, b| self.terms.get(*a).cmp(self.terms.get(*b)));
-        let mut ranks = vec![0u64; is_used.len()];
-        for (rank, number) in (0..).zip(&sorted) {
-            ranks[*number as usize] = rank;
+        let mut places = vec![0u64; is_used.len()];
+        for (place, number) in (0..).zip(&sorted) {
+            places[*number as usize] = place;
         }
         let all = || sorted.iter().map(|number| self.terms.get(*number));
         let length = all().next().map_or(0, <[u8]>::len);
@@ -398,7 +398,7 @@ impl ColumnBlockWriter {
             least: bound(sorted.first()).unwrap_or_default(),
             greatest: bound(sorted.last()).unwrap_or_default(),
         };
-        let ordinals = numbers.iter().map(|number| ranks[*number as usize]);
+        let ordinals = numbers.iter().map(|number| places[*number as usize]);
         (encoded, ordinals.collect())
     }
 
@@ -415,11 +415,11 @@ impl ColumnBlockWriter {
             (Some(first), Some(last)) => (usize::from(first.low), usize::from(last.low)),
             _ => return,
         };
-        let span = last - first + 1;
+        let length = last - first + 1;
         let (end, least, greatest) = values.bounds();
         let width = width_of(end) as usize;
-        let is_range =
-            span == self.rows.len() || is_bottom && span * width <= self.rows.len() * (width + 16);
+        let is_range = length == self.rows.len()
+            || is_bottom && length * width <= self.rows.len() * (width + 16);
         let (mut lists, mut marked) = (Vec::new(), Vec::new());
         let (mut starts, mut start_bytes) = (ColumnWriter::new(), Vec::new());
         let (mut column, mut code_bytes) = (ColumnWriter::new(), Vec::new());
@@ -457,7 +457,7 @@ impl ColumnBlockWriter {
             starts.finish(&mut start_bytes);
         }
         column.finish(&mut code_bytes);
-        let row_count = if is_range { span } else { self.rows.len() };
+        let row_count = if is_range { length } else { self.rows.len() };
         let has_null = matches!(values, Encoded::Numbers(numbers) if numbers.has_null);
         let flags =
             u8::from(!is_range) * LISTED + u8::from(many) * MANY + u8::from(has_null) * HAS_NULL;
