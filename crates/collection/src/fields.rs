@@ -5,7 +5,7 @@
 
 mod distinct;
 
-use crate::search::{ID, term_hash};
+use crate::search::term_hash;
 use crate::{PartitionView, Result};
 use distinct::DistinctValues;
 use quire_index::term;
@@ -217,10 +217,7 @@ impl PartitionView {
             }
             read += batch.len() as u64;
             for (_, found) in batch {
-                match found.document.get(ID) {
-                    Some(_) => fields.add(&found.document),
-                    None => fields.add(&found.document_with_key()?),
-                }
+                fields.add(&found.document_with_key()?);
             }
         }
     }
