@@ -10,8 +10,8 @@
 //! 1. Docids are those of the files, one file after another.
 //! 2. A field is merged for filtering if all files that have it can filter by it; likewise for
 //!    sorting.
-//! 3. All merged fields together take at most `bytes_max`. While a field is merged, it takes several
-//!    times what it takes afterwards.
+//! 3. All merged fields together take at most `bytes_max`. While a field is merged, it takes
+//!    several times what it takes afterwards.
 //! 4. A field that does not fit is tried again, and takes the place of fields that queries use less
 //!    for their bytes.
 //!
@@ -84,8 +84,8 @@ enum Wanted {
     Once,
     /// It is being merged, or can't be, or could not be read.
     Settled,
-    /// It did not fit. This many queries have needed it since; after so many it is compared with
-    /// those that are merged, and takes their place if it is used more for its bytes.
+    /// It did not fit. `needed` queries have needed it since. After `patience` queries it is
+    /// compared with those that are merged, and takes their place if it is used more for its bytes.
     Refused { needed: u64, patience: u64 },
 }
 

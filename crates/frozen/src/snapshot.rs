@@ -4,8 +4,8 @@
 //! 1. Partitions ascend by their names; a partition's place is that of its shard.
 //! 2. The zone maps of a field are gathered when a query first needs them, from the tables of the
 //!    files, without reading a section.
-//! 3. The directory of a field's values is gathered in the background, when a value is looked up for
-//!    the second time that zone maps do not narrow down to a few files.
+//! 3. The directory of a field's values is gathered in the background, when a value is looked up
+//!    for the second time that zone maps do not narrow down to a few files.
 //! 4. A merged field gives the same answers as the files.
 
 use crate::merged_fields::MergedFields;

@@ -312,7 +312,8 @@ mod tests {
                 prop_assert!(sum.add(&OrderedValue::Int(*value), 1));
             }
             let exact: i64 = values.iter().sum();
-            prop_assert_eq!(sum.mean(values.len() as u64), Some(exact as f64 / values.len() as f64));
+            let count = values.len() as u64;
+            prop_assert_eq!(sum.mean(count), Some(exact as f64 / count as f64));
             prop_assume!(value.is_finite());
             let mut sum = ExactSum::default();
             sum.add(&OrderedValue::Float(value), times);

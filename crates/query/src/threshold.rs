@@ -1,6 +1,6 @@
 //! The documents of a shard that can still be among the first hits.
 //!
-//! Once as many hits are kept as a query needs, a shard has to be asked only for documents that do
+//! Once as many hits are kept as a query needs, a shard is searched only for documents that do
 //! not come after the worst of them. There are few of these, or none: a query over many shards
 //! costs a look into each, and a plan where there is something to test.
 
