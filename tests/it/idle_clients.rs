@@ -32,7 +32,7 @@ fn client_threads(pid: u32) -> usize {
     names.filter(|name| name.trim() == "memcached").count()
 }
 
-fn ask(client: &mut TcpStream, request: &[u8], answer_bytes: usize) -> Vec<u8> {
+fn exchange(client: &mut TcpStream, request: &[u8], answer_bytes: usize) -> Vec<u8> {
     client.write_all(request).unwrap();
     let mut answer = vec![0; answer_bytes];
     client.read_exact(&mut answer).unwrap();
@@ -50,10 +50,10 @@ fn a_thousand_idle_clients_of_memcached_take_kilobytes_each() {
         .map(|number| {
             let mut client = TcpStream::connect(server.memcached()).unwrap();
             let set = format!("set k{} 0 0 {VALUE_BYTES}\r\n{value}\r\n", number % 50);
-            assert_eq!(ask(&mut client, set.as_bytes(), 8), b"STORED\r\n");
+            assert_eq!(exchange(&mut client, set.as_bytes(), 8), b"STORED\r\n");
             let head = format!("VALUE k{} 0 {VALUE_BYTES}\r\n", number % 50);
             let get = format!("get k{}\r\n", number % 50);
-            let found = ask(&mut client, get.as_bytes(), head.len() + VALUE_BYTES + 7);
+            let found = exchange(&mut client, get.as_bytes(), head.len() + VALUE_BYTES + 7);
             assert!(found.starts_with(head.as_bytes()) && found.ends_with(b"END\r\n"));
             client
         })
@@ -73,7 +73,7 @@ fn a_thousand_idle_clients_of_memcached_take_kilobytes_each() {
     );
     assert!(resident <= RESIDENT_BYTES_MAX, "{resident} bytes resident");
     for client in &mut clients {
-        assert_eq!(ask(client, b"mn\r\n", 4), b"MN\r\n");
+        assert_eq!(exchange(client, b"mn\r\n", 4), b"MN\r\n");
     }
     drop(clients);
     server.stop();

@@ -45,7 +45,7 @@ fn who_finds_another_directory_in_place_of_his_stops() {
     let created = database.create_collection("more", Default::default());
     assert!(created.is_err());
     drop(database);
-    // Neither has touched what is the other's.
+    // Neither has changed what is the other's.
     other.close().unwrap();
     let other = open(&path).unwrap();
     assert_eq!(other.collections(), ["notes"]);

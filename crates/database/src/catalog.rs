@@ -5,8 +5,8 @@
 //!
 //! # Invariants
 //! 1. Each write has a higher number than all before it, also those that failed.
-//! 2. A change is acknowledged once both copies have it. Of two whole copies the one with the higher
-//!    number counts; the opening then replaces the other.
+//! 2. A change is acknowledged once both copies have it. Of two whole copies the one with the
+//!    higher number counts; the opening then replaces the other.
 //!
 //! A sealed text file (see `sealed.rs`) of the kind `quire-catalog`, version 2. Version 1 had one
 //! copy and no number.

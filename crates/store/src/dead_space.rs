@@ -8,8 +8,8 @@
 //!
 //! # Invariants
 //! 1. A look costs no I/O. It leads to some only for as many dead bytes as
-//!    [`dead_bytes_min`](crate::StoreOptions::dead_bytes_min), and half of what is live: so the work
-//!    is in proportion to what it gives back.
+//!    [`dead_bytes_min`](crate::StoreOptions::dead_bytes_min), and half of what is live: so the
+//!    work is in proportion to what it gives back.
 //! 2. One look at most is due at a time.
 
 use crate::store::Inner;

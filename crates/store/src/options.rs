@@ -33,9 +33,9 @@ pub struct StoreOptions {
     /// saves disk; less copies less. Default 80.
     pub log_live_percent: u32,
     /// The dead bytes of records that the newest segment may hold at least, or that may wait for a
-    /// flush: past it, and half of what is live, the segment is sealed and memtables are flushed, so
-    /// that compaction gives the space back. Less gives back sooner; more copies less. Default 32
-    /// MiB.
+    /// flush: past it, and half of what is live, the segment is sealed and memtables are flushed,
+    /// so that compaction gives the space back. Less gives back sooner; more copies less. Default
+    /// 32 MiB.
     pub dead_bytes_min: u64,
     /// The newest segment of the log is sealed this long after its first record; only at its size
     /// if `None`, the default.

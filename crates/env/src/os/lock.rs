@@ -1,5 +1,5 @@
-//! A lock on a real file or directory, by `flock`. It belongs to the open file, so it excludes other
-//! processes and other holders in this one, and the system releases it when its holder dies.
+//! A lock on a real file or directory, by `flock`. It belongs to the open file, so it excludes
+//! other processes and other holders in this one, and the system releases it when its holder dies.
 //!
 //! # Invariants
 //! 1. What is locked had its name after the lock was taken.

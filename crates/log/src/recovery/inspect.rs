@@ -10,8 +10,9 @@
 //!    that was closed; and in the segment before it, all of whose records are in whole blocks,
 //!    because its footer is written after its successor is created. Of a log that rotates unsynced,
 //!    it can also leave the segments after a torn one (`unsynced.rs`): these are counted and not
-//!    read. The end-of-log record says which of it a crash can't have left. Without it, nor is a missing footer damage, which a full disk leaves, nor are other bytes in its
-//!    place: a file whose sync failed may lose the fact that it was cut and sealed since.
+//!    read. The end-of-log record says which of it a crash can't have left. Without it, nor is a
+//!    missing footer damage, which a full disk leaves, nor are other bytes in its place: a file
+//!    whose sync failed may lose the fact that it was cut and sealed since.
 //! 4. Records are reported in order of position, each once, as recovery would keep them: records of
 //!    a group whose end was torn off are not reported. If damage cut a group, its whole records are
 //!    reported, and marked as a part.

@@ -21,8 +21,9 @@
 //!   is missing. Blocks not proven durable are carried over to a new segment; the rest is sealed.
 //!
 //! A block is proven durable if it lies below `born` of the segment header, or below `durable` of
-//! any block, or if the end-of-log record says so of its last position. If the disk has no space to carry the other blocks over, they are served as they are
-//! and the file is not changed: the first sync or append of the log carries them over, or fails.
+//! any block, or if the end-of-log record says so of its last position. If the disk has no space to
+//! carry the other blocks over, they are served as they are and the file is not changed: the first
+//! sync or append of the log carries them over, or fails.
 
 use crate::directory::{LogDirectory, TEMPORARY_SUFFIX};
 use crate::end_of_log::{self, FoundEnd};

@@ -20,8 +20,8 @@ const SECTOR_BYTES: u64 = 4096;
 
 /// Reads every whole record of the log in `dir`, which nobody has open, in order of position, and
 /// reports what is damaged or missing. Records up to `known`, or up to what the end-of-log record
-/// says, were durable once (0 if that is not known): those that are missing are reported as lost. Without an identity, only segments with
-/// whole headers can be read.
+/// says, were durable once (0 if that is not known): those that are missing are reported as lost.
+/// Without an identity, only segments with whole headers can be read.
 ///
 /// # Errors
 /// The directory can't be listed, or a file can't be opened.

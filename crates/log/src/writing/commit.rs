@@ -136,8 +136,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes the file of the end-of-log record, before the first record of this opening is accepted.
-    /// A log that rotates unsynced does without; but one that was closed says that it is not.
+    /// Makes the file of the end-of-log record, before this opening accepts its first record. A log
+    /// that rotates unsynced does without; but one that was closed says that it is not.
     fn prepare_end(&self) -> Result<()> {
         let mut end = self.end.lock();
         match self.options.rotate_unsynced && !end.is_closed() {

@@ -34,8 +34,8 @@ const GZIP_STEP_BYTES: usize = 4 << 10;
 const RATE_BYTES_MIN: u64 = 1 << 10;
 
 /// How much of a body that no handler needs, and for how long, is read and discarded so that the
-/// connection can be kept. Of a longer one the rest is discarded after the answer: the connection is
-/// closed, and lingers.
+/// connection can be kept. Of a longer one the rest is discarded after the answer: the connection
+/// is closed, and lingers.
 const DRAIN_BYTES_MAX: usize = 256 << 10;
 const DRAIN_TIME_MAX: Duration = Duration::from_millis(50);
 

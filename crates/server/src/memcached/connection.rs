@@ -2,7 +2,8 @@
 //!
 //! Because each active connection has a thread, a slow disk, a sync or a client that does not read
 //! delays no other connection. It also makes a single request cheap: one read and one write of the
-//! socket. A connection that has been idle for a moment gives up its thread and its buffers (`port`).
+//! socket. A connection that has been idle for a moment gives up its thread and its buffers
+//! (`port`).
 //!
 //! # Invariants
 //! 1. A connection holds [`INPUT_BYTES`] of input at most, as many as it needs. For a longer value
@@ -120,8 +121,8 @@ impl<R: Read, W: Write> Connection<R, W> {
         }
     }
 
-    /// Serves the client until the client quits, `goes_on`, which is called between batches, returns
-    /// false, or a read returns early while the connection is idle. Blocks.
+    /// Serves the client until the client quits, `goes_on`, which is called between batches,
+    /// returns false, or a read returns early while the connection is idle. Blocks.
     ///
     /// # Errors
     /// The stream's, and `TimedOut` if a request did not arrive in time.

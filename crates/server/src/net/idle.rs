@@ -31,7 +31,7 @@ pub(crate) struct Presence {
 pub(crate) struct InService(Arc<Presence>);
 
 impl IdleConnections {
-    /// Asks the connection that has been idle for longest to give up its place. False if none is
+    /// Tells the connection that has been idle for longest to give up its place. False if none is
     /// idle.
     pub(crate) fn evict_oldest(&self) -> bool {
         let oldest = self.waiting.lock().pop_first();

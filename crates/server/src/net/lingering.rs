@@ -1,8 +1,8 @@
 //! Closing a connection whose client may still be sending.
 //!
 //! If a socket is closed with unread bytes, the system resets the connection, and the client may
-//! lose the answer. So after an answer to a request whose body was not read, the server says that it
-//! closes, ends its side, and reads and discards for a while what the client still sends.
+//! lose the answer. So after an answer to a request whose body was not read, the server says that
+//! it closes, ends its side, and reads and discards for a while what the client still sends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
