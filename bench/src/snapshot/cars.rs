@@ -138,7 +138,7 @@ impl Car {
 
 /// Writes all adverts, one a line, values and payload between tabs: for engines that are other
 /// processes.
-pub(crate) fn write(out: &mut dyn Write, layout: Layout, count: u64, files: u64) -> Result<()> {
+pub(super) fn write(out: &mut dyn Write, layout: Layout, count: u64, files: u64) -> Result<()> {
     let mut car = Car::default();
     let regions = layout.regions(files);
     for id in layout.files(count, files).into_iter().flatten() {
