@@ -172,15 +172,3 @@ fn each_value(path: &str, value: &Value, see: &mut dyn FnMut(&str, &Value)) {
         value => see(path, value),
     }
 }
-
-/// A line of a flat file: the key; the number, the letter and the text of each value.
-pub(super) fn parse_flat(line: &str) -> (&str, impl Iterator<Item = (usize, char, &str)>) {
-    let mut parts = line.split('\t');
-    let key = parts.next().unwrap_or_default();
-    let values = parts.filter_map(|part| {
-        let at = part.find(|c: char| !c.is_ascii_digit())?;
-        let kind = part[at..].chars().next()?;
-        Some((part[..at].parse().ok()?, kind, &part[at + 1..]))
-    });
-    (key, values)
-}

@@ -1,6 +1,5 @@
 //! Tantivy, a library for search in Rust.
 
-use super::documents::parse_flat;
 use super::ids::{VALUES, name, report, timed, updated, value};
 use super::quire::process_cpu_nanos;
 use super::{Report, Setup};
@@ -150,4 +149,16 @@ pub(super) fn ingest(setup: &Setup) -> Result<Report> {
     super::ingest::report_rate(&mut report, count, begun.stop()?);
     report.add("index", "MB", disk_bytes(&dir)? as f64 / 1e6);
     Ok(report)
+}
+
+/// A line of a [flat file](super::documents): the key; number, letter and text of each value.
+fn parse_flat(line: &str) -> (&str, impl Iterator<Item = (usize, char, &str)>) {
+    let mut parts = line.split('\t');
+    let key = parts.next().unwrap_or_default();
+    let values = parts.filter_map(|part| {
+        let at = part.find(|c: char| !c.is_ascii_digit())?;
+        let kind = part[at..].chars().next()?;
+        Some((part[..at].parse().ok()?, kind, &part[at + 1..]))
+    });
+    (key, values)
 }
