@@ -1,7 +1,8 @@
 //! What a search keeps between requests: points in time and scrolls, each with a lease.
 //!
 //! # Invariants
-//! 1. There are at most [`CONTEXTS_MAX`] at once: each keeps files of the database from being freed.
+//! 1. There are at most [`CONTEXTS_MAX`] at once: each keeps files of the database from being
+//!    freed.
 //! 2. One whose lease is over is dropped without a request: a task waits for that moment.
 
 use parking_lot::Mutex;
