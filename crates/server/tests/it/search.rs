@@ -577,7 +577,7 @@ async fn a_point_in_time_is_searched_as_it_was() {
         }
     }
     assert_eq!(count, 42);
-    let closed = ask(
+    let closed = request(
         &site,
         "DELETE /_search/point_in_time",
         json!({"pit_id": [id]}),
