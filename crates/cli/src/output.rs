@@ -48,8 +48,8 @@ impl Output {
         self.found_as(&Origin::of(found), &found.document.to_json())
     }
 
-    /// Prints a document and its key as a line that `quire load` reads as both; with `--json`, in an
-    /// object with key and version.
+    /// Prints a document and its key as a line that `quire load` reads as both; with `--json`, in
+    /// an object with key and version.
     pub(crate) fn keyed(
         &mut self,
         key_field: &str,

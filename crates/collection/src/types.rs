@@ -1,8 +1,9 @@
 //! What goes into a collection and what comes out of it.
 
 use crate::Result;
+use crate::id_value::id_value;
 use crate::search::ID;
-use quire_model::{Document, Key, Position, ValueRef};
+use quire_model::{Document, Key, Position};
 
 /// What a write does to its document.
 #[derive(Debug, Clone, PartialEq)]
@@ -141,20 +142,6 @@ pub(crate) fn with_key(document: Document, key: &Key) -> Result<Document> {
     id.write_json(&mut json);
     json.push(b'}');
     Ok(document.merge_patch(&Document::from_json(&json)?)?)
-}
-
-/// What queries see in the field [`ID`] of a document whose key has this text: the integer that the
-/// key is, or the text.
-#[must_use]
-pub fn id_value(key: &str) -> ValueRef<'_> {
-    let integer = Key::parse(key).ok().and_then(|key| key.as_integer());
-    let signed = integer.and_then(|integer| i64::try_from(integer).ok());
-    let unsigned = integer.and_then(|integer| u64::try_from(integer).ok());
-    match (signed, unsigned) {
-        (Some(integer), _) => ValueRef::Int(integer),
-        (None, Some(integer)) => ValueRef::UInt(integer),
-        (None, None) => ValueRef::String(key),
-    }
 }
 
 /// A record of the log, as a follower of the collection sees it.

@@ -182,8 +182,9 @@ impl Batch<'_> {
     ///
     /// # Errors
     /// Nothing was written if it is `Invalid` (the keys belong to several partitions:
-    /// [`Collection::partition_of`] tells; or a document names another key than its own), `TooLarge` (more than about 32 MiB of records), or what
-    /// is wrong with the first write that fails: `Conflict`, `NotFound`. Otherwise as of
+    /// [`Collection::partition_of`] tells; or a document names another key than its own),
+    /// `TooLarge` (more than about 32 MiB of records), or what is wrong with the first write that
+    /// fails: `Conflict`, `NotFound`. Otherwise as of
     /// [`Collection::put`].
     pub fn write_atomic(self) -> Result<Vec<Written>> {
         let Some(first) = self.writes.first() else {

@@ -14,7 +14,7 @@ use crate::http::endpoint::Endpoint;
 use crate::http::failure::Outcome;
 use crate::http::openapi::{self, Endpoints};
 use crate::jobs::{backup, verify};
-use crate::search::{multi, point, scroll};
+use crate::search::{multi, point, scroll_calls as scroll};
 use crate::state::Server;
 use crate::{bulk, collections, search};
 

@@ -10,11 +10,14 @@ pub(crate) mod contexts;
 pub(crate) mod execute;
 pub(crate) mod filter;
 mod hits;
+mod lease;
 pub(crate) mod multi;
 pub(crate) mod point;
 pub(crate) mod request;
-pub(crate) mod scroll;
+mod scroll;
+pub(crate) mod scroll_calls;
 mod sort;
+pub(crate) mod state;
 
 use std::io;
 use std::sync::Arc;
@@ -28,26 +31,16 @@ use quiredb::{Collection, View};
 use serde_json::json;
 use tokio::time::Instant;
 
-use self::contexts::Contexts;
 use self::execute::{SEARCH_BYTES_MAX, failed, options, views};
 use self::hits::Search;
 use self::request::Request;
+use self::state::SearchState;
 use crate::collections::selection::{Selection, searched};
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::buffers::{Buffers, Held};
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
-
-/// What searches use of the server.
-#[derive(Clone)]
-pub(crate) struct SearchState {
-    pub(crate) engine: Engine,
-    pub(crate) buffers: Buffers,
-    pub(crate) contexts: Contexts,
-    /// The longest wait for memory.
-    pub(crate) memory_timeout: Duration,
-}
 
 /// `GET|POST /_search`, `GET|POST /{collection}/_search`
 pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
@@ -76,7 +69,7 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
         }
     };
     if let Some(lease) = request.scroll {
-        return scroll::begin(state, views, request, lease, held, begun).await;
+        return scroll_calls::begin(state, views, request, lease, held, begun).await;
     }
     let work = move |_: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let id = point.as_ref().map(|(id, _)| ("pit_id", id.as_str()));

@@ -23,8 +23,8 @@ use crate::metrics::requests::RequestMetrics;
 use crate::net::connections::Connections;
 use crate::net::stop::StopFlag;
 use crate::options::ServerOptions;
-use crate::search::SearchState;
 use crate::search::contexts::Contexts;
+use crate::search::state::SearchState;
 
 /// The state of a server.
 pub(crate) struct Server {

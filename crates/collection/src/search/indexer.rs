@@ -5,7 +5,7 @@
 
 use super::values::{Slot, Values};
 use super::{FieldSet, key};
-use crate::types::id_value;
+use crate::id_value::id_value;
 use hashbrown::HashMap;
 use quire_index::term;
 use quire_model::{Document, ValueRef};

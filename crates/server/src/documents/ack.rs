@@ -10,7 +10,7 @@ use crate::http::answer::{Answer, write_string};
 use crate::http::failure::Failure;
 use crate::http::params::Params;
 
-/// Whether a request asks for a refresh.
+/// Whether a request wants a refresh.
 pub(crate) fn wants_refresh(params: &Params) -> bool {
     matches!(params.text("refresh"), Some("" | "true"))
 }
@@ -20,7 +20,7 @@ pub(crate) fn wants_refresh(params: &Params) -> bool {
 pub(crate) struct Ack {
     result: &'static str,
     version: Position,
-    /// Whether the caller asked for a refresh, which every write is.
+    /// Whether the caller wanted a refresh, which every write is.
     is_refreshed: bool,
 }
 
@@ -63,11 +63,11 @@ impl Ack {
     }
 
     /// The same, of a request with these parameters.
-    pub(crate) fn asked_with(self, params: &Params) -> Ack {
+    pub(crate) fn answered_to(self, params: &Params) -> Ack {
         self.refreshed(wants_refresh(params))
     }
 
-    /// The same, of a request that asked for a refresh or not.
+    /// The same, of a request that wanted a refresh or not.
     pub(crate) fn refreshed(self, is_wanted: bool) -> Ack {
         Ack {
             is_refreshed: is_wanted && self.result != "noop",

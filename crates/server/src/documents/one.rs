@@ -51,7 +51,7 @@ async fn write(call: Call<Engine>, id: Option<String>, only_create: bool) -> Out
         let write = collection.write().condition(condition);
         let written = write.put_at(&key, &document);
         let ack = Ack::put(written.map_err(|error| write_failure(&error, &index, &id))?);
-        Ok(acknowledge(ack.asked_with(&params), &index, &id))
+        Ok(acknowledge(ack.answered_to(&params), &index, &id))
     };
     engine.write(work).await?
 }
@@ -67,7 +67,7 @@ pub(crate) async fn delete(call: Call<Engine>) -> Outcome<Answer> {
         let write = collection.write().condition(condition);
         let written = write.delete(&parse_key(&id)?);
         let ack = Ack::delete(written.map_err(|error| write_failure(&error, &index, &id))?);
-        Ok(acknowledge(ack.asked_with(&params), &index, &id))
+        Ok(acknowledge(ack.answered_to(&params), &index, &id))
     };
     call.state.write(work).await?
 }

@@ -38,7 +38,7 @@ pub(crate) async fn update(call: Call<Engine>) -> Outcome<Answer> {
         let update = Update::parse(&body.bytes, version, retries)?;
         let collection = update.collection(engine, &index)?;
         let ack = update.run(&collection, &parse_key(&id)?)?;
-        Ok(acknowledge(ack.asked_with(&params), &index, &id))
+        Ok(acknowledge(ack.answered_to(&params), &index, &id))
     };
     engine.write(work).await?
 }

@@ -39,8 +39,8 @@ pub(crate) fn after(orders: &[Order], values: &[Json]) -> Outcome<Filter> {
 fn value_of(order: &Order, value: &Json) -> Outcome<Value> {
     if value.is_null() {
         return Err(unsupported(format!(
-            "[search_after] has null for [{}]: it can't tell documents with null from those without \
-             the field; add an [exists] query on it",
+            "[search_after] has null for [{}]: it can't tell documents with null from those \
+             without the field; add an [exists] query on it",
             order.path
         )));
     }

@@ -31,7 +31,7 @@ const KINDS: [&str; 7] = [
 pub(crate) struct Aggregation {
     pub(crate) name: String,
     pub(crate) aggregate: Aggregate,
-    /// The kind that was asked for.
+    /// The kind that was requested.
     kind: &'static str,
     shape: Shape,
 }

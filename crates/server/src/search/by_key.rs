@@ -1,5 +1,5 @@
-//! Documents that match, in the order of their keys, from a key on: each page is found where the one
-//! before ended, so all pages together cost one scan, however many there are.
+//! Documents that match, in the order of their keys, from a key on: each page is found where the
+//! one before ended, so all pages together cost one scan, however many there are.
 
 use quiredb::query::Prepared;
 use quiredb::{Found, ID, Key, View};

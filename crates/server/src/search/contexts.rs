@@ -1,7 +1,8 @@
 //! What a search keeps between requests: points in time and scrolls, each with a lease.
 //!
 //! # Invariants
-//! 1. There are at most [`CONTEXTS_MAX`] at once: each keeps files of the database from being freed.
+//! 1. There are at most [`CONTEXTS_MAX`] at once: each keeps files of the database from being
+//!    freed.
 //! 2. One whose lease is over is dropped without a request: a task waits for that moment.
 
 use parking_lot::Mutex;
@@ -11,16 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-use super::filter::unsupported;
 use super::scroll::Scroll;
 use crate::http::failure::{Failure, Outcome};
 use axum::http::StatusCode;
 
 /// Points in time and scrolls that are open at once.
 pub(crate) const CONTEXTS_MAX: usize = 100;
-
-/// The longest lease, as in OpenSearch.
-const LEASE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What is kept under an id.
 #[derive(Clone)]
@@ -144,28 +141,4 @@ pub(crate) fn missing(id: &str) -> Failure {
         "search_context_missing_exception",
         format!("No search context found for id [{id}]: it was deleted, or its time is over"),
     )
-}
-
-/// A lease: a whole number and a unit, such as `5m`.
-pub(crate) fn lease(text: &str) -> Outcome<Duration> {
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let unit = text.get(digits.len()..).unwrap_or_default();
-    let millis = match unit {
-        "d" => 86_400_000,
-        "h" => 3_600_000,
-        "m" => 60_000,
-        "s" => 1000,
-        "ms" => 1,
-        _ => 0,
-    };
-    let lease = digits
-        .parse::<u64>()
-        .ok()
-        .and_then(|count| count.checked_mul(millis));
-    match lease.map(Duration::from_millis) {
-        Some(lease) if !lease.is_zero() && lease <= LEASE_MAX => Ok(lease),
-        _ => Err(unsupported(format!(
-            "[{text}] must be a time from 1ms to 24h, such as [5m]"
-        ))),
-    }
 }

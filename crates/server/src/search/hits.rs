@@ -80,7 +80,7 @@ impl Search {
         let tail = tail(&request, &answer.aggregates)?;
         let writer = HitWriter {
             orders: query.order,
-            ..request.writer()
+            ..HitWriter::of(&request)
         };
         let is_scored = writer.orders.is_empty() && !hits.is_empty();
         let head = head(
@@ -178,6 +178,16 @@ impl Hits {
 }
 
 impl HitWriter {
+    /// How the hits of a search are written.
+    pub(crate) fn of(request: &Request) -> HitWriter {
+        HitWriter {
+            source: request.source.clone(),
+            orders: request.query.order.clone(),
+            with_version: request.with_version,
+            with_seq_no: request.with_seq_no,
+        }
+    }
+
     /// Reads the documents of hits and appends them, the first without a comma if `is_first`.
     pub(crate) fn write_places(
         &self,

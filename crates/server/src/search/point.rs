@@ -5,11 +5,12 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::SearchState;
-use super::contexts::{Context, Contexts, lease, missing};
+use super::contexts::{Context, Contexts, missing};
 use super::execute::views;
+use super::lease::lease;
 use super::request::parse;
-use super::scroll::{close_ids, ids};
+use super::scroll_calls::{close_ids, ids};
+use super::state::SearchState;
 use crate::collections::selection::{Selection, shards};
 use crate::engine::Engine;
 use crate::http::answer::Answer;

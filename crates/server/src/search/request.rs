@@ -5,10 +5,9 @@ use serde_json::{Map, Value as Json};
 use std::time::Duration;
 
 use super::aggregations::{Aggregation, aggregations};
-use super::contexts::lease;
 use super::execute::Limits;
 use super::filter::{filter, known, object, text, unsupported};
-use super::hits::HitWriter;
+use super::lease::lease;
 use super::sort::{orders, orders_of_text};
 use crate::documents::source::{Source, SourceBody};
 use crate::http::failure::{Failure, Outcome};
@@ -49,8 +48,9 @@ pub(crate) struct Request {
     pub(crate) typed_keys: bool,
     /// Whether the total in the answer is a number, and no object.
     pub(crate) total_as_int: bool,
-    with_version: bool,
-    with_seq_no: bool,
+    /// Whether hits have their versions.
+    pub(crate) with_version: bool,
+    pub(crate) with_seq_no: bool,
 }
 
 impl Request {
@@ -148,16 +148,6 @@ impl Request {
             with_version: switch(&body, params, "version")?,
             with_seq_no: switch(&body, params, "seq_no_primary_term")?,
         })
-    }
-
-    /// How its hits are written.
-    pub(crate) fn writer(&self) -> HitWriter {
-        HitWriter {
-            source: self.source.clone(),
-            orders: self.query.order.clone(),
-            with_version: self.with_version,
-            with_seq_no: self.with_seq_no,
-        }
     }
 
     /// The query of a count: all documents that it matches.

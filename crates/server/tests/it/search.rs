@@ -433,7 +433,7 @@ async fn a_search_ends_after_its_time() {
 }
 
 /// A request with a body, also one of JSON.
-async fn ask(site: &Site, line: &str, body: impl std::fmt::Display) -> Reply {
+async fn request(site: &Site, line: &str, body: impl std::fmt::Display) -> Reply {
     site.call(line, body.to_string()).await
 }
 
@@ -476,7 +476,7 @@ async fn mixed() -> Site {
             bulk.push_str(&format!("{{\"v\":{value},\"round\":{round}}}\n"));
         }
     }
-    ask(&site, "POST /mixed/_bulk", &bulk).await.done(200);
+    request(&site, "POST /mixed/_bulk", &bulk).await.done(200);
     site
 }
 
@@ -494,7 +494,7 @@ async fn pages_after_a_place_are_together_the_whole() {
         // A document without `v` has no place that could be named.
         let query = json!({"bool": {"filter": [{"exists": {"field": "v"}}]}});
         let search = json!({"query": query, "sort": sort, "size": 1000});
-        let all = ask(&site, "POST /mixed/_search", search).await.json();
+        let all = request(&site, "POST /mixed/_search", search).await.json();
         let mut expected = page(&all).0;
         if sort == json!(["_doc"]) {
             expected.sort_by_key(|id| quiredb::Key::parse(id).unwrap());
@@ -509,7 +509,7 @@ async fn pages_after_a_place_are_together_the_whole() {
                     (None, true) => json!([-9_000_000_000_i64]),
                     (None, false) => Json::Null,
                 };
-                let reply = ask(&site, "POST /mixed/_search", search).await.json();
+                let reply = request(&site, "POST /mixed/_search", search).await.json();
                 assert_eq!(reply["hits"]["total"]["value"], 36, "{sort}: {reply}");
                 let (ids, last) = page(&reply);
                 if ids.is_empty() {
@@ -533,10 +533,10 @@ async fn a_scroll_gives_every_document_once_as_of_its_beginning() {
         json!({"size": 1000, "query": {"exists": {"field": "v"}}}),
     ] {
         let begin = "POST /mixed/_search?scroll=5m&rest_total_hits_as_int=true";
-        let mut reply = ask(&site, begin, &body).await.json();
+        let mut reply = request(&site, begin, &body).await.json();
         let expected = reply["hits"]["total"].as_u64().unwrap();
         let id = reply["_scroll_id"].as_str().unwrap().to_owned();
-        ask(&site, "PUT /mixed/_doc/late", r#"{"v":1}"#).await;
+        request(&site, "PUT /mixed/_doc/late", r#"{"v":1}"#).await;
         let mut ids = Vec::new();
         loop {
             let (some, _) = page(&reply);
@@ -546,7 +546,7 @@ async fn a_scroll_gives_every_document_once_as_of_its_beginning() {
             }
             ids.extend(some);
             let next = json!({"scroll": "5m", "scroll_id": id});
-            reply = ask(&site, "POST /_search/scroll", next).await.json();
+            reply = request(&site, "POST /_search/scroll", next).await.json();
         }
         assert_eq!(ids.len() as u64, expected, "{body}");
         assert!(!ids.contains(&"late".to_owned()));
@@ -554,13 +554,17 @@ async fn a_scroll_gives_every_document_once_as_of_its_beginning() {
         ids.dedup();
         assert_eq!(ids.len() as u64, expected, "{body}");
         let closed = json!({"scroll_id": [id]});
-        let closed = ask(&site, "DELETE /_search/scroll", closed).await.json();
+        let closed = request(&site, "DELETE /_search/scroll", closed)
+            .await
+            .json();
         assert_eq!(closed, json!({"succeeded": true, "num_freed": 1}));
-        let gone = ask(&site, "POST /_search/scroll", json!({"scroll_id": id})).await;
+        let gone = request(&site, "POST /_search/scroll", json!({"scroll_id": id})).await;
         assert_eq!(gone.status, 404);
-        ask(&site, "DELETE /mixed/_doc/late", "").await.done(200);
+        request(&site, "DELETE /mixed/_doc/late", "")
+            .await
+            .done(200);
     }
-    let long = ask(&site, "POST /mixed/_search?scroll=25h", "{}").await;
+    let long = request(&site, "POST /mixed/_search?scroll=25h", "{}").await;
     assert!(refusal(&long).contains("24h"));
 }
 
@@ -568,12 +572,12 @@ async fn a_scroll_gives_every_document_once_as_of_its_beginning() {
 async fn a_point_in_time_is_searched_as_it_was() {
     let site = mixed().await;
     let path = "POST /mixed/_search/point_in_time?keep_alive=5m";
-    let opened = ask(&site, path, "").await.json();
+    let opened = request(&site, path, "").await.json();
     let id = opened["pit_id"].as_str().unwrap();
-    ask(&site, "PUT /mixed/_doc/late", r#"{"v":1}"#)
+    request(&site, "PUT /mixed/_doc/late", r#"{"v":1}"#)
         .await
         .done(201);
-    ask(&site, "DELETE /mixed/_doc/0", "").await.done(200);
+    request(&site, "DELETE /mixed/_doc/0", "").await.done(200);
     let (mut count, mut after) = (0, Json::Null);
     loop {
         let search = json!({
@@ -582,7 +586,7 @@ async fn a_point_in_time_is_searched_as_it_was() {
             "sort": [{"_shard_doc": "asc"}],
             "search_after": after,
         });
-        let reply = ask(&site, "POST /_search", search).await.json();
+        let reply = request(&site, "POST /_search", search).await.json();
         assert_eq!(reply["pit_id"], id);
         let (ids, last) = page(&reply);
         assert!(!ids.contains(&"late".to_owned()));
@@ -593,34 +597,38 @@ async fn a_point_in_time_is_searched_as_it_was() {
         }
     }
     assert_eq!(count, 42);
-    let closed = ask(
+    let closed = request(
         &site,
         "DELETE /_search/point_in_time",
         json!({"pit_id": [id]}),
     );
     assert_eq!(closed.await.json()["pits"][0]["successful"], true);
     let search = json!({"pit": {"id": id}});
-    assert_eq!(ask(&site, "POST /_search", search).await.status, 404);
+    assert_eq!(request(&site, "POST /_search", search).await.status, 404);
 }
 
 #[tokio::test]
 async fn the_number_of_open_scrolls_is_bounded() {
     let site = mixed().await;
     for _ in 0..100 {
-        ask(&site, "POST /mixed/_search?scroll=5m", "{}")
+        request(&site, "POST /mixed/_search?scroll=5m", "{}")
             .await
             .done(200);
     }
-    let refused = ask(&site, "POST /mixed/_search?scroll=5m", "{}").await;
+    let refused = request(&site, "POST /mixed/_search?scroll=5m", "{}").await;
     assert_eq!(refused.status, 429);
-    let closed = ask(&site, "DELETE /_search/scroll/_all", "").await.json();
+    let closed = request(&site, "DELETE /_search/scroll/_all", "")
+        .await
+        .json();
     assert_eq!(closed["num_freed"], 100);
     // One that is not used is released when its time is over.
-    ask(&site, "POST /mixed/_search?scroll=1ms", "{}")
+    request(&site, "POST /mixed/_search?scroll=1ms", "{}")
         .await
         .done(200);
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    let closed = ask(&site, "DELETE /_search/scroll/_all", "").await.json();
+    let closed = request(&site, "DELETE /_search/scroll/_all", "")
+        .await
+        .json();
     assert_eq!(closed["num_freed"], 0);
 }
 
@@ -634,7 +642,7 @@ async fn many_searches_are_answered_each_on_its_own() {
         "{}\n{\"query\":{\"fuzzy\":{}}}\n",
         "\n{\"size\":0,\"aggs\":{\"m\":{\"terms\":{\"field\":\"mark\"}}}}\n",
     );
-    let reply = ask(&site, "POST /_msearch?typed_keys=true", body)
+    let reply = request(&site, "POST /_msearch?typed_keys=true", body)
         .await
         .json();
     let responses = reply["responses"].as_array().unwrap();
@@ -651,7 +659,7 @@ async fn many_searches_are_answered_each_on_its_own() {
         responses[4]["aggregations"]["sterms#m"]["buckets"][0]["key"],
         "audi"
     );
-    let cut = ask(&site, "POST /cars/_msearch", "{}\n").await;
+    let cut = request(&site, "POST /cars/_msearch", "{}\n").await;
     assert_eq!(cut.status, 400);
 }
 
@@ -660,14 +668,17 @@ async fn what_matches_is_deleted_by_query() {
     let site = cars().await;
     let query = json!({"query": {"term": {"mark": "audi"}}});
     let path = "POST /cars/_delete_by_query?conflicts=proceed&refresh=true";
-    let reply = ask(&site, path, &query).await.json();
+    let reply = request(&site, path, &query).await.json();
     assert_eq!((&reply["total"], &reply["deleted"]), (&json!(2), &json!(2)));
     assert_eq!(reply["failures"], json!([]));
-    assert_eq!(ask(&site, "GET /cars/_count", "").await.json()["count"], 1);
+    assert_eq!(
+        request(&site, "GET /cars/_count", "").await.json()["count"],
+        1
+    );
     let one = json!({"query": {"match_all": {}}, "max_docs": 1});
-    let reply = ask(&site, "POST /*/_delete_by_query", one).await.json();
+    let reply = request(&site, "POST /*/_delete_by_query", one).await.json();
     assert_eq!(reply["deleted"], 1);
-    let all = ask(&site, "POST /cars/_delete_by_query", "{}").await;
+    let all = request(&site, "POST /cars/_delete_by_query", "{}").await;
     assert!(refusal(&all).contains("query is missing"));
 }
 
@@ -682,26 +693,28 @@ async fn a_dotted_name_is_a_path_and_keyword_is_the_field() {
             r#"{"service":{"name":"api"},"search":{"keyword":"x"}}"#,
         ),
     ] {
-        ask(&site, &format!("PUT /logs/_doc/{id}"), document)
+        request(&site, &format!("PUT /logs/_doc/{id}"), document)
             .await
             .done(201);
     }
     for index in ["none", "all"] {
         let settings = json!({"quire": {"index": index}});
-        ask(&site, "PUT /logs/_settings", settings).await.done(200);
+        request(&site, "PUT /logs/_settings", settings)
+            .await
+            .done(200);
         for field in ["service.name", "service.name.keyword"] {
             let search = json!({
                 "query": {"term": {field: "web"}},
                 "sort": [{field: "asc"}, {"n": "asc"}],
                 "aggs": {"names": {"terms": {"field": field}}},
             });
-            let reply = ask(&site, "POST /logs/_search", search).await.json();
+            let reply = request(&site, "POST /logs/_search", search).await.json();
             assert_eq!(ids(&reply), ["1", "2"], "{field}");
             assert_eq!(reply["hits"]["hits"][0]["sort"], json!(["web", 1]));
             let buckets = json!([{"key": "web", "doc_count": 2}]);
             assert_eq!(reply["aggregations"]["names"]["buckets"], buckets);
             let exists = json!({"query": {"exists": {"field": field}}});
-            let count = ask(&site, "POST /logs/_count", exists).await.json();
+            let count = request(&site, "POST /logs/_count", exists).await.json();
             assert_eq!(count["count"], 3);
         }
         let search = json!({
@@ -709,7 +722,7 @@ async fn a_dotted_name_is_a_path_and_keyword_is_the_field() {
             "sort": ["search.keyword"],
             "aggs": {"x": {"terms": {"field": "search.keyword"}}},
         });
-        let reply = ask(&site, "POST /logs/_search", search).await.json();
+        let reply = request(&site, "POST /logs/_search", search).await.json();
         assert_eq!(ids(&reply), ["3"]);
         assert_eq!(reply["hits"]["hits"][0]["sort"], json!(["x"]));
         assert_eq!(reply["aggregations"]["x"]["buckets"][0]["doc_count"], 1);
@@ -729,7 +742,7 @@ async fn fields_that_no_document_has_are_refused_by_name() {
             json!({"sort": [name]}),
             json!({"aggs": {"a": {"max": {"field": name}}}}),
         ] {
-            let refused = ask(&site, "POST /cars/_search", &search).await;
+            let refused = request(&site, "POST /cars/_search", &search).await;
             assert!(refusal(&refused).contains(name), "{search}");
         }
     }
@@ -753,7 +766,7 @@ async fn what_every_client_sends_is_understood() {
         "stored_fields": null, "version": true, "seq_no_primary_term": true,
         "aggs": {"p": {"max": {"field": "price"}}, "s": {"terms": {"field": "sold"}}},
     });
-    let reply = ask(&site, path, search).await.json();
+    let reply = request(&site, path, search).await.json();
     assert_eq!(reply["hits"]["total"], 2);
     assert_eq!(reply["aggregations"]["max#p"]["value"], 30.0);
     assert_eq!(
@@ -763,23 +776,23 @@ async fn what_every_client_sends_is_understood() {
     let hit = &reply["hits"]["hits"][0];
     assert_eq!(hit["_source"], json!({"mark": "audi"}));
     assert!(hit["_version"].is_u64() && hit["_seq_no"].is_u64(), "{hit}");
-    let none = ask(&site, "GET /x*/_search?allow_no_indices=false", "").await;
+    let none = request(&site, "GET /x*/_search?allow_no_indices=false", "").await;
     assert_eq!(none.status, 404);
     let boosted = json!({"query": {"term": {"mark": {"value": "audi", "boost": 2.0}}}});
-    assert!(refusal(&ask(&site, "POST /cars/_search", boosted).await).contains("boost"));
-    let put = ask(&site, "PUT /cars/_doc/9?refresh=true", "{}")
+    assert!(refusal(&request(&site, "POST /cars/_search", boosted).await).contains("boost"));
+    let put = request(&site, "PUT /cars/_doc/9?refresh=true", "{}")
         .await
         .json();
     assert_eq!(put["forced_refresh"], true);
     let bulk = "{\"index\":{\"_id\":\"9\"}}\n{}\n";
-    let bulk = ask(&site, "POST /cars/_bulk?refresh=true", bulk)
+    let bulk = request(&site, "POST /cars/_bulk?refresh=true", bulk)
         .await
         .json();
     assert_eq!(bulk["items"][0]["index"]["forced_refresh"], true);
-    let info = ask(&site, "GET /", "").await.json();
+    let info = request(&site, "GET /", "").await.json();
     assert!(info["version"]["build_date"].is_string());
     for (path, status) in [("HEAD /cars/_doc/none", 404), ("HEAD /cars/_doc/1", 200)] {
-        let reply = ask(&site, path, "").await;
+        let reply = request(&site, path, "").await;
         assert_eq!((reply.status, reply.text.as_str()), (status, ""));
     }
 }

@@ -1,0 +1,121 @@
+//! The requests about scrolls: the first page, the next ones, and the end.
+
+use axum::http::StatusCode;
+use parking_lot::Mutex;
+use quiredb::View;
+use serde_json::{Map, Value as Json, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+use super::contexts::{Context, Contexts, missing};
+use super::filter::{known, text, unsupported};
+use super::lease::lease;
+use super::request::{Request, parse};
+use super::scroll::Scroll;
+use super::state::SearchState;
+use crate::http::answer::Answer;
+use crate::http::buffers::Held;
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
+
+/// Begins a scroll, and answers its first page.
+pub(crate) async fn begin(
+    call_state: SearchState,
+    views: Arc<Vec<View>>,
+    request: Request,
+    lease: Duration,
+    held: Held,
+    begun: Instant,
+) -> Outcome<Answer> {
+    let SearchState {
+        engine, contexts, ..
+    } = call_state;
+    let id = format!("scroll-{}", engine.new_id());
+    let scroll_id = id.clone();
+    let work = move |_: &_, stop: &(dyn Fn() -> bool + Sync)| {
+        Scroll::begin(views, request, &scroll_id, stop, held, begun)
+    };
+    let (scroll, page) = engine.search(work).await??;
+    contexts.open(&id, Context::Scroll(Arc::new(Mutex::new(scroll))), lease)?;
+    Ok(Answer::json(StatusCode::OK, page))
+}
+
+/// `GET|POST /_search/scroll`
+pub(crate) async fn next(call: Call<SearchState>) -> Outcome<Answer> {
+    let begun = Instant::now();
+    let SearchState {
+        engine, contexts, ..
+    } = call.state.clone();
+    let params = call.params.clone();
+    let in_path = call.path_param("id").map(str::to_owned);
+    let body = call.take_small_body().await?;
+    let body = parse(&body.bytes)?;
+    known(&body, "scroll", &["scroll", "scroll_id"])?;
+    let member = |name: &str| match (params.text(name), body.get(name)) {
+        (Some(given), _) => Ok(Some(given.to_owned())),
+        (None, None | Some(Json::Null)) => Ok(None),
+        (None, given) => Ok(Some(
+            text(given, "[scroll] and [scroll_id] are strings")?.to_owned(),
+        )),
+    };
+    let id = in_path.map_or_else(|| member("scroll_id"), |id| Ok(Some(id)))?;
+    let id = id.ok_or_else(|| Failure::validation("scrollId is missing"))?;
+    let lease = member("scroll")?.map(|text| lease(&text)).transpose()?;
+    let Context::Scroll(scroll) = contexts.get(&id, lease)? else {
+        return Err(missing(&id));
+    };
+    let work =
+        move |_: &_, stop: &(dyn Fn() -> bool + Sync)| scroll.lock().page(&id, b"]}}", stop, begun);
+    let page = engine.search(work).await??;
+    Ok(Answer::json(StatusCode::OK, page))
+}
+
+/// `DELETE /_search/scroll`
+pub(crate) async fn close(call: Call<SearchState>) -> Outcome<Answer> {
+    let contexts = call.state.contexts.clone();
+    let in_path = call.path_param("id").map(str::to_owned);
+    let body = call.take_small_body().await?;
+    let ids = match in_path {
+        Some(ids) => ids.split(',').map(str::to_owned).collect(),
+        None => ids(&parse(&body.bytes)?, "scroll_id")?,
+    };
+    let closed = close_ids(&contexts, &ids, Context::is_scroll);
+    let status = match closed.is_empty() && ids != ["_all"] {
+        true => StatusCode::NOT_FOUND,
+        false => StatusCode::OK,
+    };
+    let answer = json!({"succeeded": true, "num_freed": closed.len()});
+    Ok(Answer::value(status, &answer))
+}
+
+/// The ids of a body: one, or a list.
+pub(crate) fn ids(body: &Map<String, Json>, name: &str) -> Outcome<Vec<String>> {
+    known(body, "body", &[name])?;
+    let ids = match body.get(name) {
+        Some(Json::Array(ids)) => ids.as_slice(),
+        Some(one) => std::slice::from_ref(one),
+        None => &[],
+    };
+    if ids.is_empty() {
+        return Err(Failure::validation(&format!("no [{name}] is given")));
+    }
+    let id = |id: &Json| {
+        let id = id.as_str().map(str::to_owned);
+        id.ok_or_else(|| unsupported(format!("[{name}] must be a string or a list of strings")))
+    };
+    ids.iter().map(id).collect()
+}
+
+/// Closes contexts of one kind; `_all` is all of them. The ids of those that there were.
+pub(crate) fn close_ids(
+    contexts: &Contexts,
+    ids: &[String],
+    is_kind: fn(&Context) -> bool,
+) -> Vec<String> {
+    if ids == ["_all"] {
+        return contexts.close_all(is_kind);
+    }
+    let there = ids.iter().filter(|id| contexts.close(id, is_kind));
+    there.cloned().collect()
+}
