@@ -75,6 +75,26 @@ bench-snapshot:
 	cd bench && cargo run --release --locked -- snapshot --count $(N) --peers target/peers $(bench_flags)
 	cd bench && cargo run --release --locked -- snapshot-cars --count $(N) --peers target/peers $(if $(RESULTS),--json $(abspath $(RESULTS:.json=-cars.json)))
 
+# The live index beside CRoaring, RocksDB, Tantivy, Lucene and OpenSearch: `make bench-converged N=1000000`. PARTS=ids,live and
+# ENGINES=quire,tantivy choose some of it; without JVM=1 no peer on the JVM is fetched or measured. IDS=5000000 are the documents
+# of the part `ids`; PAPERS=FILE loads papers of arXiv too.
+converged_native = quire,quire-none,croaring,rocksdb-clustered,rocksdb-keys,tantivy
+converged_engines = $(or $(ENGINES),$(converged_native)$(if $(JVM),$(comma)lucene$(comma)lucene-fresh$(comma)opensearch))
+converged_flags = --peers $(converged_engines) $(if $(PARTS),--parts $(PARTS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+	$(if $(IDS),--ids $(IDS)) $(if $(PAPERS),--papers $(abspath $(PAPERS))) --quire $(abspath $(target_dir))/release/quire
+.PHONY: bench-converged
+bench-converged: build
+	@scripts/setup.sh converged
+	$(MAKE) -C bench/peers/kv converged
+ifneq ($(findstring lucene,$(converged_engines))$(findstring opensearch,$(converged_engines)),)
+	@scripts/setup.sh snapshot
+	cd bench && mvn -q -B -f peers/pom.xml -Dpeers.target=$(CURDIR)/bench/target/peers package
+endif
+ifneq ($(findstring opensearch,$(converged_engines)),)
+	bench/peers/opensearch.sh install bench/target/opensearch
+endif
+	cd bench && cargo run --release --locked --features peers -- converged --count $(N) $(converged_flags) $(bench_flags)
+
 comma = ,
 
 # Runs a command and says how long it took.

@@ -8,6 +8,7 @@
 #   memcached         the peer of `make bench-memcached`
 #   snapshot          a JDK and Maven, which build the peers of `make bench-snapshot`
 #   kv                the peers of `make bench-kv`, and what builds them
+#   converged         RocksDB, a peer of `make bench-converged`, and what builds it
 #   docs              Python and mdbook; mdbook is built from crates.io into the directory QUIRE_TOOLS
 #
 # On Debian-like systems, as root, it installs what is missing; otherwise it says what to install.
@@ -92,7 +93,7 @@ jvm_peers() {
 kv_peers() {
     missing=""
     command -v g++ >/dev/null 2>&1 || missing="$missing g++"
-    for peer in leveldb:leveldb/db.h rocksdb:rocksdb/db.h kyotocabinet:kchashdb.h lmdb:lmdb.h; do
+    for peer in "$@"; do
         printf '#include <%s>\n' "${peer#*:}" | g++ -std=c++17 -E -x c++ -o /dev/null - 2>/dev/null ||
             missing="$missing lib${peer%%:*}-dev"
     done
@@ -136,7 +137,8 @@ case "${1-build}" in
     packages) package_index ;;
     memcached) memcached_peer ;;
     snapshot) build_tools; jvm_peers ;;
-    kv) build_tools; kv_peers ;;
+    kv) build_tools; kv_peers leveldb:leveldb/db.h rocksdb:rocksdb/db.h kyotocabinet:kchashdb.h lmdb:lmdb.h ;;
+    converged) build_tools; kv_peers rocksdb:rocksdb/db.h ;;
     docs) build_tools; site_tools ;;
-    *) say "usage: scripts/setup.sh [build|packages|test|torture|memcached|snapshot|kv|docs]"; exit 2 ;;
+    *) say "usage: scripts/setup.sh [build|packages|test|torture|memcached|snapshot|kv|converged|docs]"; exit 2 ;;
 esac

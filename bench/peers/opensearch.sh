@@ -37,7 +37,7 @@ case "${1-}" in
         mkdir -p "$3"
         data=$(cd "$3" && pwd)
         mkdir -p "$data/config" "$data/logs" "$data/tmp"
-        cp "$home"/config/* "$data/config/"
+        cp -r "$home"/config/* "$data/config/"
         cat > "$data/config/opensearch.yml" <<END
 cluster.name: bench
 node.name: bench

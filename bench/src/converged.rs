@@ -52,8 +52,9 @@ enum Part {
 }
 
 /// Who is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
-#[derive(Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 enum Engine {
     /// Quire with every field indexed
@@ -122,19 +123,37 @@ impl Part {
     }
 }
 
+/// The parts that need no file.
+const PARTS: [Part; 7] = [
+    Part::Ids,
+    Part::IngestAdverts,
+    Part::Live,
+    Part::Serve,
+    Part::Patch,
+    Part::Fresh,
+    Part::Add,
+];
+
+const ENGINES: [Engine; 9] = [
+    Engine::Quire,
+    Engine::QuireNone,
+    Engine::Croaring,
+    Engine::RocksdbClustered,
+    Engine::RocksdbKeys,
+    Engine::Tantivy,
+    Engine::Lucene,
+    Engine::LuceneFresh,
+    Engine::Opensearch,
+];
+
 /// What to measure.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Plan {
     /// Which parts; papers only if there is a file of them
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [
-        Part::Ids, Part::IngestAdverts, Part::Live, Part::Serve, Part::Patch, Part::Fresh, Part::Add,
-    ])]
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = PARTS)]
     parts: Vec<Part>,
     /// Which engines, of those that a part has
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [
-        Engine::Quire, Engine::QuireNone, Engine::Croaring, Engine::RocksdbClustered,
-        Engine::RocksdbKeys, Engine::Tantivy, Engine::Lucene, Engine::LuceneFresh, Engine::Opensearch,
-    ])]
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = ENGINES)]
     peers: Vec<Engine>,
     /// How often everything is measured; the order of the engines is turned round each time
     #[arg(long, default_value_t = 1)]
@@ -149,16 +168,19 @@ pub(crate) struct Setup {
     /// Documents
     #[arg(long, default_value_t = 1_000_000)]
     count: u64,
+    /// Documents of the part `ids`; as many as elsewhere if it is not said
+    #[arg(long)]
+    ids: Option<u64>,
     /// Wide documents, in the part that updates them
     #[arg(long, default_value_t = 100_000)]
     wide: u64,
     /// Questions of each kind
     #[arg(long, default_value_t = 200)]
     questions: u64,
-    /// Seconds for which a kind of question over HTTP, or beside a writer, is asked
+    /// Seconds for which a kind of question over HTTP, or beside a writer, is executed
     #[arg(long, default_value_t = 5.0)]
     seconds: f64,
-    /// Updates in a second while questions are asked
+    /// Updates in a second while questions are executed
     #[arg(long, default_value_t = 1000)]
     rate: u64,
     /// Updates in a second, in the part about freshness
@@ -294,52 +316,54 @@ impl Plan {
     }
 
     fn measure(&self, part: Part) -> Result<Rounds> {
+        let mut setup = self.setup.clone();
+        if let (Part::Ids, Some(ids)) = (part, setup.ids) {
+            setup.count = ids;
+        }
         let known = part.engines().iter().copied();
         let mut engines: Vec<_> = known.filter(|one| self.peers.contains(one)).collect();
         let mut rounds = Rounds::new();
         for _ in 0..self.rounds {
             for engine in &engines {
-                let report = self.task(part, *engine)?;
+                let report = task(part, *engine, &setup)?;
                 rounds.entry(*engine).or_default().push(report);
             }
             engines.reverse();
         }
         Ok(rounds)
     }
+}
 
-    fn task(&self, part: Part, engine: Engine) -> Result<Report> {
-        let setup = &self.setup;
-        // What earlier tasks wrote is on disk before this one is timed.
-        Command::new("sync").status()?;
-        let mut command = match (part, engine) {
-            (Part::Ids, Engine::RocksdbClustered | Engine::RocksdbKeys) => {
-                ids::rocksdb(engine, setup)
-            }
-            (Part::IngestAdverts | Part::IngestPapers, Engine::Lucene) => ingest::lucene(setup),
-            (Part::Live, Engine::Lucene | Engine::LuceneFresh) => live::lucene(engine, setup),
-            (Part::Patch, Engine::Lucene) => patch::lucene(setup),
-            _ => {
-                let mut this = Command::new(std::env::current_exe()?);
-                let setup = setup.clone();
-                let work = Work {
-                    part,
-                    engine,
-                    setup,
-                };
-                this.arg("converged-task");
-                this.arg(serde_json::to_string(&work)?);
-                this
-            }
-        };
-        std::fs::create_dir_all(setup.engine_dir())?;
-        let output = command.stderr(Stdio::inherit()).output()?;
-        std::fs::remove_dir_all(setup.engine_dir())?;
-        let said = String::from_utf8(output.stdout)?;
-        let last = said.lines().last().filter(|_| output.status.success());
-        let last = last.ok_or_else(|| format!("{part:?} of {engine:?}: {}", output.status))?;
-        eprintln!("{} of {}: {last}", part.text(), engine.text());
-        Ok(serde_json::from_str(last)?)
-    }
+/// Measures one engine in a process of its own.
+fn task(part: Part, engine: Engine, setup: &Setup) -> Result<Report> {
+    // What earlier tasks wrote is on disk before this one is timed.
+    Command::new("sync").status()?;
+    let mut command = match (part, engine) {
+        (Part::Ids, Engine::RocksdbClustered | Engine::RocksdbKeys) => ids::rocksdb(engine, setup),
+        (Part::IngestAdverts | Part::IngestPapers, Engine::Lucene) => ingest::lucene(setup),
+        (Part::Live, Engine::Lucene | Engine::LuceneFresh) => live::lucene(engine, setup),
+        (Part::Patch, Engine::Lucene) => patch::lucene(setup),
+        _ => {
+            let mut this = Command::new(std::env::current_exe()?);
+            let setup = setup.clone();
+            let work = Work {
+                part,
+                engine,
+                setup,
+            };
+            this.arg("converged-task");
+            this.arg(serde_json::to_string(&work)?);
+            this
+        }
+    };
+    std::fs::create_dir_all(setup.engine_dir())?;
+    let output = command.stderr(Stdio::inherit()).output()?;
+    std::fs::remove_dir_all(setup.engine_dir())?;
+    let said = String::from_utf8(output.stdout)?;
+    let last = said.lines().last().filter(|_| output.status.success());
+    let last = last.ok_or_else(|| format!("{part:?} of {engine:?}: {}", output.status))?;
+    eprintln!("{} of {}: {last}", part.text(), engine.text());
+    Ok(serde_json::from_str(last)?)
 }
 
 /// Every answer that two engines gave is the same.
@@ -366,11 +390,7 @@ fn compare(part: Part, rounds: &Rounds) -> Result<()> {
 /// Prints medians and spreads as a table in Markdown, and adds them to the results.
 fn print(part: Part, rounds: &Rounds, results: &Results) {
     let mut names: Vec<(&str, &str)> = Vec::new();
-    for (name, unit, _) in rounds
-        .values()
-        .flatten()
-        .flat_map(|report| &report.figures)
-    {
+    for (name, unit, _) in rounds.values().flatten().flat_map(|report| &report.figures) {
         if !names.contains(&(name, unit)) {
             names.push((name, unit));
         }

@@ -91,7 +91,7 @@ impl Plan {
     fn measure(&self, results: &Results) -> Result<()> {
         let leader_dir = self.dir.join("leader");
         let mut command = Command::new(&self.quire);
-        let leader = Server::start_quire(command.arg("serve").arg(&leader_dir), "listening")?;
+        let leader = Server::start_quire(command.args(["serve", "--create"]).arg(&leader_dir), "listening")?;
         let mut client = Client::connect(leader.address)?;
         let settings = br#"{"settings":{"number_of_shards":2,"quire.index":"none"}}"#;
         for name in ["adverts", "marks"] {

@@ -85,6 +85,8 @@ enum Command {
     Snapshot(snapshot::Plan),
     /// Find car adverts: a folder of frozen partitions, Lucene
     SnapshotCars(snapshot::market::Plan),
+    /// Build one frozen file of many rows of short fields
+    SnapshotFlat(snapshot::flat::Plan),
     /// Measure Quire in `snapshot-cars` once
     #[command(hide = true)]
     SnapshotCarsTask(snapshot::market::Task),
@@ -125,6 +127,7 @@ impl Cli {
             Command::Snapshot(plan) => plan.run(&results)?,
             Command::SnapshotCars(plan) => plan.run(&results)?,
             Command::SnapshotCarsTask(task) => task.run()?,
+            Command::SnapshotFlat(plan) => plan.run()?,
             Command::SnapshotTask(task) => task.run()?,
             Command::Task(task) => task.run()?,
         }

@@ -141,6 +141,7 @@ impl Plan {
     fn start_quire(&self) -> Result<Server> {
         let mut command = Command::new(&self.quire);
         command.arg("serve").arg(self.dir.join("db")).args([
+            "--create",
             "--memcached",
             "127.0.0.1:0",
             "--memory",

@@ -48,6 +48,14 @@ impl Server {
         Ok(server)
     }
 
+    /// Fails if it has ended.
+    pub(crate) fn check(&mut self) -> Result<()> {
+        match self.child.try_wait()? {
+            None => Ok(()),
+            Some(status) => Err(format!("the server ended: {status}").into()),
+        }
+    }
+
     /// Stops it as an operator would.
     pub(crate) fn stop(mut self) -> Result<()> {
         let pid = self.child.id().to_string();

@@ -8,6 +8,7 @@
 
 pub(crate) mod cars;
 mod engines;
+pub(crate) mod flat;
 mod layout;
 pub(crate) mod market;
 mod queries;

@@ -79,7 +79,7 @@ fn follow_command(dir: &Path, from: SocketAddr, arguments: &[&str]) -> Command {
     command
 }
 
-fn follow(dir: &Path, from: SocketAddr) -> Server {
+pub(crate) fn follow(dir: &Path, from: SocketAddr) -> Server {
     Server::launch(follow_command(dir, from, &[]))
 }
 
@@ -89,7 +89,7 @@ fn following(follower: &Server) -> Value {
 }
 
 /// Waits until the follower has everything that the leader had at this call.
-fn wait_until_level(follower: &Server) {
+pub(crate) fn wait_until_level(follower: &Server) {
     let begun = Instant::now();
     loop {
         let state = following(follower);
@@ -129,7 +129,7 @@ fn contents(path: &Path) -> Contents {
 }
 
 /// The copy in a follower's directory.
-fn copy_in(dir: &Path) -> PathBuf {
+pub(crate) fn copy_in(dir: &Path) -> PathBuf {
     let mut copies: Vec<_> = std::fs::read_dir(dir)
         .unwrap()
         .map(|entry| entry.unwrap().path())

@@ -171,7 +171,7 @@ impl Server {
         command
             .arg("serve")
             .arg(database)
-            .args(["--listen", "127.0.0.1:0"])
+            .args(["--create", "--listen", "127.0.0.1:0"])
             .args(arguments);
         Server::launch(command)
     }

@@ -386,3 +386,46 @@ fn the_same_goes_for_a_database_that_crashed() {
         assert_eq!(found, kept, "as recovery has it");
     }
 }
+
+/// A repair that stops at any step, and each third of those: never a database that opens without
+/// all that is whole.
+#[test]
+pub(crate) fn a_repair_that_stops_is_no_database_and_can_begin_anew() {
+    let (template, history) = database();
+    let whole = replay(&history, &BTreeSet::new());
+    let mut step = template.operations();
+    let (mut refused, mut finished) = (0, false);
+    while !finished {
+        let env = template.after_crash(1);
+        let begun = env.operations();
+        env.crash_at(begun + (step - template.operations()));
+        let result = repair(env.clone(), old(), new(), &mut |_| {});
+        finished = result.is_ok() && !env.crashed();
+        let left = env.after_crash(step);
+        match DatabaseBuilder::on(&new())
+            .env(left.clone())
+            .create(false)
+            .open()
+        {
+            Ok(database) => {
+                let documents: u64 = database
+                    .collections()
+                    .iter()
+                    .map(|name| database.collection(name).unwrap().count().unwrap())
+                    .sum();
+                assert_eq!(documents, whole.len() as u64, "step {step}");
+                database.close().unwrap();
+            }
+            Err(error) => {
+                refused += 1;
+                let expected = [quiredb::ErrorKind::NotFound, quiredb::ErrorKind::Invalid];
+                assert!(expected.contains(&error.kind()), "step {step}: {error}");
+                let report = repair(left.clone(), old(), new(), &mut |_| {}).unwrap();
+                assert_eq!(report.documents, whole.len() as u64, "step {step}");
+                assert_eq!(contents(&left, &[], &mut BTreeMap::new()), whole);
+            }
+        }
+        step += 7;
+    }
+    assert!(refused > 10, "{refused} repairs were cut short");
+}

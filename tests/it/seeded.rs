@@ -53,6 +53,8 @@ fn hunt(bug: Bug) -> Option<Found> {
         | Bug::TableChecksumUnchecked
         | Bug::ManifestChecksumUnchecked
         | Bug::DamageTakenForTornTail
+        | Bug::EndOfLogUnread
+        | Bug::CatalogCopyStale
         | Bug::ShortLogAccepted => damage(),
         // Bugs that show only if a second fault follows a first one at the right step.
         Bug::FoundSegmentNameBelieved
@@ -72,6 +74,14 @@ fn hunt(bug: Bug) -> Option<Found> {
         Bug::RefusedFieldSearched => refused_fields(),
         Bug::DamagedIndexUsed => damaged_index(),
         bug if Bug::OF_LIVE_INDEXES.contains(&bug) => live_indexes(),
+        Bug::RepairUnmarked => first_failure(&[(
+            "a crash at every seventh step of a repair",
+            crate::repair::a_repair_that_stops_is_no_database_and_can_begin_anew,
+        )]),
+        Bug::LockOnFileAlone => first_failure(&[(
+            "the file `LOCK` removed under an open database",
+            crate::two_holders::removing_the_lock_file_lets_nobody_else_write,
+        )]),
         _ => random(),
     }?;
     Some(Found {
@@ -81,7 +91,8 @@ fn hunt(bug: Bug) -> Option<Found> {
     })
 }
 
-/// The tests of `store` search the bugs of added trees themselves. The simulation has one thread:
+/// The tests of `store` search the bugs of added trees themselves, and those of `collection` the
+/// bugs of columns. The simulation has one thread:
 /// bugs that show only between threads are searched where those are checked.
 fn elsewhere(bug: Bug) -> Option<&'static str> {
     let [memtables, frames] = Bug::UNDER_LOOM;
@@ -91,6 +102,7 @@ fn elsewhere(bug: Bug) -> Option<&'static str> {
             Bug::OF_ADDED_TREES,
             "a crash and a fault at every step, in `store`",
         ),
+        (Bug::OF_COLUMNS, "queries at any lag, in `collection`"),
         (memtables, "orders of steps under loom, in `lsm`"),
         (frames, "orders of steps under loom, in `lsm`"),
         (trees, "orders of steps under shuttle, in `lsm`"),
@@ -169,7 +181,11 @@ fn damage() -> Option<(String, String)> {
     first_failure(&[
         (
             "damage to every byte of a log that was not closed",
-            sim_damage::damage_to_a_log_that_was_not_closed_takes_nothing_but_what_came_last,
+            sim_damage::damage_to_a_log_that_was_not_closed_is_told_from_a_torn_tail,
+        ),
+        (
+            "damage to every byte of each copy of the catalog",
+            sim_damage::a_damaged_copy_of_the_catalog_costs_nothing,
         ),
         (
             "each file cut or missing",

@@ -4,7 +4,7 @@
 use crate::quire;
 use quiredb::{
     Collection, CollectionSettings, Database, DatabaseBuilder, DatabaseOptions, Document,
-    Durability, Key, SimEnv, Volumes, Write,
+    Durability, IndexedFields, Key, SimEnv, Volumes, Write,
 };
 use std::path::Path;
 use std::thread;
@@ -74,6 +74,7 @@ fn steady_overwrites_take_at_most_one_and_a_half_times_what_is_live() {
     let database = open(dir.path());
     let settings = CollectionSettings {
         partitions: 1,
+        index: IndexedFields::none(),
         ..CollectionSettings::default()
     };
     let collection = database.create_collection("c", settings).unwrap();
@@ -161,6 +162,7 @@ fn what_is_superseded_is_written_out_so_that_it_can_be_reclaimed() {
             .unwrap();
         let settings = CollectionSettings {
             partitions: 1,
+            index: IndexedFields::none(),
             ..CollectionSettings::default()
         };
         let collection = database.create_collection("c", settings).unwrap();

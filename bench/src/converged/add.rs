@@ -15,14 +15,23 @@ pub(super) fn run(setup: &Setup) -> Result<Report> {
     quire.load((0..setup.count).map(|id| Ok(adverts.json(id, 0).to_owned())))?;
     quire.settle()?;
     quire.rest()?;
-    report.add("loaded without an index", "CPU s", (process_cpu_nanos() - cpu) as f64 / 1e9);
+    report.add(
+        "loaded without an index",
+        "CPU s",
+        (process_cpu_nanos() - cpu) as f64 / 1e9,
+    );
     let mut bytes = 0.0;
     for (name, index) in [
         ("one field", r#"{"default":"none","price":"all"}"#),
-        ("one more field", r#"{"default":"none","price":"all","mark":"all"}"#),
+        (
+            "one more field",
+            r#"{"default":"none","price":"all","mark":"all"}"#,
+        ),
     ] {
         let (cpu, begun) = (process_cpu_nanos(), Instant::now());
-        quire.database.change_settings("documents", settings(2, index)?)?;
+        quire
+            .database
+            .change_settings("documents", settings(2, index)?)?;
         let stats = quire.level()?;
         report.add(name, "wall s", begun.elapsed().as_secs_f64());
         report.add(name, "CPU s", (process_cpu_nanos() - cpu) as f64 / 1e9);

@@ -1,4 +1,4 @@
-//! The kinds of questions about adverts, as Quire is asked them in this process.
+//! The kinds of questions about adverts, as Quire is executed them in this process.
 
 use super::documents::REGIONS;
 use crate::Result;
@@ -8,7 +8,7 @@ use quiredb::query::{Options, Prepared};
 use quiredb::{Collection, ValueRef};
 use std::io::Write;
 
-/// The kinds, and the kind of [`cars::KINDS`] that each is.
+/// The kinds: the first of [`cars::KINDS`].
 pub(super) const KINDS: [&str; 4] = [
     "count a region",
     "newest of a mark and price",
@@ -25,10 +25,12 @@ pub(super) fn questions(each: u64) -> Vec<Question> {
 
 /// Writes them for other processes.
 pub(super) fn write(out: &mut dyn Write, each: u64) -> Result<()> {
-    questions(each).iter().try_for_each(|question| question.write(out))
+    questions(each)
+        .iter()
+        .try_for_each(|question| question.write(out))
 }
 
-/// The questions of a kind, ready to be asked.
+/// The questions of a kind, ready to be executed.
 pub(super) fn ready(kind: usize, each: u64) -> Result<Vec<Prepared>> {
     let questions = questions(each);
     let of_kind = questions.iter().filter(|question| question.kind == kind);
@@ -39,7 +41,7 @@ pub(super) fn ready(kind: usize, each: u64) -> Result<Vec<Prepared>> {
 
 /// A count, or a number that stands for the hits, their order and their text; of a view that is
 /// made for it.
-pub(super) fn ask(documents: &Collection, query: &Prepared) -> Result<u64> {
+pub(super) fn execute(documents: &Collection, query: &Prepared) -> Result<u64> {
     let view = documents.view()?;
     let answer = view.query(query, &Options::default())?;
     if let Some(count) = answer.count {

@@ -2,8 +2,8 @@
 //! flat files of them for engines without a parser of JSON.
 //!
 //! # Flat files
-//! The first line has each field and its type, `name:i`, between tabs. Then one line a document: its
-//! key, then each value after a tab, as the field's number, the letter of its type, and the text.
+//! The first line has each field and its type, `name:i`, between tabs. Then one line a document:
+//! its key, then each value after a tab, as the field's number, the letter of its type, the text.
 //! Types: `i` integer, `f` float, `s` string, `h` the hash of a long string, `p` a payload, which
 //! is stored alone.
 
@@ -125,7 +125,9 @@ impl Flat {
     pub(super) fn write_head(&self, out: &mut dyn Write) -> Result<()> {
         let mut fields: Vec<_> = self.schema.iter().collect();
         fields.sort_by_key(|(_, (number, _))| *number);
-        let fields = fields.iter().map(|(name, (_, kind))| format!("{name}:{kind}"));
+        let fields = fields
+            .iter()
+            .map(|(name, (_, kind))| format!("{name}:{kind}"));
         Ok(writeln!(out, "{}", fields.collect::<Vec<_>>().join("\t"))?)
     }
 

@@ -1,7 +1,7 @@
 //! A live collection under updates at full rate: whether the query after a write sees it, how far
 //! the index is behind, and what queries take beside the writer.
 
-use super::answers::{KINDS, ask, ready};
+use super::answers::{KINDS, execute, ready};
 use super::documents::{Adverts, updated};
 use super::quire::{ALL_BUT_TEXT, Quire, process_cpu_nanos};
 use super::{Report, Setup};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Updates that are written together.
 const UPDATES: u64 = 200;
 
-/// One of so many batches is followed by a query for its last document.
+/// One batch in ten is followed by a query for its last document.
 const LOOK_EVERY: u64 = 10;
 
 /// How often the lag is read.
@@ -30,7 +30,7 @@ pub(super) fn run(setup: &Setup) -> Result<Report> {
     quire.rest()?;
     let mut before = Vec::new();
     for kind in 0..KINDS.len() {
-        before.push(asked(&quire, setup, kind)?);
+        before.push(queried(&quire, setup, kind)?);
     }
     let (stop, written) = (AtomicBool::new(false), AtomicU64::new(0));
     let begun = Instant::now();
@@ -38,8 +38,9 @@ pub(super) fn run(setup: &Setup) -> Result<Report> {
     let (mut lags, looked, beside) = std::thread::scope(|scope| {
         let writer = scope.spawn(|| write(&quire, setup, &stop, &written));
         let sampler = scope.spawn(|| sample(&quire, &stop));
-        let beside: Result<Vec<_>> =
-            (0..KINDS.len()).map(|kind| asked(&quire, setup, kind)).collect();
+        let beside: Result<Vec<_>> = (0..KINDS.len())
+            .map(|kind| queried(&quire, setup, kind))
+            .collect();
         stop.store(true, Ordering::Relaxed);
         let looked = writer.join().map_err(|_| "the writer panicked")??;
         let lags = sampler.join().map_err(|_| "the sampler panicked")??;
@@ -48,11 +49,23 @@ pub(super) fn run(setup: &Setup) -> Result<Report> {
     let wall = begun.elapsed().as_secs_f64();
     let rate = written.load(Ordering::Relaxed) as f64 / wall;
     report.add("updates", "updates/s", rate);
-    report.add("all threads", "cores", (process_cpu_nanos() - cpu) as f64 / 1e9 / wall);
-    report.add("writes that the next query saw", "ratio", looked.0 as f64 / looked.1 as f64);
+    report.add(
+        "all threads",
+        "cores",
+        (process_cpu_nanos() - cpu) as f64 / 1e9 / wall,
+    );
+    report.add(
+        "writes that the next query saw",
+        "ratio",
+        looked.0 as f64 / looked.1 as f64,
+    );
     report.add("writes that were looked for", "writes", looked.1 as f64);
     lags.sort_unstable();
-    let at = |part: f64| lags.get((lags.len() as f64 * part) as usize).copied().unwrap_or(0);
+    let at = |part: f64| {
+        lags.get((lags.len() as f64 * part) as usize)
+            .copied()
+            .unwrap_or(0)
+    };
     for (name, part) in [("p50", 0.5), ("p99", 0.99)] {
         report.add(format!("lag, {name}"), "records", at(part) as f64);
         report.add(format!("lag, {name}"), "ms", at(part) as f64 / rate * 1e3);
@@ -62,23 +75,31 @@ pub(super) fn run(setup: &Setup) -> Result<Report> {
         let [before, beside] = [before, beside].map(|one| one.micros([0.5, 0.99]));
         for (at, part) in ["p50", "p99"].iter().enumerate() {
             report.add(format!("{name}, {part}"), "µs", before[at]);
-            report.add(format!("{name}, beside the writer, {part}"), "µs", beside[at]);
+            report.add(
+                format!("{name}, beside the writer, {part}"),
+                "µs",
+                beside[at],
+            );
         }
     }
     let begun = Instant::now();
     quire.level()?;
-    report.add("level after the last write", "ms", begun.elapsed().as_secs_f64() * 1e3);
+    report.add(
+        "level after the last write",
+        "ms",
+        begun.elapsed().as_secs_f64() * 1e3,
+    );
     quire.database.close()?;
     Ok(report)
 }
 
-fn asked(quire: &Quire, setup: &Setup, kind: usize) -> Result<Latencies> {
+fn queried(quire: &Quire, setup: &Setup, kind: usize) -> Result<Latencies> {
     let ready = ready(kind, setup.questions)?;
     let mut latencies = Latencies::default();
     let end = Instant::now() + Duration::from_secs_f64(setup.seconds);
     while Instant::now() < end {
         let query = &ready[latencies.len() % ready.len()];
-        latencies.time(|| ask(&quire.documents, query))?;
+        latencies.time(|| execute(&quire.documents, query))?;
     }
     Ok(latencies)
 }
@@ -113,7 +134,9 @@ fn write(
             let Some(ValueRef::Int(added)) = patch.get("added") else {
                 return Err("a patch without a time".into());
             };
-            let page = quire.documents.query(find(field("added").eq(added)).limit(1))?;
+            let page = quire
+                .documents
+                .query(find(field("added").eq(added)).limit(1))?;
             let key = Key::parse(&id.to_string())?;
             seen += u64::from(page.documents.first().is_some_and(|found| found.key == key));
             looked += 1;

@@ -9,8 +9,8 @@ use super::quire::{ALL_BUT_TEXT, Quire};
 use super::{Engine, Part, Report, Setup};
 use crate::Result;
 use crate::measure::Watch;
-use quiredb::query::{field, find, find_all};
 use quiredb::query::Aggregate;
+use quiredb::query::{field, find, find_all};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
@@ -35,7 +35,10 @@ pub(super) fn prepare_adverts(setup: &Setup) -> Result<()> {
 
 /// Unpacks papers; as many as there are, at most as many as documents are wanted.
 pub(super) fn prepare_papers(setup: &Setup) -> Result<()> {
-    let papers = setup.papers.as_deref().ok_or("no file of papers: --papers FILE")?;
+    let papers = setup
+        .papers
+        .as_deref()
+        .ok_or("no file of papers: --papers FILE")?;
     let mut lines = Lines::open(papers)?;
     let mut out = BufWriter::new(File::create(setup.file("documents.ndjson"))?);
     for line in lines.by_ref().take(usize::try_from(setup.count)?) {
@@ -107,7 +110,7 @@ pub(super) fn run(part: Part, engine: Engine, setup: &Setup) -> Result<Report> {
         Engine::QuireNone => quire(setup, "\"none\""),
         #[cfg(feature = "peers")]
         Engine::Tantivy => super::tantivy::ingest(setup),
-        Engine::Opensearch => opensearch(setup),
+        Engine::Opensearch => opensearch(part, setup),
         _ => Err("built without `--features peers`".into()),
     }
 }
@@ -120,18 +123,28 @@ fn quire(setup: &Setup, index: &str) -> Result<Report> {
     quire.settle()?;
     let mut report = Report::default();
     report_rate(&mut report, count, watch.stop()?);
-    report.add("written, not settled", "documents/s", count as f64 / written.0);
+    report.add(
+        "written, not settled",
+        "documents/s",
+        count as f64 / written.0,
+    );
     quire.rest()?;
     let rested = watch.stop()?.1;
-    report.add("CPU a document, merges at rest", "CPU µs", rested * 1e6 / count as f64);
+    report.add(
+        "CPU a document, merges at rest",
+        "CPU µs",
+        rested * 1e6 / count as f64,
+    );
     quire.sizes(&mut report)?;
     report.answer("documents", vec![quire.documents.count()?]);
     if index != "\"none\"" {
         // What the index holds, so that a load that left out something is no fast load.
-        let page = quire.documents.query(
-            find(field("_id").exists()).limit(0).with_count(),
-        )?;
-        let all = quire.documents.query(find_all().limit(0).aggregate("n", Aggregate::count()))?;
+        let page = quire
+            .documents
+            .query(find(field("_id").exists()).limit(0).with_count())?;
+        let all = quire
+            .documents
+            .query(find_all().limit(0).aggregate("n", Aggregate::count()))?;
         if page.count != Some(count) || all.aggregates.is_empty() {
             return Err("the index does not have every document".into());
         }
@@ -140,12 +153,15 @@ fn quire(setup: &Setup, index: &str) -> Result<Report> {
     Ok(report)
 }
 
-fn opensearch(setup: &Setup) -> Result<Report> {
+fn opensearch(part: Part, setup: &Setup) -> Result<Report> {
     let mut node = Node::start(setup)?;
     let documents = setup.file("documents.ndjson");
     // The first documents are for the compiler.
     for (name, take) in [("warm", 30_000), ("documents", u64::MAX)] {
-        node.create(name, &mapping("text"))?;
+        node.create(
+            name,
+            &mapping((part == Part::IngestAdverts).then_some("text")),
+        )?;
         let begun = (std::time::Instant::now(), node.cpu_seconds()?);
         let mut count = 0;
         let mut body = String::new();
@@ -161,7 +177,8 @@ fn opensearch(setup: &Setup) -> Result<Report> {
             node.bulk(name, &body)?;
         }
         node.client.json("POST", &format!("/{name}/_flush"), b"")?;
-        node.client.json("POST", &format!("/{name}/_refresh"), b"")?;
+        node.client
+            .json("POST", &format!("/{name}/_refresh"), b"")?;
         if name == "documents" {
             let mut report = Report::default();
             let wall = begun.0.elapsed().as_secs_f64();

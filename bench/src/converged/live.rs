@@ -1,8 +1,8 @@
 //! The four kinds of questions of `snapshot-cars` about adverts in a live collection: without
-//! updates, then while one of a hundred adverts is updated at a fixed rate. The answers are compared
-//! before and after.
+//! updates, then while one of a hundred adverts is updated at a fixed rate. The answers are
+//! compared before and after.
 
-use super::answers::{self, KINDS, ask, ready};
+use super::answers::{self, KINDS, execute, ready};
 use super::documents::{Adverts, Flat, updated};
 use super::quire::{ALL_BUT_TEXT, Quire, process_cpu_nanos};
 use super::{Engine, Report, Setup};
@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 /// Updates that are written together.
 const UPDATES: u64 = 10;
 
-/// How long a kind of question is asked to warm up, and then to be measured.
+/// How long a kind of question is executed to warm up, and then to be measured.
 const SECONDS: f64 = 2.0;
 
-/// Updates while each kind is asked.
+/// Updates while each kind is executed.
 fn updates(setup: &Setup) -> u64 {
     (setup.count / 100 / KINDS.len() as u64).max((setup.rate as f64 * setup.seconds) as u64)
 }
@@ -56,7 +56,11 @@ pub(super) fn lucene(engine: Engine, setup: &Setup) -> Command {
     }
     java.arg(setup.engine_dir());
     java.arg(setup.rate.to_string());
-    java.arg(if engine == Engine::LuceneFresh { "0" } else { "1000" });
+    java.arg(if engine == Engine::LuceneFresh {
+        "0"
+    } else {
+        "1000"
+    });
     java.arg(SECONDS.to_string());
     java
 }
@@ -72,12 +76,15 @@ pub(super) fn run(setup: &Setup) -> Result<Report> {
     quire.sizes(&mut report)?;
     for (kind, name) in KINDS.iter().enumerate() {
         let ready = ready(kind, setup.questions)?;
-        let given: Result<_> = ready.iter().map(|query| ask(&quire.documents, query)).collect();
+        let given: Result<_> = ready
+            .iter()
+            .map(|query| execute(&quire.documents, query))
+            .collect();
         report.answer(format!("{name}, before"), given?);
         let end = |seconds| Instant::now() + Duration::from_secs_f64(seconds);
-        asked(&quire, &ready, end(SECONDS), |_| true)?;
+        queried(&quire, &ready, end(SECONDS), |_| true)?;
         let cpu = process_cpu_nanos();
-        let (latencies, _) = asked(&quire, &ready, end(SECONDS), |_| true)?;
+        let (latencies, _) = queried(&quire, &ready, end(SECONDS), |_| true)?;
         let cpu = process_cpu_nanos() - cpu;
         add(&mut report, name, latencies, cpu);
     }
@@ -94,16 +101,24 @@ pub(super) fn run(setup: &Setup) -> Result<Report> {
             });
             let end = Instant::now() + Duration::from_secs(3600);
             let still = |_: usize| done.load(Ordering::Relaxed) == 0;
-            let asked = asked(&quire, &ready, end, still);
+            let executed = queried(&quire, &ready, end, still);
             writer.join().map_err(|_| "the writer panicked")??;
-            asked
+            executed
         })?;
-        add(&mut report, &format!("{name}, beside updates"), latencies, cpu);
+        add(
+            &mut report,
+            &format!("{name}, beside updates"),
+            latencies,
+            cpu,
+        );
     }
     quire.level()?;
     for (kind, name) in KINDS.iter().enumerate() {
         let ready = ready(kind, setup.questions)?;
-        let given: Result<_> = ready.iter().map(|query| ask(&quire.documents, query)).collect();
+        let given: Result<_> = ready
+            .iter()
+            .map(|query| execute(&quire.documents, query))
+            .collect();
         report.answer(format!("{name}, after"), given?);
     }
     quire.database.close()?;
@@ -118,8 +133,8 @@ fn add(report: &mut Report, name: &str, latencies: Latencies, cpu_nanos: u64) {
     report.add(format!("{name}, p99"), "µs", p99);
 }
 
-/// Asks one question after another: how long each took, and the CPU time of this thread.
-fn asked(
+/// Executes one question after another: how long each took, and the CPU time of this thread.
+fn queried(
     quire: &Quire,
     ready: &[Prepared],
     end: Instant,
@@ -129,7 +144,7 @@ fn asked(
     let cpu = thread_cpu_nanos();
     while Instant::now() < end && still(latencies.len()) {
         let query = &ready[latencies.len() % ready.len()];
-        latencies.time(|| ask(&quire.documents, query))?;
+        latencies.time(|| execute(&quire.documents, query))?;
     }
     Ok((latencies, thread_cpu_nanos() - cpu))
 }

@@ -6,6 +6,7 @@ use crate::http::Client;
 use crate::server::Server;
 use serde_json::Value;
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -20,16 +21,16 @@ pub(super) struct Node {
 impl Node {
     pub(super) fn start(setup: &Setup) -> Result<Node> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let script = std::env::current_exe()?;
-        let bench = script.ancestors().nth(3).ok_or("no directory of the benchmark")?;
-        let mut command = Command::new(bench.join("peers/opensearch.sh"));
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/opensearch.sh");
+        let mut command = Command::new(script);
         command.arg("run").arg(&setup.opensearch);
         command.arg(setup.engine_dir().join("opensearch"));
         command.arg(port.to_string()).stdout(Stdio::null());
         let address = SocketAddr::from(([127, 0, 0, 1], port));
-        let server = Server::start(&mut command, address)?;
+        let mut server = Server::start(&mut command, address)?;
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
+            server.check()?;
             let health = Client::connect(address)
                 .and_then(|mut client| client.json("GET", "/_cluster/health", b""));
             if health.is_ok_and(|health| health["status"] == "green") {
@@ -51,7 +52,8 @@ impl Node {
 
     /// Creates an index with a mapping.
     pub(super) fn create(&mut self, name: &str, mapping: &str) -> Result<()> {
-        self.client.json("PUT", &format!("/{name}"), mapping.as_bytes())?;
+        self.client
+            .json("PUT", &format!("/{name}"), mapping.as_bytes())?;
         Ok(())
     }
 
@@ -65,7 +67,9 @@ impl Node {
     }
 
     pub(super) fn store_bytes(&mut self, name: &str) -> Result<u64> {
-        let stats = self.client.json("GET", &format!("/{name}/_stats/store"), b"")?;
+        let stats = self
+            .client
+            .json("GET", &format!("/{name}/_stats/store"), b"")?;
         let bytes = &stats["_all"]["primaries"]["store"]["size_in_bytes"];
         Ok(bytes.as_u64().ok_or("no size")?)
     }
@@ -83,12 +87,14 @@ pub(super) fn bulk(client: &mut Client, name: &str, body: &str) -> Result<()> {
 
 /// Settings and a mapping: one shard, strings as keywords, numbers as they are; but `unindexed` is
 /// only stored.
-pub(super) fn mapping(unindexed: &str) -> String {
+pub(super) fn mapping(unindexed: Option<&str>) -> String {
+    let unindexed = unindexed.map_or_else(String::new, |name| {
+        format!(r#""{name}":{{"type":"keyword","index":false,"doc_values":false}}"#)
+    });
     format!(
         r#"{{"settings":{{"number_of_shards":1,"number_of_replicas":0,
         "index.requests.cache.enable":false}},
-        "mappings":{{"date_detection":false,
-        "properties":{{"{unindexed}":{{"type":"keyword","index":false,"doc_values":false}}}},
+        "mappings":{{"date_detection":false,"properties":{{{unindexed}}},
         "dynamic_templates":[{{"strings":{{"match_mapping_type":"string",
         "mapping":{{"type":"keyword","ignore_above":256}}}}}}]}}}}"#
     )
@@ -97,7 +103,9 @@ pub(super) fn mapping(unindexed: &str) -> String {
 /// Appends the action that indexes a document, which begins with its `_id`, and the document
 /// without that.
 pub(super) fn push_index(body: &mut String, document: &str) -> Result<()> {
-    let rest = document.strip_prefix("{\"_id\":").ok_or("a document without _id")?;
+    let rest = document
+        .strip_prefix("{\"_id\":")
+        .ok_or("a document without _id")?;
     let end = match rest.strip_prefix('"') {
         Some(text) => text.find('"').map(|end| end + 2),
         None => rest.find(','),

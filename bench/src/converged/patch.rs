@@ -65,7 +65,11 @@ pub(super) fn prepare(setup: &Setup) -> Result<()> {
 
 pub(super) fn lucene(setup: &Setup) -> Command {
     let mut java = setup.java("Update");
-    java.args([setup.file("flat.tsv"), setup.file("updates.tsv"), setup.engine_dir()]);
+    java.args([
+        setup.file("flat.tsv"),
+        setup.file("updates.tsv"),
+        setup.engine_dir(),
+    ]);
     java
 }
 
@@ -104,7 +108,11 @@ fn quire(setup: &Setup) -> Result<Report> {
     }
     quire.settle()?;
     let cpu = (process_cpu_nanos() - cpu) as f64 / 1e9;
-    add(&mut report, all.len() as u64, (begun.elapsed().as_secs_f64(), cpu));
+    add(
+        &mut report,
+        all.len() as u64,
+        (begun.elapsed().as_secs_f64(), cpu),
+    );
     quire.sizes(&mut report)?;
     let changed = find(field("f0").gt(0)).limit(0).with_count();
     let changed = quire.documents.query(changed)?.count.unwrap_or(0);
@@ -116,7 +124,7 @@ fn quire(setup: &Setup) -> Result<Report> {
 fn opensearch(setup: &Setup) -> Result<Report> {
     let mut node = Node::start(setup)?;
     let mut report = Report::default();
-    node.create("wide", &mapping("text"))?;
+    node.create("wide", &mapping(None))?;
     let cpu = node.cpu_seconds()?;
     let mut body = String::new();
     for id in 0..setup.wide {
@@ -143,10 +151,17 @@ fn opensearch(setup: &Setup) -> Result<Report> {
     node.client.json("POST", "/wide/_flush", b"")?;
     node.client.json("POST", "/wide/_refresh", b"")?;
     let cpu = node.cpu_seconds()? - cpu;
-    add(&mut report, all.len() as u64, (begun.elapsed().as_secs_f64(), cpu));
+    add(
+        &mut report,
+        all.len() as u64,
+        (begun.elapsed().as_secs_f64(), cpu),
+    );
     let query = br#"{"query":{"range":{"f0":{"gt":0}}}}"#;
     let changed = node.client.json("POST", "/wide/_count", query)?;
-    report.answer("changed documents", vec![changed["count"].as_u64().ok_or("no count")?]);
+    report.answer(
+        "changed documents",
+        vec![changed["count"].as_u64().ok_or("no count")?],
+    );
     report.add("all on disk", "MB", node.store_bytes("wide")? as f64 / 1e6);
     Ok(report)
 }

@@ -3,8 +3,8 @@
 use super::{Report, Setup};
 use crate::Result;
 use quiredb::{
-    Collection, CollectionSettings, CollectionStats, Database, Document, Durability, Key,
-    ValueRef, Write,
+    Collection, CollectionSettings, CollectionStats, Database, Document, Durability, Key, ValueRef,
+    Write,
 };
 use std::time::{Duration, Instant};
 

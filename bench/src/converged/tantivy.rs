@@ -1,7 +1,7 @@
 //! Tantivy, a library for search in Rust.
 
 use super::documents::parse_flat;
-use super::ids::{ASKED, name, report, timed, updated, value};
+use super::ids::{VALUES, name, report, timed, updated, value};
 use super::quire::process_cpu_nanos;
 use super::{Report, Setup};
 use crate::Result;
@@ -41,7 +41,11 @@ pub(super) fn ids(setup: &Setup) -> Result<Report> {
     }
     writer.commit()?;
     let mut report = Report::default();
-    report.add("loaded", "CPU s", (process_cpu_nanos() - begun) as f64 / 1e9);
+    report.add(
+        "loaded",
+        "CPU s",
+        (process_cpu_nanos() - begun) as f64 / 1e9,
+    );
     for number in updated(setup.count) {
         writer.delete_term(Term::from_field_u64(number_field, number));
         add(&writer, number, true)?;
@@ -54,14 +58,16 @@ pub(super) fn ids(setup: &Setup) -> Result<Report> {
         let parts = [segment.termdict(), segment.postings()];
         let of_value = parts.into_iter().flat_map(|part| part.fields());
         let of_value = of_value.filter(|usage| usage.field_name() == "v");
-        of_value.map(|usage| usage.total().get_bytes()).collect::<Vec<_>>()
+        of_value
+            .map(|usage| usage.total().get_bytes())
+            .collect::<Vec<_>>()
     });
     report.add("index", "MB", fields.sum::<u64>() as f64 / 1e6);
-    for (value, _) in ASKED {
+    for (value, _) in VALUES {
         let term = Term::from_field_text(value_field, value);
         let mut ids = [0; COLLECT_BLOCK_BUFFER_LEN];
         let mut count = 0;
-        let mut ask = || -> Result<u64> {
+        let mut execute = || -> Result<u64> {
             let mut sum = 0;
             count = 0;
             for segment in searcher.segment_readers() {
@@ -86,7 +92,7 @@ pub(super) fn ids(setup: &Setup) -> Result<Report> {
             }
             Ok(sum)
         };
-        let times = timed(&mut ask)?;
+        let times = timed(&mut execute)?;
         report.answer(format!("count of {value}"), vec![count]);
         self::report(&mut report, &name(value, setup.count), times);
     }

@@ -170,6 +170,7 @@ impl Market {
         let options = FolderOptions {
             files,
             merged_bytes_max: merged_mib << 20,
+            ..FolderOptions::default()
         };
         let folder = FrozenFolder::open(env, dir, options)?;
         let files = folder.snapshot().files().len();

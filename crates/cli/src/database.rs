@@ -24,7 +24,7 @@ pub(crate) fn open_existing_with(
     memory: Option<Size>,
 ) -> Result<Database> {
     require_directory(context, path)?;
-    open(context, path, memory, false)
+    open(context, path, memory, false, false)
 }
 
 /// Opens a database; creates it if the directory is absent or empty.
@@ -36,7 +36,30 @@ pub(crate) fn open_or_create(
     path: &Path,
     memory: Option<Size>,
 ) -> Result<Database> {
-    open(context, path, memory, true)
+    open(context, path, memory, true, true)
+}
+
+/// Opens the database that a server serves. A missing one is made only if `create` says so: the
+/// directory may be the mount point of a disk that is not there.
+///
+/// # Errors
+/// As [`open_or_create`].
+pub(crate) fn open_to_serve(
+    context: &Context,
+    path: &Path,
+    memory: Option<Size>,
+    create: bool,
+) -> Result<Database> {
+    match open(context, path, memory, create, true) {
+        Err(Error::Engine { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            Err(Error::Failed(format!(
+                "there is no database at {}; if its disk should be mounted there, mount it; to \
+                 make a new database, add --create",
+                path.display()
+            )))
+        }
+        opened => opened,
+    }
 }
 
 /// Fails if there is no directory at `path`.
@@ -44,6 +67,7 @@ pub(crate) fn open_or_create(
 /// # Errors
 /// With the commands that create a database.
 pub(crate) fn require_directory(context: &Context, path: &Path) -> Result<()> {
+    refuse_server(path)?;
     match context.env.exists(path) {
         Ok(true) => Ok(()),
         Ok(false) => Err(Error::Failed(format!(
@@ -55,11 +79,55 @@ pub(crate) fn require_directory(context: &Context, path: &Path) -> Result<()> {
     }
 }
 
-fn open(context: &Context, path: &Path, memory: Option<Size>, create: bool) -> Result<Database> {
+/// Refuses the address of a server, which is no directory.
+///
+/// # Errors
+/// With what a server understands.
+pub(crate) fn refuse_server(path: &Path) -> Result<()> {
+    let text = path.to_string_lossy();
+    let is_url = text.starts_with("http://") || text.starts_with("https://");
+    match is_url || text.starts_with("http:/") || text.starts_with("https:/") {
+        true => Err(Error::Usage(format!(
+            "{text} is the address of a server, and this command works on a directory; send a \
+             server its requests over HTTP (curl {text}/COLLECTION/_doc/KEY, and /_bulk, /_search, \
+             /_count)"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// Says what a file at `path` is, where a directory is needed.
+fn refuse_file(context: &Context, path: &Path) -> Result<()> {
+    let is_file = context.env.exists(path).unwrap_or(false) && context.env.list(path).is_err();
+    if !is_file {
+        return Ok(());
+    }
+    let shown = path.display();
+    let is_frozen = path
+        .extension()
+        .is_some_and(|extension| extension == "quire");
+    Err(Error::Usage(match is_frozen {
+        true => format!(
+            "{shown} is a frozen file, and this command works on a database; query it: quire query \
+             {shown} --where \"_id = 'KEY'\""
+        ),
+        false => format!("{shown} is a file, and no directory of a database"),
+    }))
+}
+
+fn open(
+    context: &Context,
+    path: &Path,
+    memory: Option<Size>,
+    create: bool,
+    retention: bool,
+) -> Result<Database> {
+    refuse_server(path)?;
+    refuse_file(context, path)?;
     let mut options = DatabaseOptions {
         create_if_missing: create,
         // The database may be the copy of a follower: a command that reads it deletes nothing.
-        retention: create,
+        retention,
         ..DatabaseOptions::default()
     };
     if let Some(Size(bytes)) = memory {

@@ -19,6 +19,7 @@ mod progress;
 mod resume;
 mod size;
 mod source;
+mod table;
 mod time;
 
 use clap::Parser;

@@ -1,8 +1,9 @@
 //! Standard output: results, as text or JSON.
 
 use crate::error::{Error, Result};
+use quire_pipeline::write_line;
 use quiredb::operations::Origin;
-use quiredb::{Found, Key, Written};
+use quiredb::{Document, Found, Key, Written};
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{self, BufWriter, Stdout, Write};
@@ -45,6 +46,23 @@ impl Output {
     /// Prints a document as it was written; with `--json`, in an object with key and version.
     pub(crate) fn found(&mut self, found: &Found) -> Result<()> {
         self.found_as(&Origin::of(found), &found.document.to_json())
+    }
+
+    /// Prints a document and its key as a line that `quire load` reads as both; with `--json`, in an
+    /// object with key and version.
+    pub(crate) fn keyed(
+        &mut self,
+        key_field: &str,
+        origin: &Origin,
+        document: &Document,
+    ) -> Result<()> {
+        if self.json {
+            return self.found_as(origin, &document.to_json());
+        }
+        let mut line = Vec::new();
+        write_line(key_field, &origin.key, document, &mut line);
+        line.push(b'\n');
+        self.writer.write_all(&line).map_err(Error::Output)
     }
 
     /// As [`found`](Output::found), with `document` as the JSON of the document.

@@ -5,7 +5,7 @@ use crate::database;
 use crate::error::{Error, Result, causes};
 use quiredb::operations::{FrozenDocument, FrozenView, Origin};
 use quiredb::query::{Answer, Error as QueryError, Hit, Options, Prepared, UnknownFields};
-use quiredb::{Database, View};
+use quiredb::{Database, ID, View};
 use std::path::Path;
 
 /// An open source.
@@ -15,6 +15,8 @@ pub(crate) enum Source {
         /// Keeps it open.
         _database: Database,
         view: View,
+        /// The collection's key field.
+        key_field: String,
     },
     /// A frozen file, or a folder of them.
     Frozen(FrozenView),
@@ -26,6 +28,7 @@ impl Source {
     /// # Errors
     /// If there is none.
     pub(crate) fn open(context: &Context, path: &Path, collection: Option<&str>) -> Result<Source> {
+        database::refuse_server(path)?;
         let Some(name) = collection else {
             return Source::open_frozen(context, path);
         };
@@ -38,9 +41,11 @@ impl Source {
         let database = database::open_existing(context, path)?;
         let collection = database::collection(&database, path, name)?;
         let view = collection.view().map_err(Error::engine("cannot query"))?;
+        let key_field = collection.settings().key_field.clone();
         Ok(Source::Live {
             _database: database,
             view,
+            key_field,
         })
     }
 
@@ -88,6 +93,15 @@ impl Source {
             }
         };
         answer.map_err(Error::engine("cannot query"))
+    }
+
+    /// The field that documents have their keys in, if they have them in a field.
+    pub(crate) fn key_field(&self) -> &str {
+        match self {
+            Source::Live { key_field, .. } => key_field,
+            // A frozen file does not say. A key that is carried beside the field is read as well.
+            Source::Frozen(_) => ID,
+        }
     }
 
     /// The documents of hits.

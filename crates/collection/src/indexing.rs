@@ -7,22 +7,34 @@
 //! 3. A background job drops the trees that are not in the list. One that fails, or that a crash
 //!    prevents, is made up for when the partition is opened again.
 
+use crate::documents::{Totals, parse_docid};
 use crate::search::{SearchIndex, SearchTree, is_search_tree};
 use crate::{IndexSettings, Partition, PartitionView, Result};
 use quire_env::JobClass;
-use quire_store::{DerivedTrees, Rebuilt, TreeId, TreeState};
+use quire_model::{DocId, Position};
+use quire_store::{DerivedTrees, Rebuilt, StoreStats, TreeId, TreeState};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a partition's search index is like.
+/// What a partition's search index is like. Events are counted since the partition was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexFigures {
     /// Whether queries use it.
     pub complete: bool,
+    /// Documents that it was built of, about; all, once it is complete.
+    pub documents: u64,
     /// Records that are not in it yet.
     pub lag: u64,
-    /// Bytes of its table files and memtables.
-    pub bytes: u64,
+    /// How long ago the oldest of them was written, in microseconds.
+    pub lag_micros: u64,
+    /// Records that were taken into it after they were written.
+    pub records: u64,
+    /// How long it took to build and to follow records, in microseconds.
+    pub busy_micros: u64,
+    /// Name and bytes, of table files and memtables, of each of its trees.
+    pub trees: Vec<(String, u64)>,
+    /// Why the work on it last failed, if it has not succeeded since.
+    pub error: Option<String>,
     /// How often it was built anew since the partition was opened, as it was damaged, and why the
     /// last time.
     pub rebuilt: Rebuilt,
@@ -58,26 +70,58 @@ impl Partition {
         Ok(())
     }
 
-    /// The search index; `None` if there is none.
-    pub fn index_figures(&self) -> Option<IndexFigures> {
+    /// The search index, beside the other figures of the partition; `None` if there is none.
+    pub fn index_figures(&self, stats: &StoreStats) -> Option<IndexFigures> {
         let newest = self.search_state().trees().last()?.clone();
         let view = self.view().ok()?;
-        let trees = self.store().trees();
-        let tree = trees.iter().find(|tree| tree.id == newest.id)?;
-        let columns = trees.iter().find(|tree| tree.id == newest.columns);
-        let bytes = [Some(tree), columns].into_iter().flatten();
-        let bytes = bytes.map(|tree| tree.figures.table_bytes + tree.figures.memtable_bytes);
-        let (complete, lag) = match tree.state {
-            TreeState::Complete { built } => (true, self.position().0.saturating_sub(built.0)),
-            TreeState::Building => (false, self.position().0),
+        let (totals, position) = (view.totals(), self.position());
+        let tree = stats.trees.iter().find(|tree| tree.id == newest.id)?;
+        let (complete, built, documents) = match tree.state {
+            TreeState::Complete { built } => (true, built.min(position), totals.documents),
+            TreeState::Building => (false, position, self.built_documents(newest.id, totals)),
         };
+        let is_of_index = |id: TreeId| id == newest.id || id == newest.columns;
+        let trees = stats.trees.iter().filter(|tree| is_of_index(tree.id));
+        let trees = trees.map(|tree| {
+            let bytes = tree.figures.table_bytes + tree.figures.memtable_bytes;
+            (tree.name.clone(), bytes)
+        });
         Some(IndexFigures {
             complete,
-            lag,
-            bytes: bytes.sum(),
+            documents,
+            lag: position.0 - built.0,
+            lag_micros: self.age_of_next(built),
+            records: stats.derived_records,
+            busy_micros: stats.derive_micros,
+            trees: trees.collect(),
+            error: stats.derive_error.clone(),
             rebuilt: tree.rebuilt.clone().unwrap_or_default(),
             refused_fields: view.refused_fields(&newest).unwrap_or_default(),
         })
+    }
+
+    /// About how many documents a tree that is being built has.
+    fn built_documents(&self, id: TreeId, totals: Totals) -> u64 {
+        let built = match self.store().building() {
+            Some((building, cursor)) if building == id => parse_docid(&cursor),
+            _ => None,
+        };
+        // Docids of deleted documents are not used again.
+        let docids = (totals.documents + totals.deleted).max(1);
+        let built = u64::from(built.unwrap_or(DocId(0)).0).min(docids);
+        (u128::from(built) * u128::from(totals.documents) / u128::from(docids)) as u64
+    }
+
+    /// How long ago the record after a position was written, in microseconds; 0 if there is none.
+    fn age_of_next(&self, position: Position) -> u64 {
+        let mut after = self.tail(position).into_iter().flatten();
+        match after.next() {
+            Some(Ok(change)) => {
+                let age = self.env().now_micros().saturating_sub(change.time_micros);
+                u64::try_from(age).unwrap_or(0)
+            }
+            _ => 0,
+        }
     }
 
     fn is_complete(&self, tree: TreeId) -> bool {

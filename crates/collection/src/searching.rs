@@ -128,7 +128,8 @@ impl PartitionView {
             u32::try_from(doc_end).unwrap_or(u32::MAX),
             changed,
             LiveColumns::new(self.store_view().tree(tree.columns)?, COLUMN_BLOCK_BITS),
-        )?;
+        );
+        shard.doc_count = Some(totals.documents);
         shard.tree = Some(tree.id);
         Ok(Some(shard))
     }

@@ -121,7 +121,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// The document, with its key as text in the field [`ID`] if it has no such field.
+    /// The document, with its key in the field [`ID`]: an integer if the key is one, else a string.
     ///
     /// # Errors
     /// `TooLarge` if the document would be larger than documents may be.
@@ -130,15 +130,31 @@ impl Found {
     }
 }
 
-/// The document, with its key as text in the field [`ID`] if it has no such field.
+/// The document, with its key in the field [`ID`], whatever it has in that field.
 pub(crate) fn with_key(document: Document, key: &Key) -> Result<Document> {
-    if document.get(ID).is_some() {
+    let text = key.to_string();
+    let id = id_value(&text);
+    if document.get(ID) == Some(id) {
         return Ok(document);
     }
     let mut json = format!("{{\"{ID}\":").into_bytes();
-    ValueRef::String(&key.to_string()).write_json(&mut json);
+    id.write_json(&mut json);
     json.push(b'}');
     Ok(document.merge_patch(&Document::from_json(&json)?)?)
+}
+
+/// What queries see in the field [`ID`] of a document whose key has this text: the integer that the
+/// key is, or the text.
+#[must_use]
+pub fn id_value(key: &str) -> ValueRef<'_> {
+    let integer = Key::parse(key).ok().and_then(|key| key.as_integer());
+    let signed = integer.and_then(|integer| i64::try_from(integer).ok());
+    let unsigned = integer.and_then(|integer| u64::try_from(integer).ok());
+    match (signed, unsigned) {
+        (Some(integer), _) => ValueRef::Int(integer),
+        (None, Some(integer)) => ValueRef::UInt(integer),
+        (None, None) => ValueRef::String(key),
+    }
 }
 
 /// A record of the log, as a follower of the collection sees it.

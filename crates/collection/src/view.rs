@@ -50,6 +50,10 @@ impl PartitionView {
         self.view.position()
     }
 
+    pub(crate) fn totals(&self) -> Totals {
+        *self.view.summary()
+    }
+
     /// Documents in it.
     pub fn count(&self) -> u64 {
         self.view.summary().documents

@@ -2,6 +2,7 @@
 
 use crate::collection::Collection;
 use crate::collection_state::CollectionState;
+use crate::one_key;
 use crate::{Error, Result};
 use quire_collection::{Write, Written};
 use quire_model::{Document, Key};
@@ -47,6 +48,8 @@ pub struct Batch<'c> {
     collection: &'c CollectionState,
     writes: Vec<Write>,
     durability: Option<Durability>,
+    /// Documents may name another key than their own: they are copied as they are.
+    is_copy: bool,
 }
 
 impl Collection {
@@ -56,7 +59,16 @@ impl Collection {
             collection: self.state(),
             writes: Vec::new(),
             durability: None,
+            is_copy: false,
         }
+    }
+}
+
+/// Begins a batch of documents that were written before, and are copied whatever keys they name.
+pub(crate) fn copies(collection: &Collection) -> Batch<'_> {
+    Batch {
+        is_copy: true,
+        ..collection.batch()
     }
 }
 
@@ -120,13 +132,21 @@ impl Batch<'_> {
 
     /// Does the writes and acknowledges them together. Returns a result for each write, in their
     /// order. Each is judged on its own: one that fails does not keep the others from being done.
-    /// Writes to one key are done in their order.
+    /// Writes to one key are done in their order. One whose document names another key in the key
+    /// field, or in `_id`, is `Invalid`.
     pub fn write(self) -> Vec<Result<Written>> {
         let durability = self.durability_or_default();
+        let key_field = self.key_field();
         let mut results: Vec<Option<Result<Written>>> = Vec::new();
         results.resize_with(self.writes.len(), || None);
         let mut by_partition: BTreeMap<u32, (Vec<usize>, Vec<Write>)> = BTreeMap::new();
         for (index, write) in self.writes.into_iter().enumerate() {
+            if let Some(field) = &key_field
+                && let Err(error) = one_key::check(field, &write)
+            {
+                results[index] = Some(Err(error));
+                continue;
+            }
             let (indices, writes) = by_partition
                 .entry(self.collection.partition_of(&write.key))
                 .or_default();
@@ -162,13 +182,20 @@ impl Batch<'_> {
     ///
     /// # Errors
     /// Nothing was written if it is `Invalid` (the keys belong to several partitions:
-    /// [`Collection::partition_of`] tells), `TooLarge` (more than about 32 MiB of records), or what
+    /// [`Collection::partition_of`] tells; or a document names another key than its own), `TooLarge` (more than about 32 MiB of records), or what
     /// is wrong with the first write that fails: `Conflict`, `NotFound`. Otherwise as of
     /// [`Collection::put`].
     pub fn write_atomic(self) -> Result<Vec<Written>> {
         let Some(first) = self.writes.first() else {
             return Ok(Vec::new());
         };
+        if let Some(field) = self.key_field() {
+            let mut checks = self
+                .writes
+                .iter()
+                .map(|write| one_key::check(&field, write));
+            checks.try_for_each(|checked| checked)?;
+        }
         let number = self.collection.partition_of(&first.key);
         let other = |write: &&Write| self.collection.partition_of(&write.key) != number;
         if let Some(other) = self.writes.iter().find(other) {
@@ -188,6 +215,12 @@ impl Batch<'_> {
         Ok(written)
     }
 
+    /// The collection's key field, if documents are checked.
+    fn key_field(&self) -> Option<String> {
+        let field = || self.collection.settings.read().key_field.clone();
+        (!self.is_copy).then(field)
+    }
+
     fn durability_or_default(&self) -> Durability {
         let setting = || self.collection.settings.read().durability;
         self.durability.unwrap_or_else(setting)
@@ -199,7 +232,8 @@ impl Collection {
     /// [`Batch::write`] does. Each group is the number of a partition and
     /// writes to it in their order; a partition may have several groups. Returns the results of
     /// each group, in the order of its writes. If a key is not of the partition of its group,
-    /// nothing is written and all results are `Invalid`.
+    /// nothing is written and all results are `Invalid`. A write whose document names another key
+    /// in the key field, or in `_id`, is `Invalid` alone.
     pub fn write_grouped(
         &self,
         groups: &[(u32, &[Write])],
@@ -218,8 +252,42 @@ impl Collection {
             let refused = |(_, writes): &(u32, &[Write])| writes.iter().map(|_| error()).collect();
             return groups.iter().map(refused).collect();
         }
-        let setting = || self.settings().durability;
-        write_groups(self.state(), groups, durability.unwrap_or_else(setting))
+        let settings = self.settings();
+        let durability = durability.unwrap_or(settings.durability);
+        let is_right = |write: &Write| one_key::check(&settings.key_field, write).is_ok();
+        let are_right = |(_, writes): &(u32, &[Write])| writes.iter().all(is_right);
+        if groups.iter().all(are_right) {
+            return write_groups(self.state(), groups, durability);
+        }
+        self.write_right_ones(groups, durability, &settings.key_field)
+    }
+
+    /// Does the writes whose documents name no other key than their own; the others are refused.
+    fn write_right_ones(
+        &self,
+        groups: &[(u32, &[Write])],
+        durability: Durability,
+        key_field: &str,
+    ) -> Vec<Vec<Result<Written>>> {
+        let check = |write: &Write| one_key::check(key_field, write);
+        let right = |(number, writes): &(u32, &[Write])| {
+            let right = writes.iter().filter(|write| check(write).is_ok());
+            (*number, right.cloned().collect::<Vec<Write>>())
+        };
+        let right: Vec<(u32, Vec<Write>)> = groups.iter().map(right).collect();
+        let borrowed: Vec<(u32, &[Write])> = right
+            .iter()
+            .map(|(number, writes)| (*number, writes.as_slice()))
+            .collect();
+        let done = write_groups(self.state(), &borrowed, durability);
+        assert_eq!(done.len(), groups.len(), "each group has its results");
+        let merged = groups.iter().zip(done).map(|((_, writes), done)| {
+            let mut done = done.into_iter();
+            let result =
+                |write| check(write).and_then(|()| done.next().unwrap_or(Err(Error::Closed)));
+            writes.iter().map(result).collect()
+        });
+        merged.collect()
     }
 }
 

@@ -148,11 +148,16 @@ impl DatabaseBuilder {
     /// As of [`Database::open`]; `Invalid` for an option out of its range or other volumes than
     /// the database was created on; `NotFound` if there is none and it is not to be created.
     pub fn open(self) -> Result<Database> {
+        self.open_as(false)
+    }
+
+    /// As [`open`](Self::open), for the repair that makes the database if `repairing`.
+    pub(crate) fn open_as(self, repairing: bool) -> Result<Database> {
         let env = match self.env {
             Some(env) => env,
             None => OsEnv::new()?,
         };
         let volumes = Volumes::new(self.volumes).map_err(Error::from)?;
-        Database::open_on(env, volumes, self.options)
+        Database::open_on(env, volumes, self.options, repairing)
     }
 }

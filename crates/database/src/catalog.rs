@@ -1,14 +1,21 @@
 //! The catalog: which collections a database has, and their settings.
 //!
-//! A small text file, `CATALOG`, replaced whole at each change; readable by people, checked by a
-//! checksum.
+//! A small text file, replaced whole at each change; readable by people, checked by a checksum.
+//! There are two copies, `CATALOG` and `CATALOG-2`: one damaged file costs nothing.
 //!
-//! A sealed text file (see `sealed.rs`) of the kind `quire-catalog`, version 1.
+//! # Invariants
+//! 1. Each write has a higher number than all before it, also those that failed.
+//! 2. A change is acknowledged once both copies have it. Of two whole copies the one with the higher
+//!    number counts; the opening then replaces the other.
+//!
+//! A sealed text file (see `sealed.rs`) of the kind `quire-catalog`, version 2. Version 1 had one
+//! copy and no number.
 
 use crate::settings::{check_name, deserialize_stored};
 use crate::{CollectionSettings, Error, Result};
 use quire_collection::IndexSettings;
-use quire_env::Env;
+use quire_env::{Env, ErrorKind as EnvErrorKind};
+use quire_seeded::{Bug, seeded};
 use quire_store::{seal, unseal};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -17,8 +24,12 @@ use std::path::{Path, PathBuf};
 /// The name of the file in the directory of the first volume.
 pub const CATALOG_NAME: &str = "CATALOG";
 
+/// The name of the second copy, beside it.
+pub const CATALOG_COPY_NAME: &str = "CATALOG-2";
+
 const KIND: &str = "quire-catalog";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+const VERSION_ONE_COPY: u32 = 1;
 
 /// The most bytes that the file may have.
 pub const CATALOG_BYTES_MAX: u64 = 64 << 20;
@@ -26,6 +37,9 @@ pub const CATALOG_BYTES_MAX: u64 = 64 << 20;
 /// What the file says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Catalog {
+    /// How many were written before it; 0 in version 1.
+    #[serde(default)]
+    pub number: u64,
     /// 16 hex digits, random: the first half of the identity of each of its partitions.
     pub database: String,
     /// How many volumes it was made on.
@@ -73,6 +87,7 @@ impl Catalog {
         let mut random = [0; 8];
         env.random(&mut random);
         Catalog {
+            number: 1,
             database: format!("{:016x}", u64::from_le_bytes(random)),
             volumes: u32::try_from(volumes).unwrap_or(u32::MAX),
             next_collection: 1,
@@ -85,17 +100,33 @@ impl Catalog {
         root.join(CATALOG_NAME)
     }
 
-    /// Reads the file.
+    /// The path of the second copy.
+    pub fn copy_path(root: &Path) -> PathBuf {
+        root.join(CATALOG_COPY_NAME)
+    }
+
+    /// Whether there is a catalog, or its second copy.
     ///
     /// # Errors
-    /// `Corrupt` if it is damaged; `NotFound`; `Io`.
+    /// `Io`.
+    pub fn exists(env: &dyn Env, root: &Path) -> Result<bool> {
+        Ok(env.exists(&Catalog::path(root))? || env.exists(&Catalog::copy_path(root))?)
+    }
+
+    /// Reads the catalog: of its two copies the newer whole one.
+    ///
+    /// # Errors
+    /// `Corrupt` if no copy is whole, or they are of two databases; `NotFound`; `Io`.
     pub fn read(env: &dyn Env, root: &Path) -> Result<Catalog> {
-        let path = Catalog::path(root);
+        FoundCatalog::read(env, root)?.newest()
+    }
+
+    fn read_copy(env: &dyn Env, path: PathBuf) -> Result<Catalog> {
         let bytes = env.read(&path, CATALOG_BYTES_MAX)?;
         Catalog::decode(&bytes).map_err(|what| Error::Catalog { path, what })
     }
 
-    /// Replaces the file. Durable when it returns.
+    /// Replaces both copies. Durable when it returns.
     ///
     /// # Errors
     /// `Full` or `Io`: the old catalog or the new one is there.
@@ -104,7 +135,12 @@ impl Catalog {
             self.check().is_ok(),
             "a catalog that is written can be read again"
         );
-        Ok(env.replace(&Catalog::path(root), &self.encode())?)
+        let bytes = self.encode();
+        env.replace(&Catalog::path(root), &bytes)?;
+        if !seeded(Bug::CatalogCopyStale) {
+            env.replace(&Catalog::copy_path(root), &bytes)?;
+        }
+        Ok(())
     }
 
     /// The bytes of the file.
@@ -117,7 +153,12 @@ impl Catalog {
     /// # Errors
     /// What is wrong, in words, if they are damaged or of another version.
     pub fn decode(bytes: &[u8]) -> std::result::Result<Catalog, String> {
-        let json = unseal(KIND, VERSION, "catalog", bytes)?;
+        let one_copy = format!("{KIND} {VERSION_ONE_COPY} ");
+        let version = match bytes.starts_with(one_copy.as_bytes()) {
+            true => VERSION_ONE_COPY,
+            false => VERSION,
+        };
+        let json = unseal(KIND, version, "catalog", bytes)?;
         let catalog: Catalog = serde_json::from_str(json)
             .map_err(|error| format!("the catalog is damaged: {error}"))?;
         let checked = catalog.check();
@@ -202,6 +243,75 @@ impl Catalog {
     }
 }
 
+/// Both copies of a catalog, as they were found.
+#[derive(Debug)]
+pub struct FoundCatalog {
+    root: PathBuf,
+    first: Result<Catalog>,
+    second: Result<Catalog>,
+}
+
+impl FoundCatalog {
+    /// Reads both copies.
+    ///
+    /// # Errors
+    /// Those of the machine, but for a file that is not there.
+    pub fn read(env: &dyn Env, root: &Path) -> Result<FoundCatalog> {
+        let read = |path| match Catalog::read_copy(env, path) {
+            Err(Error::Env(error))
+                if !matches!(
+                    error.kind(),
+                    EnvErrorKind::NotFound | EnvErrorKind::TooLarge | EnvErrorKind::UnexpectedEnd
+                ) =>
+            {
+                Err(Error::Env(error))
+            }
+            read => Ok(read),
+        };
+        Ok(FoundCatalog {
+            root: root.to_path_buf(),
+            first: read(Catalog::path(root))?,
+            second: read(Catalog::copy_path(root))?,
+        })
+    }
+
+    /// The newer whole copy.
+    ///
+    /// # Errors
+    /// What is wrong with the first, if neither is whole; `Corrupt` if they are of two databases.
+    pub fn newest(self) -> Result<Catalog> {
+        match (self.first, self.second) {
+            (Ok(first), Ok(second)) if first.database != second.database => Err(Error::Catalog {
+                path: self.root.join(CATALOG_NAME),
+                what: format!(
+                    "it is of database {}, and {CATALOG_COPY_NAME} beside it of {}: remove the one \
+                     that does not belong here",
+                    first.database, second.database
+                ),
+            }),
+            (Ok(first), Ok(second)) if second.number > first.number => Ok(second),
+            (Ok(first), _) => Ok(first),
+            (Err(_), Ok(second)) => Ok(second),
+            (Err(error), Err(_)) => Err(error),
+        }
+    }
+
+    /// Whether both copies say the same, so that nothing is to be written.
+    pub fn is_settled(&self) -> bool {
+        matches!((&self.first, &self.second), (Ok(first), Ok(second)) if first == second)
+    }
+
+    /// What is wrong with a copy while the other one is whole. One that is missing, or older, is
+    /// not wrong: the next opening writes it.
+    pub fn damage(&self) -> Option<(PathBuf, String)> {
+        match (&self.first, &self.second) {
+            (Err(Error::Catalog { path, what }), Ok(_))
+            | (Ok(_), Err(Error::Catalog { path, what })) => Some((path.clone(), what.clone())),
+            _ => None,
+        }
+    }
+}
+
 /// A collection's directory below each volume's.
 pub fn collection_dir(id: u32) -> PathBuf {
     PathBuf::from(format!("c{id:08}"))
@@ -230,6 +340,7 @@ mod tests {
 
     fn sample() -> Catalog {
         Catalog {
+            number: 1,
             database: "00ff00ff00ff00ff".into(),
             volumes: 1,
             next_collection: 3,
@@ -276,6 +387,58 @@ mod tests {
             assert!(Catalog::decode(&damaged).is_err(), "byte {at}");
             assert!(Catalog::decode(&bytes[..at]).is_err(), "cut at {at}");
         }
+    }
+
+    #[test]
+    fn the_newer_whole_copy_counts_and_two_databases_are_told() {
+        let env = quire_env::SimEnv::new(1);
+        let root = Path::new("/db");
+        env.create_dir_all(root).unwrap();
+        let (old, new) = (
+            sample(),
+            Catalog {
+                number: 2,
+                ..sample()
+            },
+        );
+        let put = |first: &[u8], second: &[u8]| {
+            env.replace(&Catalog::path(root), first).unwrap();
+            env.replace(&Catalog::copy_path(root), second).unwrap();
+        };
+        put(&old.encode(), &new.encode());
+        assert_eq!(Catalog::read(&*env, root).unwrap(), new);
+        assert!(!FoundCatalog::read(&*env, root).unwrap().is_settled());
+        put(&new.encode(), b"rot");
+        assert_eq!(Catalog::read(&*env, root).unwrap(), new);
+        let found = FoundCatalog::read(&*env, root).unwrap();
+        assert_eq!(found.damage().unwrap().0, Catalog::copy_path(root));
+        let other = Catalog {
+            database: "11".repeat(8),
+            ..sample()
+        };
+        put(&old.encode(), &other.encode());
+        let error = Catalog::read(&*env, root).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Corrupt);
+        put(b"rot", b"rot");
+        assert!(Catalog::read(&*env, root).is_err());
+    }
+
+    #[test]
+    fn a_catalog_of_one_copy_is_read() {
+        let text = String::from_utf8(sample().encode()).unwrap();
+        let json = text
+            .split_once('\n')
+            .unwrap()
+            .1
+            .replace("\"number\":1,", "");
+        let catalog = Catalog::decode(&seal(KIND, VERSION_ONE_COPY, &json)).unwrap();
+        assert_eq!(
+            catalog,
+            Catalog {
+                number: 0,
+                ..sample()
+            }
+        );
     }
 
     #[test]

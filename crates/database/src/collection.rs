@@ -2,6 +2,7 @@
 
 use crate::collection_state::CollectionState;
 use crate::error::first_error;
+use crate::one_key;
 use crate::retention::PartitionRetention;
 use crate::scan::Scan;
 use crate::settings::CollectionSettings;
@@ -10,7 +11,7 @@ use crate::tail::Tail;
 use crate::view::View;
 use crate::{Error, Result};
 use parking_lot::RwLock;
-use quire_collection::{Found, IndexSettings, Partition};
+use quire_collection::{Found, IndexSettings, Partition, Write};
 use quire_env::Gate;
 use quire_model::{Document, Key, Position};
 use std::ops::RangeBounds;
@@ -117,6 +118,15 @@ impl Collection {
     /// `Invalid` if it has none, or one that can't be a key.
     pub fn key_of(&self, document: &Document) -> Result<Key> {
         self.state.key_of(document)
+    }
+
+    /// Refuses a write whose document, or patch, names another key than the write's, as every write
+    /// does.
+    ///
+    /// # Errors
+    /// `Invalid` if the key field of the collection, or `_id`, is there and is another key.
+    pub fn check_key(&self, write: &Write) -> Result<()> {
+        one_key::check(&self.settings().key_field, write)
     }
 
     /// The partition that a key belongs to.
@@ -313,8 +323,9 @@ impl Collection {
             ..CollectionStats::default()
         };
         for partition in &self.state.partitions {
-            stats.add(&partition.stats());
-            stats.add_index(partition.index_figures());
+            let figures = partition.stats();
+            stats.add(&figures);
+            stats.add_index(partition.index_figures(&figures));
         }
         for retention in &self.state.retention {
             stats.retention_deleted += retention.deleted();

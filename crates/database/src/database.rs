@@ -1,19 +1,19 @@
 //! A database: a directory (or several, one a disk) of collections.
 
-use crate::catalog::{Catalog, Entry};
+use crate::catalog::{Catalog, Entry, FoundCatalog};
 use crate::collection::Collection;
 use crate::directory::{
-    LOCK_NAME, holds_database, partition_place, remove_collection, remove_leftovers,
+    holds_database, holds_repair, partition_place, remove_collection, remove_leftovers,
 };
 use crate::error::first_error;
 use crate::options::DatabaseOptions;
 use crate::scrub::{Ended, ScrubSource, Scrubber};
 use crate::settings::{CollectionSettings, check_name};
 use crate::stats::{DatabaseStats, FilterStats, ScrubStats};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use quire_collection::Partition;
-use quire_env::{Env, Gate, Volumes};
+use quire_env::{Env, ErrorKind as EnvErrorKind, Gate, Volumes};
 use quire_seeded::{Bug, seeded};
 use quire_store::{Place, Shared, StoreOptions};
 use std::collections::BTreeMap;
@@ -113,14 +113,20 @@ impl std::fmt::Debug for Database {
 impl Database {
     /// Opens a database: what a [`DatabaseBuilder`](crate::DatabaseBuilder) does with what it was
     /// given.
+    /// One that a repair is making is opened only by that repair, which says so.
     pub(crate) fn open_on(
         env: Arc<dyn Env>,
         volumes: Volumes,
         options: DatabaseOptions,
+        repairing: bool,
     ) -> Result<Database> {
         options.check()?;
         let root = volumes.root();
-        if holds_database(&*env, root)? {
+        let is_there = match repairing {
+            true => holds_repair(&*env, root)?,
+            false => holds_database(&*env, root)?,
+        };
+        if is_there {
             volumes.check(&*env)?;
         } else {
             if !options.create_if_missing {
@@ -132,15 +138,13 @@ impl Database {
                 env.create_dir_all(&volume.path)?;
             }
         }
-        let lock = env.lock(&root.join(LOCK_NAME))?;
-        let catalog = if env.exists(&Catalog::path(root))? {
-            let catalog = Catalog::read(&*env, root)?;
-            // One whose writer could not sync its name must not give way to the one before it once
-            // it was read.
-            if !seeded(Bug::FoundCatalogBelieved) {
-                env.sync_dir(root)?;
-            }
-            catalog
+        let lock = env.lock_dir(root)?;
+        // Who held the lock until now may have been a repair.
+        if !repairing {
+            holds_database(&*env, root)?;
+        }
+        let catalog = if Catalog::exists(&*env, root)? {
+            find_catalog(&*env, root)?
         } else {
             let catalog = Catalog::new(&*env, volumes.iter().count());
             catalog.write(&*env, root)?;
@@ -538,7 +542,7 @@ impl Database {
     }
 
     /// Writes the next catalog, which is then the one that counts.
-    fn replace_catalog(&self, state: &mut State, next: Catalog) -> Result<()> {
+    fn replace_catalog(&self, state: &mut State, mut next: Catalog) -> Result<()> {
         assert!(
             next.next_collection >= state.catalog.next_collection,
             "ids of collections are never given twice"
@@ -547,6 +551,11 @@ impl Database {
             next.database, state.catalog.database,
             "a database keeps its id"
         );
+        // The loser of a lock changes nothing that the winner reads.
+        self.inner.shared.check_lock()?;
+        // A number is used once, even if the attempt fails: it may be on disk all the same.
+        state.catalog.number += 1;
+        next.number = state.catalog.number;
         next.write(&**self.env(), self.inner.volumes.root())?;
         state.catalog = next;
         state.in_doubt = None;
@@ -556,12 +565,16 @@ impl Database {
 
     /// Whether a crash now could leave another catalog than the one that counts, after an attempt
     /// to replace it failed.
-    fn catalog_is_in_doubt(&self, state: &State) -> bool {
+    fn catalog_is_in_doubt(&self, state: &mut State) -> bool {
         let (env, root) = (&**self.env(), self.inner.volumes.root());
         // The next one was never in place, or this one is again.
         let stands =
             Catalog::read(env, root).is_ok_and(|found| found.same_collections(&state.catalog));
-        !stands && state.catalog.write(env, root).is_err()
+        if stands {
+            return false;
+        }
+        state.catalog.number += 1;
+        state.catalog.write(env, root).is_err()
     }
 
     fn open_locked(&self, state: &mut State, entry: &Entry) -> Result<Collection> {
@@ -609,6 +622,7 @@ impl Database {
         let mut options = StoreOptions {
             replay_bytes_max: self.inner.options.replay_bytes_max,
             log_live_percent: self.inner.options.log_live_percent,
+            dead_bytes_min: DEAD_BYTES_MIN / u64::from(settings.partitions.max(1)),
             segment_age: log.segment_age,
             ..StoreOptions::default()
         };
@@ -617,6 +631,38 @@ impl Database {
         options.log.codec = log.codec;
         options
     }
+}
+
+/// All partitions of a collection together may keep this many dead bytes, beside what is in
+/// proportion to the live ones.
+const DEAD_BYTES_MIN: u64 = 32 << 20;
+
+/// The catalog that counts, in both copies.
+fn find_catalog(env: &dyn Env, root: &Path) -> Result<Catalog> {
+    let found = FoundCatalog::read(env, root)?;
+    if let Some((path, what)) = found.damage() {
+        tracing::error!(path = %path.display(), what, "a copy of the catalog is damaged");
+    }
+    let is_settled = found.is_settled();
+    let mut catalog = found.newest()?;
+    // One whose writer could not sync its name must not give way to the one before it once it was
+    // read.
+    if !seeded(Bug::FoundCatalogBelieved) {
+        env.sync_dir(root)?;
+    }
+    if !is_settled {
+        catalog.number += 1;
+        // Without room, or in a directory that can only be read, one copy does.
+        if let Err(error) = catalog.write(env, root) {
+            let is_denied =
+                matches!(&error, Error::Env(error) if error.kind() == EnvErrorKind::Denied);
+            if error.kind() != ErrorKind::Full && !is_denied {
+                return Err(error);
+            }
+            tracing::warn!(%error, "the copies of the catalog differ, and could not be written");
+        }
+    }
+    Ok(catalog)
 }
 
 /// Closes collections, then gives up the lock.

@@ -1,7 +1,8 @@
 //! The directory of a database: which files lie in it, and where each partition lives.
 
 use crate::catalog::{
-    CATALOG_NAME, Catalog, Entry, collection_dir, parse_collection_dir, partition_dir,
+    CATALOG_COPY_NAME, CATALOG_NAME, Catalog, Entry, collection_dir, parse_collection_dir,
+    partition_dir,
 };
 use crate::error::first_error;
 use crate::{Error, Result};
@@ -9,11 +10,14 @@ use quire_env::{Env, ErrorKind as EnvErrorKind, Volumes};
 use quire_store::Place;
 use std::path::Path;
 
-/// The lock file: the process that has the database open holds a lock on it.
-pub const LOCK_NAME: &str = "LOCK";
+/// The lock file: the process that has the database open holds a lock on it and on its directory.
+pub use quire_env::LOCK_NAME;
 
 /// The file that says that a restore or a copy into the directory has not ended.
 pub const RESTORING_NAME: &str = "RESTORING";
+
+/// The file that says that a repair into the directory has not ended.
+pub const REPAIRING_NAME: &str = "REPAIRING";
 
 /// Where a partition lives.
 pub fn partition_place(
@@ -37,7 +41,12 @@ pub fn holds_database(env: &dyn Env, root: &Path) -> Result<bool> {
         Err(error) if error.kind() == EnvErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error.into()),
     };
-    if names.iter().any(|name| name == CATALOG_NAME) {
+    if names.iter().any(|name| name == REPAIRING_NAME) {
+        return Err(Error::Repairing {
+            path: root.to_path_buf(),
+        });
+    }
+    if names.iter().any(is_catalog) {
         return Ok(true);
     }
     if names.iter().any(|name| name == quire_kv::MARKER_NAME) {
@@ -60,6 +69,15 @@ pub fn holds_database(env: &dyn Env, root: &Path) -> Result<bool> {
     Err(Error::Foreign {
         path: root.to_path_buf(),
     })
+}
+
+/// Whether the directory, into which a repair writes, holds a catalog already.
+pub(crate) fn holds_repair(env: &dyn Env, root: &Path) -> Result<bool> {
+    Ok(env.list(root)?.iter().any(is_catalog))
+}
+
+fn is_catalog(name: &String) -> bool {
+    name == CATALOG_NAME || name == CATALOG_COPY_NAME
 }
 
 /// Removes what a crash left of collections that were being made or dropped, and of a restore that

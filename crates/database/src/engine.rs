@@ -1,6 +1,8 @@
 //! What operations need of an open database beyond its public face: partitions, the catalog, the
 //! files of one moment. `quiredb` does not re-export this module.
 
+use crate::batch::Batch;
+use crate::builder::DatabaseBuilder;
 use crate::catalog::Catalog;
 use crate::collection::Collection;
 use crate::database::Database;
@@ -15,6 +17,14 @@ use std::sync::Arc;
 /// The directory of the database's first volume.
 pub fn root(database: &Database) -> &Path {
     database.root()
+}
+
+/// Opens the new database that a repair makes, which nobody else may open yet.
+///
+/// # Errors
+/// As of [`DatabaseBuilder::open`].
+pub fn open_for_repair(builder: DatabaseBuilder) -> Result<Database> {
+    builder.open_as(true)
 }
 
 /// The id that the database and every copy of it has.
@@ -60,6 +70,12 @@ pub fn check_open(database: &Database) -> Result<()> {
 /// `Closed`, and those of creating, dropping and changing a collection.
 pub fn take_collections_of(database: &Database, leader: &Catalog) -> Result<()> {
     database.take_collections_of(leader)
+}
+
+/// Begins a batch of documents that a collection had before, and that a repair writes again as they
+/// are: one that names another key than its own is not refused.
+pub fn copies(collection: &Collection) -> Batch<'_> {
+    crate::batch::copies(collection)
 }
 
 /// The partitions of a collection, in the order of their numbers.

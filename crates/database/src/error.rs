@@ -108,6 +108,15 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
+    /// A repair into the directory did not end.
+    #[error(
+        "{path}: a repair into this directory did not end, so documents are missing; run `quire \
+         repair` again to begin it anew"
+    )]
+    Repairing {
+        /// The directory.
+        path: PathBuf,
+    },
     /// There is no backup in the directory.
     #[error("{path}: no backup here; `quire backup` makes one")]
     NoBackup {
@@ -194,6 +203,7 @@ impl Error {
             Error::Foreign { .. }
             | Error::KeysAndValues { .. }
             | Error::Restoring { .. }
+            | Error::Repairing { .. }
             | Error::ForeignBackup { .. }
             | Error::ForeignFollower { .. }
             | Error::Typed { .. }

@@ -1,5 +1,6 @@
-//! Queries over live collections: by the search indexes of their partitions, or, where one has none
-//! that is complete and has all fields of the query, by reading every document.
+//! Queries over live collections: by the search indexes of their partitions, or by reading every
+//! document, where one has no index that is complete and has all fields of the query, and where it
+//! is expected to cost less.
 //!
 //! Documents are read partition by partition, in the order of their docids, which is that of their
 //! first writes. Hits of a query without an order come in this order. A document without a field
@@ -10,10 +11,16 @@ use crate::view::View;
 use crate::{Error, Result};
 use quire_collection::{Found, ID, PartitionView};
 use quire_model::DocId;
-use quire_query::{Aggregated, Answer, Explain, Hit, Options, Prepared, Query, Shard};
+use quire_query::{Access, Aggregated, Answer, Explain, Hit, Options, Prepared, Query, Shard};
 
 /// Documents of a page that are read at a time.
 const READ_AT_ONCE: usize = 256;
+
+/// What reading a document among all of them costs, in nanoseconds, about.
+const SCAN_NANOS: u64 = 1_000;
+
+/// Every document is read if that saves more than this.
+const SAVED_NANOS_MIN: u64 = 200_000;
 
 /// What a query gives of a collection.
 #[derive(Debug, Clone)]
@@ -88,16 +95,27 @@ impl View {
     /// # Errors
     /// As of [`Collection::query`].
     pub fn query_all(views: &[View], query: &Prepared, options: &Options<'_>) -> Result<Answer> {
+        if query.is_count_of_all() && options.clock.is_none() {
+            let count: u64 = views.iter().map(View::count).sum();
+            return Ok(query.counted(count));
+        }
         if let Some(answer) = answer_by_indexes(views, query, options)? {
             return Ok(answer);
         }
         let mut scan = query.scan(options);
         let is_about_id = query.is_about(ID);
         let mut page = Vec::new();
-        for (shard, partition) in (0..).zip(partitions(views)) {
+        let mut is_partial = false;
+        'partitions: for (shard, partition) in (0..).zip(partitions(views)) {
             let mut rows = partition.rows()?;
             while !scan.is_done() {
-                options.check_stop().map_err(Error::Query)?;
+                match options.check_stop() {
+                    Err(quire_query::Error::Stopped) if options.partial => {
+                        is_partial = true;
+                        break 'partitions;
+                    }
+                    other => other.map_err(Error::Query)?,
+                }
                 let batch = rows.next_batch()?;
                 if batch.is_empty() {
                     break;
@@ -120,6 +138,7 @@ impl View {
             }
         }
         let mut answer = scan.finish()?;
+        answer.is_partial = is_partial;
         // A query with an order has its hits from there, others from here.
         answer.hits.append(&mut page);
         Ok(answer)
@@ -162,9 +181,11 @@ fn answer_by_indexes(
     query: &Prepared,
     options: &Options<'_>,
 ) -> Result<Option<Answer>> {
+    if options.access == Some(Access::Scan) {
+        return Ok(None);
+    }
     let mut shards = Vec::new();
     for partition in partitions(views) {
-        options.check_stop().map_err(Error::Query)?;
         match partition.search(query)? {
             Some(shard) => shards.push((partition, shard)),
             None => return Ok(None),
@@ -172,7 +193,11 @@ fn answer_by_indexes(
     }
     let answer = {
         let shards = shards.iter().map(|(_, shard)| shard as &dyn Shard);
-        query.answer(&shards.collect::<Vec<_>>(), options)
+        let shards: Vec<_> = shards.collect();
+        match options.access.is_none() && scan_is_cheaper(query, &shards) {
+            true => return Ok(None),
+            false => query.answer(&shards, options),
+        }
     };
     if answer.is_err() {
         let damaged = shards
@@ -183,6 +208,29 @@ fn answer_by_indexes(
         }
     }
     Ok(Some(answer?))
+}
+
+/// Whether it is expected to cost less to read every document, or as many as the page needs.
+fn scan_is_cheaper(query: &Prepared, shards: &[&dyn Shard]) -> bool {
+    let (mut by_index, mut expected, mut documents) = (0u64, 0u64, 0u64);
+    for shard in shards {
+        // An error is met again by the query itself.
+        let (Ok(cost), Ok(docs)) = (query.cost_on(*shard), shard.doc_count()) else {
+            return false;
+        };
+        by_index = by_index.saturating_add(cost.nanos);
+        expected += cost.expected;
+        documents += docs;
+    }
+    let read = match query.first_hits() {
+        Some(hits) if hits < expected => {
+            let part = u128::from(documents) * u128::from(hits) / u128::from(expected.max(1));
+            u64::try_from(part).unwrap_or(documents)
+        }
+        _ => documents,
+    };
+    let scan = read.saturating_mul(SCAN_NANOS);
+    by_index > scan.saturating_add(SAVED_NANOS_MIN)
 }
 
 /// Refuses what takes more memory than a query may.

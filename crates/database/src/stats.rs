@@ -3,6 +3,7 @@
 use crate::damage::Damage;
 use quire_collection::IndexFigures;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Figures about a database. Events are counted since it was opened.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -168,8 +169,16 @@ impl CollectionStats {
             ..IndexStats::default()
         });
         index.complete &= figures.complete;
+        index.documents += figures.documents;
         index.lag_records += figures.lag;
-        index.bytes += figures.bytes;
+        index.lag_micros = index.lag_micros.max(figures.lag_micros);
+        index.records += figures.records;
+        index.busy_micros += figures.busy_micros;
+        for (name, bytes) in figures.trees {
+            index.bytes += bytes;
+            *index.trees.entry(name).or_default() += bytes;
+        }
+        index.errors.extend(figures.error);
         index.refused_fields.extend(figures.refused_fields);
         index.refused_fields.sort();
         index.refused_fields.dedup();
@@ -217,17 +226,30 @@ impl CollectionStats {
     }
 }
 
-/// Figures about the search index of a collection.
+/// Figures about the search index of a collection. Events are counted since it was opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct IndexStats {
     /// Whether it is complete in every partition: queries use it only then.
     pub complete: bool,
+    /// Documents that it was built of, about; all of them, once it is complete.
+    pub documents: u64,
     /// Records that are not in it yet. Queries look at their documents one by one.
     pub lag_records: u64,
+    /// How long ago the oldest of these records was written, in microseconds.
+    pub lag_micros: u64,
+    /// Records that were taken into it after they were written.
+    pub records: u64,
+    /// How long it took to build it and to take in records, in microseconds, of all partitions
+    /// together.
+    pub busy_micros: u64,
     /// Bytes of its table files and memtables.
     pub bytes: u64,
+    /// The same by tree.
+    pub trees: BTreeMap<String, u64>,
+    /// Why the work on it last failed, partition by partition, where it has not succeeded since.
+    pub errors: Vec<String>,
     /// How often it was built anew in a partition since the collection was opened, as its files
     /// were damaged.
     pub rebuilt: u64,
@@ -236,6 +258,15 @@ pub struct IndexStats {
     /// Fields that are not in it, by name, at most a hundred of each partition: in a partition
     /// 10,000 are. Queries about them read documents.
     pub refused_fields: Vec<String>,
+}
+
+impl IndexStats {
+    /// Records that are taken in a second of work; none if there was no work yet.
+    #[must_use]
+    pub fn records_per_second(&self) -> Option<f64> {
+        let seconds = self.busy_micros as f64 / 1e6;
+        (self.records > 0 && seconds > 0.0).then(|| self.records as f64 / seconds)
+    }
 }
 
 /// What scrubbing has done and found.

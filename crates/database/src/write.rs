@@ -133,10 +133,11 @@ impl Collection {
         self.write().put(document)
     }
 
-    /// Makes `document` the document under `key`, whether it has a key field or not.
+    /// Makes `document` the document under `key`. If it has the collection's key field, or `_id`,
+    /// that is this key.
     ///
     /// # Errors
-    /// As of [`put`](Collection::put).
+    /// As of [`put`](Collection::put); `Invalid` if it has another key in one of these fields.
     pub fn put_at(&self, key: &Key, document: &Document) -> Result<Written> {
         self.write().put_at(key, document)
     }
@@ -144,7 +145,8 @@ impl Collection {
     /// Changes the document under `key` by a JSON merge patch (RFC 7396).
     ///
     /// # Errors
-    /// As of [`put`](Collection::put); `NotFound` if there is none.
+    /// As of [`put`](Collection::put); `NotFound` if there is none; `Invalid` if the patch has
+    /// another key in the key field or in `_id`.
     pub fn patch(&self, key: &Key, patch: &Document) -> Result<Written> {
         self.write().patch(key, patch)
     }

@@ -6,6 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The name of the file that [`Env::lock_dir`] locks.
+pub const LOCK_NAME: &str = "LOCK";
+
 /// The calls of the engine into the machine.
 ///
 /// Names (a file in a directory) are durable only after [`Env::sync_dir`] on the directory; bytes
@@ -49,6 +52,11 @@ pub trait Env: Send + Sync + fmt::Debug + 'static {
     /// or the process dies. Returns [`ErrorKind::Locked`](crate::ErrorKind) at once if another
     /// process, or another holder in this one, has it.
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>>;
+    /// Takes the exclusive lock on a directory that exists: on the file `LOCK` in it, and on the
+    /// directory itself where the system can do that. So the lock stays when the file is removed.
+    fn lock_dir(&self, dir: &Path) -> Result<Box<dyn FileLock>> {
+        self.lock(&dir.join(LOCK_NAME))
+    }
     /// Free bytes on the file system that holds `dir`.
     fn free_bytes(&self, dir: &Path) -> Result<u64>;
 

@@ -55,6 +55,15 @@ pub enum Error {
         /// The lock file.
         path: PathBuf,
     },
+    /// What was locked has lost its name.
+    #[error(
+        "{path} was removed or replaced while this process held its lock: another process may \
+         have the directory open, so nothing more is written; stop all of them, then open it again"
+    )]
+    LockLost {
+        /// The lock file or the directory.
+        path: PathBuf,
+    },
     /// A file larger than the caller's limit.
     #[error("{path} holds {found} bytes, more than the {limit} that such a file may")]
     TooLarge {
@@ -122,10 +131,18 @@ impl Error {
         ))
     }
 
+    /// Bytes to be overwritten that the file does not have.
+    pub(crate) fn written_beyond_end(path: &Path, offset: u64, found: u64) -> Error {
+        let path = path.display();
+        Error::InvalidArgument(format!(
+            "{path} can't be overwritten from {offset} on: it has {found} bytes"
+        ))
+    }
+
     /// What a caller can act on.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Error::Locked { .. } => ErrorKind::Locked,
+            Error::Locked { .. } | Error::LockLost { .. } => ErrorKind::Locked,
             Error::TooLarge { .. } => ErrorKind::TooLarge,
             Error::InvalidArgument(_) => ErrorKind::InvalidArgument,
             Error::Crashed { .. } => ErrorKind::Crashed,

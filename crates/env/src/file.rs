@@ -19,6 +19,10 @@ pub trait AppendFile: Send + fmt::Debug {
     /// Appends all of `bytes`. After an error, [`len`](Self::len) is unchanged, and the file may
     /// hold a prefix of them past it: truncate to `len` before trying again.
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
+    /// Overwrites the bytes from `offset` on, all of them below [`len`](Self::len). Durable after
+    /// [`sync`](Self::sync). After a crash or an error each sector may hold the old or the new
+    /// bytes. [`ErrorKind::InvalidArgument`](crate::ErrorKind) past the length.
+    fn overwrite(&mut self, offset: u64, bytes: &[u8]) -> Result<()>;
     /// Reserves disk space for the next `bytes` to be appended, so that a full disk is noticed
     /// here, before anything depends on the write. The length stays. Only a hint where the file
     /// system can't reserve.
@@ -84,4 +88,10 @@ pub trait ReadFile: Send + Sync + fmt::Debug {
 }
 
 /// Holds a lock until dropped.
-pub trait FileLock: Send + Sync + fmt::Debug {}
+pub trait FileLock: Send + Sync + fmt::Debug {
+    /// Fails with [`ErrorKind::Locked`](crate::ErrorKind) if what is locked no longer has its name:
+    /// then another process may hold a lock on what has that name now.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+}

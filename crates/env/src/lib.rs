@@ -24,7 +24,7 @@ mod volume;
 pub use budget::{Budget, Charge};
 pub use cache::{BlockCache, BlockKey, Cached};
 pub use durable::parent_of;
-pub use env::Env;
+pub use env::{Env, LOCK_NAME};
 pub use error::{Error, ErrorKind, Result};
 pub use file::{AppendFile, FileLock, ReadFile};
 pub use file_map::FileMap;

@@ -116,6 +116,10 @@ impl Env for OsEnv {
         Ok(Box::new(lock::lock(path)?))
     }
 
+    fn lock_dir(&self, dir: &Path) -> Result<Box<dyn FileLock>> {
+        Ok(Box::new(lock::lock_dir(dir)?))
+    }
+
     fn free_bytes(&self, dir: &Path) -> Result<u64> {
         dir::free_bytes(dir)
     }

@@ -179,10 +179,23 @@ impl FrozenBuilder {
     /// `TooLarge` for a document too many, or a payload over [`ROW_BYTES_MAX`]; and errors of the
     /// machine. The builder is then unusable.
     pub fn add(&mut self, document: &Document, payload: &[u8]) -> Result<u32> {
+        self.add_seen_as(document, document, payload)
+    }
+
+    /// As [`add`](Self::add), with the values of `seen` in place of the document's own.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn add_seen_as(
+        &mut self,
+        document: &Document,
+        seen: &Document,
+        payload: &[u8],
+    ) -> Result<u32> {
         let paths = std::mem::take(&mut self.paths);
         let mut outcome = Ok(());
         for (field, path) in paths.iter().enumerate() {
-            let visited = path.visit(document.root(), &mut |value| {
+            let visited = path.visit(seen.root(), &mut |value| {
                 outcome = self.set(field, value);
                 match outcome {
                     Ok(()) => ControlFlow::Continue(()),

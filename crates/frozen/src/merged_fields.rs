@@ -12,6 +12,8 @@
 //!    sorting.
 //! 3. All merged fields together take at most `bytes_max`. While a field is merged, it takes several
 //!    times what it takes afterwards.
+//! 4. A field that does not fit is tried again, and takes the place of fields that queries use less
+//!    for their bytes.
 //!
 //! Source of the idea: the "global ordinals" of Lucene and Elasticsearch, which merge the values
 //! alone.
@@ -41,6 +43,7 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::path::Path as FilePath;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Documents whose values are read at once.
@@ -58,6 +61,8 @@ pub(crate) struct MergedFields {
     /// A file in memory for each.
     ready: ArcSwap<HashMap<Path, ReadyField>>,
     wanted: Mutex<HashMap<Path, Wanted>>,
+    /// Whether a field did not fit: the uses of those that are merged are counted then.
+    is_full: AtomicBool,
     /// Held while a field is merged.
     merging: Mutex<()>,
 }
@@ -68,6 +73,8 @@ struct ReadyField {
     bytes: u64,
     filterable: bool,
     sortable: bool,
+    /// Queries that used it since a field did not fit, or since it was last compared with one.
+    uses: Arc<AtomicU64>,
 }
 
 /// The state of a field that is not merged.
@@ -75,9 +82,16 @@ struct ReadyField {
 enum Wanted {
     /// One query has needed it: the next one has it merged.
     Once,
-    /// It is being merged, or was found not to fit, or could not be read.
+    /// It is being merged, or can't be, or could not be read.
     Settled,
+    /// It did not fit. This many queries have needed it since; after so many it is compared with
+    /// those that are merged, and takes their place if it is used more for its bytes.
+    Refused { needed: u64, patience: u64 },
 }
+
+/// Queries that need a field which did not fit, before it is tried again; twice as many each time.
+const PATIENCE: u64 = 32;
+const PATIENCE_MAX: u64 = 1 << 20;
 
 impl MergedFields {
     /// `wanted` are fields that queries have needed before.
@@ -101,6 +115,7 @@ impl MergedFields {
             bytes_max,
             ready: ArcSwap::default(),
             wanted: Mutex::new(wanted.map(|path| (path, Wanted::Once)).collect()),
+            is_full: AtomicBool::new(false),
             merging: Mutex::default(),
         }
     }
@@ -116,10 +131,14 @@ impl MergedFields {
     pub(crate) fn shard(self: &Arc<Self>, uses: &[(&Path, Use)]) -> Option<Arc<dyn Merged>> {
         let starts = Arc::clone(self.starts.as_ref()?);
         let ready = self.ready.load();
+        let is_full = self.is_full.load(Ordering::Relaxed);
         let (mut fields, mut is_whole) = (SmallVec::new(), true);
         for (path, purpose) in uses {
             match ready.get(*path) {
                 Some(field) => {
+                    if is_full {
+                        field.uses.fetch_add(1, Ordering::Relaxed);
+                    }
                     is_whole &= match purpose {
                         Use::Filter => field.filterable,
                         Use::Column => field.sortable,
@@ -146,13 +165,14 @@ impl MergedFields {
         match wanted.get_mut(path) {
             None => drop(wanted.insert(path.clone(), Wanted::Once)),
             Some(Wanted::Settled) => {}
-            Some(once) => {
-                *once = Wanted::Settled;
+            Some(Wanted::Refused { needed, patience }) if *needed + 1 < *patience => *needed += 1,
+            Some(state) => {
+                let before = std::mem::replace(state, Wanted::Settled);
                 let (fields, path) = (Arc::downgrade(self), path.clone());
                 let merge = move || {
                     if let Some(fields) = fields.upgrade() {
                         // If a file can't be read, a query on it reports the error.
-                        let _ = fields.merge(&path);
+                        let _ = fields.merge(&path, before);
                     }
                 };
                 self.env
@@ -161,8 +181,9 @@ impl MergedFields {
         }
     }
 
-    /// Merges a field, if it fits.
-    fn merge(&self, path: &Path) -> Result<()> {
+    /// Merges a field, if it fits, or if it is used more than what it takes the place of. `before`
+    /// is the state in which it was found to be needed.
+    fn merge(&self, path: &Path, before: Wanted) -> Result<()> {
         let _alone = self.merging.lock();
         let (mut filterable, mut sortable, mut bytes) = (true, true, 0u64);
         let (mut pairs, mut distinct) = (0u64, 0u64);
@@ -182,16 +203,22 @@ impl MergedFields {
         let bits = |number: u64| u64::from(u64::BITS - number.leading_zeros());
         let of_pair = bits(self.documents.into()) + bits(distinct);
         bytes = bytes.saturating_add(pairs.saturating_mul(of_pair) / 8);
-        let taken: u64 = self.ready.load().values().map(|field| field.bytes).sum();
-        let left = self.bytes_max.saturating_sub(taken);
-        if bytes > left || !(filterable || sortable) {
+        if !(filterable || sortable) || bytes > self.bytes_max {
+            return Ok(());
+        }
+        let left = self.make_room(bytes, before);
+        if bytes > left {
+            self.refuse(path, before);
             return Ok(());
         }
         let file = self.merged_file(path, filterable)?;
         let bytes = file.len() as u64;
         let name = format!("{path} of all files");
         let sections = Sections::of_bytes(FilePath::new(&name), Bytes::from(file))?;
-        if bytes <= left {
+        // The estimate was above: a field of many small sections can still be larger.
+        if bytes > left {
+            self.refuse(path, before);
+        } else {
             let mut ready = HashMap::clone(&self.ready.load());
             let file = Arc::new(FrozenFile::of_sections(sections));
             let field = ReadyField {
@@ -199,11 +226,62 @@ impl MergedFields {
                 bytes,
                 filterable,
                 sortable,
+                uses: Arc::default(),
             };
             ready.insert(path.clone(), field);
             self.ready.store(Arc::new(ready));
         }
         Ok(())
+    }
+
+    /// Bytes that are left, after fields were given up that are used less than one of `bytes` which
+    /// was refused before.
+    fn make_room(&self, bytes: u64, before: Wanted) -> u64 {
+        let mut ready = HashMap::clone(&self.ready.load());
+        let taken: u64 = ready.values().map(|field| field.bytes).sum();
+        let mut left = self.bytes_max.saturating_sub(taken);
+        let Wanted::Refused { needed, .. } = before else {
+            return left;
+        };
+        let mut others: Vec<_> = ready
+            .iter()
+            .map(|(path, field)| {
+                let uses = field.uses.swap(0, Ordering::Relaxed);
+                (uses as f64 / field.bytes as f64, path.clone(), field.bytes)
+            })
+            .collect();
+        others.sort_by(|(a, ..), (b, ..)| a.total_cmp(b));
+        let mut given_up = Vec::new();
+        for (use_of_byte, path, own) in others {
+            // Twice as much, so that two fields do not take each other's place again and again.
+            if left >= bytes || 2.0 * use_of_byte >= needed as f64 / bytes as f64 {
+                break;
+            }
+            left += own;
+            given_up.push(path);
+        }
+        if left >= bytes && !given_up.is_empty() {
+            for path in given_up {
+                ready.remove(&path);
+                self.refuse(&path, Wanted::Once);
+            }
+            self.ready.store(Arc::new(ready));
+        }
+        left
+    }
+
+    /// Remembers that a field did not fit, and when to try again.
+    fn refuse(&self, path: &Path, before: Wanted) {
+        self.is_full.store(true, Ordering::Relaxed);
+        let patience = match before {
+            Wanted::Refused { patience, .. } => (2 * patience).min(PATIENCE_MAX),
+            Wanted::Once | Wanted::Settled => PATIENCE,
+        };
+        let refused = Wanted::Refused {
+            needed: 0,
+            patience,
+        };
+        self.wanted.lock().insert(path.clone(), refused);
     }
 
     /// A file of the field, with the documents of all files.

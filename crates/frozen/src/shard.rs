@@ -44,10 +44,8 @@ impl FrozenFile {
             None => (1, field.pairs(&codes)?.min(field.entry.docs.into())),
         };
         Ok(Estimate {
-            at_least,
-            at_most,
-            cost,
             found: codes.found(),
+            ..Estimate::between(at_least, at_most, cost)
         })
     }
 

@@ -119,8 +119,10 @@ impl Spool {
 
     /// Moves what is appended to the file, if it has grown large.
     pub(crate) fn settle(&mut self) -> Result<()> {
+        // A piece at a time, however little may stay in memory: a call for each value would take
+        // longer than all the rest.
         let limit = match self.file {
-            Some(_) => PIECE_BYTES.min(self.of.memory_max),
+            Some(_) => PIECE_BYTES,
             None => self.of.memory_max,
         };
         match self.bytes.len() > limit {

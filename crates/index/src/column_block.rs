@@ -353,7 +353,30 @@ impl<'a> ColumnBlock<'a> {
         let Some(starts) = &self.starts else {
             return Ok(());
         };
-        let (mut ends, mut codes) = ([0; 2], Vec::new());
+        let mut codes = Vec::new();
+        if let (Some(start), Some(last)) = (rows.first(), rows.last())
+            && (last - start) as usize + 1 == rows.len()
+        {
+            // Neighbours, as when all documents are read.
+            let mut ends = vec![0; rows.len() + 1];
+            starts.read((*start).into(), &mut ends)?;
+            let (first, end) = (ends.first().copied(), ends.last().copied());
+            let (first, end) = (first.unwrap_or(0), end.unwrap_or(0));
+            let count = end.checked_sub(first).ok_or_else(damaged)?;
+            if count > (rows.len() * VALUES_MAX) as u64 || !ends.is_sorted() {
+                return Err(damaged());
+            }
+            codes.resize(count as usize, 0);
+            self.codes.read(first, &mut codes)?;
+            let mut left = codes.as_mut_slice();
+            for (start, end) in ends.iter().zip(ends.iter().skip(1)) {
+                let (own, rest) = left.split_at_mut((end - start) as usize);
+                see(own);
+                left = rest;
+            }
+            return Ok(());
+        }
+        let mut ends = [0; 2];
         for row in rows {
             starts.read((*row).into(), &mut ends)?;
             let count = ends[1].checked_sub(ends[0]).ok_or_else(damaged)?;

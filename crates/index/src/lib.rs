@@ -30,5 +30,7 @@ pub use column_block::{
 pub use damage::IndexDamage;
 pub use dictionary::{Dictionary, DictionaryEncoding, DictionaryWriter, shared};
 pub use doc_set::{DocSet, Iter, Ranges};
-pub use posting::{POSTING_BYTES_MAX, Posting, PostingChange, add_posting_bits, posting_len};
+pub use posting::{
+    POSTING_BYTES_MAX, Posting, PostingChange, add_posting_bits, encode_added, posting_len,
+};
 pub use set_view::{SetView, encode_set};

@@ -16,7 +16,7 @@ pub const MARKER_NAME: &str = "KEYVALUE";
 const CATALOG_NAME: &str = "CATALOG";
 
 /// The name of the file that the process which has the directory open holds a lock on.
-pub(crate) const LOCK_NAME: &str = "LOCK";
+pub(crate) use quire_env::LOCK_NAME;
 
 /// The directory of the store, below that of the marker.
 const STORE_DIR: &str = "store";

@@ -1,6 +1,6 @@
 //! Opening: what the handles of one opening of a directory share.
 
-use crate::directory::{self, LOCK_NAME};
+use crate::directory;
 use crate::lease::Leases;
 use crate::pairs::{PAIRS, Pairs};
 use crate::{Durability, KvOptions, Merger, Result};
@@ -37,7 +37,7 @@ impl Opening {
     ) -> Result<Opening> {
         options.check()?;
         directory::prepare(&*env, path, options.create_if_missing)?;
-        let lock = env.lock(&path.join(LOCK_NAME))?;
+        let lock = env.lock_dir(path)?;
         let place = directory::place(&*env, path)?;
         let changed = env.gate();
         let leases = Leases::new(Arc::clone(&env), options.view_age_max);

@@ -1,6 +1,6 @@
 //! Verifying keys and values that nobody has open.
 
-use crate::directory::{self, LOCK_NAME, MARKER_NAME};
+use crate::directory::{self, MARKER_NAME};
 use crate::pairs::Pairs;
 use crate::{Error, ErrorKind, Result};
 use quire_env::Env;
@@ -31,7 +31,7 @@ pub fn verify(
             what: "there are no keys and values",
         });
     }
-    let lock = env.lock(&path.join(LOCK_NAME))?;
+    let lock = env.lock_dir(path)?;
     let place = match directory::place(&*env, path) {
         Ok(place) => place,
         Err(error) if error.kind() == ErrorKind::Corrupt => {

@@ -53,10 +53,10 @@
 //! have dropped any sectors. Each block says how many bytes of the file were known durable when the
 //! block was written. So an invalid block is *damage* if another block proves that it was durable:
 //! that is an error, and the block is never cut off. An invalid block without such a proof is cut
-//! off, with all that follows it. One case looks like a torn tail and is not: damage to the blocks
-//! of the last sync before a crash, with nothing written after them, found at the first opening
-//! after the crash. A log that lost its newest bytes or whole files cannot notice that either: its
-//! owner should keep the last position that it relies on, and compare it with [`Recovery::last`].
+//! off, with all that follows it. For the blocks of the last sync, which no block follows, a file
+//! of its own says up to where the log is durable (`end_of_log.rs`). If that file is lost too, its
+//! owner can still tell: it should keep the last position that it relies on, and compare it with
+//! [`Recovery::last`].
 //!
 //! # Locks
 //! `writer` guards the newest file; `pending` guards the records that are not in it yet. A thread
@@ -67,6 +67,7 @@
 
 mod compaction;
 mod directory;
+mod end_of_log;
 mod error;
 mod format;
 mod log;

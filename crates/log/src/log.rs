@@ -4,6 +4,7 @@
 
 use crate::compaction::info::SegmentInfo;
 use crate::directory::LogDirectory;
+use crate::end_of_log::EndOfLog;
 use crate::error::{ErrorKind, Result};
 use crate::options::check_group;
 use crate::reading::view::{LogReader, LogView};
@@ -103,6 +104,7 @@ impl Log {
         let Recovered {
             segments,
             newest,
+            end,
             recovery,
         } = recover(&directory, obsolete)?;
         directory.find_dictionary(&segments);
@@ -133,6 +135,7 @@ impl Log {
             durable: AtomicU64::new(durable),
             syncs: AtomicU64::new(0),
             unnamed: Mutex::new(None),
+            end: Mutex::new(EndOfLog::new(&end)),
             naming_due: AtomicBool::new(false),
             training_due: AtomicBool::new(true),
             poisoned: AtomicBool::new(false),
@@ -319,7 +322,11 @@ impl Log {
         shared.sync_all(&mut writer)?;
         shared.name_newest()?;
         match shared.reserve_footer(&mut writer) {
-            Ok(()) => writer.seal().map_err(|error| shared.poison(error)),
+            Ok(()) => {
+                let sealed = writer.seal();
+                let closed = sealed.and_then(|()| shared.note_closed(&writer));
+                closed.map_err(|error| shared.poison(error))
+            }
             // Nothing was accepted since the log was opened, on a disk that is full: all records
             // are durable.
             Err(error) if error.kind() == ErrorKind::NoSpace => Ok(()),

@@ -50,7 +50,7 @@ pub struct LogOptions {
     /// Past that an append waits. One more group may come on top.
     pub pending_bytes_max: usize,
     /// Bytes of disk space reserved ahead of the writes, at a time (at most 1 GiB; default 8 MiB);
-    /// less if the disk is nearly full. Sealing a segment returns what is left.
+    /// less if the disk is nearly full, or the segment is smaller than that. Sealing a segment returns what is left.
     pub reserve_bytes: u64,
     /// Whether the log rotates to the next segment before the last one is durable (default no).
     /// Then only [`sync`](crate::Log::sync), [`sync_aside`](crate::Log::sync_aside) and

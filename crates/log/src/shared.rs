@@ -1,6 +1,7 @@
 //! The state of an open log, which the log, its views and its scans share.
 
 use crate::directory::LogDirectory;
+use crate::end_of_log::EndOfLog;
 use crate::format::records::RecordBlock;
 use crate::reading::segment::Segment;
 use crate::writing::create::Unnamed;
@@ -42,6 +43,8 @@ pub(crate) struct Shared {
     /// The newest segment, if it has no name yet. Locked after `writer` where both are, and while
     /// the segment gets its name.
     pub(crate) unnamed: Mutex<Option<Unnamed>>,
+    /// Locked after all others, and during I/O: who waits for it finds more noted than he needs.
+    pub(crate) end: Mutex<EndOfLog>,
     /// Whether no thread has begun to give it its name.
     pub(crate) naming_due: AtomicBool,
     /// A segment was sealed since the last check whether to train a dictionary.

@@ -50,6 +50,19 @@ impl<'a> Stack<'a> {
         self.push(EntryKind::Delete, &[]);
     }
 
+    /// The one entry that it is, or that its operands make.
+    #[cfg(all(test, feature = "loom"))]
+    pub(crate) fn into_one(self, folder: &Folder, key: &[u8]) -> Option<Entry> {
+        match (&self.base, self.operands.is_empty()) {
+            (None, true) => None,
+            (Some((kind, value)), true) => Some(Entry {
+                kind: *kind,
+                value: SmallBytes::copy_from_slice(value),
+            }),
+            _ => folder.encode(key, self, false).ok(),
+        }
+    }
+
     /// The operands, oldest first.
     fn into_operands(self) -> SmallVec<[&'a [u8]; OPERANDS]> {
         let mut operands = self.operands;
@@ -98,6 +111,12 @@ impl Found {
         self.newest.is_none()
     }
 
+    /// How many.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        usize::from(self.newest.is_some()) + self.older.len()
+    }
+
     /// The entry that they make, with nothing older: a value or a tombstone.
     #[inline]
     pub(crate) fn into_entry(self, folder: &Folder, key: &[u8]) -> Result<Option<Entry>> {
@@ -142,7 +161,7 @@ impl Found {
         }
     }
 
-    fn stack(&self) -> Stack<'_> {
+    pub(crate) fn stack(&self) -> Stack<'_> {
         let mut stack = Stack::default();
         for entry in self.newest.iter().chain(&self.older) {
             stack.push(entry.kind, &entry.value);
@@ -151,9 +170,17 @@ impl Found {
     }
 }
 
+/// The kind of what was folded over a value without a deadline, or over none.
+fn value_or_deletion(is_value: bool) -> EntryKind {
+    match is_value {
+        true => EntryKind::Put,
+        false => EntryKind::Delete,
+    }
+}
+
 impl Folder {
-    /// What `op` makes of `key`, over what the same place said of it before. The result stands for
-    /// both: what older places say folds under it alone.
+    /// What an operand makes of `key`, over a value or tombstone that the same place said of it
+    /// before. The result stands for both: what older places say folds under it alone.
     ///
     /// # Errors
     /// `InvalidArgument` for a merge without a merger, `Merge`, or `TooLarge` for what the fold
@@ -173,8 +200,22 @@ impl Folder {
         self.encode(key, stack, false)
     }
 
+    /// The operand of the same effect as `older`, newest first, and then `operand`.
+    ///
+    /// # Errors
+    /// As of [`write`](Self::write).
+    pub(crate) fn combine(&self, key: &[u8], operand: &[u8], older: &[Entry]) -> Result<Entry> {
+        let mut stack = Stack::default();
+        stack.push(EntryKind::Merge, operand);
+        for older in older {
+            stack.push(EntryKind::Merge, &older.value);
+        }
+        self.encode(key, stack, false)
+    }
+
     /// The entry that stands for a stack whose newest entry is an operand. With `bottom`, no older
-    /// place has the key, so the result is a value; else it is an operand if the stack has no base.
+    /// place has the key, so the result is a value or a
+    /// tombstone; else it is an operand if the stack has no base.
     ///
     /// # Errors
     /// `Merge`, or `TooLarge` for what the fold made.
@@ -185,7 +226,7 @@ impl Folder {
         let base = stack.base.or(bottom.then_some((EntryKind::Delete, &[])));
         let operands = stack.into_operands();
         let mut out = Vec::new();
-        let (kind, folded) = match base {
+        let kind = match base {
             None | Some((EntryKind::Merge, _)) => {
                 if let [operand] = operands.as_slice() {
                     return Ok(Entry {
@@ -194,24 +235,27 @@ impl Folder {
                     });
                 }
                 let combined = merger.combine(key, &operands, &mut out);
-                (EntryKind::Merge, combined)
+                combined.map(|()| EntryKind::Merge)
             }
             Some((EntryKind::Delete, _)) => {
                 let folded = merger.fold(key, None, &operands, &mut out);
-                (EntryKind::Put, folded)
+                folded.map(value_or_deletion)
             }
             Some((EntryKind::Put, value)) => {
                 let folded = merger.fold(key, Some(value), &operands, &mut out);
-                (EntryKind::Put, folded)
+                folded.map(value_or_deletion)
             }
             Some((EntryKind::PutUntil, timed)) => {
                 let (_, value) = deadline::split(timed);
                 out.extend(timed.iter().take(DEADLINE_BYTES));
                 let folded = merger.fold(key, Some(value), &operands, &mut out);
-                (EntryKind::PutUntil, folded)
+                folded.map(|_| EntryKind::PutUntil)
             }
         };
-        folded.map_err(|source| self.refused(source))?;
+        let kind = kind.map_err(|source| self.refused(source))?;
+        if kind == EntryKind::Delete {
+            return Ok(Entry::delete());
+        }
         debug_assert!(
             !bottom || kind != EntryKind::Merge,
             "at the bottom nothing is left to fold"
@@ -235,6 +279,8 @@ impl Folder {
         stack: Stack<'_>,
         now: impl FnOnce() -> u64,
     ) -> Result<Option<M::Accumulator>> {
+        let is_timed = matches!(stack.base, Some((EntryKind::PutUntil, _)));
+        let is_stored = stack.operands.is_empty();
         let base = match stack.base {
             Some((kind, value)) if kind != EntryKind::Delete => {
                 let base = EntryRef { key, kind, value }.value_at(now);
@@ -247,7 +293,9 @@ impl Folder {
             _ => None,
         };
         let folded = merger::fold(merger, key, base, &stack.into_operands());
-        folded.map(Some).map_err(|source| self.refused(source))
+        let folded = folded.map_err(|source| self.refused(source))?;
+        let is_value = is_timed || is_stored || !merger.is_nothing(&folded);
+        Ok(is_value.then_some(folded))
     }
 
     /// Refuses a value or operand of more than [`VALUE_BYTES_MAX`].

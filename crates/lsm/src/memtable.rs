@@ -4,8 +4,17 @@
 //! all. A write's bytes are counted as they are allocated and charged to the budget in steps of
 //! [`CHARGE_STEP`]; the charge is given back when the last snapshot drops the memtable.
 //!
-//! An operand over an entry of the same memtable is folded into it when written, so a key has at
-//! most one entry here at any position. The older versions stay, for snapshots at older positions.
+//! At any position a key has a value or a tombstone here, or a few operands.
+//!
+//! # Operands
+//! An operand over a value or tombstone of the same memtable is folded into it when written. One
+//! over an operand is put above it: readers fold what they find. If the one below is at most twice
+//! as large, the two are combined, and so on down. So each operand of a key is more than twice as
+//! large as the one above it. A key that got n operands has log n of them, and each byte was copied
+//! log n times; folding at each write would copy all that the key has. Operands of a few bytes are
+//! combined at once.
+//!
+//! The older versions stay, for snapshots at older positions.
 //!
 //! Keys are found one by one through a hash index, in order through sorted chunks of them. Ranges
 //! that were deleted are beside them: see [`deleted_ranges`]. An operand over what a range deletes
@@ -20,23 +29,27 @@ mod pages;
 use crate::direction::Start;
 use crate::entry::{Entry, EntryRef};
 use crate::entry_kind::EntryKind;
-use crate::fold::Folder;
+use crate::fold::{Folder, Found, Stack};
 use crate::range_tombstones::RangeTombstones;
-use crate::{Error, Op, Result, table};
-use cells::{Cells, Copied, Growth, NONE, Text};
+use crate::{Error, Op, Result, SmallBytes, table};
+use cells::{Cells, Copied, Growth, NONE, NewVersion, Text};
 use deleted_ranges::DeletedRanges;
 use hash_index::{HashIndex, Taken};
 use order::{KeyCursor, Keys, Tail};
 use quire_env::{Budget, Charge};
 use quire_model::Position;
-use quire_sync::Mutex;
 use quire_sync::atomic::{AtomicU64, Ordering};
+use quire_sync::{Mutex, sized};
+use smallvec::SmallVec;
 use std::fmt;
 use std::hint::black_box;
 use std::sync::Arc;
 
 /// Keys looked up side by side: as many as there may be misses under way.
 const PREFETCHED_AT_ONCE: usize = 16;
+
+/// An operand over one of fewer bytes than this is combined with it.
+const COMBINED_BYTES_MIN: usize = sized(64, 4) as usize;
 
 /// Bytes charged to the budget at once.
 const CHARGE_STEP: u64 = 64 << 10;
@@ -106,8 +119,9 @@ impl Memtable {
             )));
         }
         let hash = table::hash(key);
-        let known = self.find(key, hash);
+        let known = self.known(key, hash);
         let folded;
+        let mut below = NONE;
         let (kind, value) = match op {
             Op::Put(value) => (EntryKind::Put, value),
             Op::Delete => (EntryKind::Delete, &[][..]),
@@ -115,7 +129,13 @@ impl Memtable {
             Op::Merge(operand) => {
                 let version = known.map_or(NONE, |key| self.cells.latest(key));
                 let before = self.entry(key, version, self.deleted.at(position));
-                folded = folder.write(key, before.as_ref(), operand)?;
+                if let Some(EntryKind::Merge) = before.as_ref().map(|before| before.kind) {
+                    let mut operands = SmallVec::new();
+                    below = self.combined_with(version, operand.len(), &mut operands);
+                    folded = folder.combine(key, operand, &operands)?;
+                } else {
+                    folded = folder.write(key, before.as_ref(), operand)?;
+                }
                 (folded.kind, &*folded.value)
             }
             Op::DeleteRange(to) => {
@@ -131,18 +151,42 @@ impl Memtable {
             taken,
             ..
         } = &mut *writer;
+        let new = NewVersion {
+            position,
+            kind,
+            value,
+            below,
+        };
         let grown = match known {
-            Some(known) => self
-                .cells
-                .add_version(growth, known, position, kind, value)?,
+            Some(known) => self.cells.add_version(growth, known, new)?,
             None => {
-                let (cell, mut grown) = self.cells.add_key(growth, key, position, kind, value)?;
+                let (cell, mut grown) = self.cells.add_key(growth, key, new)?;
                 grown += self.keys.add(tail, &self.cells, key, cell);
                 grown + self.index.insert(taken, hash, cell)
             }
         };
         self.grown(&mut writer, position, grown);
         Ok(())
+    }
+
+    /// The operands, newest first from `version` on, that one of `bytes` over them is combined
+    /// with. Returns the next older one.
+    fn combined_with(
+        &self,
+        version: u32,
+        mut bytes: usize,
+        operands: &mut SmallVec<[Entry; 4]>,
+    ) -> u32 {
+        let mut version = version;
+        while let Some(operand) = self.cells.entry(version) {
+            if operand.value.len() > (2 * bytes).max(COMBINED_BYTES_MIN) {
+                break;
+            }
+            bytes += operand.value.len();
+            operands.push(operand);
+            version = self.cells.below(version);
+        }
+        version
     }
 
     /// Notes a write, and the bytes it took.
@@ -175,17 +219,48 @@ impl Memtable {
         self.bytes() == 0
     }
 
-    /// What it says of `key`, whose hash is `hash`, at `at`, if it deletes no range.
-    pub(crate) fn get(&self, key: &[u8], hash: u64, at: Position) -> Option<Entry> {
-        let key = self.find(key, hash)?;
-        self.cells.entry(self.cells.visible(key, at))
+    /// Adds what it says of `key`, whose hash is `hash`, at `at`, if it deletes no range. True if
+    /// nothing older matters.
+    #[inline]
+    pub(crate) fn find(&self, key: &[u8], hash: u64, at: Position, found: &mut Found) -> bool {
+        match self.known(key, hash) {
+            Some(key) => self.push(self.cells.visible(key, at), found),
+            None => false,
+        }
     }
 
-    /// As [`get`](Self::get), and a tombstone for a key that it deletes by a range.
-    pub(crate) fn get_or_deleted(&self, key: &[u8], hash: u64, at: Position) -> Option<Entry> {
-        let known = self.find(key, hash);
+    /// As [`find`](Self::find), and a tombstone for a key that it deletes by a range.
+    pub(crate) fn find_or_deleted(
+        &self,
+        key: &[u8],
+        hash: u64,
+        at: Position,
+        found: &mut Found,
+    ) -> bool {
+        let known = self.known(key, hash);
         let version = known.map_or(NONE, |key| self.cells.visible(key, at));
-        self.entry(key, version, self.deleted.at(at))
+        match is_deleted(key, version, self.deleted.at(at)) {
+            true => found.push(Entry::delete()),
+            false => self.push(version, found),
+        }
+    }
+
+    /// Adds a version, and the operands below it.
+    #[inline]
+    fn push(&self, version: u32, found: &mut Found) -> bool {
+        match self.cells.entry(version) {
+            Some(entry) if entry.kind == EntryKind::Merge => {
+                found.push(entry);
+                let mut version = self.cells.below(version);
+                while let Some(operand) = self.cells.entry(version) {
+                    found.push(operand);
+                    version = self.cells.below(version);
+                }
+                false
+            }
+            Some(entry) => found.push(entry),
+            None => false,
+        }
     }
 
     /// What a version of `key` says, or a tombstone if one of the ranges is newer.
@@ -219,7 +294,7 @@ impl Memtable {
         }
     }
 
-    fn find(&self, key: &[u8], hash: u64) -> Option<u32> {
+    fn known(&self, key: &[u8], hash: u64) -> Option<u32> {
         let text = Text::Bytes(key);
         self.index
             .find(hash, |found| self.cells.key(found).cmp(&text).is_eq())
@@ -235,6 +310,7 @@ impl Memtable {
             key: Copied::new(),
             version: NONE,
             value: Copied::new(),
+            below: Vec::new(),
         };
         cursor.settle();
         cursor
@@ -262,6 +338,8 @@ pub(crate) struct MemtableCursor {
     version: u32,
     /// Its value, unless that is large.
     value: Copied,
+    /// If it is an operand: those below it.
+    below: Vec<SmallBytes>,
 }
 
 impl MemtableCursor {
@@ -281,7 +359,19 @@ impl MemtableCursor {
         (self.version != NONE).then_some(&self.key)
     }
 
-    /// That key and what is visible of it.
+    /// Adds what is visible of that key, operands one by one. True if nothing older matters.
+    pub(crate) fn push_to<'a>(&'a self, stack: &mut Stack<'a>) -> bool {
+        let Some(newest) = self.entry_ref() else {
+            return false;
+        };
+        let is_done = stack.push(newest.kind, newest.value);
+        for operand in &self.below {
+            stack.push(EntryKind::Merge, operand);
+        }
+        is_done
+    }
+
+    /// That key and what is visible of it; of several operands, the newest.
     pub(crate) fn entry_ref(&self) -> Option<EntryRef<'_>> {
         let (kind, value) = self.memtable.cells.version(self.version)?;
         let value = match value {
@@ -321,6 +411,12 @@ impl MemtableCursor {
                 self.value.clear();
                 if let Text::Words(..) = value {
                     value.copy_to(&mut self.value);
+                }
+                self.below.clear();
+                let mut below = cells.below(self.version);
+                while let Some(operand) = cells.entry(below) {
+                    self.below.push(operand.value);
+                    below = cells.below(below);
                 }
                 return;
             }

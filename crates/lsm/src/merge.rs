@@ -292,10 +292,7 @@ impl Merge {
         let mut stack = Stack::default();
         for head in self.heads.iter().rev().take(heads) {
             // What lies below a value or tombstone is passed over unread.
-            if head.age <= newest_deletion
-                && let Some(entry) = head.source.entry_ref()
-                && stack.push(entry.kind, entry.value)
-            {
+            if head.age <= newest_deletion && head.source.push_to(&mut stack) {
                 return stack;
             }
         }

@@ -9,6 +9,8 @@
 //!  a run             operand b ─┤ combine(b, c) ─► one operand            (older runs exist)
 //!  the oldest run    value a   ─┴ begin(a), add(b), add(c) ─► accumulator ─► encode ─► value
 //! ```
+//!
+//! An accumulator that is nothing has no value: its key is deleted.
 
 use std::any::Any;
 use std::fmt;
@@ -26,7 +28,8 @@ pub struct MergeError(pub String);
 /// 2. Operands come oldest first. They need not commute.
 /// 3. Folding is associative. `begin(base)`, `add(a)`, `add(b)` gives what `begin(base)`,
 ///    `add(combine(a, b))` gives, and `combine(a, b, c)` what `combine(combine(a, b), c)` gives.
-/// 4. Encoding loses nothing: after `encode(x)` gives a value, `begin(value)` gives `x`.
+/// 4. Encoding loses nothing: after `encode(x)` gives a value, `begin(value)` gives `x`. Of an `x`
+///    that [is nothing](Merger::is_nothing), `begin` without a value gives `x`.
 ///
 /// The tree may cut the operands of a key anywhere, by its memtables and runs. With 3 and 4 a read
 /// gives the same accumulator whatever was flushed and compacted before.
@@ -59,6 +62,12 @@ pub trait Merger: Send + Sync + fmt::Debug + 'static {
         operand: &[u8],
     ) -> Result<(), MergeError>;
 
+    /// Whether the accumulator is that of a key without a value: its key is then as if it had been
+    /// deleted. A value with a deadline stays one. Never, if the merger does not say.
+    fn is_nothing(&self, _: &Self::Accumulator) -> bool {
+        false
+    }
+
     /// Appends the accumulator to `out`, as a value.
     ///
     /// # Errors
@@ -82,7 +91,8 @@ pub trait DynMerger: Any + Send + Sync + fmt::Debug {
     /// As of [`Merger::name`].
     fn name(&self) -> &str;
 
-    /// Appends the value that `operands`, oldest first, make of `base`.
+    /// Appends the value that `operands`, oldest first, make of `base`. False if that is
+    /// [nothing](Merger::is_nothing).
     ///
     /// # Errors
     /// As of [`Merger::add`].
@@ -92,7 +102,7 @@ pub trait DynMerger: Any + Send + Sync + fmt::Debug {
         base: Option<&[u8]>,
         operands: &[&[u8]],
         out: &mut Vec<u8>,
-    ) -> Result<(), MergeError>;
+    ) -> Result<bool, MergeError>;
 
     /// As of [`Merger::combine`].
     ///
@@ -112,9 +122,10 @@ impl<M: Merger> DynMerger for M {
         base: Option<&[u8]>,
         operands: &[&[u8]],
         out: &mut Vec<u8>,
-    ) -> Result<(), MergeError> {
+    ) -> Result<bool, MergeError> {
         let accumulator = fold(self, key, base, operands)?;
-        self.encode(key, &accumulator, out)
+        self.encode(key, &accumulator, out)?;
+        Ok(!self.is_nothing(&accumulator))
     }
 
     fn combine(&self, key: &[u8], operands: &[&[u8]], out: &mut Vec<u8>) -> Result<(), MergeError> {

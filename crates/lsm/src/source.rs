@@ -5,6 +5,7 @@ use crate::direction::Start;
 use crate::entry::{Entry, EntryRef};
 use crate::entry_kind::EntryKind;
 use crate::fences;
+use crate::fold::Stack;
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::range_tombstones::RangeTombstones;
 use crate::run::{Run, RunCursor};
@@ -64,12 +65,22 @@ impl Source {
         }
     }
 
-    /// The entry it is on, where it lies.
+    /// The entry it is on, where it lies; of several operands, the newest.
     #[inline]
     pub(crate) fn entry_ref(&self) -> Option<EntryRef<'_>> {
         match self {
             Source::Memtable(cursor) => cursor.entry_ref(),
             Source::Run(cursor) => cursor.entry_ref(),
+        }
+    }
+
+    /// Adds the entries that it has of the key it is on. True if nothing older matters.
+    pub(crate) fn push_to<'a>(&'a self, stack: &mut Stack<'a>) -> bool {
+        match self {
+            Source::Memtable(cursor) => cursor.push_to(stack),
+            Source::Run(cursor) => cursor
+                .entry_ref()
+                .is_some_and(|said| stack.push(said.kind, said.value)),
         }
     }
 

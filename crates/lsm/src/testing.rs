@@ -110,7 +110,7 @@ impl BytesMerger for Sum {
 
 /// Values are sets of bytes, ascending. An operand is a list of changes of two bytes each: 0 and a
 /// byte to remove, or 1 and a byte to add; later ones count more. What is left of an odd one, and
-/// other first bytes, count as additions.
+/// other first bytes, count as additions. A set that becomes empty is no value.
 #[derive(Debug)]
 pub(crate) struct Sets;
 
@@ -142,6 +142,10 @@ impl Merger for Sets {
             };
         }
         Ok(())
+    }
+
+    fn is_nothing(&self, set: &BTreeSet<u8>) -> bool {
+        set.is_empty()
     }
 
     fn encode(&self, _: &[u8], set: &BTreeSet<u8>, out: &mut Vec<u8>) -> Result<(), MergeError> {

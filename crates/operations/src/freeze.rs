@@ -7,11 +7,10 @@
 //! 3. A file has every field that the options name, whether any of its documents has it or not.
 
 use crate::frozen_view::Origin;
-use quire_collection::PartitionView;
+use quire_collection::{Found, PartitionView, id_value};
 use quire_database::{Codec, Error, ID, Result, View, engine};
 use quire_env::{Env, ErrorKind as EnvErrorKind, parent_of};
 use quire_frozen::{FieldSpec, FrozenBuilder, FrozenOptions};
-use quire_model::ValueRef;
 use quire_query::Path as FieldPath;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -29,6 +28,9 @@ pub struct FreezeOptions {
     pub fields: Option<Vec<FieldSpec>>,
     /// How documents are packed (default LZ4).
     pub codec: Codec,
+    /// Whether the documents themselves are kept (default true). Without, queries count, aggregate
+    /// and give the keys of what they find.
+    pub documents: bool,
     /// Bytes of memory to build in (8 MiB or more; default 256 MiB). What does not fit goes to
     /// temporary files beside the new ones.
     pub memory_bytes: usize,
@@ -39,6 +41,7 @@ impl Default for FreezeOptions {
         FreezeOptions {
             fields: None,
             codec: Codec::default(),
+            documents: true,
             memory_bytes: FrozenOptions::default().memory_bytes,
         }
     }
@@ -194,6 +197,7 @@ impl<'a> Freezing<'a> {
             fields,
             options: FrozenOptions {
                 codec: options.codec.of_log(0),
+                documents: options.documents,
                 memory_bytes: options.memory_bytes,
                 ..FrozenOptions::default()
             },
@@ -243,14 +247,9 @@ impl<'a> Freezing<'a> {
                 }
                 self.documents += batch.len() as u64;
                 for (_, found) in batch {
-                    if let Some(id) = self.id
-                        && found.document.get(ID).is_none()
-                    {
-                        builder.set(id, ValueRef::String(&found.key.to_string()))?;
-                    }
                     payload.clear();
                     Origin::of(&found).encode(&mut payload);
-                    builder.add(&found.document, &payload)?;
+                    add(&mut builder, self.id, found, &payload)?;
                 }
                 (self.progress)(FreezeProgress::Frozen(self.documents));
             }
@@ -266,6 +265,25 @@ impl<'a> Freezing<'a> {
         }
         Ok(builder.finish()?)
     }
+}
+
+/// Adds a document. Its key is its value of the field at the place `id`, if there is one.
+fn add(builder: &mut FrozenBuilder, id: Option<usize>, found: Found, payload: &[u8]) -> Result<()> {
+    let document = found.document.clone();
+    match (id, document.get(ID)) {
+        (Some(id), None) => {
+            builder.set(id, id_value(&found.key.to_string()))?;
+            builder.add(&document, payload)?;
+        }
+        (Some(_), Some(_)) => {
+            let seen = found.document_with_key()?;
+            builder.add_seen_as(&document, &seen, payload)?;
+        }
+        (None, _) => {
+            builder.add(&document, payload)?;
+        }
+    }
+    Ok(())
 }
 
 /// The fields, and the one that has the key: every document is found by its key.

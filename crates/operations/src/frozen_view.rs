@@ -8,10 +8,10 @@
 //! ```
 
 use quire_collection::Found;
-use quire_database::{Error, Result};
+use quire_database::{Error, ID, Result};
 use quire_env::Env;
 use quire_frozen::{FolderOptions, FrozenFile, FrozenFolder, OpenOptions, Snapshot};
-use quire_model::{Document, Key, Position};
+use quire_model::{Document, Key, Position, ValueRef};
 use quire_query::{Answer, Hit, Options, Prepared, Shard};
 use std::path::Path;
 use std::sync::Arc;
@@ -84,8 +84,8 @@ impl FrozenView {
     /// their names.
     ///
     /// # Errors
-    /// `NotFound`; `Invalid` for a folder without such files; `Corrupt` for a file that is no
-    /// frozen partition, or damaged.
+    /// `NotFound`; `Invalid` for a folder without such files, and for a file that is no frozen
+    /// partition; `Corrupt` for a damaged one.
     pub fn open(env: &Arc<dyn Env>, path: &Path) -> Result<FrozenView> {
         if env.list(path).is_err() {
             let file = FrozenFile::open(&**env, path, OpenOptions::default())?;
@@ -135,7 +135,8 @@ impl FrozenView {
         })
     }
 
-    /// The documents that hits of this view name, in that order.
+    /// The documents that hits of this view name, in that order; of files without documents only
+    /// the keys, as `_id`.
     ///
     /// # Errors
     /// `Corrupt` for damage; `Invalid` for a hit that is none of this view, or if the files keep no
@@ -153,8 +154,19 @@ fn document(file: Option<&FrozenFile>, doc: u32) -> Result<FrozenDocument> {
     let document = file.document(doc)?;
     let mut origin = None;
     file.payload(doc, &mut |payload| origin = Origin::decode(payload))?;
-    Ok(FrozenDocument {
-        document: document.ok_or_else(|| what("the frozen partition keeps no such document"))?,
-        origin,
-    })
+    let document = match (document, &origin) {
+        (Some(document), _) => document,
+        // It was frozen without documents: what is left of one is its key.
+        (None, Some(origin)) => of_key(&origin.key)?,
+        (None, None) => return Err(what("the frozen partition keeps no such document")),
+    };
+    Ok(FrozenDocument { document, origin })
+}
+
+/// A document that has its key alone.
+fn of_key(key: &Key) -> Result<Document> {
+    let mut json = format!("{{\"{ID}\":").into_bytes();
+    ValueRef::String(&key.to_string()).write_json(&mut json);
+    json.push(b'}');
+    Ok(Document::from_json(&json)?)
 }

@@ -9,18 +9,20 @@
 //!    later.
 //! 3. Everything that may be older than it was, or missing, is reported: by key where the index
 //!    still knows it, else by position.
-//! 4. Memory does not grow with the documents.
+//! 4. Until it is whole and closed, each volume of the new database holds a file that says that a
+//!    repair is under way: such a directory is not opened, and a repair begins anew in it.
+//! 5. Memory does not grow with the documents.
 
 mod compare;
+mod marker;
 mod origins;
 mod report;
 mod survey;
 mod target;
 mod work;
 
-use quire_database::directory::LOCK_NAME;
-use quire_database::{Database, DatabaseBuilder, DatabaseOptions, Error, Result};
-use quire_env::{Env, ErrorKind as EnvErrorKind, Volumes};
+use quire_database::{DatabaseBuilder, DatabaseOptions, Result, engine};
+use quire_env::{Env, Volumes};
 use quire_store::Shared;
 use std::sync::Arc;
 use survey::Survey;
@@ -32,7 +34,7 @@ pub use report::{LostKey, RepairEvent, RepairReport};
 /// new database on `to`. `on_event` receives everything else. The documents of an
 /// undamaged database come out equal, versions included.
 ///
-/// If it fails, do not use what is there of the new database.
+/// If it fails, what is there of the new database is not opened; a repair into it begins anew.
 ///
 /// ```
 /// use quiredb::operations::repair;
@@ -62,9 +64,9 @@ pub fn repair(
     to: Volumes,
     on_event: &mut dyn FnMut(RepairEvent),
 ) -> Result<RepairReport> {
-    check_target(&*env, &from, &to)?;
+    marker::check_target(&*env, &from, &to)?;
     survey::require(&*env, &from)?;
-    let lock = env.lock(&from.root().join(LOCK_NAME))?;
+    let lock = env.lock_dir(from.root())?;
     let shared = Shared::new(
         Arc::clone(&env),
         DatabaseOptions::default().memory_bytes,
@@ -79,8 +81,10 @@ pub fn repair(
         total,
         on_event,
     };
+    marker::begin(&*env, &to)?;
     // All that is whole is to come out of it: retention is off.
-    let database: Database = DatabaseBuilder::on(&to).env(env).retention(false).open()?;
+    let builder = DatabaseBuilder::on(&to).env(Arc::clone(&env));
+    let database = engine::open_for_repair(builder.retention(false))?;
     for damage in survey.damage.clone() {
         repair.damage("", 0, damage);
     }
@@ -92,33 +96,6 @@ pub fn repair(
     }
     database.flush()?;
     database.close()?;
+    marker::end(&*env, &to)?;
     Ok(repair.report)
-}
-
-/// Fails unless the new database would be a new one, and somewhere else.
-fn check_target(env: &dyn Env, from: &Volumes, to: &Volumes) -> Result<()> {
-    for volume in to.iter() {
-        let inside = |old: &quire_env::Volume| volume.path.starts_with(&old.path);
-        if from.iter().any(inside) {
-            let what = format!(
-                "{} is within the damaged database, which is only read; give a new directory \
-                 elsewhere",
-                volume.path.display()
-            );
-            return Err(Error::Invalid(what));
-        }
-        match env.list(&volume.path) {
-            Err(error) if error.kind() == EnvErrorKind::NotFound => {}
-            Ok(names) if names.is_empty() => {}
-            Ok(_) => {
-                let what = format!(
-                    "{} is not empty; give a new directory for what is salvaged",
-                    volume.path.display()
-                );
-                return Err(Error::Invalid(what));
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
 }

@@ -11,7 +11,7 @@
 
 use crate::backup::{BackupDir, PartitionFiles, Snapshot, SnapshotInfo, StoredFile};
 use crate::file_source::{FileSource, MANIFEST_BYTES_MAX, place_partition};
-use quire_database::catalog::{CATALOG_NAME, parse_collection_dir};
+use quire_database::catalog::{CATALOG_COPY_NAME, CATALOG_NAME, parse_collection_dir};
 use quire_database::directory::{LOCK_NAME, RESTORING_NAME, partition_place};
 use quire_database::{Error, Result};
 use quire_env::{Env, ErrorKind as EnvErrorKind, Volumes};
@@ -56,7 +56,7 @@ pub fn restore(
     for volume in volumes.iter() {
         env.create_dir_all(&volume.path)?;
     }
-    let _lock = env.lock(&volumes.root().join(LOCK_NAME))?;
+    let _lock = env.lock_dir(volumes.root())?;
     for volume in volumes.iter() {
         begin(&*env, &volume.path)?;
     }
@@ -119,10 +119,11 @@ fn check_target(env: &dyn Env, volume: &Path) -> Result<()> {
             || (is(RESTORING_NAME)
                 && (parse_collection_dir(name).is_some() || name.starts_with(CATALOG_NAME)))
     };
-    if !is(CATALOG_NAME) && names.iter().all(ours) {
+    let is_database = is(CATALOG_NAME) || is(CATALOG_COPY_NAME) && !is(RESTORING_NAME);
+    if !is_database && names.iter().all(ours) {
         return Ok(());
     }
-    let what = match is(CATALOG_NAME) {
+    let what = match is_database {
         true => "holds a database already",
         false => "is not empty",
     };

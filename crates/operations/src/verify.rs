@@ -3,8 +3,8 @@
 
 use crate::rate_limiter::RateLimiter;
 use quire_collection::{Checked, ErrorKind as CollectionErrorKind, Partition};
-use quire_database::catalog::{Catalog, Entry};
-use quire_database::directory::{LOCK_NAME, holds_database, partition_place};
+use quire_database::catalog::{Catalog, Entry, FoundCatalog};
+use quire_database::directory::{holds_database, partition_place};
 use quire_database::{Damage, Database, DatabaseOptions, Error, ErrorKind, Result, engine};
 use quire_env::{Env, Volumes};
 use quire_store::{ErrorKind as StoreErrorKind, Inspected, Shared, StoreOptions};
@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
+
+/// What damage to one of the two copies of a catalog loses.
+pub(crate) const COPY_LOST: &str = "nothing: the other copy is whole, and the next opening uses it";
 
 /// What a verification read and found.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -78,9 +81,13 @@ pub fn verify(
             path: root.to_path_buf(),
         });
     }
-    let lock = env.lock(&root.join(LOCK_NAME))?;
+    let lock = env.lock_dir(root)?;
     let mut report = VerifyReport::default();
-    let catalog = match Catalog::read(&*env, root) {
+    let found = FoundCatalog::read(&*env, root)?;
+    if let Some((path, what)) = found.damage() {
+        report.damage.push(Damage::new(&path, 0, what, COPY_LOST));
+    }
+    let catalog = match found.newest() {
         Ok(catalog) => catalog,
         Err(Error::Catalog { path, what }) => {
             let lost = "which collections there are; their files stay as they are";

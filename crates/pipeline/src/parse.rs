@@ -3,14 +3,17 @@
 use crate::batch::{SourceBatch, SourceItem};
 use crate::error::{BadDocument, reason};
 use crate::group::{Grouper, PartitionGroup};
+use crate::keyed_line;
 use crate::position::SourcePosition;
-use quiredb::{Collection, Document, Write};
+use quiredb::{Collection, Document, Key, Write};
 use std::sync::Arc;
 
 /// Turns batches into writes to one collection.
 #[derive(Debug, Clone)]
 pub(crate) struct Parser {
     pub(crate) collection: Collection,
+    /// That of the collection.
+    pub(crate) key_field: String,
     /// The count of writers, at least 1.
     pub(crate) writers: usize,
     /// Whether a bad document ends the pipeline.
@@ -116,23 +119,63 @@ impl Parser {
     }
 
     fn write_of(&self, item: &SourceItem, text: &[u8]) -> Result<Write, String> {
-        let document = document_of(item, text)?;
-        let key = self.collection.key_of(&document);
-        Ok(Write::put(key.map_err(|error| reason(&error))?, document))
+        let json = text_of(item, text)?;
+        let write = match keyed_line::read(json, &self.key_field) {
+            Some(write) => write,
+            None => {
+                let document = document_of(item, text)?;
+                let key = self.collection.key_of(&document);
+                let why = |error| format!("{}{}", reason(&error), hint(&document));
+                Write::put(key.map_err(why)?, document)
+            }
+        };
+        let checked = self.collection.check_key(&write);
+        checked.map_err(|error| reason(&error))?;
+        Ok(write)
     }
 }
 
 /// The document of an item of a batch with this text, or why there is none.
 pub(crate) fn document_of(item: &SourceItem, text: &[u8]) -> Result<Document, String> {
-    let json = match &item.json {
-        Ok(range) => text.get(range.clone()).unwrap_or_default(),
-        Err(reason) => return Err(reason.clone()),
-    };
+    let json = text_of(item, text)?;
     Document::from_json(json).map_err(|error| {
         let mut reason = reason(&error);
         if json.trim_ascii_start().starts_with(b"[") {
             reason.push_str("; jq -c '.[]' FILE makes lines of a file that is one array");
         }
+        if is_begun_over_lines(json) {
+            reason.push_str(
+                "; a document is one line: jq -c . FILE makes lines of a file that is printed \
+                 over several",
+            );
+        }
         reason
     })
+}
+
+/// Whether a line only begins an object, as where JSON is printed over several lines.
+fn is_begun_over_lines(json: &[u8]) -> bool {
+    let line = json.trim_ascii();
+    line == b"{" || line.starts_with(b"{") && line.ends_with(b",")
+}
+
+/// What to do about a document without a key, if that is known.
+fn hint(document: &Document) -> String {
+    let names = ["id", "_id", "key", "uuid", "ID", "Id"];
+    let looks = |name: &&&str| {
+        document
+            .get(name)
+            .is_some_and(|value| Key::from_value(value).is_ok())
+    };
+    match names.iter().find(looks) {
+        Some(name) => format!("; --key {name} takes it from the field {name:?}"),
+        None => "; --key FIELD takes it from another field".to_owned(),
+    }
+}
+
+fn text_of<'t>(item: &SourceItem, text: &'t [u8]) -> Result<&'t [u8], String> {
+    match &item.json {
+        Ok(range) => Ok(text.get(range.clone()).unwrap_or_default()),
+        Err(reason) => Err(reason.clone()),
+    }
 }

@@ -96,6 +96,7 @@ fn start(
     }
     let parser = Parser {
         collection: collection.clone(),
+        key_field: collection.settings().key_field.clone(),
         writers: writer_count,
         stops_at_bad: options.on_bad == OnBad::Stop,
     };

@@ -13,13 +13,16 @@ use crate::value::number;
 use crate::{Aggregated, Column, End, Measure, NO_ORDINAL, Ordinals, Result, Value};
 use quire_index::{DocSet, Number, Numbers, term};
 use quire_model::ordered::OrderedValue;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Ordinals below this are counted in an array.
 const ARRAY_ORDINALS_MAX: u64 = 1 << 16;
 
 /// Larger ordinals are gathered up to this number, sorted, and counted by runs.
 const GATHERED_ORDINALS_MAX: usize = 1 << 16;
+
+/// The name of counting in an error.
+const COUNTING: &str = "counting by value";
 
 /// Floats that are added to a sum together.
 const FLOATS_AT_ONCE: usize = 4096;
@@ -38,7 +41,7 @@ pub(crate) enum Gathered {
     Distinct(BTreeSet<Value>),
     ApproximateDistinct(ApproximateDistinct),
     Percentile(Box<Percentile>),
-    Terms(BTreeMap<Value, u64>, u64),
+    Terms(HashMap<Value, u64>, u64),
     /// Documents by n, of the interval from n × the width on; n is an integer.
     Histogram(BTreeMap<Value, u64>, f64),
 }
@@ -56,7 +59,7 @@ impl Gathered {
             Measure::Percentile { percent, .. } => {
                 Gathered::Percentile(Box::new(Percentile::new(*percent)))
             }
-            Measure::Terms { limit, .. } => Gathered::Terms(BTreeMap::new(), *limit),
+            Measure::Terms { limit, .. } => Gathered::Terms(HashMap::new(), *limit),
             Measure::Histogram { interval, .. } => Gathered::Histogram(BTreeMap::new(), *interval),
             // The state of groups is made of their plan.
             Measure::Group(_) => Gathered::Count(0),
@@ -245,7 +248,15 @@ impl Gathered {
                     numbers.add(value, documents, meter)?;
                 }
             }
-            Gathered::Terms(counts, _) => add_count(counts, value, documents, meter)?,
+            Gathered::Terms(counts, _) => match counts.get_mut(value) {
+                Some(count) => *count += documents,
+                None => {
+                    meter.take(ENTRY_BYTES + value.len(), COUNTING)?;
+                    if let Some(value) = Value::from_term(value) {
+                        counts.insert(value, documents);
+                    }
+                }
+            },
             Gathered::Histogram(counts, width) => {
                 let interval = term::decode(value).and_then(|value| interval_of(&value, *width));
                 if let Some(interval) = interval {
@@ -269,9 +280,15 @@ impl Gathered {
             Gathered::Terms(counts, limit) => {
                 let all: u64 = counts.values().sum();
                 let mut terms: Vec<_> = counts.into_iter().collect();
-                // Stable: equal counts stay in the order of their values.
-                terms.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-                terms.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+                let order = |(a, of_a): &(Value, u64), (b, of_b): &(Value, u64)| {
+                    of_b.cmp(of_a).then_with(|| a.cmp(b))
+                };
+                let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+                if limit < terms.len() {
+                    terms.select_nth_unstable_by(limit, order);
+                    terms.truncate(limit);
+                }
+                terms.sort_unstable_by(order);
                 let given: u64 = terms.iter().map(|(_, count)| count).sum();
                 assert!(given <= all, "the terms given are some of all");
                 Aggregated::Terms {
@@ -298,7 +315,7 @@ fn add_count(
     match counts.get_mut(term) {
         Some(count) => *count += documents,
         None => {
-            meter.take(ENTRY_BYTES + term.len(), "counting by value")?;
+            meter.take(ENTRY_BYTES + term.len(), COUNTING)?;
             if let Some(value) = Value::from_term(term) {
                 counts.insert(value, documents);
             }

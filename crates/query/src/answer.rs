@@ -20,6 +20,8 @@ pub struct Answer {
     pub count: Option<u64>,
     /// The results of the aggregates, in the query's order.
     pub aggregates: Vec<(String, Aggregated)>,
+    /// The query was stopped, and this is the answer of what was seen until then.
+    pub is_partial: bool,
     /// How the answer was found, if [`Options::clock`](crate::Options::clock) is set.
     pub explain: Option<Box<Explain>>,
 }

@@ -3,9 +3,12 @@
 use crate::explain::{How, Trace};
 use crate::plan::{Step, StepKind};
 use crate::timer::Timer;
-use crate::{Leaf, Result, Shard};
+use crate::{Access, Found, Leaf, Options, Result, Shard};
 use quire_index::DocSet;
 use smallvec::SmallVec;
+
+/// Documents that are read before a look at whether the query is to stop.
+const READ_AT_ONCE: usize = 4096;
 
 /// Executes plans on one shard.
 pub(crate) struct Evaluator<'s, 'c> {
@@ -13,6 +16,7 @@ pub(crate) struct Evaluator<'s, 'c> {
     /// Documents in it.
     pub(crate) docs: u64,
     pub(crate) timer: Timer<'c>,
+    pub(crate) options: Options<'c>,
 }
 
 impl Evaluator<'_, '_> {
@@ -25,6 +29,7 @@ impl Evaluator<'_, '_> {
         let counted = match &step.kind {
             StepKind::All => Some(self.docs),
             StepKind::None => Some(0),
+            StepKind::Leaf(_) if self.options.access.is_some() => None,
             StepKind::Leaf(leaf) => self.shard.count(&[leaf])?,
             StepKind::Not(one) => {
                 let count = self.count(one, Trace::child(&mut trace, one.place))?;
@@ -54,7 +59,17 @@ impl Evaluator<'_, '_> {
         let set = match &step.kind {
             StepKind::All => self.shard.docs()?,
             StepKind::None => DocSet::empty(),
-            StepKind::Leaf(leaf) => self.shard.matches(leaf, step.estimate.found)?,
+            StepKind::Leaf(leaf) => {
+                let access = self.access(leaf, step, None, &mut trace);
+                match access {
+                    Access::Documents => {
+                        let mut set = self.shard.docs()?;
+                        self.retain_by_documents(leaf, step.estimate.found, &mut set)?;
+                        set
+                    }
+                    _ => self.shard.matches_by(access, leaf, step.estimate.found)?,
+                }
+            }
             StepKind::Not(one) => {
                 let mut set = self.shard.docs()?;
                 set -= &self.matches(one, Trace::child(&mut trace, one.place))?;
@@ -85,6 +100,42 @@ impl Evaluator<'_, '_> {
         Ok(set)
     }
 
+    /// Keeps of `set` the documents that fulfil a leaf, by reading them, some at a time.
+    fn retain_by_documents(&self, leaf: &Leaf, found: Found, set: &mut DocSet) -> Result<()> {
+        let (mut batch, mut kept) = ([0; READ_AT_ONCE], DocSet::empty());
+        let mut left = set.iter();
+        loop {
+            let count = left.next_many(&mut batch);
+            let Some(docs) = batch.get(..count).filter(|docs| !docs.is_empty()) else {
+                break;
+            };
+            self.options.check_stop()?;
+            let mut some: DocSet = docs.iter().copied().collect();
+            self.shard
+                .retain_by(Access::Documents, leaf, found, &mut some)?;
+            kept |= &some;
+        }
+        drop(left);
+        *set = kept;
+        Ok(())
+    }
+
+    /// How a leaf is executed, on `docs` documents or on all.
+    fn access(
+        &self,
+        leaf: &Leaf,
+        step: &Step<'_>,
+        docs: Option<u64>,
+        trace: &mut Option<&mut Trace>,
+    ) -> Access {
+        let paths = self.shard.paths(leaf, &step.estimate, docs);
+        let chosen = Access::choose(&paths, self.options.access);
+        if let Some(trace) = trace {
+            trace.accessed(chosen);
+        }
+        chosen.access
+    }
+
     /// Keeps of `set` what matches.
     pub(crate) fn retain(
         &self,
@@ -99,7 +150,14 @@ impl Evaluator<'_, '_> {
         match &step.kind {
             StepKind::All => {}
             StepKind::None => *set = DocSet::empty(),
-            StepKind::Leaf(leaf) => self.shard.retain(leaf, step.estimate.found, set)?,
+            StepKind::Leaf(leaf) => {
+                let access = self.access(leaf, step, Some(set.len()), &mut trace);
+                let found = step.estimate.found;
+                match access {
+                    Access::Documents => self.retain_by_documents(leaf, found, set)?,
+                    _ => self.shard.retain_by(access, leaf, found, set)?,
+                }
+            }
             StepKind::Not(one) => {
                 let mut out = set.clone();
                 self.retain(one, &mut out, Trace::child(&mut trace, one.place))?;

@@ -142,7 +142,14 @@ impl Prepared {
         let query = &self.query;
         let is_counted = query.count && query.limit == Some(0) && query.aggregates.is_empty();
         match &self.root {
-            Node::Leaf(leaf) if is_counted && options.clock.is_none() => Some(leaf),
+            Node::Leaf(leaf)
+                if is_counted
+                    && options.clock.is_none()
+                    && options.access.is_none()
+                    && !options.partial =>
+            {
+                Some(leaf)
+            }
             _ => None,
         }
     }

@@ -1,7 +1,8 @@
 //! [`Explain`]: how an answer was found.
 
-use crate::Estimate;
 use crate::tree::{And, Join, Node};
+use crate::{Access, AccessCost, Estimate};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -42,6 +43,12 @@ pub struct Trace {
     pub at_least: u64,
     /// The estimated number of matching documents, at most.
     pub at_most: u64,
+    /// The number that was expected.
+    pub expected: u64,
+    /// In how many shards it was executed in which way.
+    pub accesses: BTreeMap<Access, u64>,
+    /// What that was estimated to cost; zero if nothing is known of it.
+    pub cost: Duration,
     /// How many shards counted it without building a set.
     pub counted: u64,
     /// How many shards built its set.
@@ -107,6 +114,13 @@ impl Trace {
     pub(crate) fn planned(&mut self, estimate: &Estimate) {
         self.at_least += estimate.at_least;
         self.at_most += estimate.at_most;
+        self.expected += estimate.expected;
+    }
+
+    /// It is executed on a shard in this way.
+    pub(crate) fn accessed(&mut self, chosen: AccessCost) {
+        *self.accesses.entry(chosen.access).or_default() += 1;
+        self.cost += Duration::from_nanos(chosen.nanos);
     }
 
     pub(crate) fn done(&mut self, how: How, rows: u64, time: Duration) {
@@ -124,7 +138,19 @@ impl Trace {
         write!(f, "{:indent$}{what}: ", "")?;
         match self.at_least == self.at_most {
             true => write!(f, "{} estimated", self.at_most)?,
-            false => write!(f, "{} to {} estimated", self.at_least, self.at_most)?,
+            false => write!(
+                f,
+                "{} to {} estimated, {} expected",
+                self.at_least, self.at_most, self.expected
+            )?,
+        }
+        for access in Access::ALL {
+            if let Some(shards) = self.accesses.get(&access) {
+                write!(f, ", {access} in {}", counted(*shards, "shard"))?;
+            }
+        }
+        if self.cost > Duration::ZERO {
+            write!(f, " at a cost of about {:?}", self.cost)?;
         }
         let ways = [
             ("counted", self.counted),

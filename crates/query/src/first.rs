@@ -7,7 +7,7 @@
 
 use crate::evaluate::Evaluator;
 use crate::explain::Trace;
-use crate::plan::{Step, StepKind};
+use crate::plan::Step;
 use crate::{Order, Result};
 use quire_index::DocSet;
 
@@ -28,7 +28,7 @@ pub(crate) fn first_matches(
     trace: Option<&mut Trace>,
 ) -> Result<Option<(DocSet, u64)>> {
     let docs = evaluator.docs as f64;
-    let needed = docs * SLACK * hits_max as f64 / expected(step, docs);
+    let needed = docs * SLACK * hits_max as f64 / step.estimate.expected as f64;
     // Also false where no hit is expected: `needed` is then infinite or not a number.
     let is_worth_it = needed * PART <= step.estimate.at_most as f64;
     if hits_max == 0 || !is_worth_it {
@@ -59,22 +59,4 @@ pub(crate) fn first_among(
     let first = evaluator.shard.first(order, needed.ceil() as u64)?;
     let first = first.map(|first| &first & matching);
     Ok(first.filter(|first| first.len() >= hits_max))
-}
-
-/// About how many documents match, if the parts of a filter are independent of each other.
-fn expected(step: &Step<'_>, docs: f64) -> f64 {
-    let (at_least, at_most) = (step.estimate.at_least as f64, step.estimate.at_most as f64);
-    let expected = match &step.kind {
-        StepKind::All | StepKind::None | StepKind::Leaf(_) => f64::midpoint(at_least, at_most),
-        StepKind::Not(one) => docs - expected(one, docs),
-        StepKind::And(steps) => {
-            let parts = steps.iter().map(|step| expected(step, docs) / docs);
-            docs * parts.product::<f64>()
-        }
-        StepKind::Or(steps) => {
-            let others = steps.iter().map(|step| 1.0 - expected(step, docs) / docs);
-            docs * (1.0 - others.product::<f64>())
-        }
-    };
-    expected.max(at_least).min(at_most)
 }

@@ -30,6 +30,7 @@
 //! [terms](quire_index::term): 42 and 42.0 are equal, and null < booleans < numbers < strings. Null
 //! is a value, which [`Filter::Exists`] and aggregates ignore.
 
+mod access;
 mod aggregate;
 mod aggregate_state;
 mod answer;
@@ -78,6 +79,7 @@ mod tree;
 mod value;
 mod values;
 
+pub use access::{Access, AccessCost};
 pub use answer::{Aggregated, Answer, Group, Hit};
 pub use column::{Column, End, NO_ORDINAL, Ordinals};
 pub use error::{Error, ErrorKind, Result};
@@ -90,11 +92,12 @@ pub use model::ModelShard;
 pub use options::{Clock, Options, Stop, UnknownFields};
 pub use order::Order;
 pub use path::Path;
+pub use plan::PlanCost;
 pub use prepared::{Prepared, Use};
 pub use projection::write_fields;
 pub use query::{Query, find, find_all};
 pub use scan::Scan;
-pub use shard::{Cost, Estimate, FieldInfo, Found, Segment, Shard, TermPair};
+pub use shard::{AccessCosts, Cost, Estimate, FieldInfo, Found, Segment, Shard, TermPair};
 pub use shards::{Merged, Places, Shards};
 pub use term_range::TermRange;
 pub use tree::{DEPTH_MAX, IN_VALUES_MAX, PREDICATES_MAX};

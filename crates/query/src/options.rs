@@ -1,6 +1,6 @@
 //! [`Options`]: how a query is answered, and what it may take.
 
-use crate::{Error, Result};
+use crate::{Access, Error, Result};
 use std::time::Duration;
 
 /// A clock: time since some fixed moment.
@@ -22,6 +22,12 @@ pub struct Options<'a> {
     /// Called before each shard, or before each batch of documents where there is no index: true
     /// ends the query with an error of kind [`Stopped`](crate::ErrorKind::Stopped).
     pub stop: Option<Stop<'a>>,
+    /// If `stop` ends the query, the answer is that of what was seen until then, and says so. Else
+    /// it is an error.
+    pub partial: bool,
+    /// Executes predicates in this way, where it can be gone, and not in the cheapest: for tests
+    /// and benchmarks.
+    pub access: Option<Access>,
 }
 
 impl Default for Options<'_> {
@@ -32,6 +38,8 @@ impl Default for Options<'_> {
             memory_bytes_max: 64 << 20,
             clock: None,
             stop: None,
+            partial: false,
+            access: None,
         }
     }
 }
@@ -43,6 +51,8 @@ impl std::fmt::Debug for Options<'_> {
             .field("memory_bytes_max", &self.memory_bytes_max)
             .field("clock", &self.clock.is_some())
             .field("stop", &self.stop.is_some())
+            .field("partial", &self.partial)
+            .field("access", &self.access)
             .finish()
     }
 }

@@ -15,8 +15,11 @@ const PATH_NAMES_MAX: usize = 64;
 /// Dotted names of a field: `author.name` is field `name` of the object in field `author`.
 ///
 /// Arrays on the way and at the end are expanded, however deep: a document's values at a path are
-/// all scalars found there. They are a set: one that is there twice counts once. No path names a
-/// field whose name has a dot in it.
+/// all scalars found there. They are a set: one that is there twice counts once.
+///
+/// A field whose name has dots in it is at the path that its name is, as if the dots were objects:
+/// `{"service.name":"web"}` and `{"service":{"name":"web"}}` both have `web` at `service.name`. A
+/// name that begins or ends with a dot, or has two in a row, is at no path.
 ///
 /// Any text can be made a path. A query that has one with an empty name in it, or one that is too
 /// long, is an error.
@@ -36,8 +39,8 @@ impl Path {
         &self.0
     }
 
-    /// Calls `visit` with each scalar that `object` has at this path, in the order of the document,
-    /// until it breaks.
+    /// Calls `visit` with each scalar that `object` has at this path until it breaks: in the order
+    /// of the document, but for values of one path that are written with dots and without.
     pub fn visit<'a>(
         &self,
         object: ObjectRef<'a>,
@@ -103,12 +106,15 @@ fn visit_object<'a>(
     path: &str,
     visit: &mut dyn FnMut(ValueRef<'a>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    let (name, rest) = match path.split_once('.') {
-        Some((name, rest)) => (name, Some(rest)),
-        None => (path, None),
-    };
-    match object.get(name) {
-        Some(value) => visit_value(value, rest, visit),
+    // What comes before any dot of the path may be the name of a field, and so may the whole.
+    for (dot, _) in path.match_indices('.') {
+        let (name, rest) = path.split_at(dot);
+        if let Some(value) = object.get(name) {
+            visit_value(value, rest.get(1..), visit)?;
+        }
+    }
+    match object.get(path) {
+        Some(value) => visit_value(value, None, visit),
         None => ControlFlow::Continue(()),
     }
 }
@@ -146,7 +152,10 @@ fn each_in_object<'a>(
 ) {
     let before = path.len();
     for (name, value) in object.fields() {
-        if name.is_empty() || name.contains('.') || names == PATH_NAMES_MAX {
+        let Some(names_in) = names_in(name) else {
+            continue;
+        };
+        if names + names_in > PATH_NAMES_MAX {
             continue;
         }
         if names > 0 {
@@ -154,10 +163,22 @@ fn each_in_object<'a>(
         }
         path.push_str(name);
         if path.len() <= PATH_BYTES_MAX {
-            each_in_value(value, names + 1, path, visit);
+            each_in_value(value, names + names_in, path, visit);
         }
         path.truncate(before);
     }
+}
+
+/// How many names of a path a field's name is; none if it is at no path.
+fn names_in(name: &str) -> Option<usize> {
+    let mut names = 0;
+    for part in name.split('.') {
+        if part.is_empty() {
+            return None;
+        }
+        names += 1;
+    }
+    Some(names)
 }
 
 fn each_in_value<'a>(
@@ -180,7 +201,10 @@ fn each_in_value<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::{btree_map, vec};
+    use proptest::prelude::*;
     use quire_model::Document;
+    use std::collections::BTreeMap;
 
     fn values(document: &str, path: &str) -> Vec<String> {
         let document = Document::from_json(document.as_bytes()).unwrap();
@@ -204,8 +228,84 @@ mod tests {
         assert_eq!(values(document, "b"), ["2", "3"]);
         assert_eq!(values(document, "b.c"), ["4", "5", "null"]);
         assert_eq!(values(document, "d.e.f"), [r#""x""#, r#""y""#]);
-        for nothing in ["d", "g.h", "i", "a.b", "d.e.f.g", "z", ""] {
+        assert_eq!(values(document, "g.h"), ["8"]);
+        for nothing in ["d", "g", "i", "a.b", "d.e.f.g", "z", ""] {
             assert!(values(document, nothing).is_empty(), "{nothing}");
+        }
+    }
+
+    #[test]
+    fn a_dotted_name_is_a_path() {
+        let document = concat!(
+            r#"{"service.name":"web","service":{"name":"api","a.b":{"c":1}},"x.y":{"z":2},"#,
+            r#""x":[{"y.z":3},{"y":{"z":4}}],"x.y.z":5,".a":6,"a.":7,"a..b":8,"a":{"":{"b":9}}}"#,
+        );
+        assert_eq!(values(document, "service.name"), [r#""api""#, r#""web""#]);
+        assert_eq!(values(document, "service.a.b.c"), ["1"]);
+        assert_eq!(values(document, "x.y.z"), ["3", "4", "2", "5"]);
+        let mut paths = Vec::new();
+        let parsed = Document::from_json(document.as_bytes()).unwrap();
+        Path::each_in(parsed.root(), &mut |path| paths.push(path.to_string()));
+        let expected = ["service.name", "service.name", "service.a.b.c"];
+        assert_eq!(paths, [&expected[..], &["x.y.z"; 4]].concat());
+    }
+
+    /// A JSON value of names that are easily confused.
+    fn any_json() -> impl Strategy<Value = String> {
+        let scalar = prop_oneof![Just("null"), Just("1"), Just("true"), Just("\"s\"")];
+        let scalar = scalar.prop_map(str::to_owned);
+        let name = prop_oneof![
+            Just("a"),
+            Just("b"),
+            Just("a.b"),
+            Just("b.a.b"),
+            Just("a.a"),
+            Just(""),
+            Just("."),
+            Just("a."),
+            Just(".b"),
+            Just("a..b"),
+        ];
+        scalar.prop_recursive(5, 40, 5, move |inner| {
+            let object = btree_map(name.clone(), inner.clone(), 0..5).prop_map(|fields| {
+                let fields = fields
+                    .iter()
+                    .map(|(name, value)| format!("{name:?}:{value}"));
+                format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+            });
+            let array = vec(inner, 0..4).prop_map(|items| format!("[{}]", items.join(",")));
+            prop_oneof![3 => object, 1 => array]
+        })
+    }
+
+    proptest! {
+        #[test] // An index is made of one, a scan asks the other.
+        fn the_values_of_a_document_by_path_are_those_that_each_path_visits(json in any_json()) {
+            let json = format!("{{\"a\":{json},\"a.b\":{json}}}");
+            let document = Document::from_json(json.as_bytes()).unwrap();
+            let text = |value: ValueRef<'_>| {
+                let mut json = Vec::new();
+                value.write_json(&mut json);
+                String::from_utf8(json).unwrap()
+            };
+            let mut by_path = BTreeMap::<String, Vec<String>>::new();
+            Path::each_value_in(document.root(), &mut |path, value| {
+                by_path.entry(path.to_owned()).or_default().push(text(value));
+            });
+            // Also at paths that the document has nothing at.
+            let names = ["a", "b"];
+            for (one, two) in names.iter().flat_map(|one| names.map(|two| (one, two))) {
+                for path in [one.to_string(), format!("{one}.{two}"), format!("a.{one}.{two}")] {
+                    by_path.entry(path).or_default();
+                }
+            }
+            for (path, mut expected) in by_path {
+                prop_assert!(Path::new(&path).check().is_ok(), "{path}");
+                let mut visited = values(&json, &path);
+                visited.sort();
+                expected.sort();
+                prop_assert_eq!(visited, expected, "at {}", path);
+            }
         }
     }
 
@@ -218,7 +318,8 @@ mod tests {
         let document = Document::from_json(document.as_bytes()).unwrap();
         let mut paths = Vec::new();
         Path::each_in(document.root(), &mut |path| paths.push(path.to_string()));
-        assert_eq!(paths, ["a", "b", "b", "b.c", "b.c", "b.c", "d.e.f", "d.e"]);
+        let expected = ["a", "b", "b", "b.c", "b.c", "b.c", "d.e.f", "d.e", "g.h"];
+        assert_eq!(paths, expected);
         let deep = (0..70).fold("1".to_string(), |inner, _| format!("{{\"n\":{inner}}}"));
         let long = format!("{{\"{}\":1}}", "n".repeat(PATH_BYTES_MAX + 1));
         for unnamed in [deep, long] {

@@ -7,8 +7,34 @@
 
 use crate::explain::Trace;
 use crate::tree::Node;
-use crate::{Cost, Estimate, Found, Leaf, Result, Shard};
+use crate::{Access, Cost, Estimate, Found, Leaf, Prepared, Result, Shard};
 use smallvec::SmallVec;
+
+/// What it costs about to have one more document to test by the rest of a conjunction.
+const DOCUMENT_NANOS: u64 = 100;
+
+/// What finding the documents that match costs on a shard, and how many are expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PlanCost {
+    /// Nanoseconds, about.
+    pub nanos: u64,
+    /// Documents.
+    pub expected: u64,
+}
+
+impl Prepared {
+    /// What finding the documents that match is expected to cost on a shard.
+    ///
+    /// # Errors
+    /// As of [`answer`](Prepared::answer).
+    pub fn cost_on(&self, shard: &dyn Shard) -> Result<PlanCost> {
+        let estimate = plan(&self.root, 0, shard, shard.doc_count()?, None)?.estimate;
+        Ok(PlanCost {
+            nanos: estimate.nanos,
+            expected: estimate.expected,
+        })
+    }
+}
 
 /// A part of a filter, planned for one shard.
 #[derive(Debug)]
@@ -47,6 +73,8 @@ pub(crate) fn plan<'q>(
             let estimate = Estimate {
                 at_least: docs.saturating_sub(one.estimate.at_most),
                 at_most: docs.saturating_sub(one.estimate.at_least),
+                expected: docs.saturating_sub(one.estimate.expected),
+                nanos: one.estimate.nanos,
                 cost: one.estimate.cost,
                 found: Found::default(),
             };
@@ -73,16 +101,20 @@ pub(crate) fn plan<'q>(
                 all.is_nothing || planned + joined.len() == and.nodes.len(),
                 "each part is planned once, alone or joined"
             );
-            (all.estimate, StepKind::And(all.in_order()))
+            let (estimate, steps) = all.in_order(shard);
+            (estimate, StepKind::And(steps))
         }
         Node::Or(nodes) => {
             let mut steps = Vec::new();
             let (mut at_least, mut at_most, mut cost) = (0, 0_u64, Cost::Stored);
+            let (mut none_of, mut nanos) = (1.0, 0_u64);
             for (place, node) in nodes.iter().enumerate() {
                 let step = plan(node, place, shard, docs, Trace::child(&mut trace, place))?;
                 at_least = at_least.max(step.estimate.at_least);
                 at_most = at_most.saturating_add(step.estimate.at_most);
                 cost = cost.max(step.estimate.cost);
+                none_of *= 1.0 - step.estimate.expected as f64 / docs.max(1) as f64;
+                nanos = nanos.saturating_add(step.estimate.nanos);
                 match step.kind {
                     StepKind::None => {}
                     StepKind::All => break,
@@ -94,6 +126,8 @@ pub(crate) fn plan<'q>(
                 Estimate {
                     at_least,
                     at_most: at_most.min(docs),
+                    expected: (docs as f64 * (1.0 - none_of)).round() as u64,
+                    nanos,
                     cost,
                     found: Found::default(),
                 },
@@ -113,7 +147,12 @@ fn plan_leaf<'q>(
     trace: Option<&mut Trace>,
 ) -> Result<Step<'q>> {
     let (estimate, kind) = match leaf {
-        Some(leaf) => (shard.estimate(leaf)?, StepKind::Leaf(leaf)),
+        Some(leaf) => {
+            let mut estimate = shard.estimate(leaf)?;
+            let paths = shard.paths(leaf, &estimate, None);
+            estimate.nanos = Access::choose(&paths, None).nanos;
+            (estimate, StepKind::Leaf(leaf))
+        }
         None => (Estimate::exactly(0, Cost::Stored), StepKind::None),
     };
     Ok(settle(estimate, kind, place, docs, trace))
@@ -128,6 +167,8 @@ fn settle<'q>(
     trace: Option<&mut Trace>,
 ) -> Step<'q> {
     estimate.at_most = estimate.at_most.min(docs);
+    let least = estimate.at_least.min(estimate.at_most);
+    estimate.expected = estimate.expected.clamp(least, estimate.at_most);
     if estimate.at_most == 0 {
         kind = StepKind::None;
     } else if estimate.at_least >= docs {
@@ -148,6 +189,8 @@ struct Conjunction<'q> {
     steps: Vec<Step<'q>>,
     estimate: Estimate,
     docs: u64,
+    /// The share of documents that is expected to match all, if they are independent.
+    share: f64,
     /// One of them matches nothing.
     is_nothing: bool,
 }
@@ -158,6 +201,7 @@ impl<'q> Conjunction<'q> {
             steps: Vec::new(),
             estimate: Estimate::exactly(docs, Cost::Stored),
             docs,
+            share: 1.0,
             is_nothing: false,
         }
     }
@@ -169,6 +213,7 @@ impl<'q> Conjunction<'q> {
         all.at_least = all.at_least.saturating_sub(missing);
         all.at_most = all.at_most.min(one.at_most);
         all.cost = all.cost.max(one.cost);
+        self.share *= one.expected as f64 / self.docs.max(1) as f64;
         match step.kind {
             StepKind::All => {}
             StepKind::None => self.is_nothing = true,
@@ -176,20 +221,40 @@ impl<'q> Conjunction<'q> {
         }
     }
 
-    /// The steps in the order of execution.
-    fn in_order(mut self) -> Vec<Step<'q>> {
+    /// The estimate, and the steps in the order of execution.
+    fn in_order(mut self, shard: &dyn Shard) -> (Estimate, Vec<Step<'q>>) {
         let docs = self.docs;
         self.steps.sort_by_key(|step| work(step, docs));
-        self.steps
+        let (mut left, mut nanos) = (None, 0u64);
+        for step in &self.steps {
+            let cost = match (&step.kind, left) {
+                (StepKind::Leaf(leaf), Some(left)) => {
+                    let paths = shard.paths(leaf, &step.estimate, Some(left));
+                    Access::choose(&paths, None).nanos
+                }
+                _ => step.estimate.nanos,
+            };
+            nanos = nanos.saturating_add(cost);
+            let share = step.estimate.expected as f64 / docs.max(1) as f64;
+            left = Some((left.unwrap_or(docs) as f64 * share).round() as u64);
+        }
+        let estimate = Estimate {
+            expected: (docs as f64 * self.share).round() as u64,
+            nanos,
+            ..self.estimate
+        };
+        (estimate, self.steps)
     }
 }
 
-/// What a conjunction costs that begins with this step: about the step's documents, and all
-/// documents of the shard where it is a scan or a complement.
+/// What a conjunction costs that begins with this step: about the step's documents, what it takes
+/// to find these, and all documents of the shard where it is a scan or a complement.
 fn work(step: &Step<'_>, docs: u64) -> u64 {
     let extra = match (&step.kind, step.estimate.cost) {
         (StepKind::Not(_), _) | (_, Cost::Scanned) => docs,
         (_, Cost::Built | Cost::Stored) => 0,
     };
-    step.estimate.at_most.saturating_add(extra)
+    let finding = step.estimate.nanos / DOCUMENT_NANOS;
+    let found = step.estimate.expected;
+    found.saturating_add(extra).saturating_add(finding)
 }

@@ -158,6 +158,19 @@ impl Prepared {
         is_about
     }
 
+    /// Whether it only counts all documents, or asks nothing of them.
+    #[must_use]
+    pub fn is_count_of_all(&self) -> bool {
+        self.root == Node::All && self.query.limit == Some(0) && self.query.aggregates.is_empty()
+    }
+
+    /// The answer of a query that [only counts](Self::is_count_of_all), where there are `count`
+    /// documents.
+    #[must_use]
+    pub fn counted(&self, count: u64) -> Answer {
+        self.concluded(count, Vec::new())
+    }
+
     /// How many hits are needed, including those that are skipped.
     pub(crate) fn hits_max(&self) -> u64 {
         match self.query.limit {
@@ -165,6 +178,15 @@ impl Prepared {
             Some(limit) => self.query.skip.saturating_add(limit),
             None => u64::MAX,
         }
+    }
+
+    /// The number of hits that are all that it needs, whichever they are; `None` if it has an
+    /// order, a count or an aggregate.
+    #[must_use]
+    pub fn first_hits(&self) -> Option<u64> {
+        let query = &self.query;
+        let is_page = query.order.is_empty() && !query.count && query.aggregates.is_empty();
+        is_page.then(|| self.hits_max())
     }
 
     /// The initial state of each aggregate.

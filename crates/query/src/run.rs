@@ -13,7 +13,7 @@ use crate::sort::{Sorting, TopHits, best, is_outranked};
 use crate::threshold::{self, Early};
 use crate::timer::Timer;
 use crate::top::Top;
-use crate::{Answer, Explain, Hit, Options, Order, Result, Shard, Shards};
+use crate::{Answer, Error, Explain, Hit, Options, Order, Result, Shard, Shards};
 use quire_index::DocSet;
 use quire_model::ordered::Direction;
 use std::borrow::Cow;
@@ -49,6 +49,8 @@ pub(crate) struct Run<'q> {
     /// There is one shard alone, so hits are not compared with those of others.
     is_alone: bool,
     gathered: Vec<AggregateState>,
+    /// It was stopped, and what was seen until then is wanted.
+    is_partial: bool,
 }
 
 impl<'q> Run<'q> {
@@ -74,6 +76,7 @@ impl<'q> Run<'q> {
             top: Top::new(prepared.hits_max()),
             is_alone: false,
             gathered: prepared.gather(),
+            is_partial: false,
         }
     }
 
@@ -107,7 +110,10 @@ impl<'q> Run<'q> {
                 (false, _) => Needed::Page(&mut page),
             };
             let only_counted = matches!(needed, Needed::Count);
-            let matched = self.execute_on(shard, place, &step, docs, needed)?;
+            let executed = self.execute_on(shard, place, &step, docs, needed);
+            let Some(matched) = self.unless_stopped(executed)? else {
+                break;
+            };
             if only_counted && page.left > 0 {
                 page.skip = page.skip.saturating_sub(matched);
             }
@@ -156,7 +162,10 @@ impl<'q> Run<'q> {
                 continue;
             };
             if let Early::Docs(early) = early {
-                self.execute_on_early(shard, *place, &step, docs, early)?;
+                let executed = self.execute_on_early(shard, *place, &step, docs, early);
+                if self.unless_stopped(executed.map(|()| 0))?.is_none() {
+                    break;
+                }
                 continue;
             }
             let needed = match (is_outranked, self.gathered.is_empty()) {
@@ -167,7 +176,10 @@ impl<'q> Run<'q> {
             if is_outranked && let Some(explain) = &mut self.explain {
                 explain.outranked += 1;
             }
-            self.execute_on(shard, *place, &step, docs, needed)?;
+            let executed = self.execute_on(shard, *place, &step, docs, needed);
+            if self.unless_stopped(executed)?.is_none() {
+                break;
+            }
         }
         let top = std::mem::replace(&mut self.top, Top::new(0));
         let skip = usize::try_from(query.skip).unwrap_or(usize::MAX);
@@ -217,6 +229,17 @@ impl<'q> Run<'q> {
         Ok((!is_pruned).then_some((step, docs)))
     }
 
+    /// What executing gave; `None` if it was stopped, and what was seen until then is wanted.
+    fn unless_stopped(&mut self, executed: Result<u64>) -> Result<Option<u64>> {
+        match executed {
+            Err(Error::Stopped) if self.options.partial => {
+                self.is_partial = true;
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
+    }
+
     /// Executes the plan on a shard, and returns how many documents match.
     fn execute_on(
         &mut self,
@@ -228,7 +251,13 @@ impl<'q> Run<'q> {
     ) -> Result<u64> {
         self.options.check_stop()?;
         let timer = self.timer;
-        let evaluator = Evaluator { shard, docs, timer };
+        let options = self.options;
+        let evaluator = Evaluator {
+            shard,
+            docs,
+            timer,
+            options,
+        };
         let start = timer.now();
         if let Needed::Count = needed {
             let trace = self.explain.as_mut().map(|explain| &mut explain.filter);
@@ -282,7 +311,13 @@ impl<'q> Run<'q> {
     ) -> Result<()> {
         self.options.check_stop()?;
         let timer = self.timer;
-        let evaluator = Evaluator { shard, docs, timer };
+        let options = self.options;
+        let evaluator = Evaluator {
+            shard,
+            docs,
+            timer,
+            options,
+        };
         let start = timer.now();
         let tested = early.len();
         let trace = self.explain.as_mut().map(|explain| &mut explain.filter);
@@ -369,6 +404,7 @@ impl<'q> Run<'q> {
     pub(crate) fn finish(self) -> Answer {
         Answer {
             explain: self.explain,
+            is_partial: self.is_partial,
             ..self.prepared.concluded(self.matched, self.gathered)
         }
     }

@@ -14,7 +14,7 @@ use crate::timer::Timer;
 use crate::top::Top;
 use crate::tree::Node;
 use crate::values::{Values, has_value, values};
-use crate::{Answer, Error, Explain, Hit, Options, Path, Result, UnknownFields, Value};
+use crate::{Access, Answer, Error, Explain, Hit, Options, Path, Result, UnknownFields, Value};
 use quire_model::{Document, ObjectRef};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -138,6 +138,7 @@ impl Scan<'_> {
             let mut filter = Trace {
                 what: "every document read".into(),
                 at_most: self.seen,
+                accesses: [(Access::Scan, 1)].into(),
                 ..Trace::default()
             };
             filter.done(How::Tested, self.matched, time);

@@ -1,8 +1,9 @@
 //! [`Shard`]: documents that can be queried, wherever they are stored.
 
-use crate::{Column, Leaf, Order, Path, Result};
+use crate::{Access, AccessCost, Column, Leaf, Order, Path, Result};
 use quire_index::DocSet;
 use quire_model::Document;
+use smallvec::{SmallVec, smallvec};
 use std::borrow::Cow;
 
 /// Documents with indexes: all that the planner and the executor know of them.
@@ -57,6 +58,33 @@ pub trait Shard: Send + Sync {
     fn retain(&self, leaf: &Leaf, found: Found, docs: &mut DocSet) -> Result<()> {
         *docs &= &self.matches(leaf, found)?;
         Ok(())
+    }
+
+    /// The ways in which a leaf can be executed: on `docs` documents that are known, or on all.
+    fn paths(&self, leaf: &Leaf, estimate: &Estimate, docs: Option<u64>) -> AccessCosts {
+        let _ = (leaf, docs);
+        smallvec![AccessCost {
+            access: Access::Postings,
+            nanos: estimate.nanos,
+        }]
+    }
+
+    /// As [`matches`](Shard::matches), in one of the ways that [`paths`](Shard::paths) gives.
+    fn matches_by(&self, access: Access, leaf: &Leaf, found: Found) -> Result<DocSet> {
+        let _ = access;
+        self.matches(leaf, found)
+    }
+
+    /// As [`retain`](Shard::retain), in one of the ways that [`paths`](Shard::paths) gives.
+    fn retain_by(
+        &self,
+        access: Access,
+        leaf: &Leaf,
+        found: Found,
+        docs: &mut DocSet,
+    ) -> Result<()> {
+        let _ = access;
+        self.retain(leaf, found, docs)
     }
 
     /// The documents that come first by a field: about `docs` of them, or all that have a value.
@@ -124,6 +152,9 @@ pub struct FieldInfo<'a> {
     pub distinct: Option<u64>,
 }
 
+/// Ways to execute a leaf.
+pub type AccessCosts = SmallVec<[AccessCost; 3]>;
+
 /// Two terms.
 pub type TermPair<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
 
@@ -134,6 +165,10 @@ pub struct Estimate {
     pub at_least: u64,
     /// At most this many.
     pub at_most: u64,
+    /// This many are expected: a guess within the bounds.
+    pub expected: u64,
+    /// About how long [`Shard::matches`] takes, in nanoseconds; 0 if that is not known.
+    pub nanos: u64,
     /// What [`Shard::matches`] costs.
     pub cost: Cost,
     /// Passed back to the shard when the leaf is executed.
@@ -149,9 +184,17 @@ impl Estimate {
     /// Exactly this many.
     #[must_use]
     pub fn exactly(docs: u64, cost: Cost) -> Estimate {
+        Estimate::between(docs, docs, cost)
+    }
+
+    /// Between two bounds, and nothing more is known.
+    #[must_use]
+    pub fn between(at_least: u64, at_most: u64, cost: Cost) -> Estimate {
         Estimate {
-            at_least: docs,
-            at_most: docs,
+            at_least,
+            at_most,
+            expected: at_least + at_most.saturating_sub(at_least) / 2,
+            nanos: 0,
             cost,
             found: Found::default(),
         }

@@ -20,8 +20,8 @@
 //! ```
 
 pub use quire_query::{
-    Aggregate, Aggregated, Answer, Clock, Comparison, DEPTH_MAX, Error, ErrorKind, Explain, Field,
-    Filter, GROUP_FIELDS_MAX, Group, GroupOrder, Grouping, Having, Hit, IN_VALUES_MAX, Measure,
-    Options, Order, PREDICATES_MAX, Path, Prepared, Query, Result, Stop, Trace, UnknownFields,
-    Value, field, find, find_all, write_fields,
+    Access, AccessCost, Aggregate, Aggregated, Answer, Clock, Comparison, DEPTH_MAX, Error,
+    ErrorKind, Explain, Field, Filter, GROUP_FIELDS_MAX, Group, GroupOrder, Grouping, Having, Hit,
+    IN_VALUES_MAX, Measure, Options, Order, PREDICATES_MAX, Path, Prepared, Query, Result, Stop,
+    Trace, UnknownFields, Value, field, find, find_all, write_fields,
 };

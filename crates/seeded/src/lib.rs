@@ -35,6 +35,8 @@ bugs! {
     ReplacementNameUnsynced,
     /// The name of a new directory is not synced in its parent.
     DirectoryNameUnsynced,
+    /// The lock on a directory is held on the file `LOCK` alone, which can be removed.
+    LockOnFileAlone,
 
     // log: bytes.
     /// The log does not check the checksums of blocks, headers and footers.
@@ -65,6 +67,10 @@ bugs! {
     UnprovenBelieved,
     /// Recovery cuts the log at a damaged block that a later block proves durable.
     DamageTakenForTornTail,
+    /// Recovery does not compare the log with its end-of-log record.
+    EndOfLogUnread,
+    /// The end-of-log record is written before the log is synced.
+    EndOfLogEarly,
     /// Recovery keeps the first blocks of a group whose last block is missing.
     HalfGroupKept,
     /// After recovery, the next record gets the position of the last one.
@@ -236,6 +242,12 @@ bugs! {
     DroppedFilesRemovedFirst,
     /// Opening relies on a catalog whose name may not be synced.
     FoundCatalogBelieved,
+    /// The second copy of the catalog is not replaced with the first.
+    CatalogCopyStale,
+
+    // operations.
+    /// A repair leaves no marker until it is done: half a repaired database is opened.
+    RepairUnmarked,
 }
 
 impl Bug {
@@ -256,6 +268,9 @@ impl Bug {
         Bug::ChangeMissed,
         Bug::LeftOutFieldSearched,
     ];
+
+    /// Those of the columns of a live partition: the tests of `collection` find them, with queries.
+    pub const OF_COLUMNS: &[Bug] = &[Bug::ColumnPatchLost, Bug::ColumnZoneStale];
 
     /// The bugs that only show between threads, and that `loom` finds: of the memtable, and of the
     /// frames of filter pages.

@@ -17,6 +17,7 @@ mod state;
 
 use std::sync::Arc;
 
+use crate::documents::ack::wants_refresh;
 use crate::documents::conditions::check_write;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
@@ -57,6 +58,7 @@ pub(crate) async fn bulk(call: Call<BulkState>) -> Outcome<Answer> {
         items_bytes: 0,
         in_doubt: 0,
         report: Report::new(call.format.filter),
+        wants_refresh: wants_refresh(&call.params),
         state: call.state,
     };
     if let Err(failure) = bulk.run().await {
@@ -88,6 +90,7 @@ struct Bulk {
     /// The count of items in the database whose outcome is not known.
     in_doubt: usize,
     report: Report,
+    wants_refresh: bool,
 }
 
 impl Bulk {
@@ -174,9 +177,11 @@ impl Bulk {
         self.items_bytes = 0;
         self.in_doubt = items.len();
         let filter = Arc::clone(&self.report.filter);
+        let wants_refresh = self.wants_refresh;
         let work = move |engine: &Engine| {
             let mut part = Report::new_part(filter);
-            for done in rounds::apply(engine, items) {
+            for mut done in rounds::apply(engine, items) {
+                done.outcome = done.outcome.map(|ack| ack.refreshed(wants_refresh));
                 part.add(&done);
             }
             part

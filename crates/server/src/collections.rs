@@ -1,8 +1,12 @@
 //! Collections: create, describe, change, drop, flush, compact.
 
+mod mapping;
 pub(crate) mod selection;
 mod settings;
 
+use std::ops::ControlFlow;
+
+use axum::http::StatusCode;
 use quiredb::{Collection, ErrorKind};
 use serde_json::{Map, Value, json};
 
@@ -51,6 +55,62 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
         Ok(Answer::ok(&Value::Object(all)))
     };
     call.state.read(work).await?
+}
+
+/// `GET /{collection}/_mapping`: with `quire` also what is known of each field beside its type.
+pub(crate) async fn mapping(call: Call<Engine>) -> Outcome<Answer> {
+    let is_detailed = call.params.flag("quire")?.unwrap_or(false);
+    let selection = Selection::of(&call)?;
+    let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
+        let mut all = Map::new();
+        for collection in selection.collections(engine)? {
+            let mut go_on = |_| match stop() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            };
+            let fields = collection.fields_with(&mut go_on);
+            let fields =
+                fields.map_err(|error| Failure::engine(&error, Some(collection.name())))?;
+            let mut shown = json!({"mappings": mapping::describe(&fields)});
+            if is_detailed {
+                shown["quire"] = mapping::details(&fields);
+            }
+            all.insert(collection.name().to_owned(), shown);
+        }
+        Ok(Answer::ok(&Value::Object(all)))
+    };
+    call.state.search(work).await?
+}
+
+/// `GET /{collection}/_stats`: as OpenSearch counts, and in `quire` what `quire stats` shows.
+pub(crate) async fn stats(call: Call<Engine>) -> Outcome<Answer> {
+    let selection = Selection::of(&call)?;
+    let work = move |engine: &Engine| {
+        let collections = selection.collections(engine)?;
+        let (mut indices, mut documents, mut bytes) = (Map::new(), 0, 0);
+        for collection in &collections {
+            let failed = |error: quiredb::Error| Failure::engine(&error, Some(collection.name()));
+            let stats = collection.stats().map_err(failed)?;
+            documents += stats.documents;
+            bytes += stats.disk_bytes;
+            let figures = figures(stats.documents, stats.disk_bytes);
+            indices.insert(
+                collection.name().to_owned(),
+                json!({"primaries": figures, "total": figures, "quire": stats}),
+            );
+        }
+        let figures = figures(documents, bytes);
+        Ok(Answer::ok(&json!({
+            "_shards": shards(&collections),
+            "_all": {"primaries": figures, "total": figures},
+            "indices": indices,
+        })))
+    };
+    call.state.read(work).await?
+}
+
+fn figures(documents: u64, bytes: u64) -> Value {
+    json!({"docs": {"count": documents, "deleted": 0}, "store": {"size_in_bytes": bytes}})
 }
 
 /// `PUT /{collection}/_settings`: segments made from then on follow the new settings.
@@ -134,11 +194,26 @@ async fn on_each(
     run: fn(&Collection) -> quiredb::Result<()>,
 ) -> Outcome<Answer> {
     let work = move |engine: &Engine| {
-        let collections = selection.collections(engine)?;
-        for collection in &collections {
-            run(collection).map_err(|error| Failure::engine(&error, Some(collection.name())))?;
+        let mut done = Vec::new();
+        for collection in selection.collections(engine)? {
+            match run(&collection) {
+                Ok(()) => done.push(collection),
+                Err(_) if is_dropped(engine, &collection) => {}
+                Err(error) => return Err(Failure::engine(&error, Some(collection.name()))),
+            }
         }
-        Ok(Answer::ok(&json!({"_shards": shards(&collections)})))
+        Ok(Answer::ok(&json!({"_shards": shards(&done)})))
     };
     call.state.write(work).await?
+}
+
+/// Whether a collection was dropped since it was looked up: there is nothing to be done for it.
+fn is_dropped(engine: &Engine, collection: &Collection) -> bool {
+    match engine.collection(collection.name()) {
+        Err(failure) => failure.status == StatusCode::NOT_FOUND,
+        // Another one has its name now.
+        Ok(_) => collection
+            .stats()
+            .is_err_and(|error| error.kind() == ErrorKind::Closed),
+    }
 }

@@ -6,9 +6,11 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{MatchedPath, RawPathParams, Request};
-use axum::http::{Method, Uri};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Method, Uri, Version, header};
 use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
+use http_body::Body as _;
 use tower::util::MapRequest;
 
 use crate::http::answer::{Answer, AnswerFormat};
@@ -16,7 +18,9 @@ use crate::http::auth;
 use crate::http::body::BodyReader;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
+use crate::http::framing;
 use crate::http::params::Params;
+use crate::net::lingering::Lingering;
 use crate::routes::{ROUTES, Route};
 use crate::state::Server;
 
@@ -90,12 +94,18 @@ async fn answer(
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let admitted = auth::admit(&parts, server.options.token.as_deref());
+    let is_body_left = !body.is_end_stream() || framing::check(&parts.headers).is_err();
+    let admitted = admit(&parts, server);
     let body = admitted.and_then(|()| BodyReader::new(&parts.headers, body, &server.options));
     let (body, rest) = match body {
         Ok(both) => both,
         Err(failure) => {
-            return Answer::from(failure).into_response(&AnswerFormat::default(), &server.buffers);
+            let answer = Answer::from(failure);
+            let response = answer.into_response(&AnswerFormat::default(), &server.buffers);
+            return match is_body_left {
+                true => closing(response, &parts),
+                false => response,
+            };
         }
     };
     let call = || {
@@ -125,9 +135,28 @@ async fn answer(
     let response = answer
         .unwrap_or_else(Answer::from)
         .into_response(&format, &server.buffers);
-    // If the connection closed while the client still sends, the client would see an error of its
-    // socket instead of the answer.
-    rest.drain().await;
+    match rest.drain().await {
+        true => response,
+        false => closing(response, &parts),
+    }
+}
+
+/// Decides whether a request may be answered.
+fn admit(parts: &Parts, server: &Server) -> Outcome<()> {
+    framing::check(&parts.headers)?;
+    auth::admit(parts, server.options.token.as_deref())
+}
+
+/// The response to a request whose body was not read to its end: nothing can follow it on the
+/// connection.
+fn closing(mut response: Response, parts: &Parts) -> Response {
+    if parts.version < Version::HTTP_2 {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(header::CONNECTION, close);
+        if let Some(lingering) = parts.extensions.get::<Lingering>() {
+            lingering.set();
+        }
+    }
     response
 }
 
@@ -154,15 +183,20 @@ async fn refuse(
     request: Request,
     failure: impl FnOnce(&Method, &Uri) -> Failure,
 ) -> Response {
-    let (parts, _) = request.into_parts();
-    let failure = match auth::admit(&parts, server.options.token.as_deref()) {
+    let (parts, body) = request.into_parts();
+    let failure = match admit(&parts, &server) {
         Ok(()) => failure(&parts.method, &parts.uri),
         Err(failure) => failure,
     };
     server
         .requests
         .answered(NO_ROUTE, &parts.method, failure.status, Duration::ZERO);
-    Answer::from(failure).into_response(&AnswerFormat::default(), &server.buffers)
+    let answer = Answer::from(failure);
+    let response = answer.into_response(&AnswerFormat::default(), &server.buffers);
+    match body.is_end_stream() && framing::check(&parts.headers).is_ok() {
+        true => response,
+        false => closing(response, &parts),
+    }
 }
 
 /// The methods that `path` is served with.

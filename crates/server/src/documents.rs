@@ -1,6 +1,7 @@
 //! Documents by id: one, many, changed in part, and the changes of a collection.
 
 pub(crate) mod ack;
+pub(crate) mod by_query;
 pub(crate) mod changes;
 pub(crate) mod conditions;
 mod found;

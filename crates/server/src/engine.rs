@@ -190,7 +190,7 @@ fn no_slot(what: &str, timeout: Duration) -> Failure {
     )
 }
 
-fn timed_out(what: &str, timeout: Duration) -> Failure {
+pub(crate) fn timed_out(what: &str, timeout: Duration) -> Failure {
     let more = if what == "write" {
         "; what was sent may still be applied"
     } else {

@@ -8,6 +8,7 @@ pub(crate) mod call;
 pub(crate) mod endpoint;
 pub(crate) mod failure;
 pub(crate) mod fields;
+pub(crate) mod framing;
 pub(crate) mod lines;
 pub(crate) mod openapi;
 pub(crate) mod params;

@@ -75,6 +75,6 @@ pub fn memcached(
     let engine = Engine::new(database, &options);
     let buffers = Buffers::new(options.buffer_bytes_max);
     let state = PortState::new(&options, engine, buffers, None);
-    Connection::new(Arc::new(state), reader, writer).run(&|_| true)?;
+    Connection::new(Arc::new(state), reader, writer).run(&|| true)?;
     Ok(())
 }

@@ -4,5 +4,7 @@
 pub(crate) mod accept;
 pub(crate) mod client_io;
 pub(crate) mod connections;
+pub(crate) mod idle;
+pub(crate) mod lingering;
 pub(crate) mod stop;
 pub(crate) mod token;

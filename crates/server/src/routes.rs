@@ -6,7 +6,7 @@ use axum::http::Method;
 use futures_util::future::BoxFuture;
 
 use crate::admin::{cat, cluster, stats};
-use crate::documents::{changes, mget, one as documents, update};
+use crate::documents::{by_query, changes, mget, one as documents, update};
 use crate::follow::leader;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
@@ -14,6 +14,7 @@ use crate::http::endpoint::Endpoint;
 use crate::http::failure::Outcome;
 use crate::http::openapi::{self, Endpoints};
 use crate::jobs::{backup, verify};
+use crate::search::{multi, point, scroll};
 use crate::state::Server;
 use crate::{bulk, collections, search};
 
@@ -29,6 +30,7 @@ pub(crate) struct Route {
 const GET: &[Method] = &[Method::GET];
 const POST: &[Method] = &[Method::POST];
 const GET_POST: &[Method] = &[Method::GET, Method::POST];
+const DELETES: &[Method] = &[Method::DELETE];
 const PUT_POST: &[Method] = &[Method::PUT, Method::POST];
 
 const READ: &[&str] = &[
@@ -118,9 +120,25 @@ const SELECT: &[&str] = &[
     "ignore_unavailable",
     "wait_if_ongoing",
 ];
+const MAPPING: &[&str] = &[
+    "allow_no_indices",
+    "cluster_manager_timeout",
+    "expand_wildcards",
+    "ignore_unavailable",
+    "local",
+    "master_timeout",
+    "quire",
+];
+const STATS: &[&str] = &[
+    "allow_no_indices",
+    "expand_wildcards",
+    "ignore_unavailable",
+    "level",
+];
 const COUNT: &[&str] = &[
     "allow_no_indices",
     "expand_wildcards",
+    "ignore_throttled",
     "ignore_unavailable",
     "preference",
 ];
@@ -131,18 +149,62 @@ const SEARCH: &[&str] = &[
     "allow_no_indices",
     "allow_partial_search_results",
     "batched_reduce_size",
+    "ccs_minimize_roundtrips",
     "expand_wildcards",
     "from",
+    "ignore_throttled",
     "ignore_unavailable",
     "max_concurrent_shard_requests",
+    "pre_filter_shard_size",
     "preference",
     "request_cache",
     "rest_total_hits_as_int",
+    "scroll",
     "search_type",
+    "seq_no_primary_term",
     "size",
     "sort",
+    "stored_fields",
+    "timeout",
     "track_total_hits",
     "typed_keys",
+    "version",
+];
+const MSEARCH: &[&str] = &[
+    "ccs_minimize_roundtrips",
+    "max_concurrent_searches",
+    "max_concurrent_shard_requests",
+    "pre_filter_shard_size",
+    "rest_total_hits_as_int",
+    "search_type",
+    "typed_keys",
+];
+const SCROLL: &[&str] = &["rest_total_hits_as_int", "scroll", "scroll_id"];
+const POINT: &[&str] = &[
+    "allow_no_indices",
+    "allow_partial_pit_creation",
+    "expand_wildcards",
+    "ignore_unavailable",
+    "keep_alive",
+    "preference",
+];
+const BY_QUERY: &[&str] = &[
+    "allow_no_indices",
+    "conflicts",
+    "expand_wildcards",
+    "ignore_unavailable",
+    "max_docs",
+    "preference",
+    "refresh",
+    "request_cache",
+    "requests_per_second",
+    "scroll",
+    "scroll_size",
+    "search_timeout",
+    "slices",
+    "timeout",
+    "wait_for_active_shards",
+    "wait_for_completion",
 ];
 const HEALTH: &[&str] = &[
     "allow_no_indices",
@@ -234,6 +296,12 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "Drop a collection and all that is in it";
     &[Method::PUT], "/{collection}/_settings", ADMIN, collections::change_settings,
         "Change a collection's settings";
+    GET, "/_mapping", MAPPING, collections::mapping,
+        "The fields of documents and the types of their values";
+    GET, "/{collection}/_mapping", MAPPING, collections::mapping,
+        "The fields of a collection's documents and the types of their values";
+    GET, "/_stats", STATS, collections::stats, "What collections hold";
+    GET, "/{collection}/_stats", STATS, collections::stats, "What a collection holds";
     GET, "/{collection}/_changes", CHANGES, changes::changes,
         "Changes after a cursor, and new ones while the caller waits; lines of JSON";
     GET_POST, "/_refresh", SELECT, collections::refresh,
@@ -251,6 +319,21 @@ pub(crate) static ROUTES: &[Route] = routes! {
     GET_POST, "/{collection}/_count", COUNT, search::count, "Count the documents of collections";
     GET_POST, "/_search", SEARCH, search::search, "Find documents, and aggregate all that match";
     GET_POST, "/{collection}/_search", SEARCH, search::search, "Find documents of collections";
+
+    GET_POST, "/_search/scroll", SCROLL, scroll::next, "The next page of a scroll";
+    GET_POST, "/_search/scroll/{id}", SCROLL, scroll::next, "The next page of a scroll";
+    DELETES, "/_search/scroll", &[], scroll::close, "Release scrolls before their time is over";
+    DELETES, "/_search/scroll/{id}", &[], scroll::close, "Release a scroll, or _all";
+    POST, "/{collection}/_search/point_in_time", POINT, point::open,
+        "Keep collections as they are now for searches";
+    DELETES, "/_search/point_in_time", &[], point::close,
+        "Release points in time before their time is over";
+    DELETES, "/_search/point_in_time/_all", &[], point::close_all, "Release all points in time";
+    GET_POST, "/_msearch", MSEARCH, multi::multi, "Several searches, each answered on its own";
+    GET_POST, "/{collection}/_msearch", MSEARCH, multi::multi,
+        "Several searches, in this collection where they name none";
+    POST, "/{collection}/_delete_by_query", BY_QUERY, by_query::delete,
+        "Delete the documents that match a query as of now";
 
     POST, "/{collection}/_doc", WRITE, documents::add, "Add a document under a new id";
     GET, "/{collection}/_doc/{id}", READ, documents::get, "A document by id";

@@ -3,14 +3,21 @@
 //! A search sees each collection as of one moment. It first finds the hits. Then it reads their
 //! documents in groups and writes them as the client takes them.
 
+mod after;
 mod aggregations;
-mod execute;
-mod filter;
+pub(crate) mod by_key;
+pub(crate) mod contexts;
+pub(crate) mod execute;
+pub(crate) mod filter;
 mod hits;
-mod request;
+pub(crate) mod multi;
+pub(crate) mod point;
+pub(crate) mod request;
+pub(crate) mod scroll;
 mod sort;
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -21,6 +28,7 @@ use quiredb::{Collection, View};
 use serde_json::json;
 use tokio::time::Instant;
 
+use self::contexts::Contexts;
 use self::execute::{SEARCH_BYTES_MAX, failed, options, views};
 use self::hits::Search;
 use self::request::Request;
@@ -32,9 +40,11 @@ use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 
 /// What searches use of the server.
+#[derive(Clone)]
 pub(crate) struct SearchState {
     pub(crate) engine: Engine,
     pub(crate) buffers: Buffers,
+    pub(crate) contexts: Contexts,
     /// The longest wait for memory.
     pub(crate) memory_timeout: Duration,
 }
@@ -45,14 +55,32 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
     let selection = Selection::of(&call)?;
     let (engine, is_filtered) = (call.state.engine.clone(), !call.format.filter.is_all());
     let (buffers, timeout) = (call.state.buffers.clone(), call.state.memory_timeout);
-    let params = call.params.clone();
+    let (params, state) = (call.params.clone(), call.state.clone());
+    let names_collection = call.path_param("collection").is_some();
     let body = call.take_small_body().await?;
     let request = Request::search(&body.bytes, &params)?;
     // The memory of the body is released first: no request waits for memory while it holds some.
     drop(body);
     let held = hold(&buffers, timeout).await?;
-    let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
-        let mut search = Search::begin(engine, &selection, request, stop, held, begun)?;
+    let point = request.point.clone();
+    let views = match &point {
+        Some(_) if names_collection || request.scroll.is_some() => {
+            return Err(Failure::validation(
+                "[pit] names what is searched: no collection and no scroll can be beside it",
+            ));
+        }
+        Some((id, lease)) => point::views_of(&state.contexts, id, *lease)?,
+        None => {
+            let open = move |engine: &Engine| views(&selection.collections(engine)?);
+            Arc::new(engine.read(open).await??)
+        }
+    };
+    if let Some(lease) = request.scroll {
+        return scroll::begin(state, views, request, lease, held, begun).await;
+    }
+    let work = move |_: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
+        let id = point.as_ref().map(|(id, _)| ("pit_id", id.as_str()));
+        let mut search = Search::begin(views, request, id, stop, Some(held), begun)?;
         let first = search.next_piece()?;
         Ok((search, first))
     };

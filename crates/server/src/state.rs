@@ -24,6 +24,7 @@ use crate::net::connections::Connections;
 use crate::net::stop::StopFlag;
 use crate::options::ServerOptions;
 use crate::search::SearchState;
+use crate::search::contexts::Contexts;
 
 /// The state of a server.
 pub(crate) struct Server {
@@ -42,6 +43,8 @@ pub(crate) struct Server {
     pub(crate) copies: Arc<LeaderCopies>,
     pub(crate) backups: Arc<Backups>,
     pub(crate) verifications: Arc<Verifications>,
+    /// Scrolls and points in time that are open.
+    pub(crate) contexts: Contexts,
 }
 
 impl Server {
@@ -66,6 +69,7 @@ impl Server {
             copies: Arc::default(),
             backups: Arc::default(),
             verifications: Arc::default(),
+            contexts: Contexts::default(),
         }
     }
 
@@ -89,6 +93,7 @@ impl FromRef<Server> for SearchState {
         SearchState {
             engine: server.engine.clone(),
             buffers: server.buffers.clone(),
+            contexts: server.contexts.clone(),
             memory_timeout: server.options.request_timeout,
         }
     }

@@ -117,6 +117,12 @@ impl<M: Machine> Store<M> {
         manifest.trees.iter().map(figures).collect()
     }
 
+    /// The derived tree that is being built, and the cursor up to which it is; `None` if none is,
+    /// or nothing of it was built since the store was opened.
+    pub fn building(&self) -> Option<(TreeId, Vec<u8>)> {
+        self.inner.building.lock().clone()
+    }
+
     /// What a tree can be used for now; `None` if there is no such tree. A
     /// [`View`](crate::View::tree_state) says it of what it shows.
     pub fn tree_state(&self, tree: TreeId) -> Option<TreeState> {

@@ -16,6 +16,9 @@ use std::fmt;
 /// A batch is full at this number of bytes.
 const BATCH_BYTES: usize = 1 << 20;
 
+/// Bytes of writes that are kept in one allocation.
+const CHUNK_BYTES: usize = 128 << 10;
+
 /// Trees that are made from those that `apply` writes, and from the log. They are added, complete
 /// and dropped together.
 pub trait DerivedTrees: Send + Sync + fmt::Debug {
@@ -71,27 +74,57 @@ impl Difference<'_> {
 }
 
 /// Writes to derived trees, which are done together.
+///
+/// They are kept in chunks that never move: a batch may be large, and growing one allocation would
+/// copy it again and again.
 #[derive(Debug, Default)]
 pub struct TreeBatch {
-    /// Keys and values, one after the other.
-    bytes: Vec<u8>,
-    writes: Vec<BatchedWrite>,
+    /// Of each write: a [`Header`], the key, the value.
+    chunks: Vec<Vec<u8>>,
+    bytes: usize,
     stored: Vec<(TreeId, TreeSnapshot)>,
 }
 
-#[derive(Debug)]
-struct BatchedWrite {
+/// What comes before a write's key and value.
+#[derive(Debug, Clone, Copy)]
+struct Header {
     tree: TreeId,
     kind: WriteKind,
-    key_end: usize,
-    value_end: usize,
+    key_bytes: u32,
+    value_bytes: u32,
 }
+
+const HEADER_BYTES: usize = 13;
 
 #[derive(Debug, Clone, Copy)]
 enum WriteKind {
-    Put,
-    Delete,
-    Merge,
+    Put = 0,
+    Delete = 1,
+    Merge = 2,
+}
+
+impl Header {
+    fn encode(self) -> [u8; HEADER_BYTES] {
+        let [t0, t1, t2, t3] = self.tree.0.to_le_bytes();
+        let [k0, k1, k2, k3] = self.key_bytes.to_le_bytes();
+        let [v0, v1, v2, v3] = self.value_bytes.to_le_bytes();
+        let kind = self.kind as u8;
+        [t0, t1, t2, t3, kind, k0, k1, k2, k3, v0, v1, v2, v3]
+    }
+
+    fn decode(header: &[u8; HEADER_BYTES]) -> Header {
+        let [t0, t1, t2, t3, kind, k0, k1, k2, k3, v0, v1, v2, v3] = *header;
+        Header {
+            tree: TreeId(u32::from_le_bytes([t0, t1, t2, t3])),
+            kind: match kind {
+                0 => WriteKind::Put,
+                1 => WriteKind::Delete,
+                _ => WriteKind::Merge,
+            },
+            key_bytes: u32::from_le_bytes([k0, k1, k2, k3]),
+            value_bytes: u32::from_le_bytes([v0, v1, v2, v3]),
+        }
+    }
 }
 
 impl TreeBatch {
@@ -125,36 +158,50 @@ impl TreeBatch {
     }
 
     fn add(&mut self, tree: TreeId, kind: WriteKind, key: &[u8], value: &[u8]) {
-        self.bytes.extend_from_slice(key);
-        let key_end = self.bytes.len();
-        self.bytes.extend_from_slice(value);
-        self.writes.push(BatchedWrite {
+        let bytes = HEADER_BYTES + key.len() + value.len();
+        self.bytes += bytes;
+        let room = self
+            .chunks
+            .last()
+            .map_or(0, |chunk| chunk.capacity() - chunk.len());
+        if room < bytes {
+            self.chunks.push(Vec::with_capacity(bytes.max(CHUNK_BYTES)));
+        }
+        let header = Header {
             tree,
             kind,
-            key_end,
-            value_end: self.bytes.len(),
-        });
+            key_bytes: key.len() as u32,
+            value_bytes: value.len() as u32,
+        };
+        if let Some(chunk) = self.chunks.last_mut() {
+            chunk.extend_from_slice(&header.encode());
+            chunk.extend_from_slice(key);
+            chunk.extend_from_slice(value);
+        }
     }
 
     /// Whether it holds as much as one step should write.
     pub fn is_full(&self) -> bool {
-        self.bytes.len() + self.writes.len() * size_of::<BatchedWrite>() >= BATCH_BYTES
+        self.bytes >= BATCH_BYTES
     }
 
     /// The writes, in their order.
     pub(crate) fn writes(&self) -> impl Iterator<Item = (TreeId, &[u8], Op<'_>)> {
-        let mut begin = 0;
-        self.writes.iter().map(move |write| {
-            let key = self.bytes.get(begin..write.key_end).unwrap_or_default();
-            let value = self.bytes.get(write.key_end..write.value_end);
-            let value = value.unwrap_or_default();
-            begin = write.value_end;
-            let op = match write.kind {
-                WriteKind::Put => Op::Put(value),
-                WriteKind::Delete => Op::Delete,
-                WriteKind::Merge => Op::Merge(value),
-            };
-            (write.tree, key, op)
+        self.chunks.iter().flat_map(|chunk| {
+            let mut left = chunk.as_slice();
+            std::iter::from_fn(move || {
+                let (header, rest) = left.split_first_chunk::<HEADER_BYTES>()?;
+                let header = Header::decode(header);
+                let (key, rest) = rest.split_at_checked(header.key_bytes as usize)?;
+                let (value, rest) = rest.split_at_checked(header.value_bytes as usize)?;
+                left = rest;
+                let op = match header.kind {
+                    WriteKind::Put => Op::Put(value),
+                    WriteKind::Delete => Op::Delete,
+                    WriteKind::Merge => Op::Merge(value),
+                };
+                Some((header.tree, key, op))
+            })
         })
     }
 }

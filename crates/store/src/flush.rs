@@ -315,6 +315,12 @@ impl<M: Machine> Inner<M> {
             "a manifest never takes records back out of the trees' files"
         );
         let path = manifest::path(&self.dir);
+        if let Err(error) = self.shared.check_lock() {
+            // The files are those of another process now: this one stops.
+            self.read_only.store(true, Ordering::Release);
+            self.abandon(change.edits);
+            return Err(error.into());
+        }
         if let Err(error) = self.shared.env().replace(&path, &next.encode()) {
             // The new manifest may be in place although its name is not durable. Only if the old
             // one still stands is it safe to take the new files away.
@@ -525,6 +531,11 @@ impl<M: Machine> Inner<M> {
             };
             inner.flush_due.store(false, Ordering::Release);
             inner.shared.flush_ended();
+            // A derived tree may have been completed while the flush was under way: no flush was
+            // scheduled for it then.
+            if result.is_ok() && inner.may_compact() && inner.has_unflushed_group() {
+                inner.schedule_flush(Duration::ZERO);
+            }
             if let Err(error) = result {
                 tracing::error!(
                     partition = %inner.dir.display(),

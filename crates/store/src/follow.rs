@@ -123,6 +123,15 @@ impl<M: Machine> Inner<M> {
         Ok(())
     }
 
+    /// Whether a group is built, and no manifest says so yet: it may not be read before.
+    pub(crate) fn has_unflushed_group(&self) -> bool {
+        let is_unflushed = |group: &Group| {
+            let mut slots = group.ids.iter().filter_map(|id| self.trees.find(*id));
+            group.is_complete() && slots.any(|slot| slot.used() == TreeUse::Building)
+        };
+        self.deriving.lock().groups.iter().any(is_unflushed)
+    }
+
     /// Has all derived trees follow the changes up to `to`. A group that fails to is built anew: it
     /// must not keep memory from being freed.
     pub(crate) fn derive_to(&self, deriver: &mut Deriver, to: Position) {
@@ -140,6 +149,7 @@ impl<M: Machine> Inner<M> {
             deriver.view = Some(old);
             return;
         };
+        let begun = self.shared.env().monotonic();
         for group in &mut deriver.groups {
             let difference = Difference {
                 old: match seeded(Bug::ChangesOfNewView) {
@@ -157,7 +167,21 @@ impl<M: Machine> Inner<M> {
             }
         }
         self.derived.store(to.0, Ordering::Release);
+        let followed = to.0 - old.position().0;
+        self.counters
+            .derived_records
+            .fetch_add(followed, Ordering::Relaxed);
+        self.count_deriving(begun);
         deriver.view = Some(new);
+    }
+
+    /// Counts the time since `begun` as spent on derived trees.
+    fn count_deriving(&self, begun: Duration) {
+        let took = self.shared.env().monotonic().saturating_sub(begun);
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.counters
+            .derive_micros
+            .fetch_add(micros, Ordering::Relaxed);
     }
 
     fn follow(&self, group: &Group, difference: &Difference<'_>, seen: Position) -> Result<()> {
@@ -191,6 +215,7 @@ impl<M: Machine> Inner<M> {
         let Some((cursor, group)) = unfinished else {
             return Ok(BuildStep::Nothing);
         };
+        let begun = self.shared.env().monotonic();
         let mut batch = self.batch_of(group);
         let built = group.source.build(view, &cursor, &mut batch);
         let next = match built {
@@ -208,6 +233,9 @@ impl<M: Machine> Inner<M> {
             false => self.write_derived(group, &batch, view.position()),
         };
         group.cursor = next;
+        let building = group.ids.first().copied().zip(group.cursor.clone());
+        *self.building.lock() = building;
+        self.count_deriving(begun);
         if let Err(error) = written {
             self.break_group(group);
             return Err(error);

@@ -16,6 +16,7 @@ mod admission;
 mod capture;
 mod change_trees;
 mod damaged;
+mod dead_space;
 mod delays;
 mod derived;
 mod deriver;

@@ -140,9 +140,11 @@ impl<M: Machine> Store<M> {
             sync_due: Mutex::new(None),
             write_back_due: AtomicBool::new(false),
             sealing: Mutex::new(sealing),
+            dead_look_due: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             read_only: AtomicBool::new(false),
             counters: Counters::default(),
+            building: Mutex::new(None),
             background_error: Mutex::new(None),
         });
         inner.begin_deriving()?;
@@ -150,6 +152,8 @@ impl<M: Machine> Store<M> {
         let flushable: Weak<dyn Flushable> = inner.me.clone();
         inner.shared.register(flushable);
         inner.schedule_compaction();
+        // What an earlier opening left dead.
+        inner.note_dead();
         if inner.deriving.lock().view.is_some() {
             inner.schedule_derive(Duration::ZERO);
         }

@@ -32,6 +32,11 @@ pub struct StoreOptions {
     /// it is, segments are compacted. So at 80 it takes up to 1.25 times what is live in it. More
     /// saves disk; less copies less. Default 80.
     pub log_live_percent: u32,
+    /// The dead bytes of records that the newest segment may hold at least, or that may wait for a
+    /// flush: past it, and half of what is live, the segment is sealed and memtables are flushed, so
+    /// that compaction gives the space back. Less gives back sooner; more copies less. Default 32
+    /// MiB.
+    pub dead_bytes_min: u64,
     /// The newest segment of the log is sealed this long after its first record; only at its size
     /// if `None`, the default.
     pub segment_age: Option<Duration>,
@@ -58,6 +63,7 @@ impl Default for StoreOptions {
             derived_lag: Duration::from_millis(50),
             replay_bytes_max: 256 << 20,
             log_live_percent: 80,
+            dead_bytes_min: 32 << 20,
             segment_age: None,
         }
     }

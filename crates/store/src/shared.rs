@@ -87,6 +87,18 @@ impl Shared {
         self.lock.lock().clone()
     }
 
+    /// Fails if another process may hold the lock by now, because what is locked was removed or
+    /// replaced. Called before each manifest and each catalog.
+    ///
+    /// # Errors
+    /// Of kind `Locked`.
+    pub fn check_lock(&self) -> quire_env::Result<()> {
+        match self.lock() {
+            Some(lock) => lock.check(),
+            None => Ok(()),
+        }
+    }
+
     /// The machine.
     pub fn env(&self) -> &Arc<dyn Env> {
         &self.env

@@ -41,6 +41,12 @@ pub struct StoreStats {
     pub segments_compacted: u64,
     /// Bytes of log files that this gave back.
     pub log_bytes_reclaimed: u64,
+    /// Records that derived trees have followed.
+    pub derived_records: u64,
+    /// How long following and building derived trees took in all, in microseconds.
+    pub derive_micros: u64,
+    /// Why the job that builds derived trees last failed, if it did and has not succeeded since.
+    pub derive_error: Option<String>,
     /// Why background work last failed, if it did and has not succeeded since.
     pub background_error: Option<String>,
     /// How many writes were visible how long after they were applied, by the bounds of

@@ -78,6 +78,8 @@ pub(crate) struct Inner<M: Machine> {
     pub(crate) derive_retry_due: AtomicBool,
     /// Set while derived trees are to follow what was published, a moment from now.
     pub(crate) follow_due: AtomicBool,
+    /// The tree that is being built, and the cursor that it is at.
+    pub(crate) building: Mutex<Option<(TreeId, Vec<u8>)>>,
     /// Why the job that builds derived trees last failed, if it has not succeeded since.
     pub(crate) derive_error: Mutex<Option<String>>,
     /// The derived trees that were found damaged since the store was opened.
@@ -92,6 +94,8 @@ pub(crate) struct Inner<M: Machine> {
     pub(crate) sync_due: Mutex<Option<Duration>>,
     pub(crate) write_back_due: AtomicBool,
     pub(crate) sealing: Mutex<Sealing>,
+    /// Set while a job is to look for dead space.
+    pub(crate) dead_look_due: AtomicBool,
     pub(crate) closed: AtomicBool,
     /// Set when what is on disk is unknown: nothing is acknowledged any more.
     pub(crate) read_only: AtomicBool,
@@ -133,6 +137,8 @@ pub(crate) struct Counters {
     pub(crate) segments_compacted: AtomicU64,
     pub(crate) segments_miscounted: AtomicU64,
     pub(crate) log_bytes_reclaimed: AtomicU64,
+    pub(crate) derived_records: AtomicU64,
+    pub(crate) derive_micros: AtomicU64,
 }
 
 impl<M: Machine> Store<M> {
@@ -173,6 +179,9 @@ impl<M: Machine> Store<M> {
             segments_miscounted: load(&inner.counters.segments_miscounted),
             segments_compacted: load(&inner.counters.segments_compacted),
             log_bytes_reclaimed: load(&inner.counters.log_bytes_reclaimed),
+            derived_records: load(&inner.counters.derived_records),
+            derive_micros: load(&inner.counters.derive_micros),
+            derive_error: inner.derive_error.lock().clone(),
             background_error,
             visible_delays: inner.publisher.delays.counts(),
             visible_delay_micros: inner.publisher.delays.micros(),

@@ -278,6 +278,7 @@ impl<M: Machine> Inner<M> {
             if let Ok(base) = self.log.segment_base(position) {
                 writer.space.add(base, bytes);
                 writer.superseded_bytes += bytes;
+                self.note_dead();
             }
         }
         writer.unflushed_bytes += record.len() as u64;

@@ -65,7 +65,9 @@ fn a_damaged_catalog_is_named_and_nothing_else_is_changed() {
         .collect();
     damaged.extend([Vec::new(), whole[..whole.len() / 2].to_vec()]);
     for bytes in damaged {
+        // Both copies: one alone costs nothing.
         std::fs::write(&catalog, &bytes).unwrap();
+        std::fs::write(database.join("CATALOG-2"), &bytes).unwrap();
         let before = files(&database);
         for arguments in [
             &["get", db, "docs", "1"][..],

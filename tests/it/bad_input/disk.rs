@@ -133,7 +133,7 @@ fn a_read_only_directory_is_read_and_writes_say_why_not() {
         &["drop", db, "docs", "--yes"],
         &["load", empty, "docs", input],
         &["load", new, "docs", input],
-        &["serve", new, "--listen", "127.0.0.1:0"],
+        &["serve", new, "--create", "--listen", "127.0.0.1:0"],
     ] {
         let done = quire::run(arguments);
         assert_eq!(done.code, Some(1), "{arguments:?}: {done:?}");

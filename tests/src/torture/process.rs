@@ -155,6 +155,7 @@ impl Quire {
         let mut words = vec![
             "serve",
             database,
+            "--create",
             "--listen",
             "127.0.0.1:0",
             "--json",

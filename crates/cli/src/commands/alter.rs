@@ -4,12 +4,23 @@ use super::storage::{self, Storage};
 use crate::Context;
 use crate::database;
 use crate::error::{Error, Result};
-use quiredb::{CollectionSettings, Durability};
+use crate::progress::Progress;
+use quiredb::{Collection, CollectionSettings, Durability};
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// How often the progress of an index is looked at.
+const POLL: Duration = Duration::from_millis(20);
+
+/// An index that fails for this number of looks is not waited for.
+const FAILURES_MAX: u32 = 250;
 
 /// Change the settings of a collection; files on disk change with later compactions only
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  quire alter ./db papers --codec zstd --dictionary 64KiB")]
+#[command(after_help = "\
+Examples:
+  quire alter ./db papers --codec zstd --dictionary 64KiB
+  quire alter ./db papers --index abstract=none")]
 pub(crate) struct Alter {
     /// The directory of the database
     db: PathBuf,
@@ -21,6 +32,9 @@ pub(crate) struct Alter {
     durability: Option<Durability>,
     #[command(flatten)]
     storage: Storage,
+    /// With --index: do not wait until the index is built. It goes on whenever the database is open
+    #[arg(long)]
+    no_wait: bool,
 }
 
 impl Alter {
@@ -36,6 +50,9 @@ impl Alter {
             .map_err(Error::engine(format!(
                 "cannot change the settings of `{name}`"
             )))?;
+        if self.storage.adds_index() && !self.no_wait {
+            wait_for_index(context, &collection)?;
+        }
         let settings = collection.settings();
         if context.out.is_json() {
             context.out.line(format_args!(
@@ -50,4 +67,36 @@ impl Alter {
             ))
         }
     }
+}
+
+/// Waits until the index is complete, and shows how far it is.
+fn wait_for_index(context: &Context, collection: &Collection) -> Result<()> {
+    let stats = || {
+        collection
+            .stats()
+            .map_err(Error::engine("cannot read the statistics"))
+    };
+    let progress = Progress::documents(stats()?.documents);
+    let mut failures = 0;
+    loop {
+        let Some(index) = stats()?.index else { break };
+        if index.complete {
+            break;
+        }
+        progress.at(index.documents, || "indexed".into());
+        match index.errors.first() {
+            Some(error) if failures == FAILURES_MAX => {
+                progress.finish();
+                return Err(Error::Failed(format!(
+                    "the index can't be built now: {error}; it is tried again while the database \
+                     is open"
+                )));
+            }
+            Some(_) => failures += 1,
+            None => failures = 0,
+        }
+        context.env.sleep(POLL);
+    }
+    progress.finish();
+    Ok(())
 }

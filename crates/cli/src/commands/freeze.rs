@@ -57,6 +57,9 @@ pub(crate) struct Freeze {
     /// How documents are compressed: none, lz4, zstd or zstd(LEVEL), 1 to 19
     #[arg(long, default_value_t = Codec::default())]
     codec: Codec,
+    /// Leave the documents themselves out: the file counts, aggregates and gives keys
+    #[arg(long)]
+    no_documents: bool,
     /// Memory for building, 8MiB or more; the rest goes to temporary files beside OUT
     #[arg(long, value_name = "SIZE", default_value = "256MiB")]
     memory: Size,
@@ -75,6 +78,7 @@ impl Freeze {
         let options = FreezeOptions {
             fields: self.fields()?,
             codec: self.codec,
+            documents: !self.no_documents,
             memory_bytes: usize::try_from(self.memory.0).unwrap_or(usize::MAX),
         };
         let database = database::open_existing(context, &self.db)?;

@@ -56,7 +56,7 @@ pub(crate) struct Load {
     #[arg(long, value_name = "P")]
     partitions: Option<u32>,
     /// Which fields of a new collection have a search index: all, none, or some by name, as in
-    /// abstract=none [default: none]
+    /// abstract=none [default: all]
     #[arg(long, value_name = "FIELDS")]
     index: Option<Indexed>,
     /// What to do about a bad document

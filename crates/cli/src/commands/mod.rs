@@ -9,6 +9,7 @@ mod count;
 mod create;
 mod delete;
 mod drop;
+mod fields;
 mod follow;
 pub(crate) mod freeze;
 mod get;
@@ -40,6 +41,7 @@ pub(crate) enum Command {
     Scan(scan::Scan),
     Count(count::Count),
     Query(query::QueryCommand),
+    Fields(fields::Fields),
     Freeze(freeze::Freeze),
     Inspect(inspect::Inspect),
     Tail(tail::Tail),
@@ -70,6 +72,7 @@ impl Command {
             Command::Scan(command) => command.run(context),
             Command::Count(command) => command.run(context),
             Command::Query(command) => command.run(context),
+            Command::Fields(command) => command.run(context),
             Command::Freeze(command) => command.run(context),
             Command::Inspect(command) => command.run(context),
             Command::Tail(command) => command.run(context),

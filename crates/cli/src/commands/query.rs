@@ -3,12 +3,14 @@
 use crate::Context;
 use crate::error::{Error, Result};
 use crate::field_names::fields_of;
-use crate::output::Output;
+use crate::message::print_message;
+use crate::output::{Output, key_json};
 use crate::source::Source;
 use quiredb::query::{
     Aggregate, Aggregated, Answer, Explain, Filter, Group, Options, Order, Path as Field, Prepared,
     Query, Trace, UnknownFields, Value, find, write_fields,
 };
+use quiredb::{Document, ID, Key};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -75,6 +77,12 @@ pub(crate) struct QueryCommand {
     /// each with a WHERE of its own if needed
     #[arg(long, value_name = "WHAT")]
     aggregate: Vec<String>,
+    /// Give up after this many seconds, such as 0.5
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<f64>,
+    /// With --timeout: print what was found until then
+    #[arg(long, requires = "timeout")]
+    partial: bool,
     /// Show how the answer was found, and the time of each step
     #[arg(long)]
     explain: bool,
@@ -90,6 +98,11 @@ impl QueryCommand {
         let source = Source::open(context, &self.db, self.collection.as_deref())?;
         let env = context.env.clone();
         let clock = move || env.monotonic();
+        let end = self.timeout.map(|seconds| {
+            let timeout = Duration::try_from_secs_f64(seconds);
+            clock().saturating_add(timeout.unwrap_or(Duration::ZERO))
+        });
+        let is_over = || end.is_some_and(|end| clock() >= end);
         let options = Options {
             unknown_fields: match self.strict {
                 true => UnknownFields::Refuse,
@@ -99,9 +112,14 @@ impl QueryCommand {
                 true => Some(&clock),
                 false => None,
             },
+            stop: Some(&is_over),
+            partial: self.partial,
             ..Options::default()
         };
         let answer = source.query(&query, &options)?;
+        if answer.is_partial {
+            print_message("the time was over: this is what was found until then");
+        }
         show_documents(&source, &query, &answer, &mut context.out)?;
         match context.out.is_json() {
             true => show_json(&answer, &mut context.out),
@@ -154,19 +172,35 @@ fn show_documents(
 ) -> Result<()> {
     for hits in answer.hits.chunks(SHOWN_AT_ONCE) {
         for found in source.documents(hits)? {
-            let mut json = Vec::new();
-            match query.fields() {
-                Some(fields) => write_fields(found.document.root(), fields, &mut json),
-                None => found.document.write_json(&mut json),
-            }
-            let json = String::from_utf8_lossy(&json);
-            match &found.origin {
-                Some(origin) => out.found_as(origin, &json)?,
-                None => out.found_bare(&json)?,
+            let key = found.origin.as_ref().map(|origin| &origin.key);
+            match (query.fields(), &found.origin) {
+                (None, Some(origin)) => out.keyed(source.key_field(), origin, &found.document)?,
+                (None, None) => out.found_bare(&found.document.to_json())?,
+                (Some(fields), Some(origin)) => {
+                    out.found_as(origin, &selected(fields, &found.document, key))?;
+                }
+                (Some(fields), None) => {
+                    out.found_bare(&selected(fields, &found.document, key))?;
+                }
             }
         }
     }
     Ok(())
+}
+
+/// These fields of a document, as JSON. `_id` among them is the key, where the document has no such
+/// field.
+fn selected(fields: &[Field], document: &Document, key: Option<&Key>) -> String {
+    let mut json = Vec::new();
+    write_fields(document.root(), fields, &mut json);
+    let json = String::from_utf8_lossy(&json).into_owned();
+    let has_key = fields.iter().any(|field| field.as_str() == ID);
+    let (Some(key), true, None) = (key, has_key, document.get(ID)) else {
+        return json;
+    };
+    let comma = if json == "{}" { "" } else { "," };
+    let rest = json.strip_prefix('{').unwrap_or_default();
+    format!("{{\"{ID}\":{}{comma}{rest}", key_json(key))
 }
 
 /// Prints counts and aggregates of all documents that match, for people.
@@ -288,6 +322,9 @@ fn show_json(answer: &Answer, out: &mut Output) -> Result<()> {
     if let Some(explain) = &answer.explain {
         all.insert("explain", explain_json(explain));
     }
+    if answer.is_partial {
+        all.insert("partial", json!(true));
+    }
     match all.is_empty() {
         true => Ok(()),
         false => out.json_line(&all),
@@ -356,10 +393,17 @@ fn explain_json(explain: &Explain) -> serde_json::Value {
 
 /// Recursion ends with the filter, which is not nested deep.
 fn trace_json(trace: &Trace) -> serde_json::Value {
+    let accesses = trace.accesses.iter();
+    let accesses: serde_json::Map<_, _> = accesses
+        .map(|(access, shards)| (access.to_string(), json!(shards)))
+        .collect();
     json!({
         "what": trace.what,
         "at_least": trace.at_least,
         "at_most": trace.at_most,
+        "expected": trace.expected,
+        "access": accesses,
+        "cost_micros": micros(trace.cost),
         "counted": trace.counted,
         "built": trace.built,
         "tested": trace.tested,

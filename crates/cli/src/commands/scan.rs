@@ -3,15 +3,23 @@
 use super::key::parse_key;
 use crate::Context;
 use crate::database;
-use crate::error::{Error, Result};
-use quiredb::Key;
+use crate::error::{Error, Result, causes};
+use crate::message::print_message;
+use crate::size::counted;
+use quiredb::operations::Origin;
+use quiredb::{Key, Write};
 use std::ops::Bound;
 use std::path::PathBuf;
 
-/// Print documents in key order, one a line, as they were written
+/// Contradicting documents that are named one by one; of the others only the count is.
+const NAMED_MAX: u64 = 10;
+
+/// Print documents in key order, one a line, each with its key
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Integer keys come before strings; strings are ordered by their bytes.
+A document is printed as it was written. One that does not have its key in the key field has it in
+front, as \"_key\"; `quire load` takes it out again.
 
 Examples:
   quire scan ./db papers --limit 10
@@ -50,6 +58,8 @@ impl Scan {
         );
         let database = database::open_existing(context, &self.db)?;
         let collection = database::collection(&database, &self.db, &self.collection)?;
+        let key_field = collection.settings().key_field.clone();
+        let mut contradicting = 0;
         let scan = collection
             .scan(range)
             .map_err(Error::engine("cannot scan"))?;
@@ -63,7 +73,23 @@ impl Scan {
             {
                 break;
             }
-            context.out.found(&found)?;
+            context
+                .out
+                .keyed(&key_field, &Origin::of(&found), &found.document)?;
+            let as_written = Write::put(found.key, found.document);
+            if let Err(error) = collection.check_key(&as_written) {
+                contradicting += 1;
+                if contradicting <= NAMED_MAX {
+                    print_message(format_args!("quire: warning: {}", causes(&error)));
+                }
+            }
+        }
+        if contradicting > 0 {
+            print_message(format_args!(
+                "quire: warning: {} written by an earlier version: `quire load` refuses to copy \
+                 them until they are put again, each under one key",
+                counted(contradicting, "such document was", "such documents were")
+            ));
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use crate::message::print_message;
 use crate::size::Size;
 use crate::{Context, database, files};
 use quire_server::{Listeners, MemcachedOptions, ServerOptions};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -19,6 +19,7 @@ const TOKEN_BYTES_MAX: u64 = 64 << 10;
 #[command(after_help = "\
 Examples:
   quire serve ./db
+  quire serve ./new --create                                   a new database
   quire serve ./db --listen 127.0.0.1:0                        on a free port, which is printed
   quire serve ./db --listen 0.0.0.0:9200 --token-file token    for other machines
   quire serve ./db --memcached 127.0.0.1:11211                 also to clients of memcached
@@ -31,8 +32,12 @@ and \"memcached\".
 After an interrupt (Ctrl-C) or SIGTERM it finishes the requests in flight, makes everything durable
 and stops. A second signal stops it at once.")]
 pub(crate) struct Serve {
-    /// The directory of the database; created if absent
+    /// The directory of the database
     db: PathBuf,
+    /// Make the database if the directory is absent or empty. Without it that is an error: the
+    /// directory may be the mount point of a disk that is not there
+    #[arg(long)]
+    create: bool,
     #[command(flatten)]
     serving: Serving,
 }
@@ -41,14 +46,19 @@ pub(crate) struct Serve {
 #[derive(Debug, clap::Args)]
 pub(super) struct Serving {
     /// The address to listen on; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9200")]
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        default_value = "127.0.0.1:9200",
+        value_parser = address
+    )]
     listen: SocketAddr,
     /// A file with the token that clients must send (Authorization: Bearer …); required for an
     /// address that is open to other machines
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Serve the memcached protocol too, on this address; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     memcached: Option<SocketAddr>,
     /// The collection of all memcached keys; without it a key is collection:key
     #[arg(long, value_name = "NAME", requires = "memcached")]
@@ -71,7 +81,8 @@ impl Serve {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         let options = self.serving.options()?;
         let runtime = runtime()?;
-        let database = database::open_or_create(context, &self.db, self.serving.memory)?;
+        let database =
+            database::open_to_serve(context, &self.db, self.serving.memory, self.create)?;
         let served = runtime.block_on(async {
             let (listeners, stop) = self.serving.listen(context).await?;
             quire_server::serve(database.clone(), listeners, options, stop)
@@ -181,6 +192,18 @@ pub(crate) fn read_token(path: &Path) -> Result<String> {
 }
 
 /// Listens on an address. Returns the address with the port that the system chose.
+/// An address to listen on. The host may be a name, such as `localhost`.
+fn address(text: &str) -> std::result::Result<SocketAddr, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let found = text.to_socket_addrs();
+    let found = found.map_err(|error| format!("{error}; give ADDRESS:PORT"))?;
+    // The same address each time: of IPv4, where the name has one.
+    let found = found.min_by_key(|address| (address.is_ipv6(), *address));
+    found.ok_or_else(|| "the name has no address".to_owned())
+}
+
 async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
     let failed = |error| cannot_listen(address, &error);
     let listener = TcpListener::bind(address).await.map_err(failed)?;

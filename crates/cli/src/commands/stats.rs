@@ -5,7 +5,8 @@ use crate::client::Client;
 use crate::database;
 use crate::error::{Error, Result};
 use crate::size::{Size, count, counted};
-use quiredb::DatabaseStats;
+use crate::table;
+use quiredb::{CollectionStats, DatabaseStats, IndexStats};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -53,6 +54,9 @@ impl Stats {
             context.out.line(line)?;
         }
         for collection in &stats.collections {
+            if let Some(index) = &collection.index {
+                context.out.line(index_line(collection, index))?;
+            }
             if collection.retention_deleted > 0 {
                 context.out.line(format_args!(
                     "retention of {} has deleted {} since it was opened",
@@ -110,9 +114,9 @@ const COLUMNS: [&str; 9] = [
 
 /// A heading, then a line for each collection, in aligned columns.
 pub(crate) fn table(stats: &DatabaseStats) -> Vec<String> {
-    let mut rows = vec![COLUMNS.map(str::to_owned)];
+    let mut rows = vec![COLUMNS.map(str::to_owned).to_vec()];
     for collection in &stats.collections {
-        rows.push([
+        rows.push(vec![
             collection.name.clone(),
             count(collection.documents),
             count(collection.partitions.into()),
@@ -124,27 +128,39 @@ pub(crate) fn table(stats: &DatabaseStats) -> Vec<String> {
             count(collection.tables),
         ]);
     }
-    let width = |column: usize| {
-        rows.iter()
-            .filter_map(|row| row.get(column))
-            .map(|cell| cell.chars().count())
-            .max()
-    };
-    let widths: Vec<usize> = (0..COLUMNS.len())
-        .map(|column| width(column).unwrap_or(0))
-        .collect();
-    rows.iter().map(|row| aligned(row, &widths)).collect()
+    table::aligned(&rows, &[])
 }
 
-/// Aligns the first cell to the left and the others to the right.
-fn aligned(row: &[String], widths: &[usize]) -> String {
-    let cells = row
-        .iter()
-        .zip(widths)
-        .enumerate()
-        .map(|(column, (cell, width))| match column {
-            0 => format!("{cell:<width$}"),
-            _ => format!("{cell:>width$}"),
-        });
-    cells.collect::<Vec<_>>().join("  ")
+/// The search index of a collection, in words.
+fn index_line(collection: &CollectionStats, index: &IndexStats) -> String {
+    let mut line = format!("index of {}: ", collection.name);
+    match index.complete {
+        true => line.push_str("complete"),
+        false => line.push_str(&format!(
+            "building, {} of {}",
+            count(index.documents),
+            counted(collection.documents, "document", "documents")
+        )),
+    }
+    line.push_str(&format!(", {}", Size(index.bytes)));
+    if index.trees.len() > 1 {
+        let trees = index.trees.iter();
+        let trees = trees.map(|(name, bytes)| format!("{name} {}", Size(*bytes)));
+        line.push_str(&format!(" ({})", trees.collect::<Vec<_>>().join(", ")));
+    }
+    match index.lag_records {
+        0 => line.push_str(", level"),
+        lag => line.push_str(&format!(
+            ", {} behind, {:.1} s",
+            counted(lag, "record", "records"),
+            index.lag_micros as f64 / 1e6
+        )),
+    }
+    if let Some(rate) = index.records_per_second() {
+        line.push_str(&format!(", {} records a second", count(rate as u64)));
+    }
+    for error in &index.errors {
+        line.push_str(&format!("\nerror: {error}"));
+    }
+    line
 }

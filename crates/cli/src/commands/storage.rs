@@ -30,12 +30,19 @@ pub(super) struct Storage {
     #[arg(long, value_name = "SIZE")]
     retention_size: Option<Size>,
     /// Which fields have a search index: all, none, or some by name, as in abstract=none,body=none
-    /// [default: none]
+    /// [default: all]
     #[arg(long, value_name = "FIELDS")]
     index: Option<Indexed>,
 }
 
 impl Storage {
+    /// Whether fields are to be indexed that may not be yet.
+    pub(super) fn adds_index(&self) -> bool {
+        self.index
+            .as_ref()
+            .is_some_and(|Indexed(fields)| !fields.is_none())
+    }
+
     /// Changes the settings that are given.
     pub(super) fn apply(&self, settings: &mut CollectionSettings) {
         let bytes = |Size(bytes)| u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -74,12 +81,13 @@ pub(super) fn words(settings: &CollectionSettings) -> String {
             Age(secs)
         ),
     };
-    let index = match settings.index.is_none() {
-        true => "",
-        false => ", with a search index",
+    let index = match &settings.index {
+        fields if fields.is_none() => "no field indexed",
+        fields if fields.includes_all() => "all fields indexed",
+        _ => "some fields indexed",
     };
     format!(
-        "{}{dictionary}, blocks of {} bytes{age}{retention}{index}",
+        "{}{dictionary}, blocks of {} bytes{age}{retention}, {index}",
         settings.codec, settings.block_bytes
     )
 }

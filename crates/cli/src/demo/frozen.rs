@@ -71,7 +71,7 @@ pub(super) fn show(
     } = question;
     step(
         context,
-        "7. Freeze it, and query it there",
+        "8. Freeze it, and query it there",
         &format!("quire freeze {shown} {collection} {shown_file}{fields}"),
     )?;
     let options = FreezeOptions {
@@ -81,9 +81,8 @@ pub(super) fn show(
         ..FreezeOptions::default()
     };
     let database = database::open_existing(context, path)?;
-    let view = database::collection(&database, path, collection)?
-        .view()
-        .map_err(Error::engine("cannot freeze"))?;
+    let collection = database::collection(&database, path, collection)?;
+    let view = collection.view().map_err(Error::engine("cannot freeze"))?;
     let frozen = freeze(&view, &file, false, &options)?;
     say(context, format_args!("   {}", sentence(&frozen)))?;
     let command = format!(
@@ -100,6 +99,7 @@ pub(super) fn show(
         .map_err(|error| Error::Failed(error.to_string()))?;
     let live = Source::Live {
         _database: database,
+        key_field: collection.settings().key_field.clone(),
         view,
     };
     let (live_answer, live_documents, live_time) = run_query(context, &live, &query)?;

@@ -1,6 +1,6 @@
 //! `quire demo`: the main use of Quire, on real data of this machine. A stream of documents is
-//! loaded while a server answers; documents are served by key over HTTP, one is updated, everything
-//! is verified, frozen, and queried.
+//! loaded while a server answers; documents are served by key over HTTP, one is updated and found
+//! by what is new in it, everything is verified, frozen, and queried.
 //!
 //! It runs the code of the commands: the pipeline of `quire load`, the server of `quire serve`, the
 //! reports of `quire stats` and `quire verify`.
@@ -26,7 +26,7 @@ use source::Source;
 use std::path::PathBuf;
 use steps::say;
 
-/// Load real data of this machine, serve it over HTTP, update it, verify it, freeze and query it
+/// Load real data of this machine, serve it over HTTP, update, search, verify and freeze it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The data is the Debian package index of this machine (apt-cache dumpavail), or the sources of the
@@ -58,6 +58,7 @@ struct Report {
     answers_while_loading: u64,
     served: Vec<Value>,
     updated: Value,
+    found_micros: u128,
     disk_bytes: u64,
     damage: usize,
     frozen: frozen::Report,
@@ -75,6 +76,7 @@ impl Demo {
         let (summary, answers) = open.load(context, source)?;
         let (key, served) = open.get_samples(context)?;
         let updated = open.update(context, &key)?;
+        let found = open.search(context, &key)?;
         let stats = open.measure(context)?;
         let url = open.url_of(&key);
         let verified = open.stop_and_verify(context, &directory)?;
@@ -98,6 +100,7 @@ impl Demo {
                 answers_while_loading: answers.count,
                 served,
                 updated,
+                found_micros: found.as_micros(),
                 disk_bytes: disk_bytes.sum(),
                 damage: verified.damage.len(),
                 frozen,

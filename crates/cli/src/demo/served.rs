@@ -1,4 +1,4 @@
-//! A database that is served: the first six steps of the demonstration.
+//! A database that is served: the first seven steps of the demonstration.
 
 use super::directory::Directory;
 use super::server::Server;
@@ -11,6 +11,7 @@ use crate::size::counted;
 use crate::{Context, database, http};
 use quire_pipeline::{Event, Format, Input, Options, Summary};
 use quiredb::operations::{self, VerifyReport};
+use quiredb::query::{Options as QueryOptions, field, find};
 use quiredb::{Collection, CollectionSettings, Database, DatabaseStats, Found, Key, Volumes};
 use serde_json::Value;
 use std::io;
@@ -26,6 +27,9 @@ const SHOWN_CHARACTERS: usize = 300;
 const ACKNOWLEDGED_PER_REQUEST: u64 = 8;
 /// The change of the update.
 const PATCH: &str = r#"{"doc":{"favourite":true}}"#;
+
+/// The search for it.
+const SEARCH: &str = r#"{"query":{"term":{"favourite":true}},"_source":false}"#;
 
 /// A database, its server, and the collection of the demonstration.
 pub(super) struct Served {
@@ -145,10 +149,61 @@ impl Served {
         Ok(updated)
     }
 
+    /// Finds the document that was just updated by the field that is new: by the server, and by a
+    /// query, whose time is returned.
+    pub(super) fn search(&self, context: &mut Context, key: &Key) -> Result<Duration> {
+        let command = format!(
+            "curl -H 'Content-Type: application/json' {}/_search -d '{SEARCH}'; \
+             quire query {} {} --where 'favourite = TRUE' --explain",
+            self.url(),
+            self.shown,
+            self.collection
+        );
+        step(context, "5. Find it by the index, at once", &command)?;
+        let path = format!("/{}/_search", self.collection);
+        let answer = self.server.request("POST", &path, SEARCH)?;
+        let answer: Value = serde_json::from_str(&answer)
+            .map_err(|error| Error::Failed(format!("the server's answer is not JSON: {error}")))?;
+        let hit = &answer["hits"]["hits"][0]["_id"];
+        if hit.as_str() != Some(key.to_string().as_str()) {
+            return Err(Error::Failed(format!(
+                "the search for the update of {key} found something else: {answer}"
+            )));
+        }
+        let failed = Error::engine("cannot query");
+        let env = context.env.clone();
+        let begun = env.monotonic();
+        let clock = || env.monotonic();
+        let options = QueryOptions {
+            clock: Some(&clock),
+            ..QueryOptions::default()
+        };
+        let favourites = find(field("favourite").eq(true)).with_count().prepare();
+        let favourites = favourites.map_err(|error| Error::Failed(error.to_string()))?;
+        let view = self.documents.view();
+        let found = view.and_then(|view| view.query(&favourites, &options));
+        let found = found.map_err(failed)?;
+        let time = clock().saturating_sub(begun);
+        if found.hits.len() != 1 {
+            return Err(Error::Failed(format!(
+                "the update of {key} is found {} times",
+                found.hits.len()
+            )));
+        }
+        say(context, format_args!("   the server finds {key}"))?;
+        let explain = found.explain.unwrap_or_default();
+        for line in explain.to_string().lines() {
+            say(context, format_args!("   {line}"))?;
+        }
+        let millis = time.as_secs_f64() * 1e3;
+        say(context, format_args!("   the query took {millis:.2} ms"))?;
+        Ok(time)
+    }
+
     /// Counts the documents, and their bytes on disk.
     pub(super) fn measure(&self, context: &mut Context) -> Result<DatabaseStats> {
         let command = format!("curl {}/_count; quire stats {}", self.url(), self.shown);
-        step(context, "5. Count, and measure the disk", &command)?;
+        step(context, "6. Count, and measure the disk", &command)?;
         let path = format!("/{}/_count", self.collection);
         let count = self.server.request("GET", &path, "")?;
         say(context, format_args!("   {}", count.trim()))?;
@@ -169,7 +224,7 @@ impl Served {
         directory: &Directory,
     ) -> Result<VerifyReport> {
         let command = format!("quire verify {}", self.shown);
-        step(context, "6. Stop, and verify every byte", &command)?;
+        step(context, "7. Stop, and verify every byte", &command)?;
         self.server.stop()?;
         drop(self.documents);
         let closed = self.database.close();

@@ -258,3 +258,60 @@ fn a_reader_that_goes_away_ends_a_scan_quietly() {
         .unwrap();
     assert_eq!((scan.wait().unwrap().code(), said.as_str()), (Some(0), ""));
 }
+
+#[test]
+fn an_address_of_a_server_is_no_directory() {
+    let quire = Quire::new();
+    quire.file("c.ndjson", "{\"_id\":1}\n");
+    for arguments in [
+        &["load", "http://127.0.0.1:9200", "c", "c.ndjson"][..],
+        &["get", "http://127.0.0.1:9200", "c", "1"],
+        &["put", "https://example.org", "c", "1", "{}"],
+        &["query", "http://127.0.0.1:9200", "c"],
+    ] {
+        let done = quire.run(arguments);
+        assert_eq!(done.code, 2, "{done:?}");
+        assert!(done.stderr.contains("address of a server"), "{done:?}");
+    }
+    assert!(!quire.path("http:").exists() && !quire.path("https:").exists());
+}
+
+#[test]
+fn a_frozen_file_is_named_as_one() {
+    let quire = Quire::new();
+    quire.ok(&["create", "db", "c"]);
+    quire.ok(&["put", "db", "c", "k", "{}"]);
+    quire.ok(&["freeze", "db", "c", "c.quire"]);
+    let done = quire.run(&["get", "c.quire", "c", "k"]);
+    assert_eq!(done.code, 2, "{done:?}");
+    assert!(done.stderr.contains("frozen file"), "{done:?}");
+}
+
+#[test]
+fn a_document_without_a_key_points_to_the_option() {
+    let quire = Quire::new();
+    quire.file("c.ndjson", "{\"id\":1,\"a\":2}\n");
+    let done = quire.run(&["load", "db", "c", "c.ndjson"]);
+    assert!(done.stderr.contains("--key id"), "{done:?}");
+    quire.file("pretty.json", "{\n  \"_id\": 1\n}\n");
+    let done = quire.run(&["load", "db", "c", "pretty.json"]);
+    assert!(done.stderr.contains("jq -c ."), "{done:?}");
+}
+
+#[test]
+fn a_scan_carries_keys_that_are_not_in_the_documents() {
+    let quire = Quire::new();
+    quire.ok(&["create", "db", "c"]);
+    quire.ok(&["put", "db", "c", "k", r#"{"a":1.50}"#]);
+    quire.ok(&["put", "db", "c", r#"{"a":2,"_id":"l"}"#]);
+    let lines = "{\"_key\":\"k\",\"a\":1.50}\n{\"a\":2,\"_id\":\"l\"}\n";
+    assert_eq!(quire.ok(&["scan", "db", "c"]), lines);
+    assert_eq!(quire.ok(&["query", "db", "c", "--order", "_id"]), lines);
+    assert_eq!(quire.ok(&["get", "db", "c", "k"]), "{\"a\":1.50}\n");
+    let fields = ["query", "db", "c", "--order", "_id", "--fields", "_id,a"];
+    let selected = "{\"_id\":\"k\",\"a\":1.50}\n{\"a\":2,\"_id\":\"l\"}\n";
+    assert_eq!(quire.ok(&fields), selected);
+    let done = quire.run(&["put", "db", "c", "k2", r#"{"_id":"k1"}"#]);
+    assert_eq!(done.code, 1);
+    assert!(done.stderr.contains("key k2"), "{done:?}");
+}

@@ -347,3 +347,97 @@ fn a_mean_near_the_largest_float_is_a_number() {
     let answer = quire.json(&["query", "db", "c", "--aggregate", "avg(x)"]);
     assert_eq!(answer["aggregates"]["avg(x)"], json!(1.7e308));
 }
+
+#[test]
+fn fields_are_listed_from_the_index_and_from_the_documents_alike() {
+    let quire = cars();
+    let fields = || quire.json(&["fields", "db", "c"]);
+    let indexed = fields();
+    assert_eq!(indexed["from_index"], true);
+    let path = |of: &Value| of["path"].as_str().unwrap().to_string();
+    let paths: Vec<String> = indexed["fields"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(path)
+        .collect();
+    assert_eq!(
+        paths,
+        [
+            "_id", "at.city", "mark", "odd name", "price", "sold", "tags"
+        ]
+    );
+    let price = &indexed["fields"][4];
+    assert_eq!(price["types"], json!(["integer", "float"]));
+    assert_eq!(
+        (&price["documents"], &price["values"], &price["estimated"]),
+        (&json!(3), &json!(3), &json!(false))
+    );
+    assert!(price["index_bytes"].as_u64().unwrap() > 0);
+    assert_eq!(indexed["fields"][6]["several"], true);
+    let table = quire.ok(&["fields", "db", "c"]);
+    let line = table
+        .lines()
+        .find(|line| line.starts_with("price"))
+        .unwrap();
+    assert!(line.contains("integer, float"), "{table}");
+    assert!(quire.ok(&["stats", "db"]).contains("index of c: complete"));
+
+    let altered = quire.ok(&["alter", "db", "c", "--index", "none"]);
+    assert!(altered.contains("no field indexed"), "{altered}");
+    let mut read = fields();
+    assert_eq!(read["from_index"], false);
+    let mut indexed = indexed;
+    for fields in [&mut read, &mut indexed] {
+        fields["from_index"].take();
+        for field in fields["fields"].as_array_mut().unwrap() {
+            field["index_bytes"].take();
+            field["examples"].take();
+        }
+    }
+    assert_eq!(read, indexed);
+    assert!(!quire.ok(&["stats", "db"]).contains("index of"));
+}
+
+#[test]
+fn an_index_is_built_when_alter_returns() {
+    let quire = cars();
+    let index = || quire.json(&["stats", "db"])["collections"][0]["index"].take();
+    quire.ok(&["alter", "db", "c", "--index", "none"]);
+    assert_eq!(index(), Value::Null);
+    quire.ok(&["alter", "db", "c", "--index", "mark=none"]);
+    assert_eq!(
+        (&index()["complete"], &index()["lag_records"]),
+        (&json!(true), &json!(0))
+    );
+    quire.ok(&["alter", "db", "c", "--index", "none"]);
+    let altered = quire.ok(&["alter", "db", "c", "--index", "all", "--no-wait"]);
+    assert!(altered.contains("all fields indexed"), "{altered}");
+    assert!(index().is_object());
+}
+
+#[test]
+fn a_query_ends_after_its_time() {
+    let quire = cars();
+    let query = ["query", "db", "c", "--where", "price > 1", "--timeout", "0"];
+    quire.fails(&query, 1, &["stopped"]);
+    let partial = quire.run(&[&query[..], &["--partial"]].concat());
+    assert_eq!(partial.code, 0, "{partial:?}");
+    assert!(partial.stderr.contains("the time was over"), "{partial:?}");
+}
+
+#[test]
+fn documents_are_left_out_if_that_is_wanted_and_their_keys_are_given() {
+    let quire = cars();
+    quire.ok(&["freeze", "db", "c", "bare.quire", "--no-documents"]);
+    let count = ["query", "bare.quire", "--where", "mark = 'audi'", "--count"];
+    assert_eq!(quire.ok(&count), "2 match\n");
+    let found = quire.ok(&["query", "bare.quire", "--where", "price = 500"]);
+    assert_eq!(found, "{\"_id\":\"b\"}\n");
+    let inspected = quire.json(&["inspect", "bare.quire"]);
+    let whole = quire.json(&["inspect", "c.quire"]);
+    assert!(
+        inspected["bytes"].as_u64() < whole["bytes"].as_u64(),
+        "{inspected}"
+    );
+}

@@ -14,7 +14,8 @@ struct Server {
 
 impl Server {
     fn start(quire: &Quire, arguments: &[&str]) -> Server {
-        let arguments = [&["serve", "db", "--listen", "127.0.0.1:0"], arguments].concat();
+        let serve = ["serve", "db", "--create", "--listen", "127.0.0.1:0"];
+        let arguments = [&serve, arguments].concat();
         let mut child = quire
             .command(&arguments)
             .stdout(Stdio::piped())

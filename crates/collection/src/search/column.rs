@@ -4,30 +4,42 @@ use super::column_blocks::{FieldBlock, damaged};
 use quire_index::{ColumnBlock, IndexDamage, Numbers};
 use quire_query::{Column, End, Error, NO_ORDINAL, Ordinals, Result};
 use quire_seeded::{Bug, seeded};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A packed layer of a block. The documents that it is asked for are all covered.
 #[derive(Debug)]
-pub(crate) struct LayerColumn {
+pub(crate) struct LayerColumn<'s> {
     block: Arc<FieldBlock>,
     place: usize,
+    /// Where the shard keeps what is wrong with its index.
+    damage: &'s OnceLock<String>,
 }
 
-fn failed(damage: IndexDamage) -> Error {
-    Error::shard(damaged(damage))
-}
-
-impl LayerColumn {
-    pub(crate) fn new(block: Arc<FieldBlock>, place: usize) -> LayerColumn {
-        LayerColumn { block, place }
+impl<'s> LayerColumn<'s> {
+    pub(crate) fn new(
+        block: Arc<FieldBlock>,
+        place: usize,
+        damage: &'s OnceLock<String>,
+    ) -> LayerColumn<'s> {
+        LayerColumn {
+            block,
+            place,
+            damage,
+        }
     }
 
     fn view(&self) -> Result<ColumnBlock<'_>> {
-        self.block.packed(self.place).map_err(failed)
+        let view = self.block.packed(self.place);
+        view.map_err(|damage| self.failed(damage))
+    }
+
+    fn failed(&self, damage: IndexDamage) -> Error {
+        let _ = self.damage.set(damage.to_string());
+        Error::shard(damaged(damage))
     }
 }
 
-impl Column for LayerColumn {
+impl Column for LayerColumn<'_> {
     fn zone(&self) -> Option<(&[u8], &[u8])> {
         let place = match seeded(Bug::ColumnZoneStale) {
             true => self.block.oldest()?,
@@ -51,7 +63,7 @@ impl Column for LayerColumn {
     fn ends(&self, docs: &[u32], end: End, out: &mut Vec<u64>) -> Result<()> {
         let is_greatest = end == End::Largest;
         let read = self.view()?.ends(docs, self.block.first, is_greatest, out);
-        read.map_err(failed)
+        read.map_err(|damage| self.failed(damage))
     }
 
     fn ordinals(&self, docs: &[u32], out: &mut Ordinals) -> Result<()> {
@@ -60,15 +72,17 @@ impl Column for LayerColumn {
             out.ordinals.extend_from_slice(ordinals);
             out.end_document();
         });
-        read.map_err(failed)
+        read.map_err(|damage| self.failed(damage))
     }
 
     fn term(&self, ordinal: u64, out: &mut Vec<u8>) -> Result<()> {
-        self.view()?.term(ordinal, out).map_err(failed)
+        let read = self.view()?.term(ordinal, out);
+        read.map_err(|damage| self.failed(damage))
     }
 
     fn ordinal_of(&self, term: &[u8]) -> Result<u64> {
-        self.view()?.ordinal_of(term).map_err(failed)
+        let found = self.view()?.ordinal_of(term);
+        found.map_err(|damage| self.failed(damage))
     }
 }
 

@@ -54,6 +54,12 @@ impl IndexedFields {
         !self.default && self.exceptions.values().all(|indexed| !indexed)
     }
 
+    /// Whether every field is indexed.
+    #[must_use]
+    pub fn includes_all(&self) -> bool {
+        self.default && self.exceptions.values().all(|indexed| *indexed)
+    }
+
     /// Whether the field `path`, dotted, is indexed.
     #[must_use]
     pub fn includes(&self, path: &str) -> bool {

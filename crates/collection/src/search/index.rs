@@ -76,7 +76,7 @@ impl Changes {
         let mut operand = Vec::new();
         inversion.each_change(&indexer, |key, change| {
             operand.clear();
-            change.of_posting().encode(&mut operand);
+            change.encode(&mut operand);
             batch.merge(index.tree, key, &operand);
         });
         columns.each_operand(|slot, block, operand| {
@@ -232,27 +232,21 @@ impl SearchIndex {
         records: &[(Position, Bytes)],
         changes: &mut Changes,
     ) -> Result<()> {
-        let mut docids = Vec::with_capacity(records.len());
+        let mut heads = Vec::with_capacity(records.len());
         for (position, bytes) in records {
             let record = Record::decode(bytes).map_err(|what| Error::derived(*position, what))?;
-            docids.push((record.docid, record.kind == Kind::Delete));
+            heads.push((record.docid, record.kind == Kind::Delete, record.created));
         }
-        let rows = |view: &BaseView| -> Result<Vec<Option<Position>>> {
-            let keys: Vec<_> = docids
-                .iter()
-                .map(|(docid, _)| docid_bytes(*docid))
-                .collect();
-            let keys: Vec<&[u8]> = keys.iter().map(<[u8; 4]>::as_slice).collect();
-            let rows = view.tree(ROWS)?.get_many(&keys)?;
-            let position = |row: SmallBytes| parse_position(&row);
-            Ok(rows.into_iter().map(|row| row.and_then(position)).collect())
-        };
-        let (old, new) = (rows(difference.old)?, rows(difference.new)?);
+        let new = rows(difference.new, heads.iter().map(|(docid, ..)| *docid))?;
+        // A document that was created since is not in the older view.
+        let older = heads.iter().filter(|(.., created)| !created);
+        let mut old = rows(difference.old, older.map(|(docid, ..)| *docid))?.into_iter();
         let mut before = Vec::new();
         let mut after = Vec::new();
-        for (at, (position, bytes)) in records.iter().enumerate() {
-            let (docid, is_deleted) = docids[at];
-            let is_newest = match new[at] {
+        for ((head, newest), (position, bytes)) in heads.into_iter().zip(new).zip(records) {
+            let (docid, is_deleted, created) = head;
+            let old = if created { None } else { old.next().flatten() };
+            let is_newest = match newest {
                 Some(newest) => newest == *position,
                 None => is_deleted,
             };
@@ -261,7 +255,7 @@ impl SearchIndex {
                 .is_none_or(|cursor| docid_bytes(docid).as_slice() < cursor);
             if is_newest && is_built {
                 if !seeded(Bug::OldValueKept) {
-                    before.extend(old[at].map(|old| (docid, old)));
+                    before.extend(old.map(|old| (docid, old)));
                 }
                 after.push((docid, changes.values_of(*position, bytes)?));
             }
@@ -290,4 +284,13 @@ impl SearchIndex {
         }
         Ok(())
     }
+}
+
+/// The positions of the newest records of documents in a view.
+fn rows(view: &BaseView, docids: impl Iterator<Item = DocId>) -> Result<Vec<Option<Position>>> {
+    let keys: Vec<_> = docids.map(docid_bytes).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(<[u8; 4]>::as_slice).collect();
+    let rows = view.tree(ROWS)?.get_many(&keys)?;
+    let position = |row: SmallBytes| parse_position(&row);
+    Ok(rows.into_iter().map(|row| row.and_then(position)).collect())
 }

@@ -5,6 +5,7 @@
 
 use super::values::{Slot, Values};
 use super::{FieldSet, key};
+use crate::types::id_value;
 use hashbrown::HashMap;
 use quire_index::term;
 use quire_model::{Document, ValueRef};
@@ -13,7 +14,8 @@ use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// The field that is a document's key, as text, where the document has no such field.
+/// The field that is a document's key in queries: an integer if the key is one, else a string. What
+/// a document has in this field is never another value.
 pub const ID: &str = "_id";
 
 /// A field that is indexed.
@@ -42,6 +44,8 @@ pub(crate) struct Indexer {
     known: Vec<Known>,
     by_path: HashMap<Box<str>, usize, BuildHasherDefault<Xxh3Default>>,
     bytes: usize,
+    /// Bytes and number of the terms of the last document.
+    room: (usize, usize),
 }
 
 impl Indexer {
@@ -53,13 +57,14 @@ impl Indexer {
             known: Vec::new(),
             by_path: HashMap::default(),
             bytes: 0,
+            room: (0, 0),
         }
     }
 
     /// The values of a document. `id` is its key as text.
     pub(crate) fn values(&mut self, document: &Document, id: &str) -> Values {
-        let mut values = Values::default();
-        values.clear();
+        let (bytes, terms) = self.room;
+        let mut values = Values::with_room(bytes + bytes / 4, terms + terms / 4);
         let mut last = None;
         let mut add = |path: &str, value: ValueRef<'_>| {
             let at = self.find(path, last);
@@ -68,11 +73,14 @@ impl Indexer {
                 values.push(slot, |out| term::encode(value, out));
             }
         };
-        Path::each_value_in(document.root(), &mut add);
-        if document.get(ID).is_none() {
-            add(ID, ValueRef::String(id));
-        }
+        Path::each_value_in(document.root(), &mut |path, value| {
+            if path != ID {
+                add(path, value);
+            }
+        });
+        add(ID, id_value(id));
         values.finish();
+        self.room = values.room();
         values
     }
 

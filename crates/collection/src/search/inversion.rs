@@ -12,9 +12,10 @@ use super::Indexer;
 use super::key::{self, PRESENT, SEVERAL};
 use super::values::{Slot, Terms, Values, each_changed};
 use hashbrown::HashTable;
-use quire_index::{Posting, PostingChange};
+use quire_index::{Posting, PostingChange, encode_added};
 use quire_model::DocId;
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -30,7 +31,7 @@ struct Lows {
     is_removal: bool,
     hash: u64,
     suffix: Range<u32>,
-    /// In the order in which documents came. One that repeats counts once.
+    /// In the order in which documents came.
     lows: SmallVec<[u16; 8]>,
 }
 
@@ -50,17 +51,20 @@ pub(crate) struct Inversion {
 /// What leaves a posting, and what enters it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LowsChange<'a> {
-    /// Low halves of docids that leave, ascending.
+    /// Low halves of docids that leave, ascending, each once.
     pub(crate) removed: &'a [u16],
     /// Those that enter.
     pub(crate) added: &'a [u16],
 }
 
 impl LowsChange<'_> {
-    /// The change of the posting.
-    pub(crate) fn of_posting(self) -> PostingChange {
+    /// Appends the change of the posting, encoded.
+    pub(crate) fn encode(self, out: &mut Vec<u8>) {
+        if self.removed.is_empty() {
+            return encode_added(self.added, out);
+        }
         let removed = Posting::of_ascending(self.removed);
-        PostingChange::new(removed, Posting::of_ascending(self.added))
+        PostingChange::new(removed, Posting::of_ascending(self.added)).encode(out);
     }
 }
 
@@ -214,58 +218,111 @@ impl Inversion {
 
     /// Shows the key and the change of each posting, in the order of keys. The values were taken by
     /// this indexer.
-    pub(crate) fn each_change(
-        mut self,
-        indexer: &Indexer,
-        mut see: impl FnMut(&[u8], LowsChange<'_>),
-    ) {
-        let mut ordinals: Vec<_> = indexer.fields().collect();
-        ordinals.sort_unstable_by(|(_, a), (_, b)| a.key.cmp(&b.key));
-        let mut ordinal_of = vec![0; ordinals.len()];
-        for (ordinal, (slot, _)) in (1..).zip(&ordinals) {
-            if let Some(of_slot) = ordinal_of.get_mut(slot.index()) {
-                *of_slot = ordinal;
-            }
-        }
-        // The empty path, which comes first, has all documents.
-        let ordinal = |slot: Slot| ordinal_of.get(slot.index()).copied().unwrap_or(0);
-        let suffixes = &self.suffixes;
-        self.postings.sort_unstable_by(|a, b| {
-            let of = |posting: &Lows| (posting.cluster, posting.is_removal);
-            let by_ordinal = ordinal(a.slot).cmp(&ordinal(b.slot));
-            let by_suffix = || slice(suffixes, &a.suffix).cmp(slice(suffixes, &b.suffix));
-            by_ordinal
-                .then_with(by_suffix)
-                .then_with(|| of(a).cmp(&of(b)))
-        });
+    pub(crate) fn each_change(self, indexer: &Indexer, mut see: impl FnMut(&[u8], LowsChange<'_>)) {
+        let Inversion {
+            postings, suffixes, ..
+        } = &self;
         let everything = key::field("");
         let mut key = Vec::new();
-        let is_of_one_key = |a: &Lows, b: &Lows| {
-            let of = |posting: &Lows| (posting.slot, posting.cluster);
-            of(a) == of(b) && slice(suffixes, &a.suffix) == slice(suffixes, &b.suffix)
-        };
-        for of_key in self.postings.chunk_by_mut(is_of_one_key) {
-            let mut change = LowsChange {
-                removed: &[],
-                added: &[],
+        let order = in_order(indexer, postings, suffixes);
+        let is_of_one_key = |a: &Place, b: &Place| {
+            let of = |place: &Place| postings.get(place.at as usize);
+            let key = |posting: &Lows| (posting.slot, posting.cluster);
+            let is_one = |(a, b): (&Lows, &Lows)| {
+                key(a) == key(b) && slice(suffixes, &a.suffix) == slice(suffixes, &b.suffix)
             };
-            for posting in of_key {
+            a.prefix == b.prefix && of(a).zip(of(b)).is_some_and(is_one)
+        };
+        for of_key in order.chunk_by(is_of_one_key) {
+            let (mut removed, mut added) = (Cow::default(), Cow::default());
+            for place in of_key {
+                let Some(posting) = postings.get(place.at as usize) else {
+                    continue;
+                };
                 let field = indexer.field(posting.slot);
                 key.clear();
                 key.extend_from_slice(field.map_or(&everything, |field| &field.key));
                 key.extend_from_slice(slice(suffixes, &posting.suffix));
                 key::push_cluster(&mut key, posting.cluster);
-                if !posting.lows.is_sorted() {
-                    posting.lows.sort_unstable();
-                }
                 match posting.is_removal {
-                    true => change.removed = &posting.lows,
-                    false => change.added = &posting.lows,
+                    true => removed = ascending(&posting.lows),
+                    false => added = ascending(&posting.lows),
                 }
             }
+            let change = LowsChange {
+                removed: &removed,
+                added: &added,
+            };
             see(&key, change);
         }
     }
+}
+
+/// Where a posting comes in the order of keys.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// That of its field.
+    ordinal: u32,
+    /// Its number.
+    at: u32,
+    /// The first bytes of its suffix.
+    prefix: u64,
+}
+
+/// The postings in the order of their keys, what leaves one behind what enters it.
+fn in_order(indexer: &Indexer, postings: &[Lows], suffixes: &[u8]) -> Vec<Place> {
+    let mut fields: Vec<_> = indexer.fields().collect();
+    fields.sort_unstable_by(|(_, a), (_, b)| a.key.cmp(&b.key));
+    let mut ordinals = vec![0; fields.len()];
+    for (ordinal, (slot, _)) in (1..).zip(&fields) {
+        if let Some(of_slot) = ordinals.get_mut(slot.index()) {
+            *of_slot = ordinal;
+        }
+    }
+    let place = |(at, posting): (u32, &Lows)| Place {
+        // The empty path, which comes first, has all documents.
+        ordinal: ordinals.get(posting.slot.index()).copied().unwrap_or(0),
+        at,
+        prefix: prefix(slice(suffixes, &posting.suffix)),
+    };
+    let mut order: Vec<_> = (0..).zip(postings).map(place).collect();
+    let rest = |place: &Place| {
+        let posting = postings.get(place.at as usize);
+        posting.map(|posting| {
+            let suffix = slice(suffixes, &posting.suffix);
+            (suffix, posting.cluster, posting.is_removal)
+        })
+    };
+    order.sort_unstable_by(|a, b| {
+        let by_prefix = (a.ordinal, a.prefix).cmp(&(b.ordinal, b.prefix));
+        by_prefix.then_with(|| rest(a).cmp(&rest(b)))
+    });
+    order
+}
+
+/// The first eight bytes as a number, zeros past the end.
+fn prefix(suffix: &[u8]) -> u64 {
+    match suffix.first_chunk() {
+        Some(word) => u64::from_be_bytes(*word),
+        None => {
+            let word = suffix
+                .iter()
+                .fold(0, |word, byte| word << 8 | u64::from(*byte));
+            word << (8 * (8 - suffix.len()) as u32).min(63)
+        }
+    }
+}
+
+/// Low halves ascending, each once.
+fn ascending(lows: &[u16]) -> Cow<'_, [u16]> {
+    if lows.is_sorted_by(|a, b| a < b) {
+        return Cow::Borrowed(lows);
+    }
+    let mut lows = lows.to_vec();
+    lows.sort_unstable();
+    // Two long terms of a document may have one hash.
+    lows.dedup();
+    Cow::Owned(lows)
 }
 
 fn slice<'a>(bytes: &'a [u8], range: &Range<u32>) -> &'a [u8] {

@@ -26,7 +26,7 @@ pub(crate) const TERM_BYTES_MAX: usize = 256;
 
 pub(crate) const PRESENT: u8 = 0x00;
 pub(crate) const SEVERAL: u8 = 0xfd;
-const LONG: u8 = 0xfe;
+pub(crate) const LONG: u8 = 0xfe;
 const LISTED: u8 = 0xf0;
 const REFUSED: u8 = 0xf1;
 const CLUSTER_BYTES: usize = 2;
@@ -66,6 +66,16 @@ pub(crate) fn refused() -> Vec<u8> {
 /// Whether an entry is one of the lists, and says nothing of documents.
 pub(crate) fn is_of_list(entry: &[u8]) -> bool {
     entry.starts_with(&listed()) || entry.starts_with(&refused())
+}
+
+/// A hash of the value of a term, by which values are told apart.
+pub(crate) fn term_hash(term: &[u8]) -> u64 {
+    entry_hash(&of_term(term))
+}
+
+/// The same of what the documents with the value are kept under.
+pub(crate) fn entry_hash(entry: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(entry)
 }
 
 /// Appends a cluster.

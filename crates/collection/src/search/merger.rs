@@ -1,4 +1,4 @@
-//! [`MergePostings`]: how changes of postings merge.
+//! [`MergePostings`]: how changes of postings merge. A posting that becomes empty is no value.
 
 use quire_index::{IndexDamage, Posting, PostingChange};
 use quire_lsm::{MergeError, Merger};
@@ -24,8 +24,11 @@ impl Merger for MergePostings {
     }
 
     fn add(&self, _: &[u8], posting: &mut Posting, operand: &[u8]) -> Result<(), MergeError> {
-        posting.apply(&PostingChange::decode(operand).map_err(refused)?);
-        Ok(())
+        posting.apply_encoded(operand).map_err(refused)
+    }
+
+    fn is_nothing(&self, posting: &Posting) -> bool {
+        posting.is_empty()
     }
 
     fn encode(&self, _: &[u8], posting: &Posting, out: &mut Vec<u8>) -> Result<(), MergeError> {
@@ -34,11 +37,6 @@ impl Merger for MergePostings {
     }
 
     fn combine(&self, _: &[u8], operands: &[&[u8]], out: &mut Vec<u8>) -> Result<(), MergeError> {
-        let mut all = PostingChange::default();
-        for operand in operands {
-            all.then(&PostingChange::decode(operand).map_err(refused)?);
-        }
-        all.encode(out);
-        Ok(())
+        PostingChange::combine(operands, out).map_err(refused)
     }
 }

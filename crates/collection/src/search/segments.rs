@@ -136,7 +136,7 @@ impl LiveShard<'_> {
             }
             for (docs, layers) in classes {
                 let columns = fields.iter().zip(layers).map(|(field, place)| {
-                    let column = LayerColumn::new(Arc::clone(field), place?);
+                    let column = LayerColumn::new(Arc::clone(field), place?, self.damage_slot());
                     Some(Box::new(column) as Box<dyn Column + '_>)
                 });
                 segments.push(Segment {

@@ -16,7 +16,8 @@ use quire_index::{DocSet, term};
 use quire_model::ordered::Direction;
 use quire_model::{DocId, Document};
 use quire_query::{
-    Column, Cost, Estimate, FieldInfo, Found, Leaf, Order, Path, Segment, Shard, TermRange, Test,
+    Access, AccessCosts, Column, Estimate, FieldInfo, Found, Leaf, Order, Path, Segment, Shard,
+    TermRange, Test,
 };
 use quire_seeded::{Bug, seeded};
 use quire_store::TreeId;
@@ -31,11 +32,11 @@ const ESTIMATE_POSTINGS_MAX: usize = 256;
 const DOCS_OF_A_POSTING: usize = 4096;
 
 /// Of a broad range documents are tested one by one if they are fewer than one in this number.
-const FEW_PART: u64 = 8;
+pub(super) const FEW_PART: u64 = 8;
 
 /// What an estimate says of a broad range.
-const BROAD: Found = Found(Some([1, 0]));
-const NARROW: Found = Found(Some([0, 0]));
+pub(super) const BROAD: Found = Found(Some([1, 0]));
+pub(super) const NARROW: Found = Found(Some([0, 0]));
 
 /// Reads documents by docid.
 pub(crate) trait Documents: Send + Sync {
@@ -55,7 +56,10 @@ pub struct LiveShard<'v> {
     doc_end: u32,
     changed: Arc<Changed>,
     changed_docs: DocSet,
-    docs: DocSet,
+    /// All documents, once a query needs to know them.
+    docs: OnceLock<DocSet>,
+    /// How many they are, where that is known without them.
+    pub(crate) doc_count: Option<u64>,
     pub(crate) columns: LiveColumns<'v>,
     /// A range with this many postings or more is broad.
     pub(crate) broad_postings_min: usize,
@@ -66,7 +70,7 @@ pub struct LiveShard<'v> {
 }
 
 /// Shown the key of a posting without its cluster, the cluster, and the posting.
-type EachPosting<'a> = dyn FnMut(
+pub(super) type EachPosting<'a> = dyn FnMut(
         &[u8],
         u16,
         FoundPosting<'_>,
@@ -78,40 +82,59 @@ pub(crate) type Changed = BTreeMap<u32, Option<Document>>;
 
 impl<'v> LiveShard<'v> {
     /// A shard of the docids below `doc_end`.
-    ///
-    /// # Errors
-    /// IndexDamage, by file and offset.
     pub(crate) fn new(
         postings: &'v dyn Postings,
         documents: Box<dyn Documents + 'v>,
         doc_end: u32,
         changed: Arc<Changed>,
         columns: LiveColumns<'v>,
-    ) -> Result<LiveShard<'v>> {
+    ) -> LiveShard<'v> {
         assert!(
             changed
                 .last_key_value()
                 .is_none_or(|(doc, _)| *doc < doc_end),
             "a changed document has a docid below the end"
         );
-        let mut shard = LiveShard {
+        LiveShard {
             postings,
             documents,
             doc_end,
             changed_docs: changed.keys().copied().collect(),
             changed,
-            docs: DocSet::empty(),
+            docs: OnceLock::new(),
+            doc_count: None,
             columns,
             broad_postings_min: ESTIMATE_POSTINGS_MAX + doc_end as usize / DOCS_OF_A_POSTING,
             fields: Mutex::default(),
             tree: None,
             damage: OnceLock::new(),
-        };
+        }
+    }
+
+    /// All documents. Reading them takes longer than a query for a rare value, which needs none of
+    /// them.
+    pub(super) fn all_docs(&self) -> Result<&DocSet> {
+        if let Some(docs) = self.docs.get() {
+            return Ok(docs);
+        }
         let mut everything = key::field("");
         key::push_present(&mut everything);
-        let indexed = shard.postings_of(&everything)?;
-        shard.docs = shard.with_changed(indexed, |_| true);
-        Ok(shard)
+        let indexed = self.postings_of(&everything)?;
+        let docs = self.with_changed(indexed, |_| true);
+        Ok(self.docs.get_or_init(|| docs))
+    }
+
+    /// How many documents there are.
+    pub(super) fn all_count(&self) -> Result<u64> {
+        match self.doc_count {
+            Some(count) => Ok(count),
+            None => Ok(self.all_docs()?.len()),
+        }
+    }
+
+    /// All documents that changed since the index, as they are.
+    pub(super) fn all_changed(&self) -> &Changed {
+        &self.changed
     }
 
     /// The documents that changed since the index.
@@ -124,12 +147,17 @@ impl<'v> LiveShard<'v> {
         self.changed.get(&doc)
     }
 
-    /// What is wrong with the postings, if an answer failed because of that.
+    /// What is wrong with the index, if an answer failed because of that.
     pub(crate) fn damage(&self) -> Option<&str> {
         self.damage.get().map(String::as_str)
     }
 
-    /// Keeps what is wrong with the postings.
+    /// Where it is kept.
+    pub(crate) fn damage_slot(&self) -> &OnceLock<String> {
+        &self.damage
+    }
+
+    /// Keeps what is wrong with the index.
     pub(crate) fn failed(&self, error: Error) -> quire_query::Error {
         if let Error::Index { what } = &error {
             let _ = self.damage.set(what.clone());
@@ -170,7 +198,12 @@ impl<'v> LiveShard<'v> {
     }
 
     /// Shows each posting between two keys: the key without the cluster, the cluster, the posting.
-    fn each_posting(&self, from: &[u8], to: &[u8], each: &mut EachPosting<'_>) -> Result<()> {
+    pub(super) fn each_posting(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        each: &mut EachPosting<'_>,
+    ) -> Result<()> {
         let mut damaged = None;
         let see: &mut SeePosting<'_> = &mut |key, posting| {
             let Some((entry, cluster)) = key::split_cluster(key) else {
@@ -230,7 +263,7 @@ impl<'v> LiveShard<'v> {
     }
 
     /// The documents that a test on long values needs to be read for.
-    fn long_candidates(&self, field: &[u8], test: &Test) -> Result<DocSet> {
+    pub(super) fn long_candidates(&self, field: &[u8], test: &Test) -> Result<DocSet> {
         match test {
             Test::Exists => Ok(DocSet::empty()),
             Test::Eq(value) if value.term().len() <= key::TERM_BYTES_MAX => Ok(DocSet::empty()),
@@ -316,6 +349,38 @@ impl<'v> LiveShard<'v> {
             }
         };
         Ok(is_broad.then_some(range))
+    }
+
+    /// Those of `docs` that fulfil the leaf, by reading them.
+    fn by_documents(&self, leaf: &Leaf, docs: &DocSet) -> Result<DocSet> {
+        let mut kept = self.read_and_test(docs, leaf)?;
+        let mut scratch = Vec::new();
+        let changed = self.changed.iter().filter(|(doc, _)| docs.contains(**doc));
+        kept.extend(changed.filter_map(|(doc, document)| {
+            let accepts = |one: &Document| leaf.accepts(one.root(), &mut scratch);
+            document.as_ref().is_some_and(accepts).then_some(*doc)
+        }));
+        Ok(kept)
+    }
+
+    /// Shows the first or the last entry between two keys.
+    pub(super) fn end_of_postings(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        is_last: bool,
+        show: &mut dyn FnMut(&[u8]),
+    ) -> Result<()> {
+        let see: &mut SeePosting<'_> = &mut |key, _| {
+            if let Some((entry, _)) = key::split_cluster(key) {
+                show(entry);
+            }
+            ControlFlow::Break(())
+        };
+        match is_last {
+            true => self.postings.visit_back(from, to, see),
+            false => self.postings.visit(from, to, see),
+        }
     }
 
     fn matching_by_columns(&self, leaf: &Leaf, range: &TermRange) -> Result<DocSet> {
@@ -432,7 +497,7 @@ impl<'v> LiveShard<'v> {
 }
 
 /// Whether a string can fulfil a test.
-fn takes_strings(test: &Test) -> bool {
+pub(super) fn takes_strings(test: &Test) -> bool {
     let mut empty = Vec::new();
     let is_term = term::encode(quire_model::ValueRef::String(""), &mut empty);
     debug_assert!(is_term, "a string has a term");
@@ -452,7 +517,7 @@ fn takes_strings(test: &Test) -> bool {
 }
 
 /// Keys between which all terms of a field lie that can fulfil a test.
-fn term_keys(field: &[u8], test: &Test) -> (Vec<u8>, Vec<u8>) {
+pub(super) fn term_keys(field: &[u8], test: &Test) -> (Vec<u8>, Vec<u8>) {
     let (first, end) = key::terms(field);
     let (lower, upper) = test.bounds();
     let from = match lower {
@@ -488,11 +553,12 @@ impl Shard for LiveShard<'_> {
     }
 
     fn doc_count(&self) -> quire_query::Result<u64> {
-        Ok(self.docs.len())
+        self.all_count().map_err(|error| self.failed(error))
     }
 
     fn docs(&self) -> quire_query::Result<DocSet> {
-        Ok(self.docs.clone())
+        let docs = self.all_docs().map_err(|error| self.failed(error))?;
+        Ok(docs.clone())
     }
 
     fn field(&self, path: &Path) -> quire_query::Result<Option<FieldInfo<'_>>> {
@@ -505,34 +571,42 @@ impl Shard for LiveShard<'_> {
     }
 
     fn estimate(&self, leaf: &Leaf) -> quire_query::Result<Estimate> {
-        let field = key::field(leaf.path.as_str());
-        let (from, to) = match &leaf.test {
-            Test::Exists => {
-                let mut present = field.clone();
-                key::push_present(&mut present);
-                let end = key::after_prefix(&present).unwrap_or_default();
-                (present, end)
+        self.estimated(leaf).map_err(|error| self.failed(error))
+    }
+
+    fn paths(&self, leaf: &Leaf, estimate: &Estimate, docs: Option<u64>) -> AccessCosts {
+        self.access_paths(leaf, estimate, docs)
+    }
+
+    fn matches_by(&self, access: Access, leaf: &Leaf, found: Found) -> quire_query::Result<DocSet> {
+        match access {
+            Access::Postings => self.matches(leaf, NARROW),
+            Access::Column => self.matches(leaf, BROAD),
+            Access::Documents => self
+                .all_docs()
+                .and_then(|docs| self.by_documents(leaf, docs))
+                .map_err(|error| self.failed(error)),
+            Access::Scan => self.matches(leaf, found),
+        }
+    }
+
+    fn retain_by(
+        &self,
+        access: Access,
+        leaf: &Leaf,
+        found: Found,
+        docs: &mut DocSet,
+    ) -> quire_query::Result<()> {
+        match access {
+            Access::Postings => self.retain(leaf, NARROW, docs),
+            Access::Column => self.retain(leaf, BROAD, docs),
+            Access::Documents => {
+                let kept = self.by_documents(leaf, docs);
+                *docs = kept.map_err(|error| self.failed(error))?;
+                Ok(())
             }
-            test => term_keys(&field, test),
-        };
-        let docs = self.narrow(&from, &to);
-        let docs = docs.map_err(|error| self.failed(error))?;
-        let all = self.docs.len();
-        let long = self
-            .long_candidates(&field, &leaf.test)
-            .map_err(|error| self.failed(error))?;
-        let more = self.changed.len() as u64 + long.len();
-        let at_most = docs.map_or(all, |docs| docs.saturating_add(more).min(all));
-        Ok(Estimate {
-            at_least: 0,
-            at_most,
-            cost: if long.is_empty() {
-                Cost::Built
-            } else {
-                Cost::Scanned
-            },
-            found: if docs.is_some() { NARROW } else { BROAD },
-        })
+            Access::Scan => self.retain(leaf, found, docs),
+        }
     }
 
     fn matches(&self, leaf: &Leaf, found: Found) -> quire_query::Result<DocSet> {
@@ -541,7 +615,7 @@ impl Shard for LiveShard<'_> {
     }
 
     fn retain(&self, leaf: &Leaf, found: Found, docs: &mut DocSet) -> quire_query::Result<()> {
-        let is_few = docs.len() < self.docs.len() / FEW_PART;
+        let is_few = docs.len() < self.doc_count()? / FEW_PART;
         let broad = || self.broad(leaf, found).map_err(|error| self.failed(error));
         if is_few && let Some(range) = broad()? {
             *docs = self.retained(&leaf.path, range, docs)?;
@@ -558,7 +632,7 @@ impl Shard for LiveShard<'_> {
 
     /// All values in memory: queries use [`segments`](Shard::segments).
     fn column(&self, path: &Path) -> quire_query::Result<Option<Box<dyn Column + '_>>> {
-        let segment = self.listed(&[path], self.docs.clone());
+        let segment = self.listed(&[path], self.docs()?);
         let segment = segment.map_err(|error| self.failed(error))?;
         Ok(segment.columns.into_iter().next().flatten())
     }
@@ -572,7 +646,8 @@ impl Shard for LiveShard<'_> {
         if let Some(changed) = self.changed.get(&doc) {
             return Ok(changed.clone());
         }
-        if !self.docs.contains(doc) {
+        let docs = self.all_docs().map_err(|error| self.failed(error))?;
+        if !docs.contains(doc) {
             return Ok(None);
         }
         let documents = self

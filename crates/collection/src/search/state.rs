@@ -17,7 +17,7 @@ use quire_store::{TreeId, WeakStore};
 use std::sync::{Arc, OnceLock};
 
 /// The ids of search trees and their columns begin here; the trees of documents have lesser ones.
-/// Up to [`PAIRS_MIN`] they are search trees without columns, as before 0.2: none is used.
+/// Up to [`PAIRS_MIN`] they are those of programs that knew no columns: none is used.
 const TREE_ID_MIN: u32 = 16;
 
 /// From here on, even ids are search trees, and the next one is that of the columns.

@@ -17,7 +17,8 @@ use quire_index::Posting;
 use quire_lsm::{Merger, SmallBytes, ValueParts};
 use quire_model::{DocId, Document};
 use quire_query::testing::{Case, naive};
-use quire_query::{Answer, Hit, Options};
+use quire_query::{Aggregate, Answer, Hit, Measure, Options, Query, field, find, find_all};
+use quire_seeded::Bug;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -31,8 +32,9 @@ impl MapPostings {
             let base = self.0.get(key);
             let base = base.map(|value| Posting::decode(value).unwrap());
             let mut posting = base.unwrap_or_default();
-            posting.apply(&change.of_posting());
-            let mut value = Vec::new();
+            let (mut operand, mut value) = (Vec::new(), Vec::new());
+            change.encode(&mut operand);
+            posting.apply_encoded(&operand).unwrap();
             posting.encode(&mut value);
             self.0.insert(key.to_vec(), value);
         });
@@ -144,7 +146,7 @@ fn index(
 }
 
 /// The right answer, with the docids of the documents that there are.
-fn right(kept: &Kept, query: &quire_query::Query) -> Answer {
+fn right(kept: &Kept, query: &Query) -> Answer {
     let there = (0..)
         .zip(&kept.0)
         .filter_map(|(doc, one)| Some((doc, one.clone()?)));
@@ -173,6 +175,76 @@ fn moments(case: &Case, picks: &[[usize; 3]]) -> [Kept; 3] {
     })
 }
 
+/// How an index is made and read.
+#[derive(Debug, Clone, Copy)]
+struct Shape {
+    batch: usize,
+    /// Moments that the index is behind.
+    lag: usize,
+    block_bits: u32,
+    broad_postings_min: usize,
+    layer_docs_min: u64,
+}
+
+/// Compares the answers of a live shard with those of the definition.
+fn check(seed: u64, picks: &[[usize; 3]], shape: Shape) {
+    let case = Case::from_seed(seed);
+    check_moments(&moments(&case, picks), &case.queries, shape, &|query| {
+        let queries = vec![query.clone()];
+        let case = case.clone();
+        Case { queries, ..case }.to_string()
+    });
+}
+
+fn check_moments(
+    moments: &[Kept; 3],
+    queries: &[Query],
+    shape: Shape,
+    text: &dyn Fn(&Query) -> String,
+) {
+    let (mut postings, mut columns) = (MapPostings::default(), MapColumns::default());
+    let mut indexed = &Kept(Vec::new());
+    for moment in &moments[..3 - shape.lag] {
+        let trees = (&mut postings, &mut columns);
+        index(trees, indexed, moment, shape.batch, shape.block_bits);
+        indexed = moment;
+    }
+    let now = &moments[2];
+    let is_changed = |doc: &usize| indexed.0.get(*doc) != Some(&now.0[*doc]);
+    let changed = (0..now.0.len()).filter(is_changed);
+    let changed = changed.map(|doc| (doc as u32, now.0[doc].clone()));
+    let changed: Arc<Changed> = Arc::new(changed.collect());
+    for query in queries {
+        let mut shard = LiveShard::new(
+            &postings,
+            Box::new(now),
+            now.0.len() as u32,
+            Arc::clone(&changed),
+            LiveColumns::new(&columns, shape.block_bits),
+        );
+        shard.columns.layer_docs_min = shape.layer_docs_min;
+        shard.broad_postings_min = shape.broad_postings_min;
+        let prepared = query.clone().prepare().unwrap();
+        let found = prepared.answer(&[&shard], &Options::default()).unwrap();
+        assert_eq!(found, right(now, query), "{}", text(query));
+    }
+}
+
+fn any_shape() -> impl Strategy<Value = Shape> {
+    let broad = prop_oneof![Just(0usize), 0usize..20];
+    let docs_min = prop_oneof![Just(1u64), 1u64..20];
+    let bits = prop_oneof![Just(6u32), Just(16)];
+    (1usize..300, 0usize..3, bits, broad, docs_min).prop_map(
+        |(batch, lag, block_bits, broad_postings_min, layer_docs_min)| Shape {
+            batch,
+            lag,
+            block_bits,
+            broad_postings_min,
+            layer_docs_min,
+        },
+    )
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
@@ -184,39 +256,96 @@ proptest! {
                 .prop_map(|[a, b, c]| [a, b.saturating_sub(25), c.saturating_sub(25)]),
             0..200,
         ),
-        batch in 1usize..300,
-        lag in 0usize..3,
-        block_bits in prop_oneof![Just(6u32), Just(16)],
-        broad_postings_min in prop_oneof![Just(0usize), 0usize..20],
-        layer_docs_min in prop_oneof![Just(1u64), 1u64..20],
+        shape in any_shape(),
     ) {
-        let case = Case::from_seed(seed);
-        let moments = moments(&case, &picks);
-        let (mut postings, mut columns) = (MapPostings::default(), MapColumns::default());
-        let mut indexed = &Kept(Vec::new());
-        for moment in &moments[..3 - lag] {
-            index((&mut postings, &mut columns), indexed, moment, batch, block_bits);
-            indexed = moment;
-        }
-        let now = &moments[2];
-        let is_changed = |doc: &usize| indexed.0.get(*doc) != Some(&now.0[*doc]);
-        let changed = (0..now.0.len()).filter(is_changed);
-        let changed = changed.map(|doc| (doc as u32, now.0[doc].clone()));
-        let changed: Arc<Changed> = Arc::new(changed.collect());
-        for query in &case.queries {
-            let mut shard = LiveShard::new(
-                &postings,
-                Box::new(now),
-                now.0.len() as u32,
-                Arc::clone(&changed),
-                LiveColumns::new(&columns, block_bits),
-            ).unwrap();
-            shard.columns.layer_docs_min = layer_docs_min;
-            shard.broad_postings_min = broad_postings_min;
-            let prepared = query.clone().prepare().unwrap();
-            let found = prepared.answer(&[&shard], &Options::default()).unwrap();
-            let text = Case { queries: vec![query.clone()], ..case.clone() };
-            prop_assert_eq!(&found, &right(now, query), "{}", text);
-        }
+        check(seed, &picks, shape);
     }
+}
+
+/// Values that rise: those that changed later are greater than all before, and the first documents
+/// then have the greatest.
+fn check_rising((batch, block_bits): (usize, u32)) {
+    let document = |number: usize| {
+        let tags: Vec<usize> = (0..number % 4).map(|tag| number / 4 + tag).collect();
+        let cents = number as f64 / 100.0;
+        let text =
+            format!(r#"{{"n":{number},"cents":{cents},"tags":{tags:?},"mark":"m{number:05}"}}"#);
+        Document::from_json(text.as_bytes()).unwrap()
+    };
+    let of = |moment: usize, doc: usize| {
+        let last = (1..=moment).rev().find(|moment| (doc + moment) % 3 == 0);
+        Some(document(last.map_or(doc, |last| 1000 * (last + 1) - doc)))
+    };
+    let moments = [0, 1, 2].map(|moment| Kept((0..700).map(|doc| of(moment, doc)).collect()));
+    let mut queries = vec![find_all().limit(0)];
+    for path in ["n", "cents", "tags", "mark"] {
+        // So many that all documents are looked at.
+        queries.push(find_all().order_by(field(path).descending()).limit(120));
+        let some = find(field("n").gte(100));
+        queries.push(
+            find_all()
+                .order_by(field(path).descending())
+                .limit(9)
+                .with_count(),
+        );
+        queries.push(some.order_by(field(path).ascending()).limit(9).with_count());
+        for what in [
+            Measure::Sum,
+            Measure::Avg,
+            Measure::Min,
+            Measure::Max,
+            Measure::Distinct,
+        ] {
+            let last = queries.last_mut().unwrap();
+            last.aggregates.push((
+                format!("{}", last.aggregates.len()),
+                what(path.into()).into(),
+            ));
+        }
+        let terms = Aggregate::terms(path, 5).among(field(path).gt(3));
+        let queries = queries.last_mut().unwrap();
+        queries.aggregates.push(("terms".into(), terms));
+        queries
+            .aggregates
+            .push(("histogram".into(), Aggregate::histogram(path, 2.5)));
+    }
+    for lag in 0..3 {
+        let shape = Shape {
+            batch,
+            lag,
+            block_bits,
+            broad_postings_min: 0,
+            layer_docs_min: 1,
+        };
+        check_moments(&moments, &queries, shape, &|query| format!("{query:?}"));
+    }
+}
+
+const RISING: [(usize, u32); 4] = [(1000, 8), (1000, 16), (64, 8), (3, 8)];
+
+#[test]
+fn the_first_documents_and_aggregates_are_right_where_blocks_have_several_layers() {
+    RISING.into_iter().for_each(check_rising);
+}
+
+#[test]
+fn each_bug_of_columns_is_found() {
+    quire_seeded::assert_each_is_found(Bug::OF_COLUMNS, || {
+        RISING.into_iter().for_each(check_rising);
+        for seed in 0..200 {
+            let pick = |doc: usize, moment: usize| match (doc * 7 + moment * 3 + seed) % 3 {
+                0 => doc * 13 + moment * 5 + seed,
+                _ => 0,
+            };
+            let picks = (0..400).map(|doc| [doc + 1, pick(doc, 1), pick(doc, 2)]);
+            let shape = Shape {
+                batch: 1000,
+                lag: 0,
+                block_bits: 16,
+                broad_postings_min: 0,
+                layer_docs_min: 1,
+            };
+            check(seed as u64, &picks.collect::<Vec<_>>(), shape);
+        }
+    });
 }

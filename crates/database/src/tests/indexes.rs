@@ -1,13 +1,16 @@
 //! Queries by search indexes, compared with answers from the definition: at any lag, while indexes
 //! are added, changed and dropped, and after crashes.
 
-use crate::{Collection, CollectionSettings, Database, DatabaseOptions, IndexedFields, View};
+use crate::{
+    Collection, CollectionSettings, Database, DatabaseOptions, IndexedFields, Result, View,
+};
+use quire_collection::Write;
 use quire_env::SimEnv;
-use quire_model::{Document, Key};
+use quire_model::{Document, Key, ValueRef};
 use quire_query::testing::{Case, PATHS, naive};
-use quire_query::{Aggregate, Hit, Options, Prepared, Query, field, find};
-use std::collections::BTreeMap;
-use std::path::Path;
+use quire_query::{Access, Aggregate, Hit, Options, Path, Prepared, Query, field, find};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,7 +76,55 @@ impl Model {
         model
     }
 
+    /// Compares what a view says of fields with the documents.
+    fn check_fields(&self, view: &View, what: &dyn Fn() -> String) {
+        let mut right: BTreeMap<String, Vec<(usize, String)>> = BTreeMap::new();
+        let documents = self.partitions.iter().flatten().flatten();
+        for (number, document) in documents.enumerate() {
+            Path::each_value_in(document.root(), &mut |path: &str, value| {
+                // Numbers are compared by value.
+                let text = match value {
+                    ValueRef::Int(number) => number.to_string(),
+                    ValueRef::UInt(number) => number.to_string(),
+                    ValueRef::Float(number) => match number.value() {
+                        whole if whole as i64 as f64 == whole && whole < 1e18 => {
+                            (whole as i64).to_string()
+                        }
+                        number => number.to_string(),
+                    },
+                    value => format!("{value:?}"),
+                };
+                let of_path = right.entry(path.to_string()).or_default();
+                of_path.push((number, text));
+            });
+        }
+        let found = view.fields(&mut |_| ControlFlow::Continue(())).unwrap();
+        assert_eq!(found.documents, view.count());
+        let paths: Vec<&String> = found.fields.iter().map(|field| &field.path).collect();
+        assert_eq!(paths, right.keys().collect::<Vec<_>>(), "{}", what());
+        for (field, pairs) in found.fields.iter().zip(right.values()) {
+            let pairs: BTreeSet<_> = pairs.iter().collect();
+            let documents: BTreeSet<usize> = pairs.iter().map(|(number, _)| *number).collect();
+            let values: BTreeSet<&str> = pairs.iter().map(|(_, value)| value.as_str()).collect();
+            assert_eq!(
+                field.documents,
+                documents.len() as u64,
+                "{field:?}\n{}",
+                what()
+            );
+            let (some, all) = (field.values, values.len() as u64);
+            assert!(
+                some == all || field.estimated,
+                "{field:?} {all}\n{}",
+                what()
+            );
+            let is_json = |text: &String| serde_json::from_str::<serde_json::Value>(text).is_ok();
+            assert!(field.examples.iter().all(is_json) && !field.types.is_empty());
+        }
+    }
+
     fn check(&self, view: &View, query: &Query, what: &dyn Fn() -> String) {
+        self.check_fields(view, what);
         let there = |docids: &Vec<Option<Document>>| -> (Vec<u32>, Vec<Document>) {
             let there = (0..).zip(docids);
             there
@@ -88,20 +139,37 @@ impl Model {
             *hit = Hit { doc, ..*hit };
         }
         let prepared = query.clone().prepare().unwrap();
-        let answer = view.query(&prepared, &Options::default()).unwrap();
-        assert_eq!(answer, right, "{query:?}\n{}", what());
+        let forced = [
+            Access::Postings,
+            Access::Column,
+            Access::Documents,
+            Access::Scan,
+        ];
+        for access in forced.map(Some).into_iter().chain([None]) {
+            let options = Options {
+                access,
+                ..Options::default()
+            };
+            let answer = view.query(&prepared, &options).unwrap();
+            assert_eq!(answer, right, "{access:?} {query:?}\n{}", what());
+        }
     }
 }
 
+/// Writes a document whatever key it names, as versions did that had no rule about it.
+fn copy(collection: &Collection, write: Write) -> Result<()> {
+    let mut results = crate::batch::copies(collection).writes([write]).write();
+    results.pop().unwrap().map(drop)
+}
+
+/// The document as queries see it: `_id` is its key, an integer if the key is one.
 fn with_key(key: &Key, document: &Document) -> Document {
-    match document.get("_id") {
-        Some(_) => document.clone(),
-        None => {
-            let id = format!(r#"{{"_id":"{key}"}}"#);
-            let id = Document::from_json(id.as_bytes()).unwrap();
-            document.merge_patch(&id).unwrap()
-        }
-    }
+    let id = match key.as_integer() {
+        Some(integer) => format!(r#"{{"_id":{integer}}}"#),
+        None => format!(r#"{{"_id":"{key}"}}"#),
+    };
+    let id = Document::from_json(id.as_bytes()).unwrap();
+    document.merge_patch(&id).unwrap()
 }
 
 fn is_indexed(view: &View, query: &Prepared) -> bool {
@@ -196,15 +264,15 @@ impl Run {
         match numbers.below(20) {
             0..6 => {
                 let document = document(numbers);
-                self.collection.put_at(&key, &document)?;
+                copy(&self.collection, Write::put(key.clone(), document.clone()))?;
                 self.model.put(partition, &key, with_key(&key, &document));
             }
             6..8 => {
                 let patch = document(numbers);
                 if let Some(before) = self.model.get(&key) {
-                    self.collection.patch(&key, &patch)?;
+                    copy(&self.collection, Write::patch(key.clone(), patch.clone()))?;
                     let after = before.merge_patch(&patch).unwrap();
-                    self.model.put(partition, &key, after);
+                    self.model.put(partition, &key, with_key(&key, &after));
                 }
             }
             8 => {
@@ -325,7 +393,8 @@ fn an_index_is_right_after_a_crash_at_any_step() {
                 1 => {
                     let document = case.documents.get(numbers.below(case.documents.len()));
                     let key = Key::from(numbers.below(30) as u32);
-                    document.map(|document| collection.put_at(&key, document).unwrap());
+                    let put = document.map(|document| Write::put(key, document.clone()));
+                    put.map(|put| copy(&collection, put).unwrap());
                 }
                 _ => {}
             }
@@ -375,16 +444,20 @@ fn a_changed_index_replaces_the_one_before_and_no_index_leaves_no_files() {
     database.change_settings("c", all.clone()).unwrap();
     assert_eq!(state(), (counts, (false, false)), "it is being built");
     let index = || collection.stats().unwrap().index.unwrap();
-    assert!(!index().complete);
+    assert!(!index().complete && index().documents == 0);
     settle(&env);
+    assert_eq!(index().documents, 700);
+    assert_eq!(index().trees.values().sum::<u64>(), index().bytes);
     assert_eq!(state(), (counts, (true, true)));
     assert!(index().complete && index().lag_records == 0 && index().bytes > 0);
     documents(700..1400);
     assert_eq!(state(), ((Some(200), Some(467)), (true, true)), "at once");
     assert!(index().lag_records > 0);
     env.advance(Duration::from_millis(60));
+    assert!(index().lag_micros >= 60_000);
     env.run_due();
-    assert_eq!(index().lag_records, 0, "soon");
+    assert_eq!((index().lag_records, index().lag_micros), (0, 0), "soon");
+    assert_eq!(index().records, 700);
     let some = settings(IndexedFields::all().with("mark", false));
     database.change_settings("c", some).unwrap();
     let counts = (Some(200), Some(467));
@@ -401,7 +474,8 @@ fn a_changed_index_replaces_the_one_before_and_no_index_leaves_no_files() {
             .map(|one| one.stats().trees.len());
         trees.collect::<Vec<_>>()
     };
-    assert_eq!(trees(&collection), [3, 3], "the old one is gone");
+    // Of the index a search tree and its columns.
+    assert_eq!(trees(&collection), [4, 4], "the old one is gone");
     database.change_settings("c", made).unwrap();
     settle(&env);
     assert_eq!(trees(&collection), [2, 2]);
@@ -420,6 +494,105 @@ fn a_changed_index_replaces_the_one_before_and_no_index_leaves_no_files() {
     assert!(
         env.files()
             .iter()
-            .any(|path| path.starts_with(Path::new("/db")))
+            .any(|path| path.starts_with(std::path::Path::new("/db")))
     );
+}
+
+/// A predicate on few documents first, and the others on these; every way gives the same.
+#[test]
+fn the_cheapest_way_is_taken_and_said() {
+    let env = SimEnv::new(1);
+    let database = open(&env).unwrap();
+    let settings = CollectionSettings {
+        partitions: 1,
+        ..CollectionSettings::default()
+    };
+    let collection = database.create_collection("c", settings).unwrap();
+    let mut batch = collection.batch();
+    for id in 0..3000 {
+        let text = format!(r#"{{"n":{id},"tenth":{},"_id":{id}}}"#, id % 10);
+        let document = Document::from_json(text.as_bytes()).unwrap();
+        batch.put(&document).unwrap();
+    }
+    batch
+        .write()
+        .into_iter()
+        .for_each(|result| drop(result.unwrap()));
+    settle(&env);
+    let view = collection.view().unwrap();
+    let explain = |query: Query| {
+        let prepared = query.prepare().unwrap();
+        let options = Options {
+            clock: Some(&|| Duration::ZERO),
+            ..Options::default()
+        };
+        let answer = view.query(&prepared, &options).unwrap();
+        (answer.hits.len(), *answer.explain.unwrap())
+    };
+    let both = field("n").gte(30).and(field("_id").eq(77));
+    let (found, explained) = explain(find(both).with_count());
+    assert_eq!(found, 1);
+    let [range, one] = explained.filter.parts.as_slice() else {
+        panic!("{explained}");
+    };
+    assert_eq!((range.expected, range.at_most), (2970, 3000), "{explained}");
+    assert_eq!((one.expected, one.at_least, one.at_most), (1, 1, 1));
+    assert!(one.accesses.contains_key(&Access::Postings), "{explained}");
+    assert!(
+        range.accesses.contains_key(&Access::Documents),
+        "{explained}"
+    );
+    assert!(range.cost > Duration::ZERO && explained.to_string().contains("document reads"));
+
+    // What is stopped is an error, or what was found until then.
+    let all = find(field("n").gte(0)).with_count().prepare().unwrap();
+    for access in [None, Some(Access::Documents), Some(Access::Scan)] {
+        let mut options = Options {
+            stop: Some(&|| true),
+            access,
+            ..Options::default()
+        };
+        assert!(view.query(&all, &options).is_err());
+        options.partial = true;
+        let answer = view.query(&all, &options).unwrap();
+        assert!(answer.is_partial && answer.count < Some(3000));
+    }
+}
+
+/// Where any few of many matches are wanted, documents are read until there are enough.
+#[test]
+fn a_page_of_many_matches_reads_few_documents() {
+    let env = SimEnv::new(1);
+    let database = open(&env).unwrap();
+    let settings = CollectionSettings {
+        partitions: 1,
+        ..CollectionSettings::default()
+    };
+    let collection = database.create_collection("c", settings).unwrap();
+    let long = "x".repeat(300);
+    let mut batch = collection.batch();
+    for id in 0..2000 {
+        let text = format!(r#"{{"_id":{id},"text":"{long}{id}"}}"#);
+        let document = Document::from_json(text.as_bytes()).unwrap();
+        batch.put(&document).unwrap();
+    }
+    batch
+        .write()
+        .into_iter()
+        .for_each(|result| drop(result.unwrap()));
+    settle(&env);
+    let view = collection.view().unwrap();
+    let options = Options {
+        clock: Some(&|| Duration::ZERO),
+        ..Options::default()
+    };
+    let documents = |query: Query| {
+        let answer = view.query(&query.prepare().unwrap(), &options).unwrap();
+        (answer.hits.len(), answer.explain.unwrap().documents)
+    };
+    let texts = || find(field("text").starts_with("xx")).limit(10);
+    let (hits, read) = documents(texts());
+    assert!(hits == 10 && read < 1000, "{read}");
+    // To count them all the index is not cheaper either, as it has only hashes of long values.
+    assert_eq!(documents(texts().with_count()), (10, 2000));
 }

@@ -78,6 +78,15 @@ impl AppendFile for OsAppendFile {
         Ok(())
     }
 
+    fn overwrite(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+        if offset.saturating_add(bytes.len() as u64) > self.len {
+            return Err(Error::written_beyond_end(&self.path, offset, self.len));
+        }
+        self.file
+            .write_all_at(bytes, offset)
+            .map_err(|e| Error::io("overwrite", &self.path, e))
+    }
+
     fn reserve(&mut self, bytes: u64) -> Result<()> {
         let end = self.len.saturating_add(bytes);
         if bytes == 0 || end <= self.reserved_end {

@@ -1,27 +1,107 @@
-//! A lock on a real file, by `flock`. It belongs to the open file, so it excludes other processes
-//! and other holders in this one, and the system releases it when its holder dies.
+//! A lock on a real file or directory, by `flock`. It belongs to the open file, so it excludes other
+//! processes and other holders in this one, and the system releases it when its holder dies.
+//!
+//! # Invariants
+//! 1. What is locked had its name after the lock was taken.
+//! 2. A directory is locked twice: by its file `LOCK`, which a person can see and other programs
+//!    know, and by itself, so that removing the file lets nobody in. Some file systems (NFS) lock
+//!    no directories; there [`check`](FileLock::check) alone tells that the file was removed.
 
+use crate::env::LOCK_NAME;
 use crate::{Error, FileLock, Result};
+use quire_seeded::{Bug, seeded};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Takes a lock this often while others remove the file.
+const ATTEMPTS: u32 = 16;
 
 /// Holds the lock as long as the file is open.
 #[derive(Debug)]
 pub(super) struct OsLock {
-    _file: File,
+    path: PathBuf,
+    file: File,
 }
 
-impl FileLock for OsLock {}
+impl OsLock {
+    /// Whether the file is the one of that name.
+    fn has_its_name(&self) -> Result<bool> {
+        let held = self.file.metadata();
+        let held = held.map_err(|e| Error::io("look at", &self.path, e))?;
+        match self.path.metadata() {
+            Ok(named) => Ok((named.dev(), named.ino()) == (held.dev(), held.ino())),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(Error::io("look at", &self.path, e)),
+        }
+    }
+}
+
+impl FileLock for OsLock {
+    fn check(&self) -> Result<()> {
+        match self.has_its_name()? {
+            true => Ok(()),
+            false => Err(Error::LockLost {
+                path: self.path.clone(),
+            }),
+        }
+    }
+}
+
+/// Holds the lock on a directory.
+#[derive(Debug)]
+pub(super) struct OsDirLock {
+    file: OsLock,
+    /// `None` where the system locks no directories.
+    dir: Option<OsLock>,
+}
+
+impl FileLock for OsDirLock {
+    fn check(&self) -> Result<()> {
+        match &self.dir {
+            Some(dir) => dir.check(),
+            None => self.file.check(),
+        }
+    }
+}
 
 /// [`Env::lock`](crate::Env::lock). A read-only lock file can be locked too.
 pub(super) fn lock(path: &Path) -> Result<OsLock> {
-    let file = open(path).map_err(|e| Error::io("open lock file", path, e))?;
+    let mut attempts = ATTEMPTS;
+    loop {
+        let file = open(path).map_err(|e| Error::io("open lock file", path, e))?;
+        let lock = hold(path, file)?;
+        attempts -= 1;
+        if attempts == 0 || lock.has_its_name()? {
+            return Ok(lock);
+        }
+    }
+}
+
+/// [`Env::lock_dir`](crate::Env::lock_dir).
+pub(super) fn lock_dir(dir: &Path) -> Result<OsDirLock> {
+    let file = lock(&dir.join(LOCK_NAME))?;
+    let held = match File::open(dir) {
+        _ if seeded(Bug::LockOnFileAlone) => None,
+        Ok(opened) => match hold(dir, opened) {
+            Err(Error::Io { .. }) => None,
+            held => Some(held?),
+        },
+        Err(_) => None,
+    };
+    Ok(OsDirLock { file, dir: held })
+}
+
+fn hold(path: &Path, file: File) -> Result<OsLock> {
     let lock = || rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
     match rustix::io::retry_on_intr(lock) {
-        Ok(()) => Ok(OsLock { _file: file }),
+        Ok(()) => Ok(OsLock {
+            path: path.to_path_buf(),
+            file,
+        }),
         Err(Errno::WOULDBLOCK) => Err(Error::Locked {
             path: path.to_path_buf(),
         }),

@@ -86,6 +86,20 @@ impl AppendFile for SimAppendFile {
         Ok(())
     }
 
+    fn overwrite(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+        if offset.saturating_add(bytes.len() as u64) > self.len {
+            return Err(Error::written_beyond_end(&self.path, offset, self.len));
+        }
+        let detail = format!("at {offset}, {} bytes", bytes.len());
+        self.machine
+            .change("overwrite", &self.path, &detail, |state| {
+                let file = self.file.on_its_disk(state)?;
+                state.transfer(bytes.len());
+                file.lock().write_at(to_index(offset)?, bytes);
+                Ok(())
+            })
+    }
+
     fn reserve(&mut self, bytes: u64) -> Result<()> {
         self.machine.change(
             "reserve room in",

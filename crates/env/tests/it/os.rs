@@ -92,6 +92,25 @@ fn lock_works_where_nothing_may_be_written_and_says_so_where_it_cannot() {
     );
 }
 
+#[test]
+fn lock_of_a_directory_outlives_its_file_and_notices_another_directory_in_its_place() {
+    let parent = tempfile::tempdir().unwrap();
+    let (dir, other) = (parent.path().join("db"), parent.path().join("moved"));
+    let env = OsEnv::new().unwrap();
+    env.create_dir_all(&dir).unwrap();
+    let lock = env.lock_dir(&dir).unwrap();
+    env.remove(&dir.join("LOCK")).unwrap();
+    assert_eq!(env.lock_dir(&dir).unwrap_err().kind(), ErrorKind::Locked);
+    lock.check().unwrap();
+    env.rename(&dir, &other).unwrap();
+    assert_eq!(lock.check().unwrap_err().kind(), ErrorKind::Locked);
+    env.create_dir_all(&dir).unwrap();
+    let error = lock.check().unwrap_err();
+    assert!(error.to_string().contains("replaced"), "{error}");
+    drop(lock);
+    env.lock_dir(&dir).unwrap().check().unwrap();
+}
+
 /// Not a test of its own: the code that the child process of the next test runs.
 #[test]
 fn child_holds_a_lock_until_it_is_killed() {

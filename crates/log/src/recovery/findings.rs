@@ -31,7 +31,7 @@ pub struct VerifySummary {
     pub blocks: u64,
     /// Records in them.
     pub records: u64,
-    /// Bytes of all segment files.
+    /// Bytes of all segment files, and of the file of the end-of-log record.
     pub disk_bytes: u64,
     /// Position of the first record that should be there; one past `last` if there is none.
     pub first: Position,
@@ -128,6 +128,12 @@ impl Findings {
             what: what.into(),
             lost,
         }));
+    }
+
+    /// Counts a file of `file_bytes` that was read.
+    pub(crate) fn count_file(&mut self, file_bytes: u64) {
+        self.summary.disk_bytes += file_bytes;
+        self.read(file_bytes);
     }
 
     /// Counts a file of `file_bytes` that the next opening will remove, and that is not read.

@@ -10,7 +10,7 @@
 //!    that was closed; and in the segment before it, all of whose records are in whole blocks,
 //!    because its footer is written after its successor is created. Of a log that rotates unsynced,
 //!    it can also leave the segments after a torn one (`unsynced.rs`): these are counted and not
-//!    read. Nor is a missing footer damage, which a full disk leaves, nor are other bytes in its
+//!    read. The end-of-log record says which of it a crash can't have left. Without it, nor is a missing footer damage, which a full disk leaves, nor are other bytes in its
 //!    place: a file whose sync failed may lose the fact that it was cut and sealed since.
 //! 4. Records are reported in order of position, each once, as recovery would keep them: records of
 //!    a group whose end was torn off are not reported. If damage cut a group, its whole records are
@@ -36,6 +36,7 @@ use quire_env::ReadFile;
 use quire_model::Position;
 use quire_pack::Dictionary;
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Whether a segment ends with a whole footer. A damaged header does not count as a trace of a
@@ -80,6 +81,8 @@ pub struct Inspection {
     compacted_until: Position,
     /// The newest segment, if it was not closed.
     open_base: Option<Position>,
+    /// The newest segment, if it was closed and has no whole footer any more.
+    lost_footer: Option<Position>,
     /// Records up to this position are known to have been durable, or written. If they are missing,
     /// that is no torn tail.
     known: Position,
@@ -104,6 +107,7 @@ impl Inspection {
             expected: first,
             compacted_until: Position(0),
             open_base: None,
+            lost_footer: None,
             known,
             dictionaries: Dictionaries::default(),
             after: None,
@@ -144,6 +148,19 @@ impl Inspection {
         Ok(())
     }
 
+    /// Reports the newest segment if it has no whole footer although the log was `closed` with it.
+    pub(crate) fn was_closed(&mut self, closed: Option<Position>) {
+        self.lost_footer = closed.filter(|_| closed == self.open_base);
+    }
+
+    /// Reports that the footer of the segment with this base is not whole, if it was once.
+    fn check_lost_footer(&mut self, path: &Path, base: Position, offset: u64) {
+        if self.lost_footer.take_if(|lost| *lost == base).is_some() {
+            let what = "the log was closed, and its footer is damaged or missing";
+            self.findings.damage(path, offset, what, None);
+        }
+    }
+
     /// The totals of what was read so far; at the end, of everything.
     pub fn summary(&self) -> VerifySummary {
         VerifySummary {
@@ -168,6 +185,7 @@ impl Inspection {
                 self.reading = Some(reading);
             } else {
                 self.findings.cut_group();
+                self.check_lost_footer(&reading.path, reading.base, reading.walk.offset);
                 if reading.next_base.is_none() && self.expected <= self.known {
                     let what = "the log ends before a position that it was durable up to";
                     let lost = range(self.expected, self.known.next());
@@ -500,6 +518,7 @@ impl Inspection {
                     None,
                 );
             } else {
+                self.check_lost_footer(&reading.path, reading.base, offset);
                 self.findings.summary.torn_bytes += reading.file_bytes - offset;
             }
         }
@@ -509,6 +528,7 @@ impl Inspection {
     /// Counts what recovery will cut off: all from `offset` on, and the group that is unfinished
     /// there.
     fn count_torn(&mut self, reading: &SegmentReading, offset: u64) {
+        self.check_lost_footer(&reading.path, reading.base, offset);
         let mut from = offset;
         if let Some(group) = &reading.unfinished {
             from = group.offset;

@@ -17,8 +17,12 @@ use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::Arc;
 
+const DAMAGE_TO_DURABLE: &str = "damage to a block that was durable";
+
 pub(crate) struct Opening<'a> {
     pub(crate) directory: &'a LogDirectory,
+    /// The end-of-log record says that records up to this position were durable.
+    pub(crate) known: Position,
     pub(crate) segments: Vec<Arc<Segment>>,
     pub(crate) torn_bytes: u64,
     pub(crate) footers_rebuilt: u64,
@@ -126,6 +130,11 @@ impl Opening<'_> {
         let (file, header, file_bytes) = self.open(base)?;
         let path = file.path().to_path_buf();
         if let Some(index) = self.load(file.as_ref(), header, file_bytes)? {
+            if index.next() <= self.known {
+                let what = "the segments after this one are missing";
+                let lost = Some((index.next(), self.known));
+                return Err(Error::corrupt(&path, file_bytes, what, lost));
+            }
             return Ok(Newest::found(
                 self.segment(base, file, file_bytes, index),
                 None,
@@ -133,19 +142,23 @@ impl Opening<'_> {
         }
         let mut blocks = self.read_blocks(&file, header, file_bytes, None)?;
         if !seeded(Bug::DamageTakenForTornTail) {
-            blocks.check_torn(&path, file_bytes)?;
+            blocks.check_torn(&path, file_bytes, self.known)?;
         }
         if !seeded(Bug::HalfGroupKept) {
             blocks.drop_unfinished_group();
+            blocks.check_known(&path, self.known)?;
         }
         self.torn_bytes += file_bytes - blocks.end;
 
-        let (mut certain, mut start) = (0, blocks.start);
+        let (mut certain, mut start, mut next) = (0, blocks.start, base);
         while let Some(size) = blocks.sizes.get(certain)
-            && (start < blocks.durable || seeded(Bug::FoundBlocksBelieved))
+            && (start < blocks.durable
+                || before(next).0 + u64::from(size.records) <= self.known.0
+                || seeded(Bug::FoundBlocksBelieved))
         {
             certain += 1;
             start += u64::from(size.length);
+            next = Position(next.0 + u64::from(size.records));
         }
         assert!(start <= blocks.end, "a proven block is one that was read");
         let sizes = blocks.sizes.get(..certain).unwrap_or_default();
@@ -313,8 +326,22 @@ impl Blocks {
         }
     }
 
+    /// Fails if the log ends before a position that the end-of-log record calls durable.
+    fn check_known(&self, path: &Path, known: Position) -> Result<()> {
+        match self.next <= known {
+            true => Err(Error::corrupt(
+                path,
+                self.end,
+                DAMAGE_TO_DURABLE,
+                Some((self.next, known)),
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// Fails if anything proves that the file was durable past its last whole block.
-    fn check_torn(&mut self, path: &Path, file_bytes: u64) -> Result<()> {
+    fn check_torn(&mut self, path: &Path, file_bytes: u64, known: Position) -> Result<()> {
+        self.check_known(path, known)?;
         let end = self.end;
         let proven = if end < self.durable {
             Some((self.next, self.next))
@@ -328,12 +355,7 @@ impl Blocks {
         };
         match proven {
             None => Ok(()),
-            Some(lost) => Err(Error::corrupt(
-                path,
-                end,
-                "damage to a block that was durable",
-                Some(lost),
-            )),
+            Some(lost) => Err(Error::corrupt(path, end, DAMAGE_TO_DURABLE, Some(lost))),
         }
     }
 }

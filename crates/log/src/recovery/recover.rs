@@ -21,16 +21,17 @@
 //!   is missing. Blocks not proven durable are carried over to a new segment; the rest is sealed.
 //!
 //! A block is proven durable if it lies below `born` of the segment header, or below `durable` of
-//! any block. If the disk has no space to carry the other blocks over, they are served as they are
+//! any block, or if the end-of-log record says so of its last position. If the disk has no space to carry the other blocks over, they are served as they are
 //! and the file is not changed: the first sync or append of the log carries them over, or fails.
 
-use crate::Result;
 use crate::directory::{LogDirectory, TEMPORARY_SUFFIX};
+use crate::end_of_log::{self, FoundEnd};
 use crate::format::header::{parse_segment_name, read_header, segment_path};
 use crate::reading::segment::Segment;
 use crate::recovery::opening::{Opening, before, load_compacted};
 use crate::recovery::unsynced;
 use crate::writing::newest::Newest;
+use crate::{Error, Result};
 use quire_env::Env;
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
@@ -55,6 +56,8 @@ pub struct Recovery {
 pub(crate) struct Recovered {
     pub(crate) segments: Vec<Arc<Segment>>,
     pub(crate) newest: Newest,
+    /// What the end-of-log record said.
+    pub(crate) end: FoundEnd,
     pub(crate) recovery: Recovery,
 }
 
@@ -68,8 +71,15 @@ pub(crate) fn recover(directory: &LogDirectory, obsolete: Position) -> Result<Re
     let bases = remove_obsolete(directory, bases, obsolete)?;
     let bases = remove_torn_off(directory, bases)?;
 
+    let end = end_of_log::read(&*directory.env, &directory.dir, Some(directory.identity))?;
+    let known = match end.last() > obsolete && !seeded(Bug::EndOfLogUnread) {
+        true => end.last(),
+        false => Position(0),
+    };
+
     let mut opening = Opening {
         directory,
+        known,
         segments: Vec::new(),
         torn_bytes: 0,
         footers_rebuilt: 0,
@@ -81,6 +91,11 @@ pub(crate) fn recover(directory: &LogDirectory, obsolete: Position) -> Result<Re
     }
     let mut newest = match bases.last() {
         Some(base) => opening.newest(*base)?,
+        None if known > Position(0) => {
+            let what = "the segments of the log are missing";
+            let lost = Some((obsolete.next(), known));
+            return Err(Error::corrupt(&directory.dir, 0, what, lost));
+        }
         None => begin(directory, obsolete)?,
     };
     if newest.segment.index().read().next() <= obsolete {
@@ -114,6 +129,7 @@ pub(crate) fn recover(directory: &LogDirectory, obsolete: Position) -> Result<Re
     Ok(Recovered {
         segments: opening.segments,
         newest,
+        end,
         recovery,
     })
 }

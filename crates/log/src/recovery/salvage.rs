@@ -5,6 +5,7 @@
 //! 2. A segment is identified by its header. If that is damaged, it is identified by its name and
 //!    the identity of the log.
 
+use crate::end_of_log;
 use crate::format::header::{HEADER_BYTES, SegmentHeader, parse_segment_name};
 use crate::recovery::inspect::{Inspection, SegmentFile};
 use crate::{LogIdentity, Result};
@@ -18,8 +19,8 @@ use std::sync::Arc;
 const SECTOR_BYTES: u64 = 4096;
 
 /// Reads every whole record of the log in `dir`, which nobody has open, in order of position, and
-/// reports what is damaged or missing. Records up to `known` were durable once (0 if that is not
-/// known): those that are missing are reported as lost. Without an identity, only segments with
+/// reports what is damaged or missing. Records up to `known`, or up to what the end-of-log record
+/// says, were durable once (0 if that is not known): those that are missing are reported as lost. Without an identity, only segments with
 /// whole headers can be read.
 ///
 /// # Errors
@@ -30,6 +31,8 @@ pub fn salvage(
     identity: Option<LogIdentity>,
     known: Position,
 ) -> Result<Inspection> {
+    let end = end_of_log::read(env, dir, identity);
+    let known = end.map_or(known, |end| known.max(end.last()));
     let (mut files, mut misnamed) = (Vec::new(), Vec::new());
     for name in env.list(dir)? {
         if !name.ends_with(".log") {

@@ -1,12 +1,12 @@
 //! Verification: an inspection of a log that nobody has open.
 
+use crate::end_of_log;
 use crate::format::header::{parse_segment_name, segment_path};
 use crate::recovery::findings::{Finding, LogDamage, VerifySummary};
 use crate::recovery::inspect::{Inspection, SegmentFile};
 use crate::recovery::unsynced;
 use crate::{LogIdentity, Result};
 use quire_env::Env;
-use quire_model::Position;
 use std::collections::VecDeque;
 use std::path::Path;
 
@@ -56,8 +56,16 @@ fn inspect_closed(env: &dyn Env, dir: &Path, identity: Option<LogIdentity>) -> R
             end: None,
         });
     }
-    let mut inspection = Inspection::new(identity, files, Position(0));
+    let end = end_of_log::read(env, dir, identity)?;
+    let mut inspection = Inspection::new(identity, files, end.last());
     inspection.find_open()?;
+    inspection.findings.count_file(end.file_bytes);
+    if end.is_damaged() {
+        let what = "the end-of-log record is damaged: a torn tail can't be told from damage";
+        let path = end_of_log::path(dir);
+        inspection.findings.damage(&path, 0, what, None);
+    }
+    inspection.was_closed(end.record.and_then(|record| record.closed));
     for base in torn_off {
         let file_bytes = env.open_read(&segment_path(dir, base))?.len()?;
         inspection.findings.skip_file(file_bytes);

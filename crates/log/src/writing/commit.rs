@@ -116,8 +116,16 @@ impl Shared {
             self.durable.fetch_max(upto, Ordering::AcqRel);
         }
         self.name_newest()?;
+        let note_end = || match self.options.rotate_unsynced {
+            true => Ok(()),
+            false => self.end.lock().note(&self.directory, Position(upto)),
+        };
+        if seeded(Bug::EndOfLogEarly) {
+            note_end()?;
+        }
         self.sync_older()
             .and_then(|()| syncer.sync(bytes))
+            .and_then(|()| note_end())
             .map_err(|error| self.poison(error))?;
         assert!(
             upto <= self.written.load(Ordering::Acquire),
@@ -126,6 +134,32 @@ impl Shared {
         self.syncs.fetch_add(1, Ordering::Relaxed);
         self.durable.fetch_max(upto, Ordering::AcqRel);
         Ok(())
+    }
+
+    /// Makes the file of the end-of-log record, before the first record of this opening is accepted.
+    /// A log that rotates unsynced does without; but one that was closed says that it is not.
+    fn prepare_end(&self) -> Result<()> {
+        let mut end = self.end.lock();
+        match self.options.rotate_unsynced && !end.is_closed() {
+            true => Ok(()),
+            false => end.prepare(
+                &self.directory,
+                Position(self.durable.load(Ordering::Acquire)),
+            ),
+        }
+    }
+
+    /// Notes that the log was closed, if its newest segment has its footer.
+    pub(crate) fn note_closed(&self, writer: &Writer) -> Result<()> {
+        let segment = writer.segment();
+        let has_footer = segment.file_bytes() > segment.index().read().end();
+        match has_footer && !self.options.rotate_unsynced {
+            true => self
+                .end
+                .lock()
+                .close(&self.directory, self.last(), segment.base()),
+            false => Ok(()),
+        }
     }
 
     /// Gives the newest segment its name, if it has none yet. Called before any of its records
@@ -161,6 +195,7 @@ impl Shared {
             self.check_open(&pending)?;
             (pending.claimed(), pending.next())
         };
+        self.prepare_end()?;
         if self.secure(&mut writer, need)? {
             return Ok(());
         }

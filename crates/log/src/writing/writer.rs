@@ -37,6 +37,9 @@ const CARRY_BYTES_MAX: u64 = 1 << 20;
 /// some too.
 const FREE_SHARE: u64 = 8;
 
+/// A new segment reserves this many bytes ahead; a larger one as many as it has.
+const RESERVE_BYTES_FIRST: u64 = 64 << 10;
+
 /// The segments that replace one with an unproven tail. All their records are durable.
 pub(crate) struct Secured {
     /// At least one segment.
@@ -302,7 +305,10 @@ impl Writer {
         // If the free space is unknown, the reservation itself says whether there is enough.
         let free = self.directory.env.free_bytes(&self.directory.dir);
         let free = free.unwrap_or(u64::MAX);
-        let ahead = options.reserve_bytes.min(left).min(free / FREE_SHARE);
+        // A segment that holds little mostly gets little: as much again as it has.
+        let grown = file.len().saturating_add(claimed).max(RESERVE_BYTES_FIRST);
+        let ahead = options.reserve_bytes.min(grown).min(left);
+        let ahead = ahead.min(free / FREE_SHARE);
         let plenty = claimed.saturating_add(ahead.max(need));
         match file.reserve(plenty) {
             Ok(()) => Ok(plenty),

@@ -46,6 +46,11 @@ fn right_records(log: &Log) -> u64 {
     right
 }
 
+/// Removes the end-of-log record: what was synced since the last block is not known then.
+fn forget_the_end(env: &SimEnv) {
+    env.remove(&dir().join("END")).unwrap();
+}
+
 /// Positions that a verification says are lost.
 fn lost(env: &Arc<SimEnv>) -> u64 {
     verify_all(env)
@@ -65,9 +70,9 @@ fn any_flipped_bit_is_found_and_never_served() {
             let files = segments(&template);
             assert!(files.len() >= 3, "several segments");
             for (number, path) in files.iter().enumerate() {
-                let newest = number + 1 == files.len();
-                // A crash leaves torn bytes in the newest, and in the footer before it.
-                let may_be_torn = newest || (!closed && number + 2 == files.len());
+                // A crash leaves torn bytes in the footer before the newest segment. What it leaves
+                // in that is told from damage by the end-of-log record.
+                let may_be_torn = !closed && number + 2 == files.len();
                 let length = template.read_all(path).unwrap().len() as u64;
                 for byte in 0..length {
                     let env = template.after_crash(0); // all is synced: a copy
@@ -97,14 +102,7 @@ fn any_flipped_bit_is_found_and_never_served() {
                     match open(&env) {
                         Ok((log, recovery)) => {
                             let right = right_records(&log);
-                            // The last block of an open segment, with nothing after it, can't be
-                            // told from a torn tail.
-                            let undetectable =
-                                newest && !closed && recovery.last == Position(LAST - 1);
-                            assert!(
-                                recovery.last == Position(LAST) || undetectable,
-                                "{at}: {recovery:?}"
-                            );
+                            assert_eq!(recovery.last, Position(LAST), "{at}: {recovery:?}");
                             assert!(
                                 right >= recovery.last.0 - 1 || of_dictionary,
                                 "{at}: one block lost, the others served"
@@ -112,9 +110,7 @@ fn any_flipped_bit_is_found_and_never_served() {
                             if lost == 0 {
                                 assert_eq!(right, recovery.last.0, "{at}");
                             }
-                            if recovery.last == Position(LAST)
-                                && log.append(&[&record(LAST + 1)]).is_ok()
-                            {
+                            if log.append(&[&record(LAST + 1)]).is_ok() {
                                 log.close().unwrap();
                                 let right = right_records(&log);
                                 assert!(right >= LAST || of_dictionary, "{at}");
@@ -369,6 +365,7 @@ fn a_block_inside_a_record_is_never_taken_for_one_of_the_log() {
     drop(log);
     // The header of the torn block is lost: everything that could prove it durable is inside the
     // record.
+    forget_the_end(&env);
     let path = segments(&env).pop().unwrap();
     let header_of_second = env.read_all(&path).unwrap().len() as u64 - bytes.len() as u64 - 8 - 48;
     env.flip_bit(&path, header_of_second * 8).unwrap();
@@ -395,6 +392,7 @@ fn a_group_of_many_blocks_that_was_cut_short_is_dropped_whole() {
     for cut in 48..=length {
         let env = machine.after_crash(1);
         env.truncate_file(&path, cut).unwrap();
+        forget_the_end(&env);
         let (summary, damages) = verify_all(&env);
         assert_eq!(damages, [], "cut at {cut}");
         let (log, recovery) = open(&env).unwrap();
@@ -414,4 +412,31 @@ fn a_group_of_many_blocks_that_was_cut_short_is_dropped_whole() {
         "groups are whole or not there: {lasts:?}"
     );
     assert!(lasts.contains(&2) && lasts.contains(&12));
+}
+
+#[test]
+fn damage_to_the_end_of_log_record_costs_nothing_and_a_lost_one_is_named() {
+    let template = machine(9, false);
+    let path = dir().join("END");
+    let length = template.read_all(&path).unwrap().len() as u64;
+    for byte in (0..64).chain(4096..4160).chain([length - 1]) {
+        let env = template.after_crash(0);
+        env.flip_bit(&path, byte * 8 + byte % 8).unwrap();
+        assert_eq!(
+            verify_all(&env).1,
+            [],
+            "byte {byte}: the other slot is whole"
+        );
+        check_all(&open(&env).unwrap().0);
+    }
+    let env = template.after_crash(0);
+    env.flip_bit(&path, 1).unwrap();
+    env.flip_bit(&path, 4096 * 8 + 1).unwrap();
+    let (_, damages) = verify_all(&env);
+    assert!(damages.len() == 1 && damages[0].path == path, "{damages:?}");
+    let (log, recovery) = open(&env).unwrap();
+    assert_eq!(recovery.last, Position(9));
+    append_synced(&log, 12);
+    drop(log);
+    assert_eq!(verify_all(&env).1, [], "the first append makes it anew");
 }

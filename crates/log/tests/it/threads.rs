@@ -7,6 +7,7 @@ use quire_log::{ErrorKind, Log, LogOptions};
 use quire_model::Position;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 /// One of each three records is needed: the others may be compacted away.
 fn is_needed(position: u64) -> bool {
@@ -208,4 +209,40 @@ fn appenders_at_once_get_positions_of_their_own_and_share_syncs() {
     found.sort();
     written.sort();
     assert_eq!(found, written);
+}
+
+/// What the end-of-log record costs: `cargo test -p quire-log --release -- --ignored --nocapture
+/// cost_of`. A log that rotates unsynced has none, and syncs as often.
+#[test]
+#[ignore = "a measurement"]
+fn cost_of_the_end_of_log_record_in_synced_appends() {
+    for round in 0..3 {
+        for writers in [1, 8, 64] {
+            for rotate_unsynced in [true, false] {
+                let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+                let options = LogOptions {
+                    rotate_unsynced,
+                    ..LogOptions::default()
+                };
+                let cache = BlockCache::new(1 << 20);
+                let (log, _) =
+                    Log::open(OsEnv::new().unwrap(), dir.path(), IDENTITY, cache, options).unwrap();
+                let (record, begun) = ([7; 300], Instant::now());
+                let appends = 400 * if writers == 1 { 1 } else { 4 };
+                std::thread::scope(|threads| {
+                    for _ in 0..writers {
+                        threads.spawn(|| {
+                            for _ in 0..appends / writers {
+                                let position = log.append(&[&record]).unwrap();
+                                log.sync(position).unwrap();
+                            }
+                        });
+                    }
+                });
+                let micros = begun.elapsed().as_micros() as usize / (appends / writers);
+                let end = if rotate_unsynced { "without" } else { "with" };
+                println!("round {round}, {writers} writers, {end}: {micros} us an append");
+            }
+        }
+    }
 }

@@ -4,8 +4,12 @@
 //! ```text
 //! key:     | length × 2 + large (32) , newest version (32) | key bytes … |
 //! version: | position | tag (32) , next older version (32) | value bytes … |
+//! operand: | position | tag (32) , next older version (32) | operand below (32) | value bytes … |
 //!   lower half first; tag: length × 8 + large × 4 + kind
 //! ```
+//! The operand below is the next that counts beside this one: what lies between the two in the
+//! list of versions is in this one. None if nothing else of the key here counts.
+//!
 //! A key's first version follows it. Cells are numbered by their first word, from 1; 0 is none. A
 //! cell lies in one page of words. Bytes of more than 1 KiB are *large*: kept beside the words, and
 //! in place of their length stands their number.
@@ -42,6 +46,9 @@ pub(crate) type Copied = SmallVec<[u8; 128]>;
 const KEY_WORDS: u32 = 1;
 const VERSION_WORDS: u32 = 2;
 
+/// Words that an operand has more than other versions.
+const BELOW_WORDS: u32 = 1;
+
 /// What the allocator keeps beside each allocation, about.
 const ALLOCATION_BYTES: u64 = 16;
 
@@ -63,6 +70,34 @@ pub(crate) struct Growth {
 pub(crate) enum Text<'a> {
     Words(&'a [AtomicU64], usize),
     Bytes(&'a [u8]),
+}
+
+/// What a version says, to be written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NewVersion<'a> {
+    pub(crate) position: Position,
+    pub(crate) kind: EntryKind,
+    pub(crate) value: &'a [u8],
+    /// Of an operand: the next older one that counts.
+    pub(crate) below: u32,
+}
+
+impl NewVersion<'_> {
+    /// Words before the value.
+    fn head_words(&self) -> u32 {
+        head_words(self.kind)
+    }
+
+    fn words(&self) -> u32 {
+        self.head_words() + inline_words(self.value)
+    }
+}
+
+fn head_words(kind: EntryKind) -> u32 {
+    match kind {
+        EntryKind::Merge => VERSION_WORDS + BELOW_WORDS,
+        EntryKind::Put | EntryKind::Delete | EntryKind::PutUntil => VERSION_WORDS,
+    }
 }
 
 /// The word of a slice's first eight bytes, zeros past its end.
@@ -193,7 +228,17 @@ impl Cells {
         }
         let tag = self.tag(version);
         let kind = EntryKind::from_number(u64::from(tag & 3))?;
-        Some((kind, self.text(version + VERSION_WORDS, tag >> 2)))
+        Some((kind, self.text(version + head_words(kind), tag >> 2)))
+    }
+
+    /// Of an operand: the next older one that counts, or `NONE`.
+    pub(crate) fn below(&self, version: u32) -> u32 {
+        match EntryKind::from_number(u64::from(self.tag(version) & 3)) {
+            Some(EntryKind::Merge) if version != NONE => {
+                self.load(version + VERSION_WORDS, Ordering::Relaxed) as u32
+            }
+            _ => NONE,
+        }
     }
 
     fn tag(&self, version: u32) -> u32 {
@@ -223,19 +268,17 @@ impl Cells {
         &self,
         growth: &mut Growth,
         key: u32,
-        position: Position,
-        kind: EntryKind,
-        value: &[u8],
+        new: NewVersion<'_>,
     ) -> Result<u64> {
         let mut grown = 0;
-        let version = self.reserve(growth, VERSION_WORDS + inline_words(value), &mut grown)?;
+        let version = self.reserve(growth, new.words(), &mut grown)?;
         let length = self.load(key, Ordering::Relaxed) as u32;
         let older = self.latest(key);
         debug_assert!(
-            older == NONE || self.position(older) <= position,
+            older == NONE || self.position(older) <= new.position,
             "versions of a key ascend"
         );
-        self.fill_version(growth, version, position, older, kind, value, &mut grown);
+        self.fill_version(growth, version, older, new, &mut grown);
         self.publish(key, version, length);
         Ok(grown)
     }
@@ -249,17 +292,15 @@ impl Cells {
         &self,
         growth: &mut Growth,
         key: &[u8],
-        position: Position,
-        kind: EntryKind,
-        value: &[u8],
+        new: NewVersion<'_>,
     ) -> Result<(u32, u64)> {
         let mut grown = 0;
         let key_words = KEY_WORDS + inline_words(key);
-        let words = key_words + VERSION_WORDS + inline_words(value);
+        let words = key_words + new.words();
         let cell = self.reserve(growth, words, &mut grown)?;
         let version = cell + key_words;
         let length = self.put(growth, cell + KEY_WORDS, key, &mut grown);
-        self.fill_version(growth, version, position, NONE, kind, value, &mut grown);
+        self.fill_version(growth, version, NONE, new, &mut grown);
         self.publish(cell, version, length);
         Ok((cell, grown))
     }
@@ -275,26 +316,25 @@ impl Cells {
         }
     }
 
-    #[allow(clippy::too_many_arguments)] // The fields of a version, one by one.
     fn fill_version(
         &self,
         growth: &mut Growth,
         version: u32,
-        position: Position,
         older: u32,
-        kind: EntryKind,
-        value: &[u8],
+        new: NewVersion<'_>,
         grown: &mut u64,
     ) {
-        let length = self.put(growth, version + VERSION_WORDS, value, grown);
-        let tag = length << 2 | kind as u32;
-        for (at, filled) in [
-            (version, position.0),
-            (version + 1, u64::from(older) << 32 | u64::from(tag)),
-        ] {
+        let length = self.put(growth, version + new.head_words(), new.value, grown);
+        let tag = length << 2 | new.kind as u32;
+        let store = |at: u32, filled: u64| {
             if let Some(word) = self.word(at) {
                 word.store(filled, Ordering::Relaxed);
             }
+        };
+        store(version, new.position.0);
+        store(version + 1, u64::from(older) << 32 | u64::from(tag));
+        if new.kind == EntryKind::Merge {
+            store(version + VERSION_WORDS, u64::from(new.below));
         }
     }
 
@@ -347,7 +387,8 @@ fn inline_words(bytes: &[u8]) -> u32 {
 }
 
 const _: () = assert!(
-    (2 * INLINE_BYTES_MAX.div_ceil(8)) as u32 + KEY_WORDS + VERSION_WORDS <= PAGE_WORDS,
+    (2 * INLINE_BYTES_MAX.div_ceil(8)) as u32 + KEY_WORDS + VERSION_WORDS + BELOW_WORDS
+        <= PAGE_WORDS,
     "every cell fits a page"
 );
 
@@ -393,9 +434,16 @@ mod tests {
             let (cells, mut growth) = (Cells::new(), Growth::new());
             let mut keys = Vec::new();
             for (key, value) in &all {
-                let added = cells.add_key(&mut growth, key, Position(5), EntryKind::Put, value);
+                let new = |position, kind, value| NewVersion {
+                    position: Position(position),
+                    kind,
+                    value,
+                    below: NONE,
+                };
+                let added = cells.add_key(&mut growth, key, new(5, EntryKind::Put, value));
                 let (cell, _) = added.unwrap();
-                cells.add_version(&mut growth, cell, Position(7), EntryKind::Merge, key).unwrap();
+                let operand = new(7, EntryKind::Merge, key);
+                cells.add_version(&mut growth, cell, operand).unwrap();
                 keys.push(cell);
             }
             for ((key, value), cell) in all.iter().zip(&keys) {

@@ -32,6 +32,16 @@ const VERSIONS: Script = Script {
     ],
 };
 
+/// Operands over operands: small ones, which are combined, below a large one and above it.
+const OPERANDS: Script = Script {
+    before: &[("key", Op::Merge(LARGE))],
+    beside: &[
+        ("key", Op::Merge(b"one")),
+        ("key", Op::Merge(b" and two")),
+        ("key", Op::Merge(b" and three")),
+    ],
+};
+
 /// New keys, in no order: chunks are sorted and joined, the hash index grows.
 const KEYS: Script = Script {
     before: &[("m", Op::Put(b"1")), ("c", Op::Put(b"2"))],
@@ -84,7 +94,7 @@ fn history(script: Script) -> Vec<Seen> {
                 continue;
             }
             Op::Merge(operand) => match now.get(key.as_bytes()) {
-                Some((EntryKind::Put, value)) => (EntryKind::Put, [value, *operand].concat()),
+                Some((kind, value)) => (*kind, [value, *operand].concat()),
                 _ => (EntryKind::Merge, operand.to_vec()),
             },
         };
@@ -92,6 +102,14 @@ fn history(script: Script) -> Vec<Seen> {
         history.push(now.clone());
     }
     history
+}
+
+/// Adds what was found of a key: operands as one.
+fn insert(seen: &mut Seen, key: &[u8], stack: Stack<'_>) {
+    let entry = stack.into_one(&folder(), key);
+    if let Some(entry) = entry.filter(|entry| entry.kind != EntryKind::Delete) {
+        seen.insert(key.to_vec(), (entry.kind, entry.value.to_vec()));
+    }
 }
 
 /// What a reader sees at a position.
@@ -106,10 +124,9 @@ fn look(memtable: &Arc<Memtable>, how: Look, at: Position, script: Script) -> Se
                 memtable.prefetch(&hashes);
             }
             for key in keys {
-                let entry = memtable.get_or_deleted(key, table::hash(key), at);
-                if let Some(entry) = entry.filter(|entry| entry.kind != EntryKind::Delete) {
-                    seen.insert(key.to_vec(), (entry.kind, entry.value.to_vec()));
-                }
+                let mut found = Found::default();
+                memtable.find_or_deleted(key, table::hash(key), at, &mut found);
+                insert(&mut seen, key, found.stack());
             }
             return seen;
         }
@@ -129,7 +146,10 @@ fn look(memtable: &Arc<Memtable>, how: Look, at: Position, script: Script) -> Se
             }),
             "keys come in order, each once"
         );
-        seen.insert(said.key.to_vec(), (said.kind, said.value.to_vec()));
+        let mut stack = Stack::default();
+        cursor.push_to(&mut stack);
+        let key = said.key.to_vec();
+        insert(&mut seen, &key, stack);
         cursor.advance();
     }
     seen.retain(|_, (kind, _)| *kind != EntryKind::Delete);
@@ -188,7 +208,7 @@ fn check(script: Script, how: Look, interruptions: usize) {
 
 fn check_all() {
     for (how, interruptions) in [(Look::Get, 2), (Look::Forwards, 3), (Look::Backwards, 3)] {
-        for script in [VERSIONS, KEYS, RANGES] {
+        for script in [VERSIONS, OPERANDS, KEYS, RANGES] {
             check(script, how, interruptions);
         }
     }

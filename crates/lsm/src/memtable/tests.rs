@@ -1,5 +1,7 @@
 use super::*;
+use crate::FoldBytes;
 use crate::entry_kind::EntryKind;
+use crate::testing::Concat;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -25,7 +27,58 @@ fn seen(memtable: &Arc<Memtable>, at: Position, from: &[u8]) -> Vec<(Vec<u8>, En
     all
 }
 
+fn get(memtable: &Memtable, key: &[u8], at: Position) -> Option<Entry> {
+    let mut found = Found::default();
+    memtable.find(key, table::hash(key), at, &mut found);
+    found.into_entry(&folder(), key).unwrap()
+}
+
+fn concat() -> Folder {
+    Folder {
+        tree: "t".into(),
+        merger: Some(FoldBytes::shared(Concat)),
+    }
+}
+
 proptest! {
+    #[test]
+    fn operands_are_a_few_at_every_position_and_make_what_was_written_up_to_it(
+        operands in vec((0u8..3, 0usize..200), 1..120),
+    ) {
+        let (memtable, folder) = (memtable(), concat());
+        let mut model = BTreeMap::<u8, Vec<u8>>::new();
+        let mut history = vec![model.clone()];
+        for (at, (key, length)) in operands.iter().enumerate() {
+            let operand = vec![at as u8; *length];
+            let position = Position(at as u64 + 1);
+            memtable.write(&folder, &[*key], position, Op::Merge(&operand)).unwrap();
+            model.entry(*key).or_default().extend(operand);
+            history.push(model.clone());
+        }
+        for (position, model) in history.iter().enumerate().step_by(5) {
+            let at = Position(position as u64);
+            let mut cursor = memtable.cursor(at, Start::FIRST);
+            let mut seen = BTreeMap::new();
+            while let Some(key) = cursor.key().map(<[u8]>::to_vec) {
+                let mut stack = Stack::default();
+                prop_assert!(!cursor.push_to(&mut stack), "older places count");
+                let folded = folder.encode(&key, stack, false).unwrap();
+                prop_assert_eq!(folded.kind, EntryKind::Merge);
+                seen.insert(key[0], folded.value.to_vec());
+                cursor.advance();
+            }
+            prop_assert_eq!(&seen, model);
+            for (key, expected) in model {
+                let mut found = Found::default();
+                memtable.find(&[*key], table::hash(&[*key]), at, &mut found);
+                prop_assert!(found.count() <= 12, "{} operands", found.count());
+                let folded = found.into_entry(&folder, &[*key]).unwrap().unwrap();
+                prop_assert_eq!(folded.kind, EntryKind::Put);
+                prop_assert_eq!(&*folded.value, expected.as_slice());
+            }
+        }
+    }
+
     #[test]
     fn every_position_sees_what_was_written_up_to_it(
         writes in vec(
@@ -57,7 +110,7 @@ proptest! {
                     .collect();
             prop_assert_eq!(seen(&memtable, at, from), expected);
             for (key, _) in &writes {
-                let found = memtable.get(key, table::hash(key), at);
+                let found = get(&memtable, key, at);
                 let found = found.map(|entry| (entry.kind, entry.value.to_vec()));
                 prop_assert_eq!(found, model.get(key).cloned());
             }
@@ -86,7 +139,7 @@ fn the_keys_of_a_large_memtable_come_in_order_and_each_is_found() {
     assert_eq!(cursor.key(), None);
     for number in (0..KEYS).step_by(97) {
         let key = key(number);
-        let entry = memtable.get(&key, table::hash(&key), Position(1)).unwrap();
+        let entry = get(&memtable, &key, Position(1)).unwrap();
         assert_eq!(*entry.value, number.to_le_bytes());
     }
 }
@@ -106,14 +159,10 @@ fn a_position_that_goes_back_is_refused_and_the_same_one_replaces() {
             .is_err()
     );
     assert_eq!(
-        memtable
-            .get(b"k", table::hash(b"k"), Position(5))
-            .unwrap()
-            .value
-            .as_ref(),
+        get(&memtable, b"k", Position(5)).unwrap().value.as_ref(),
         b"b"
     );
-    assert_eq!(memtable.get(b"k", table::hash(b"k"), Position(4)), None);
+    assert_eq!(get(&memtable, b"k", Position(4)), None);
     assert_eq!(memtable.newest(), Position(5));
 }
 

@@ -178,8 +178,10 @@ impl Pair {
                 (Write::Merge(operand), Some(merger)) => {
                     let mut out = Vec::new();
                     let before = model.get(key).map(Vec::as_slice);
-                    merger.fold(key, before, &[operand], &mut out).unwrap();
-                    model.insert(key.clone(), out);
+                    match merger.fold(key, before, &[operand], &mut out).unwrap() {
+                        true => drop(model.insert(key.clone(), out)),
+                        false => drop(model.remove(key)),
+                    }
                 }
                 (Write::Merge(_), None) => {
                     assert_eq!(written.unwrap_err().kind(), ErrorKind::InvalidArgument);

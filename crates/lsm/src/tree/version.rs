@@ -156,19 +156,20 @@ impl Version {
     /// search as a tombstone does.
     #[cold]
     fn find_or_deleted(&self, key: &[u8], hash: u64, at: Position) -> Result<Found> {
-        let of_memtables = self.memtables().map(|memtable| {
-            let entry = memtable.get_or_deleted(key, hash, at);
-            Ok::<_, Error>((entry, false))
-        });
+        let mut found = Found::default();
+        for memtable in self.memtables() {
+            if memtable.find_or_deleted(key, hash, at, &mut found) {
+                return Ok(found);
+            }
+        }
         let of_runs = self.runs.iter().map(|run| {
             let entry = match run.look_up(key, hash) {
                 Some(look_up) => look_up.get(key, hash, &mut Visit::default())?,
                 None => None,
             };
-            Ok((entry, run.range_tombstones().mark(key).is_some()))
+            Ok::<_, Error>((entry, run.range_tombstones().mark(key).is_some()))
         });
-        let mut found = Found::default();
-        for place in of_memtables.chain(of_runs) {
+        for place in of_runs {
             let (entry, deleted) = place?;
             if let Some(entry) = entry.or_else(|| deleted.then(Entry::delete))
                 && found.push(entry)
@@ -183,9 +184,7 @@ impl Version {
     #[inline]
     fn find_in_memtables(&self, key: &[u8], hash: u64, at: Position, found: &mut Found) -> bool {
         for memtable in self.memtables() {
-            if let Some(entry) = memtable.get(key, hash, at)
-                && found.push(entry)
-            {
+            if memtable.find(key, hash, at, found) {
                 return true;
             }
         }

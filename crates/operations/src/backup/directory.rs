@@ -53,7 +53,7 @@ impl BackupDir {
         if fresh {
             env.create_dir_all(root)?;
         }
-        let lock = env.lock(&root.join(LOCK_NAME))?;
+        let lock = env.lock_dir(root)?;
         let dir = BackupDir {
             env,
             root: root.to_path_buf(),

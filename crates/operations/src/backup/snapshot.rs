@@ -248,6 +248,7 @@ mod tests {
             number: 3,
             time_micros: 1_764_000_000_000_000,
             catalog: Catalog {
+                number: 1,
                 database: "00ff00ff00ff00ff".into(),
                 volumes: 2,
                 next_collection: 3,

@@ -37,7 +37,7 @@ impl FollowerDir {
     pub fn open(env: Arc<dyn Env>, root: &Path) -> Result<FollowerDir> {
         check(&*env, root)?;
         env.create_dir_all(root)?;
-        let lock = env.lock(&root.join(LOCK_NAME))?;
+        let lock = env.lock_dir(root)?;
         check(&*env, root)?;
         let mut dir = FollowerDir {
             env,

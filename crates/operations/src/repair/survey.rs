@@ -1,10 +1,10 @@
 //! Surveying a damaged database: which collections and partitions it has, from its catalog, or else
 //! from its directories.
 
-use crate::verify::total_bytes;
+use crate::verify::{COPY_LOST, total_bytes};
 use quire_database::catalog::{
-    CATALOG_BYTES_MAX, CATALOG_NAME, Catalog, Entry, collection_dir, parse_collection_dir,
-    parse_partition_dir, partition_dir,
+    CATALOG_BYTES_MAX, CATALOG_COPY_NAME, CATALOG_NAME, Catalog, Entry, FoundCatalog,
+    collection_dir, parse_collection_dir, parse_partition_dir, partition_dir,
 };
 use quire_database::directory::holds_database;
 use quire_database::{CollectionSettings, Damage, Error, Result, check_name};
@@ -87,7 +87,11 @@ impl Survey {
             }
         }
         let path = Catalog::path(volumes.root());
-        let what = match Catalog::read(env, volumes.root()) {
+        let found = FoundCatalog::read(env, volumes.root());
+        if let Some((path, what)) = found.as_ref().ok().and_then(FoundCatalog::damage) {
+            wrong.push(Damage::new(&path, 0, what, COPY_LOST));
+        }
+        let what = match found.and_then(FoundCatalog::newest) {
             Ok(catalog) => {
                 if catalog.volumes as usize != volumes.iter().count() {
                     let what = format!("the database was made on {} volumes", catalog.volumes);
@@ -213,13 +217,17 @@ impl Surveyed {
 fn guess(env: &dyn Env, volumes: &Volumes) -> Catalog {
     let root = volumes.root();
     // One that was being written when the machine stopped lies beside it.
-    let names = [CATALOG_NAME.to_string(), format!("{CATALOG_NAME}.tmp")];
+    let names = [CATALOG_NAME, CATALOG_COPY_NAME]
+        .iter()
+        .flat_map(|name| [name.to_string(), format!("{name}.tmp")])
+        .collect::<Vec<_>>();
     let read = |name: &String| env.read(&root.join(name), CATALOG_BYTES_MAX).ok();
     names
         .iter()
         .filter_map(read)
         .find_map(|bytes| Catalog::guess(&bytes))
         .unwrap_or_else(|| Catalog {
+            number: 0,
             database: format!("{:016x}", 0),
             volumes: 1,
             next_collection: 1,

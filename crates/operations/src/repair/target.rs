@@ -2,7 +2,7 @@
 
 use super::origins::Origins;
 use quire_collection::{Action, Effect, Write};
-use quire_database::{Collection, Result};
+use quire_database::{Collection, Result, engine};
 use quire_model::Position;
 use quire_store::Durability;
 
@@ -41,9 +41,7 @@ impl Target<'_> {
     pub(super) fn write(&mut self) -> Result<()> {
         self.bytes = 0;
         let writes = std::mem::take(&mut self.writes);
-        let results = self
-            .collection
-            .batch()
+        let results = engine::copies(self.collection)
             .writes(writes)
             .durability(Durability::None)
             .write();

@@ -41,7 +41,7 @@ pub fn answer(shards: &[&[Document]], query: &Query) -> Answer {
             .collect(),
         count: query.count.then_some(count),
         aggregates,
-        explain: None,
+        ..Answer::default()
     }
 }
 

@@ -28,9 +28,12 @@ fn key(text: &str) -> Key {
 fn a_document_is_put_under_its_key_field_or_under_a_given_key() {
     let (_database, notes) = open(&SimEnv::new(1), 3);
     notes.put(&note("a")).unwrap();
-    notes.put_at(&key("b"), &note("a")).unwrap();
-    assert_eq!(notes.count().unwrap(), 2);
+    let contradicting = notes.put_at(&key("b"), &note("a")).unwrap_err();
+    assert_eq!(contradicting.kind(), ErrorKind::Invalid);
     let keyless = Document::from_json(b"{}").unwrap();
+    notes.put_at(&key("b"), &keyless).unwrap();
+    notes.put_at(&key("c"), &note("c")).unwrap();
+    assert_eq!(notes.count().unwrap(), 3);
     let error = notes.put(&keyless).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.to_string().contains("_id"), "{error}");

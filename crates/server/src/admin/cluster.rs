@@ -36,6 +36,7 @@ pub(crate) async fn info(call: Call<Engine>) -> Outcome<Answer> {
             "number": API_VERSION,
             "build_type": "quire",
             "build_hash": "unknown",
+            "build_date": "unknown",
             "build_snapshot": false,
             "lucene_version": "none",
             "minimum_wire_compatibility_version": "7.10.0",

@@ -15,11 +15,14 @@ use crate::http::params::Params;
 pub(crate) struct Selection {
     names: Vec<String>,
     ignore_missing: bool,
+    /// Whether a pattern may match none.
+    allow_none: bool,
 }
 
 impl Selection {
     pub(crate) fn of<S>(call: &Call<S>) -> Outcome<Selection> {
         let ignore_missing = call.params.flag("ignore_unavailable")?.unwrap_or(false);
+        let allow_none = call.params.flag("allow_no_indices")?.unwrap_or(true);
         check_wildcards(&call.params)?;
         let names = call
             .path_param("collection")
@@ -30,7 +33,17 @@ impl Selection {
         Ok(Selection {
             names,
             ignore_missing,
+            allow_none,
         })
+    }
+
+    /// Of these names and patterns.
+    pub(crate) fn of_names(names: Vec<String>, ignore_missing: bool) -> Selection {
+        Selection {
+            names,
+            ignore_missing,
+            allow_none: true,
+        }
     }
 
     /// The collections, sorted by name, each once.
@@ -47,7 +60,11 @@ impl Selection {
                 .iter()
                 .filter(|name| glob(pattern.as_bytes(), name.as_bytes()))
                 .peekable();
-            if matched.peek().is_none() && !is_pattern && !self.ignore_missing {
+            let may_be_none = match is_pattern {
+                true => self.allow_none,
+                false => self.ignore_missing,
+            };
+            if matched.peek().is_none() && !may_be_none {
                 return Err(Failure::index_not_found(name));
             }
             chosen.extend(matched);
@@ -65,12 +82,19 @@ impl Selection {
 }
 
 fn check_wildcards(params: &Params) -> Outcome<()> {
-    params.only(
-        "expand_wildcards",
-        &["all", "open", "open,closed", "open,hidden"],
-        "no collection is closed or hidden",
-    )?;
-    params.flag("allow_no_indices").map(|_| ())
+    params.flag("ignore_throttled")?;
+    let Some(states) = params.text("expand_wildcards") else {
+        return Ok(());
+    };
+    let known = ["all", "open", "closed", "hidden"];
+    let is_known = |state: &str| known.contains(&state);
+    let has_open = |state: &str| matches!(state, "all" | "open");
+    match states.split(',').all(is_known) && states.split(',').any(has_open) {
+        true => Ok(()),
+        false => Err(Failure::illegal_argument(format!(
+            "parameter [expand_wildcards] can't be [{states}]: no collection is closed or hidden"
+        ))),
+    }
 }
 
 /// The partitions of collections, as the `_shards` of an answer that all of them took part in.

@@ -8,12 +8,20 @@ use quiredb::{Effect, ErrorKind, Position, Written};
 
 use crate::http::answer::{Answer, write_string};
 use crate::http::failure::Failure;
+use crate::http::params::Params;
+
+/// Whether a request asks for a refresh.
+pub(crate) fn wants_refresh(params: &Params) -> bool {
+    matches!(params.text("refresh"), Some("" | "true"))
+}
 
 /// The acknowledgement of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ack {
     result: &'static str,
     version: Position,
+    /// Whether the caller asked for a refresh, which every write is.
+    is_refreshed: bool,
 }
 
 impl Ack {
@@ -27,6 +35,7 @@ impl Ack {
         Ack {
             result,
             version: written.version,
+            is_refreshed: false,
         }
     }
 
@@ -40,6 +49,7 @@ impl Ack {
         Ack {
             result,
             version: written.version,
+            is_refreshed: false,
         }
     }
 
@@ -48,6 +58,20 @@ impl Ack {
         Ack {
             result: "noop",
             version,
+            is_refreshed: false,
+        }
+    }
+
+    /// The same, of a request with these parameters.
+    pub(crate) fn asked_with(self, params: &Params) -> Ack {
+        self.refreshed(wants_refresh(params))
+    }
+
+    /// The same, of a request that asked for a refresh or not.
+    pub(crate) fn refreshed(self, is_wanted: bool) -> Ack {
+        Ack {
+            is_refreshed: is_wanted && self.result != "noop",
+            ..self
         }
     }
 
@@ -65,10 +89,18 @@ impl Ack {
         write_string(index, out);
         out.extend_from_slice(b",\"_id\":");
         write_string(id, out);
-        let Ack { result, version } = self;
+        let Ack {
+            result,
+            version,
+            is_refreshed,
+        } = self;
         let copies = if result == "noop" { 0 } else { 1 };
+        let refreshed = match is_refreshed {
+            true => "\"forced_refresh\":true,",
+            false => "",
+        };
         let rest = format!(
-            ",\"_version\":{version},\"result\":\"{result}\",\
+            ",\"_version\":{version},\"result\":\"{result}\",{refreshed}\
              \"_shards\":{{\"total\":{copies},\"successful\":{copies},\"failed\":0}},\
              \"_seq_no\":{version},\"_primary_term\":1"
         );

@@ -57,7 +57,12 @@ pub(crate) async fn changes(call: Call<ChangesState>) -> Outcome<Answer> {
             .await??
     };
     let mut wanted = wanted(&call, &opened)?;
-    let wait = call.params.number("wait_ms")?.unwrap_or(0).min(WAIT_MS_MAX);
+    let wait = call.params.number("wait_ms")?.unwrap_or(0);
+    if wait > WAIT_MS_MAX {
+        return Err(Failure::illegal_argument(format!(
+            "parameter [wait_ms] is [{wait}], and must be at most {WAIT_MS_MAX}"
+        )));
+    }
     let end = Instant::now() + Duration::from_millis(wait);
     loop {
         let (collection, name) = (opened.clone(), name.clone());

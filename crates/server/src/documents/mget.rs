@@ -1,7 +1,11 @@
 //! `_mget`: many documents in one answer, which is made as the client reads it.
 //!
 //! Documents are read in groups. The size of a group is computed from the documents before it, so
-//! that about [`PIECE_BYTES`] are held at a time, however many documents are requested.
+//! that about [`PIECE_BYTES`] are held at a time, however many documents are requested. The first
+//! group is one document, since its size is not known.
+//!
+//! A piece has its memory reserved until the client has taken it. If none is free the answer fails:
+//! one that waited for memory would hold its bytes meanwhile.
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,6 +25,7 @@ use crate::bulk::Id;
 use crate::engine::Engine;
 use crate::http::answer::{Answer, write_string};
 use crate::http::body::Whole;
+use crate::http::buffers::{Buffers, Held};
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::fields::Fields;
@@ -29,7 +34,7 @@ use crate::http::fields::Fields;
 const PIECE_BYTES: usize = 256 << 10;
 
 /// Documents read at a time: at the start, and at the most.
-const GROUP_FIRST: usize = 4;
+const GROUP_FIRST: usize = 1;
 const GROUP_MAX: usize = 16;
 
 #[derive(Deserialize)]
@@ -65,6 +70,7 @@ pub(crate) async fn mget(call: Call<Engine>) -> Outcome<Answer> {
     let source = Source::of(&call.params)?;
     let default_index = call.path_param("collection").map(Arc::from);
     let (engine, filter) = (call.state.clone(), call.format.filter.clone());
+    let buffers = call.buffers.clone();
     let body = call.take_small_body().await?;
     let wanted = wanted(&body, default_index)?;
     let mut mget = Mget {
@@ -73,6 +79,7 @@ pub(crate) async fn mget(call: Call<Engine>) -> Outcome<Answer> {
         filter,
         group: Group::new(GROUP_FIRST, GROUP_MAX, PIECE_BYTES),
         is_first: true,
+        buffers,
         _body: body,
     };
     // The first piece is made before the answer begins, so that an error at once gets a status.
@@ -151,8 +158,21 @@ struct Mget {
     filter: Fields,
     group: Group,
     is_first: bool,
+    buffers: Buffers,
     /// Holds the memory reserved for the list, which is made from it.
     _body: Whole,
+}
+
+/// A part of the answer, with its memory.
+struct Piece {
+    bytes: Vec<u8>,
+    _held: Held,
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 impl Mget {
@@ -178,7 +198,12 @@ impl Mget {
         if self.is_done() {
             out.extend_from_slice(b"]}");
         }
-        Ok((self, out.into()))
+        let held = self.buffers.hold_now(out.len())?;
+        let piece = Piece {
+            bytes: out,
+            _held: held,
+        };
+        Ok((self, Bytes::from_owner(piece)))
     }
 
     /// Reads and appends the next documents, all of one collection; returns their number.

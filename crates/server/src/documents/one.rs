@@ -34,6 +34,7 @@ async fn write(call: Call<Engine>, id: Option<String>, only_create: bool) -> Out
     check_write(&call.params, id.as_deref())?;
     let condition = condition(&call.params, only_create)?;
     let (engine, index) = (call.state.clone(), call.collection());
+    let params = call.params.clone();
     let body = call.take_body().await?;
     let work = move |engine: &Engine| {
         let document = parse_document(&body.bytes)?;
@@ -50,7 +51,7 @@ async fn write(call: Call<Engine>, id: Option<String>, only_create: bool) -> Out
         let write = collection.write().condition(condition);
         let written = write.put_at(&key, &document);
         let ack = Ack::put(written.map_err(|error| write_failure(&error, &index, &id))?);
-        Ok(acknowledge(ack, &index, &id))
+        Ok(acknowledge(ack.asked_with(&params), &index, &id))
     };
     engine.write(work).await?
 }
@@ -60,12 +61,13 @@ pub(crate) async fn delete(call: Call<Engine>) -> Outcome<Answer> {
     let (index, id) = (call.collection(), call.id());
     check_write(&call.params, Some(&id))?;
     let condition = condition(&call.params, false)?;
+    let params = call.params;
     let work = move |engine: &Engine| {
         let collection = engine.collection(&index)?;
         let write = collection.write().condition(condition);
         let written = write.delete(&parse_key(&id)?);
         let ack = Ack::delete(written.map_err(|error| write_failure(&error, &index, &id))?);
-        Ok(acknowledge(ack, &index, &id))
+        Ok(acknowledge(ack.asked_with(&params), &index, &id))
     };
     call.state.write(work).await?
 }

@@ -39,10 +39,28 @@ pub(crate) enum SourceBody {
     Patterns(Vec<String>),
     Both {
         #[serde(default, alias = "include")]
-        includes: Vec<String>,
+        includes: Option<Patterns>,
         #[serde(default, alias = "exclude")]
-        excludes: Vec<String>,
+        excludes: Option<Patterns>,
     },
+}
+
+/// A pattern, or a list of patterns.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Patterns {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl Patterns {
+    fn list(patterns: Option<Patterns>) -> Vec<String> {
+        match patterns {
+            None => Vec::new(),
+            Some(Patterns::One(pattern)) => vec![pattern],
+            Some(Patterns::Many(patterns)) => patterns,
+        }
+    }
 }
 
 impl SourceBody {
@@ -51,7 +69,9 @@ impl SourceBody {
             SourceBody::Switch(shown) => (shown, Vec::new(), Vec::new()),
             SourceBody::Pattern(pattern) => (true, vec![pattern], Vec::new()),
             SourceBody::Patterns(includes) => (true, includes, Vec::new()),
-            SourceBody::Both { includes, excludes } => (true, includes, excludes),
+            SourceBody::Both { includes, excludes } => {
+                (true, Patterns::list(includes), Patterns::list(excludes))
+            }
         };
         Ok(Source {
             shown,

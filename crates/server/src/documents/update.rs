@@ -32,12 +32,13 @@ pub(crate) async fn update(call: Call<Engine>) -> Outcome<Answer> {
     )?;
     let retries = params.number("retry_on_conflict")?;
     let engine = call.state.clone();
+    let params = call.params.clone();
     let body = call.take_body().await?;
     let work = move |engine: &Engine| {
         let update = Update::parse(&body.bytes, version, retries)?;
         let collection = update.collection(engine, &index)?;
         let ack = update.run(&collection, &parse_key(&id)?)?;
-        Ok(acknowledge(ack, &index, &id))
+        Ok(acknowledge(ack.asked_with(&params), &index, &id))
     };
     engine.write(work).await?
 }

@@ -11,6 +11,7 @@ use http_body::Body as _;
 use http_body_util::BodyExt;
 use quire_model::DOCUMENT_BYTES_MAX;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::buffers::{Buffers, Held};
 use super::failure::{Failure, Outcome};
@@ -28,49 +29,61 @@ const TREE_FACTOR: usize = 16;
 /// Compressed bytes taken at a time. Gzip expands them at most about a thousand times.
 const GZIP_STEP_BYTES: usize = 4 << 10;
 
-/// How much of a body, and for how long, is read and discarded after a refusal. If the connection
-/// closed while the client still sends, the client would see an error of its socket instead of the
-/// answer.
-const DRAIN_BYTES_MAX: usize = 64 << 20;
-const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
+/// A body that has taken longer than the time for one piece must come at least so fast, on average
+/// over the time that the server waited for it.
+const RATE_BYTES_MIN: u64 = 1 << 10;
+
+/// How much of a body that no handler needs, and for how long, is read and discarded so that the
+/// connection can be kept. Of a longer one the rest is discarded after the answer: the connection is
+/// closed, and lingers.
+const DRAIN_BYTES_MAX: usize = 256 << 10;
+const DRAIN_TIME_MAX: Duration = Duration::from_millis(50);
 
 /// A body as it arrives. If it is dropped before its end, it hands what is left to its [`Rest`].
 pub(crate) struct BodyReader {
     body: Body,
     /// None once the body has ended.
-    rest: Option<oneshot::Sender<Body>>,
+    rest: Option<oneshot::Sender<Option<Body>>>,
     gzip: Option<Gunzip>,
     /// Bytes returned so far.
     bytes: u64,
     bytes_max: u64,
     /// The longest wait for the next piece.
     idle_timeout: Duration,
+    /// How long the server has waited for pieces, and the bytes that came, before decompression.
+    waited: Duration,
+    received_bytes: u64,
     /// The body's length as the client states it, before decompression.
     length: Option<u64>,
     /// The client waits for `100 Continue` before it sends the body.
     is_expecting: bool,
 }
 
-/// What a handler has left of a body.
-pub(crate) struct Rest(oneshot::Receiver<Body>);
+/// What a handler has left of a body: nothing is sent if it read all, `None` if the client does not
+/// send the rest, or is too slow.
+pub(crate) struct Rest(oneshot::Receiver<Option<Body>>);
 
 impl Rest {
-    /// Reads and discards it, within limits.
-    pub(crate) async fn drain(mut self) {
-        let Ok(mut body) = self.0.try_recv() else {
-            return;
+    /// Reads and discards it, within limits. Returns whether that was all of it: only then can
+    /// another request follow on the connection.
+    pub(crate) async fn drain(mut self) -> bool {
+        let mut body = match self.0.try_recv() {
+            Err(_) => return true,
+            Ok(None) => return false,
+            Ok(Some(body)) => body,
         };
         let mut left = DRAIN_BYTES_MAX;
         let all = async {
             while let Some(Ok(frame)) = body.frame().await {
                 left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
                 if left == 0 {
-                    break;
+                    return false;
                 }
             }
+            body.is_end_stream()
         };
-        // The answer is sent either way.
-        let _ = tokio::time::timeout(DRAIN_TIME_MAX, all).await;
+        let drained = tokio::time::timeout(DRAIN_TIME_MAX, all).await;
+        drained.unwrap_or(false)
     }
 }
 
@@ -80,11 +93,10 @@ impl Drop for BodyReader {
         // body.
         let is_coming = !self.is_expecting || self.bytes > 0;
         if let Some(rest) = self.rest.take()
-            && is_coming
             && !self.body.is_end_stream()
         {
             // If nothing receives it, nothing needs it.
-            let _ = rest.send(std::mem::take(&mut self.body));
+            let _ = rest.send(is_coming.then(|| std::mem::take(&mut self.body)));
         }
     }
 }
@@ -131,6 +143,8 @@ impl BodyReader {
             bytes: 0,
             bytes_max: options.body_bytes_max,
             idle_timeout: options.idle_timeout,
+            waited: Duration::ZERO,
+            received_bytes: 0,
             length: text(header::CONTENT_LENGTH).and_then(|length| length.parse().ok()),
             is_expecting: headers.contains_key(header::EXPECT),
         };
@@ -150,10 +164,16 @@ impl BodyReader {
             if let Some(piece) = self.gzip.as_mut().map(Gunzip::step).transpose()?.flatten() {
                 return self.counted(piece);
             }
-            let frame = tokio::time::timeout(self.idle_timeout, self.body.frame()).await;
+            let begun = Instant::now();
+            let frame = tokio::time::timeout(self.patience(), self.body.frame()).await;
+            self.waited = self.waited.saturating_add(begun.elapsed());
             let Ok(frame) = frame else {
                 return Err(self.too_slow());
             };
+            if let Some(Ok(frame)) = &frame {
+                let bytes = frame.data_ref().map_or(0, Bytes::len);
+                self.received_bytes = self.received_bytes.saturating_add(bytes as u64);
+            }
             if !matches!(frame, Some(Ok(_))) {
                 self.rest = None;
             }
@@ -177,6 +197,14 @@ impl BodyReader {
                 None => return self.counted(piece),
             }
         }
+    }
+
+    /// How long to wait for the next piece: never longer than for one, and no longer than a body
+    /// may take that comes as slowly as this one.
+    fn patience(&self) -> Duration {
+        let earned = Duration::from_millis(self.received_bytes * 1000 / RATE_BYTES_MIN);
+        let left = earned.max(self.idle_timeout).saturating_sub(self.waited);
+        left.min(self.idle_timeout)
     }
 
     fn counted(&mut self, piece: Bytes) -> Outcome<Option<Bytes>> {
@@ -215,7 +243,9 @@ impl BodyReader {
 
     /// The failure of a client that is too slow; nothing more is read from it.
     fn too_slow(&mut self) -> Failure {
-        self.rest = None;
+        if let Some(rest) = self.rest.take() {
+            let _ = rest.send(None);
+        }
         let reason = "the request body did not arrive in time";
         Failure::new(StatusCode::REQUEST_TIMEOUT, "timeout_exception", reason)
     }

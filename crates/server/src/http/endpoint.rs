@@ -18,7 +18,15 @@ impl Endpoint {
     pub(crate) fn changes_documents(&self, method: &Method) -> bool {
         let is_write = *method != Method::GET && *method != Method::HEAD;
         let what = self.path.strip_prefix("/{collection}").unwrap_or(self.path);
-        let writes = ["", "/_settings", "/_doc", "/_create", "/_update", "/_bulk"];
+        let writes = [
+            "",
+            "/_settings",
+            "/_doc",
+            "/_create",
+            "/_update",
+            "/_bulk",
+            "/_delete_by_query",
+        ];
         is_write && writes.contains(&what.trim_end_matches("/{id}"))
     }
 }

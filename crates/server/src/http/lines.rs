@@ -1,8 +1,12 @@
 //! A body split into lines as it arrives. It holds at most one line and one piece of the body. Its
 //! memory reservation always matches what it and its user hold.
 
+use std::pin::pin;
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
 use quire_model::DOCUMENT_BYTES_MAX;
+use tokio::time::timeout;
 
 use super::body::BodyReader;
 use super::buffers::Held;
@@ -10,6 +14,9 @@ use super::failure::Outcome;
 
 /// The longest line that is returned: the largest document.
 const LINE_BYTES_MAX: usize = DOCUMENT_BYTES_MAX;
+
+/// A client that sends nothing for this long gives its room back.
+const STALLED_AFTER: Duration = Duration::from_millis(100);
 
 /// One line, without its end.
 #[derive(Debug, PartialEq, Eq)]
@@ -68,7 +75,7 @@ impl Lines {
                 self.buffer = BytesMut::new();
                 self.scanned = 0;
             }
-            match self.body.piece().await? {
+            match self.piece().await? {
                 Some(piece) => {
                     self.buffer.extend_from_slice(&piece);
                     self.hold()?;
@@ -80,6 +87,18 @@ impl Lines {
                 }
             }
         }
+    }
+
+    /// The next piece of the body. While the client keeps it waiting, the reservation is what is
+    /// held, and no more: others can have the room.
+    async fn piece(&mut self) -> Outcome<Option<Bytes>> {
+        let bytes = self.bytes();
+        let mut piece = pin!(self.body.piece());
+        if let Ok(piece) = timeout(STALLED_AFTER, piece.as_mut()).await {
+            return piece;
+        }
+        self.held.resize(bytes)?;
+        piece.await
     }
 
     fn finish(&mut self, line: BytesMut) -> Line {
@@ -107,13 +126,19 @@ impl Lines {
     }
 
     fn hold(&mut self) -> Outcome<()> {
+        let bytes = self.bytes();
+        // What was given back may be gone; what is needed now may still be there.
+        match self.held.resize(bytes.max(self.held_bytes_least)) {
+            Err(_) if bytes < self.held_bytes_least => self.held.resize(bytes),
+            held => held,
+        }
+    }
+
+    /// Bytes that the lines and their user hold.
+    fn bytes(&self) -> usize {
         // A buffer that grows may allocate twice what it needs.
-        let bytes = self
-            .buffer
-            .len()
-            .saturating_mul(2)
-            .saturating_add(self.beside_bytes);
-        self.held.resize(bytes.max(self.held_bytes_least))
+        let buffer = self.buffer.len().saturating_mul(2);
+        buffer.saturating_add(self.beside_bytes)
     }
 
     /// The reservation, changed to `bytes`, for what was made of the lines.

@@ -1,11 +1,12 @@
-//! One connection, on a thread of its own that may block: it reads, parses, executes and answers.
+//! One connection, on a thread that may block: it reads, parses, executes and answers.
 //!
-//! Because each connection has a thread, a slow disk, a sync or a client that does not read delays
-//! no other connection. It also makes a single request cheap: one read and one write of the socket.
+//! Because each active connection has a thread, a slow disk, a sync or a client that does not read
+//! delays no other connection. It also makes a single request cheap: one read and one write of the
+//! socket. A connection that has been idle for a moment gives up its thread and its buffers (`port`).
 //!
 //! # Invariants
-//! 1. A connection holds [`INPUT_BYTES`] of input. For a longer value it reserves memory of that
-//!    which all requests share.
+//! 1. A connection holds [`INPUT_BYTES`] of input at most, as many as it needs. For a longer value
+//!    it reserves memory of that which all requests share. While it is idle it holds none.
 //! 2. A request that does not arrive whole in time ends its connection. So does an answer that the
 //!    client does not read in time.
 
@@ -20,7 +21,8 @@ use super::port_state::PortState;
 use super::session::{Output, Session};
 use crate::http::buffers::{Buffers, Held};
 
-/// Bytes that are read at a time, and held without a reservation.
+/// Bytes that are read at a time, and held without a reservation: at first, and at the most.
+const INPUT_BYTES_FIRST: usize = 4 << 10;
 const INPUT_BYTES: usize = 64 << 10;
 
 /// The most requests that are executed together.
@@ -45,11 +47,32 @@ pub(crate) struct Connection<R, W> {
     begun: Option<Duration>,
 }
 
+/// Why a connection returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Run {
+    /// It has ended.
+    Ended,
+    /// The server ended it, so that the client may still be sending.
+    Lingers,
+    /// It waits for a request, and a read returned early.
+    Idle,
+}
+
+/// What a read gave.
+enum Arrival {
+    Bytes,
+    End,
+    Idle,
+}
+
 /// Bytes read and not yet parsed: `bytes[start..end]`.
+#[derive(Default)]
 struct Input {
     bytes: Vec<u8>,
     start: usize,
     end: usize,
+    /// The last read filled it: the client sends more at a time.
+    was_filled: bool,
     /// The reservation of more than `INPUT_BYTES`.
     held: Option<Held>,
 }
@@ -92,37 +115,34 @@ impl<R: Read, W: Write> Connection<R, W> {
             },
             session,
             parser,
-            input: Input {
-                bytes: vec![0; INPUT_BYTES],
-                start: 0,
-                end: 0,
-                held: None,
-            },
+            input: Input::default(),
             begun: None,
         }
     }
 
-    /// Serves the client until the client quits, or `goes_on` returns false. It is called between
-    /// batches, and, with true, on an idle connection whenever a read returns early. Blocks.
-    /// Returns true if the server ended the connection, so that the client may still be sending.
+    /// Serves the client until the client quits, `goes_on`, which is called between batches, returns
+    /// false, or a read returns early while the connection is idle. Blocks.
     ///
     /// # Errors
     /// The stream's, and `TimedOut` if a request did not arrive in time.
-    pub(crate) fn run(&mut self, goes_on: &dyn Fn(bool) -> bool) -> io::Result<bool> {
+    pub(crate) fn run(&mut self, goes_on: &dyn Fn() -> bool) -> io::Result<Run> {
         loop {
             let (flow, wanted_bytes) = self.batch()?;
             if flow != Flow::Continue {
                 self.flush_tally();
                 self.sink.send()?;
-                return Ok(flow == Flow::Close);
+                return Ok(match flow {
+                    Flow::Close => Run::Lingers,
+                    _ => Run::Ended,
+                });
             }
             let Some(wanted_bytes) = wanted_bytes else {
                 continue;
             };
             self.flush_tally();
             self.sink.send()?;
-            if !goes_on(false) {
-                return Ok(false);
+            if !goes_on() {
+                return Ok(Run::Ended);
             }
             if !self
                 .input
@@ -131,8 +151,10 @@ impl<R: Read, W: Write> Connection<R, W> {
                 self.parser.refuse_value();
                 continue;
             }
-            if !self.read(goes_on)? {
-                return Ok(false);
+            match self.read()? {
+                Arrival::Bytes => {}
+                Arrival::End => return Ok(Run::Ended),
+                Arrival::Idle => return Ok(Run::Idle),
             }
         }
     }
@@ -173,44 +195,54 @@ impl<R: Read, W: Write> Connection<R, W> {
         Ok((flow, more))
     }
 
-    /// Reads more; false at the end.
-    fn read(&mut self, goes_on: &dyn Fn(bool) -> bool) -> io::Result<bool> {
+    /// Reads more.
+    fn read(&mut self) -> io::Result<Arrival> {
         let state = &self.session.state;
         let is_idle = self.input.filled().is_empty() && !self.parser.is_in_request();
-        if !is_idle {
+        let waits_since = state.engine.now();
+        let begun = match is_idle {
+            true => waits_since,
+            false => *self.begun.get_or_insert(waits_since),
+        };
+        loop {
             let now = state.engine.now();
-            let begun = *self.begun.get_or_insert(now);
-            if now.saturating_sub(begun) > state.request_timeout {
+            if !is_idle
+                && (now.saturating_sub(begun) > state.request_timeout
+                    || now.saturating_sub(waits_since) > state.idle_timeout)
+            {
                 return Err(too_slow());
             }
-        }
-        loop {
             let free = self.input.bytes.get_mut(self.input.end..);
-            match self.reader.read(free.unwrap_or_default()) {
-                Ok(0) => return Ok(false),
+            let free = free.unwrap_or_default();
+            let room = free.len();
+            match self.reader.read(free) {
+                Ok(0) => return Ok(Arrival::End),
                 Ok(bytes) => {
                     self.input.end += bytes;
+                    self.input.was_filled = bytes == room;
                     self.session.tally.add(Count::ReceivedBytes, bytes as u64);
-                    return Ok(true);
+                    return Ok(Arrival::Bytes);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if is_early(&error) => {
-                    if !is_idle {
-                        return Err(too_slow());
-                    }
-                    if !goes_on(true) {
-                        return Ok(false);
-                    }
-                }
+                Err(error) if is_early(&error) && is_idle => return Ok(Arrival::Idle),
+                Err(error) if is_early(&error) => {}
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Gives up the buffers of an idle connection.
+    pub(crate) fn release(&mut self) {
+        self.input.release();
+        self.sink.buffer = Vec::new();
+        self.session.release();
     }
 
     /// Reads and discards what the client still sends, up to a bound. If a socket is closed with
     /// unread bytes, the client may lose the last answer (TCP reset).
     pub(crate) fn linger(&mut self) {
         let mut left = LINGER_BYTES;
+        self.input.bytes.resize(INPUT_BYTES_FIRST, 0);
         while left > 0 {
             match self.reader.read(&mut self.input.bytes) {
                 Ok(0) | Err(_) => return,
@@ -239,7 +271,14 @@ impl Input {
         }
         (self.start, self.end) = (0, 0);
         if self.held.take().is_some() {
-            self.bytes = vec![0; INPUT_BYTES];
+            self.bytes = Vec::new();
+        }
+    }
+
+    /// Frees the memory, if nothing is in it.
+    fn release(&mut self) {
+        if self.filled().is_empty() {
+            *self = Input::default();
         }
     }
 
@@ -250,16 +289,27 @@ impl Input {
             self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
         }
-        if bytes > self.bytes.len() {
+        let more = match self.was_filled {
+            true => self.bytes.len() * 2,
+            false => 0,
+        };
+        let wanted = bytes.max(self.end + 1);
+        if self.held.is_none() && wanted <= INPUT_BYTES {
+            let length = wanted.max(more).next_power_of_two();
+            let length = length.clamp(INPUT_BYTES_FIRST, INPUT_BYTES);
+            self.bytes.resize(length.max(self.bytes.len()), 0);
+            return true;
+        }
+        if wanted > self.bytes.len() {
             let held = match self.held.take() {
-                Some(mut held) => held.resize(bytes).map(|()| held),
-                None => buffers.hold_now(bytes),
+                Some(mut held) => held.resize(wanted).map(|()| held),
+                None => buffers.hold_now(wanted),
             };
             let Ok(held) = held else {
                 return false;
             };
             self.held = Some(held);
-            self.bytes.resize(bytes, 0);
+            self.bytes.resize(wanted, 0);
         }
         true
     }

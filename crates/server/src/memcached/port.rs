@@ -1,7 +1,13 @@
-//! The memcached port: accepts clients, serves each on a thread of its own, and ends them.
+//! The memcached port: accepts clients, serves each on a thread of its own while it is active, and
+//! ends them.
+//!
+//! # Invariants
+//! 1. An idle client has no thread and no buffers: the system tells when it has sent something.
+//! 2. A client has one thread at most.
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,14 +15,25 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
-use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::connection::Connection;
+use super::connection::{Connection, Run};
 use super::port_state::PortState;
 use crate::net::accept::accept;
+use crate::net::connections::OpenConnection;
+use crate::net::idle::{IdleConnections, Presence};
 
 /// How long a client whose connection is closed may take to read the reason.
 const LINGER: Duration = Duration::from_secs(1);
+
+/// A client that sends nothing for this long gives up its thread and its buffers.
+const IDLE_AFTER: Duration = Duration::from_secs(1);
+
+/// How often a slot is looked for while none is free.
+const SLOT_EVERY: Duration = Duration::from_millis(100);
+
+/// The stack of a client's thread. A document has at most 128 levels.
+const STACK_BYTES: usize = 512 << 10;
 
 /// The port and its clients.
 #[derive(Clone)]
@@ -31,15 +48,44 @@ pub(crate) struct Port {
 struct Clients {
     sockets: Mutex<Sockets>,
     is_stopping: AtomicBool,
-    /// A client waits for the slot of an idle one.
-    is_waiting: AtomicBool,
+    idle: Arc<IdleConnections>,
     /// Notified when the last client has ended.
     gone: Notify,
 }
 
+/// A connected client. Its parts are released in this order: all else before it counts as ended.
+struct Client {
+    connection: Connection<Socket, Socket>,
+    socket: Socket,
+    _open: OpenConnection,
+    _slot: OwnedSemaphorePermit,
+    presence: Arc<Presence>,
+    leaving: Leaving,
+}
+
+/// A client's socket, which blocks. A clone is another handle to the same.
+#[derive(Clone)]
+struct Socket(Arc<TcpStream>);
+
+impl Read for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        (&*self.0).read(buffer)
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        (&*self.0).write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        (&*self.0).flush()
+    }
+}
+
 #[derive(Default)]
 struct Sockets {
-    by_id: HashMap<u64, TcpStream>,
+    by_id: HashMap<u64, Arc<TcpStream>>,
     next_id: u64,
 }
 
@@ -75,68 +121,46 @@ impl Port {
         }
     }
 
-    /// A slot for a client. If none is free, an idle client is ended for it.
+    /// A slot for a client. If none is free, the client that has been idle for longest is ended for
+    /// it.
     async fn slot(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
         if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
             return Ok(slot);
         }
-        self.clients.is_waiting.store(true, Ordering::Release);
-        let slot = Arc::clone(&self.slots).acquire_owned().await;
-        self.clients.is_waiting.store(false, Ordering::Release);
-        slot
+        loop {
+            self.clients.idle.evict_oldest();
+            let free = Arc::clone(&self.slots).acquire_owned();
+            if let Ok(slot) = tokio::time::timeout(SLOT_EVERY, free).await {
+                return slot;
+            }
+        }
     }
 
-    /// Starts a client's thread.
+    /// Begins to serve a client, which is idle until it sends something.
     fn begin(
         &self,
         stream: tokio::net::TcpStream,
         slot: OwnedSemaphorePermit,
     ) -> std::io::Result<()> {
         let stream = stream.into_std()?;
-        stream.set_nonblocking(false)?;
         stream.set_nodelay(true)?;
-        let timeout = Some(self.state.idle_timeout);
-        stream.set_read_timeout(timeout)?;
-        stream.set_write_timeout(timeout)?;
-        let id = self.clients.add(stream.try_clone()?);
-        let leaving = Leaving {
-            clients: Arc::clone(&self.clients),
-            id,
+        stream.set_read_timeout(Some(IDLE_AFTER.min(self.state.idle_timeout)))?;
+        stream.set_write_timeout(Some(self.state.idle_timeout))?;
+        let socket = Socket(Arc::new(stream));
+        let id = self.clients.add(Arc::clone(&socket.0));
+        let client = Client {
+            connection: Connection::new(Arc::clone(&self.state), socket.clone(), socket.clone()),
+            socket,
+            _open: self.state.counters.connections.begin(),
+            _slot: slot,
+            presence: self.clients.idle.begin(),
+            leaving: Leaving {
+                clients: Arc::clone(&self.clients),
+                id,
+            },
         };
-        let port = self.clone();
-        let run = move || {
-            let open = port.state.counters.connections.begin();
-            port.serve(&stream);
-            // In this order: all else is released before the client counts as ended.
-            drop((stream, open, slot, port));
-            drop(leaving);
-        };
-        std::thread::Builder::new()
-            .name("memcached".to_owned())
-            .spawn(run)?;
+        tokio::spawn(client.attend());
         Ok(())
-    }
-
-    /// Serves one client to its end.
-    fn serve(&self, stream: &TcpStream) {
-        let mut connection = Connection::new(Arc::clone(&self.state), stream, stream);
-        // An idle client stays while no other waits for a slot. One idle client ends for each
-        // that waits.
-        let goes_on = |is_idle: bool| {
-            let is_slot_wanted =
-                || is_idle && self.clients.is_waiting.swap(false, Ordering::AcqRel);
-            !self.clients.is_stopping.load(Ordering::Acquire) && !is_slot_wanted()
-        };
-        match connection.run(&goes_on) {
-            Ok(false) => {}
-            Ok(true) => {
-                // Errors do not matter here: the connection has ended.
-                let _ = stream.shutdown(Shutdown::Write);
-                let _ = stream.set_read_timeout(Some(LINGER));
-                connection.linger();
-            }
-            Err(error) => tracing::debug!(%error, "a memcached connection ended early"),
-        }
     }
 
     /// Ends all connections once the requests that were read are answered. Connections that are not
@@ -157,7 +181,7 @@ impl Port {
 }
 
 impl Clients {
-    fn add(&self, socket: TcpStream) -> u64 {
+    fn add(&self, socket: Arc<TcpStream>) -> u64 {
         let mut sockets = self.sockets.lock();
         let id = sockets.next_id;
         sockets.next_id += 1;
@@ -180,6 +204,71 @@ impl Clients {
             }
             gone.await;
         }
+    }
+}
+
+impl Client {
+    /// Serves the client to its end: on a thread while it is active, and on none while it is idle.
+    async fn attend(mut self) {
+        while self.is_ready().await {
+            let (done, ended) = oneshot::channel();
+            let run = move || {
+                // If nothing receives it, the server has stopped.
+                let _ = done.send(self.serve());
+            };
+            let thread = std::thread::Builder::new().name("memcached".to_owned());
+            if let Err(error) = thread.stack_size(STACK_BYTES).spawn(run) {
+                tracing::warn!(%error, "a memcached connection can't be served");
+                return;
+            }
+            match ended.await {
+                Ok(Some(client)) => self = client,
+                _ => return,
+            }
+        }
+    }
+
+    /// Waits until the client has sent something. False if its place is wanted before that.
+    async fn is_ready(&self) -> bool {
+        let socket = &self.socket.0;
+        let waiting = socket
+            .set_nonblocking(true)
+            .and_then(|()| socket.try_clone())
+            .and_then(tokio::net::TcpStream::from_std);
+        let Ok(waiting) = waiting else {
+            return false;
+        };
+        let is_readable = tokio::select! {
+            ready = waiting.readable() => ready.is_ok(),
+            () = self.presence.evicted() => false,
+        };
+        drop(waiting);
+        is_readable
+            && socket.set_nonblocking(false).is_ok()
+            && !self.leaving.clients.is_stopping.load(Ordering::Acquire)
+    }
+
+    /// Serves the client until it ends, or is idle again: then it is returned. Blocks.
+    fn serve(mut self) -> Option<Client> {
+        let in_service = self.presence.serve();
+        let clients = &self.leaving.clients;
+        let goes_on = || !clients.is_stopping.load(Ordering::Acquire);
+        match self.connection.run(&goes_on) {
+            Ok(Run::Idle) => {
+                self.connection.release();
+                drop(in_service);
+                return Some(self);
+            }
+            Ok(Run::Ended) => {}
+            Ok(Run::Lingers) => {
+                // Errors do not matter here: the connection has ended.
+                let _ = self.socket.0.shutdown(Shutdown::Write);
+                let _ = self.socket.0.set_read_timeout(Some(LINGER));
+                self.connection.linger();
+            }
+            Err(error) => tracing::debug!(%error, "a memcached connection ended early"),
+        }
+        None
     }
 }
 

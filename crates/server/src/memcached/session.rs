@@ -86,6 +86,11 @@ impl Session {
         self.admission.is_admitted()
     }
 
+    /// Frees what is kept to be reused.
+    pub(crate) fn release(&mut self) {
+        self.value = Vec::new();
+    }
+
     /// The longest value that the client may send now.
     pub(crate) fn value_bytes_max(&self) -> usize {
         self.admission.value_bytes_max(DOCUMENT_BYTES_MAX)

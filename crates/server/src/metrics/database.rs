@@ -1,6 +1,6 @@
 //! The metrics of the database and of each collection.
 
-use quiredb::{CollectionStats, DatabaseStats};
+use quiredb::{CollectionStats, DatabaseStats, IndexStats};
 
 use super::exposition::{Exposition, Metric, counter, gauge, histogram};
 
@@ -197,6 +197,58 @@ const COLLECTIONS: [Column<CollectionStats, f64>; 17] = [
     ),
 ];
 
+/// Of collections with a search index.
+const INDEXES: [Column<IndexStats, f64>; 7] = [
+    (
+        gauge("quire_index_complete", "1 if queries use the search index"),
+        |index| f64::from(u8::from(index.complete)),
+    ),
+    (
+        gauge(
+            "quire_index_documents",
+            "Documents that the search index was built of",
+        ),
+        |index| index.documents as f64,
+    ),
+    (
+        gauge(
+            "quire_index_lag_records",
+            "Records that are not in the search index yet",
+        ),
+        |index| index.lag_records as f64,
+    ),
+    (
+        gauge(
+            "quire_index_lag_seconds",
+            "How long ago the oldest of these records was written",
+        ),
+        |index| index.lag_micros as f64 / 1e6,
+    ),
+    (
+        counter(
+            "quire_index_records_total",
+            "Records that the search index has followed",
+        ),
+        |index| index.records as f64,
+    ),
+    (
+        counter(
+            "quire_index_busy_seconds_total",
+            "Time that building and following took",
+        ),
+        |index| index.busy_micros as f64 / 1e6,
+    ),
+    (
+        gauge(
+            "quire_index_errors",
+            "Partitions whose search index can't be worked on",
+        ),
+        |index| index.errors.len() as f64,
+    ),
+];
+
+const INDEX_BYTES: Metric = gauge("quire_index_bytes", "Bytes of a tree of the search index");
+
 /// Appends the metrics of the database and of each collection.
 pub(crate) fn render(stats: &DatabaseStats, text: &mut Exposition) {
     for (metric, value) in MEMORY.into_iter().chain(FILTERS) {
@@ -217,6 +269,27 @@ pub(crate) fn render(stats: &DatabaseStats, text: &mut Exposition) {
         for collection in &stats.collections {
             let labels = [("collection", collection.name.as_str())];
             text.sample(metric.name, &labels, value(collection));
+        }
+    }
+    render_indexes(stats, text);
+}
+
+fn render_indexes(stats: &DatabaseStats, text: &mut Exposition) {
+    let indexes = || {
+        let collections = stats.collections.iter();
+        collections.filter_map(|one| Some((one.name.as_str(), one.index.as_ref()?)))
+    };
+    for (metric, value) in INDEXES {
+        text.head(metric);
+        for (name, index) in indexes() {
+            text.sample(metric.name, &[("collection", name)], value(index));
+        }
+    }
+    text.head(INDEX_BYTES);
+    for (name, index) in indexes() {
+        for (tree, bytes) in &index.trees {
+            let labels = [("collection", name), ("tree", tree.as_str())];
+            text.sample(INDEX_BYTES.name, &labels, bytes);
         }
     }
 }

@@ -17,6 +17,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::connections::Connections;
+use super::lingering::{LINGER_BYTES, LINGER_TIME, Lingering};
 
 /// Length of the HTTP/2 connection preface: hyper needs these bytes to tell HTTP/2 from HTTP/1.
 const PREFACE_BYTES: u64 = 24;
@@ -32,6 +33,9 @@ pub(crate) struct ClientIo {
     /// The timer of a write that waits for the client; it counts only while `is_stalled`.
     stalled: Pin<Box<Sleep>>,
     is_stalled: bool,
+    lingering: Lingering,
+    /// How long, and how many bytes, are still discarded of a connection that is being closed.
+    linger: Option<(Pin<Box<Sleep>>, usize)>,
 }
 
 impl ClientIo {
@@ -39,8 +43,11 @@ impl ClientIo {
         stream: TcpStream,
         connections: Arc<Connections>,
         timeout: Duration,
+        lingering: Lingering,
     ) -> ClientIo {
         ClientIo {
+            lingering,
+            linger: None,
             stream,
             connections,
             timeout,
@@ -49,6 +56,25 @@ impl ClientIo {
             stalled: Box::pin(sleep(timeout)),
             is_stalled: false,
         }
+    }
+
+    /// Discards what the client still sends, until its end, or for as long as is due.
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some((time, left)) = &mut self.linger else {
+            return Poll::Ready(());
+        };
+        let mut discarded = [0; 8 << 10];
+        while *left > 0 {
+            let mut buf = ReadBuf::new(&mut discarded);
+            match Pin::new(&mut self.stream).poll_read(cx, &mut buf) {
+                Poll::Ready(Ok(())) if !buf.filled().is_empty() => {
+                    *left = left.saturating_sub(buf.filled().len());
+                }
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => return time.as_mut().poll(cx),
+            }
+        }
+        Poll::Ready(())
     }
 
     /// Passes on the result of a write: counts its bytes, or starts and checks the timer of a
@@ -138,7 +164,16 @@ impl AsyncWrite for ClientIo {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+        let this = self.get_mut();
+        if this.linger.is_none() {
+            ready!(Pin::new(&mut this.stream).poll_shutdown(cx))?;
+            if !this.lingering.is_set() {
+                return Poll::Ready(Ok(()));
+            }
+            this.linger = Some((Box::pin(sleep(LINGER_TIME)), LINGER_BYTES));
+        }
+        ready!(this.poll_linger(cx));
+        Poll::Ready(Ok(()))
     }
 }
 

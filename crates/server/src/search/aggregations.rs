@@ -6,19 +6,33 @@
 use quire_model::ordered::OrderedValue;
 use quiredb::query::{Aggregate, Aggregated, Value};
 use serde_json::{Map, Value as Json, json};
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use super::filter::{known, object, only_entry, text, unsupported};
+use super::filter::{check_field, known, object, only_entry, text, unsupported};
 use crate::http::failure::{Failure, Outcome};
 
 /// Buckets of an answer at most, as in OpenSearch.
 const BUCKETS_MAX: u64 = 65_535;
+
+/// The kinds that are known.
+const KINDS: [&str; 7] = [
+    "avg",
+    "cardinality",
+    "histogram",
+    "max",
+    "min",
+    "sum",
+    "terms",
+];
 
 /// One requested aggregation.
 #[derive(Debug)]
 pub(crate) struct Aggregation {
     pub(crate) name: String,
     pub(crate) aggregate: Aggregate,
+    /// The kind that was asked for.
+    kind: &'static str,
     shape: Shape,
 }
 
@@ -57,6 +71,7 @@ fn aggregation(name: &str, agg: &Json) -> Outcome<Aggregation> {
     };
     known(body, kind, options)?;
     let field = text(body.get("field"), &format!("[{kind}] needs a [field]"))?;
+    check_field(field)?;
     let mut shape = Shape::Metric;
     let aggregate = match kind {
         "avg" => Aggregate::avg(field),
@@ -89,6 +104,10 @@ fn aggregation(name: &str, agg: &Json) -> Outcome<Aggregation> {
     Ok(Aggregation {
         name: name.to_owned(),
         aggregate,
+        kind: KINDS
+            .into_iter()
+            .find(|known| *known == kind)
+            .unwrap_or("terms"),
         shape,
     })
 }
@@ -125,6 +144,31 @@ fn only(body: &Map<String, Json>, kind: &str, name: &str, values: &[Json]) -> Ou
 }
 
 impl Aggregation {
+    /// The name in the answer; with its kind before it where the caller wants that.
+    pub(crate) fn answer_name(&self, aggregated: &Aggregated, typed: bool) -> String {
+        if !typed {
+            return self.name.clone();
+        }
+        let kind = match aggregated {
+            Aggregated::Terms { terms, .. } => {
+                let of = |(value, _): &(Value, u64)| match value.get() {
+                    OrderedValue::String(_) => "sterms",
+                    OrderedValue::Float(_) => "dterms",
+                    _ => "lterms",
+                };
+                let kinds: BTreeSet<&str> = terms.iter().map(of).collect();
+                let mut kinds = kinds.into_iter();
+                match (kinds.next(), kinds.next()) {
+                    (Some(only), None) => only,
+                    (Some("dterms"), Some("lterms")) => "dterms",
+                    _ => "sterms",
+                }
+            }
+            _ => self.kind,
+        };
+        format!("{kind}#{}", self.name)
+    }
+
     /// Appends the answer.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! How a query is executed: its views, its bounds, its errors.
 
+use std::time::Duration;
+
 use quiredb::query::Options;
 use quiredb::{Collection, View};
 
@@ -7,6 +9,15 @@ use crate::http::failure::{Failure, Outcome};
 
 /// What finding the hits may hold, of the memory of all requests.
 pub(crate) const SEARCH_BYTES_MAX: usize = 16 << 20;
+
+/// When a query is to give up, and what then.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Limits {
+    /// The longest that it may take.
+    pub(crate) timeout: Option<Duration>,
+    /// What was found until then is the answer.
+    pub(crate) partial: bool,
+}
 
 /// The bounds of a query; `stop` is true once the caller no longer waits.
 pub(crate) fn options<'a>(stop: &'a (dyn Fn() -> bool + Sync)) -> Options<'a> {

@@ -5,13 +5,30 @@
 //! give a wrong answer.
 
 use quiredb::ID;
-use quiredb::query::{Filter, Value, field};
+use quiredb::query::{Field, Filter, Value, field};
 use serde_json::{Map, Value as Json};
 use std::ops::Bound;
 
 use crate::http::failure::{Failure, Outcome};
 
 type Object = Map<String, Json>;
+
+/// Names that OpenSearch has for what is not in a document, and that no query here can be about.
+/// `_id` is the key, and can.
+const METADATA: [&str; 9] = [
+    "_field_names",
+    "_ignored",
+    "_index",
+    "_primary_term",
+    "_routing",
+    "_seq_no",
+    "_source",
+    "_type",
+    "_version",
+];
+
+/// The end of a path by which clients name the whole text of a field.
+const KEYWORD: &str = ".keyword";
 
 /// A query that can't be answered, and why.
 pub(crate) fn unsupported(what: impl Into<String>) -> Failure {
@@ -28,33 +45,36 @@ pub(crate) fn filter(query: &Json) -> Outcome<Filter> {
     let object = object(query, "query")?;
     let (name, body) = only_entry(object, "query")?;
     match name {
-        "match_all" => known(self::object(body, name)?, name, &[]).map(|()| Filter::All),
-        "match_none" => known(self::object(body, name)?, name, &[]).map(|()| Filter::none()),
+        "match_all" => known_query(self::object(body, name)?, name, &[]).map(|()| Filter::All),
+        "match_none" => known_query(self::object(body, name)?, name, &[]).map(|()| Filter::none()),
         "bool" => boolean(self::object(body, name)?),
         "constant_score" => {
             let body = self::object(body, name)?;
-            known(body, name, &["filter"])?;
+            known_query(body, name, &["filter"])?;
             let inner = body.get("filter");
             filter(inner.ok_or_else(|| unsupported("[constant_score] needs a [filter]"))?)
         }
         "term" => {
             let (at, value) = on_field(body, name, "value")?;
-            Ok(field(at).is_in(values(at, [value], name)?))
+            let values = values(at, [value], name)?;
+            on(at, |field| field.is_in(values.clone()))
         }
         "terms" => terms(self::object(body, name)?),
         "range" => range(self::object(body, name)?),
         "exists" => {
             let body = self::object(body, name)?;
-            known(body, name, &["field"])?;
-            Ok(field(text(body.get("field"), "[exists] needs a [field]")?).exists())
+            known_query(body, name, &["field"])?;
+            let at = text(body.get("field"), "[exists] needs a [field]")?;
+            on(at, |field| field.exists())
         }
         "prefix" => {
             let (at, value) = on_field(body, name, "value")?;
-            Ok(field(at).starts_with(text(Some(value), "[prefix] needs a string")?))
+            let prefix = text(Some(value), "[prefix] needs a string")?;
+            on(at, |field| field.starts_with(prefix))
         }
         "ids" => {
             let body = self::object(body, name)?;
-            known(body, name, &["values"])?;
+            known_query(body, name, &["values"])?;
             let ids = match body.get("values") {
                 Some(Json::Array(ids)) => ids.as_slice(),
                 Some(one) => std::slice::from_ref(one),
@@ -75,11 +95,15 @@ pub(crate) fn filter(query: &Json) -> Outcome<Filter> {
 fn boolean(body: &Object) -> Outcome<Filter> {
     let name = "bool";
     let clauses = ["filter", "must", "must_not", "should"];
-    known(
-        body,
-        name,
-        &[&clauses[..], &["minimum_should_match"]].concat(),
-    )?;
+    // The Java clients send that the clauses of `must_not` count alone, which they do.
+    let others = ["minimum_should_match", "adjust_pure_negative"];
+    known_query(body, name, &[&clauses[..], &others].concat())?;
+    if body
+        .get("adjust_pure_negative")
+        .is_some_and(|value| value != true)
+    {
+        return Err(unsupported("[adjust_pure_negative] of [bool] must be true"));
+    }
     let of = |clause: &str| -> Outcome<Vec<Filter>> {
         match body.get(clause) {
             None | Some(Json::Null) => Ok(Vec::new()),
@@ -110,19 +134,23 @@ fn boolean(body: &Object) -> Outcome<Filter> {
 }
 
 fn terms(body: &Object) -> Outcome<Filter> {
-    let (at, values) = only_entry(body, "terms")?;
+    let (at, values) = only_field(body, "terms")?;
     let Json::Array(values) = values else {
         return Err(unsupported(format!(
             "[terms] of [{at}] must be a list of values: looking them up elsewhere is not supported"
         )));
     };
-    Ok(field(at).is_in(self::values(at, values, "terms")?))
+    let values = self::values(at, values, "terms")?;
+    on(at, |field| field.is_in(values.clone()))
 }
 
 fn range(body: &Object) -> Outcome<Filter> {
-    let (path, bounds) = only_entry(body, "range")?;
+    let (path, bounds) = only_field(body, "range")?;
     let bounds = object(bounds, "range")?;
-    known(bounds, "range", &["gt", "gte", "lt", "lte"])?;
+    // The last four are how clients of older versions say it.
+    let ends = ["gt", "gte", "lt", "lte"];
+    let older = ["from", "to", "include_lower", "include_upper"];
+    known_query(bounds, "range", &[ends, older].concat())?;
     let bound = |name: &str| match bounds.get(name) {
         None | Some(Json::Null) => Ok(None),
         Some(value) => {
@@ -130,22 +158,73 @@ fn range(body: &Object) -> Outcome<Filter> {
             scalar(value, "range").map(Some)
         }
     };
+    let older = |name: &str, inclusive: &str| -> Outcome<Option<Bound<Value>>> {
+        let inclusive = match bounds.get(inclusive) {
+            None => true,
+            Some(Json::Bool(inclusive)) => *inclusive,
+            Some(_) => return Err(unsupported(format!("[{inclusive}] must be a boolean"))),
+        };
+        let make = match inclusive {
+            true => Bound::Included,
+            false => Bound::Excluded,
+        };
+        Ok(bound(name)?.map(make))
+    };
     let lower = [
         bound("gt")?.map(Bound::Excluded),
         bound("gte")?.map(Bound::Included),
+        older("from", "include_lower")?,
     ];
     let upper = [
         bound("lt")?.map(Bound::Excluded),
         bound("lte")?.map(Bound::Included),
+        older("to", "include_upper")?,
     ];
-    let one = |bounds: [Option<Bound<Value>>; 2], name: &str| match bounds {
-        [Some(_), Some(_)] => Err(unsupported(format!(
-            "[range] of [{path}] has both [{name}] and [{name}e]"
-        ))),
-        [bound, other] => Ok(bound.or(other).unwrap_or(Bound::Unbounded)),
+    let one = |bounds: [Option<Bound<Value>>; 3], names: &str| {
+        let mut bounds = bounds.into_iter().flatten();
+        match (bounds.next(), bounds.next()) {
+            (_, Some(_)) => Err(unsupported(format!(
+                "[range] of [{path}] has more than one of {names}"
+            ))),
+            (bound, None) => Ok(bound.unwrap_or(Bound::Unbounded)),
+        }
     };
-    let (lower, upper) = (one(lower, "gt")?, one(upper, "lt")?);
-    Ok(Filter::Range(path.into(), lower, upper))
+    let lower = one(lower, "[gt], [gte] and [from]")?;
+    let upper = one(upper, "[lt], [lte] and [to]")?;
+    let range = |path: &str| Filter::Range(path.into(), lower.clone(), upper.clone());
+    either(path, range)
+}
+
+/// A filter about the field that a query names.
+fn on(at: &str, make: impl Fn(Field) -> Filter) -> Outcome<Filter> {
+    either(at, |path| make(field(path)))
+}
+
+/// A filter about the field at a path. `x.keyword` is `x`, as clients of OpenSearch name the whole
+/// of a text, or a field of that name in the object `x`.
+fn either(at: &str, make: impl Fn(&str) -> Filter) -> Outcome<Filter> {
+    check_field(at)?;
+    Ok(match whole_text(at) {
+        Some(whole) => make(whole).or(make(at)),
+        None => make(at),
+    })
+}
+
+/// `x` of `x.keyword`.
+pub(crate) fn whole_text(path: &str) -> Option<&str> {
+    path.strip_suffix(KEYWORD).filter(|whole| !whole.is_empty())
+}
+
+/// Refuses a field that is not in documents: a query about it would find nothing, or the wrong
+/// documents.
+pub(crate) fn check_field(path: &str) -> Outcome<()> {
+    match METADATA.contains(&path) {
+        true => Err(unsupported(format!(
+            "field [{path}] can't be queried, sorted or aggregated: collections are named in the \
+             path, and documents by [_id]"
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// Refuses date math. Values are compared as they are, so a text such as `now-1d` would be compared
@@ -166,10 +245,19 @@ fn is_relative_to_now(text: &str) -> bool {
 
 /// `{FIELD: VALUE}` or `{FIELD: {"value": VALUE}}`.
 fn on_field<'a>(body: &'a Json, name: &str, member: &str) -> Outcome<(&'a str, &'a Json)> {
-    let (at, value) = only_entry(object(body, name)?, name)?;
+    let (at, value) = only_field(object(body, name)?, name)?;
     let value = match value {
         Json::Object(members) => {
-            known(members, name, &[member])?;
+            known_query(members, name, &[member, "case_insensitive"])?;
+            if members
+                .get("case_insensitive")
+                .is_some_and(|value| value != false)
+            {
+                return Err(unsupported(format!(
+                    "[case_insensitive] of [{name}] is not supported: values are compared as they \
+                     are"
+                )));
+            }
             members
                 .get(member)
                 .ok_or_else(|| unsupported(format!("[{name}] of [{at}] needs a [{member}]")))?
@@ -199,7 +287,7 @@ fn values<'a>(
 }
 
 /// A value to compare with.
-fn scalar(value: &Json, name: &str) -> Outcome<Value> {
+pub(crate) fn scalar(value: &Json, name: &str) -> Outcome<Value> {
     match value {
         Json::Bool(value) => Ok(Value::from(*value)),
         Json::String(text) => Ok(Value::from(text.as_str())),
@@ -235,6 +323,35 @@ pub(crate) fn only_entry<'a>(object: &'a Object, name: &str) -> Outcome<(&'a str
             "[{name}] must have one member: [{second}] is not supported beside another"
         ))),
         (None, _) => Err(unsupported(format!("[{name}] is empty"))),
+    }
+}
+
+/// The only member of a query that is a field: a `boost` may be beside it.
+fn only_field<'a>(body: &'a Object, name: &str) -> Outcome<(&'a str, &'a Json)> {
+    check_boost(body, name)?;
+    let mut members = body.iter().filter(|(member, _)| *member != "boost");
+    match (members.next(), members.next()) {
+        (Some((only, value)), None) => Ok((only, value)),
+        (Some(_), Some((second, _))) => Err(unsupported(format!(
+            "[{name}] must have one member: [{second}] is not supported beside another"
+        ))),
+        (None, _) => Err(unsupported(format!("[{name}] is empty"))),
+    }
+}
+
+/// Refuses members of a query that are not in `names`, nor a `boost` that changes nothing.
+fn known_query(body: &Object, name: &str, names: &[&str]) -> Outcome<()> {
+    check_boost(body, name)?;
+    known(body, name, &[names, &["boost"]].concat())
+}
+
+/// Refuses a boost other than 1: nothing is scored.
+fn check_boost(body: &Object, name: &str) -> Outcome<()> {
+    match body.get("boost") {
+        Some(boost) if boost.as_f64() != Some(1.0) && !boost.is_object() => Err(unsupported(
+            format!("[boost] of [{name}] must be 1: nothing is scored"),
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -1,14 +1,20 @@
 //! The answer to a search, made piece by piece.
 
-use quiredb::query::{Aggregated, Hit, Order};
-use quiredb::{Found, ID, ValueRef, View};
+use quire_model::ordered::Direction;
+use quiredb::query::{Aggregated, Answer, Hit, Measure, Options, Order, Path, Query, field, find};
+use quiredb::{ID, Key, ValueRef, View};
+use serde_json::Value as Json;
+use std::sync::Arc;
 use tokio::time::Instant;
 
-use super::execute::{failed, options, views};
+use super::after::after;
+use super::by_key::page_by_key;
+use super::execute::{failed, options};
+use super::filter::{unsupported, whole_text};
 use super::request::Request;
-use crate::collections::selection::{Selection, searched};
 use crate::documents::lookup::Group;
-use crate::engine::Engine;
+use crate::documents::source::Source;
+use crate::engine::timed_out;
 use crate::http::answer::write_string;
 use crate::http::body::WHOLE_BYTES_MAX;
 use crate::http::buffers::Held;
@@ -21,57 +27,75 @@ const PIECE_BYTES: usize = 256 << 10;
 const GROUP_FIRST: usize = 16;
 const GROUP_MAX: usize = 256;
 
+/// How hits are written.
+#[derive(Debug, Clone)]
+pub(crate) struct HitWriter {
+    /// Which part of a document is shown.
+    pub(crate) source: Source,
+    pub(crate) orders: Vec<Order>,
+    pub(crate) with_version: bool,
+    pub(crate) with_seq_no: bool,
+}
+
+/// The hits that are not written yet.
+pub(crate) enum Hits {
+    /// Documents to be read.
+    Places(std::vec::IntoIter<Hit>),
+    /// Documents of the only view.
+    Documents(std::vec::IntoIter<quiredb::Found>),
+}
+
 /// A search whose hits are found, and its answer so far.
 pub(crate) struct Search {
-    views: Vec<View>,
-    request: Request,
-    orders: Vec<Order>,
-    hits: std::vec::IntoIter<Hit>,
+    views: Arc<Vec<View>>,
+    writer: HitWriter,
+    hits: Hits,
     /// The text before the hits, and after; none once written.
     head: Option<Vec<u8>>,
     tail: Option<Vec<u8>>,
     group: Group,
     is_first: bool,
     /// The memory reserved for the hits.
-    _held: Held,
+    _held: Option<Held>,
 }
 
 impl Search {
-    /// Finds the hits. Blocks.
+    /// Finds the hits. `id` is the name and the text of an id that the answer begins with. Blocks.
     pub(crate) fn begin(
-        engine: &Engine,
-        selection: &Selection,
+        views: Arc<Vec<View>>,
         request: Request,
+        id: Option<(&str, &str)>,
         stop: &(dyn Fn() -> bool + Sync),
-        mut held: Held,
+        mut held: Option<Held>,
         begun: Instant,
     ) -> Outcome<Search> {
-        let collections = selection.collections(engine)?;
-        let views = views(&collections)?;
-        let orders = request.query.order.clone();
-        let query = request.query.clone().prepare();
-        let query = query.map_err(|error| failed(error.into()))?;
-        let answer = View::query_all(&views, &query, &options(stop)).map_err(failed)?;
-        held.resize(size_of_val(answer.hits.as_slice()))?;
-        let tail = tail(&request, &answer.aggregates)?;
-        let took = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let shards = searched(&collections);
-        let mut head =
-            format!("{{\"took\":{took},\"timed_out\":false,\"_shards\":{shards},\"hits\":{{");
-        if let Some(count) = answer.count {
-            head.push_str(&format!(
-                "\"total\":{{\"value\":{count},\"relation\":\"eq\"}},"
-            ));
+        let Found {
+            hits,
+            answer,
+            query,
+        } = find_hits(&views, &request, stop, begun)?;
+        if let (Some(held), Hits::Places(hits)) = (&mut held, &hits) {
+            held.resize(size_of_val(hits.as_slice()))?;
         }
-        let is_scored = orders.is_empty() && !answer.hits.is_empty();
-        let score = if is_scored { "1.0" } else { "null" };
-        head.push_str(&format!("\"max_score\":{score},\"hits\":["));
+        let tail = tail(&request, &answer.aggregates)?;
+        let writer = HitWriter {
+            orders: query.order,
+            ..request.writer()
+        };
+        let is_scored = writer.orders.is_empty() && !hits.is_empty();
+        let head = head(
+            &views,
+            (answer.count, answer.is_partial),
+            request.total_as_int,
+            is_scored,
+            id,
+            begun,
+        );
         Ok(Search {
             views,
-            request,
-            orders,
-            hits: answer.hits.into_iter(),
-            head: Some(head.into_bytes()),
+            writer,
+            hits,
+            head: Some(head),
             tail: Some(tail),
             group: Group::new(GROUP_FIRST, GROUP_MAX, PIECE_BYTES),
             is_first: true,
@@ -87,20 +111,30 @@ impl Search {
     /// Makes the next piece of the answer. Blocks.
     pub(crate) fn next_piece(&mut self) -> Outcome<Vec<u8>> {
         let mut out = self.head.take().unwrap_or_default();
-        while out.len() < PIECE_BYTES && !self.hits.as_slice().is_empty() {
+        while out.len() < PIECE_BYTES && !self.hits.is_empty() {
             let before = out.len();
-            let hits: Vec<Hit> = self.hits.by_ref().take(self.group.size()).collect();
-            let found = View::documents_of(&self.views, &hits).map_err(failed)?;
-            assert!(found.len() == hits.len(), "each hit has one document");
-            for (hit, found) in hits.iter().zip(&found) {
-                if !std::mem::take(&mut self.is_first) {
-                    out.push(b',');
+            let count = match &mut self.hits {
+                Hits::Places(places) => {
+                    let hits: Vec<Hit> = places.by_ref().take(self.group.size()).collect();
+                    let first = std::mem::take(&mut self.is_first);
+                    self.writer
+                        .write_places(&self.views, &hits, first, &mut out)?;
+                    hits.len()
                 }
-                self.write_hit(*hit, found, &mut out);
-            }
-            self.group.was(hits.len(), out.len() - before);
+                Hits::Documents(documents) => {
+                    let index = self.views.first().map_or("", View::collection_name);
+                    for found in documents.by_ref().take(self.group.size()) {
+                        if !std::mem::take(&mut self.is_first) {
+                            out.push(b',');
+                        }
+                        self.writer.write(index, &found, &mut out);
+                    }
+                    self.group.size()
+                }
+            };
+            self.group.was(count, out.len() - before);
         }
-        if self.hits.as_slice().is_empty()
+        if self.hits.is_empty()
             && let Some(tail) = self.tail.take()
         {
             out.extend_from_slice(&tail);
@@ -124,28 +158,78 @@ impl Search {
         }
         Ok(out)
     }
+}
 
-    fn write_hit(&self, hit: Hit, found: &Found, out: &mut Vec<u8>) {
+impl Hits {
+    /// The places; none of documents that are there already.
+    pub(crate) fn into_places(self) -> std::vec::IntoIter<Hit> {
+        match self {
+            Hits::Places(places) => places,
+            Hits::Documents(_) => Vec::new().into_iter(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Hits::Places(hits) => hits.as_slice().is_empty(),
+            Hits::Documents(hits) => hits.as_slice().is_empty(),
+        }
+    }
+}
+
+impl HitWriter {
+    /// Reads the documents of hits and appends them, the first without a comma if `is_first`.
+    pub(crate) fn write_places(
+        &self,
+        views: &[View],
+        hits: &[Hit],
+        mut is_first: bool,
+        out: &mut Vec<u8>,
+    ) -> Outcome<()> {
+        let found = View::documents_of(views, hits).map_err(failed)?;
+        assert!(found.len() == hits.len(), "each hit has one document");
+        for (hit, found) in hits.iter().zip(&found) {
+            if !std::mem::take(&mut is_first) {
+                out.push(b',');
+            }
+            self.write(index_of(views, *hit), found, out);
+        }
+        Ok(())
+    }
+
+    /// Appends a hit.
+    pub(crate) fn write(&self, index: &str, found: &quiredb::Found, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"_index\":");
-        write_string(self.index_of(hit), out);
+        write_string(index, out);
         out.extend_from_slice(b",\"_id\":");
         write_string(&found.key.to_string(), out);
+        if self.with_version {
+            out.extend_from_slice(format!(",\"_version\":{}", found.version).as_bytes());
+        }
+        if self.with_seq_no {
+            let seq_no = format!(",\"_seq_no\":{},\"_primary_term\":1", found.version);
+            out.extend_from_slice(seq_no.as_bytes());
+        }
         let score = if self.orders.is_empty() {
             "1.0"
         } else {
             "null"
         };
         out.extend_from_slice(format!(",\"_score\":{score}").as_bytes());
-        if self.request.source.shown {
+        if self.source.shown {
             out.extend_from_slice(b",\"_source\":");
             let document = ValueRef::Object(found.document.root());
-            self.request.source.fields.write(document, "", out);
+            self.source.fields.write(document, "", out);
         }
         for (at, order) in self.orders.iter().enumerate() {
             out.extend_from_slice(if at == 0 { b",\"sort\":[" } else { b"," });
+            if order.path.as_str() == ID {
+                // As text, as `_id` is elsewhere.
+                write_string(&found.key.to_string(), out);
+                continue;
+            }
             match order.value_of(&found.document) {
                 Some(value) => value.write_json(out),
-                None if order.path.as_str() == ID => write_string(&found.key.to_string(), out),
                 None => out.extend_from_slice(b"null"),
             }
         }
@@ -154,20 +238,204 @@ impl Search {
         }
         out.push(b'}');
     }
+}
 
-    /// The name of the collection that a hit is in. Shards are numbered across all collections.
-    fn index_of(&self, hit: Hit) -> &str {
-        let mut end = 0;
-        let found = self.views.iter().find(|view| {
-            end += view.partition_count();
-            hit.shard < end
+/// The hits of a search and what else it answers.
+pub(crate) struct Found {
+    pub(crate) hits: Hits,
+    pub(crate) answer: Answer,
+    /// The query, its fields named as the documents have them.
+    pub(crate) query: Query,
+}
+
+/// Finds the hits of a search, and what it says of all documents that match.
+pub(crate) fn find_hits(
+    views: &[View],
+    request: &Request,
+    stop: &(dyn Fn() -> bool + Sync),
+    begun: Instant,
+) -> Outcome<Found> {
+    let mut query = request.query.clone();
+    name_whole_texts(views, &mut query, stop)?;
+    let limits = request.limits;
+    let is_over = || {
+        let mut timeout = limits.timeout.iter();
+        stop() || timeout.any(|timeout| begun.elapsed() >= *timeout)
+    };
+    let options = Options {
+        partial: limits.partial && limits.timeout.is_some(),
+        ..options(&is_over)
+    };
+    let run = |query: Query| {
+        let query = query.prepare().map_err(|error| failed(error.into()))?;
+        let answer = View::query_all(views, &query, &options);
+        answer.map_err(|error| match (is_over() && !stop(), limits.timeout) {
+            (true, Some(timeout)) => timed_out("search", timeout),
+            _ => failed(error),
+        })
+    };
+    let Some(values) = &request.search_after else {
+        let mut answer = run(query.clone())?;
+        let hits = std::mem::take(&mut answer.hits);
+        return Ok(Found {
+            hits: Hits::Places(hits.into_iter()),
+            answer,
+            query,
         });
-        found.map_or("", View::collection_name)
+    };
+    // The total and the aggregates are about all documents, whatever page is wanted.
+    let of_all = Query {
+        order: Vec::new(),
+        limit: Some(0),
+        ..query.clone()
+    };
+    let of_page = Query {
+        count: false,
+        aggregates: Vec::new(),
+        ..query.clone()
+    };
+    let answer = match of_all.count || !of_all.aggregates.is_empty() {
+        true => run(of_all)?,
+        false => Answer::default(),
+    };
+    let hits = match by_key(views, &of_page, values)? {
+        Some((view, key)) => {
+            let size = usize::try_from(of_page.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+            let matching = find(of_page.filter).prepare();
+            let matching = matching.map_err(|error| failed(error.into()))?;
+            let (page, _) = page_by_key(view, &matching, Some(&key), size, stop)?;
+            Hits::Documents(page.into_iter())
+        }
+        None => {
+            let beyond = after(&of_page.order, values)?;
+            let filter = of_page.filter.clone().and(beyond);
+            Hits::Places(run(Query { filter, ..of_page })?.hits.into_iter())
+        }
+    };
+    Ok(Found {
+        hits,
+        answer,
+        query,
+    })
+}
+
+/// The only view and the key to go on after, if the order is that of keys alone.
+fn by_key<'v>(
+    views: &'v [View],
+    query: &Query,
+    values: &[Json],
+) -> Outcome<Option<(&'v View, Key)>> {
+    let is_about_id = query.order.iter().any(|order| order.path.as_str() == ID);
+    if is_about_id && views.len() > 1 {
+        return Err(unsupported(
+            "[search_after] with [_id], [_doc] or [_shard_doc] is about one collection: two of \
+             them may have documents of the same id",
+        ));
+    }
+    match (views, query.order.as_slice(), values) {
+        ([view], [order], [value])
+            if is_about_id && order.direction == Direction::Ascending && query.skip == 0 =>
+        {
+            let text = match value {
+                Json::String(text) => text.clone(),
+                Json::Number(number) => number.to_string(),
+                _ => return Ok(None),
+            };
+            Ok(Key::parse(&text).ok().map(|key| (view, key)))
+        }
+        _ => Ok(None),
     }
 }
 
+/// Takes `x.keyword` for `x` in the orders and aggregates, if a document has a value at `x`.
+fn name_whole_texts(
+    views: &[View],
+    query: &mut Query,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Outcome<()> {
+    let rename = |path: &mut Path| -> Outcome<()> {
+        let Some(whole) = whole_text(path.as_str()) else {
+            return Ok(());
+        };
+        let one = find(field(whole).exists()).limit(1).prepare();
+        let one = one.map_err(|error| failed(error.into()))?;
+        let found = View::query_all(views, &one, &options(stop)).map_err(failed)?;
+        if !found.hits.is_empty() {
+            *path = Path::new(whole);
+        }
+        Ok(())
+    };
+    for order in &mut query.order {
+        rename(&mut order.path)?;
+    }
+    for (_, aggregate) in &mut query.aggregates {
+        match &mut aggregate.what {
+            Measure::Min(path)
+            | Measure::Max(path)
+            | Measure::Sum(path)
+            | Measure::Avg(path)
+            | Measure::Distinct(path)
+            | Measure::ApproximateDistinct(path)
+            | Measure::Percentile { path, .. }
+            | Measure::Terms { path, .. }
+            | Measure::Histogram { path, .. } => rename(path)?,
+            Measure::Count | Measure::Group(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The name of the collection that a hit is in. Shards are numbered across all collections.
+fn index_of(views: &[View], hit: Hit) -> &str {
+    let mut end = 0;
+    let found = views.iter().find(|view| {
+        end += view.partition_count();
+        hit.shard < end
+    });
+    found.map_or("", View::collection_name)
+}
+
+/// The text before the hits.
+pub(crate) fn head(
+    views: &[View],
+    (count, timed_out): (Option<u64>, bool),
+    total_as_int: bool,
+    is_scored: bool,
+    id: Option<(&str, &str)>,
+    begun: Instant,
+) -> Vec<u8> {
+    let mut out = b"{".to_vec();
+    if let Some((name, id)) = id {
+        write_string(name, &mut out);
+        out.push(b':');
+        write_string(id, &mut out);
+        out.push(b',');
+    }
+    let took = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let partitions: u64 = views
+        .iter()
+        .map(|view| u64::from(view.partition_count()))
+        .sum();
+    let mut text = format!(
+        "\"took\":{took},\"timed_out\":{timed_out},\"_shards\":{{\"total\":{partitions},\
+         \"successful\":{partitions},\"skipped\":0,\"failed\":0}},\"hits\":{{"
+    );
+    match count {
+        Some(count) if total_as_int => text.push_str(&format!("\"total\":{count},")),
+        Some(count) => {
+            let total = format!("\"total\":{{\"value\":{count},\"relation\":\"eq\"}},");
+            text.push_str(&total);
+        }
+        None => {}
+    }
+    let score = if is_scored { "1.0" } else { "null" };
+    text.push_str(&format!("\"max_score\":{score},\"hits\":["));
+    out.extend_from_slice(text.as_bytes());
+    out
+}
+
 /// The text after the hits.
-fn tail(request: &Request, answers: &[(String, Aggregated)]) -> Outcome<Vec<u8>> {
+pub(crate) fn tail(request: &Request, answers: &[(String, Aggregated)]) -> Outcome<Vec<u8>> {
     let mut out = b"]}".to_vec();
     for (at, (aggregation, (_, answer))) in request.aggregations.iter().zip(answers).enumerate() {
         let comma: &[u8] = if at == 0 {
@@ -176,7 +444,8 @@ fn tail(request: &Request, answers: &[(String, Aggregated)]) -> Outcome<Vec<u8>>
             b","
         };
         out.extend_from_slice(comma);
-        write_string(&aggregation.name, &mut out);
+        let name = aggregation.answer_name(answer, request.typed_keys);
+        write_string(&name, &mut out);
         out.push(b':');
         aggregation.write(answer, &mut out)?;
     }

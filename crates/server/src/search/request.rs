@@ -2,9 +2,13 @@
 
 use quiredb::query::{Query, find, find_all};
 use serde_json::{Map, Value as Json};
+use std::time::Duration;
 
 use super::aggregations::{Aggregation, aggregations};
-use super::filter::{filter, known, object, unsupported};
+use super::contexts::lease;
+use super::execute::Limits;
+use super::filter::{filter, known, object, text, unsupported};
+use super::hits::HitWriter;
 use super::sort::{orders, orders_of_text};
 use crate::documents::source::{Source, SourceBody};
 use crate::http::failure::{Failure, Outcome};
@@ -12,6 +16,19 @@ use crate::http::params::Params;
 
 /// Hits in an answer by default, as in OpenSearch.
 const SIZE_DEFAULT: u64 = 10;
+
+/// Members of a body that change nothing here, with the values that they may have then.
+const WITHOUT_EFFECT: [(&str, &[&str]); 9] = [
+    ("docvalue_fields", &["[]"]),
+    ("explain", &["false"]),
+    ("fields", &["[]"]),
+    ("indices_boost", &["[]"]),
+    ("profile", &["false"]),
+    ("script_fields", &["{}"]),
+    ("stored_fields", &["[]", "\"_none_\""]),
+    ("terminate_after", &["0"]),
+    ("track_scores", &["false"]),
+];
 
 /// A search.
 #[derive(Debug)]
@@ -21,40 +38,74 @@ pub(crate) struct Request {
     pub(crate) aggregations: Vec<Aggregation>,
     /// Which part of a hit's document is shown.
     pub(crate) source: Source,
+    pub(crate) limits: Limits,
+    /// The place in the order after which the page begins.
+    pub(crate) search_after: Option<Vec<Json>>,
+    /// The point in time that is searched, and its new lease.
+    pub(crate) point: Option<(String, Option<Duration>)>,
+    /// The lease of a scroll, if the search begins one.
+    pub(crate) scroll: Option<Duration>,
+    /// Whether the names of aggregations in the answer have their kinds.
+    pub(crate) typed_keys: bool,
+    /// Whether the total in the answer is a number, and no object.
+    pub(crate) total_as_int: bool,
+    with_version: bool,
+    with_seq_no: bool,
 }
 
 impl Request {
     /// Reads a search. A parameter overrides the body's member of the same name.
     pub(crate) fn search(body: &[u8], params: &Params) -> Outcome<Request> {
-        let body = parse(body)?;
-        known(
-            &body,
-            "search",
-            &[
-                "query",
-                "from",
-                "size",
-                "sort",
-                "_source",
-                "track_total_hits",
-                "aggs",
-                "aggregations",
-            ],
-        )?;
-        for (name, allowed) in [
-            ("search_type", &["query_then_fetch"][..]),
-            ("typed_keys", &["false"]),
-            ("rest_total_hits_as_int", &["false"]),
-        ] {
-            params.only(name, allowed, "it is not supported")?;
+        Request::of(parse(body)?, params)
+    }
+
+    /// As [`search`](Request::search), of a body that is parsed already.
+    pub(crate) fn of(body: Map<String, Json>, params: &Params) -> Outcome<Request> {
+        let members = [
+            "query",
+            "from",
+            "size",
+            "sort",
+            "_source",
+            "track_total_hits",
+            "aggs",
+            "aggregations",
+            "search_after",
+            "pit",
+            "seq_no_primary_term",
+            "timeout",
+            "version",
+        ];
+        let others = WITHOUT_EFFECT.map(|(name, _)| name);
+        known(&body, "search", &[&members[..], &others].concat())?;
+        for (name, allowed) in WITHOUT_EFFECT {
+            if let Some(value) = body.get(name)
+                && !value.is_null()
+                && !allowed.contains(&value.to_string().as_str())
+            {
+                return Err(unsupported(format!("[{name}] is not supported: [{value}]")));
+            }
         }
+        params.only("search_type", &["query_then_fetch"], "it is not supported")?;
+        params.only("stored_fields", &["", "_none_"], "no field is stored apart")?;
+        params.flag("ccs_minimize_roundtrips")?;
         let mut query = query_of(&body)?;
+        let point = point(&body)?;
+        let search_after = search_after(&body)?;
+        let scroll = params.text("scroll").map(lease).transpose()?;
+        let ties = point.is_some() || search_after.is_some();
         query.order = match (params.text("sort"), body.get("sort")) {
-            (Some(sort), _) => orders_of_text(sort)?,
-            (None, Some(sort)) => orders(sort)?,
+            (Some(sort), _) => orders_of_text(sort, ties)?,
+            (None, Some(Json::Null)) => Vec::new(),
+            (None, Some(sort)) => orders(sort, ties)?,
             (None, None) => Vec::new(),
         };
         query.skip = number(&body, params, "from", 0)?;
+        if query.skip > 0 && (scroll.is_some() || search_after.is_some()) {
+            return Err(Failure::validation(
+                "`from` parameter must be set to 0 when `search_after` or a scroll is used",
+            ));
+        }
         query.limit = Some(number(&body, params, "size", SIZE_DEFAULT)?);
         query.count = is_total_tracked(&body, params)?;
         let aggs = match (body.get("aggs"), body.get("aggregations")) {
@@ -75,20 +126,38 @@ impl Request {
         let is_in_params = ["_source", "_source_includes", "_source_excludes"];
         let is_in_params = is_in_params.iter().any(|name| params.text(name).is_some());
         let source = match body.get("_source") {
-            Some(source) if !is_in_params => serde_json::from_value::<SourceBody>(source.clone())
-                .map_err(|_| {
-                    unsupported(
-                        "[_source] must be a boolean, patterns, or [includes] and [excludes]",
-                    )
-                })?
-                .source()?,
+            Some(source) if !is_in_params && !source.is_null() => serde_json::from_value::<
+                SourceBody,
+            >(source.clone())
+            .map_err(|_| {
+                unsupported("[_source] must be a boolean, patterns, or [includes] and [excludes]")
+            })?
+            .source()?,
             _ => Source::of(params)?,
         };
         Ok(Request {
             query,
             aggregations,
             source,
+            limits: limits(&body, params)?,
+            search_after,
+            point,
+            scroll,
+            typed_keys: params.flag("typed_keys")?.unwrap_or(false),
+            total_as_int: params.flag("rest_total_hits_as_int")?.unwrap_or(false),
+            with_version: switch(&body, params, "version")?,
+            with_seq_no: switch(&body, params, "seq_no_primary_term")?,
         })
+    }
+
+    /// How its hits are written.
+    pub(crate) fn writer(&self) -> HitWriter {
+        HitWriter {
+            source: self.source.clone(),
+            orders: self.query.order.clone(),
+            with_version: self.with_version,
+            with_seq_no: self.with_seq_no,
+        }
     }
 
     /// The query of a count: all documents that it matches.
@@ -100,7 +169,7 @@ impl Request {
 }
 
 /// A body, which may be absent.
-fn parse(body: &[u8]) -> Outcome<Map<String, Json>> {
+pub(crate) fn parse(body: &[u8]) -> Outcome<Map<String, Json>> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Ok(Map::new());
     }
@@ -109,10 +178,78 @@ fn parse(body: &[u8]) -> Outcome<Map<String, Json>> {
     object(&body, "body").cloned()
 }
 
-fn query_of(body: &Map<String, Json>) -> Outcome<Query> {
+pub(crate) fn query_of(body: &Map<String, Json>) -> Outcome<Query> {
     match body.get("query") {
+        None | Some(Json::Null) => Ok(find_all()),
         Some(query) => Ok(find(filter(query)?)),
-        None => Ok(find_all()),
+    }
+}
+
+/// The values of `search_after`.
+fn search_after(body: &Map<String, Json>) -> Outcome<Option<Vec<Json>>> {
+    match body.get("search_after") {
+        None | Some(Json::Null) => Ok(None),
+        Some(Json::Array(values)) => Ok(Some(values.clone())),
+        Some(_) => Err(unsupported("[search_after] must be a list of values")),
+    }
+}
+
+/// The point in time that is searched.
+fn point(body: &Map<String, Json>) -> Outcome<Option<(String, Option<Duration>)>> {
+    let point = match body.get("pit") {
+        None | Some(Json::Null) => return Ok(None),
+        Some(point) => object(point, "pit")?,
+    };
+    known(point, "pit", &["id", "keep_alive"])?;
+    let id = text(point.get("id"), "[pit] needs an [id]")?.to_owned();
+    let lease = match point.get("keep_alive") {
+        None => None,
+        Some(time) => Some(lease(text(Some(time), "[keep_alive] must be a time")?)?),
+    };
+    Ok(Some((id, lease)))
+}
+
+fn switch(body: &Map<String, Json>, params: &Params, name: &str) -> Outcome<bool> {
+    match (params.flag(name)?, body.get(name)) {
+        (Some(given), _) => Ok(given),
+        (None, None | Some(Json::Null)) => Ok(false),
+        (None, Some(Json::Bool(given))) => Ok(*given),
+        (None, Some(_)) => Err(unsupported(format!("[{name}] must be a boolean"))),
+    }
+}
+
+/// `timeout` and `allow_partial_search_results`, which is false by default.
+fn limits(body: &Map<String, Json>, params: &Params) -> Outcome<Limits> {
+    let given = match (params.text("timeout"), body.get("timeout")) {
+        (Some(text), _) => Some(text.to_owned()),
+        (None, Some(Json::String(text))) => Some(text.clone()),
+        (None, Some(_)) => return Err(unsupported("[timeout] must be a time such as \"500ms\"")),
+        (None, None) => None,
+    };
+    let timeout = match given.as_deref() {
+        None | Some("-1") => None,
+        Some(text) => Some(time(text).ok_or_else(|| {
+            unsupported(format!(
+                "[timeout] can't be [{text}]: use ms, s or m, as in 500ms"
+            ))
+        })?),
+    };
+    let partial = params.flag("allow_partial_search_results")?;
+    Ok(Limits {
+        timeout,
+        partial: partial.unwrap_or(false),
+    })
+}
+
+fn time(text: &str) -> Option<Duration> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at_checked(digits)?;
+    let number: u64 = number.parse().ok()?;
+    match unit {
+        "ms" => Some(Duration::from_millis(number)),
+        "s" => Some(Duration::from_secs(number)),
+        "m" => number.checked_mul(60).map(Duration::from_secs),
+        _ => None,
     }
 }
 
@@ -121,7 +258,7 @@ fn number(body: &Map<String, Json>, params: &Params, name: &str, default: u64) -
         return Ok(number);
     }
     match body.get(name) {
-        None => Ok(default),
+        None | Some(Json::Null) => Ok(default),
         Some(number) => number
             .as_u64()
             .ok_or_else(|| unsupported(format!("[{name}] must be a whole number from 0 on"))),
@@ -136,7 +273,7 @@ fn is_total_tracked(body: &Map<String, Json>, params: &Params) -> Outcome<bool> 
         None => body.get("track_total_hits").cloned(),
     };
     match given {
-        None => Ok(true),
+        None | Some(Json::Null) => Ok(true),
         Some(Json::Bool(tracked)) => Ok(tracked),
         Some(Json::Number(number)) if number.is_u64() => Ok(true),
         Some(_) => Err(unsupported(

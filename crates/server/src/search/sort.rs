@@ -1,40 +1,45 @@
 //! `sort` of a search, as orders.
 
+use quiredb::ID;
 use quiredb::query::{Order, field};
 use serde_json::Value as Json;
 
-use super::filter::{known, object, only_entry, text, unsupported};
+use super::filter::{check_field, known, object, only_entry, text, unsupported};
 use crate::http::failure::Outcome;
 
 /// The orders of a `sort` in a body: a field, an object `{FIELD: "desc"}` or `{FIELD: {"order":
 /// "desc"}}`, or a list of these. A document with several values of a field is sorted by the least
 /// ascending, and by the greatest descending.
-pub(crate) fn orders(sort: &Json) -> Outcome<Vec<Order>> {
+///
+/// `_shard_doc` is the order of keys, which a later page can begin in. So is `_doc` if `ties` is
+/// true; otherwise it is the order in which documents are found.
+pub(crate) fn orders(sort: &Json, ties: bool) -> Outcome<Vec<Order>> {
     let sorts = match sort {
         Json::Array(sorts) => sorts.as_slice(),
         one => std::slice::from_ref(one),
     };
-    let orders: Outcome<Vec<Option<Order>>> = sorts.iter().map(order).collect();
+    let orders: Outcome<Vec<Option<Order>>> = sorts.iter().map(|sort| order(sort, ties)).collect();
     Ok(orders?.into_iter().flatten().collect())
 }
 
 /// The orders of the parameter `sort`: `FIELD:desc,FIELD`.
-pub(crate) fn orders_of_text(sort: &str) -> Outcome<Vec<Order>> {
+pub(crate) fn orders_of_text(sort: &str, ties: bool) -> Outcome<Vec<Order>> {
     let mut orders = Vec::new();
     for part in sort.split(',') {
         let (at, direction) = part.rsplit_once(':').unwrap_or((part, "asc"));
-        orders.extend(by(at, direction)?);
+        orders.extend(by(at, direction, ties)?);
     }
     Ok(orders)
 }
 
-fn order(sort: &Json) -> Outcome<Option<Order>> {
+fn order(sort: &Json, ties: bool) -> Outcome<Option<Order>> {
     if let Some(at) = sort.as_str() {
-        return by(at, "asc");
+        return by(at, "asc", ties);
     }
     let (at, how) = only_entry(object(sort, "sort")?, "sort")?;
     let Json::Object(how) = how else {
-        return by(at, text(Some(how), "[sort] needs [asc] or [desc]")?);
+        let direction = text(Some(how), "[sort] needs [asc] or [desc]")?;
+        return by(at, direction, ties);
     };
     known(how, "sort", &["order", "missing", "mode", "unmapped_type"])?;
     let direction = how.get("order").and_then(Json::as_str).unwrap_or("asc");
@@ -45,19 +50,22 @@ fn order(sort: &Json) -> Outcome<Option<Order>> {
             return Err(unsupported(what));
         }
     }
-    by(at, direction)
+    by(at, direction, ties)
 }
 
-/// The order by one field. Nothing is scored, so `_score` and `_doc` are no order: documents stay
-/// in the order in which they are found.
-fn by(at: &str, direction: &str) -> Outcome<Option<Order>> {
+/// The order by one field. Nothing is scored, so `_score` is no order, and without ties nor is
+/// `_doc`: documents stay in the order in which they are found.
+fn by(at: &str, direction: &str, ties: bool) -> Outcome<Option<Order>> {
+    check_field(at)?;
+    let is_place = matches!(at, "_doc" | "_shard_doc");
+    let path = if is_place { ID } else { at };
     let order = match direction {
-        "asc" => field(at).ascending(),
-        "desc" => field(at).descending(),
+        "asc" => field(path).ascending(),
+        "desc" => field(path).descending(),
         _ => {
             let what = format!("[sort] of [{at}] must be [asc] or [desc], not [{direction}]");
             return Err(unsupported(what));
         }
     };
-    Ok((!matches!(at, "_score" | "_doc")).then_some(order))
+    Ok((at != "_score" && (ties || at != "_doc")).then_some(order))
 }

@@ -6,17 +6,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::Request;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tower::util::MapRequest;
 
 use crate::net::accept::accept;
 use crate::net::client_io::ClientIo;
 use crate::net::connections::Connections;
+use crate::net::idle::IdleConnections;
+use crate::net::lingering::Lingering;
 use crate::options::ServerOptions;
 
 /// The read buffer of a connection. A header, the line with the URL included, must fit in it: a
@@ -33,14 +37,22 @@ const STREAMS_MAX: u32 = 64;
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 
+/// How long a connection that never sent a request may take to end, once its place is wanted.
+const EVICTION_TIME: Duration = Duration::from_millis(500);
+
+/// How often a place is looked for while none is free.
+const PLACE_EVERY: Duration = Duration::from_millis(100);
+
 /// The HTTP port and its connections.
 pub(super) struct HttpPort {
-    service: TowerToHyperService<Router>,
+    router: Router,
     protocol: Builder<TokioExecutor>,
     idle_timeout: Duration,
     counts: Arc<Connections>,
+    idle: Arc<IdleConnections>,
     slots: Arc<Semaphore>,
-    graceful: GracefulShutdown,
+    /// True once the port is closed: connections end with their present request.
+    is_closing: watch::Sender<bool>,
     tasks: JoinSet<()>,
 }
 
@@ -48,12 +60,13 @@ impl HttpPort {
     pub(super) fn new(router: Router, counts: Arc<Connections>, options: &ServerOptions) -> Self {
         let slots = options.connections_max.min(Semaphore::MAX_PERMITS);
         HttpPort {
-            service: TowerToHyperService::new(router),
+            router,
             protocol: protocol(options),
             idle_timeout: options.idle_timeout,
             counts,
+            idle: Arc::default(),
             slots: Arc::new(Semaphore::new(slots)),
-            graceful: GracefulShutdown::new(),
+            is_closing: watch::Sender::new(false),
             tasks: JoinSet::new(),
         }
     }
@@ -66,11 +79,9 @@ impl HttpPort {
     ) {
         let mut shutdown = pin!(shutdown);
         loop {
-            let slots = Arc::clone(&self.slots);
             let next = async {
-                // While no slot is free, connections wait in the queue of the operating system.
-                let slot = slots.acquire_owned().await;
-                (slot, accept(&listener).await)
+                let stream = accept(&listener).await;
+                (slot(&self.slots, &self.idle).await, stream)
             };
             let (slot, stream) = tokio::select! {
                 biased;
@@ -92,16 +103,45 @@ impl HttpPort {
             tracing::debug!(%error, "a connection closed before it was served");
             return;
         }
-        let open = self.counts.begin();
-        let client = ClientIo::new(stream, Arc::clone(&self.counts), self.idle_timeout);
+        let (open, counts) = (self.counts.begin(), Arc::clone(&self.counts));
+        let lingering = Lingering::default();
+        let client = ClientIo::new(stream, counts, self.idle_timeout, lingering.clone());
+        let presence = self.idle.begin();
+        let served = Arc::clone(&presence);
+        let service = MapRequest::new(self.router.clone(), move |mut request: Request<_>| {
+            let extensions = request.extensions_mut();
+            extensions.insert(lingering.clone());
+            // Dropped with the request, when its answer is made.
+            extensions.insert(Arc::new(served.serve()));
+            request
+        });
         let connection = self
             .protocol
-            .serve_connection(TokioIo::new(client), self.service.clone())
+            .serve_connection(TokioIo::new(client), TowerToHyperService::new(service))
             .into_owned();
-        let connection = self.graceful.watch(connection);
+        let mut is_closing = self.is_closing.subscribe();
         self.tasks.spawn(async move {
             let _held_while_open = (slot, open);
-            if let Err(error) = connection.await {
+            let mut connection = pin!(connection);
+            let ended = tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = presence.evicted() => {
+                    connection.as_mut().graceful_shutdown();
+                    match presence.is_new() {
+                        true => match timeout(EVICTION_TIME, connection).await {
+                            Ok(ended) => ended,
+                            // It has sent a part of its first request, and no more.
+                            Err(_) => return,
+                        },
+                        false => connection.await,
+                    }
+                }
+                () = closing(&mut is_closing) => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            if let Err(error) = ended {
                 tracing::debug!(error, "a connection ended early");
             }
         });
@@ -114,12 +154,37 @@ impl HttpPort {
 
     /// Waits up to `timeout` for requests in flight. Returns the connections, which the caller
     /// cuts.
-    pub(super) async fn drain(self, timeout: Duration) -> JoinSet<()> {
-        let graceful = self.graceful.shutdown();
-        if tokio::time::timeout(timeout, graceful).await.is_err() {
+    pub(super) async fn drain(mut self, limit: Duration) -> JoinSet<()> {
+        self.is_closing.send_replace(true);
+        let all = async { while self.tasks.join_next().await.is_some() {} };
+        if timeout(limit, all).await.is_err() {
             tracing::warn!("requests still running at the end of the shutdown time are cut");
         }
         self.tasks
+    }
+}
+
+/// Returns when the port is closed.
+async fn closing(is_closing: &mut watch::Receiver<bool>) {
+    // An error says that the port is gone: it is closed too.
+    drop(is_closing.wait_for(|is_closing| *is_closing).await);
+}
+
+/// A place for a connection. If none is free, the connection that has been idle for longest is
+/// closed for it.
+async fn slot(
+    slots: &Arc<Semaphore>,
+    idle: &IdleConnections,
+) -> Result<OwnedSemaphorePermit, AcquireError> {
+    if let Ok(slot) = Arc::clone(slots).try_acquire_owned() {
+        return Ok(slot);
+    }
+    loop {
+        idle.evict_oldest();
+        let free = Arc::clone(slots).acquire_owned();
+        if let Ok(slot) = timeout(PLACE_EVERY, free).await {
+            return slot;
+        }
     }
 }
 

@@ -189,8 +189,8 @@ async fn the_description_lists_exactly_what_is_served() {
         assert!(!allowed.is_empty());
     }
     for line in [
-        "GET /jobs/_msearch",
-        "POST /_msearch",
+        "GET /jobs/_explain",
+        "POST /_reindex",
         "PUT /_template/x",
         "GET /_nodes",
         "GET /a/b/c/d",

@@ -132,6 +132,7 @@ async fn wrong_parameters_are_refused_by_name() {
         ("limit=0", "limit"),
         ("limit=100001", "limit"),
         ("wait_ms=long", "wait_ms"),
+        ("wait_ms=60001", "wait_ms"),
         ("from=1", "from"),
     ] {
         let reply = site.get(&format!("/jobs/_changes?{query}")).await;

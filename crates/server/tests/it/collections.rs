@@ -254,3 +254,54 @@ async fn refresh_and_flush_succeed() {
         .await
         .refused(404, "index_not_found_exception");
 }
+
+#[tokio::test]
+async fn fields_and_figures_of_collections_are_shown() {
+    let site = Site::new();
+    let documents = [
+        r#"{"mark":"audi","price":12,"at":{"city":"Ulm"},"tags":["new","red"]}"#,
+        r#"{"mark":"fiat","price":7.5,"sold":true,"note":null}"#,
+    ];
+    for (id, document) in documents.into_iter().enumerate() {
+        let path = format!("PUT /cars/_doc/{id}");
+        site.call(&path, document).await.done(201);
+    }
+    let mapping = site.get("/cars/_mapping").await.done(200);
+    let named = |name: &str| json!({"type": name});
+    assert_eq!(
+        mapping,
+        json!({"cars": {"mappings": {"properties": {
+            "at": {"properties": {"city": named("keyword")}},
+            "mark": named("keyword"),
+            "price": named("double"),
+            "sold": named("boolean"),
+            "tags": named("keyword"),
+        }}}})
+    );
+    let detailed = site.get("/_mapping?quire").await.done(200);
+    let quire = &detailed["cars"]["quire"];
+    assert_eq!(quire["documents"], 2);
+    let fields = quire["fields"].as_array().unwrap();
+    let tags = fields.iter().find(|field| field["path"] == "tags").unwrap();
+    assert_eq!(
+        (&tags["documents"], &tags["values"], &tags["several"]),
+        (&json!(1), &json!(2), &json!(true))
+    );
+    site.get("/nowhere/_mapping")
+        .await
+        .refused(404, "index_not_found_exception");
+
+    let stats = site.get("/cars/_stats").await.done(200);
+    assert_eq!(stats["_all"]["primaries"]["docs"]["count"], 2);
+    let index = &stats["indices"]["cars"]["quire"]["index"];
+    assert!(
+        index["lag_records"].is_u64() && index["trees"].is_object(),
+        "{index}"
+    );
+    let metrics = site.get("/metrics").await.text;
+    for name in ["complete", "lag_records", "lag_seconds", "errors"] {
+        let line = format!(r#"quire_index_{name}{{collection="cars"}} "#);
+        assert!(metrics.contains(&line), "{metrics}");
+    }
+    assert!(metrics.contains(r#"quire_index_bytes{collection="cars",tree=""#));
+}

@@ -188,13 +188,53 @@ async fn a_client_that_does_not_read_is_disconnected_and_its_memory_released() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_over_the_limit_wait() {
+async fn a_newcomer_takes_the_place_of_the_oldest_idle_connection_at_once() {
+    let site = Listening::new(ServerOptions {
+        connections_max: 3,
+        ..ServerOptions::default()
+    })
+    .await;
+    let head = b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let mut old = site.connect().await;
+    old.write_all(head).await.unwrap();
+    timeout(LONG, read_until(&mut old, "200 OK")).await.unwrap();
+    // One that sends half a request is idle too.
+    let mut half = site.connect().await;
+    half.write_all(b"GET / HT").await.unwrap();
+    let mut busy = in_flight(&site).await;
+    for _ in 0..2 {
+        let mut next = site.connect().await;
+        next.write_all(head).await.unwrap();
+        timeout(LONG, read_until(&mut next, "200 OK"))
+            .await
+            .unwrap();
+        drop(next);
+    }
+    let mut third = site.connect().await;
+    third.write_all(head).await.unwrap();
+    timeout(LONG, read_until(&mut third, "200 OK"))
+        .await
+        .unwrap();
+    let mut fourth = site.connect().await;
+    fourth.write_all(head).await.unwrap();
+    timeout(LONG, read_until(&mut fourth, "200 OK"))
+        .await
+        .unwrap();
+    timeout(LONG, read_all(&mut old)).await.unwrap();
+    busy.write_all(b":1}").await.unwrap();
+    timeout(LONG, read_until(&mut busy, "201 Created"))
+        .await
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_over_the_limit_wait_for_those_that_are_busy() {
     let site = Listening::new(ServerOptions {
         connections_max: 2,
         ..ServerOptions::default()
     })
     .await;
-    let (first, second) = (site.connect().await, site.connect().await);
+    let (mut first, second) = (in_flight(&site).await, in_flight(&site).await);
     let mut third = site.connect().await;
     third
         .write_all(b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -202,11 +242,58 @@ async fn connections_over_the_limit_wait() {
         .unwrap();
     let waited = timeout(Duration::from_millis(300), read_until(&mut third, "200 OK")).await;
     assert!(waited.is_err(), "{waited:?}");
-    drop(first);
+    first.write_all(b":1}").await.unwrap();
     timeout(LONG, read_until(&mut third, "200 OK"))
         .await
         .unwrap();
     drop(second);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_before_the_end_of_the_body_says_that_it_closes_and_is_read() {
+    let site = Listening::new(ServerOptions {
+        token: Some("t".into()),
+        ..ServerOptions::default()
+    })
+    .await;
+    let body = vec![b'x'; 3 << 20];
+    for path in ["/jobs/_doc/1", "/no/such/route"] {
+        let head = format!(
+            "PUT {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        let mut stream = site.connect().await;
+        stream.write_all(head.as_bytes()).await.unwrap();
+        // The client sends all of it before it reads: no write may fail.
+        for piece in body.chunks(64 << 10) {
+            stream.write_all(piece).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let reply = timeout(LONG, read_all(&mut stream)).await.unwrap();
+        assert!(reply.starts_with("HTTP/1.1 401 "), "{reply:?}");
+        assert!(reply.contains("connection: close"), "{reply:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heads_that_can_be_read_in_two_ways_are_refused() {
+    let site = Listening::new(ServerOptions::default()).await;
+    let two_hosts = "GET / HTTP/1.1\r\nHost: localhost\r\nHost: 127.0.0.1\r\n\r\n";
+    let reply = timeout(LONG, site.exchange(two_hosts.as_bytes()))
+        .await
+        .unwrap();
+    assert!(reply.starts_with("HTTP/1.1 400 "), "{reply:?}");
+    for coding in ["gzip, chunked", "gzip,chunked", "deflate, chunked"] {
+        let request = format!(
+            "PUT /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: {coding}\r\n\r\n\
+             7\r\n{{\"a\":1}}\r\n0\r\n\r\n"
+        );
+        let reply = timeout(LONG, site.exchange(request.as_bytes()))
+            .await
+            .unwrap();
+        assert!(reply.starts_with("HTTP/1.1 501 "), "{coding}: {reply:?}");
+    }
+    assert!(site.database.collections().is_empty());
 }
 
 /// A connection whose request is being answered: its handler waits for the rest of the body, `:1}`.
@@ -286,4 +373,83 @@ async fn an_address_open_to_other_machines_is_not_served_without_a_token() {
     };
     let _taken = bind(&taken).await.unwrap();
     assert_eq!(bind(&taken).await.unwrap_err().kind(), ErrorKind::Io);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stalled_bulks_give_their_room_back_and_slow_ones_are_cut() {
+    let site = Listening::new(impatient(2_000)).await;
+    let head = "POST /jobs/_bulk HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n\
+                1\r\n\n\r\n";
+    let mut stalled = Vec::new();
+    for _ in 0..64 {
+        let mut stream = site.connect().await;
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stalled.push(stream);
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let put = "PUT /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+               Content-Length: 7\r\n\r\n{\"a\":1}";
+    let begun = Instant::now();
+    let reply = timeout(LONG, site.exchange(put.as_bytes())).await.unwrap();
+    assert!(reply.starts_with("HTTP/1.1 201 "), "{reply:?}");
+    assert!(begun.elapsed() < Duration::from_millis(1_000), "it waited");
+    // One that sends a byte now and then is cut all the same.
+    let mut slow = stalled.pop().unwrap();
+    let (mut answer, mut sender) = slow.split();
+    let drip = async {
+        while sender.write_all(b"1\r\n\n\r\n").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    let mut reply = vec![0; 64];
+    tokio::select! {
+        () = drip => panic!("cut without an answer"),
+        read = timeout(LONG, answer.read_exact(&mut reply)) => drop(read.unwrap().unwrap()),
+    }
+    assert!(reply.starts_with(b"HTTP/1.1 408 "), "{reply:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_multi_get_of_large_documents_holds_its_memory_until_it_is_read() {
+    let site = Listening::new(impatient(5_000)).await;
+    let large = format!(r#"{{"a":"{}"}}"#, "x".repeat(12 << 20));
+    let put = format!(
+        "PUT /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Content-Length: {}\r\n\r\n{large}",
+        large.len()
+    );
+    let reply = timeout(LONG, site.exchange(put.as_bytes())).await.unwrap();
+    assert!(reply.starts_with("HTTP/1.1 201 "));
+    let ids = format!(
+        r#"{{"ids":[{}]}}"#,
+        ["1"; 40].map(|id| format!("\"{id}\"")).join(",")
+    );
+    let request = format!(
+        "POST /jobs/_mget HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{ids}",
+        ids.len()
+    );
+    let mut clients = Vec::new();
+    for _ in 0..12 {
+        let mut stream = site.connect().await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        clients.push(stream);
+    }
+    // 64 MiB hold five pieces of 12 MiB: the others are told to come again.
+    let (mut begun, mut refused) = (0, 0);
+    for client in &mut clients {
+        let mut status = [0; 12];
+        timeout(LONG, client.read_exact(&mut status))
+            .await
+            .unwrap()
+            .unwrap();
+        match &status {
+            b"HTTP/1.1 200" => begun += 1,
+            b"HTTP/1.1 429" => refused += 1,
+            other => panic!("{}", String::from_utf8_lossy(other)),
+        }
+    }
+    assert!(
+        begun <= 5 && refused >= 7,
+        "{begun} begun, {refused} refused"
+    );
 }

@@ -20,7 +20,7 @@ async fn a_document_comes_back_as_it_was_put() {
     assert_eq!(
         created,
         json!({"_index": "jobs", "_id": "7", "_version": version, "result": "created",
-               "_shards": {"total": 1, "successful": 1, "failed": 0},
+               "forced_refresh": true, "_shards": {"total": 1, "successful": 1, "failed": 0},
                 "_seq_no": version, "_primary_term": 1})
     );
 

@@ -229,7 +229,7 @@ async fn what_is_unknown_is_refused_by_name() {
             "[wildcard]",
         ),
         (
-            r#"{"query":{"bool":{"filter":[],"adjust_pure_negative":true}}}"#,
+            r#"{"query":{"bool":{"filter":[],"adjust_pure_negative":false}}}"#,
             "[adjust_pure_negative]",
         ),
         (
@@ -253,7 +253,7 @@ async fn what_is_unknown_is_refused_by_name() {
             r#"{"query":{"range":{"added":{"gt":"now-1d/d"}}}}"#,
             "date math",
         ),
-        (r#"{"query":{"range":{"price":{"gt":1,"gte":2}}}}"#, "both"),
+        (r#"{"query":{"range":{"price":{"gt":1,"gte":2}}}}"#, "[gte]"),
         (
             r#"{"query":{"range":{"price":{"gt":1,"lt":"z"}}}}"#,
             "different types",
@@ -295,7 +295,11 @@ async fn what_is_unknown_is_refused_by_name() {
     }
     for (uri, name) in [
         ("/cars/_search?q=mark:audi", "[q]"),
-        ("/cars/_search?scroll=1m", "[scroll]"),
+        ("/cars/_search?scroll=1", "such as [5m]"),
+        (
+            "/cars/_search?expand_wildcards=closed",
+            "[expand_wildcards]",
+        ),
         (
             "/cars/_search?search_type=dfs_query_then_fetch",
             "[search_type]",
@@ -406,4 +410,376 @@ async fn a_long_answer_is_whole() {
         reply["hits"]["hits"][7]["_source"],
         json!({"n": 2_992, "word": word})
     );
+}
+
+#[tokio::test]
+async fn a_search_ends_after_its_time() {
+    let site = cars().await;
+    let query = r#"{"query":{"range":{"price":{"gt":1}}},"timeout":"0ms"}"#;
+    let reply = site.call("POST /cars/_search", query).await;
+    assert_eq!(reply.status, 503, "{}", reply.text);
+    let partial = "POST /cars/_search?allow_partial_search_results=true";
+    assert_eq!(site.call(partial, query).await.done(200)["timed_out"], true);
+    let long = r#"{"timeout":"1m"}"#;
+    assert_eq!(site.call(partial, long).await.done(200)["timed_out"], false);
+    for wrong in [
+        r#"{"timeout":5}"#,
+        r#"{"timeout":"5"}"#,
+        r#"{"timeout":"1y"}"#,
+    ] {
+        let reason = refusal(&site.call(partial, wrong).await);
+        assert!(reason.contains("timeout"), "{reason}");
+    }
+}
+
+/// A request with a body, also one of JSON.
+async fn ask(site: &Site, line: &str, body: impl std::fmt::Display) -> Reply {
+    site.call(line, body.to_string()).await
+}
+
+/// A page of a search: the ids, and where the next page begins.
+fn page(reply: &Json) -> (Vec<String>, Option<Json>) {
+    let hits = reply["hits"]["hits"].as_array().unwrap();
+    let ids = hits
+        .iter()
+        .map(|hit| hit["_id"].as_str().unwrap().to_owned());
+    (ids.collect(), hits.last().map(|hit| hit["sort"].clone()))
+}
+
+/// Documents whose values of `v` are of all types, several in some, none in others.
+async fn mixed() -> Site {
+    let site = Site::new();
+    let values = [
+        "1",
+        "2.5",
+        "-3",
+        "true",
+        "false",
+        "\"a\"",
+        "\"b\"",
+        "[1,9]",
+        "[\"a\",0]",
+        "{}",
+        "[]",
+        "2",
+        "1.0",
+        "\"\"",
+    ];
+    let mut bulk = String::new();
+    for round in 0..3 {
+        for (at, value) in values.iter().enumerate() {
+            let id = match at % 2 {
+                0 => format!("{}", round * 100 + at),
+                _ => format!("k{round}-{at}"),
+            };
+            bulk.push_str(&format!("{{\"index\":{{\"_id\":\"{id}\"}}}}\n"));
+            bulk.push_str(&format!("{{\"v\":{value},\"round\":{round}}}\n"));
+        }
+    }
+    ask(&site, "POST /mixed/_bulk", &bulk).await.done(200);
+    site
+}
+
+#[tokio::test]
+async fn pages_after_a_place_are_together_the_whole() {
+    let site = mixed().await;
+    for sort in [
+        json!([{"_id": "asc"}]),
+        json!([{"_id": "desc"}]),
+        json!(["_doc"]),
+        json!([{"v": "asc"}, {"_id": "asc"}]),
+        json!([{"v": "desc"}, {"_id": "desc"}]),
+        json!([{"round": "desc"}, {"v": "asc"}, {"_shard_doc": "asc"}]),
+    ] {
+        // A document without `v` has no place that could be named.
+        let query = json!({"bool": {"filter": [{"exists": {"field": "v"}}]}});
+        let search = json!({"query": query, "sort": sort, "size": 1000});
+        let all = ask(&site, "POST /mixed/_search", search).await.json();
+        let mut expected = page(&all).0;
+        if sort == json!(["_doc"]) {
+            expected.sort_by_key(|id| quiredb::Key::parse(id).unwrap());
+        }
+        for size in [1, 4, 1000] {
+            let (mut found, mut after) = (Vec::new(), None);
+            loop {
+                let mut search = json!({"query": query, "sort": sort, "size": size});
+                // An empty text comes before every key, and is none.
+                search["search_after"] = match (&after, sort == json!(["_doc"])) {
+                    (Some(after), _) => Json::clone(after),
+                    (None, true) => json!([-9_000_000_000_i64]),
+                    (None, false) => Json::Null,
+                };
+                let reply = ask(&site, "POST /mixed/_search", search).await.json();
+                assert_eq!(reply["hits"]["total"]["value"], 36, "{sort}: {reply}");
+                let (ids, last) = page(&reply);
+                if ids.is_empty() {
+                    break;
+                }
+                found.extend(ids);
+                after = last;
+            }
+            assert_eq!(found, expected, "{sort} by {size}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_scroll_gives_every_document_once_as_of_its_beginning() {
+    let site = mixed().await;
+    for body in [
+        json!({"size": 5}),
+        json!({"size": 5, "sort": ["_doc"]}),
+        json!({"size": 5, "sort": [{"v": "asc"}]}),
+        json!({"size": 1000, "query": {"exists": {"field": "v"}}}),
+    ] {
+        let begin = "POST /mixed/_search?scroll=5m&rest_total_hits_as_int=true";
+        let mut reply = ask(&site, begin, &body).await.json();
+        let expected = reply["hits"]["total"].as_u64().unwrap();
+        let id = reply["_scroll_id"].as_str().unwrap().to_owned();
+        ask(&site, "PUT /mixed/_doc/late", r#"{"v":1}"#).await;
+        let mut ids = Vec::new();
+        loop {
+            let (some, _) = page(&reply);
+            assert!(some.len() as u64 <= body["size"].as_u64().unwrap());
+            if some.is_empty() {
+                break;
+            }
+            ids.extend(some);
+            let next = json!({"scroll": "5m", "scroll_id": id});
+            reply = ask(&site, "POST /_search/scroll", next).await.json();
+        }
+        assert_eq!(ids.len() as u64, expected, "{body}");
+        assert!(!ids.contains(&"late".to_owned()));
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len() as u64, expected, "{body}");
+        let closed = json!({"scroll_id": [id]});
+        let closed = ask(&site, "DELETE /_search/scroll", closed).await.json();
+        assert_eq!(closed, json!({"succeeded": true, "num_freed": 1}));
+        let gone = ask(&site, "POST /_search/scroll", json!({"scroll_id": id})).await;
+        assert_eq!(gone.status, 404);
+        ask(&site, "DELETE /mixed/_doc/late", "").await.done(200);
+    }
+    let long = ask(&site, "POST /mixed/_search?scroll=25h", "{}").await;
+    assert!(refusal(&long).contains("24h"));
+}
+
+#[tokio::test]
+async fn a_point_in_time_is_searched_as_it_was() {
+    let site = mixed().await;
+    let path = "POST /mixed/_search/point_in_time?keep_alive=5m";
+    let opened = ask(&site, path, "").await.json();
+    let id = opened["pit_id"].as_str().unwrap();
+    ask(&site, "PUT /mixed/_doc/late", r#"{"v":1}"#)
+        .await
+        .done(201);
+    ask(&site, "DELETE /mixed/_doc/0", "").await.done(200);
+    let (mut count, mut after) = (0, Json::Null);
+    loop {
+        let search = json!({
+            "pit": {"id": id, "keep_alive": "1m"},
+            "size": 10,
+            "sort": [{"_shard_doc": "asc"}],
+            "search_after": after,
+        });
+        let reply = ask(&site, "POST /_search", search).await.json();
+        assert_eq!(reply["pit_id"], id);
+        let (ids, last) = page(&reply);
+        assert!(!ids.contains(&"late".to_owned()));
+        count += ids.len();
+        match last {
+            Some(last) => after = last,
+            None => break,
+        }
+    }
+    assert_eq!(count, 42);
+    let closed = ask(
+        &site,
+        "DELETE /_search/point_in_time",
+        json!({"pit_id": [id]}),
+    );
+    assert_eq!(closed.await.json()["pits"][0]["successful"], true);
+    let search = json!({"pit": {"id": id}});
+    assert_eq!(ask(&site, "POST /_search", search).await.status, 404);
+}
+
+#[tokio::test]
+async fn the_number_of_open_scrolls_is_bounded() {
+    let site = mixed().await;
+    for _ in 0..100 {
+        ask(&site, "POST /mixed/_search?scroll=5m", "{}")
+            .await
+            .done(200);
+    }
+    let refused = ask(&site, "POST /mixed/_search?scroll=5m", "{}").await;
+    assert_eq!(refused.status, 429);
+    let closed = ask(&site, "DELETE /_search/scroll/_all", "").await.json();
+    assert_eq!(closed["num_freed"], 100);
+    // One that is not used is released when its time is over.
+    ask(&site, "POST /mixed/_search?scroll=1ms", "{}")
+        .await
+        .done(200);
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    let closed = ask(&site, "DELETE /_search/scroll/_all", "").await.json();
+    assert_eq!(closed["num_freed"], 0);
+}
+
+#[tokio::test]
+async fn many_searches_are_answered_each_on_its_own() {
+    let site = cars().await;
+    let body = concat!(
+        "{\"index\":\"cars\"}\n{\"query\":{\"term\":{\"mark\":\"audi\"}},\"size\":1}\n",
+        "{\"index\":[\"cars\",\"vans\"]}\n{\"size\":0}\n",
+        "{\"index\":\"none\"}\n{}\n",
+        "{}\n{\"query\":{\"fuzzy\":{}}}\n",
+        "\n{\"size\":0,\"aggs\":{\"m\":{\"terms\":{\"field\":\"mark\"}}}}\n",
+    );
+    let reply = ask(&site, "POST /_msearch?typed_keys=true", body)
+        .await
+        .json();
+    let responses = reply["responses"].as_array().unwrap();
+    assert_eq!(responses.len(), 5);
+    assert_eq!(responses[0]["hits"]["total"]["value"], 2);
+    assert_eq!(
+        (&responses[0]["status"], ids(&responses[0]).len()),
+        (&json!(200), 1)
+    );
+    assert_eq!(responses[1]["hits"]["total"]["value"], 4);
+    assert_eq!(responses[2]["status"], 404);
+    assert_eq!(responses[3]["status"], 400);
+    assert_eq!(
+        responses[4]["aggregations"]["sterms#m"]["buckets"][0]["key"],
+        "audi"
+    );
+    let cut = ask(&site, "POST /cars/_msearch", "{}\n").await;
+    assert_eq!(cut.status, 400);
+}
+
+#[tokio::test]
+async fn what_matches_is_deleted_by_query() {
+    let site = cars().await;
+    let query = json!({"query": {"term": {"mark": "audi"}}});
+    let path = "POST /cars/_delete_by_query?conflicts=proceed&refresh=true";
+    let reply = ask(&site, path, &query).await.json();
+    assert_eq!((&reply["total"], &reply["deleted"]), (&json!(2), &json!(2)));
+    assert_eq!(reply["failures"], json!([]));
+    assert_eq!(ask(&site, "GET /cars/_count", "").await.json()["count"], 1);
+    let one = json!({"query": {"match_all": {}}, "max_docs": 1});
+    let reply = ask(&site, "POST /*/_delete_by_query", one).await.json();
+    assert_eq!(reply["deleted"], 1);
+    let all = ask(&site, "POST /cars/_delete_by_query", "{}").await;
+    assert!(refusal(&all).contains("query is missing"));
+}
+
+#[tokio::test]
+async fn a_dotted_name_is_a_path_and_keyword_is_the_field() {
+    let site = Site::new();
+    for (id, document) in [
+        ("1", r#"{"service.name":"web","n":1}"#),
+        ("2", r#"{"service":{"name":"web"},"n":2}"#),
+        (
+            "3",
+            r#"{"service":{"name":"api"},"search":{"keyword":"x"}}"#,
+        ),
+    ] {
+        ask(&site, &format!("PUT /logs/_doc/{id}"), document)
+            .await
+            .done(201);
+    }
+    for index in ["none", "all"] {
+        let settings = json!({"quire": {"index": index}});
+        ask(&site, "PUT /logs/_settings", settings).await.done(200);
+        for field in ["service.name", "service.name.keyword"] {
+            let search = json!({
+                "query": {"term": {field: "web"}},
+                "sort": [{field: "asc"}, {"n": "asc"}],
+                "aggs": {"names": {"terms": {"field": field}}},
+            });
+            let reply = ask(&site, "POST /logs/_search", search).await.json();
+            assert_eq!(ids(&reply), ["1", "2"], "{field}");
+            assert_eq!(reply["hits"]["hits"][0]["sort"], json!(["web", 1]));
+            let buckets = json!([{"key": "web", "doc_count": 2}]);
+            assert_eq!(reply["aggregations"]["names"]["buckets"], buckets);
+            let exists = json!({"query": {"exists": {"field": field}}});
+            let count = ask(&site, "POST /logs/_count", exists).await.json();
+            assert_eq!(count["count"], 3);
+        }
+        let search = json!({
+            "query": {"term": {"search.keyword": "x"}},
+            "sort": ["search.keyword"],
+            "aggs": {"x": {"terms": {"field": "search.keyword"}}},
+        });
+        let reply = ask(&site, "POST /logs/_search", search).await.json();
+        assert_eq!(ids(&reply), ["3"]);
+        assert_eq!(reply["hits"]["hits"][0]["sort"], json!(["x"]));
+        assert_eq!(reply["aggregations"]["x"]["buckets"][0]["doc_count"], 1);
+    }
+}
+
+#[tokio::test]
+async fn fields_that_no_document_has_are_refused_by_name() {
+    let site = cars().await;
+    for name in ["_index", "_seq_no", "_version"] {
+        for search in [
+            json!({"query": {"term": {name: 1}}}),
+            json!({"query": {"terms": {name: [1]}}}),
+            json!({"query": {"range": {name: {"gte": 1}}}}),
+            json!({"query": {"exists": {"field": name}}}),
+            json!({"query": {"prefix": {name: "a"}}}),
+            json!({"sort": [name]}),
+            json!({"aggs": {"a": {"max": {"field": name}}}}),
+        ] {
+            let refused = ask(&site, "POST /cars/_search", &search).await;
+            assert!(refusal(&refused).contains(name), "{search}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_every_client_sends_is_understood() {
+    let site = cars().await;
+    let path = "POST /cars/_search?typed_keys=true&rest_total_hits_as_int=true\
+        &ignore_unavailable=true&ignore_throttled=true&allow_no_indices=true\
+        &expand_wildcards=open,closed,hidden&ccs_minimize_roundtrips=true&error_trace=true";
+    let search = json!({
+        "query": {"bool": {
+            "must": [{"term": {"mark": {"value": "audi", "boost": 1.0}}}],
+            "filter": [{"range": {"price": {
+                "from": 12, "to": null, "include_lower": true, "include_upper": true, "boost": 1.0,
+            }}}],
+            "adjust_pure_negative": true, "boost": 1.0,
+        }},
+        "_source": {"includes": "mark", "excludes": []},
+        "stored_fields": null, "version": true, "seq_no_primary_term": true,
+        "aggs": {"p": {"max": {"field": "price"}}, "s": {"terms": {"field": "sold"}}},
+    });
+    let reply = ask(&site, path, search).await.json();
+    assert_eq!(reply["hits"]["total"], 2);
+    assert_eq!(reply["aggregations"]["max#p"]["value"], 30.0);
+    assert_eq!(
+        reply["aggregations"]["lterms#s"]["buckets"][0]["doc_count"],
+        1
+    );
+    let hit = &reply["hits"]["hits"][0];
+    assert_eq!(hit["_source"], json!({"mark": "audi"}));
+    assert!(hit["_version"].is_u64() && hit["_seq_no"].is_u64(), "{hit}");
+    let none = ask(&site, "GET /x*/_search?allow_no_indices=false", "").await;
+    assert_eq!(none.status, 404);
+    let boosted = json!({"query": {"term": {"mark": {"value": "audi", "boost": 2.0}}}});
+    assert!(refusal(&ask(&site, "POST /cars/_search", boosted).await).contains("boost"));
+    let put = ask(&site, "PUT /cars/_doc/9?refresh=true", "{}")
+        .await
+        .json();
+    assert_eq!(put["forced_refresh"], true);
+    let bulk = "{\"index\":{\"_id\":\"9\"}}\n{}\n";
+    let bulk = ask(&site, "POST /cars/_bulk?refresh=true", bulk)
+        .await
+        .json();
+    assert_eq!(bulk["items"][0]["index"]["forced_refresh"], true);
+    let info = ask(&site, "GET /", "").await.json();
+    assert!(info["version"]["build_date"].is_string());
+    for (path, status) in [("HEAD /cars/_doc/none", 404), ("HEAD /cars/_doc/1", 200)] {
+        let reply = ask(&site, path, "").await;
+        assert_eq!((reply.status, reply.text.as_str()), (status, ""));
+    }
 }

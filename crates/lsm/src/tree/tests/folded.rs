@@ -138,6 +138,10 @@ impl Merger for Counted {
         }
     }
 
+    fn is_nothing(&self, set: &Set) -> bool {
+        Sets.is_nothing(set)
+    }
+
     fn encode(
         &self,
         key: &[u8],

@@ -141,12 +141,12 @@ public final class Live {
     private long[] answers(List<Cars.Question> questions) throws Exception {
         long[] answers = new long[questions.size()];
         for (int i = 0; i < answers.length; i++) {
-            answers[i] = ask(questions.get(i));
+            answers[i] = execute(questions.get(i));
         }
         return answers;
     }
 
-    private long ask(Cars.Question question) throws Exception {
+    private long execute(Cars.Question question) throws Exception {
         if (refreshMillis == 0) {
             manager.maybeRefreshBlocking();
         }
@@ -166,7 +166,7 @@ public final class Live {
         long end = System.nanoTime() + (long) (seconds * 1e9);
         while (isDone == null ? System.nanoTime() < end : !isDone.get()) {
             long before = System.nanoTime();
-            ask(questions.get(count % questions.size()));
+            execute(questions.get(count % questions.size()));
             if (count == micros.length) {
                 micros = Arrays.copyOf(micros, count * 2);
             }

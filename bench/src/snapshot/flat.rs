@@ -1,0 +1,112 @@
+//! Building one frozen file of many rows of short fields, as a table has them, from lines of JSON.
+//!
+//! Reports the CPU time and the bytes, and how both grow: with the rows, and with them alone.
+
+use crate::Result;
+use crate::measure::{Watch, thread_cpu_nanos};
+use quire_frozen::{Access, FieldSpec, FrozenBuilder, FrozenFile, FrozenOptions, OpenOptions};
+use quiredb::query::{Options, field, find};
+use quiredb::{Document, Env, OsEnv};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Rows whose fields are those of all.
+const SAMPLES: usize = 1000;
+
+/// What to build.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Plan {
+    /// Documents, one a line
+    input: PathBuf,
+    /// The file to write
+    out: PathBuf,
+    /// Build with this many of the documents, one file after another
+    #[arg(long, value_delimiter = ',')]
+    rows: Vec<usize>,
+    /// Without the documents themselves
+    #[arg(long)]
+    no_documents: bool,
+    /// Memory for building, in MiB
+    #[arg(long, default_value_t = 256)]
+    memory_mib: usize,
+}
+
+impl Plan {
+    pub(crate) fn run(&self) -> Result<()> {
+        let all = vec![usize::MAX];
+        let sizes = if self.rows.is_empty() {
+            &all
+        } else {
+            &self.rows
+        };
+        for rows in sizes {
+            self.build(*rows)?;
+        }
+        Ok(())
+    }
+
+    fn lines(&self) -> Result<impl Iterator<Item = std::io::Result<String>>> {
+        Ok(BufReader::with_capacity(1 << 20, File::open(&self.input)?).lines())
+    }
+
+    fn build(&self, rows: usize) -> Result<()> {
+        let mut paths = BTreeSet::new();
+        for line in self.lines()?.take(SAMPLES.min(rows)) {
+            let document = Document::from_json(line?.as_bytes())?;
+            quiredb::query::Path::each_in(document.root(), &mut |path| {
+                paths.insert(path.to_owned());
+            });
+        }
+        let specs: Vec<_> = paths.iter().map(|path| FieldSpec::full(path)).collect();
+        let env: Arc<dyn Env> = OsEnv::new()?;
+        let options = FrozenOptions {
+            documents: !self.no_documents,
+            memory_bytes: self.memory_mib << 20,
+            ..FrozenOptions::default()
+        };
+        let watch = Watch::start()?;
+        let mut builder = FrozenBuilder::create(env, &self.out, &specs, options)?;
+        for line in self.lines()?.take(rows) {
+            builder.add(&Document::from_json(line?.as_bytes())?, b"")?;
+        }
+        let (added, added_cpu) = watch.stop()?;
+        let count = builder.count();
+        let bytes = builder.finish()?;
+        let (wall, cpu) = watch.stop()?;
+        println!(
+            "{count} rows of {} fields: {cpu:.1} CPU s ({added_cpu:.1} to add them), {wall:.1} s \
+             ({added:.1}), {:.2} CPU µs a row, {:.1} MB",
+            specs.len(),
+            cpu * 1e6 / f64::from(count.max(1)),
+            bytes as f64 / 1e6,
+        );
+        self.first_queries()
+    }
+
+    /// What the first query takes when the file was just opened, and the second.
+    fn first_queries(&self) -> Result<()> {
+        let env = OsEnv::new()?;
+        let filter = field("lo_quantity").lt(25);
+        let filter = filter.and(field("lo_discount").between(1, 3));
+        let filter = filter.and(field("lo_orderdate").between(19_930_101, 19_941_231));
+        let query = find(filter).with_count().limit(0).prepare()?;
+        for access in [Access::Read, Access::Map] {
+            let options = OpenOptions {
+                access,
+                verify: false,
+            };
+            let file = FrozenFile::open(&*env, &self.out, options)?;
+            let mut micros = Vec::new();
+            for _ in 0..3 {
+                let before = thread_cpu_nanos();
+                query.answer(&[&file], &Options::default())?;
+                micros.push((thread_cpu_nanos() - before) / 1000);
+            }
+            println!("{access:?}: the first queries take {micros:?} CPU µs");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,79 @@
+//! `quire fields`: shows which fields documents have.
+
+use crate::Context;
+use crate::database;
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+use crate::size::{Size, count};
+use crate::table;
+use quiredb::{CollectionFields, FieldStats};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+/// Show the fields of a collection's documents: types, documents, values, examples, index sizes
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+From the index if it has all fields, else by reading every document. `~` marks an estimate.
+
+Example:
+  quire fields ./db papers")]
+pub(crate) struct Fields {
+    /// The directory of the database
+    db: PathBuf,
+    /// The collection
+    collection: String,
+}
+
+impl Fields {
+    pub(super) fn run(self, context: &mut Context) -> Result<()> {
+        let database = database::open_existing(context, &self.db)?;
+        let collection = database::collection(&database, &self.db, &self.collection)?;
+        let documents = collection.count();
+        let documents = documents.map_err(Error::engine("cannot count the documents"))?;
+        let progress = Progress::documents(documents);
+        let found = collection.fields_with(&mut |read| {
+            progress.at(read, String::new);
+            ControlFlow::Continue(())
+        });
+        progress.finish();
+        let found = found.map_err(Error::engine("cannot read the fields"))?;
+        if context.out.is_json() {
+            return context.out.json_line(&found);
+        }
+        for line in lines(&found) {
+            context.out.line(line)?;
+        }
+        if found.omitted > 0 {
+            context.out.line(format_args!(
+                "there are more than {} fields: the others are left out",
+                count(found.fields.len() as u64)
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+fn lines(found: &CollectionFields) -> Vec<String> {
+    let names = ["field", "types", "documents", "values", "index", "examples"];
+    let mut rows = vec![names.map(str::to_owned).to_vec()];
+    rows.extend(found.fields.iter().map(|field| row(field, found)));
+    table::aligned(&rows, &[1, 5])
+}
+
+fn row(field: &FieldStats, found: &CollectionFields) -> Vec<String> {
+    let types: Vec<&str> = field.types.iter().map(|one| one.name()).collect();
+    let several = if field.several { ", several" } else { "" };
+    let about = if field.estimated { "~" } else { "" };
+    let index = match found.from_index {
+        true => format!("~{}", Size(field.index_bytes)),
+        false => String::from("-"),
+    };
+    vec![
+        field.path.clone(),
+        format!("{}{several}", types.join(", ")),
+        count(field.documents),
+        format!("{about}{}", count(field.values)),
+        index,
+        field.examples.join(", "),
+    ]
+}

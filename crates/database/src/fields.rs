@@ -1,0 +1,177 @@
+//! Which fields the documents of a collection have, and what their values are like.
+
+use crate::collection::Collection;
+use crate::view::View;
+use crate::{Error, Result};
+use quire_collection::{FieldFigures, FieldType as Type, Fields};
+use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
+
+/// The fields of a collection's documents.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct CollectionFields {
+    /// How many documents there are.
+    pub documents: u64,
+    /// Whether the search index gave the figures, of each partition. Else all documents were read.
+    pub from_index: bool,
+    /// The fields, by path.
+    pub fields: Vec<FieldStats>,
+    /// Values that are left out, because there are more than 10,000 fields.
+    pub omitted: u64,
+}
+
+/// Figures about a field.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct FieldStats {
+    /// Its dotted path, as in a query.
+    pub path: String,
+    /// The types of its values.
+    pub types: Vec<FieldType>,
+    /// Documents with a value of it, null included.
+    pub documents: u64,
+    /// Whether some document has several values of it.
+    pub several: bool,
+    /// Different values.
+    pub values: u64,
+    /// Whether `values` is an estimate.
+    pub estimated: bool,
+    /// One or two values as JSON; long strings are cut short.
+    pub examples: Vec<String>,
+    /// Bytes of the index that it takes, about; 0 if the index did not give the figures.
+    pub index_bytes: u64,
+}
+
+/// The type of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FieldType {
+    /// Null.
+    Null,
+    /// A truth value.
+    Boolean,
+    /// A number without a fraction.
+    Integer,
+    /// A number with a fraction, or beyond the range of integers.
+    Float,
+    /// A string.
+    String,
+}
+
+impl FieldType {
+    /// Its name, as in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            FieldType::Null => "null",
+            FieldType::Boolean => "boolean",
+            FieldType::Integer => "integer",
+            FieldType::Float => "float",
+            FieldType::String => "string",
+        }
+    }
+}
+
+impl From<Type> for FieldType {
+    fn from(found: Type) -> FieldType {
+        match found {
+            Type::Null => FieldType::Null,
+            Type::Boolean => FieldType::Boolean,
+            Type::Integer => FieldType::Integer,
+            Type::Float => FieldType::Float,
+            Type::String => FieldType::String,
+        }
+    }
+}
+
+impl Collection {
+    /// The fields of its documents, as of now: from the search index if that is complete and has
+    /// all fields, else by reading every document.
+    ///
+    /// ```
+    /// use quiredb::{Database, Document};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let database = Database::open(dir.path())?;
+    /// let cars = database.collection_or_create("cars", Default::default)?;
+    /// cars.put(&Document::from_json(br#"{"_id":"a","at":{"city":"Ulm"}}"#)?)?;
+    /// let fields = cars.fields()?.fields;
+    /// assert_eq!(fields[1].path, "at.city");
+    /// assert_eq!(fields[1].examples, [r#""Ulm""#]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Closed`; `Corrupt` for damage.
+    pub fn fields(&self) -> Result<CollectionFields> {
+        self.fields_with(&mut |_| ControlFlow::Continue(()))
+    }
+
+    /// As [`fields`](Collection::fields). Where documents are read for it, `progress` is shown
+    /// their number from time to time, and can end it.
+    ///
+    /// # Errors
+    /// As of [`fields`](Collection::fields); `Stopped` if `progress` ended it.
+    pub fn fields_with(
+        &self,
+        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<CollectionFields> {
+        let mut fields = self.view()?.fields(progress)?;
+        if fields.from_index {
+            let index = self.stats()?.index.map_or(0, |index| index.bytes);
+            let all: u64 = fields.fields.iter().map(|field| field.index_bytes).sum();
+            for field in &mut fields.fields {
+                let share = u128::from(field.index_bytes) * u128::from(index);
+                field.index_bytes = (share / u128::from(all.max(1))) as u64;
+            }
+        }
+        Ok(fields)
+    }
+}
+
+impl View {
+    /// The fields of its documents. Bytes of the index are those before compression.
+    ///
+    /// # Errors
+    /// As of [`Collection::fields_with`].
+    pub fn fields(
+        &self,
+        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<CollectionFields> {
+        let mut all: Option<Fields> = None;
+        let mut before = 0;
+        for partition in self.partitions() {
+            let mut see = |read| progress(before + read);
+            let found = partition.fields(&mut see)?;
+            let found = found.ok_or(Error::Query(quire_query::Error::Stopped))?;
+            before += partition.count();
+            match &mut all {
+                Some(all) => all.merge(found),
+                None => all = Some(found),
+            }
+        }
+        let all = all.unwrap_or_default();
+        Ok(CollectionFields {
+            documents: self.count(),
+            from_index: all.from_index,
+            omitted: all.omitted,
+            fields: all.by_path.into_iter().map(stats).collect(),
+        })
+    }
+}
+
+fn stats((path, figures): (String, FieldFigures)) -> FieldStats {
+    let (values, is_exact) = figures.cardinality();
+    FieldStats {
+        path,
+        types: figures.types.into_iter().map(FieldType::from).collect(),
+        documents: figures.documents,
+        several: figures.has_several,
+        values,
+        estimated: !is_exact,
+        examples: figures.examples,
+        index_bytes: figures.index_bytes,
+    }
+}

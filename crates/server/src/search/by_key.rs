@@ -1,0 +1,55 @@
+//! Documents that match, in the order of their keys, from a key on: each page is found where the one
+//! before ended, so all pages together cost one scan, however many there are.
+
+use quiredb::query::Prepared;
+use quiredb::{Found, ID, Key, View};
+use std::ops::Bound;
+
+use super::execute::failed;
+use crate::http::failure::Outcome;
+
+/// A page ends when its documents have this many bytes.
+pub(crate) const PAGE_BYTES_MAX: usize = 8 << 20;
+
+/// How often a search checks whether its caller still waits.
+const CHECK_EVERY: u64 = 1024;
+
+/// The first `size` documents after a key that match, or fewer if they are large; true if these are
+/// the last.
+///
+/// # Errors
+/// Of damage; and if the caller no longer waits.
+pub(crate) fn page_by_key(
+    view: &View,
+    query: &Prepared,
+    after: Option<&Key>,
+    size: usize,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Outcome<(Vec<Found>, bool)> {
+    let from = after.map_or(Bound::Unbounded, |key| Bound::Excluded(key.clone()));
+    let (mut page, mut bytes) = (Vec::new(), 0);
+    let is_about_id = query.is_about(ID);
+    let scan = view.scan((from, Bound::Unbounded)).map_err(failed)?;
+    for (read, found) in (1_u64..).zip(scan) {
+        if page.len() == size || bytes >= PAGE_BYTES_MAX {
+            return Ok((page, false));
+        }
+        if read.is_multiple_of(CHECK_EVERY) && stop() {
+            let stopped = quiredb::query::Error::Stopped;
+            return Err(failed(quiredb::Error::Query(stopped)));
+        }
+        let found = found.map_err(failed)?;
+        let is_match = match is_about_id {
+            true => {
+                let seen = found.clone().document_with_key();
+                query.accepts(&seen.map_err(|error| failed(error.into()))?)
+            }
+            false => query.accepts(&found.document),
+        };
+        if is_match {
+            bytes += found.document.as_bytes().len();
+            page.push(found);
+        }
+    }
+    Ok((page, true))
+}

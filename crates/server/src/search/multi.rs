@@ -1,0 +1,163 @@
+//! `_msearch`: several searches in one request, each answered or refused on its own.
+
+use bytes::Bytes;
+use serde_json::{Map, Value as Json};
+use std::sync::Arc;
+use tokio::time::Instant;
+
+use super::execute::views;
+use super::filter::{known, unsupported};
+use super::hits::Search;
+use super::request::Request;
+use super::{SearchState, hold, point};
+use crate::collections::selection::Selection;
+use crate::engine::Engine;
+use crate::http::answer::Answer;
+use crate::http::body::WHOLE_BYTES_MAX;
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
+use crate::http::params::Params;
+
+/// Searches of one request.
+const SEARCHES_MAX: usize = 1000;
+
+/// One of the searches: what its header says, and its body.
+struct One {
+    header: Map<String, Json>,
+    body: Map<String, Json>,
+}
+
+/// `GET|POST /_msearch`, `GET|POST /{collection}/_msearch`
+pub(crate) async fn multi(call: Call<SearchState>) -> Outcome<Answer> {
+    let begun = Instant::now();
+    let state = call.state.clone();
+    let default = call.path_param("collection").map(str::to_owned);
+    let params = call.params.clone();
+    params.only("search_type", &["query_then_fetch"], "it is not supported")?;
+    let body = call.take_small_body().await?;
+    let searches = searches(&body.bytes)?;
+    drop(body);
+    let mut held = hold(&state.buffers, state.memory_timeout).await?;
+    let engine = state.engine.clone();
+    let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
+        let mut out = Vec::new();
+        for search in searches {
+            if !out.is_empty() {
+                out.push(b',');
+            }
+            match answer(engine, &state, &search, default.as_deref(), &params, stop) {
+                // The whole answer is too long as soon as one more is.
+                Ok(answer) if out.len() + answer.len() > WHOLE_BYTES_MAX => {
+                    return Err(unsupported(
+                        "the answers of this request are too long together: send fewer searches, \
+                         or set a smaller [size]",
+                    ));
+                }
+                Ok(answer) => {
+                    let end = answer.len().saturating_sub(1);
+                    out.extend_from_slice(answer.get(..end).unwrap_or_default());
+                    out.extend_from_slice(b",\"status\":200}");
+                }
+                Err(failure) => out.extend_from_slice(failure.to_json().to_string().as_bytes()),
+            }
+            held.resize(out.capacity())?;
+        }
+        Ok((out, held))
+    };
+    let (out, held) = engine.search(work).await??;
+    let took = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let head = format!("{{\"took\":{took},\"responses\":[");
+    let parts = vec![
+        Bytes::from(head),
+        Bytes::from(out),
+        Bytes::from_static(b"]}"),
+    ];
+    Ok(Answer::parts(parts, Some(held)))
+}
+
+/// The searches of a body: lines, a header and a body in turn.
+fn searches(body: &[u8]) -> Outcome<Vec<One>> {
+    // The last line end is no line.
+    let body = body.strip_suffix(b"\n").unwrap_or(body);
+    let mut lines = body.split(|byte| *byte == b'\n').enumerate();
+    let mut searches = Vec::new();
+    let object = |(number, line): (usize, &[u8])| {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return Ok(Map::new());
+        }
+        serde_json::from_slice::<Map<String, Json>>(line)
+            .map_err(|error| Failure::parse(format!("line [{}]: {error}", number + 1)))
+    };
+    while let Some(header) = lines.next() {
+        if body.is_empty() {
+            break;
+        }
+        let body = lines.next().ok_or_else(|| {
+            Failure::validation("the last header has no body: each is a line, and ends with one")
+        })?;
+        searches.push(One {
+            header: object(header)?,
+            body: object(body)?,
+        });
+        if searches.len() > SEARCHES_MAX {
+            let what = format!("more than {SEARCHES_MAX} searches in one request");
+            return Err(Failure::illegal_argument(what));
+        }
+    }
+    match searches.is_empty() {
+        true => Err(Failure::validation("no requests added")),
+        false => Ok(searches),
+    }
+}
+
+/// The answer to one search, whole.
+fn answer(
+    engine: &Engine,
+    state: &SearchState,
+    search: &One,
+    default: Option<&str>,
+    params: &Params,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Outcome<Vec<u8>> {
+    let begun = Instant::now();
+    let known_here = [
+        "index",
+        "ignore_unavailable",
+        "allow_no_indices",
+        "expand_wildcards",
+        "ignore_throttled",
+        "ccs_minimize_roundtrips",
+        "preference",
+        "request_cache",
+        "search_type",
+    ];
+    known(&search.header, "header", &known_here)?;
+    let request = Request::of(search.body.clone(), params)?;
+    let views = match &request.point {
+        Some((id, lease)) => point::views_of(&state.contexts, id, *lease)?,
+        None => {
+            let names = names(search.header.get("index"), default)?;
+            let ignores = search.header.get("ignore_unavailable") == Some(&Json::Bool(true));
+            let selection = Selection::of_names(names, ignores);
+            Arc::new(views(&selection.collections(engine)?)?)
+        }
+    };
+    let mut search = Search::begin(views, request, None, stop, None, begun)?;
+    let first = search.next_piece()?;
+    search.whole(first)
+}
+
+/// The collections that a header names.
+fn names(index: Option<&Json>, default: Option<&str>) -> Outcome<Vec<String>> {
+    let list = |text: &str| text.split(',').map(str::to_owned).collect();
+    match index {
+        None | Some(Json::Null) => Ok(list(default.unwrap_or("_all"))),
+        Some(Json::String(text)) => Ok(list(text)),
+        Some(Json::Array(names)) if !names.is_empty() => {
+            let name = |name: &Json| name.as_str().map(str::to_owned);
+            let names: Option<Vec<String>> = names.iter().map(name).collect();
+            names.ok_or_else(|| unsupported("[index] must be a name or a list of names"))
+        }
+        Some(_) => Err(unsupported("[index] must be a name or a list of names")),
+    }
+}

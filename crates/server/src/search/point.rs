@@ -1,0 +1,73 @@
+//! `point_in_time`: views of collections that are kept for searches to come.
+
+use quiredb::View;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::SearchState;
+use super::contexts::{Context, Contexts, lease, missing};
+use super::execute::views;
+use super::request::parse;
+use super::scroll::{close_ids, ids};
+use crate::collections::selection::{Selection, shards};
+use crate::engine::Engine;
+use crate::http::answer::Answer;
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
+
+/// `POST /{collection}/_search/point_in_time`
+pub(crate) async fn open(call: Call<SearchState>) -> Outcome<Answer> {
+    let selection = Selection::of(&call)?;
+    let SearchState {
+        engine, contexts, ..
+    } = call.state;
+    let time = call.params.text("keep_alive");
+    let time = time.ok_or_else(|| Failure::validation("[keep_alive] is missing"))?;
+    let lease = lease(time)?;
+    let work = move |engine: &Engine| {
+        let collections = selection.collections(engine)?;
+        let micros = engine.database().env().now_micros();
+        Ok::<_, Failure>((views(&collections)?, shards(&collections), micros))
+    };
+    let (views, shards, micros) = engine.read(work).await??;
+    let id = format!("point-{}", engine.new_id());
+    contexts.open(&id, Context::Point(Arc::new(views)), lease)?;
+    Ok(Answer::ok(&json!({
+        "pit_id": id,
+        "_shards": shards,
+        "creation_time": micros / 1000,
+    })))
+}
+
+/// `DELETE /_search/point_in_time`
+pub(crate) async fn close(call: Call<SearchState>) -> Outcome<Answer> {
+    let contexts = call.state.contexts.clone();
+    let body = call.take_small_body().await?;
+    let ids = ids(&parse(&body.bytes)?, "pit_id")?;
+    let closed = close_ids(&contexts, &ids, Context::is_point);
+    let state = |id: &String| json!({"successful": closed.contains(id), "pit_id": id});
+    let pits: Vec<_> = ids.iter().map(state).collect();
+    Ok(Answer::ok(&json!({"pits": pits})))
+}
+
+/// `DELETE /_search/point_in_time/_all`
+pub(crate) async fn close_all(call: Call<SearchState>) -> Outcome<Answer> {
+    let closed = call.state.contexts.close_all(Context::is_point);
+    let closed = closed
+        .iter()
+        .map(|id| json!({"successful": true, "pit_id": id}));
+    Ok(Answer::ok(&json!({"pits": closed.collect::<Vec<_>>()})))
+}
+
+/// The views of a point in time.
+pub(crate) fn views_of(
+    contexts: &Contexts,
+    id: &str,
+    lease: Option<Duration>,
+) -> Outcome<Arc<Vec<View>>> {
+    match contexts.get(id, lease)? {
+        Context::Point(views) => Ok(views),
+        Context::Scroll(_) => Err(missing(id)),
+    }
+}
